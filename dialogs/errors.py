@@ -1,0 +1,48 @@
+"""What a service refuses, in one family. Pages show the message, the API also the code."""
+
+
+class Refusal(Exception):
+    """``code`` is the API's error code, ``status`` its HTTP status."""
+
+    status = 409
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class Conflict(Refusal):
+    """The dialog's state does not allow it; nothing was changed."""
+
+
+class Invalid(Refusal):
+    status = 400
+
+    def __init__(self, message: str) -> None:
+        super().__init__("invalid", message)
+
+
+class NotFound(Refusal):
+    status = 404
+
+    def __init__(self, message: str = "There is no such thing, or it is not yours.") -> None:
+        super().__init__("not_found", message)
+
+
+class TooLarge(Refusal):
+    status = 413
+
+    def __init__(self, found_bytes: int, allowed_bytes: int) -> None:
+        super().__init__(
+            "message_too_large",
+            f"The message has {found_bytes:,} bytes; at most {allowed_bytes:,} are accepted. Shorten or split it.",
+        )
+
+
+class RateLimited(Refusal):
+    status = 429
+
+    def __init__(self, message: str, retry_after_seconds: int) -> None:
+        super().__init__("rate_limited", message)
+        self.retry_after_seconds = retry_after_seconds

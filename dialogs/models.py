@@ -1,0 +1,415 @@
+"""The rows. Columns and predicates on them only: what changes them lives in the services beside this module."""
+
+import uuid
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import models
+from django.db.models.functions import Now
+
+from dialogs.state import State
+
+
+class Agent(models.Model):
+    """Who answers. Synchronised from ``team.yaml``, or made in the admin under the same validation."""
+
+    class ContextPolicy(models.TextChoices):
+        NONE = "none"
+        AUTOCOMPACTION = "autocompaction"
+        BREAKING = "breaking"
+        RETENTION = "retention"
+
+    class CriticalPolicy(models.TextChoices):
+        ESCALATE = "escalate"
+        COUNTDOWN = "countdown"
+
+    id = models.SlugField(primary_key=True, max_length=64)
+    name = models.CharField(max_length=120)
+    provider = models.CharField(max_length=80)
+    model = models.CharField(max_length=120)
+    instructions = models.TextField(blank=True)
+    tools = models.JSONField(default=list, blank=True, help_text="names of the tools offered beside memory and ask_human")
+    context_policy = models.CharField(
+        max_length=16, choices=ContextPolicy.choices, blank=True, help_text="empty: the default of the model's kind"
+    )
+    critical_policy = models.CharField(max_length=12, choices=CriticalPolicy.choices, default=CriticalPolicy.ESCALATE)
+    context_limit = models.PositiveIntegerField(null=True, blank=True, help_text="document C's budget in tokens")
+    llm_type = models.CharField(max_length=40, blank=True)
+    priority = models.PositiveSmallIntegerField(default=2, choices=[(1, "1"), (2, "2"), (3, "3")])
+    priority_areas = models.JSONField(default=list, blank=True)
+    is_default = models.BooleanField(default=False)
+    is_demo = models.BooleanField(default=False)
+    enabled = models.BooleanField(default=True)
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return self.name or self.id
+
+
+class DialogQuerySet(models.QuerySet["Dialog"]):
+    def for_user(self, user: User) -> "DialogQuerySet":
+        """The dialogs that this person may see: their own, or all of them for staff."""
+        return self if user.is_staff else self.filter(owner=user)
+
+
+class Dialog(models.Model):
+    """A conversation. ``state`` equals ``dialogs.state.state_of`` of its rows; services keep it so.
+
+    The columns from ``epoch`` on are the driver's: the lease, and every counter that must outlive a worker.
+    """
+
+    class Report(models.TextChoices):
+        """What the last generation that counts for health told us."""
+
+        AWAITING = "awaiting"
+        REPORTED = "reported"
+        UNAVAILABLE = "unavailable"
+        SUSPECTED = "suspected"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="dialogs")
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="dialogs")
+    title = models.CharField(max_length=200, blank=True)
+    provider = models.CharField(max_length=80, blank=True, help_text="overrides the agent's, after a move to another model")
+    model = models.CharField(max_length=120, blank=True)
+    round_number = models.PositiveIntegerField(default=1)
+    state = models.CharField(
+        max_length=10, choices=[(state.value, state.value) for state in State], default=State.IDLE.value
+    )
+    created_at = models.DateTimeField(db_default=Now())
+    active_at = models.DateTimeField(db_default=Now())
+    closed_at = models.DateTimeField(null=True, blank=True)
+    last_turn_seq = models.PositiveIntegerField(default=0)
+    last_position = models.PositiveIntegerField(default=0)
+    last_event_seq = models.PositiveIntegerField(default=0)
+    history_version = models.PositiveIntegerField(default=0, help_text="grows with every rewrite, undo and clear")
+
+    answering_seq = models.PositiveIntegerField(null=True, help_text="the user turn that is being answered")
+    continuing = models.BooleanField(default=False, help_text="a generation is owed without a message")
+    requested_rewrite = models.CharField(max_length=16, blank=True, help_text="a rewrite that a person asked for")
+    stop_requested = models.BooleanField(default=False)
+    failure = models.TextField(blank=True, help_text="why the last message failed, for people")
+
+    epoch = models.PositiveIntegerField(default=0)
+    lease_owner = models.CharField(max_length=120, blank=True)
+    lease_until = models.DateTimeField(null=True)
+    wake_at = models.DateTimeField(null=True, help_text="not to be driven before, after a provider's backoff")
+    crashes = models.PositiveSmallIntegerField(default=0, help_text="lost attempts in a row")
+    running_call = models.CharField(max_length=120, blank=True, help_text="a tool call whose effect cannot be repeated")
+
+    report = models.CharField(max_length=12, choices=Report.choices, default=Report.AWAITING)
+    prompt_tokens = models.PositiveIntegerField(null=True, help_text="last reported")
+    completion_tokens = models.PositiveIntegerField(null=True)
+    total_tokens = models.PositiveIntegerField(null=True)
+    overflowed = models.BooleanField(default=False, help_text="the provider refused the last request as too long")
+    changed_since_rewrite = models.BooleanField(default=True)
+    restarts = models.PositiveSmallIntegerField(default=0, help_text="rewrites since the newest user message")
+    calibration = models.FloatField(null=True, help_text="reported over estimated prompt tokens")
+    kept_since_guidance = models.PositiveIntegerField(null=True)
+    guided_generations = models.PositiveSmallIntegerField(default=0)
+    failed_clears = models.PositiveSmallIntegerField(default=0)
+    clear_episode = models.PositiveIntegerField(default=0)
+    clear_unproven = models.BooleanField(default=False, help_text="cleared, and no report since has shown that it helped")
+
+    objects = DialogQuerySet.as_manager()
+
+    class Meta:
+        permissions = [("resolve_question", "Can resolve a critical Q4H")]
+        indexes = [
+            models.Index(fields=["owner", "-active_at"], name="dialog_recent"),
+            models.Index(fields=["state", "lease_until"], name="dialog_to_wake"),
+        ]
+
+    def __str__(self) -> str:
+        return self.title or f"Dialog {str(self.id)[:8]}"
+
+    @property
+    def provider_id(self) -> str:
+        return self.provider or self.agent.provider
+
+    @property
+    def model_id(self) -> str:
+        return self.model or self.agent.model
+
+    @property
+    def is_leased(self) -> bool:
+        return bool(self.lease_owner)
+
+
+class Round(models.Model):
+    """A stretch between clears. The model sees its package, then its ``carried`` user turns, then its own turns."""
+
+    class Cause(models.TextChoices):
+        START = "start"
+        CLEAR_MIND = "clear_mind"
+        PERSON = "person"
+        COUNTDOWN = "countdown"
+
+    dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, related_name="rounds")
+    number = models.PositiveIntegerField()
+    cause = models.CharField(max_length=12, choices=Cause.choices)
+    package = models.TextField(blank=True, help_text="the re-entry package it began with")
+    carried = models.JSONField(default=list, help_text="seqs of unanswered user turns, oldest first")
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [models.UniqueConstraint(fields=["dialog", "number"], name="round_number_unique")]
+
+    def __str__(self) -> str:
+        return f"Round {self.number}"
+
+
+class Generation(models.Model):
+    """One model call, kept or not (R5). Usage columns are null when the provider reported none."""
+
+    class Purpose(models.TextChoices):
+        REPLY = "reply"
+        FORCED_CLEAR = "forced_clear"
+        PRUNE = "prune"
+        SUMMARY = "summary"
+
+    class Outcome(models.TextChoices):
+        RUNNING = "running"
+        KEPT = "kept"
+        DISCARDED = "discarded"
+        FAILED = "failed"
+        STOPPED = "stopped"
+        CRASHED = "crashed"
+
+    dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, related_name="generations")
+    round_number = models.PositiveIntegerField()
+    purpose = models.CharField(max_length=12, choices=Purpose.choices)
+    outcome = models.CharField(max_length=10, choices=Outcome.choices, default=Outcome.RUNNING)
+    attempt = models.PositiveSmallIntegerField(default=1, help_text="k of a forced clear, or the try of a reply")
+    epoch = models.PositiveIntegerField()
+    provider = models.CharField(max_length=80)
+    model = models.CharField(max_length=120)
+    answers_seq = models.PositiveIntegerField(null=True, help_text="the user turn it works for")
+    guided = models.BooleanField(default=False)
+    clear_episode = models.PositiveIntegerField(null=True)
+    prompt_tokens = models.PositiveIntegerField(null=True)
+    completion_tokens = models.PositiveIntegerField(null=True)
+    total_tokens = models.PositiveIntegerField(null=True)
+    frame = models.CharField(max_length=32, blank=True, help_text="hash of model, instructions, tools and reminders")
+    base = models.CharField(max_length=40, blank=True, help_text="the round and rewrite that its messages start from")
+    request_chars = models.PositiveIntegerField(default=0)
+    est_prompt_tokens = models.PositiveIntegerField(null=True)
+    cursor = models.CharField(max_length=200, blank=True)
+    finish_reason = models.CharField(max_length=40, blank=True)
+    skipped_calls = models.PositiveSmallIntegerField(default=0, help_text="calls beside an accepted clear, not run")
+    error_kind = models.CharField(max_length=24, blank=True)
+    error = models.TextField(blank=True)
+    started_at = models.DateTimeField(db_default=Now())
+    first_token_ms = models.PositiveIntegerField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["dialog", "-id"], name="generation_newest")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["dialog"], condition=models.Q(outcome="running"), name="one_running_generation_per_dialog"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.purpose} {self.outcome}"
+
+
+class Turn(models.Model):
+    """One append-only entry of a dialog. ``seq`` is its address; ``position`` its place in the conversation, which a queued
+    message has only once it is taken."""
+
+    class Role(models.TextChoices):
+        USER = "user"
+        ASSISTANT = "assistant"
+        TOOL = "tool"
+        NOTICE = "notice"
+
+    class Status(models.TextChoices):
+        # user turns, see R17
+        QUEUED = "queued"
+        ANSWERING = "answering"
+        ANSWERED = "answered"
+        FAILED = "failed"
+        STOPPED = "stopped"  # also an assistant turn that a person cut off
+        SUPERSEDED = "superseded"
+        SUSPENDED = "suspended"
+        # assistant turns
+        COMPLETE = "complete"
+        INTERRUPTED = "interrupted"  # cut at 90 % for compaction; the answer goes on in the next turn
+        # tool turns
+        OK = "ok"
+        ERROR = "error"
+        UNKNOWN = "unknown"  # the worker died while it ran
+
+    dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, related_name="turns")
+    seq = models.PositiveIntegerField()
+    position = models.PositiveIntegerField(null=True)
+    round_number = models.PositiveIntegerField()
+    role = models.CharField(max_length=10, choices=Role.choices)
+    status = models.CharField(max_length=12, choices=Status.choices)
+    text = models.TextField(blank=True)
+    tool_calls = models.JSONField(null=True, help_text="[{id, name, arguments}], arguments as the model wrote them")
+    tool_call_id = models.CharField(max_length=120, blank=True)
+    tool_name = models.CharField(max_length=120, blank=True)
+    provider_items = models.JSONField(null=True)
+    client_message_id = models.CharField(max_length=120, null=True)  # noqa: DJ001  null: not sent by a client; unique otherwise
+    generation = models.ForeignKey(Generation, null=True, on_delete=models.PROTECT, related_name="turns")
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["seq"]
+        constraints = [
+            models.UniqueConstraint(fields=["dialog", "seq"], name="turn_seq_unique"),
+            models.UniqueConstraint(fields=["dialog", "client_message_id"], name="turn_client_message_unique"),
+        ]
+        indexes = [
+            models.Index(
+                fields=["dialog", "seq"],
+                condition=models.Q(status__in=["queued", "answering", "suspended"]),
+                name="turn_pending",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.seq}"
+
+
+class Event(models.Model):
+    """What happened, numbered per dialog without gaps. ``data`` holds references; texts are read from their rows."""
+
+    dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, related_name="events")
+    seq = models.PositiveIntegerField()
+    type = models.CharField(max_length=24)
+    data = models.JSONField(default=dict)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["seq"]
+        constraints = [models.UniqueConstraint(fields=["dialog", "seq"], name="event_seq_unique")]
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.seq}"
+
+
+class Reminder(models.Model):
+    """What the agent wants to keep in sight: part of every request, over all rounds."""
+
+    dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, related_name="reminders")
+    position = models.PositiveSmallIntegerField()
+    text = models.TextField()
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["position", "id"]
+
+    def __str__(self) -> str:
+        return self.text[:60]
+
+
+class Question(models.Model):
+    """Q4H: the agent, or the runtime, needs a human."""
+
+    class Kind(models.TextChoices):
+        QUESTION = "question"
+        CRITICAL = "context_health_critical"
+
+    class State(models.TextChoices):
+        OPEN = "open"
+        ANSWERED = "answered"
+        RESOLVED = "resolved"
+        CANCELLED = "cancelled"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, related_name="questions")
+    kind = models.CharField(max_length=24, choices=Kind.choices)
+    state = models.CharField(max_length=10, choices=State.choices, default=State.OPEN)
+    text = models.TextField()
+    tool_call_id = models.CharField(max_length=120, blank=True)
+    clear_episode = models.PositiveIntegerField(null=True)
+    draft = models.TextField(blank=True, help_text="a re-entry package drafted from stored facts")
+    answer = models.TextField(blank=True)
+    action = models.CharField(max_length=16, blank=True, help_text="the exit taken, for the critical kind")
+    created_at = models.DateTimeField(db_default=Now())
+    resolved_at = models.DateTimeField(null=True, blank=True)
+    resolved_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+
+    class Meta:
+        ordering = ["created_at", "id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["dialog"], condition=models.Q(state="open"), name="one_open_question_per_dialog"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text[:60]}"
+
+
+class ApiKey(models.Model):
+    """A key of one person, stored as a hash and shown once."""
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_keys")
+    name = models.CharField(max_length=80, blank=True)
+    digest = models.CharField(max_length=64, unique=True)
+    last_four = models.CharField(max_length=4)
+    created_at = models.DateTimeField(db_default=Now())
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"…{self.last_four}"
+
+
+class PersonSettings(models.Model):
+    """How one person wants the pages."""
+
+    class Detail(models.TextChoices):
+        MINIMAL = "minimal"
+        NORMAL = "normal"
+        DETAILED = "detailed"
+
+    class Theme(models.TextChoices):
+        SYSTEM = "system"
+        LIGHT = "light"
+        DARK = "dark"
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="dominds_settings")
+    theme = models.CharField(max_length=8, choices=Theme.choices, default=Theme.SYSTEM)
+    notifications = models.BooleanField(default=False)
+    show_breaking_progress = models.BooleanField(default=True)
+    progress_detail = models.CharField(max_length=8, choices=Detail.choices, default=Detail.NORMAL)
+    auto_hide_seconds = models.PositiveSmallIntegerField(default=3)
+    highlight_p1 = models.BooleanField(default=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(name="auto_hide_1_to_10", condition=models.Q(auto_hide_seconds__range=(1, 10)))
+        ]
+
+    def __str__(self) -> str:
+        return f"Settings of {self.user}"
+
+
+class SiteSettings(models.Model):
+    """What holds for everybody. At most one row; ``current()`` reads it or its defaults."""
+
+    singleton = models.BooleanField(default=True, unique=True, editable=False)
+    pruning_agent = models.ForeignKey(
+        Agent, null=True, blank=True, on_delete=models.SET_NULL, related_name="+", help_text="empty: same as current agent"
+    )
+    keep_discarded_outputs = models.BooleanField(default=True, help_text="in a log of their own, for 7 days")
+    webhook_url = models.URLField(blank=True, help_text="told of every new Q4H")
+
+    def __str__(self) -> str:
+        return "Site settings"
+
+    @classmethod
+    def current(cls) -> "SiteSettings":
+        return cls.objects.first() or cls()
+
+

@@ -1,0 +1,37 @@
+"""What a dialog is doing, as one pure function of its rows."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class State(StrEnum):
+    IDLE = "idle"
+    QUEUED = "queued"
+    GENERATING = "generating"
+    WAITING = "waiting"  # an ordinary Q4H is open
+    SUSPENDED = "suspended"  # a critical one is
+    FAILED = "failed"  # the last message failed; retry is offered
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    closed: bool
+    open_question_kind: str  # "", "question" or "context_health_critical"
+    leased: bool
+    owes_work: bool  # a message is queued or being answered, a generation or a rewrite is owed
+    failed: bool
+
+
+def state_of(facts: Facts) -> State:
+    if facts.closed:
+        return State.CLOSED
+    if facts.open_question_kind == "context_health_critical":
+        return State.SUSPENDED
+    if facts.open_question_kind:
+        return State.WAITING
+    if facts.leased:
+        return State.GENERATING
+    if facts.owes_work:
+        return State.QUEUED
+    return State.FAILED if facts.failed else State.IDLE

@@ -1,0 +1,63 @@
+"""What a model is sent: frozen values that every provider wrapper translates to its own wire format."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Role(StrEnum):
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One structured call as the model wrote it. ``arguments`` is its raw JSON text, possibly malformed."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool offered to the model. ``parameters`` is a JSON schema of type object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One entry of the conversation; instructions are not messages, see ``Request``.
+
+    ``provider_items`` are opaque JSON texts (reasoning items, signed thinking) that the provider which wrote them
+    wants back unchanged; any other provider ignores them.
+    """
+
+    role: Role
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
+    provider_items: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One model call. ``required_tool`` names the only tool the model may answer with, where the provider can insist.
+
+    ``conversation`` is stable over a dialog and may serve as a provider's cache key. ``cursor`` is what the previous
+    stream of this conversation returned in ``Started``, or empty.
+    """
+
+    model: str
+    instructions: str
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    required_tool: str = ""
+    max_output_tokens: int | None = None
+    conversation: str = ""
+    cursor: str = ""

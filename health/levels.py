@@ -1,0 +1,82 @@
+"""How full the context is, judged from reported usage alone (document A; rulings R1, R4).
+
+Levels use strict ``>`` and critical is tested first, because in small windows the critical threshold lies below the
+optimal one.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dominds.llm.usage import Usage, UsageReport
+
+DEFAULT_OPTIMAL_MAX = 100_000  # prompt tokens, document A
+
+
+class Level(StrEnum):
+    HEALTHY = "healthy"
+    CAUTION = "caution"
+    CRITICAL = "critical"
+    UNKNOWN = "unknown"
+
+
+class UnknownReason(StrEnum):
+    USAGE_UNAVAILABLE = "usage_unavailable"
+    LIMIT_UNKNOWN = "limit_unknown"
+    AWAITING_REPORT = "awaiting_report"
+    TRUNCATION_SUSPECTED = "truncation_suspected"
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Prompt-size ceilings of one model, in tokens. ``context_limit`` comes from metadata, never inferred."""
+
+    context_limit: int | None
+    optimal_max: int | None = None
+    critical_max: int | None = None
+    limit_source: str = ""  # "context_length", "input_length", "loaded_context_length", or empty when unknown
+
+    @property
+    def effective_optimal_max(self) -> int:
+        return DEFAULT_OPTIMAL_MAX if self.optimal_max is None else self.optimal_max
+
+    @property
+    def effective_critical_max(self) -> int | None:
+        if self.critical_max is not None:
+            return self.critical_max
+        return None if self.context_limit is None else self.context_limit * 9 // 10
+
+    @property
+    def has_caution_band(self) -> bool:
+        critical = self.effective_critical_max
+        return critical is None or self.effective_optimal_max < critical
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A level with its grounds. Ratios are 0 to 1 and above; ``None`` is unknown, never zero."""
+
+    level: Level
+    reason: UnknownReason | None = None
+    hard_util: float | None = None
+    optimal_util: float | None = None
+
+
+AWAITING_REPORT = Judgement(Level.UNKNOWN, UnknownReason.AWAITING_REPORT)
+
+
+def judge(usage: UsageReport, thresholds: Thresholds, *, truncation_suspected: bool = False) -> Judgement:
+    """Judge one generation. Unreported usage is unknown: zero would look healthy."""
+    if not isinstance(usage, Usage):
+        return Judgement(Level.UNKNOWN, UnknownReason.USAGE_UNAVAILABLE)
+    limit, critical_max = thresholds.context_limit, thresholds.effective_critical_max
+    optimal_util = usage.prompt_tokens / thresholds.effective_optimal_max
+    if limit is None or critical_max is None:
+        return Judgement(Level.UNKNOWN, UnknownReason.LIMIT_UNKNOWN, None, optimal_util)
+    hard_util = usage.prompt_tokens / limit
+    if truncation_suspected:
+        return Judgement(Level.UNKNOWN, UnknownReason.TRUNCATION_SUSPECTED, hard_util, optimal_util)
+    if usage.prompt_tokens > critical_max:
+        return Judgement(Level.CRITICAL, None, hard_util, optimal_util)
+    if usage.prompt_tokens > thresholds.effective_optimal_max:
+        return Judgement(Level.CAUTION, None, hard_util, optimal_util)
+    return Judgement(Level.HEALTHY, None, hard_util, optimal_util)

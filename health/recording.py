@@ -1,0 +1,27 @@
+"""Writes one snapshot per generation, inside the caller's transaction."""
+
+from dominds.llm.usage import Usage, UsageReport
+from health.levels import Thresholds, judge
+from health.models import HealthSnapshot
+
+
+def record(
+    generation_id: int, usage: UsageReport, thresholds: Thresholds, *, truncation_suspected: bool = False
+) -> HealthSnapshot:
+    """Store the judgement of one generation together with the limits it was judged by."""
+    judgement = judge(usage, thresholds, truncation_suspected=truncation_suspected)
+    reported = usage if isinstance(usage, Usage) else None
+    return HealthSnapshot.objects.create(
+        generation_id=generation_id,
+        prompt_tokens=reported and reported.prompt_tokens,
+        completion_tokens=reported and reported.completion_tokens,
+        total_tokens=reported and reported.total_tokens,
+        model_context_limit=thresholds.context_limit,
+        limit_source=thresholds.limit_source,
+        optimal_max_tokens=thresholds.effective_optimal_max,
+        critical_max_tokens=thresholds.effective_critical_max,
+        hard_util=judgement.hard_util,
+        optimal_util=judgement.optimal_util,
+        level=judgement.level.value,
+        reason=judgement.reason.value if judgement.reason else "",
+    )

@@ -1,0 +1,33 @@
+"""When a provider's own count says that it dropped part of the prompt (ruling R13)."""
+
+from dataclasses import dataclass
+
+GROWTH_EXPECTED_CHARS = 8_000
+
+
+@dataclass(frozen=True, slots=True)
+class SentRequest:
+    """What is remembered of a kept request. ``frame`` hashes model, instructions, tools and reminders; ``base`` names the
+    round and rewrite that its messages start from, so that an equal base means: the same messages, perhaps more."""
+
+    frame: str
+    base: str
+    chars: int
+    guided: bool
+    prompt_tokens: int
+
+
+def truncation_suspected(previous: SentRequest | None, current: SentRequest, round_completion_tokens: int) -> bool:
+    """Compare only a request that extends the last kept one of its round, with no guidance in either.
+
+    Suspicious is a reported prompt that fell by more than the round's completion tokens (reasoning that is not sent
+    back explains a smaller fall), or that did not grow although 8,000 characters were added.
+    """
+    if previous is None or previous.guided or current.guided:
+        return False
+    if (previous.frame, previous.base) != (current.frame, current.base) or current.chars < previous.chars:
+        return False
+    fall = previous.prompt_tokens - current.prompt_tokens
+    if fall > round_completion_tokens:
+        return True
+    return fall >= 0 and current.chars - previous.chars >= GROWTH_EXPECTED_CHARS

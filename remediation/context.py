@@ -1,0 +1,146 @@
+"""The values that policies and strategies judge. Frozen, and free of clock, settings and rows."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from dominds.llm.messages import Message
+from health.levels import Level
+
+
+class UnitKind(StrEnum):
+    """Document C's types of context units."""
+
+    MESSAGE = "message"
+    CODE = "code"
+    PLAN_REF = "plan_ref"
+    LOG = "log"
+    SUMMARY = "summary"
+    PLACEHOLDER = "placeholder"
+    OTHER = "other"
+
+
+class UnitRole(StrEnum):
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """An indivisible piece of what the model sees: one message, or a tool call with all its results (R9).
+
+    ``id`` is unique within the dialog and stable. ``source`` holds the seqs of the turns it stands for, oldest first.
+    ``priority`` is 1 (protect) to 3. ``est_tokens`` is the cached count of the context's counter, overhead included.
+    A ``pinned`` unit is never changed or removed: unanswered and newest user messages, the re-entry package.
+    """
+
+    id: str
+    kind: UnitKind
+    role: UnitRole
+    messages: tuple[Message, ...]
+    source: tuple[int, ...] = ()
+    priority: int = 3
+    area: str = ""  # the priority area that gave it its priority, for the page's badge
+    est_tokens: int = 0
+    pinned: bool = False
+
+    @property
+    def text(self) -> str:
+        """Everything a reader would see of it, tool calls included."""
+        parts: list[str] = []
+        for message in self.messages:
+            if message.text:
+                parts.append(message.text)
+            parts += [f"{call.name}({call.arguments})" for call in message.tool_calls]
+        return "\n".join(parts)
+
+    def with_text(self, text: str, count: Callable[[Sequence[Message]], int]) -> "Unit":
+        """The same unit saying ``text``. Tool calls and results keep their ids: only the newest result's text is replaced."""
+        if len(self.messages) == 1:
+            messages: tuple[Message, ...] = (replace(self.messages[0], text=text),)
+        else:
+            messages = (*self.messages[:-1], replace(self.messages[-1], text=text))
+        return replace(self, messages=messages, est_tokens=count(messages))
+
+
+Units = tuple[Unit, ...]
+
+
+def total_tokens(units: Sequence[Unit]) -> int:
+    return sum(unit.est_tokens for unit in units)
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    """The outside help that rewrites may use, passed in so that the rules stay pure.
+
+    ``count`` returns the estimated tokens of messages. ``summarise`` returns prose of at most about that many tokens, by
+    a model or by extraction. ``relevance`` returns one score from 0 to 1 per text, against the query. ``similarity``
+    compares two texts, 0 to 1. ``clock`` is monotonic, in milliseconds. ``report`` tells the page which phase runs.
+    """
+
+    count: Callable[[Sequence[Message]], int]
+    summarise: Callable[[str, int], str]
+    relevance: Callable[[Sequence[str], str], Sequence[float]]
+    similarity: Callable[[str, str], float]
+    clock: Callable[[], float]
+    report: Callable[[str, int, int], None]  # phase, current tokens, target or limit tokens
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyStep:
+    """What one strategy did, for the record and the page."""
+
+    strategy: str
+    est_before: int
+    est_after: int
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """The outcome of one rewrite: the new view and what is no longer in it, word for word.
+
+    ``removed`` are the former units that the view no longer shows as they were. ``ledger`` are the key facts that the
+    view carries after its summary (R15). ``failure`` names why the rewrite must not be applied, or is empty.
+    """
+
+    units: Units
+    removed: Units
+    est_before: int
+    est_after: int
+    steps: tuple[StrategyStep, ...] = ()
+    summary: str = ""
+    ledger: tuple[str, ...] = ()
+    recovered: bool = False  # a fresh start or truncation was needed
+    coherence: float | None = None
+    millis: float = 0.0
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """All that a policy may know before it answers. Token numbers here are estimates, except behind ``level``.
+
+    ``limit`` is the compaction policy's own ceiling (the window for autocompaction, document C's budget for breaking,
+    document D's limit for retention). ``changed`` says that a report, message or tool result arrived since the last
+    rewrite (R10). ``overflowed`` says that the provider refused the last request as too long (R12).
+    """
+
+    level: Level
+    est_tokens: int = 0
+    limit: int | None = None
+    warning_threshold: float = 0.8
+    changed: bool = True
+    overflowed: bool = False
+    restarts: int = 0  # rewrites since the newest user message, document B
+    failed_clears: int = 0  # of the open episode
+    kept_since_guidance: int | None = None  # None: no guidance yet in this caution
+    guided_generations: int = 0  # since guidance began, for the countdown
+    cadence: int = 10
+    countdown: bool = False  # critical_policy is countdown (R14)
+    over_hits_last_hour: int = 0
+    loop_detected: bool = False
+    requested: str = ""  # a rewrite that a person asked for: prune, break, compact, fresh_start

@@ -1,0 +1,103 @@
+"""The closed unions in which policies answer the driver's four questions."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Proceed:
+    """Generate. ``guidance`` ends the request and is stored nowhere; ``clear_only`` makes it a forced attempt."""
+
+    guidance: str = ""
+    clear_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Rewrite the view first. ``policy`` names who asked, ``target_tokens`` is the size aimed at."""
+
+    policy: str  # autocompaction, breaking, retention, fresh_start
+    reason: str
+    target_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClearMind:
+    """Start a new round with a package drafted from stored facts (R14)."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suspend:
+    """Stop generating and ask a human. ``kind`` is the question's kind."""
+
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """End the message visibly. ``code`` names a context error, ``message`` says what to do."""
+
+    code: str
+    message: str
+
+
+Decision = Proceed | Rewrite | ClearMind | Suspend | Fail
+
+
+@dataclass(frozen=True, slots=True)
+class Continue:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt:
+    """Stop the stream, compact, and go on in the same answer."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    message: str
+
+
+StreamDecision = Continue | Interrupt | Abort
+
+
+@dataclass(frozen=True, slots=True)
+class Accept:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """Keep the result, compact the rest, run again with it."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """The result cannot fit whatever is compacted; ``message`` stands in its place, the full text becomes an artifact."""
+
+    message: str
+
+
+ToolResultDecision = Accept | Compact | Reject
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """Forget the output; only the log of discarded outputs keeps it for a while."""
+
+    reason: str
+
+
+ReplyDecision = Keep | Discard

@@ -1,0 +1,153 @@
+from django.conf import settings
+from django.db import models
+from django.db.models.functions import Now
+
+
+class RemediationRun(models.Model):
+    """One rewrite of what the model sees. The turns themselves never change (R8).
+
+    ``view`` lists the units that stand from ``base_seq`` down, oldest first: ``{"turn": seq}`` for a turn as it was, or
+    ``{"id", "kind", "role", "text", "priority", "sources"}`` for text that stands in place of the turns ``sources``.
+    Turns after ``base_seq`` follow unchanged. ``removed`` holds the units that are no longer seen, word for word.
+    """
+
+    class Policy(models.TextChoices):
+        AUTOCOMPACTION = "autocompaction"
+        BREAKING = "breaking"
+        RETENTION = "retention"
+        FRESH_START = "fresh_start"
+
+    dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.PROTECT, related_name="remediations")
+    round_number = models.PositiveIntegerField()
+    policy = models.CharField(max_length=16, choices=Policy.choices)
+    reason = models.CharField(max_length=200)
+    steps = models.JSONField(default=list)
+    est_before = models.PositiveIntegerField()
+    est_after = models.PositiveIntegerField()
+    est_source = models.CharField(max_length=12, blank=True)
+    limit = models.PositiveIntegerField(null=True)
+    base_seq = models.PositiveIntegerField(help_text="the last turn that the view was made from")
+    view = models.JSONField()
+    removed = models.JSONField()
+    summary = models.TextField(blank=True)
+    ledger = models.JSONField(default=list)
+    recovered = models.BooleanField(default=False)
+    coherence = models.FloatField(null=True)
+    millis = models.FloatField(default=0)
+    reward = models.FloatField(null=True)
+    reward_record = models.JSONField(null=True)
+    undone_at = models.DateTimeField(null=True)
+    undone_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        indexes = [models.Index(fields=["dialog", "round_number", "-id"], name="remediation_latest")]
+
+    def __str__(self) -> str:
+        return f"{self.policy}: est. {self.est_before:,} → {self.est_after:,} tokens"
+
+
+class RemovedUnit(models.Model):
+    """One unit that a rewrite took out of the model's sight: the archive, searchable and readable (D3)."""
+
+    run = models.ForeignKey(RemediationRun, on_delete=models.PROTECT, related_name="units")
+    dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.PROTECT, related_name="removed_units")
+    unit_id = models.CharField(max_length=64)
+    kind = models.CharField(max_length=16)
+    role = models.CharField(max_length=12)
+    est_tokens = models.PositiveIntegerField()
+    text = models.TextField()
+
+    class Meta:
+        indexes = [models.Index(fields=["dialog", "-id"], name="archive_newest")]
+
+    def __str__(self) -> str:
+        return f"{self.unit_id} ({self.kind})"
+
+
+class ContextEvent(models.Model):
+    """What context management met: warnings, over-hits and errors, listed for the operator (C11)."""
+
+    class Code(models.TextChoices):
+        WARNING = "CONTEXT_WARNING"
+        OVER_HIT = "CONTEXT_OVER_HIT"
+        TOKEN_LIMIT_EXCEEDED = "TOKEN_LIMIT_EXCEEDED"
+        BREAKER_FAILED = "BREAKER_FAILED"
+        RECOVERY_TRIGGERED = "RECOVERY_TRIGGERED"
+        PRUNER_FAILED = "PRUNER_FAILED"
+        LOOP_DETECTED = "LOOP_DETECTED"
+
+    dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.PROTECT, related_name="context_events")
+    code = models.CharField(max_length=24, choices=Code.choices)
+    message = models.TextField()
+    est_tokens = models.PositiveIntegerField(null=True)
+    limit = models.PositiveIntegerField(null=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        indexes = [models.Index(fields=["dialog", "code", "-created_at"], name="context_event_recent")]
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
+
+class CleanupTask(models.Model):
+    """A request to the operator to look at a dialog whose context fills up again and again (C10)."""
+
+    class State(models.TextChoices):
+        OPEN = "open"
+        DONE = "done"
+
+    dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.PROTECT, related_name="cleanup_tasks")
+    reason = models.TextField()
+    state = models.CharField(max_length=4, choices=State.choices, default=State.OPEN)
+    created_at = models.DateTimeField(db_default=Now())
+    done_at = models.DateTimeField(null=True, blank=True)
+    done_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["dialog"], condition=models.Q(state="open"), name="one_open_cleanup_task_per_dialog"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"Context Cleanup: {self.reason}"
+
+
+class Proposal(models.Model):
+    """A change of limits or strategies that the critic suggests and a person accepts or rejects (C10)."""
+
+    class State(models.TextChoices):
+        OPEN = "open"
+        ACCEPTED = "accepted"
+        REJECTED = "rejected"
+
+    agent = models.ForeignKey("dialogs.Agent", null=True, blank=True, on_delete=models.CASCADE, related_name="proposals")
+    kind = models.CharField(max_length=16, choices=[("limit", "limit"), ("order", "order")])
+    change = models.JSONField(help_text='{"context_limit": 6000} or {"chain_order": ["summarize_old", …]}')
+    grounds = models.TextField()
+    state = models.CharField(max_length=8, choices=State.choices, default=State.OPEN)
+    created_at = models.DateTimeField(db_default=Now())
+    decided_at = models.DateTimeField(null=True, blank=True)
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.change}"
+
+
+class ContextSettings(models.Model):
+    """The operator's edits of ``context_config``, laid over ``context.yaml``. At most one row."""
+
+    singleton = models.BooleanField(default=True, unique=True, editable=False)
+    config = models.JSONField(default=dict)
+
+    def __str__(self) -> str:
+        return "Context settings"
