@@ -1,0 +1,23 @@
+"""The ASGI application: pages by Django, sockets by Channels. ``daphne dominds.asgi:application`` serves it."""
+
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dominds.settings")
+
+from django.core.asgi import get_asgi_application
+
+django_application = get_asgi_application()  # sets Django up; what follows may import models
+
+from channels.auth import AuthMiddlewareStack
+from channels.routing import ProtocolTypeRouter, URLRouter
+from channels.security.websocket import AllowedHostsOriginValidator
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+application = ProtocolTypeRouter(
+    {
+        "http": django_application,
+        # The origin check is outermost: another site's page must not open a socket with this person's cookie.
+        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(import_string(settings.SOCKET_ROUTES)))),
+    }
+)

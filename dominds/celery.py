@@ -1,0 +1,56 @@
+"""The Celery application: ``celery -A dominds.celery worker --pool threads``.
+
+Celery only wakes. A message that is lost, late or doubled does no harm, so acknowledgement is early, nothing is retried
+for ever and there is no result backend.
+"""
+
+import logging.config
+import os
+import warnings
+from typing import Any
+
+# First: Celery's Django part, which gives connections back after each task, looks for this when the app is made.
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dominds.settings")
+
+from celery import Celery
+from celery.signals import setup_logging
+from django.conf import settings
+
+# The warning is about pickle, which is refused below; in a container every process is root.
+warnings.filterwarnings("ignore", message="You're running the worker with superuser")
+
+app = Celery("dominds", set_as_current=True)
+app.conf.update(
+    broker_url=settings.REDIS_URL,
+    result_backend=None,
+    task_ignore_result=True,
+    task_store_errors_even_if_ignored=False,
+    task_serializer="json",
+    accept_content=["json"],
+    # Without these a frozen Redis blocks a web thread for ever (Celery's default is no timeout). Seconds.
+    broker_transport_options={
+        "socket_timeout": 3,
+        "socket_connect_timeout": 2,
+        "socket_keepalive": True,
+        "health_check_interval": 10,
+    },
+    broker_connection_timeout=2,
+    broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,
+    # One more try mends a connection that a restarted Redis has closed; the sweeper mends the rest.
+    task_publish_retry=True,
+    task_publish_retry_policy={"max_retries": 1, "interval_start": 0, "interval_step": 0, "interval_max": 0},
+    task_acks_late=False,
+    worker_prefetch_multiplier=1,
+    worker_cancel_long_running_tasks_on_connection_loss=False,
+    worker_hijack_root_logger=False,
+    worker_send_task_events=False,
+    timezone="UTC",
+)
+app.autodiscover_tasks(["dialogs"])
+
+
+@setup_logging.connect
+def use_django_logging(**_: Any) -> None:
+    """Log as the web process does, in place of Celery's own format."""
+    logging.config.dictConfig(settings.LOGGING)

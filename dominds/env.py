@@ -1,0 +1,95 @@
+"""Typed readers of the environment. A bad value stops the start and is named, with what was expected."""
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+TRUE = frozenset({"1", "true", "yes", "on"})
+FALSE = frozenset({"0", "false", "no", "off", ""})
+SERVER_ENGINE = "django.db.backends.postgresql"
+FILE_ENGINE = "django.db.backends.sqlite3"
+REDIS_SCHEMES = ("redis", "rediss")
+
+_env = environ.Env()
+
+
+class BadEnvironment(ImproperlyConfigured):
+    """An environment variable holds something that Dominds cannot use."""
+
+    def __init__(self, name: str, found: str, expected: str) -> None:
+        super().__init__(f"{name} is {found!r}, but should be {expected}. Correct or unset it, and start again.")
+
+
+def text(name: str, default: str = "") -> str:
+    """Return a variable without surrounding blanks; an empty one counts as unset."""
+    return str(_env.str(name, default="")).strip() or default
+
+
+def flag(name: str, *, default: bool) -> bool:
+    """Return a yes-or-no variable."""
+    found = text(name)
+    if not found:
+        return default
+    if found.lower() in TRUE:
+        return True
+    if found.lower() in FALSE:
+        return False
+    raise BadEnvironment(name, found, "one of 1, true, yes, on, 0, false, no, off")
+
+
+def number(name: str, *, default: int, minimum: int = 0) -> int:
+    """Return a whole number of at least ``minimum``."""
+    found = text(name)
+    if not found:
+        return default
+    if not found.isdecimal() or int(found) < minimum:
+        raise BadEnvironment(name, found, f"a whole number of at least {minimum}")
+    return int(found)
+
+
+def words(name: str, default: list[str]) -> list[str]:
+    """Return the parts of a comma-separated variable, without blanks."""
+    return [part.strip() for part in text(name).split(",") if part.strip()] or default
+
+
+def one_of(name: str, choices: tuple[str, ...], default: str) -> str:
+    """Return one of ``choices``."""
+    found = text(name, default)
+    if found not in choices:
+        raise BadEnvironment(name, found, f"one of {', '.join(choices)}")
+    return found
+
+
+def folder(name: str, default: str, *, base: Path) -> Path:
+    """Return an absolute folder: the given one, seen from where the command was called, or ``default`` in ``base``."""
+    given = text(name)
+    path = Path(given).expanduser().resolve() if given else base / default
+    if path.exists() and not path.is_dir():
+        raise BadEnvironment(name, str(path), "a folder, not a file")
+    return path
+
+
+def database(name: str, *, default: Path) -> dict[str, Any]:
+    """Return Django's description of the database that a URL names; without one, an SQLite file at ``default``."""
+    found = text(name)
+    if not found:
+        return {"ENGINE": FILE_ENGINE, "NAME": str(default)}
+    scheme = urlsplit(found).scheme
+    if scheme not in ("postgres", "postgresql", "sqlite"):
+        raise BadEnvironment(name, f"{scheme}://...", "postgres://USER:PASSWORD@HOST:PORT/NAME or sqlite:///FILE")
+    described: dict[str, Any] = environ.Env.db_url_config(found)
+    if not described["NAME"]:
+        raise BadEnvironment(name, f"{scheme}://...", "an address that ends in the database's name")
+    return described
+
+
+def redis_url(name: str, default: str) -> str:
+    """Return the address of a Redis server."""
+    found = text(name, default)
+    parts = urlsplit(found)
+    if parts.scheme not in REDIS_SCHEMES or not parts.hostname:
+        raise BadEnvironment(name, f"{parts.scheme}://...", "redis://HOST:PORT/NUMBER or rediss://...")
+    return found

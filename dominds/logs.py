@@ -1,0 +1,85 @@
+"""One log line per event: JSON for machines, plain text for the console, secrets masked in either."""
+
+import logging
+import re
+from typing import Any
+
+import structlog
+
+from dominds.redaction import redact
+
+# Terminal escapes and other control characters could forge lines or colours; newline and tab stay.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+SHARED_PROCESSORS: list[Any] = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_logger_name,
+    structlog.stdlib.add_log_level,
+    structlog.stdlib.PositionalArgumentsFormatter(),
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+    structlog.processors.StackInfoRenderer(),
+    structlog.processors.UnicodeDecoder(),
+]
+
+
+class SafeFormatter(structlog.stdlib.ProcessorFormatter):
+    """Mask secrets in the finished line, so that message, arguments and traceback are all covered."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = redact(super().format(record))
+        return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", line)
+
+
+def json_formatter() -> SafeFormatter:
+    """Return the formatter of production: one JSON object per line."""
+    return _formatter(structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer())
+
+
+def console_formatter() -> SafeFormatter:
+    """Return the formatter of a terminal: one short line, tracebacks below it."""
+    return _formatter(
+        structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0, exception_formatter=structlog.dev.plain_traceback)
+    )
+
+
+def _formatter(*renderers: Any) -> SafeFormatter:
+    return SafeFormatter(
+        foreign_pre_chain=[*SHARED_PROCESSORS, structlog.stdlib.ExtraAdder()],
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],
+    )
+
+
+def configure_structlog() -> None:
+    """Send structlog's events through the standard library's handlers."""
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *SHARED_PROCESSORS,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+
+
+def logging_config(style: str, level: str) -> dict[str, Any]:
+    """Return ``LOGGING``. ``style`` is ``json`` or ``console``; everything goes to standard error."""
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"json": {"()": json_formatter}, "console": {"()": console_formatter}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": style}},
+        "root": {"handlers": ["stderr"], "level": level},
+        "loggers": {
+            "django": {"handlers": [], "level": level, "propagate": True},
+            "django.server": {"handlers": [], "level": level, "propagate": True},
+            # django-structlog logs each request; these would say it again, or say each wake-up.
+            "django.request": {"level": "ERROR"},
+            "django_structlog.middlewares": {"level": "WARNING"},
+            "celery.app.trace": {"level": "WARNING"},
+            "celery.worker.strategy": {"level": "WARNING"},
+            "httpx2": {"level": "WARNING"},
+            "httpcore2": {"level": "WARNING"},
+            "daphne": {"level": "WARNING"},
+        },
+    }

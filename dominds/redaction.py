@@ -1,0 +1,53 @@
+"""Take secrets out of text before it is logged or stored. Knows no Django."""
+
+import os
+import re
+
+MASK = "[redacted]"
+SHORTEST_SECRET = 8  # characters; masking shorter values would hit ordinary words
+
+_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|_URL)$")
+_PASSWORD_IN_URL = re.compile(r"(?P<before>\b[a-z][a-z0-9+.-]{0,20}://[^\s:/@]{0,100}:)[^\s@/]{1,300}(?=@)", re.I)
+_LABELLED = re.compile(
+    r"""(?P<before>\b(?:proxy-)?authorization["']?\s{0,3}[:=,]\s{0,3}b?["']?(?:(?:bearer|basic|token)\s{1,3})?
+    |\bbearer\s{1,3}
+    |\b(?:x-)?api[-_]?key["']?\s{0,3}[:=,]\s{0,3}b?["']?
+    |\bx-goog-api-key["']?\s{0,3}[:=,]\s{0,3}b?["']?)
+    (?P<secret>[^\s"',;}\]]{6,500})""",
+    re.I | re.X,
+)
+_SHAPED = re.compile(r"\b(?:sk|pk|rk|xai|gsk|dmk|ghp|hf)[-_][A-Za-z0-9_-]{12,300}|\bAIza[A-Za-z0-9_-]{30,60}")
+
+_remembered: set[str] = set()
+
+
+def remember(secret: str) -> None:
+    """Mask this value from now on, wherever it shows up in this process."""
+    if len(secret) >= SHORTEST_SECRET:
+        _remembered.add(secret)
+
+
+def remember_environment() -> None:
+    """Remember the values of variables whose names say that they are secret, and passwords inside addresses."""
+    for name, value in os.environ.items():
+        if not _SECRET_NAME.search(name.upper()):
+            continue
+        if name.upper().endswith("_URL"):
+            _remember_password_of(value)
+        else:
+            remember(value)
+
+
+def _remember_password_of(url: str) -> None:
+    before, at, _ = url.partition("://")[2].rpartition("@")
+    if at and ":" in before:
+        remember(before.partition(":")[2])
+
+
+def redact(text: str) -> str:
+    """Return ``text`` with keys, passwords and authorization values masked."""
+    for secret in sorted(_remembered, key=len, reverse=True):
+        text = text.replace(secret, MASK)
+    text = _LABELLED.sub(lambda match: match["before"] + MASK, text)
+    text = _PASSWORD_IN_URL.sub(lambda match: match["before"] + MASK, text)
+    return _SHAPED.sub(MASK, text)

@@ -1,0 +1,214 @@
+"""Settings of Dominds, from the environment.
+
+Two questions decide everything. Is there a database server? If not, this is the embedded default: an SQLite file, a
+Redis of our own, a signing key made at first start. Are all allowed hosts on this machine? If not, people come over a
+network, and the pages demand HTTPS.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from csp.constants import NONCE, NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
+
+from dominds import env, logs
+from dominds.redaction import remember_environment
+from dominds.secret_key import kept_key
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+DEBUG = env.flag("DEBUG", default=False)
+DATA_DIR = env.folder("DOMINDS_DATA_DIR", "var", base=BASE_DIR)
+MINDS_DIR = env.folder("DOMINDS_MINDS_DIR", ".minds", base=BASE_DIR)
+
+# -- Database --------------------------------------------------------------------------------------
+SQLITE_OPTIONS = {
+    # Deferred transactions that read and then write fail at once under contention; immediate ones wait their turn.
+    "transaction_mode": "IMMEDIATE",
+    "timeout": 20,  # seconds
+    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;",
+}
+POSTGRESQL_OPTIONS = {
+    "pool": {"min_size": 1, "max_size": env.number("DOMINDS_DB_POOL", default=16, minimum=1), "timeout": 5},
+    "connect_timeout": 5,
+    "application_name": "dominds",
+    "options": "-c lock_timeout=2s -c statement_timeout=30s -c idle_in_transaction_session_timeout=10s",
+}
+_database = env.database("DATABASE_URL", default=DATA_DIR / "dominds.sqlite3")
+EMBEDDED = _database["ENGINE"] == env.FILE_ENGINE
+DATABASES: dict[str, dict[str, Any]] = {
+    "default": {
+        **_database,
+        "ATOMIC_REQUESTS": False,
+        "CONN_MAX_AGE": 0,  # threads of an ASGI server come and go; the pool keeps the connections
+        "CONN_HEALTH_CHECKS": not EMBEDDED,
+        "OPTIONS": {**_database.get("OPTIONS", {}), **(SQLITE_OPTIONS if EMBEDDED else POSTGRESQL_OPTIONS)},
+    }
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+if EMBEDDED:
+    DATA_DIR.mkdir(parents=True, exist_ok=True)
+
+# -- Redis -----------------------------------------------------------------------------------------
+# `manage.py up` writes the address of its own Redis here, so that commands beside it find it.
+REDIS_URL_FILE = DATA_DIR / "redis.url"
+
+
+def _own_redis() -> str:
+    return REDIS_URL_FILE.read_text().strip() if REDIS_URL_FILE.is_file() else "redis://127.0.0.1:6379/0"
+
+
+REDIS_URL = env.redis_url("REDIS_URL", "") if env.text("REDIS_URL") else _own_redis()
+
+# -- Hosts and transport ---------------------------------------------------------------------------
+ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", list(LOOPBACK))
+LOOPBACK_ONLY = set(ALLOWED_HOSTS) <= set(LOOPBACK)
+# Exception of the loopback profile: plain HTTP, since nothing leaves the machine. DOMINDS_HTTPS overrides both ways.
+HTTPS = env.flag("DOMINDS_HTTPS", default=not (LOOPBACK_ONLY or DEBUG))
+SECURE_SSL_REDIRECT = HTTPS
+SECURE_REDIRECT_EXEMPT = [r"^livez$", r"^readyz$"]  # probes come from inside, over plain HTTP
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0  # one year
+SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
+SECURE_HSTS_PRELOAD = HTTPS
+if env.flag("DOMINDS_BEHIND_PROXY", default=False):  # only then: anyone could send this header
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS", [])
+CSRF_COOKIE_SECURE = SESSION_COOKIE_SECURE = HTTPS
+CSRF_COOKIE_SAMESITE = SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_AGE = 12 * 60 * 60  # seconds
+# A browser sends cookies to every port of a host: two instances on one machine would log each other out.
+if suffix := env.text("DOMINDS_COOKIE_SUFFIX"):
+    SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"sessionid_{suffix}", f"csrftoken_{suffix}"
+
+
+def _socket_origins() -> list[str]:
+    """Return where sockets may go. Browsers disagree on whether 'self' covers them, so the hosts are named too."""
+    scheme = "wss" if HTTPS else "ws"
+    ports = ":*" if LOOPBACK_ONLY else ""
+    named = [host for host in ALLOWED_HOSTS if host != "*" and not host.startswith("[")]
+    return [f"{scheme}://{'*' if host.startswith('.') else ''}{host}{ports}" for host in named]
+
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF, NONCE],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "font-src": [SELF],
+        "connect-src": [SELF, *_socket_origins()],
+        "form-action": [SELF],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
+        "object-src": [NONE],
+    }
+}
+
+# -- The signing key -------------------------------------------------------------------------------
+SECRET_KEY = env.text("SECRET_KEY")
+if not SECRET_KEY:
+    if not EMBEDDED:
+        raise ImproperlyConfigured(
+            "SECRET_KEY is not set, but DATABASE_URL names a server. Every web host and worker must share one key. "
+            "Make one with `python -c 'import secrets; print(secrets.token_urlsafe(48))'`, set SECRET_KEY, start again."
+        )
+    SECRET_KEY = kept_key(DATA_DIR / "secret_key")
+SECRET_KEY_FALLBACKS = env.words("SECRET_KEY_FALLBACKS", [])
+
+# -- Applications ----------------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "csp",
+    "django_htmx",
+    "django_prometheus",
+    "django_structlog",
+    "health_check",
+    "ninja",
+    "health",
+    "remediation",
+    "dialogs",
+    "dominds",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "dominds.static.StaticFiles",
+    "django_prometheus.middleware.PrometheusBeforeMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django_structlog.middlewares.RequestMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "django_prometheus.middleware.PrometheusAfterMiddleware",
+]
+ROOT_URLCONF = "dominds.urls"
+ASGI_APPLICATION = "dominds.asgi.application"
+SOCKET_ROUTES = "dialogs.routing.websocket_urlpatterns"  # resolved by name: the ground floor imports no app
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "csp.context_processors.nonce",
+            ]
+        },
+    }
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+LOGIN_URL = "/login/"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "/login/"
+
+# -- Pages -----------------------------------------------------------------------------------------
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_I18N = False
+USE_TZ = True
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+WHITENOISE_USE_FINDERS = True  # the files of apps and packages as they are: nothing to collect, nothing to forget
+DATA_UPLOAD_MAX_MEMORY_SIZE = 32 * 1024 * 1024  # bytes: the largest body of /v1; smaller limits are the views'
+PROMETHEUS_EXPORT_MIGRATIONS = False  # asks the database at import
+PROMETHEUS_METRICS_EXPORT_PORT = None
+METRICS_TOKEN = env.text("DOMINDS_METRICS_TOKEN")
+
+# -- Limits of the public contract; 0 switches one off ---------------------------------------------
+MESSAGES_PER_MINUTE = env.number("DOMINDS_MESSAGES_PER_MINUTE", default=120)  # per person
+RUNNING_DIALOGS = env.number("DOMINDS_RUNNING_DIALOGS", default=50)  # per person
+
+# -- Logs ------------------------------------------------------------------------------------------
+remember_environment()
+logs.configure_structlog()
+LOGGING = logs.logging_config(
+    style=env.one_of("DOMINDS_LOG", ("console", "json"), "console" if EMBEDDED else "json"),
+    level=env.one_of("DOMINDS_LOG_LEVEL", ("DEBUG", "INFO", "WARNING", "ERROR"), "INFO"),
+)
+DJANGO_STRUCTLOG_CELERY_ENABLED = False

@@ -1,0 +1,16 @@
+"""Every address. The apps are named, not imported: this is the ground floor."""
+
+from django.contrib import admin
+from django.urls import include, path
+
+from dominds import probes
+
+admin.site.site_header = admin.site.site_title = "Dominds operations"
+
+urlpatterns = [
+    path("livez", probes.livez),
+    path("readyz", probes.Readiness.as_view()),
+    path("metrics", probes.metrics),
+    path("admin/", admin.site.urls),
+    path("", include("dialogs.urls")),
+]
