@@ -1,0 +1,212 @@
+"""Token counts of text, messages and tools. Estimates, for sizing requests; health never sees them (ruling R1)."""
+
+import json
+import logging
+import math
+import threading
+import unicodedata
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import Literal, Protocol
+
+from dominds.llm.messages import Message, ToolSpec
+from remediation.tokens.families import MESSAGE_OVERHEAD, REPLY_OVERHEAD, Family, family_of
+from remediation.tokens.vocabularies import Encode, TokenizerUnavailable, load, pieces
+
+log = logging.getLogger(__name__)
+
+CountSource = Literal["tokenizer", "characters"]
+
+CHARACTERS = "characters"  # C1's key for counting without a tokenizer
+CHARACTERS_PER_TOKEN = 4  # documents C and D
+CALL_OVERHEAD = 4  # tokens that set a tool call apart from text, such as <tool_call> and its end, with line breaks
+TOOLS_OVERHEAD = 60  # the template's own words before a list of tools: 50 in Llama 3.1's, 70 in Qwen 2.5's
+
+CACHE_ENTRIES = 16_384
+LONGEST_KEY = 256  # characters; longer texts are remembered by a digest, so the cache holds at most 4 MB of text
+
+# Names that C1's ``tokenizer`` key takes, beside the vocabularies' own.
+TOKENIZER_NAMES = {
+    "gpt-4": "cl100k_base",
+    "gpt-4-turbo": "cl100k_base",
+    "gpt-3.5-turbo": "cl100k_base",
+    "cl100k_base": "cl100k_base",
+    "gpt": "o200k_base",
+    "gpt-4o": "o200k_base",
+    "gpt-4.1": "o200k_base",
+    "gpt-5": "o200k_base",
+    "o200k_base": "o200k_base",
+    "llama3": "llama3",
+    "llama2": "llama2",
+    "mistral": "mistral",
+    CHARACTERS: CHARACTERS,
+}
+
+# The older GPT models' vocabulary; every other name of the gpt family, and every unknown one, counts by o200k_base, as
+# document B's gpt-tokenizer does by default.
+CL100K_NAMES = ("gpt-4-", "gpt-3.5", "gpt-35")
+
+
+class Counter(Protocol):
+    """Counts tokens. ``source`` says by what: a tokenizer's vocabulary, or characters alone."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def source(self) -> CountSource: ...
+
+    @property
+    def reply_overhead(self) -> int:
+        """Tokens once per request, around all its messages."""
+        ...
+
+    def count(self, text: str) -> int: ...
+
+    def count_many(self, texts: Sequence[str]) -> list[int]: ...
+
+    def count_messages(self, messages: Sequence[Message]) -> int:
+        """Additive: messages counted together give the sum of messages counted one by one."""
+        ...
+
+    def count_tools(self, tools: Sequence[ToolSpec]) -> int: ...
+
+
+def counter_for(model_name: str, tokenizer: str = "") -> Counter:
+    """The counter of a model, or of C1's ``tokenizer`` key where one is set.
+
+    The key is a name in TOKENIZER_NAMES or the path of a Hugging Face ``tokenizer.json``. What cannot be built is
+    logged once and counted by characters.
+    """
+    family = family_of(model_name)
+    vocabulary = vocabulary_for(model_name, tokenizer)
+    if vocabulary != CHARACTERS:
+        try:
+            return _counter(vocabulary, family, load(vocabulary))
+        except TokenizerUnavailable as error:
+            _log_once(vocabulary, str(error))
+    return _counter(CHARACTERS, family, count_characters)
+
+
+def vocabulary_for(model_name: str, tokenizer: str = "") -> str:
+    """The vocabulary's name, a path, or ``characters``."""
+    if tokenizer:
+        return TOKENIZER_NAMES.get(tokenizer.lower(), tokenizer)
+    family = family_of(model_name)
+    if family is not Family.GPT:
+        return family.value
+    name = model_name.lower()
+    old = name.endswith("gpt-4") or any(part in name for part in CL100K_NAMES)
+    return "cl100k_base" if old else "o200k_base"
+
+
+def characters_per_four(text: str) -> int:
+    """Document D's plain rule, ceil(characters / 4). It counts Chinese, Japanese and Korean at a quarter: see below."""
+    return math.ceil(len(text) / CHARACTERS_PER_TOKEN)
+
+
+def count_characters(text: str) -> int:
+    """ceil(characters / 4), where a wide East Asian character or an emoji is a token of its own.
+
+    Measured on o200k_base such characters take 0.5 to 1.5 tokens each: the plain rule is 2 to 6 times too low for them.
+    """
+    if text.isascii():
+        return characters_per_four(text)
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+    return wide + math.ceil((len(text) - wide) / CHARACTERS_PER_TOKEN)
+
+
+class TextCounter:
+    """A ``Counter`` over any token count of a text, with a bounded cache. Safe to share between threads."""
+
+    def __init__(self, name: str, family: Family, encode: Encode, entries: int = CACHE_ENTRIES) -> None:
+        self.name = name
+        self.source: CountSource = "characters" if name == CHARACTERS else "tokenizer"
+        self.reply_overhead = REPLY_OVERHEAD[family]
+        self._message_overhead = MESSAGE_OVERHEAD[family]
+        self._encode = encode
+        self._entries = entries
+        self._known: OrderedDict[str | bytes, int] = OrderedDict()  # least recently used first
+        self._lock = threading.Lock()
+
+    def count(self, text: str) -> int:
+        key = _key(text)
+        with self._lock:
+            found = self._known.get(key)
+            if found is not None:
+                self._known.move_to_end(key)
+                return found
+        tokens = self._count_afresh(text)
+        with self._lock:
+            self._known[key] = tokens
+            if len(self._known) > self._entries:
+                self._known.popitem(last=False)
+        return tokens
+
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        """One count per text, in order; texts that occur twice are counted once."""
+        counts = {text: self.count(text) for text in set(texts)}
+        return [counts[text] for text in texts]
+
+    def count_messages(self, messages: Sequence[Message]) -> int:
+        """Text, tool calls and the template's overhead. ``provider_items`` are not counted: providers do not send
+        their reasoning of earlier turns to the model again, and LM Studio has none."""
+        overhead = self._message_overhead * len(messages)
+        calls = CALL_OVERHEAD * sum(len(message.tool_calls) for message in messages)
+        return overhead + calls + sum(self.count_many(list(_texts_of(messages))))
+
+    def count_tools(self, tools: Sequence[ToolSpec]) -> int:
+        """The tools as chat templates print them: one JSON object each, under the template's own words. None: 0."""
+        if not tools:
+            return 0
+        return TOOLS_OVERHEAD + sum(self.count_many([_schema_text(tool) for tool in tools]))
+
+    def _count_afresh(self, text: str) -> int:
+        try:
+            return sum(self._encode(piece) for piece in pieces(_well_formed(text)))
+        except Exception as error:  # noqa: BLE001  # a tokenizer's own failure must not stop a dialog; it is logged
+            _log_once(self.name, f"Tokenizer {self.name} failed on a text of {len(text)} characters: {error}")
+            return count_characters(text)
+
+
+def _texts_of(messages: Sequence[Message]) -> Iterable[str]:
+    for message in messages:
+        if message.text:
+            yield message.text
+        for call in message.tool_calls:
+            yield f'{{"name": "{call.name}", "arguments": {call.arguments}}}'
+
+
+def _schema_text(tool: ToolSpec) -> str:
+    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+    return json.dumps({"type": "function", "function": function}, ensure_ascii=False, default=str)
+
+
+def _key(text: str) -> str | bytes:
+    if len(text) <= LONGEST_KEY:
+        return text
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _well_formed(text: str) -> str:
+    """Without half surrogate pairs, which no vocabulary holds and the libraries refuse."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+_counters: dict[tuple[str, Family], TextCounter] = {}
+_reported: set[str] = set()
+_shared = threading.Lock()
+
+
+def _counter(name: str, family: Family, encode: Encode) -> TextCounter:
+    with _shared:
+        return _counters.setdefault((name, family), TextCounter(name, family, encode))
+
+
+def _log_once(name: str, text: str) -> None:
+    with _shared:
+        if name in _reported:
+            return
+        _reported.add(name)
+    log.warning("%s Counting characters instead: estimates are coarse.", text)

@@ -1,0 +1,36 @@
+"""Which tokenizer a model's name points at, document B's rules, and what each chat template adds around a message."""
+
+from enum import StrEnum
+
+
+class Family(StrEnum):
+    LLAMA3 = "llama3"
+    LLAMA2 = "llama2"
+    MISTRAL = "mistral"
+    GPT = "gpt"
+
+
+# In document B's order; the first name part that occurs wins, in upper or lower case.
+NAME_PARTS: tuple[tuple[str, Family], ...] = (
+    ("llama-3", Family.LLAMA3),
+    ("llama3", Family.LLAMA3),
+    ("llama-2", Family.LLAMA2),
+    ("llama2", Family.LLAMA2),
+    ("mistral", Family.MISTRAL),
+    ("mixtral", Family.MISTRAL),
+    ("gpt", Family.GPT),
+)
+
+# Tokens that the chat template puts around one message. Llama 3: header start, role, header end, blank line, end of
+# turn. Llama 2: the mean of "<s>[INST] ... [/INST]" (8) and "... </s>" (2). Mistral: 4 by the same sum. GPT: start,
+# role, separator, end. Document B says "4-5 tokens depending on family".
+MESSAGE_OVERHEAD = {Family.LLAMA3: 5, Family.LLAMA2: 5, Family.MISTRAL: 4, Family.GPT: 4}
+
+# Tokens once per request: beginning of text, and the opening of the answer.
+REPLY_OVERHEAD = {Family.LLAMA3: 5, Family.LLAMA2: 1, Family.MISTRAL: 1, Family.GPT: 3}
+
+
+def family_of(model_name: str) -> Family:
+    """The family of a model, by its name. Unknown names count as ``gpt``."""
+    name = model_name.lower()
+    return next((family for part, family in NAME_PARTS if part in name), Family.GPT)

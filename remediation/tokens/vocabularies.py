@@ -1,0 +1,95 @@
+"""Tokenizers built from files, without a network: ours beside this module, or a Hugging Face file of the user's."""
+
+import base64
+import gzip
+import json
+import threading
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+
+import tiktoken
+import tokenizers
+
+Encode = Callable[[str], int]  # text to number of tokens; raises whatever its library raises
+
+# Longer texts are counted in pieces cut at line or word ends. It bounds the regular expression's backtracking, which
+# tiktoken gives up on in very long runs of blanks, and costs less than one token a piece.
+PIECE_CHARACTERS = 50_000
+
+BYTE_PAIR_FILES = ("cl100k_base", "o200k_base", "llama3")  # NAME.bpe.gz
+HUGGING_FACE_FILES = ("llama2", "mistral")  # NAME.json.gz
+
+_built: dict[str, Encode] = {}
+_building = threading.Lock()
+
+
+class TokenizerUnavailable(Exception):
+    """No tokenizer can be built under this name."""
+
+
+def load(name: str) -> Encode:
+    """The token count of vocabulary ``name``, or of the Hugging Face file at that path. Built once per process.
+
+    Raises TokenizerUnavailable. A path that failed is tried again at the next call, so that a repaired file is found.
+    """
+    with _building:
+        if name not in _built:
+            _built[name] = _build(name)
+        return _built[name]
+
+
+def _build(name: str) -> Encode:
+    try:
+        if name in BYTE_PAIR_FILES:
+            return _byte_pair(name, _shipped(f"{name}.bpe.gz"))
+        if name in HUGGING_FACE_FILES:
+            return _hugging_face(_shipped(f"{name}.json.gz"))
+        return _hugging_face(Path(name).expanduser().read_bytes())
+    except Exception as error:  # tokenizers raises bare Exception for a malformed file
+        raise TokenizerUnavailable(
+            f"No tokenizer could be built from {name!r} ({error}). Expected one of "
+            f"{', '.join((*BYTE_PAIR_FILES, *HUGGING_FACE_FILES))}, or the path of a Hugging Face tokenizer.json."
+        ) from error
+
+
+def _shipped(file_name: str) -> bytes:
+    return gzip.decompress((resources.files(__package__) / "data" / file_name).read_bytes())
+
+
+def _byte_pair(name: str, content: bytes) -> Encode:
+    header, *ranked = content.decode("ascii").split("\n")
+    parts = json.loads(header)
+    encoding = tiktoken.Encoding(
+        name,
+        pat_str=parts["pat_str"],
+        mergeable_ranks={base64.b64decode(token): rank for rank, token in enumerate(ranked)},
+        special_tokens=parts["special_tokens"],
+    )
+    return lambda text: len(encoding.encode_to_numpy(text, disallowed_special=()))
+
+
+def _hugging_face(content: bytes) -> Encode:
+    tokenizer = tokenizers.Tokenizer.from_buffer(content)
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+
+    def encode(text: str) -> int:
+        return len(tokenizer.encode(text, add_special_tokens=False).ids)
+
+    return encode
+
+
+def pieces(text: str) -> list[str]:
+    """``text`` in order, in parts of at most PIECE_CHARACTERS, cut after a line or before a word where possible."""
+    parts = []
+    start = 0
+    while len(text) - start > PIECE_CHARACTERS:
+        end = start + PIECE_CHARACTERS
+        line_end = text.rfind("\n", start + PIECE_CHARACTERS // 2, end)
+        word_end = text.rfind(" ", start + PIECE_CHARACTERS // 2, end)
+        cut = line_end + 1 if line_end > 0 else word_end if word_end > 0 else end
+        parts.append(text[start:cut])
+        start = cut
+    parts.append(text[start:])
+    return parts

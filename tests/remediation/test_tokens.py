@@ -1,0 +1,210 @@
+"""Token counts are those of the reference packages, and never fail a dialog."""
+
+import json
+import logging
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dominds.llm.messages import Message, Role, ToolCall, ToolSpec
+from remediation.tokens import Family, TextCounter, characters_per_four, count_characters, counter_for, family_of
+from remediation.tokens.counting import vocabulary_for
+from remediation.tokens.vocabularies import PIECE_CHARACTERS, pieces
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("llama-3-8b-instruct", Family.LLAMA3),
+        ("Meta-Llama-3-8B", Family.LLAMA3),
+        ("llama-3.1-70b", Family.LLAMA3),
+        ("LLAMA3:latest", Family.LLAMA3),
+        ("Llama-2-13b-chat", Family.LLAMA2),
+        ("llama2-uncensored", Family.LLAMA2),
+        ("Mistral-7B-Instruct-v0.2", Family.MISTRAL),
+        ("mixtral-8x7b", Family.MISTRAL),
+        ("gpt-4o-mini", Family.GPT),
+        ("openai/GPT-OSS-20b", Family.GPT),
+        ("qwen3-14b", Family.GPT),
+        ("codellama-13b", Family.GPT),
+        ("", Family.GPT),
+    ],
+)
+def test_the_family_follows_from_the_models_name(name, family):
+    assert family_of(name) is family
+
+
+@pytest.mark.parametrize(
+    ("model", "key", "vocabulary"),
+    [
+        ("gpt-4", "", "cl100k_base"),
+        ("gpt-4-turbo", "", "cl100k_base"),
+        ("gpt-3.5-turbo-16k", "", "cl100k_base"),
+        ("gpt-4o", "", "o200k_base"),
+        ("gpt-5-mini", "", "o200k_base"),
+        ("phi-4", "", "o200k_base"),
+        ("llama-3-8b", "", "llama3"),
+        ("llama-3-8b", "gpt-4", "cl100k_base"),
+        ("phi-4", "O200K_base", "o200k_base"),
+        ("phi-4", "characters", "characters"),
+        ("phi-4", "/models/phi/tokenizer.json", "/models/phi/tokenizer.json"),
+    ],
+)
+def test_the_vocabulary_is_the_keys_or_else_the_models(model, key, vocabulary):
+    assert vocabulary_for(model, key) == vocabulary
+
+
+# Counted with js-tiktoken 1.0.21, llama3-tokenizer-js 1.2.0, llama-tokenizer-js 1.2.2, mistral-tokenizer-js 1.0.0.
+VOCABULARIES = ("cl100k_base", "o200k_base", "llama3", "llama2", "mistral")
+REFERENCE_COUNTS = [
+    ("", (0, 0, 0, 0, 0)),
+    ("Hello world", (2, 2, 2, 2, 2)),
+    ("def f(a, b=1):\n    return a+b  # sum\n", (16, 16, 16, 19, 19)),
+    ('{"name": "x", "arguments": {"path": "/etc/foo/bar.toml"}}', (19, 19, 19, 23, 23)),
+    ("你好，世界。今天天气怎么样？", (17, 9, 11, 19, 15)),
+    ("안녕하세요 세계", (9, 3, 3, 13, 11)),
+    ("Привет, мир!", (7, 5, 6, 6, 6)),
+    ("🙂🚀👩‍👩‍👧‍👦 emoji", (24, 15, 21, 31, 24)),
+    ("naïve café Ünïcödé", (11, 8, 10, 11, 10)),
+    ("don't DON'T we'LL I'm", (9, 6, 9, 13, 13)),
+    ("1234567890 3.14159 1,000,000", (15, 15, 15, 29, 29)),
+    ("a" * 500, (63, 63, 63, 127, 65)),
+    ("line1\r\nline2\r\n", (6, 6, 6, 8, 8)),
+    ("error E1234: cannot open db-07.internal:5432 at 2026-11-21T10:00:00Z", (29, 29, 29, 42, 42)),
+]
+
+
+@pytest.mark.parametrize("place", range(len(VOCABULARIES)), ids=VOCABULARIES)
+def test_counts_equal_those_of_the_reference_packages(place):
+    counter = counter_for("any", VOCABULARIES[place])
+    assert counter.source == "tokenizer"
+    assert counter.count_many([text for text, _ in REFERENCE_COUNTS]) == [
+        counts[place] for _, counts in REFERENCE_COUNTS
+    ]
+
+
+@pytest.mark.parametrize("name", VOCABULARIES)
+@pytest.mark.parametrize(
+    "text", ["<|endoftext|>", "<|eot_id|> <s> [INST]", "\ud800 half a pair", "\x00", " " * 120_000]
+)
+def test_no_text_makes_a_counter_fail(name, text):
+    assert counter_for("any", name).count(text) > 0
+
+
+def test_a_long_text_counts_as_its_pieces():
+    text = "The backup of db-07.internal failed again.\n" * 5_000  # 215,000 characters
+    assert "".join(pieces(text)) == text
+    assert max(map(len, pieces(text))) <= PIECE_CHARACTERS
+    once = counter_for("gpt-4o").count(text[:43])
+    assert counter_for("gpt-4o").count(text) == pytest.approx(5_000 * once, rel=0.001)
+
+
+@given(st.text(max_size=300))
+def test_the_characters_rule_is_never_below_the_plain_one(text):
+    assert count_characters(text) >= characters_per_four(text)
+
+
+def test_the_plain_rule_rounds_up():
+    assert [characters_per_four(text) for text in ("", "a", "abcd", "abcde")] == [0, 1, 1, 2]
+
+
+def test_wide_characters_count_one_each():
+    assert count_characters("数" * 1_000) == 1_000  # the plain rule: 250
+    assert count_characters("数据 abc") == 2 + 1
+
+
+def test_a_missing_tokenizer_file_is_counted_by_characters_and_logged_once(caplog, tmp_path):
+    missing = str(tmp_path / "nowhere.json")
+    with caplog.at_level(logging.WARNING):
+        counters = [counter_for("phi-4", missing) for _ in range(3)]
+    assert {counter.source for counter in counters} == {"characters"}
+    assert counters[0].count("abcde") == 2
+    assert len(caplog.records) == 1
+    assert missing in caplog.text
+
+
+def test_a_hugging_face_file_is_used_and_found_again_after_repair(tmp_path):
+    path = tmp_path / "tokenizer.json"
+    path.write_text("not a tokenizer")
+    assert counter_for("phi-4", str(path)).source == "characters"
+    vocabulary = {"<unk>": 0, "one": 1, "two": 2}
+    model = {"type": "WordLevel", "vocab": vocabulary, "unk_token": "<unk>"}
+    path.write_text(json.dumps({"version": "1.0", "pre_tokenizer": {"type": "Whitespace"}, "model": model}))
+    counter = counter_for("phi-4", str(path))
+    assert (counter.source, counter.count("one two three")) == ("tokenizer", 3)
+
+
+def test_a_failing_tokenizer_falls_back_to_characters():
+    def broken(text):
+        raise ValueError("no")
+
+    assert TextCounter("broken", Family.GPT, broken).count("abcdefgh") == 2
+
+
+CALL = ToolCall("call_1", "read_file", '{"path": "/etc/foo/bar.toml"}')
+MESSAGES = [
+    Message(Role.USER, "Read the file."),
+    Message(Role.ASSISTANT, "", tool_calls=(CALL,)),
+    Message(Role.TOOL, "port = 8443", tool_call_id="call_1"),
+]
+
+
+@pytest.mark.parametrize(("model", "overhead"), [("llama-3", 5), ("llama-2", 5), ("mistral", 4), ("gpt-4o", 4)])
+def test_a_message_costs_its_text_and_the_familys_overhead(model, overhead):
+    counter = counter_for(model)
+    assert counter.count_messages(MESSAGES[:1]) == counter.count("Read the file.") + overhead
+
+
+def test_calls_and_results_are_counted():
+    counter = counter_for("gpt-4o")
+    call = counter.count('{"name": "read_file", "arguments": {"path": "/etc/foo/bar.toml"}}')
+    assert counter.count_messages(MESSAGES[1:2]) == 4 + 4 + call
+    assert counter.count_messages(MESSAGES[2:]) == 4 + counter.count("port = 8443")
+
+
+def test_messages_count_the_same_together_and_apart():
+    counter = counter_for("gpt-4o")
+    assert counter.count_messages(MESSAGES) == sum(counter.count_messages([message]) for message in MESSAGES)
+    assert counter.count_messages([]) == 0
+
+
+def test_tools_cost_their_schema():
+    counter = counter_for("gpt-4o")
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}}
+    tools = [ToolSpec("read_file", "Read one file.", schema), ToolSpec("list_files", "List files.", schema)]
+    assert counter.count_tools([]) == 0
+    assert 90 < counter.count_tools(tools) < 160
+
+
+def test_a_text_is_counted_once_while_it_is_remembered():
+    seen = []
+    counter = TextCounter("seen", Family.GPT, lambda text: seen.append(text) or 1)
+    long = "x" * 10_000
+    for _ in range(3):
+        counter.count_many(["short", long, "short"])
+    assert sorted(seen, key=len) == ["short", long]
+
+
+def test_the_cache_forgets_the_text_that_was_unused_longest():
+    seen = []
+    counter = TextCounter("bounded", Family.GPT, lambda text: seen.append(text) or 1, entries=2)
+    for text in ("a", "b", "a", "c", "a", "b"):
+        counter.count(text)
+    assert seen == ["a", "b", "c", "b"]  # "c" pushed "b" out, since "a" was used after it
+
+
+def test_threads_share_a_counter():
+    counter = TextCounter("shared", Family.GPT, len, entries=5)
+    wrong = []
+
+    def work():
+        wrong.extend(n for n in range(2_000) if counter.count("x" * (n % 20)) != n % 20)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
