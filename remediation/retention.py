@@ -1,0 +1,297 @@
+"""Importance-based retention (document D; rulings R11, R15, R18): score, prune, summarise, measure.
+
+All sizes are estimated tokens. A unit is a message, or a tool call with its results, and is kept or removed whole (R9).
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from dominds.llm.messages import Message, Role
+from remediation.context import Unit, UnitKind, UnitRole, Units
+
+TARGET_PERCENT = 80  # of the limit; document D, TARGET_UTILIZATION
+DEFAULT_LIMIT = 100_000  # tokens; document D, for a model that neither the catalog nor the table knows
+LIMITS_BY_NAME = {"gemini-2.5-flash": 1_000_000, "claude-4-5": 200_000, "gpt-5": 128_000}  # tokens; document D
+RESCUED_SHARE = 2  # constraints and failures may fill the free room divided by this before the scores decide
+
+# Plain words looked up in lower-cased text: each search is linear, whatever the text holds.
+FAILURE_WORDS = (
+    "error", "exception", "traceback", "failed", "failure", "failing", "fatal", "panic", "crash", "timed out", "denied",
+)  # fmt: skip
+OPERATION_WORDS = ("tool", "function call", "operation", "execut", "command")
+CONSTRAINT_WORDS = (
+    "never ",
+    "do not ",
+    "don't ",
+    "don’t ",
+    "must not ",
+    "mustn't ",
+    "avoid ",
+    "under no circumstances",
+)
+
+Count = Callable[[Sequence[Message]], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Points of a score from 0 to 100, document D. Keywords are at most 25: failures 15, tools and operations 10 (R11)."""
+
+    recency: float = 40
+    role_system: float = 30
+    role_user: float = 20
+    role_model: float = 10
+    failures: float = 15
+    operations: float = 10
+    length: float = 5
+    long_text_chars: int = 1_000  # a text longer than this earns ``length``
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One unit's points by cause, so that a preview can say why it goes."""
+
+    recency: float
+    role: float
+    keywords: float
+    length: float
+
+    @property
+    def total(self) -> float:
+        return self.recency + self.role + self.keywords + self.length
+
+
+@dataclass(frozen=True, slots=True)
+class PruneStats:
+    original: int  # tokens
+    final: int  # tokens
+    items_removed: int
+    items_kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """``failure`` says why even the indispensable units do not fit; then ``pruned`` holds just those."""
+
+    pruned: Units
+    removed: Units
+    stats: PruneStats
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryStats:
+    summarized_items: int
+    kept_items: int
+
+
+@dataclass(frozen=True, slots=True)
+class Summarized:
+    """``summary`` is ``None`` when there was nothing old enough to summarise."""
+
+    summarized: Units
+    summary: Unit | None
+    stats: SummaryStats
+
+
+@dataclass(frozen=True, slots=True)
+class ContextStats:
+    items: int
+    tokens: int
+    limit: int
+    utilization_percent: float
+    needs_pruning: bool
+
+
+def document_limit(model_name: str) -> int:
+    """Document D's own table, for models whose limit the catalog does not know (R18)."""
+    name = model_name.lower()
+    return next((limit for prefix, limit in LIMITS_BY_NAME.items() if name.startswith(prefix)), DEFAULT_LIMIT)
+
+
+def score_parts(unit: Unit, index: int, total: int, weights: Weights) -> Score:
+    """The points of the unit at ``index`` of ``total``, oldest first."""
+    text = unit.text
+    return Score(
+        recency=_recency(unit, index, total, weights),
+        role=_role_points(unit.role, weights),
+        keywords=_keyword_points(unit, text.lower(), weights),
+        length=weights.length if len(text) > weights.long_text_chars else 0,
+    )
+
+
+def score(unit: Unit, index: int, total: int, weights: Weights) -> float:
+    return score_parts(unit, index, total, weights).total
+
+
+def _recency(unit: Unit, index: int, total: int, weights: Weights) -> float:
+    """R11: full for the system prompt and the newest, ``(i - 1) / (n - 1)`` of it for those between."""
+    if unit.role is UnitRole.SYSTEM or index == total - 1:
+        return weights.recency
+    return max(0.0, weights.recency * (index - 1) / (total - 1))
+
+
+def _role_points(role: UnitRole, weights: Weights) -> float:
+    match role:
+        case UnitRole.SYSTEM:
+            return weights.role_system
+        case UnitRole.USER:
+            return weights.role_user
+        case UnitRole.ASSISTANT | UnitRole.TOOL:
+            return weights.role_model
+
+
+def _keyword_points(unit: Unit, lowered: str, weights: Weights) -> float:
+    operates = any(message.tool_calls for message in unit.messages) or _mentions(lowered, OPERATION_WORDS)
+    return (weights.failures if _mentions(lowered, FAILURE_WORDS) else 0) + (weights.operations if operates else 0)
+
+
+def _mentions(lowered: str, words: Iterable[str]) -> bool:
+    return any(word in lowered for word in words)
+
+
+def prune(units: Units, max_tokens: int, weights: Weights, count: Count) -> Pruned:
+    """Keep what must stay, then the best-scored units that fit into ``max_tokens``, in their order.
+
+    User constraints and failures that fit are chosen before the scores decide, within half of the free room: the score
+    alone would drop an old "never push" for a newer pleasantry.
+    """
+    sizes = [unit.est_tokens or count(unit.messages) for unit in units]
+    if sum(sizes) <= max_tokens:
+        return _pruned(units, sizes, set(range(len(units))))
+    kept = _indispensable(units)
+    required = sum(sizes[index] for index in kept)
+    if required > max_tokens:
+        return replace(_pruned(units, sizes, kept), failure=_too_large(units, sizes, kept, max_tokens))
+    return _pruned(units, sizes, kept | _best_fitting(units, sizes, kept, max_tokens - required, weights))
+
+
+def _pruned(units: Units, sizes: Sequence[int], kept: set[int]) -> Pruned:
+    if len(kept) == len(units):
+        total = sum(sizes)
+        return Pruned(units, (), PruneStats(total, total, 0, len(units)))
+    final = sum(sizes[index] for index in kept)
+    return Pruned(
+        pruned=tuple(unit for index, unit in enumerate(units) if index in kept),
+        removed=tuple(unit for index, unit in enumerate(units) if index not in kept),
+        stats=PruneStats(sum(sizes), final, len(units) - len(kept), len(kept)),
+    )
+
+
+def _indispensable(units: Units) -> set[int]:
+    """System prompts, pinned units, the newest unit and the newest user message (R9)."""
+    kept = {index for index, unit in enumerate(units) if unit.role is UnitRole.SYSTEM or unit.pinned}
+    users = [index for index, unit in enumerate(units) if unit.role is UnitRole.USER and unit.kind not in STAND_INS]
+    return kept | set(users[-1:]) | ({len(units) - 1} if units else set())
+
+
+STAND_INS = frozenset({UnitKind.SUMMARY, UnitKind.PLACEHOLDER})  # texts that stand for others, and speak for no user
+
+
+def _best_fitting(units: Units, sizes: Sequence[int], kept: set[int], room: int, weights: Weights) -> set[int]:
+    ranks = {
+        index: (-score(unit, index, len(units), weights), -index)
+        for index, unit in enumerate(units)
+        if index not in kept
+    }
+    by_score = sorted(ranks, key=ranks.__getitem__)
+    urgency = {index: _urgency(units[index]) for index in by_score}
+    rescued = _fill(sorted((i for i in by_score if urgency[i]), key=urgency.__getitem__), sizes, room // RESCUED_SHARE)
+    room -= sum(sizes[index] for index in rescued)
+    return rescued | _fill((index for index in by_score if index not in rescued), sizes, room)
+
+
+def _urgency(unit: Unit) -> int:
+    """1 for a user's constraint, 2 for a failure, 0 for neither."""
+    lowered = unit.text.lower()
+    if unit.role is UnitRole.USER and _mentions(lowered, CONSTRAINT_WORDS):
+        return 1
+    return 2 if _mentions(lowered, FAILURE_WORDS) else 0
+
+
+def _fill(ranked: Iterable[int], sizes: Sequence[int], room: int) -> set[int]:
+    """The units that fit into ``room`` when tried one after the other."""
+    chosen = set()
+    for index in ranked:
+        if sizes[index] <= room:
+            chosen.add(index)
+            room -= sizes[index]
+    return chosen
+
+
+def _too_large(units: Units, sizes: Sequence[int], kept: set[int], max_tokens: int) -> str:
+    system = sum(sizes[index] for index in kept if units[index].role is UnitRole.SYSTEM)
+    others = sum(sizes[index] for index in kept) - system
+    return (
+        f"The system prompt (est. {system:,} tokens) and the newest and pinned messages (est. {others:,}) exceed the "
+        f"budget of {max_tokens:,} tokens by themselves. Shorten them, raise the limit or choose a larger model."
+    )
+
+
+def summarize(units: Units, max_items: int = 10, count: Count | None = None) -> Summarized:
+    """Replace all but the newest ``max_items`` by one line of counts; system prompts and pinned units stay as they are."""
+    boundary = max(0, len(units) - max_items)
+    old = [i for i, unit in enumerate(units[:boundary]) if unit.role is not UnitRole.SYSTEM and not unit.pinned]
+    if not old:
+        return Summarized(units, None, SummaryStats(0, len(units)))
+    summary = counts_unit(tuple(units[i] for i in old), count)
+    first, gone = old[0], set(old)
+    kept_after = tuple(unit for i, unit in enumerate(units) if i > first and i not in gone)
+    return Summarized((*units[:first], summary, *kept_after), summary, SummaryStats(len(old), len(units) - len(old)))
+
+
+def counts_unit(old: Units, count: Count | None = None) -> Unit:
+    """The unit that says how many messages it stands for. Its id depends on those alone."""
+    text = describe(old)
+    message = Message(role=Role.USER, text=text)
+    digest = sha256("\n".join(unit.id for unit in old).encode()).hexdigest()[:16]
+    return Unit(
+        id=f"summary-{digest}",
+        kind=UnitKind.SUMMARY,
+        role=UnitRole.USER,
+        messages=(message,),
+        source=tuple(sorted({seq for unit in old for seq in unit.source})),
+        priority=min(unit.priority for unit in old),
+        est_tokens=count((message,)) if count else len(text) // 4 + 1,
+    )
+
+
+def describe(units: Sequence[Unit]) -> str:
+    """ "Previous 50 turns: 25 user messages, 25 model responses, 10 tool calls", document D.
+
+    Turns are user messages and model responses that say something; a bare tool call counts as a tool call only.
+    """
+    messages = [message for unit in units for message in unit.messages]
+    users = sum(message.role is Role.USER for message in messages)
+    responses = sum(
+        message.role is Role.ASSISTANT and (bool(message.text) or not message.tool_calls) for message in messages
+    )
+    calls = sum(len(message.tool_calls) for message in messages)
+    return (
+        f"Previous {_number(users + responses, 'turn')}: {_number(users, 'user message')}, "
+        f"{_number(responses, 'model response')}, {_number(calls, 'tool call')}"
+    )
+
+
+def _number(amount: int, noun: str) -> str:
+    return f"{amount} {noun}" if amount == 1 else f"{amount} {noun}s"
+
+
+def context_stats(units: Units, limit: int, count: Count | None = None) -> ContextStats:
+    tokens = sum(unit.est_tokens or (count(unit.messages) if count else 0) for unit in units)
+    return ContextStats(
+        items=len(units),
+        tokens=tokens,
+        limit=limit,
+        utilization_percent=100 * tokens / limit if limit else 100.0,
+        needs_pruning=tokens * 100 > limit * TARGET_PERCENT,
+    )
+
+
+def auto_manage(units: Units, limit: int, weights: Weights, count: Count) -> Pruned:
+    """Prune to 80 % of ``limit`` when above it; otherwise ``pruned`` is ``units`` itself."""
+    stats = context_stats(units, limit, count)
+    if not stats.needs_pruning:
+        return Pruned(units, (), PruneStats(stats.tokens, stats.tokens, 0, len(units)))
+    return prune(units, limit * TARGET_PERCENT // 100, weights, count)

@@ -1,0 +1,89 @@
+"""What a rewrite was worth: document C's reward, formula and clamp exactly (C9)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from remediation.context import Rewritten, Unit
+
+SLOW_MS = 500  # document C: slower rewrites lose 0.1 a second, counted from zero
+LOWEST, HIGHEST = -2.0, 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a rewrite ended. Shares are 0 to 1; ``coherence_delta`` is the similarity to the original after minus before."""
+
+    success: bool
+    used_recovery: bool
+    coherence_delta: float
+    tokens_reduced: int
+    time_ms: float
+    priority_preserved: float
+    original_tokens: int
+
+
+def reward(outcome: Outcome) -> float:
+    """From -2 to 2, document C."""
+    points = _earned(outcome) if outcome.success else -1.0
+    if outcome.used_recovery:
+        points -= 0.7
+    if outcome.time_ms > SLOW_MS:
+        points -= outcome.time_ms / 1000 * 0.1
+    return max(LOWEST, min(HIGHEST, points))
+
+
+def _earned(outcome: Outcome) -> float:
+    reduction = outcome.tokens_reduced / outcome.original_tokens if outcome.original_tokens else 0.0
+    return 1.0 + outcome.coherence_delta * 0.5 + reduction * 0.3 + outcome.priority_preserved * 0.2
+
+
+def outcome_of(before: Sequence[Unit], rewritten: Rewritten) -> Outcome:
+    """The outcome of a rewrite of ``before``.
+
+    A context is wholly similar to itself, so the similarity before is 1 and the delta is never positive. Unmeasured
+    coherence counts as no change.
+    """
+    return Outcome(
+        success=not rewritten.failure,
+        used_recovery=rewritten.recovered,
+        coherence_delta=0.0 if rewritten.coherence is None else rewritten.coherence - 1.0,
+        tokens_reduced=rewritten.est_before - rewritten.est_after,
+        time_ms=rewritten.millis,
+        priority_preserved=priority_preserved(before, rewritten.units),
+        original_tokens=rewritten.est_before,
+    )
+
+
+def priority_preserved(before: Sequence[Unit], after: Sequence[Unit]) -> float:
+    """The share of priority-1 units that stand as they were; 1 when there were none."""
+    important = [unit for unit in before if unit.priority == 1]
+    standing = {(unit.id, unit.text) for unit in after}
+    return sum((unit.id, unit.text) in standing for unit in important) / len(important) if important else 1.0
+
+
+def reward_record(
+    state_before: Mapping[str, Any], action: Mapping[str, Any], outcome: Outcome, state_after: Mapping[str, Any]
+) -> dict[str, Any]:
+    """One line of the JSONL export, under document C's keys."""
+    return {
+        "stateBefore": dict(state_before),
+        "action": dict(action),
+        "reward": reward(outcome),
+        "stateAfter": dict(state_after),
+        "outcome": asdict(outcome),
+    }
+
+
+def state_of(units: Sequence[Unit], limit: int) -> dict[str, Any]:
+    """The numbers of a context that the export records; no text leaves the dialog with it."""
+    kinds: dict[str, int] = {}
+    for unit in units:
+        kinds[unit.kind.value] = kinds.get(unit.kind.value, 0) + 1
+    return {
+        "units": len(units),
+        "estTokens": sum(unit.est_tokens for unit in units),
+        "limit": limit,
+        "kinds": kinds,
+        "priorityOne": sum(unit.priority == 1 for unit in units),
+    }
