@@ -10,9 +10,9 @@ MIN_SHARE = 0.5  # of the lines that are not blank
 
 CODE_ENDINGS = ("{", "}", ";", "};", "):", "],", "),", ");")
 CODE_STARTS = (
-    "def ", "class ", "import ", "from ", "return", "async def ", "@", "if (", "for (", "while (", "const ", "let ", "var ",
-    "function ", "export ", "public ", "private ", "static ", "#include", "fn ", "impl ", "package ", "func ", "struct ",
-    "SELECT ", "INSERT ", "UPDATE ", "CREATE TABLE", "elif ", "else:", "try:", "except ", "with ", "raise ", "<?", "</",
+    "def ", "class ", "import ", "from ", "return", "async def ", "@", "if (", "for (", "while (", "const ", "let ",
+    "var ", "function ", "export ", "public ", "private ", "static ", "#include", "fn ", "impl ", "package ", "func ",
+    "struct ", "SELECT ", "INSERT ", "UPDATE ", "CREATE TABLE", "elif ", "else:", "try:", "except ", "raise ", "<?", "</",
 )  # fmt: skip
 PLAN_STARTS = ("plan:", "## plan", "# plan", "todo:", "next steps:", "steps:", "milestones:", "to do list")
 

@@ -83,8 +83,8 @@ class BreakingStrategy:
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     max_attempts: int = 3
-    backoff_base_seconds: float = 5
-    max_delay_seconds: float = 60
+    backoff_base_seconds: float = 5.0
+    max_delay_seconds: float = 60.0
 
     def delay_seconds(self, failed_attempts: int) -> float:
         """How long to wait after that many failures: doubled each time, up to the maximum."""
@@ -103,7 +103,7 @@ class RetryPolicies:
 
 @dataclass(frozen=True, slots=True)
 class ContextConfig:
-    """Document C's configuration; every default is the document's. ``tokenizer`` names a counter, empty for the model's own."""
+    """Document C's configuration and defaults. ``tokenizer`` names a counter; empty is the model's own."""
 
     min_limit: int = 3500  # tokens; the floor under every limit
     default_limit: int = 5000  # tokens
@@ -219,7 +219,7 @@ class _BadField(ValueError):
 
 
 def _read_llm_limits(section: _Section) -> tuple[LlmLimit, ...]:
-    entries = section.read("per_llm", [], _list)
+    entries: list[Any] = section.read("per_llm", [], _list)
     limits: dict[str, LlmLimit] = {}
     for index, entry in enumerate(entries):
         item = _Section(entry, f"{section.path}.per_llm[{index}]", section.problems)
@@ -337,7 +337,7 @@ def _up_to_three(found: Any) -> int:
 def _number(found: Any) -> float:
     if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
         raise _BadField("expected a number")
-    return found
+    return float(found)
 
 
 def _share(found: Any) -> float:
@@ -361,7 +361,7 @@ def _at_least_one(found: Any) -> float:
 def _seconds(found: Any) -> float:
     if not 0 <= _number(found) <= 86_400:
         raise _BadField("expected seconds from 0 to 86400")
-    return found
+    return float(found)
 
 
 def _bool(found: Any) -> bool:

@@ -64,8 +64,8 @@ def _raise_limit(rewrites: Sequence[PastRewrite], errors: int) -> ProposalDraft 
     if limit <= newest.limit:
         return None
     grounds = (
-        f"{recoveries} of {len(rewrites)} rewrites ended in recovery, with {errors} context errors and a mean reward of "
-        f"{_mean([past.reward for past in rewrites]):.2f}; the limit is {newest.limit:,} tokens."
+        f"{recoveries} of {len(rewrites)} rewrites ended in recovery, with {errors} context errors and a mean reward "
+        f"of {_mean([past.reward for past in rewrites]):.2f}; the limit is {newest.limit:,} tokens."
     )
     return ProposalDraft(newest.agent, "limit", {"context_limit": limit}, grounds)
 

@@ -1,4 +1,4 @@
-"""When an agent runs in circles (C10): the same tool calls over and over, or a context that overflows again and again."""
+"""When an agent runs in circles (C10): the same tool calls again and again, or a context that keeps overflowing."""
 
 import json
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ ToolUse = tuple[str, str]  # name, arguments as raw JSON
 
 
 def loop_detected(recent_tool_calls: Sequence[ToolUse], over_hits: int) -> str:
-    """The reason to believe in a loop, or an empty text. Calls are oldest first, ``over_hits`` those of the last hour."""
+    """The reason to believe in a loop, or an empty text. Calls are oldest first, ``over_hits`` of the last hour."""
     if over_hits > MAX_OVER_HITS:
         return f"the context went over its limit {over_hits} times within an hour"
     calls = [(name, _canonical(arguments)) for name, arguments in recent_tool_calls]

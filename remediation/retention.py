@@ -36,7 +36,7 @@ Count = Callable[[Sequence[Message]], int]
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Points of a score from 0 to 100, document D. Keywords are at most 25: failures 15, tools and operations 10 (R11)."""
+    """Points of a score from 0 to 100, document D. Keywords: failures 15, tools and operations 10 (R11)."""
 
     recency: float = 40
     role_system: float = 30
@@ -230,7 +230,7 @@ def _too_large(units: Units, sizes: Sequence[int], kept: set[int], max_tokens: i
 
 
 def summarize(units: Units, max_items: int = 10, count: Count | None = None) -> Summarized:
-    """Replace all but the newest ``max_items`` by one line of counts; system prompts and pinned units stay as they are."""
+    """Replace all but the newest ``max_items`` by one line of counts. System prompts and pinned units stay."""
     boundary = max(0, len(units) - max_items)
     old = [i for i, unit in enumerate(units[:boundary]) if unit.role is not UnitRole.SYSTEM and not unit.pinned]
     if not old:

@@ -12,7 +12,7 @@ LOWEST, HIGHEST = -2.0, 2.0
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a rewrite ended. Shares are 0 to 1; ``coherence_delta`` is the similarity to the original after minus before."""
+    """How a rewrite ended. Shares are 0 to 1; ``coherence_delta`` is similarity to the original, after minus before."""
 
     success: bool
     used_recovery: bool
