@@ -1,0 +1,202 @@
+"""What models write, as HTML that can do nothing but be read.
+
+Three fences, each enough alone: the parser knows no raw HTML, the renderer makes no images and few links, and nh3 keeps
+an allow-list of tags, attributes and class names. A streamed answer is rendered block by block as blocks are finished;
+the full render at its end differs only where a link definition comes later than its use.
+"""
+
+import functools
+import re
+from collections.abc import MutableMapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import nh3
+from django.utils.html import escape
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from pygments import highlight as colour
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import get_lexer_by_name
+from pygments.token import STANDARD_TYPES
+
+MARKDOWN_MAX_CHARS = 200_000  # longer texts are shown as they are
+HIGHLIGHT_MAX_CHARS = 20_000  # of one code block
+HIGHLIGHT_TOTAL_CHARS = 100_000  # of one text
+CACHED_MAX_CHARS = 40_000
+
+LANGUAGES = frozenset(
+    "bash c c++ cpp c# csharp css clojure diff docker dockerfile elixir erlang go graphql groovy haskell hcl html ini java"
+    " javascript js json jsx kotlin lua makefile markdown md nginx objective-c ocaml perl php powershell properties"
+    " protobuf py python r rb ruby rs rust scala scss sh shell sql swift terraform toml ts tsx typescript vim xml yaml yml"
+    " zig zsh".split()
+)
+_LINE_END = re.compile(r"\r\n?|\n")
+_HL = "hl-"
+_FORMATTER = HtmlFormatter(nowrap=True, classprefix=_HL)
+
+Env = MutableMapping[str, Any]
+
+
+def render(text: str) -> str:
+    """The whole text as safe HTML."""
+    return _cached(text) if len(text) <= CACHED_MAX_CHARS else _render(text)
+
+
+def _render(text: str) -> str:
+    if len(text) > MARKDOWN_MAX_CHARS:
+        return f'<pre tabindex="0"><code>{escape(text)}</code></pre>'
+    return _clean(_parser().render(text, {}))
+
+
+_cached = functools.lru_cache(maxsize=512)(_render)
+
+
+def finished_chars(text: str) -> int:
+    """How much of a growing text no later text can change: all top-level blocks but the last, of complete lines."""
+    complete = text[: text.rfind("\n") + 1]
+    starts = [token.map[0] for token in _block_parser().parse(complete, {}) if token.level == 0 and token.map]
+    if len(starts) < 2:
+        return 0
+    ends = [match.end() for match in _LINE_END.finditer(complete)]
+    return ends[starts[-1] - 1]
+
+
+class GrowingText:
+    """A draft as it grows: ``html`` of its finished blocks, and the open tail as plain text."""
+
+    def __init__(self, text: str = "") -> None:
+        self.text = text
+        self.html = ""
+        self.blocks = 0  # how often ``finish`` found something; lets a browser notice that it missed one
+        self._finished = 0
+
+    @property
+    def tail(self) -> str:
+        return self.text[self._finished :]
+
+    def finish(self) -> str:
+        """Render what has been finished since the last time, and return its HTML."""
+        tail = self.tail
+        if len(self.text) > MARKDOWN_MAX_CHARS or not (chars := finished_chars(tail)):
+            return ""
+        html = _render(tail[:chars])
+        self._finished += chars
+        self.html += html
+        self.blocks += 1
+        return html
+
+
+# -- Parser and renderer ------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    for rule, function in (
+        ("fence", _code),
+        ("code_block", _code),
+        ("image", _image),
+        ("link_close", _link_close),
+        ("heading_open", _heading),
+        ("heading_close", _heading),
+        ("table_open", _table_open),
+        ("table_close", _table_close),
+        ("th_open", _cell),
+        ("td_open", _cell),
+    ):
+        parser.add_render_rule(rule, function)
+    return parser
+
+
+@functools.cache
+def _block_parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    return parser
+
+
+def _code(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Env) -> str:
+    token = tokens[index]
+    words = token.info.split()
+    language = words[0] if words else ""
+    body = _coloured(token.content, language.lower(), env)
+    label = f'<div class="code-head">{escape(language[:24])}</div>' if language else ""
+    return f'<div class="code">{label}<pre tabindex="0"><code>{body}</code></pre></div>\n'
+
+
+def _coloured(code: str, language: str, env: Env) -> str:
+    spent = env.get("highlighted", 0) + len(code)
+    if language not in LANGUAGES or len(code) > HIGHLIGHT_MAX_CHARS or spent > HIGHLIGHT_TOTAL_CHARS:
+        return str(escape(code))
+    env["highlighted"] = spent
+    return str(colour(code, get_lexer_by_name(language, stripnl=False, ensurenl=False), _FORMATTER))
+
+
+def _image(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Env) -> str:
+    """No image is ever fetched: its address could carry out what the model has read."""
+    return f"[image: {escape(renderer.renderInlineAsText(tokens[index].children or [], options, env))}]"
+
+
+def _link_close(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Env) -> str:
+    """Name the host behind a link whose text does not."""
+    start = next((at for at in range(index, -1, -1) if tokens[at].type == "link_open"), index)
+    shown = "".join(token.content for token in tokens[start:index])
+    try:
+        host = urlsplit(str(tokens[start].attrGet("href") or "")).hostname or ""
+    except ValueError:
+        host = ""
+    return "</a>" if not host or host in shown else f'</a> <span class="host">({escape(host)})</span>'
+
+
+def _heading(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Env) -> str:
+    """The page has headings of its own: a reply's begin two levels below."""
+    token = tokens[index]
+    level = min(int(token.tag[1]) + 2, 6)
+    return f"<h{level}>" if token.nesting == 1 else f"</h{level}>\n"
+
+
+def _table_open(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Env) -> str:
+    return '<div class="wide"><table>\n'
+
+
+def _table_close(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Env) -> str:
+    return "</table></div>\n"
+
+
+def _cell(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Env) -> str:
+    """Alignment as a class: the pages allow no inline style."""
+    token = tokens[index]
+    side = str(token.attrGet("style") or "").removeprefix("text-align:")
+    return f'<{token.tag} class="{side}">' if side in ("center", "right") else f"<{token.tag}>"
+
+
+# -- The allow-list -----------------------------------------------------------------------------------------------------
+
+_CELLS = {"center", "right"}
+_CLASSES = {
+    "div": {"code", "code-head", "wide"},
+    "span": {"host"} | {_HL + name for name in STANDARD_TYPES.values() if name},
+    "th": _CELLS,
+    "td": _CELLS,
+}
+_TAGS = set(
+    "p h3 h4 h5 h6 ul ol li blockquote hr br em strong s code pre a div span table thead tbody tr th td".split()
+)
+
+
+@functools.cache
+def _cleaner() -> nh3.Cleaner:
+    return nh3.Cleaner(
+        tags=_TAGS,
+        attributes={"a": {"href"}, "ol": {"start"}, "pre": {"tabindex"}},
+        allowed_classes=_CLASSES,
+        url_schemes={"http", "https", "mailto"},
+        url_relative="deny",
+        link_rel="noopener noreferrer nofollow",
+    )
+
+
+def _clean(html: str) -> str:
+    return str(_cleaner().clean(html))
