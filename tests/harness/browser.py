@@ -1,0 +1,59 @@
+"""Debian's Chromium for pytest-playwright, logged in without a form."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness.stack import Stack
+
+FLAGS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+
+
+def chromium() -> str:
+    """Return the browser to test with."""
+    named = os.environ.get("CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
+    if not Path(named).exists():
+        raise FileNotFoundError(f"No browser at {named}. `make test` installs it, or CHROMIUM names another.")
+    return named
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[str, Any]:
+    """Launch the system's browser, without its background traffic."""
+    return {**browser_type_launch_args, "executable_path": chromium(), "args": list(FLAGS)}
+
+
+@pytest.fixture(scope="session")
+def browser_context_args(browser_context_args: dict[str, Any]) -> dict[str, Any]:
+    """Give every page the same size and language."""
+    return {**browser_context_args, "viewport": {"width": 1280, "height": 800}, "locale": "en-GB"}
+
+
+@pytest.fixture
+def log_in(live_stack: Stack, context: Any) -> Callable[[Any], None]:
+    """Return ``log_in(user)``: give the browser that person's session."""
+
+    def set_cookie(user: Any) -> None:
+        context.add_cookies([{"name": "sessionid", "value": session_key(user), "url": live_stack.base_url}])
+
+    return set_cookie
+
+
+def session_key(user: Any) -> str:
+    """Make a logged-in session and return the value of its cookie."""
+    from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+    from django.contrib.sessions.backends.db import SessionStore
+
+    session = SessionStore()
+    session[SESSION_KEY] = str(user.pk)
+    session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
+    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
+    session.create()
+    return str(session.session_key)

@@ -1,0 +1,82 @@
+"""Fixtures around ``Stack``: one that the whole run shares, and a maker of private ones for tests that break things.
+
+In a test with ``live_stack`` the ORM sees the stack's database: rows are made with factories and read back as usual. Nothing is
+rolled back between such tests, so each makes people and dialogs of its own.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from django.db import connection, connections
+
+from tests.harness import services
+from tests.harness.stack import Api, Stack, eventually, running
+
+LIVE_DATABASE = "dominds_live"
+__all__ = ["Api", "Stack", "eventually"]
+
+
+@contextmanager
+def orm_on(database_url: str, blocker: Any) -> Iterator[None]:
+    """Point the ORM of this process at another database of the test server."""
+    settings = connections.settings["default"]
+    before = settings["NAME"]
+    _switch_to(urlsplit(database_url).path.removeprefix("/"))
+    try:
+        with blocker.unblock():
+            yield
+    finally:
+        _switch_to(before)
+
+
+def _switch_to(name: str) -> None:
+    connection.close()
+    connection.close_pool()
+    connections.settings["default"]["NAME"] = connection.settings_dict["NAME"] = name
+
+
+@pytest.fixture(scope="session")
+def shared_stack(postgres: services.PostgresServer) -> Iterator[Stack]:
+    """The stack behind ``live_stack``; use that."""
+    with running(Stack(postgres.create_database(LIVE_DATABASE))) as stack:
+        yield stack
+
+
+@pytest.fixture
+def live_stack(shared_stack: Stack, request: pytest.FixtureRequest, django_db_blocker: Any) -> Iterator[Stack]:
+    """A running stack, shared by the run. Leave it as it was: no killed parts, no changed minds."""
+    _refuse_test_database(request)
+    with orm_on(shared_stack.database_url, django_db_blocker):
+        yield shared_stack
+
+
+@pytest.fixture
+def make_stack(
+    request: pytest.FixtureRequest, tmp_path: Path, django_db_blocker: Any
+) -> Iterator[Callable[..., Stack]]:
+    """Make a private stack that the test may break: ``make_stack(workers=2)``, ``make_stack(sqlite=True)``.
+
+    The ORM follows the newest PostgreSQL one; an SQLite stack is looked at through its pages and commands.
+    """
+    _refuse_test_database(request)
+    with ExitStack() as opened:
+
+        def make(workers: int = 1, *, sqlite: bool = False, **options: Any) -> Stack:
+            if sqlite:
+                url = f"sqlite:///{tmp_path / f'stack-{len(list(tmp_path.iterdir()))}.sqlite3'}"
+                return opened.enter_context(running(Stack(url, **options), workers))
+            url = services.start_postgres().create_database(f"stack_{tmp_path.name[:40]}".lower())
+            stack = opened.enter_context(running(Stack(url, **options), workers))
+            opened.enter_context(orm_on(url, django_db_blocker))
+            return stack
+
+        yield make
+
+
+def _refuse_test_database(request: pytest.FixtureRequest) -> None:
+    if request.node.get_closest_marker("django_db") or {"db", "transactional_db"} & set(request.fixturenames):
+        raise pytest.UsageError("A test with a live stack already sees its database: drop django_db from it.")

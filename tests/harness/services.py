@@ -1,0 +1,48 @@
+"""The servers of one test run, and the environment that points Django at them. Imports no Django.
+
+The addresses are fixed when this is imported, before settings are read; PostgreSQL itself starts with the first test that
+asks for a database, so that tests of pure rules start at once.
+"""
+
+import atexit
+import os
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from tests.harness.postgres import PostgresServer
+from tests.harness.redis_server import RedisServer
+
+postgres = PostgresServer()
+folder = Path(tempfile.mkdtemp(prefix="dominds-tests-"))
+atexit.register(shutil.rmtree, folder, ignore_errors=True)
+
+
+@cache
+def redis() -> RedisServer:
+    """Return the run's Redis. It starts at once (0.1 s), because only then its port is sure."""
+    return RedisServer().start()
+
+
+@cache
+def start_postgres() -> PostgresServer:
+    """Return the run's PostgreSQL, started at the first call."""
+    return postgres.start()
+
+
+def set_environment() -> None:
+    """Point settings at the servers. Must run before Django's settings are read."""
+    os.environ.update(
+        DJANGO_SETTINGS_MODULE="dominds.settings",
+        DATABASE_URL=postgres.url(),
+        REDIS_URL=redis().url,
+        SECRET_KEY="only-for-tests-" + "0123456789abcdef" * 3,
+        DOMINDS_DATA_DIR=str(folder / "data"),
+        DOMINDS_MINDS_DIR=str(folder / "minds"),
+        DOMINDS_LOG="console",
+        # Playwright keeps an event loop running in the main thread; rows are read and written beside it.
+        DJANGO_ALLOW_ASYNC_UNSAFE="1",
+    )
+    for name in ("ALLOWED_HOSTS", "DEBUG", "PORT", "DOMINDS_PASSWORD", "DJANGO_SUPERUSER_USERNAME"):
+        os.environ.pop(name, None)
