@@ -1,0 +1,65 @@
+"""JSON as models and servers really write it: broken surrogates, cut arguments, arguments that are no object."""
+
+import json
+import re
+from typing import Any
+
+import orjson
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class NotJson(ValueError):
+    """The text is not JSON."""
+
+
+def parsed(text: bytes | str) -> Any:
+    """Parse fast; a lone surrogate, which orjson refuses, becomes U+FFFD."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return _without_surrogates(json.loads(text, parse_constant=_refuse))
+    except (ValueError, RecursionError) as error:
+        raise NotJson(str(error)) from error
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def dumped(value: Any) -> bytes:
+    """Serialise fast; a lone surrogate in any text becomes U+FFFD."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return orjson.dumps(_without_surrogates(value))
+
+
+def _without_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return SURROGATE.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_surrogates(item) for item in value]
+    return value
+
+
+def arguments_object(raw: str) -> dict[str, Any]:
+    """A stored call's arguments as the object that every wire format asks for.
+
+    Malformed arguments must not break the next request, so they travel inside an object of their own.
+    """
+    try:
+        found = parsed(raw) if raw.strip() else {}
+    except NotJson:
+        found = None
+    return found if isinstance(found, dict) else {"malformed_arguments": raw}
+
+
+def arguments_text(raw: str) -> str:
+    """The same as JSON text; well-formed arguments stay byte for byte, so that provider caches hold."""
+    found = arguments_object(raw)
+    return dumped(found).decode() if "malformed_arguments" in found or not raw.strip() else raw

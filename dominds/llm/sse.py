@@ -1,0 +1,97 @@
+"""Server-sent events out of a byte stream, however it was cut into chunks."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dominds.llm.provider import MalformedStream
+
+MAX_LINE_BYTES = 4 * 1024 * 1024  # an event of several data lines obeys it as a whole
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEvent:
+    """One dispatched event. ``data`` stays bytes: JSON is parsed whole, so no character can be split."""
+
+    data: bytes
+    name: str = ""
+
+
+class SseParser:
+    """Feed it chunks in order, then ``close`` it. Comments and the fields ``id`` and ``retry`` are skipped."""
+
+    def __init__(self, max_line_bytes: int = MAX_LINE_BYTES) -> None:
+        self._max_line_bytes = max_line_bytes
+        self._rest = bytearray()  # the line under way
+        self._after_carriage_return = False
+        self._at_start = True
+        self._data: list[bytes] = []
+        self._data_bytes = 0
+        self._name = ""
+
+    def feed(self, chunk: bytes) -> Iterator[ServerEvent]:
+        """Yield the events that this chunk completes."""
+        if not chunk:
+            return
+        lines = self._with_plain_line_ends(chunk).split(b"\n")
+        for piece in lines[:-1]:
+            event = self._take_line(self._completed(piece) if self._rest else piece)
+            if event is not None:
+                yield event
+        self._extend_rest(lines[-1])
+
+    def close(self) -> Iterator[ServerEvent]:
+        """Yield the event that lacked its blank line: servers that stop right after ``[DONE]`` exist."""
+        if self._rest:
+            self._take_line(self._completed(b""))
+        event = self._dispatch()
+        if event is not None:
+            yield event
+
+    def _with_plain_line_ends(self, chunk: bytes) -> bytes:
+        if self._after_carriage_return and chunk.startswith(b"\n"):
+            chunk = chunk[1:]
+            self._after_carriage_return = False
+        if not chunk:
+            return chunk
+        self._after_carriage_return = chunk.endswith(b"\r")
+        return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in chunk else chunk
+
+    def _completed(self, piece: bytes) -> bytes:
+        self._extend_rest(piece)
+        line, self._rest = bytes(self._rest), bytearray()
+        return line
+
+    def _extend_rest(self, piece: bytes) -> None:
+        self._rest += piece
+        self._check_size(len(self._rest))
+
+    def _check_size(self, size_bytes: int) -> None:
+        if size_bytes > self._max_line_bytes:
+            raise MalformedStream(
+                f"The provider sent one event of more than {self._max_line_bytes:,} bytes; "
+                "a model's stream consists of small ones. Check that baseUrl points at a model server."
+            )
+
+    def _take_line(self, line: bytes) -> ServerEvent | None:
+        if self._at_start:
+            self._at_start = False
+            line = line.removeprefix(BYTE_ORDER_MARK)
+        if not line:
+            return self._dispatch()
+        field, _, value = line.partition(b":")
+        if field == b"data":
+            value = value.removeprefix(b" ")
+            self._data.append(value)
+            self._data_bytes += len(value) + 1
+            self._check_size(self._data_bytes - 1)
+        elif field == b"event":
+            self._name = value.removeprefix(b" ").decode("utf-8", "replace")
+        return None
+
+    def _dispatch(self) -> ServerEvent | None:
+        data, name = self._data, self._name
+        self._data, self._data_bytes, self._name = [], 0, ""
+        if not data:
+            return None
+        return ServerEvent(data[0] if len(data) == 1 else b"\n".join(data), name)

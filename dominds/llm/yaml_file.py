@@ -1,0 +1,80 @@
+"""Reads a YAML file that people write, without trusting it: bounded size, depth and aliases, double keys noticed."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+MAX_FILE_BYTES = 256 * 1024
+MAX_ALIASES = 50
+MAX_DEPTH = 30
+
+
+class BadYaml(ValueError):
+    """The file cannot be used at all; the text says why and where."""
+
+
+@dataclass(frozen=True, slots=True)
+class YamlFile:
+    """A document, and the paths of keys that occur twice (the last one holds)."""
+
+    document: Any
+    double_keys: tuple[str, ...] = ()
+
+
+def read_yaml(path: Path) -> YamlFile:
+    """Read one document. Raises ``BadYaml``."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise BadYaml(f"cannot be read: {error.strerror}") from error
+    if len(content) > MAX_FILE_BYTES:
+        raise BadYaml(f"is larger than {MAX_FILE_BYTES // 1024} KB")
+    return parse_yaml(content)
+
+
+def parse_yaml(content: bytes) -> YamlFile:
+    """Parse one document. Raises ``BadYaml``."""
+    try:
+        _check_events(content)
+        node = yaml.compose(content, Loader=yaml.SafeLoader)
+        return YamlFile(yaml.safe_load(content), tuple(_double_keys(node, "")))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise BadYaml(f"is not YAML{place}: {error.problem or error.context}") from error
+    except (yaml.YAMLError, ValueError, RecursionError, OverflowError) as error:
+        if isinstance(error, BadYaml):
+            raise
+        raise BadYaml(f"is not YAML: {' '.join(str(error).split())[:200]}") from error
+
+
+def _check_events(content: bytes) -> None:
+    """Bound depth and aliases before anything is built: a few lines can expand to gigabytes."""
+    depth = aliases = 0
+    for event in yaml.parse(content, Loader=yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        aliases += isinstance(event, yaml.AliasEvent)
+        if depth > MAX_DEPTH:
+            raise BadYaml(f"nests deeper than {MAX_DEPTH} levels in line {event.start_mark.line + 1}")
+        if aliases > MAX_ALIASES:
+            raise BadYaml(f"uses more than {MAX_ALIASES} aliases")
+
+
+def _double_keys(node: yaml.Node | None, path: str) -> Iterator[str]:
+    if isinstance(node, yaml.SequenceNode):
+        for position, item in enumerate(node.value):
+            yield from _double_keys(item, f"{path}[{position}]")
+    if not isinstance(node, yaml.MappingNode):
+        return
+    seen: set[str] = set()
+    for key, value in node.value:
+        name = key.value if isinstance(key, yaml.ScalarNode) else "?"
+        here = f"{path}.{name}" if path else name
+        if name in seen and name != "<<":
+            yield here
+        seen.add(name)
+        yield from _double_keys(value, here)
