@@ -17,7 +17,7 @@ def main(parent_pid: int, command: list[str]) -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent_pid:  # it died before we asked
         sys.exit(1)
-    os.execvp(command[0], command)  # noqa: S606  # nosec B606: the command is our own, and no shell is wanted
+    os.execvp(command[0], command)  # nosec B606: the command is our own, and no shell is wanted
 
 
 if __name__ == "__main__":

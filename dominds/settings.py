@@ -47,8 +47,7 @@ DATABASES: dict[str, dict[str, Any]] = {
     }
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-if EMBEDDED:
-    DATA_DIR.mkdir(parents=True, exist_ok=True)
+DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 # -- Redis -----------------------------------------------------------------------------------------
 # `manage.py up` writes the address of its own Redis here, so that commands beside it find it.

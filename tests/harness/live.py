@@ -1,7 +1,7 @@
 """Fixtures around ``Stack``: one that the whole run shares, and a maker of private ones for tests that break things.
 
-In a test with ``live_stack`` the ORM sees the stack's database: rows are made with factories and read back as usual. Nothing is
-rolled back between such tests, so each makes people and dialogs of its own.
+In a test with ``live_stack`` the ORM sees the stack's database: rows are made with factories and read back as usual.
+Nothing is rolled back between such tests, so each makes people and dialogs of its own.
 """
 
 from collections.abc import Callable, Iterator

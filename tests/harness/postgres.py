@@ -140,7 +140,7 @@ class PostgresServer:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=_die_with_parent,
+                preexec_fn=_die_with_parent,  # noqa: PLW1509  one system call
                 **as_whom,
             )
 

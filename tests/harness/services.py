@@ -1,7 +1,7 @@
 """The servers of one test run, and the environment that points Django at them. Imports no Django.
 
-The addresses are fixed when this is imported, before settings are read; PostgreSQL itself starts with the first test that
-asks for a database, so that tests of pure rules start at once.
+The addresses are fixed when this is imported, before settings are read; PostgreSQL itself starts with the first test
+that asks for a database, so that tests of pure rules start at once.
 """
 
 import atexit

