@@ -11,17 +11,14 @@ from dialogs.poke import poke_dialog
 Draft = tuple[str, dict[str, Any]]  # type and data
 
 
-def append(dialog: Dialog, drafts: Sequence[Draft]) -> None:
-    """Number and store events, and poke the browsers after commit. The caller holds the dialog's row."""
+def store(dialog: Dialog, first: int, drafts: Sequence[Draft]) -> None:
+    """Store events from number ``first`` on, and poke the browsers after commit. The caller holds the dialog's row."""
     if not drafts:
         return
-    first = dialog.last_event_seq + 1
     Event.objects.bulk_create(
         Event(dialog=dialog, seq=first + offset, type=kind, data=data) for offset, (kind, data) in enumerate(drafts)
     )
-    dialog.last_event_seq += len(drafts)
-    Dialog.objects.filter(pk=dialog.pk).update(last_event_seq=dialog.last_event_seq)
-    poke_dialog(dialog.pk, dialog.last_event_seq)
+    poke_dialog(dialog.pk, first + len(drafts) - 1)
 
 
 def after(dialog_id: UUID, seq: int, limit: int = 1000) -> list[dict[str, Any]]:
@@ -33,10 +30,14 @@ def hydrate(dialog_id: UUID, events: Iterable[Event]) -> list[dict[str, Any]]:
     """Give events their payload. A ``turn`` event stores its turn's seq alone; the turn is read from its row."""
     rows = list(events)
     seqs = [row.data["turn"] for row in rows if row.type == "turn"]
-    turns = {
-        turn.seq: representation.turn(turn)
-        for turn in Turn.objects.filter(dialog_id=dialog_id, seq__in=seqs).select_related("generation__snapshot")
-    } if seqs else {}
+    turns = (
+        {
+            turn.seq: representation.turn(turn)
+            for turn in Turn.objects.filter(dialog_id=dialog_id, seq__in=seqs).select_related("generation__snapshot")
+        }
+        if seqs
+        else {}
+    )
     return [
         {
             "seq": row.seq,
@@ -46,4 +47,3 @@ def hydrate(dialog_id: UUID, events: Iterable[Event]) -> list[dict[str, Any]]:
         }
         for row in rows
     ]
-

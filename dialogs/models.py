@@ -28,7 +28,9 @@ class Agent(models.Model):
     provider = models.CharField(max_length=80)
     model = models.CharField(max_length=120)
     instructions = models.TextField(blank=True)
-    tools = models.JSONField(default=list, blank=True, help_text="names of the tools offered beside memory and ask_human")
+    tools = models.JSONField(
+        default=list, blank=True, help_text="names of the tools offered beside memory and ask_human"
+    )
     context_policy = models.CharField(
         max_length=16, choices=ContextPolicy.choices, blank=True, help_text="empty: the default of the model's kind"
     )
@@ -72,7 +74,9 @@ class Dialog(models.Model):
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="dialogs")
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="dialogs")
     title = models.CharField(max_length=200, blank=True)
-    provider = models.CharField(max_length=80, blank=True, help_text="overrides the agent's, after a move to another model")
+    provider = models.CharField(
+        max_length=80, blank=True, help_text="overrides the agent's, after a move to another model"
+    )
     model = models.CharField(max_length=120, blank=True)
     round_number = models.PositiveIntegerField(default=1)
     state = models.CharField(
@@ -97,6 +101,8 @@ class Dialog(models.Model):
     lease_until = models.DateTimeField(null=True)
     wake_at = models.DateTimeField(null=True, help_text="not to be driven before, after a provider's backoff")
     crashes = models.PositiveSmallIntegerField(default=0, help_text="lost attempts in a row")
+    tries = models.PositiveSmallIntegerField(default=0, help_text="failed tries in a row for what is owed now")
+    generations_for_message = models.PositiveIntegerField(default=0, help_text="bounds the tool loop")
     running_call = models.CharField(max_length=120, blank=True, help_text="a tool call whose effect cannot be repeated")
 
     report = models.CharField(max_length=12, choices=Report.choices, default=Report.AWAITING)
@@ -111,7 +117,9 @@ class Dialog(models.Model):
     guided_generations = models.PositiveSmallIntegerField(default=0)
     failed_clears = models.PositiveSmallIntegerField(default=0)
     clear_episode = models.PositiveIntegerField(default=0)
-    clear_unproven = models.BooleanField(default=False, help_text="cleared, and no report since has shown that it helped")
+    clear_unproven = models.BooleanField(
+        default=False, help_text="cleared, and no report since has shown that it helped"
+    )
 
     objects = DialogQuerySet.as_manager()
 
@@ -400,7 +408,12 @@ class SiteSettings(models.Model):
 
     singleton = models.BooleanField(default=True, unique=True, editable=False)
     pruning_agent = models.ForeignKey(
-        Agent, null=True, blank=True, on_delete=models.SET_NULL, related_name="+", help_text="empty: same as current agent"
+        Agent,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        help_text="empty: same as current agent",
     )
     keep_discarded_outputs = models.BooleanField(default=True, help_text="in a log of their own, for 7 days")
     webhook_url = models.URLField(blank=True, help_text="told of every new Q4H")
@@ -411,5 +424,3 @@ class SiteSettings(models.Model):
     @classmethod
     def current(cls) -> "SiteSettings":
         return cls.objects.first() or cls()
-
-

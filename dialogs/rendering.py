@@ -27,10 +27,70 @@ HIGHLIGHT_TOTAL_CHARS = 100_000  # of one text
 CACHED_MAX_CHARS = 40_000
 
 LANGUAGES = frozenset(
-    "bash c c++ cpp c# csharp css clojure diff docker dockerfile elixir erlang go graphql groovy haskell hcl html ini java"
-    " javascript js json jsx kotlin lua makefile markdown md nginx objective-c ocaml perl php powershell properties"
-    " protobuf py python r rb ruby rs rust scala scss sh shell sql swift terraform toml ts tsx typescript vim xml yaml yml"
-    " zig zsh".split()
+    [
+        "bash",
+        "c",
+        "c++",
+        "cpp",
+        "c#",
+        "csharp",
+        "css",
+        "clojure",
+        "diff",
+        "docker",
+        "dockerfile",
+        "elixir",
+        "erlang",
+        "go",
+        "graphql",
+        "groovy",
+        "haskell",
+        "hcl",
+        "html",
+        "ini",
+        "java",
+        "javascript",
+        "js",
+        "json",
+        "jsx",
+        "kotlin",
+        "lua",
+        "makefile",
+        "markdown",
+        "md",
+        "nginx",
+        "objective-c",
+        "ocaml",
+        "perl",
+        "php",
+        "powershell",
+        "properties",
+        "protobuf",
+        "py",
+        "python",
+        "r",
+        "rb",
+        "ruby",
+        "rs",
+        "rust",
+        "scala",
+        "scss",
+        "sh",
+        "shell",
+        "sql",
+        "swift",
+        "terraform",
+        "toml",
+        "ts",
+        "tsx",
+        "typescript",
+        "vim",
+        "xml",
+        "yaml",
+        "yml",
+        "zig",
+        "zsh",
+    ]
 )
 _LINE_END = re.compile(r"\r\n?|\n")
 _HL = "hl-"
@@ -182,7 +242,33 @@ _CLASSES = {
     "td": _CELLS,
 }
 _TAGS = set(
-    "p h3 h4 h5 h6 ul ol li blockquote hr br em strong s code pre a div span table thead tbody tr th td".split()
+    [
+        "p",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "ul",
+        "ol",
+        "li",
+        "blockquote",
+        "hr",
+        "br",
+        "em",
+        "strong",
+        "s",
+        "code",
+        "pre",
+        "a",
+        "div",
+        "span",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+    ]
 )
 
 

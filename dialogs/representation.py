@@ -26,7 +26,9 @@ def usage(row: Generation | HealthSnapshot | Dialog | None) -> dict[str, int | N
 
 def tool_calls(calls: list[dict[str, str]] | None) -> list[dict[str, Any]]:
     """Arguments as an object where they are one; malformed ones stay the text that the model wrote."""
-    return [{"id": call["id"], "name": call["name"], "arguments": _arguments(call["arguments"])} for call in calls or []]
+    return [
+        {"id": call["id"], "name": call["name"], "arguments": _arguments(call["arguments"])} for call in calls or []
+    ]
 
 
 def _arguments(text: str) -> Any:

@@ -6,7 +6,7 @@ from django.db.models.functions import Now
 class RemediationRun(models.Model):
     """One rewrite of what the model sees. The turns themselves never change (R8).
 
-    ``view`` lists the units that stand from ``base_seq`` down, oldest first: ``{"turn": seq}`` for a turn as it was, or
+    ``view`` lists the units that stand from ``base_position`` down, oldest first: ``{"turn": seq}`` for a turn as it was, or
     ``{"id", "kind", "role", "text", "priority", "sources"}`` for text that stands in place of the turns ``sources``.
     Turns after ``base_seq`` follow unchanged. ``removed`` holds the units that are no longer seen, word for word.
     """
@@ -26,7 +26,7 @@ class RemediationRun(models.Model):
     est_after = models.PositiveIntegerField()
     est_source = models.CharField(max_length=12, blank=True)
     limit = models.PositiveIntegerField(null=True)
-    base_seq = models.PositiveIntegerField(help_text="the last turn that the view was made from")
+    base_position = models.PositiveIntegerField(help_text="the position of the last turn that the view was made from")
     view = models.JSONField()
     removed = models.JSONField()
     summary = models.TextField(blank=True)
@@ -128,7 +128,9 @@ class Proposal(models.Model):
         ACCEPTED = "accepted"
         REJECTED = "rejected"
 
-    agent = models.ForeignKey("dialogs.Agent", null=True, blank=True, on_delete=models.CASCADE, related_name="proposals")
+    agent = models.ForeignKey(
+        "dialogs.Agent", null=True, blank=True, on_delete=models.CASCADE, related_name="proposals"
+    )
     kind = models.CharField(max_length=16, choices=[("limit", "limit"), ("order", "order")])
     change = models.JSONField(help_text='{"context_limit": 6000} or {"chain_order": ["summarize_old", …]}')
     grounds = models.TextField()

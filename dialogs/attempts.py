@@ -1,0 +1,283 @@
+"""Generations as rows: begun before the provider is asked, ended in one transaction with all that they changed."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from random import random
+
+import stamina
+import structlog
+from django.db import OperationalError
+from django.db.models import Sum
+from django.utils import timezone
+
+from dialogs import discarded, leases, rounds
+from dialogs.changes import Change
+from dialogs.generation import Reply
+from dialogs.leases import Lease
+from dialogs.model_limits import judgement_of
+from dialogs.models import Dialog, Generation, Turn
+from dialogs.representation import health as health_payload
+from dialogs.requests import Prepared
+from dominds.llm.catalog import ModelInfo
+from dominds.llm.messages import ToolCall
+from dominds.llm.provider import ContextOverflow
+from dominds.llm.retry import delay_before_retry
+from dominds.llm.usage import Usage, UsageReport, UsageUnavailable
+from health import recording
+from health.levels import Level, Thresholds
+from health.truncation import SentRequest, truncation_suspected
+from remediation.decisions import Discard, Suspend
+from remediation.guidance import Counters, after_discarded, after_kept, judge_forced, judge_last_clear, package_of
+
+log = structlog.get_logger(__name__)
+
+commits = stamina.retry(on=OperationalError, attempts=5, timeout=8, wait_initial=0.1, wait_max=2.0)
+"""Lock time-outs and lost connections pass; the epoch check makes the repetition safe."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A generation under way, with what its end must be judged by."""
+
+    generation: Generation
+    prepared: Prepared
+    thresholds: Thresholds
+
+    @property
+    def forced(self) -> bool:
+        return self.generation.purpose == Generation.Purpose.FORCED_CLEAR
+
+
+def cursor_of(dialog: Dialog, model: ModelInfo) -> str:
+    """What the newest call to this model told us to hand back; a crashed attempt told us nothing."""
+    return (
+        dialog.generations.filter(provider=model.provider_id, model=model.model_id)
+        .exclude(outcome__in=[Generation.Outcome.CRASHED, Generation.Outcome.RUNNING])
+        .order_by("-id")
+        .values_list("cursor", flat=True)
+        .first()
+        or ""
+    )
+
+
+@commits
+def begin(
+    lease: Lease, model: ModelInfo, prepared: Prepared, thresholds: Thresholds, *, forced: bool, est_prompt: int | None
+) -> Attempt:
+    with lease.change(durable=False) as unit:
+        dialog = unit.dialog
+        purpose = Generation.Purpose.FORCED_CLEAR if forced else Generation.Purpose.REPLY
+        dialog.wake_at = None
+        dialog.generations_for_message += 1
+        if forced and dialog.failed_clears == 0 and not dialog.clear_unproven:
+            dialog.clear_episode += 1
+        generation = Generation.objects.create(
+            dialog=dialog,
+            round_number=dialog.round_number,
+            purpose=purpose,
+            attempt=dialog.failed_clears + 1 if forced else dialog.tries + 1,
+            epoch=lease.epoch,
+            provider=model.provider_id,
+            model=model.model_id,
+            answers_seq=dialog.answering_seq,
+            guided=prepared.guided,
+            clear_episode=dialog.clear_episode if forced else None,
+            frame=prepared.frame,
+            base=prepared.base,
+            request_chars=prepared.chars,
+            est_prompt_tokens=est_prompt,
+        )
+        unit.event("generation", id=generation.pk, purpose=purpose, attempt=generation.attempt, outcome="running")
+    return Attempt(generation, prepared, thresholds)
+
+
+@commits
+def end(lease: Lease, attempt: Attempt, reply: Reply) -> float:
+    """Store how a generation ended: turn, usage, snapshot, counters, events and state, all or nothing.
+
+    Returns the seconds to wait before the next try, 0 when there is nothing to wait for.
+    """
+    if reply.lost:
+        return 0.0
+    delay = 0.0
+    with lease.change() as unit:
+        generation = attempt.generation
+        generation.refresh_from_db(fields=["outcome"])
+        if generation.outcome != Generation.Outcome.RUNNING:
+            return delay  # a repeated commit whose first try did succeed
+        if reply.stopped:
+            _stopped(unit, attempt, reply)
+        elif reply.error or reply.aborted:
+            delay = _failed(unit, attempt, reply)
+        elif attempt.forced:
+            _forced(unit, attempt, reply)
+        else:
+            _kept(unit, attempt, reply)
+        if unit.dialog.answering_seq is None and not unit.dialog.continuing:
+            unit.take_next_message()
+        if not owes_more(unit.dialog):
+            leases.release(unit)
+    return delay
+
+
+def owes_more(dialog: Dialog) -> bool:
+    return dialog.answering_seq is not None or dialog.continuing or bool(dialog.requested_rewrite)
+
+
+def _close(unit: Change, attempt: Attempt, reply: Reply, outcome: str) -> None:
+    """The generation's own row and event; a success, kept or discarded, also has its snapshot and sets the level."""
+    generation, usage = attempt.generation, reply.usage
+    generation.outcome, generation.finished_at = outcome, timezone.now()
+    generation.cursor, generation.finish_reason = reply.cursor, reply.finish_reason[:40]
+    generation.first_token_ms = reply.first_token_ms
+    if isinstance(usage, Usage):
+        generation.prompt_tokens, generation.completion_tokens = usage.prompt_tokens, usage.completion_tokens
+        generation.total_tokens = usage.total_tokens
+    if reply.error:
+        generation.error_kind, generation.error = reply.error.kind, str(reply.error)
+    elif reply.aborted:
+        generation.error_kind, generation.error = "context_full", reply.aborted
+    generation.save()
+    if outcome in (Generation.Outcome.FAILED, Generation.Outcome.STOPPED) or reply.interrupted:
+        recording.record(generation.pk, UsageUnavailable(), attempt.thresholds)
+    unit.event("generation", id=generation.pk, purpose=generation.purpose, attempt=generation.attempt, outcome=outcome)
+
+
+def _report(unit: Change, attempt: Attempt, usage: UsageReport) -> Level:
+    """Record the health of a generation that counts for it (R3), and tell the page."""
+    dialog = unit.dialog
+    suspected = isinstance(usage, Usage) and _suspected(attempt, usage)
+    recording.record(attempt.generation.pk, usage, attempt.thresholds, truncation_suspected=suspected)
+    dialog.overflowed, dialog.changed_since_rewrite, dialog.tries = False, True, 0
+    if isinstance(usage, Usage):
+        dialog.report = Dialog.Report.SUSPECTED if suspected else Dialog.Report.REPORTED
+        dialog.prompt_tokens, dialog.completion_tokens = usage.prompt_tokens, usage.completion_tokens
+        dialog.total_tokens = usage.total_tokens
+        estimated = attempt.generation.est_prompt_tokens
+        if estimated and not suspected:
+            dialog.calibration = usage.prompt_tokens / estimated
+    else:
+        dialog.report = Dialog.Report.UNAVAILABLE
+        dialog.prompt_tokens = dialog.completion_tokens = dialog.total_tokens = None
+    judgement = judgement_of(dialog, attempt.thresholds)
+    unit.event("health", **health_payload(dialog, judgement, attempt.thresholds))
+    return judgement.level
+
+
+def _suspected(attempt: Attempt, usage: Usage) -> bool:
+    generation = attempt.generation
+    kept = Generation.objects.filter(
+        dialog_id=generation.dialog_id, round_number=generation.round_number, outcome=Generation.Outcome.KEPT
+    )
+    previous = kept.filter(purpose=Generation.Purpose.REPLY, pk__lt=generation.pk).order_by("-id").first()
+    if previous is None or previous.prompt_tokens is None:
+        return False
+    sent = SentRequest(previous.frame, previous.base, previous.request_chars, previous.guided, previous.prompt_tokens)
+    now = SentRequest(
+        generation.frame, generation.base, generation.request_chars, generation.guided, usage.prompt_tokens
+    )
+    if now.prompt_tokens > sent.prompt_tokens:
+        return False  # grown: no need to add up the round
+    completion = kept.aggregate(total=Sum("completion_tokens"))["total"] or 0
+    return truncation_suspected(sent, now, completion)
+
+
+def _counters(dialog: Dialog) -> Counters:
+    return Counters(dialog.kept_since_guidance, dialog.guided_generations, dialog.failed_clears, dialog.clear_unproven)
+
+
+def set_counters(dialog: Dialog, counters: Counters) -> None:
+    dialog.kept_since_guidance, dialog.guided_generations = counters.kept_since_guidance, counters.guided_generations
+    dialog.failed_clears, dialog.clear_unproven = counters.failed_clears, counters.clear_unproven
+
+
+def _kept(unit: Change, attempt: Attempt, reply: Reply) -> None:
+    dialog = unit.dialog
+    unit.turn(
+        Turn.Role.ASSISTANT,
+        Turn.Status.INTERRUPTED if reply.interrupted else Turn.Status.COMPLETE,
+        text=_storable(reply.text),
+        tool_calls=_calls_json(attempt.generation, reply.tool_calls),
+        provider_items=list(reply.provider_items) or None,
+        generation=attempt.generation,
+    )
+    _close(unit, attempt, reply, Generation.Outcome.KEPT)
+    if reply.interrupted:
+        dialog.requested_rewrite = "compact"
+        dialog.changed_since_rewrite = True
+        return
+    level = _report(unit, attempt, reply.usage)
+    set_counters(dialog, after_kept(_counters(dialog), level, guided=attempt.generation.guided))
+    if not reply.tool_calls:
+        unit.end_message(Turn.Status.ANSWERED)
+
+
+def _forced(unit: Change, attempt: Attempt, reply: Reply) -> None:
+    """R6 judges the output. A refused one leaves nothing but its generation's numbers."""
+    dialog = unit.dialog
+    match judge_forced(reply.tool_calls):
+        case Discard(reason):
+            _close(unit, attempt, reply, Generation.Outcome.DISCARDED)
+            discarded.log_output(attempt.generation, reason, reply)
+            level = _report(unit, attempt, reply.usage)
+            set_counters(dialog, after_discarded(judge_last_clear(_counters(dialog), level)))
+        case _:
+            clear = next(call for call in reply.tool_calls if call.name == "clear_mind")
+            attempt.generation.skipped_calls = len(reply.tool_calls) - 1
+            _close(unit, attempt, reply, Generation.Outcome.KEPT)
+            _report(unit, attempt, reply.usage)
+            calls = _calls_json(attempt.generation, (clear,)) or []
+            unit.turn(Turn.Role.ASSISTANT, Turn.Status.COMPLETE, tool_calls=calls, generation=attempt.generation)
+            unit.turn(
+                Turn.Role.TOOL, Turn.Status.OK, tool_call_id=calls[0]["id"], tool_name=clear.name, text="Mind cleared."
+            )
+            rounds.clear_within(unit, package_of(clear), cause="clear_mind", forced=True)
+
+
+def _stopped(unit: Change, attempt: Attempt, reply: Reply) -> None:
+    if reply.text and not attempt.forced:
+        unit.turn(Turn.Role.ASSISTANT, Turn.Status.STOPPED, text=_storable(reply.text), generation=attempt.generation)
+    _close(unit, attempt, reply, Generation.Outcome.STOPPED)
+    unit.end_message(Turn.Status.STOPPED)
+    unit.dialog.stop_requested = False
+
+
+def _failed(unit: Change, attempt: Attempt, reply: Reply) -> float:
+    """Try again later, act on an overflow, or end the message with the reason in sight."""
+    dialog, error = unit.dialog, reply.error
+    _close(unit, attempt, reply, Generation.Outcome.FAILED)
+    if isinstance(error, ContextOverflow):
+        _overflowed(unit, attempt, error)
+        return 0.0
+    dialog.tries += 1
+    delay = delay_before_retry(error, dialog.tries, random()) if error else None
+    if delay is not None:
+        dialog.wake_at = timezone.now() + timedelta(seconds=delay)
+        unit.event("notice", text=f"{error} Trying again in {max(1, round(delay))} s.")
+        return delay
+    if reply.text and not attempt.forced:
+        unit.turn(Turn.Role.ASSISTANT, Turn.Status.FAILED, text=_storable(reply.text), generation=attempt.generation)
+    dialog.failure = str(error) if error else reply.aborted
+    unit.end_message(Turn.Status.FAILED)
+    return 0.0
+
+
+def _overflowed(unit: Change, attempt: Attempt, error: ContextOverflow) -> None:
+    """R12: act as if critical. Inside a forced attempt nothing smaller can be sent, so a human is asked at once."""
+    rounds.record_context_error(unit.dialog, "TOKEN_LIMIT_EXCEEDED", str(error))
+    unit.dialog.overflowed = True
+    if attempt.forced:
+        rounds.suspend_within(unit, Suspend("context_health_critical", f"The forced clear itself is too long: {error}"))
+
+
+def _calls_json(generation: Generation, calls: tuple[ToolCall, ...]) -> list[dict[str, str]] | None:
+    """Calls under ids of our own: providers repeat theirs, or send none (V11)."""
+    return [
+        {"id": f"call_{generation.pk}_{number}", "name": call.name, "arguments": _storable(call.arguments)}
+        for number, call in enumerate(calls, 1)
+    ] or None
+
+
+def _storable(text: str) -> str:
+    """Neither database stores NUL or half surrogate pairs; models do send them."""
+    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()

@@ -1,0 +1,140 @@
+"""One transaction on one dialog: lock its row, change it, number what happened, keep its state true."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.db.models import Exists, OuterRef, Subquery
+from django.db.models.functions import Now
+
+from dialogs import events, poke
+from dialogs.errors import NotFound
+from dialogs.models import Dialog, Question, Turn
+from dialogs.state import Facts, State, state_of
+
+# Columns of a dialog that a change may write; the identity columns are never among them.
+_WRITTEN = tuple(
+    field.attname
+    for field in Dialog._meta.concrete_fields
+    if field.name not in ("id", "owner", "created_at", "lease_until", "active_at")
+)
+
+
+class LeaseLost(Exception):
+    """Another worker drives the dialog now; whatever this one still holds must be thrown away."""
+
+
+class Change:
+    """A dialog under change. Set its columns, add turns and events; the rest follows when the block ends."""
+
+    def __init__(self, dialog: Dialog) -> None:
+        self.dialog = dialog
+        self.wakes = False
+        self._drafts: list[events.Draft] = []
+
+    def event(self, kind: str, **data: Any) -> None:
+        self._drafts.append((kind, data))
+
+    def turn(self, role: str, status: str, *, queued: bool = False, **columns: Any) -> Turn:
+        """Append a turn. Only a queued message has no place in the conversation yet."""
+        self.dialog.last_turn_seq += 1
+        turn = Turn.objects.create(
+            dialog=self.dialog,
+            seq=self.dialog.last_turn_seq,
+            position=None if queued else self.next_position(),
+            round_number=self.dialog.round_number,
+            role=role,
+            status=status,
+            **columns,
+        )
+        self.event("turn", turn=turn.seq)
+        return turn
+
+    def next_position(self) -> int:
+        self.dialog.last_position += 1
+        return self.dialog.last_position
+
+    def end_message(self, status: str) -> None:
+        """The message under way ends, once (R17)."""
+        if self.dialog.answering_seq is not None:
+            self.mark(self.dialog.answering_seq, status)
+        self.dialog.answering_seq = None
+        self.dialog.continuing = False
+
+    def mark(self, seq: int, status: str) -> None:
+        Turn.objects.filter(dialog=self.dialog, seq=seq).update(status=status)
+        self.event("turn", turn=seq)
+
+    def take_next_message(self) -> None:
+        """The oldest queued message takes its turn, if nothing else is being worked on."""
+        dialog = self.dialog
+        if dialog.answering_seq is not None or dialog.continuing:
+            return
+        turn = dialog.turns.filter(status=Turn.Status.QUEUED).order_by("seq").first()
+        if turn is None:
+            return
+        Turn.objects.filter(pk=turn.pk).update(
+            status=Turn.Status.ANSWERING, position=self.next_position(), round_number=dialog.round_number
+        )
+        dialog.answering_seq, dialog.failure = turn.seq, ""
+        dialog.restarts = dialog.tries = dialog.generations_for_message = 0
+        dialog.changed_since_rewrite = True
+        self.event("turn", turn=turn.seq)
+
+    def finish(self) -> None:
+        dialog = self.dialog
+        state = state_of(facts_of(dialog))
+        if state != dialog.state:
+            dialog.state = state.value
+            self.event("state", state=state.value, failure=dialog.failure)
+            if state in (State.WAITING, State.SUSPENDED, State.IDLE, State.FAILED):
+                poke.poke_user(dialog.owner_id)
+        columns = {name: getattr(dialog, name) for name in _WRITTEN}
+        if self._drafts:
+            columns["active_at"] = Now()
+        first = dialog.last_event_seq + 1
+        columns["last_event_seq"] = dialog.last_event_seq = dialog.last_event_seq + len(self._drafts)
+        events.store(dialog, first, self._drafts)
+        Dialog.objects.filter(pk=dialog.pk).update(**columns)
+        if self.wakes and state is State.QUEUED:
+            poke.wake(dialog.pk)
+
+
+@contextmanager
+def change(dialog_id: UUID, *, epoch: int | None = None, durable: bool = True) -> Iterator[Change]:
+    """Change a dialog in one transaction. Raises ``NotFound``, or ``LeaseLost`` when ``epoch`` is no longer the current one.
+
+    ``durable=False`` lets PostgreSQL answer before its log is on disk: for what a crash of the machine may forget.
+    """
+    with transaction.atomic():
+        if not durable and connection.vendor == "postgresql":
+            with connection.cursor() as cursor:
+                cursor.execute("SET LOCAL synchronous_commit TO OFF")
+        dialog = Dialog.objects.select_for_update(of=("self",)).select_related("agent").filter(pk=dialog_id).first()
+        if dialog is None:
+            raise NotFound("There is no such dialog.")
+        if epoch is not None and dialog.epoch != epoch:
+            raise LeaseLost(f"Dialog {dialog_id} is at epoch {dialog.epoch}, this worker holds {epoch}.")
+        unit = Change(dialog)
+        yield unit
+        unit.finish()
+
+
+def facts_of(dialog: Dialog) -> Facts:
+    queued, kind = (
+        Dialog.objects.filter(pk=dialog.pk)
+        .values_list(
+            Exists(Turn.objects.filter(dialog=OuterRef("pk"), status=Turn.Status.QUEUED)),
+            Subquery(Question.objects.filter(dialog=OuterRef("pk"), state="open").values("kind")[:1]),
+        )
+        .get()
+    )
+    return Facts(
+        closed=dialog.closed_at is not None,
+        open_question_kind=kind or "",
+        leased=dialog.is_leased,
+        owes_work=bool(queued or dialog.answering_seq is not None or dialog.continuing or dialog.requested_rewrite),
+        failed=bool(dialog.failure),
+    )

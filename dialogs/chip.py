@@ -1,0 +1,84 @@
+"""The health chip: how the indicator of document A reads. Reported numbers only, and never a zero for what is unknown."""
+
+from dataclasses import dataclass
+from typing import Any
+
+REASONS = {
+    "usage_unavailable": ("usage not reported", "The provider reported no usage for the last answer."),
+    "limit_unknown": ("limit unknown", "The catalog names no context window for this model."),
+    "awaiting_report": ("awaiting report", "The next answer will tell how full the context is."),
+    "truncation_suspected": (
+        "truncation suspected",
+        "The reported prompt shrank: the server may have dropped a part of it.",
+    ),
+}
+SOURCES = {
+    "context_length": "context_length of the model",
+    "input_length": "input_length of the model, since it names no context_length",
+    "loaded_context_length": "the context length that LM Studio loaded the model with",
+}
+GAUGE_WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """``fill`` and the ticks are percents of the gauge, ``None`` where unknown."""
+
+    level: str
+    text: str
+    label: str
+    reason: str
+    notes: tuple[str, ...]
+    fill: float | None
+    optimal_tick: float | None
+    critical_tick: float | None
+
+
+def chip_of(health: dict[str, Any]) -> Chip:
+    limit = health["model_context_limit"]
+    shown = health["prompt_tokens"] if health["reason"] in (None, "limit_unknown", "truncation_suspected") else None
+    return Chip(
+        level=health["level"],
+        text=_text(health, shown),
+        label=health["level"].capitalize(),
+        reason=REASONS[health["reason"]][0] if health["reason"] else "",
+        notes=tuple(_notes(health)),
+        fill=_part(shown, limit),
+        optimal_tick=_part(health["optimal_max_tokens"], limit, inside=True),
+        critical_tick=_part(health["critical_max_tokens"], limit, inside=True),
+    )
+
+
+def _text(health: dict[str, Any], shown: int | None) -> str:
+    limit, reason = health["model_context_limit"], health["reason"]
+    if shown is None:
+        return f"unknown · {REASONS[reason][0]}"
+    if limit is None:
+        return f"{shown:,} tok · {REASONS['limit_unknown'][0]}"
+    words = REASONS[reason][0] if reason else health["level"].capitalize()
+    return f"{shown:,} tok · {percent(shown, limit)} of {limit:,} · {words}"
+
+
+def percent(tokens: int, limit: int) -> str:
+    return f"{tokens * 100 / limit:.0f} %"
+
+
+def _notes(health: dict[str, Any]) -> list[str]:
+    notes = [REASONS[health["reason"]][1]] if health["reason"] else ["Prompt tokens of the last answer, as reported."]
+    if limit := health["model_context_limit"]:
+        notes.append(f"Window: {limit:,} tokens ({SOURCES.get(health['limit_source'], health['limit_source'])}).")
+    notes.append(f"Caution above {health['optimal_max_tokens']:,} tokens.")
+    if critical := health["critical_max_tokens"]:
+        notes.append(f"Critical above {critical:,} tokens.")
+        if critical <= health["optimal_max_tokens"]:
+            notes.append("Critical comes before caution, so this model has no caution band.")
+    return notes
+
+
+def _part(tokens: int | None, limit: int | None, *, inside: bool = False) -> float | None:
+    if tokens is None or not limit:
+        return None
+    part = tokens * GAUGE_WIDTH / limit
+    if part > GAUGE_WIDTH:
+        return None if inside else float(GAUGE_WIDTH)
+    return round(part, 2)

@@ -1,0 +1,265 @@
+"""The sockets of pages: one per open page, which only receives.
+
+A socket may miss any message of Redis and still end up right: what it sends is read from the database by the number of the last
+event it sent. It acknowledges by answering ``ping`` frames; what it does not read in time is not queued for it but read later.
+"""
+
+import asyncio
+import time
+from contextlib import suppress
+from typing import Any
+from urllib.parse import parse_qs
+from uuid import UUID
+
+import orjson
+import structlog
+from asgiref.typing import WebSocketScope
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.auth.models import User
+from django.contrib.sessions.backends.db import SessionStore
+from django.db import DatabaseError
+from django.utils.crypto import constant_time_compare
+
+from dialogs.frames import badges_of, frames_after
+from dialogs.hub import Feed, hub, off_loop, session_mark
+from dialogs.models import Dialog
+
+log = structlog.get_logger(__name__)
+
+TICK_SECONDS = 2
+PING_SECONDS = 25
+SESSION_SECONDS = 60
+SLOW_SECONDS = 10  # unacknowledged for so long: nothing more is sent
+DEAD_SECONDS = 60  # and then: closed
+UNREAD_BYTES = 256 * 1024
+# A program that never acknowledges is paced by the clock instead.
+SILENT_BYTES_PER_SECOND = 32 * 1024
+RETRY_SECONDS = 3
+
+LOGGED_OUT, NOT_FOUND, TOO_MANY, TRY_LATER = 4401, 4404, 4429, 1013
+
+
+class PageSocket(AsyncWebsocketConsumer):
+    """``/ws/dialogs/ID/?after=SEQ``: a dialog's events, its draft, and the person's badges. ``/ws/me/``: the badges."""
+
+    scope: WebSocketScope
+
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        """As Channels does, without asking the database about its connections at every acknowledgement."""
+        await getattr(self, message["type"].replace(".", "_"))(message)
+
+    async def connect(self) -> None:
+        self.user_id = 0
+        self.dialog_id: UUID | None = self.scope["url_route"]["kwargs"].get("dialog_id")
+        self._feed: Feed | None = None
+        self._admitted = self._joined = False
+        self._writer: asyncio.Task[None] | None = None
+        user = self.scope["user"]
+        if not user.is_authenticated:
+            await self.close(LOGGED_OUT)
+            return
+        self.user_id = int(user.pk)
+        if refusal := await self._refusal():
+            await self.close(refusal)
+            return
+        if not hub().admit(self.user_id):
+            await self.close(TOO_MANY)
+            return
+        self._admitted = True
+        self._sent_seq = _cursor(self.scope["query_string"])
+        self._start()
+        await self.accept()
+        self._writer = asyncio.create_task(self._write())
+
+    async def _refusal(self) -> int:
+        """Why this person may not listen here; 0 when they may."""
+        try:
+            if self.dialog_id is not None and not await off_loop(_may_see, self.user_id, self.dialog_id):
+                return NOT_FOUND
+        except (DatabaseError, TimeoutError):
+            return TRY_LATER
+        return 0
+
+    def _start(self) -> None:
+        now = time.monotonic()
+        self._wake = asyncio.Event()
+        self._wake.set()
+        self._behind = True  # events are to be read
+        self._badges_due = True
+        self._live = False  # the draft may be sent: all events so far have been
+        self._drafts: list[dict[str, Any]] = []
+        self._draft_lost = True  # the draft is to be sent from its beginning
+        self._sent_bytes = self._acked_bytes = 0
+        self._acks = False
+        self._all_acked_at = self._pinged_at = self._session_at = self._opened_at = now
+        self._goodbye = 0
+
+    # -- the other side speaks -----------------------------------------------------------------------------------------
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        with suppress(ValueError, TypeError, KeyError):
+            frame = orjson.loads(text_data or "")
+            if frame["type"] == "ack" and self._writer is not None:
+                self._acks = True
+                self._acked_bytes = min(max(self._acked_bytes, int(frame["n"])), self._sent_bytes)
+                self._all_acked_at = time.monotonic()
+                self._wake.set()
+
+    async def disconnect(self, code: int) -> None:
+        if self._writer is not None:
+            self._writer.cancel()
+            with suppress(asyncio.CancelledError, ConnectionError):
+                await self._writer
+        if self._joined:
+            await hub().leave(self, self._feed)
+        if self._admitted:
+            hub().dismiss(self.user_id)
+
+    # -- the hub speaks ------------------------------------------------------------------------------------------------
+    def poked(self, seq: int) -> None:
+        if seq == 0 or seq > self._sent_seq:
+            self._behind = True
+            self._wake.set()
+
+    def drafted(self, frame: dict[str, Any]) -> None:
+        if not self._live or (self._draft_lost and not frame.get("reset")):
+            return
+        if frame.get("reset"):
+            self._drafts.clear()
+            self._draft_lost = False
+        self._drafts.append(frame)
+        if len(self._drafts) > 200:
+            self._drafts.clear()
+            self._draft_lost = True
+        self._wake.set()
+
+    def told(self, frame: dict[str, Any]) -> None:
+        if frame.get("logout") and frame["logout"] == session_mark(self._session_key):
+            self._goodbye = LOGGED_OUT
+        if frame.get("recheck"):
+            self._session_at = 0.0
+        if frame.get("badges"):
+            self._badges_due = True
+        self._wake.set()
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+    async def _write(self) -> None:
+        """Subscribe first; then what was missed, then the live draft, then whatever comes."""
+        self._joined = True
+        self._feed = await hub().join(self, self.dialog_id)
+        while not self._goodbye:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), TICK_SECONDS)
+            self._wake.clear()
+            try:
+                await self._write_what_is_due()
+            except (asyncio.CancelledError, ConnectionError):
+                raise
+            except Exception:  # one bad frame, or a database that is away, must not cost the connection
+                log.exception("socket_frame_failed", dialog_id=str(self.dialog_id), user_id=self.user_id)
+                self._behind = True
+                await asyncio.sleep(RETRY_SECONDS)
+        await self.close(self._goodbye)
+
+    async def _write_what_is_due(self) -> None:
+        now = time.monotonic()
+        await self._check_session(now)
+        if self._goodbye:
+            return
+        if self._is_slow(now):
+            self._drafts.clear()
+            self._draft_lost = True
+            if self._acks and now - self._all_acked_at > DEAD_SECONDS:
+                self._goodbye = TRY_LATER
+            await self._ping(now)
+            return
+        if self._badges_due:
+            self._badges_due = False
+            if badges := await off_loop(badges_of, self.user_id):
+                await self._send(badges)
+        if self._feed is not None:
+            await self._write_events()
+            await self._write_draft()
+        await self._ping(now)
+
+    async def _write_events(self) -> None:
+        assert self.dialog_id is not None
+        assert self._feed is not None
+        while self._behind and not self._is_slow(time.monotonic()):
+            self._behind = False
+            frames = await off_loop(frames_after, self.dialog_id, self.user_id, self._sent_seq)
+            if frames is None:
+                self._goodbye = NOT_FOUND
+                return
+            for frame in frames:
+                if frame["type"] == "generation" and frame["data"].get("outcome") != "running":
+                    self._feed.end(int(frame["data"]["id"]))
+                await self._send(frame)
+                self._sent_seq = frame["seq"]
+            if frames:
+                self._behind = True  # perhaps there are more
+        self._live = True
+
+    async def _write_draft(self) -> None:
+        assert self._feed is not None
+        if self._draft_lost:
+            if snapshot := self._feed.snapshot():
+                self._draft_lost = False
+                self._drafts.clear()
+                await self._send(snapshot)
+            else:
+                self._draft_lost = False
+                self._feed.load()
+        waiting, self._drafts = self._drafts, []
+        for frame in waiting:
+            if frame["generation"] > self._feed.ended:
+                await self._send(frame)
+
+    async def _send(self, frame: dict[str, Any]) -> None:
+        text = orjson.dumps(frame).decode()
+        if self._sent_bytes == self._acked_bytes:
+            self._all_acked_at = time.monotonic()
+        self._sent_bytes += len(text)
+        await self.send(text)
+
+    async def _ping(self, now: float) -> None:
+        unread = self._sent_bytes > self._acked_bytes
+        if now - self._pinged_at >= (TICK_SECONDS if unread and self._acks else PING_SECONDS):
+            self._pinged_at = now
+            await self.send(orjson.dumps({"type": "ping", "n": self._sent_bytes}).decode())
+
+    def _is_slow(self, now: float) -> bool:
+        unread = self._sent_bytes - self._acked_bytes
+        if not self._acks:
+            return unread > UNREAD_BYTES + SILENT_BYTES_PER_SECOND * (now - self._opened_at)
+        return unread > UNREAD_BYTES or (unread > 0 and now - self._all_acked_at > SLOW_SECONDS)
+
+    # -- who is there --------------------------------------------------------------------------------------------------
+    @property
+    def _session_key(self) -> str:
+        return str(self.scope["session"].session_key or "")
+
+    async def _check_session(self, now: float) -> None:
+        if now - self._session_at >= SESSION_SECONDS or not self._session_at:
+            self._session_at = now
+            if not await off_loop(_is_logged_in, self._session_key, self.user_id):
+                self._goodbye = LOGGED_OUT
+
+
+def _cursor(query: bytes) -> int:
+    """The event number after ``after=``; anything else means from the beginning."""
+    value = parse_qs(query.decode("latin-1")).get("after", ["0"])[-1]
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else 0
+
+
+def _may_see(user_id: int, dialog_id: UUID) -> bool:
+    return Dialog.objects.for_user(User.objects.get(pk=user_id)).filter(pk=dialog_id).exists()
+
+
+def _is_logged_in(session_key: str, user_id: int) -> bool:
+    """Whether the session still stands, for an active person whose password has not changed since."""
+    session = SessionStore(session_key).load() if session_key else {}
+    user = User.objects.filter(pk=user_id, is_active=True).first()
+    if user is None or str(session.get(SESSION_KEY)) != str(user_id):
+        return False
+    return constant_time_compare(session.get(HASH_SESSION_KEY, ""), user.get_session_auth_hash())

@@ -1,0 +1,141 @@
+"""The driver: performs what policies decide. It never judges; a new case belongs into the decision types."""
+
+from uuid import UUID
+
+import structlog
+
+from dialogs import attempts, drafting, rewrites, rounds, tool_runs
+from dialogs.changes import Change
+from dialogs.drafts import Draft
+from dialogs.generation import stream_reply
+from dialogs.leases import Lease, claim, release
+from dialogs.models import Dialog, Round, Turn
+from dialogs.requests import prepare
+from dialogs.situation import Situation, situation_of
+from dominds.llm.catalog import UnknownModel
+from dominds.llm.connect import connect
+from dominds.llm.provider import ProviderError
+from remediation.decisions import ClearMind, Fail, Proceed, Rewrite, Suspend
+from remediation.guidance import CLEAR_MIND
+from remediation.policies import decide
+
+log = structlog.get_logger(__name__)
+
+MAX_GENERATIONS_PER_MESSAGE = 200
+
+
+def drive(dialog_id: UUID) -> None:
+    """Run a dialog until it owes nothing, waits for a human, or belongs to another worker.
+
+    1. Run the tool calls that the last reply left.
+    2. Ask the policies what the next generation needs.
+    3. Rewrite, clear, suspend, fail or generate accordingly.
+    4. Store the outcome in one transaction; repeat.
+    """
+    with claim(dialog_id) as lease:
+        if lease is None:
+            return
+        log.info("driving", dialog_id=str(dialog_id), epoch=lease.epoch)
+        while lease.holds and (dialog := owed_work(lease)):
+            if tools := tool_runs.owed(dialog):
+                tool_runs.run(lease, dialog, tools)
+            else:
+                step(lease, dialog)
+
+
+def owed_work(lease: Lease) -> Dialog | None:
+    """The dialog as it stands, if this worker still has something to do for it."""
+    dialog = Dialog.objects.select_related("agent").get(pk=lease.dialog_id)
+    if dialog.epoch != lease.epoch or not dialog.is_leased:
+        return None
+    if dialog.stop_requested:
+        stop(lease)
+        return owed_work(lease)
+    if not attempts.owes_more(dialog):
+        settle(lease)
+        return None
+    return dialog
+
+
+def step(lease: Lease, dialog: Dialog) -> None:
+    try:
+        situation = situation_of(dialog)
+        match decide(situation.policies, situation.context):
+            case Proceed() as plan:
+                generate(lease, situation, plan)
+            case Rewrite() as decision:
+                rewrites.perform(lease, situation, decision)
+            case ClearMind(reason):
+                clear_by_runtime(lease, reason)
+            case Suspend() as decision:
+                suspend(lease, decision)
+            case Fail(code, message):
+                fail(lease, message, code)
+    except (ProviderError, UnknownModel) as error:
+        fail(lease, str(error))
+
+
+def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
+    """One model call from request to commit, and the wait before the next try if it failed for a while."""
+    dialog = situation.dialog
+    if dialog.generations_for_message >= MAX_GENERATIONS_PER_MESSAGE:
+        fail(lease, f"The agent made {MAX_GENERATIONS_PER_MESSAGE} generations for this message without an answer.")
+        return
+    provider = connect(situation.model)
+    prepared = prepare(
+        dialog,
+        situation.view,
+        situation.model,
+        [tool.spec for tool in situation.tools.values()],
+        guidance=plan.guidance,
+        required_tool=CLEAR_MIND if plan.clear_only else "",
+        cursor=attempts.cursor_of(dialog, situation.model),
+    )
+    attempt = attempts.begin(
+        lease, situation.model, prepared, situation.thresholds, forced=plan.clear_only, est_prompt=situation.est_request
+    )
+    draft = None if plan.clear_only else Draft(lease.dialog_id, attempt.generation.pk)
+    reply = stream_reply(lease, provider, prepared.request, draft, situation.watch)
+    lease.pause(attempts.end(lease, attempt, reply))
+
+
+def suspend(lease: Lease, decision: Suspend) -> None:
+    with lease.change() as unit:
+        rounds.suspend_within(unit, decision)
+
+
+def clear_by_runtime(lease: Lease, reason: str) -> None:
+    with lease.change() as unit:
+        unit.event("notice", text=f"The runtime cleared the agent's mind: {reason}.")
+        rounds.clear_within(unit, drafting.draft_package(unit.dialog), cause=Round.Cause.COUNTDOWN)
+
+
+def fail(lease: Lease, message: str, code: str = "") -> None:
+    with lease.change() as unit:
+        if code:
+            rounds.record_context_error(unit.dialog, code, message)
+        unit.dialog.failure, unit.dialog.requested_rewrite = message, ""
+        tool_runs.abandon(unit, "Not run: the message failed.")
+        unit.end_message(Turn.Status.FAILED)
+        proceed_or_release(unit)
+
+
+def stop(lease: Lease) -> None:
+    with lease.change() as unit:
+        tool_runs.abandon(unit, "Not run: a person pressed stop.")
+        unit.end_message(Turn.Status.STOPPED)
+        unit.dialog.stop_requested, unit.dialog.requested_rewrite = False, ""
+        lease.stopping = False
+        proceed_or_release(unit)
+
+
+def settle(lease: Lease) -> None:
+    with lease.change() as unit:
+        proceed_or_release(unit)
+
+
+def proceed_or_release(unit: Change) -> None:
+    """Take the next message that waits, or end the run in the same commit."""
+    unit.take_next_message()
+    if not attempts.owes_more(unit.dialog):
+        release(unit)

@@ -1,0 +1,122 @@
+"""Events as a browser receives them: the public data, and the pieces of the page that they change as ``html``.
+
+Pieces are rendered from the rows as they are now, so a repeated or late event can only show something newer. Within one batch
+each piece is rendered once, with the last event that asks for it.
+"""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.template.loader import render_to_string
+
+from dialogs import events, questions
+from dialogs.models import Dialog, Question, Round, Turn
+from dialogs.pages import DialogPage, Entry, entries_of
+
+BATCH = 200
+PIECES: dict[str, tuple[str, ...]] = {
+    "turn": ("queued",),
+    "generation": ("activity",),
+    "health": ("chip", "usage_panel"),
+    "state": ("state", "activity", "banner", "composer_state"),
+    "question": ("banner", "composer_state"),
+    "reminder": ("reminders_panel",),
+    "round": ("rounds_panel", "reminders_panel", "chip"),
+}
+Frame = dict[str, Any]
+
+
+def frames_after(dialog_id: UUID, user_id: int, seq: int) -> list[Frame] | None:
+    """The next events after ``seq`` with their HTML; ``None`` when the dialog is not this person's any more."""
+    viewer = User.objects.filter(pk=user_id, is_active=True).first()
+    dialog = viewer and Dialog.objects.for_user(viewer).select_related("agent", "owner").filter(pk=dialog_id).first()
+    if not viewer or not dialog:
+        return None
+    if seq > dialog.last_event_seq:
+        return [resync(dialog.last_event_seq)]
+    frames = events.after(dialog_id, seq, BATCH)
+    add_html(DialogPage(dialog, viewer), frames)
+    return frames
+
+
+def resync(seq: int) -> Frame:
+    """The page must fetch itself again: its cursor is from another life of the database."""
+    return {"type": "resync", "seq": seq}
+
+
+def add_html(page: DialogPage, frames: list[Frame]) -> None:
+    last_with: dict[str, int] = {}
+    for index, frame in enumerate(frames):
+        for name in PIECES.get(frame["type"], ()):
+            last_with[name] = index
+    turns = _turn_pieces(page, frames)
+    for index, frame in enumerate(frames):
+        html = [page.piece(name) for name in PIECES.get(frame["type"], ()) if last_with[name] == index]
+        if frame["type"] == "turn":
+            html += turns.pop(frame["data"].get("seq", 0), [])
+        elif frame["type"] == "round":
+            html += _round_pieces(page, frame["data"].get("number"))
+        if html:
+            frame["html"] = "".join(html)
+
+
+def _turn_pieces(page: DialogPage, frames: list[Frame]) -> dict[int, list[str]]:
+    """Each turn once, and the turns whose tool cards a result moves out of."""
+    seqs = {frame["data"].get("seq") for frame in frames if frame["type"] == "turn"}
+    rows = list(
+        page.dialog.turns.filter(seq__in=seqs, position__isnull=False)
+        .select_related("generation__snapshot")
+        .order_by("position")
+    )
+    owners = _asking_turns(page.dialog, rows)
+    entries = {entry.turn.seq: entry for entry in entries_of(page.dialog, rows + owners) if entry.turn}
+    pieces = {seq: [page.entry(entry)] for seq, entry in entries.items()}
+    for turn in rows:
+        if turn.role == Turn.Role.TOOL:
+            for owner in owners:
+                pieces[turn.seq] += pieces.get(owner.seq, [])
+    return pieces
+
+
+def _asking_turns(dialog: Dialog, rows: list[Turn]) -> list[Turn]:
+    """The assistant turns, not among ``rows``, whose calls these results answer."""
+    results = [turn for turn in rows if turn.role == Turn.Role.TOOL]
+    if not results:
+        return []
+    first = results[0].position or 0
+    asking = dialog.turns.filter(role=Turn.Role.ASSISTANT, tool_calls__isnull=False, position__lt=first)
+    found = asking.select_related("generation__snapshot").order_by("-position").first()
+    return [found] if found is not None and found.seq not in {turn.seq for turn in rows} else []
+
+
+def _round_pieces(page: DialogPage, number: int | None) -> list[str]:
+    """The divider where a round begins: before its first turn, or at the end while it has none."""
+    row = page.dialog.rounds.filter(number=number).first()
+    if row is None or row.number == 1:
+        return []
+    return [page.entry(Entry(position=_start_of(page.dialog, row), round=row))]
+
+
+def _start_of(dialog: Dialog, row: Round) -> float:
+    first = dialog.turns.filter(round_number=row.number, position__isnull=False).order_by("position").first()
+    return (first.position or 0) - 0.5 if first else dialog.last_position + 0.5
+
+
+def badges_of(user_id: int) -> Frame | None:
+    """How many questions wait for this person, as a frame; the newest for a notification."""
+    viewer = User.objects.filter(pk=user_id, is_active=True).first()
+    if viewer is None:
+        return None
+    waiting = list(questions.open_questions(viewer))
+    newest = max(waiting, key=lambda question: question.created_at, default=None)
+    return {
+        "type": "badges",
+        "questions": len(waiting),
+        "newest": _notification(newest) if newest else None,
+        "html": render_to_string("_badge.html", {"waiting": len(waiting)}),
+    }
+
+
+def _notification(question: Question) -> dict[str, str]:
+    return {"id": str(question.pk), "title": str(question.dialog), "text": question.text[:200]}

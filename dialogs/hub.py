@@ -1,0 +1,343 @@
+"""One Redis subscription per web process, shared by all its sockets.
+
+Redis only says "look": frames arrive at most once, and a listener that may have missed some is told so (``lost``) and reads the
+database again. Everything here runs on one event loop and holds no lock; whatever blocks runs on the threads of ``off_loop``.
+"""
+
+import asyncio
+import hashlib
+import random
+from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, Protocol, TypeVar
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+import orjson
+import redis.asyncio
+import structlog
+from django.conf import settings
+from django.db import close_old_connections, connection
+from redis.exceptions import RedisError
+
+from dialogs.models import Dialog, Generation
+from dialogs.poke import dialog_channel, draft_key, user_channel
+from dialogs.rendering import GrowingText
+
+log = structlog.get_logger(__name__)
+
+QUIET_SECONDS = 10  # then Redis is asked whether it is still there
+POLL_SECONDS = 15  # how often the database is asked what a lost frame would have said
+FINISH_SECONDS = 0.25  # how often a draft is searched for finished blocks
+DATABASE_SECONDS = 5
+SOCKETS_PER_PERSON = 20
+SOCKETS_PER_PROCESS = 10_000
+
+_database_threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="sockets")
+_render_threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="drafts")
+Answer = TypeVar("Answer")
+
+
+async def off_loop(function: Callable[..., Answer], *arguments: Any) -> Answer:
+    """Run database work on the sockets' own threads: one slow query must not freeze every page of the process."""
+
+    def work() -> Answer:
+        close_old_connections()
+        try:
+            return function(*arguments)
+        finally:
+            connection.close()
+
+    loop = asyncio.get_running_loop()
+    return await asyncio.wait_for(loop.run_in_executor(_database_threads, work), DATABASE_SECONDS)
+
+
+def session_mark(session_key: str) -> str:
+    """Names a session on a channel without giving it away."""
+    return hashlib.sha256(session_key.encode()).hexdigest()[:24]
+
+
+class Listener(Protocol):
+    """A socket. Called on the loop; must not block."""
+
+    user_id: int
+
+    def poked(self, seq: int) -> None:
+        """The dialog has events up to ``seq``; 0: look yourself."""
+
+    def drafted(self, frame: dict[str, Any]) -> None: ...
+
+    def told(self, frame: dict[str, Any]) -> None:
+        """Something for the person behind the socket."""
+
+
+class Feed:
+    """One dialog as this process watches it: its sockets, and the draft that they share."""
+
+    def __init__(self, dialog_id: UUID) -> None:
+        self.dialog_id = dialog_id
+        self.listeners: set[Listener] = set()
+        self.generation = 0  # whose draft this is; generations of a dialog only grow
+        self.ended = 0  # the newest generation known to have ended
+        self.draft: GrowingText | None = None
+        self.seq = 0
+        self._finishing: asyncio.Task[None] | None = None
+        self._loading: asyncio.Task[None] | None = None
+
+    def receive(self, frame: dict[str, Any]) -> None:
+        if "seq" in frame:
+            self.seq = max(self.seq, int(frame["seq"]))
+            for listener in tuple(self.listeners):
+                listener.poked(self.seq)
+        elif "generation" in frame:
+            self._extend(int(frame["generation"]), int(frame["pos"]), str(frame["text"]))
+
+    def end(self, generation: int) -> None:
+        """A generation's draft is over: its turn, or nothing, takes its place."""
+        self.ended = max(self.ended, generation)
+        if self.generation <= self.ended:
+            self.draft = None
+
+    def snapshot(self) -> dict[str, Any] | None:
+        """The draft from its beginning, for a socket that has none of it."""
+        if self.draft is None:
+            return None
+        return {**self._frame(0, self.draft.text), "reset": True, "html": self.draft.html, "tail": self.draft.tail}
+
+    def load(self) -> None:
+        """Fetch the draft whole: at the first socket, and after a gap."""
+        if self._loading is None or self._loading.done():
+            self._loading = asyncio.create_task(self._load())
+
+    def _extend(self, generation: int, position: int, text: str) -> None:
+        if generation <= self.ended or generation < self.generation:
+            return
+        if generation > self.generation:
+            self.generation, self.draft = generation, GrowingText()
+        if self.draft is None or position > len(self.draft.text):
+            self.load()
+            return
+        fresh = text[len(self.draft.text) - position :]
+        if not fresh:
+            return
+        position = len(self.draft.text)
+        self.draft.text += fresh
+        self._send(self._frame(position, fresh))
+        if "\n" in fresh and (self._finishing is None or self._finishing.done()):
+            self._finishing = asyncio.create_task(self._finish(self.draft))
+
+    async def _finish(self, draft: GrowingText) -> None:
+        """Give finished blocks their final looks, away from the loop."""
+        await asyncio.sleep(FINISH_SECONDS)
+        loop = asyncio.get_running_loop()
+        html = await loop.run_in_executor(_render_threads, draft.finish)
+        if html and draft is self.draft:
+            self._send({**self._frame(len(draft.text), ""), "block": draft.blocks, "html": html, "tail": draft.tail})
+
+    async def _load(self) -> None:
+        try:
+            generation = await off_loop(_running_reply, self.dialog_id)
+            if not generation or generation <= self.ended:
+                return
+            raw = await hub().redis.get(draft_key(generation))
+        except (TimeoutError, RedisError, OSError) as error:
+            log.warning("draft_not_loaded", dialog_id=str(self.dialog_id), error=str(error))
+            return
+        text = (raw or b"").decode("utf-8", "ignore")
+        current = len(self.draft.text) if self.draft and self.generation == generation else -1
+        if generation < self.generation or generation <= self.ended or len(text) <= current:
+            return
+        draft = GrowingText(text)
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(_render_threads, draft.finish)
+        self.generation, self.draft = generation, draft
+        if snapshot := self.snapshot():
+            self._send(snapshot)
+
+    def _frame(self, position: int, text: str) -> dict[str, Any]:
+        return {
+            "type": "draft",
+            "generation": self.generation,
+            "pos": position,
+            "end": position + len(text),
+            "text": text,
+        }
+
+    def _send(self, frame: dict[str, Any]) -> None:
+        for listener in tuple(self.listeners):
+            listener.drafted(frame)
+
+
+def _running_reply(dialog_id: UUID) -> int | None:
+    running = Generation.objects.filter(dialog_id=dialog_id, outcome="running", purpose="reply")
+    return running.values_list("pk", flat=True).first()
+
+
+def _last_seqs(dialog_ids: list[UUID]) -> dict[UUID, int]:
+    return dict(Dialog.objects.filter(pk__in=dialog_ids).values_list("pk", "last_event_seq"))
+
+
+class Hub:
+    """Who listens to what, and the connection that tells them."""
+
+    def __init__(self) -> None:
+        self.redis = redis.asyncio.Redis.from_url(
+            settings.REDIS_URL, socket_timeout=3, socket_connect_timeout=2, socket_keepalive=True
+        )
+        self._feeds: dict[str, Feed] = {}
+        self._people: defaultdict[str, set[Listener]] = defaultdict(set)
+        self._sockets: defaultdict[int, int] = defaultdict(int)
+        self._pubsub: Any = None
+        self._subscribed = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    # -- sockets -------------------------------------------------------------------------------------------------------
+    def admit(self, user_id: int) -> bool:
+        """Count a socket in; ``False`` when the person, or the process, has enough of them."""
+        if self._sockets[user_id] >= SOCKETS_PER_PERSON or sum(self._sockets.values()) >= SOCKETS_PER_PROCESS:
+            return False
+        self._sockets[user_id] += 1
+        return True
+
+    def dismiss(self, user_id: int) -> None:
+        self._sockets[user_id] -= 1
+        if self._sockets[user_id] <= 0:
+            del self._sockets[user_id]
+
+    async def join(self, listener: Listener, dialog_id: UUID | None) -> Feed | None:
+        """Subscribe, and return once Redis has confirmed or a moment has passed; then what is read misses nothing."""
+        self._start()
+        person = user_channel(listener.user_id)
+        channels = [] if self._people[person] else [person]
+        self._people[person].add(listener)
+        feed = None
+        if dialog_id is not None:
+            channel = dialog_channel(dialog_id)
+            feed = self._feeds.get(channel)
+            if feed is None:
+                feed = self._feeds[channel] = Feed(dialog_id)
+                channels.append(channel)
+            feed.listeners.add(listener)
+        await self._tell_redis("subscribe", channels)
+        return feed
+
+    async def leave(self, listener: Listener, feed: Feed | None) -> None:
+        channels = []
+        person = user_channel(listener.user_id)
+        self._people[person].discard(listener)
+        if not self._people[person]:
+            del self._people[person]
+            channels.append(person)
+        if feed is not None:
+            feed.listeners.discard(listener)
+            channel = dialog_channel(feed.dialog_id)
+            if not feed.listeners and self._feeds.get(channel) is feed:
+                del self._feeds[channel]
+                channels.append(channel)
+        await self._tell_redis("unsubscribe", channels)
+
+    async def _tell_redis(self, command: str, channels: list[str]) -> None:
+        """A failure here is mended by the reader, which subscribes to everything again when it reconnects."""
+        if not channels:
+            return
+        with suppress(RedisError, OSError, asyncio.TimeoutError):
+            async with asyncio.timeout(2):
+                await self._subscribed.wait()
+                await getattr(self._pubsub, command)(*channels)
+
+    # -- the connection ------------------------------------------------------------------------------------------------
+    def _start(self) -> None:
+        if not self._tasks:
+            self._tasks = [asyncio.create_task(self._read_for_ever()), asyncio.create_task(self._poll_for_ever())]
+
+    def _channels(self) -> list[str]:
+        return [*self._feeds, *self._people]
+
+    async def _read_for_ever(self) -> None:
+        """Hold the subscription; after a break, subscribe to everything again and let everyone look for what they missed."""
+        failures = 0
+        while True:
+            try:
+                await self._read()
+            except (TimeoutError, RedisError, OSError) as error:
+                failures = failures + 1 if not self._subscribed.is_set() else 1
+                log.warning("hub_disconnected", error=str(error) or type(error).__name__, failures=failures)
+            finally:
+                self._subscribed.clear()
+            await asyncio.sleep(random.uniform(0.1, min(0.5 * failures, 5)))
+
+    async def _read(self) -> None:
+        connection = redis.asyncio.Redis.from_url(
+            settings.REDIS_URL, socket_timeout=None, socket_connect_timeout=2, socket_keepalive=True
+        )
+        async with connection, connection.pubsub() as pubsub:
+            await pubsub.subscribe("dominds:hub", *self._channels())  # one channel always: without any, reading fails
+            self._pubsub = pubsub
+            self._subscribed.set()
+            self._lost()
+            asked = False
+            while True:
+                message = await pubsub.get_message(timeout=QUIET_SECONDS)
+                if message is not None:
+                    asked = False
+                    self._dispatch(message)
+                elif asked:
+                    raise TimeoutError("Redis does not answer")  # half-open connections look quiet, not broken
+                else:
+                    asked = True
+                    await pubsub.ping()
+
+    def _dispatch(self, message: dict[str, Any]) -> None:
+        if message["type"] != "message":
+            return
+        channel = message["channel"].decode()
+        try:
+            frame = orjson.loads(message["data"])
+            if feed := self._feeds.get(channel):
+                feed.receive(frame)
+            for listener in tuple(self._people.get(channel, ())):
+                listener.told(frame)
+        except (ValueError, KeyError, TypeError) as error:  # one bad frame must not end the subscription
+            log.warning("bad_frame", channel=channel, error=str(error))
+
+    def _lost(self) -> None:
+        """Frames may have been missed: everyone looks, spread over a second."""
+        loop = asyncio.get_running_loop()
+        for feed in self._feeds.values():
+            loop.call_later(random.random(), self._refresh, feed)
+
+    def _refresh(self, feed: Feed) -> None:
+        if not feed.listeners:
+            return
+        for listener in tuple(feed.listeners):
+            listener.poked(0)
+        feed.load()
+
+    async def _poll_for_ever(self) -> None:
+        """Ask the database, for all watched dialogs at once, whether a poke was lost."""
+        while True:
+            await asyncio.sleep(POLL_SECONDS)
+            feeds = {feed.dialog_id: feed for feed in self._feeds.values()}
+            ids = list(feeds)
+            for start in range(0, len(ids), 500):
+                try:
+                    found = await off_loop(_last_seqs, ids[start : start + 500])
+                except Exception as error:  # noqa: BLE001  the database is away: the next round asks again
+                    log.warning("poll_failed", error=str(error) or type(error).__name__)
+                    break
+                for dialog_id, seq in found.items():
+                    if seq > feeds[dialog_id].seq:
+                        feeds[dialog_id].receive({"seq": seq})
+
+
+_hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()
+
+
+def hub() -> Hub:
+    """The hub of this process' event loop."""
+    loop = asyncio.get_running_loop()
+    if loop not in _hubs:
+        _hubs[loop] = Hub()
+    return _hubs[loop]

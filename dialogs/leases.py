@@ -1,0 +1,236 @@
+"""Who may drive a dialog: a lease with a growing epoch on its row, renewed by one thread per worker process.
+
+The epoch is checked inside every transaction that the driver commits (``changes.change``), so a worker that was paused past
+its lease can no longer write. Deadlines on the row use the database's clock; local ones use the monotonic clock.
+"""
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from uuid import UUID
+
+import structlog
+from django.db import DatabaseError, close_old_connections, connection
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from dialogs.changes import Change, change
+from dialogs.models import Dialog, Generation
+from dialogs.state import State
+
+log = structlog.get_logger(__name__)
+
+LEASE_SECONDS = 12
+RENEW_SECONDS = 4
+POLL_SECONDS = 0.25
+FENCE_SECONDS = LEASE_SECONDS - 2  # without a renewal for this long, the worker stops by itself
+MAX_CRASHES = 3
+
+
+@dataclass(eq=False)
+class Lease:
+    """The right to drive one dialog. ``stopping`` is set when a person pressed stop, ``lost`` when another worker took over
+    or this one is draining; either closes what ``on_interrupt`` holds."""
+
+    dialog_id: UUID
+    epoch: int
+    stopping: bool = False
+    lost: bool = False
+    renewed_at: float = field(default_factory=time.monotonic)
+    deadline: float | None = None
+    _interrupt: Callable[[], None] | None = None
+
+    @property
+    def holds(self) -> bool:
+        return not self.lost and time.monotonic() - self.renewed_at < FENCE_SECONDS
+
+    @contextmanager
+    def interruptible(self, interrupt: Callable[[], None], deadline: float | None = None) -> Iterator[None]:
+        """While the block runs, stop, loss of the lease and the monotonic ``deadline`` call ``interrupt``."""
+        self._interrupt, self.deadline = interrupt, deadline
+        try:
+            if self.stopping or self.lost:
+                interrupt()
+            yield
+        finally:
+            self._interrupt, self.deadline = None, None
+
+    def pause(self, seconds: float) -> None:
+        """Wait, unless stop is pressed or the lease is lost meanwhile."""
+        until = time.monotonic() + seconds
+        connection.close()
+        while time.monotonic() < until and self.holds and not self.stopping:
+            time.sleep(min(0.1, max(0.0, until - time.monotonic())))
+
+    def interrupt(self) -> None:
+        if (interrupt := self._interrupt) is not None:
+            interrupt()
+
+    def change(self, *, durable: bool = True) -> AbstractContextManager[Change]:
+        """A transaction that commits only while this lease is the current one."""
+        return change(self.dialog_id, epoch=self.epoch, durable=durable)
+
+
+def worker_name() -> str:
+    return os.environ.get("DOMINDS_WORKER") or f"{socket.gethostname()}:{os.getpid()}"
+
+
+@contextmanager
+def claim(dialog_id: UUID) -> Iterator[Lease | None]:
+    """Take the lease if work is owed and nobody holds it; ``None`` otherwise, which a repeated wake-up may well meet."""
+    lease = None if keeper.draining else _take(dialog_id)
+    if lease is None:
+        yield None
+        return
+    keeper.add(lease)
+    try:
+        yield lease
+    finally:
+        keeper.remove(lease)
+        _give_back(lease)
+
+
+def _take(dialog_id: UUID) -> Lease | None:
+    free = Q(lease_owner="") | Q(lease_until__lt=Now())
+    awake = Q(wake_at__isnull=True) | Q(wake_at__lte=Now())
+    driven = Q(state__in=[State.QUEUED.value, State.GENERATING.value])
+    if not Dialog.objects.filter(free, awake, driven, pk=dialog_id).exists():
+        return None
+    with change(dialog_id, durable=False) as unit:
+        dialog = unit.dialog
+        if not Dialog.objects.filter(free, awake, driven, pk=dialog_id).exists():
+            return None
+        dialog.epoch += 1
+        dialog.lease_owner, dialog.wake_at = worker_name(), None
+        Dialog.objects.filter(pk=dialog_id).update(lease_until=Now() + timedelta(seconds=LEASE_SECONDS))
+        _bury_lost_attempt(unit)
+        unit.take_next_message()
+    return Lease(dialog_id, dialog.epoch)
+
+
+def _bury_lost_attempt(unit: Change) -> None:
+    """What a vanished worker left running is marked crashed; the third such loss fails the message, visibly."""
+    dialog = unit.dialog
+    for generation in Generation.objects.filter(dialog=dialog, outcome=Generation.Outcome.RUNNING):
+        generation.outcome, generation.error = Generation.Outcome.CRASHED, "The worker vanished during this attempt."
+        generation.error_kind = "crashed"
+        generation.save(update_fields=["outcome", "error", "error_kind"])
+        unit.event(
+            "generation", id=generation.pk, purpose=generation.purpose, attempt=generation.attempt, outcome="crashed"
+        )
+        dialog.crashes += 1
+    if dialog.crashes >= MAX_CRASHES:
+        dialog.failure = f"The worker was lost {MAX_CRASHES} times in a row while it worked on this message. Try again."
+        dialog.crashes = 0
+        unit.end_message("failed")
+
+
+def release(unit: Change) -> None:
+    """End the lease within a change, so that the last commit of a run is also its release."""
+    unit.dialog.lease_owner = ""
+    unit.dialog.stop_requested = False
+    unit.dialog.crashes = 0
+
+
+def _give_back(lease: Lease) -> None:
+    """A run that ended without its release (an error, a drain) leaves the dialog to the next worker."""
+    if Dialog.objects.filter(pk=lease.dialog_id, epoch=lease.epoch).exclude(lease_owner="").exists():
+        with change(lease.dialog_id, epoch=lease.epoch) as unit:
+            unit.dialog.lease_owner = ""
+            unit.wakes = True
+
+
+def free_leases_of(owner: str) -> int:
+    """Free the leases of a worker that is known to be dead, for the supervisor that saw it die."""
+    held = list(Dialog.objects.filter(lease_owner=owner).values_list("pk", "epoch"))
+    for dialog_id, _ in held:
+        with change(dialog_id) as unit:
+            if unit.dialog.lease_owner == owner:
+                Dialog.objects.filter(pk=dialog_id).update(lease_until=Now() - timedelta(seconds=1))
+    return len(held)
+
+
+class Keeper:
+    """Renews this process's leases, sees the stop flags, and closes streams that must end. One thread for all of them."""
+
+    def __init__(self) -> None:
+        self.draining = False
+        self._leases: set[Lease] = set()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def add(self, lease: Lease) -> None:
+        with self._lock:
+            self._leases.add(lease)
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._run, name="lease-keeper", daemon=True)
+                self._thread.start()
+
+    def remove(self, lease: Lease) -> None:
+        with self._lock:
+            self._leases.discard(lease)
+
+    def drain(self) -> None:
+        """The worker was asked to go: claim nothing more, let go of everything (faults C13)."""
+        self.draining = True
+        for lease in self._held():
+            lease.lost = True
+            lease.interrupt()
+
+    def _held(self) -> list[Lease]:
+        with self._lock:
+            return list(self._leases)
+
+    def _run(self) -> None:
+        renewed = time.monotonic()
+        while True:
+            time.sleep(POLL_SECONDS)
+            leases = self._held()
+            if not leases:
+                continue
+            renew = time.monotonic() - renewed >= RENEW_SECONDS
+            try:
+                self._look(leases, renew=renew)
+                if renew:
+                    renewed = time.monotonic()
+            except DatabaseError as error:
+                log.warning("lease_renewal_failed", error=str(error), leases=len(leases))
+                connection.close()
+            close_old_connections()
+            self._enforce(leases)
+
+    def _look(self, leases: list[Lease], *, renew: bool) -> None:
+        ids = [lease.dialog_id for lease in leases]
+        started = time.monotonic()
+        rows = {
+            pk: (epoch, stop)
+            for pk, epoch, stop in Dialog.objects.filter(pk__in=ids).values_list("pk", "epoch", "stop_requested")
+        }
+        if renew:
+            held = [lease.dialog_id for lease in leases if rows.get(lease.dialog_id, (-1, False))[0] == lease.epoch]
+            Dialog.objects.filter(pk__in=held, lease_owner=worker_name()).update(
+                lease_until=Now() + timedelta(seconds=LEASE_SECONDS)
+            )
+        for lease in leases:
+            epoch, stop = rows.get(lease.dialog_id, (-1, False))
+            if epoch != lease.epoch:
+                lease.lost = True
+            elif renew:
+                lease.renewed_at = started
+            lease.stopping = lease.stopping or stop
+
+    @staticmethod
+    def _enforce(leases: list[Lease]) -> None:
+        now = time.monotonic()
+        for lease in leases:
+            late = lease.deadline is not None and now > lease.deadline
+            if lease.stopping or late or not lease.holds:
+                lease.interrupt()
+
+
+keeper = Keeper()

@@ -1,0 +1,32 @@
+import signal
+import threading
+from typing import Any
+
+import structlog
+from django.core.management.base import BaseCommand
+from django.db import DatabaseError, close_old_connections
+
+from dialogs.sweeping import SWEEP_SECONDS, sweep, tidy
+
+log = structlog.get_logger(__name__)
+
+TIDY_EVERY = 3600 // SWEEP_SECONDS
+
+
+class Command(BaseCommand):
+    help = "Wake dialogs whose wake-up was lost or whose worker vanished, every 5 seconds. Several may run."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        ending = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: ending.set())
+        rounds = 0
+        while not ending.wait(SWEEP_SECONDS):
+            try:
+                sweep()
+                if rounds % TIDY_EVERY == 0:
+                    tidy()
+            except DatabaseError as error:
+                log.warning("sweep_failed", error=str(error))
+            close_old_connections()
+            rounds += 1

@@ -1,0 +1,89 @@
+"""Which model a dialog uses, what its limits are now, and which compaction policy follows from that."""
+
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from dialogs import representation
+from dialogs.models import Agent, Dialog
+from dominds.llm import lmstudio
+from dominds.llm.catalog import Catalog, ModelInfo, UnknownModel, current_catalog
+from dominds.llm.usage import Usage
+from health.levels import AWAITING_REPORT, Judgement, Level, Thresholds, UnknownReason, judge
+
+
+def catalog() -> Catalog:
+    return current_catalog(Path(settings.MINDS_DIR))
+
+
+def model_of(subject: Dialog | Agent) -> ModelInfo:
+    """The catalog's entry for what a dialog or agent uses. Raises ``UnknownModel``."""
+    if isinstance(subject, Dialog):
+        return catalog().model(subject.provider_id, subject.model_id)
+    return catalog().model(subject.provider, subject.model)
+
+
+def thresholds_of_model(model: ModelInfo) -> Thresholds:
+    """A model of LM Studio's API has the limit that it is loaded with, and no other (R16)."""
+    tokens, source = model.limit
+    if model.api_type == "lmstudio":
+        tokens, source = lmstudio.loaded_limit(model.base_url, model.model_id).tokens, "loaded_context_length"
+    return Thresholds(
+        context_limit=tokens,
+        optimal_max=model.optimal_max_tokens,
+        critical_max=model.critical_max_tokens,
+        limit_source=source if tokens else "",
+    )
+
+
+def thresholds_of(dialog: Dialog) -> Thresholds:
+    try:
+        return thresholds_of_model(model_of(dialog))
+    except UnknownModel:
+        return Thresholds(context_limit=None)
+
+
+def unusable_reason(subject: Dialog | Agent) -> str:
+    """Why no generation can start with this model now, for people; empty when one can."""
+    try:
+        model = model_of(subject)
+    except UnknownModel as error:
+        return str(error)
+    if model.unusable:
+        return model.unusable
+    if model.api_type == "lmstudio":
+        return lmstudio.loaded_limit(model.base_url, model.model_id).problem
+    if model.kind == "lmstudio" and model.limit[0] is None:
+        return f"{model.model_id} declares LM Studio's kind and no context_length. Give it one in llm.yaml."
+    return ""
+
+
+def policy_of(subject: Dialog | Agent) -> str:
+    """The one compaction policy (R2)."""
+    agent = subject.agent if isinstance(subject, Dialog) else subject
+    try:
+        is_lmstudio = model_of(subject).kind == "lmstudio"
+    except UnknownModel:
+        is_lmstudio = False
+    if agent.context_policy == Agent.ContextPolicy.AUTOCOMPACTION and not is_lmstudio:
+        return Agent.ContextPolicy.NONE.value
+    if agent.context_policy:
+        return agent.context_policy
+    return (Agent.ContextPolicy.AUTOCOMPACTION if is_lmstudio else Agent.ContextPolicy.NONE).value
+
+
+def judgement_of(dialog: Dialog, thresholds: Thresholds | None = None) -> Judgement:
+    """The last report that counts, judged by the limits of now (R3); gray while none counts."""
+    thresholds = thresholds or thresholds_of(dialog)
+    if dialog.report == Dialog.Report.AWAITING:
+        return AWAITING_REPORT
+    if dialog.report == Dialog.Report.UNAVAILABLE or dialog.prompt_tokens is None:
+        return Judgement(Level.UNKNOWN, UnknownReason.USAGE_UNAVAILABLE)
+    usage = Usage(dialog.prompt_tokens, dialog.completion_tokens or 0, dialog.total_tokens)
+    return judge(usage, thresholds, truncation_suspected=dialog.report == Dialog.Report.SUSPECTED)
+
+
+def health_of(dialog: Dialog) -> dict[str, Any]:
+    thresholds = thresholds_of(dialog)
+    return representation.health(dialog, judgement_of(dialog, thresholds), thresholds)

@@ -1,0 +1,296 @@
+"""What the pieces of a dialog page show. The page, htmx answers and sockets all build their HTML from here."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import orjson
+from django.contrib.auth.models import User
+from django.db.models import Q
+from django.http import HttpRequest
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString, mark_safe
+
+from dialogs import model_limits, questions, reminders, transcript
+from dialogs.chip import Chip, chip_of
+from dialogs.models import Agent, Dialog, Generation, Question, Reminder, Round, Turn
+from dialogs.rendering import render
+from dialogs.state import State
+from health.models import HealthSnapshot
+
+PAGE_TURNS = 40
+SPARK_POINTS = 60
+RESULT_SHOWN_CHARS = 20_000
+
+STATES = {
+    State.IDLE: "Idle",
+    State.QUEUED: "Queued",
+    State.GENERATING: "Generating",
+    State.WAITING: "Waiting for you",
+    State.SUSPENDED: "Suspended",
+    State.FAILED: "Failed",
+    State.CLOSED: "Closed",
+}
+POLICIES = {
+    "none": ("no compaction", "Nothing is compacted; health guidance and forced clears keep the context in bounds."),
+    "autocompaction": ("autocompaction", "Compacts before requests, after large tool results and while streaming."),
+    "breaking": (
+        "context breaking",
+        "Summarizes, chunks and discards in a chain of strategies, down to a token budget.",
+    ),
+    "retention": ("importance retention", "Prunes the least important messages and keeps an archive."),
+}
+CAUSES = {
+    Round.Cause.START: "started",
+    Round.Cause.CLEAR_MIND: "the agent cleared its mind",
+    Round.Cause.PERSON: "cleared by a person",
+    Round.Cause.COUNTDOWN: "cleared by countdown",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call beside its result, if there is one yet."""
+
+    key: str
+    name: str
+    hint: str
+    arguments: str
+    result: str = ""
+    result_chars: int = 0
+    status: str = "pending"
+
+    @property
+    def is_cut(self) -> bool:
+        return self.result_chars > len(self.result)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the transcript: a turn, or the divider at which a round begins."""
+
+    position: float
+    turn: Turn | None = None
+    html: SafeString | None = None
+    calls: tuple[Call, ...] = ()
+    snapshot: HealthSnapshot | None = None
+    round: Round | None = None
+
+    @property
+    def template(self) -> str:
+        return "dialogs/_round.html" if self.turn is None else "dialogs/_turn.html"
+
+
+def entries_of(dialog: Dialog, turns: Sequence[Turn], *, opens: bool = False) -> list[Entry]:
+    """Turns as entries, with a divider where a round begins. ``opens``: these are the oldest turns there are."""
+    calls = _calls_of(dialog, turns)
+    answered = {turn.tool_call_id for turn in turns if turn.role == Turn.Role.TOOL}
+    if pending := [call["id"] for turn in turns for call in turn.tool_calls or () if call["id"] not in answered]:
+        answered |= set(dialog.turns.filter(tool_call_id__in=pending).values_list("tool_call_id", flat=True))
+    rounds = {row.number: row for row in dialog.rounds.filter(number__in={turn.round_number for turn in turns})}
+    entries: list[Entry] = []
+    last = 0 if opens else None
+    for turn in turns:
+        if last is not None and turn.round_number > last and turn.round_number > 1:
+            entries.append(Entry(position=(turn.position or 0) - 0.5, round=rounds.get(turn.round_number)))
+        last = max(turn.round_number, last or 0)
+        entries.append(entry_of(turn, calls, answered))
+    return entries
+
+
+def entry_of(turn: Turn, calls: dict[str, dict[str, str]], answered: set[str]) -> Entry:
+    generation = turn.generation
+    snapshot = getattr(generation, "snapshot", None) if generation and turn.role == Turn.Role.ASSISTANT else None
+    html = mark_safe(render(turn.text)) if turn.role == Turn.Role.ASSISTANT and turn.text else None
+    if turn.role == Turn.Role.TOOL:
+        cards: tuple[Call, ...] = (_card(calls.get(turn.tool_call_id), turn),)
+    else:
+        cards = tuple(_card(call, None) for call in turn.tool_calls or () if call["id"] not in answered)
+    return Entry(position=turn.position or 0, turn=turn, html=html, calls=cards, snapshot=snapshot)
+
+
+def _calls_of(dialog: Dialog, turns: Sequence[Turn]) -> dict[str, dict[str, str]]:
+    """The calls that these turns' results belong to; one or two may stand on an older page."""
+    calls = {call["id"]: call for turn in turns for call in turn.tool_calls or ()}
+    missing = [turn for turn in turns if turn.role == Turn.Role.TOOL and turn.tool_call_id not in calls]
+    if missing:
+        before = min(turn.position or 0 for turn in missing)
+        asking = dialog.turns.filter(role=Turn.Role.ASSISTANT, tool_calls__isnull=False, position__lt=before)
+        for turn in asking.order_by("-position")[:2]:
+            calls |= {call["id"]: call for call in turn.tool_calls or ()}
+    return calls
+
+
+def _card(call: dict[str, str] | None, result: Turn | None) -> Call:
+    arguments, hint = _arguments(call["arguments"]) if call else ("", "")
+    return Call(
+        key=f"{result.seq}" if result else (call or {}).get("id", ""),
+        name=call["name"] if call else (result.tool_name if result else ""),
+        hint=hint,
+        arguments=arguments,
+        result=result.text[:RESULT_SHOWN_CHARS] if result else "",
+        result_chars=len(result.text) if result else 0,
+        status=result.status if result else "pending",
+    )
+
+
+def _arguments(text: str) -> tuple[str, str]:
+    """The arguments laid out, and the first of them as a hint."""
+    try:
+        given = orjson.loads(text or "{}")
+    except orjson.JSONDecodeError:
+        return text, " ".join(text.split())[:60]
+    if not isinstance(given, dict) or not given:
+        return ("", "") if not given else (text, text[:60])
+    first = str(next(iter(given.values())))
+    return orjson.dumps(given, option=orjson.OPT_INDENT_2).decode(), " ".join(first.split())[:60]
+
+
+@dataclass
+class DialogPage:
+    """A dialog as one person sees it now. Each part is read when a piece first asks for it."""
+
+    dialog: Dialog
+    viewer: User
+    sending_error: str = ""
+    text: str = ""
+    request: HttpRequest | None = field(default=None, repr=False)
+
+    @property
+    def id(self) -> str:
+        return str(self.dialog.pk)
+
+    @property
+    def state(self) -> str:
+        return self.dialog.state
+
+    @property
+    def state_label(self) -> str:
+        return STATES[State(self.dialog.state)]
+
+    @property
+    def is_busy(self) -> bool:
+        return self.state in (State.QUEUED, State.GENERATING)
+
+    @property
+    def may_send(self) -> bool:
+        return self.state not in (State.SUSPENDED, State.CLOSED) and not self.unusable
+
+    @cached_property
+    def unusable(self) -> str:
+        return "" if self.state in (State.SUSPENDED, State.CLOSED) else model_limits.unusable_reason(self.dialog)
+
+    @cached_property
+    def health(self) -> dict[str, Any]:
+        return model_limits.health_of(self.dialog)
+
+    @cached_property
+    def chip(self) -> Chip:
+        return chip_of(self.health)
+
+    @cached_property
+    def policy(self) -> tuple[str, str]:
+        return POLICIES[model_limits.policy_of(self.dialog)]
+
+    @cached_property
+    def running(self) -> Generation | None:
+        return self.dialog.generations.filter(outcome=Generation.Outcome.RUNNING).first()
+
+    @property
+    def activity(self) -> str:
+        """What is going on, in a few words; empty when nothing is."""
+        if self.dialog.stop_requested and self.is_busy:
+            return "Stopping…"
+        if self.state == State.QUEUED:
+            return "Waiting for the provider…" if self.dialog.wake_at else "Waiting for a worker…"
+        if self.state != State.GENERATING:
+            return ""
+        if self.running is None:
+            return "Working…"
+        match self.running.purpose:
+            case Generation.Purpose.FORCED_CLEAR:
+                return f"Attempt {self.running.attempt} of 3: asking the agent to clear its mind…"
+            case Generation.Purpose.PRUNE | Generation.Purpose.SUMMARY:
+                return "Compacting conversation history..."
+        return "Generating…" if self.running.attempt == 1 else f"Generating… (try {self.running.attempt})"
+
+    @cached_property
+    def question(self) -> Question | None:
+        return self.dialog.questions.filter(state=Question.State.OPEN).first()
+
+    @cached_property
+    def may_resolve(self) -> bool:
+        return self.question is not None and questions.may_resolve(self.viewer, self.question)
+
+    @cached_property
+    def queued(self) -> list[Turn]:
+        return transcript.queued_turns(self.dialog)
+
+    @cached_property
+    def may_retry(self) -> bool:
+        """Whether the newest message ended without an answer and nothing is going on."""
+        if self.state not in (State.IDLE, State.FAILED):
+            return False
+        newest = self.dialog.turns.filter(role=Turn.Role.USER, position__isnull=False).order_by("-position").first()
+        return newest is not None and newest.status in (Turn.Status.FAILED, Turn.Status.STOPPED)
+
+    @cached_property
+    def reminders(self) -> list[tuple[Reminder, int]]:
+        return reminders.listed(self.dialog)
+
+    @cached_property
+    def rounds(self) -> list[Round]:
+        return list(self.dialog.rounds.order_by("-number"))
+
+    @cached_property
+    def carried(self) -> int:
+        return len(self.reminders)
+
+    @cached_property
+    def usage_points(self) -> list[dict[str, Any]]:
+        return usage_points(self.dialog)
+
+    @cached_property
+    def turn_count(self) -> int:
+        return self.dialog.turns.filter(position__isnull=False).count()
+
+    def piece(self, name: str, **more: Any) -> str:
+        """One piece of the page as HTML, by the name of its template."""
+        return render_to_string(f"dialogs/_{name}.html", {"page": self, **more}, self.request)
+
+    def entry(self, entry: Entry) -> str:
+        return render_to_string(entry.template, {"page": self, "entry": entry}, self.request)
+
+
+def usage_points(dialog: Dialog, limit: int = SPARK_POINTS) -> list[dict[str, Any]]:
+    """Prompt tokens of the newest kept generations as bars of a small chart, oldest first; heights are percents."""
+    counted = Q(generation__purpose=Generation.Purpose.REPLY) | Q(generation__purpose=Generation.Purpose.FORCED_CLEAR)
+    rows = list(
+        HealthSnapshot.objects.filter(counted, generation__dialog=dialog)
+        .select_related("generation")
+        .order_by("-generation_id")[:limit]
+    )[::-1]
+    top = max((max(row.model_context_limit or 0, row.prompt_tokens or 0) for row in rows), default=0) or 1
+    points = []
+    for index, row in enumerate(rows):
+        height = 6.0 if row.prompt_tokens is None else max(2.0, row.prompt_tokens * 100 / top)
+        points.append({"x": index * 10, "y": round(100 - height, 1), "height": round(height, 1), "snapshot": row})
+    return points
+
+
+def all_entries(page: DialogPage, before: int | None = None) -> tuple[list[Entry], int | None]:
+    """One page of the transcript, and the position to ask for the next older one with, if there is one."""
+    turns = transcript.visible_turns(page.dialog, before, PAGE_TURNS)
+    first = turns[0].position if turns else None
+    older = first if first is not None and first > 1 and len(turns) == PAGE_TURNS else None
+    return entries_of(page.dialog, turns, opens=older is None), older
+
+
+def recent_dialogs(user: User, limit: int = 12) -> Iterable[Dialog]:
+    return Dialog.objects.filter(owner=user).select_related("agent").order_by("-active_at")[:limit]
+
+
+def agents() -> list[tuple[Agent, str]]:
+    """The enabled agents, each with the reason why it cannot be used now, if there is one."""
+    return [(agent, model_limits.unusable_reason(agent)) for agent in Agent.objects.filter(enabled=True)]

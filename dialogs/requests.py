@@ -1,0 +1,83 @@
+"""The request for one generation. Its prefix is byte-stable while nothing is rewritten, so that provider caches hold:
+instructions, tools and history first; reminders and guidance last; nothing carries a clock."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from dialogs.models import Dialog, Reminder
+from dialogs.transcript import View
+from dominds.llm.catalog import ModelInfo
+from dominds.llm.messages import Message, Request, Role, ToolSpec
+
+GO_ON = (
+    "[Runtime: your answer was cut off to compact the conversation. Go on exactly where it stopped; repeat nothing.]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request with what is remembered of it for the truncation rule (R13). ``chars`` counts everything sent."""
+
+    request: Request
+    frame: str
+    base: str
+    chars: int
+    guided: bool
+
+
+def prepare(
+    dialog: Dialog,
+    view: View,
+    model: ModelInfo,
+    tools: Sequence[ToolSpec],
+    *,
+    guidance: str = "",
+    required_tool: str = "",
+    cursor: str = "",
+) -> Prepared:
+    reminders = reminders_text(dialog.reminders.all())
+    messages = [message for unit in view.units for message in unit.messages]
+    if view.interrupted:
+        messages.append(Message(Role.USER, GO_ON))
+    if reminders:
+        messages.append(Message(Role.USER, reminders))
+    if guidance:
+        messages.append(Message(Role.USER, guidance))
+    if required_tool:
+        tools = [tool for tool in tools if tool.name == required_tool]
+    request = Request(
+        model=model.model_id,
+        instructions=dialog.agent.instructions,
+        messages=tuple(messages),
+        tools=tuple(tools),
+        required_tool=required_tool,
+        max_output_tokens=model.output_length,
+        conversation=str(dialog.pk),
+        cursor=cursor,
+    )
+    return Prepared(request, _frame(model, request, reminders), view.base, _chars(request), bool(guidance))
+
+
+def reminders_text(reminders: Sequence[Reminder] | object) -> str:
+    lines = [f"[reminder {row.pk}] {row.text}" for row in reminders]  # type: ignore[attr-defined]
+    return "\n".join(["[Your reminders; update_reminder and delete_reminder take these ids]", *lines]) if lines else ""
+
+
+def _frame(model: ModelInfo, request: Request, reminders: str) -> str:
+    parts = (model.provider_id, model.model_id, request.instructions, reminders, _tools_json(request.tools))
+    return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
+
+
+def _tools_json(tools: Sequence[ToolSpec]) -> str:
+    return orjson.dumps([[tool.name, tool.description, dict(tool.parameters)] for tool in tools]).decode()
+
+
+def _chars(request: Request) -> int:
+    said = sum(
+        len(message.text) + sum(len(call.name) + len(call.arguments) for call in message.tool_calls)
+        for message in request.messages
+    )
+    return len(request.instructions) + said + len(_tools_json(request.tools))

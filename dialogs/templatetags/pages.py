@@ -1,0 +1,66 @@
+"""Small words for templates: numbers, times, icons."""
+
+from datetime import datetime
+
+from django import template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+register = template.Library()
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    """A drawing from the sprite of ``_icons.html``; words stand beside it, so it says nothing itself."""
+    return format_html('<svg class="icon" aria-hidden="true"><use href="#i-{}"/></svg>', name)
+
+
+@register.filter
+def tokens(number: int | None) -> str:
+    """Thousands apart; what is unknown stays unknown."""
+    return "unknown" if number is None else f"{number:,}"
+
+
+@register.filter
+def percent(ratio: float | None) -> str:
+    return "unknown" if ratio is None else f"{ratio * 100:.1f} %"
+
+
+@register.filter
+def age(moment: datetime | None) -> str:
+    """How long ago, in one unit."""
+    if moment is None:
+        return ""
+    seconds = max(0, int((timezone.now() - moment).total_seconds()))
+    if seconds < MINUTE:
+        return "just now"
+    if seconds < HOUR:
+        return f"{seconds // MINUTE} min"
+    if seconds < DAY:
+        return f"{seconds // HOUR} h"
+    return f"{seconds // DAY} d"
+
+
+@register.filter
+def iso(moment: datetime | None) -> str:
+    return "" if moment is None else moment.isoformat()
+
+
+@register.simple_tag
+def moment(value: datetime | None, form: str = "H:i") -> SafeString | str:
+    """A time that the page's script shows in the reader's own zone."""
+    if value is None:
+        return ""
+    from django.utils.dateformat import format as date_format
+
+    shown = date_format(value, form)
+    return format_html(
+        '<time datetime="{}" data-form="{}" title="{} UTC">{}</time>',
+        value.isoformat(),
+        "time" if form == "H:i" else "date",
+        date_format(value, "Y-m-d H:i:s"),
+        shown,
+    )

@@ -1,0 +1,122 @@
+"""Runs the tool calls of a kept reply, each with its result stored in one transaction."""
+
+from dataclasses import dataclass
+
+import structlog
+from django.db import connection
+
+from dialogs.attempts import commits
+from dialogs.changes import Change
+from dialogs.leases import Lease, release
+from dialogs.models import Dialog, Turn
+from dialogs.tools.registry import Invocation, Result, Tool, ToolArgumentsInvalid, read_arguments, tools_of
+from dialogs.transcript import Call, unresolved_calls
+from remediation.guidance import CLEAR_MIND
+
+log = structlog.get_logger(__name__)
+
+UNKNOWN_OUTCOME = "The worker died while this ran; whether it took effect is not known. Check before you run it again."
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsOwed:
+    calls: tuple[Call, ...]
+
+
+def owed(dialog: Dialog) -> ToolsOwed | None:
+    calls = unresolved_calls(dialog)
+    return ToolsOwed(calls) if calls else None
+
+
+def run(lease: Lease, dialog: Dialog, work: ToolsOwed) -> None:
+    """Run the calls in the model's order, ``clear_mind`` last (design section 4). Stops between calls when asked to."""
+    tools = tools_of(dialog.agent)
+    for call in sorted(work.calls, key=lambda call: call.name == CLEAR_MIND):
+        if lease.stopping or not lease.holds:
+            return
+        tool = tools.get(call.name)
+        if _run_one(lease, dialog, call, tool):
+            return
+
+
+def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> bool:
+    """Run one call; true when the run waits for a human now."""
+    if tool is None:
+        offered = ", ".join(sorted(tools_of(dialog.agent)))
+        return _store(lease, call, Result(f"There is no tool {call.name!r}. Offered are: {offered}.", failed=True))
+    try:
+        invocation = Invocation(dialog.pk, call.id, read_arguments(tool, call.arguments))
+    except ToolArgumentsInvalid as error:
+        return _store(lease, call, Result(str(error), failed=True))
+    if tool.inside is not None:
+        return _store(lease, call, tool, invocation)
+    if dialog.running_call == call.id and not tool.repeatable:
+        return _store(lease, call, Result(UNKNOWN_OUTCOME, failed=True), status=Turn.Status.UNKNOWN)
+    if not tool.repeatable:
+        with lease.change() as unit:
+            unit.dialog.running_call = call.id
+    connection.close()
+    return _store(lease, call, _run_outside(tool, invocation))
+
+
+def _run_outside(tool: Tool, invocation: Invocation) -> Result:
+    assert tool.outside is not None
+    try:
+        return tool.outside(invocation)
+    except Exception as error:  # a tool's bug is the tool's result, not the dialog's end
+        log.exception("tool_failed", tool=tool.name, dialog_id=str(invocation.dialog_id))
+        return Result(f"{tool.name} failed: {error}", failed=True)
+
+
+@commits
+def _store(
+    lease: Lease, call: Call, outcome: Result | Tool, invocation: Invocation | None = None, status: str = ""
+) -> bool:
+    with lease.change() as unit:
+        if isinstance(outcome, Tool):
+            assert outcome.inside is not None and invocation is not None
+            refused = call.name == CLEAR_MIND and _sibling_failed(unit.dialog, call)
+            result = _REFUSED_CLEAR if refused else _reserved(unit, call, outcome, invocation)
+        else:
+            result = outcome
+        unit.dialog.running_call = ""
+        unit.dialog.changed_since_rewrite = True
+        if result.pending:
+            release(unit)
+            return True
+        if call.name != CLEAR_MIND or result.failed:
+            _result_turn(unit, call, result, status)
+        return False
+
+
+_REFUSED_CLEAR = Result("Refused: another tool call of the same answer failed. Look at its result first.", failed=True)
+
+
+def _reserved(unit: Change, call: Call, tool: Tool, invocation: Invocation) -> Result:
+    """Run a tool inside the change. A clear's result must stand in the round that it ends, so it is written first."""
+    assert tool.inside is not None
+    if call.name == CLEAR_MIND and str(invocation.arguments.get("reminder_content", "")).strip():
+        _result_turn(unit, call, Result("Mind cleared."), "")
+    return tool.inside(unit, invocation)
+
+
+def _sibling_failed(dialog: Dialog, call: Call) -> bool:
+    return dialog.turns.filter(
+        role=Turn.Role.TOOL, tool_call_id__in=call.siblings, status__in=[Turn.Status.ERROR, Turn.Status.UNKNOWN]
+    ).exists()
+
+
+def abandon(unit: Change, why: str) -> None:
+    """Give the calls that will not run a result that says so, so that the next request is well formed."""
+    for call in unresolved_calls(unit.dialog):
+        _result_turn(unit, call, Result(why, failed=True), "")
+
+
+def _result_turn(unit: Change, call: Call, result: Result, status: str) -> None:
+    unit.turn(
+        Turn.Role.TOOL,
+        status or result.status,
+        text=result.text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode(),
+        tool_call_id=call.id,
+        tool_name=call.name,
+    )

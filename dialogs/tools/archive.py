@@ -1,0 +1,3 @@
+from dialogs.tools.registry import Tool
+
+TOOLS: tuple[Tool, ...] = ()

@@ -1,0 +1,80 @@
+"""The agent's own memory: reminders that stay in sight, and clearing its mind."""
+
+from dialogs import reminders, rounds
+from dialogs.changes import Change
+from dialogs.errors import Refusal
+from dialogs.tools.registry import Invocation, Result, Tool, parameters
+from dominds.llm.messages import ToolSpec
+from remediation.guidance import CLEAR_MIND
+
+
+def clear_mind(unit: Change, call: Invocation) -> Result:
+    package = str(call.arguments["reminder_content"])
+    if not package.strip():
+        return Result("reminder_content is blank. Write the re-entry package that you want to go on from.", failed=True)
+    rounds.clear_within(unit, package, cause="clear_mind")
+    return Result("Mind cleared.")
+
+
+def add_reminder(unit: Change, call: Invocation) -> Result:
+    try:
+        row = reminders.add_within(unit, str(call.arguments["content"]), call.arguments.get("position"))
+    except Refusal as refusal:
+        return Result(refusal.message, failed=True)
+    return Result(f"Reminder {row.pk} added.")
+
+
+def update_reminder(unit: Change, call: Invocation) -> Result:
+    try:
+        reminders.update_within(unit, int(call.arguments["id"]), text=str(call.arguments["content"]))
+    except Refusal as refusal:
+        return Result(refusal.message, failed=True)
+    return Result("Reminder updated.")
+
+
+def delete_reminder(unit: Change, call: Invocation) -> Result:
+    try:
+        reminders.delete_within(unit, int(call.arguments["id"]))
+    except Refusal as refusal:
+        return Result(refusal.message, failed=True)
+    return Result("Reminder deleted.")
+
+
+_TEXT = {"type": "string"}
+_ID = {"type": "integer", "description": "the number in [reminder N]"}
+
+TOOLS = (
+    Tool(
+        ToolSpec(
+            CLEAR_MIND,
+            "Start a fresh round. Everything said so far leaves your sight; reminders stay, and reminder_content, your "
+            "re-entry package, comes first. Messages that wait for an answer come along.",
+            parameters(["reminder_content"], reminder_content={**_TEXT, "description": "the re-entry package"}),
+        ),
+        inside=clear_mind,
+        always=True,
+    ),
+    Tool(
+        ToolSpec(
+            "add_reminder",
+            "Keep a text in sight in every request until you delete it.",
+            parameters(
+                ["content"],
+                content=_TEXT,
+                position={"type": "integer", "minimum": 0, "description": "place in the list; 0 is first"},
+            ),
+        ),
+        inside=add_reminder,
+        always=True,
+    ),
+    Tool(
+        ToolSpec("update_reminder", "Replace a reminder's text.", parameters(["id", "content"], id=_ID, content=_TEXT)),
+        inside=update_reminder,
+        always=True,
+    ),
+    Tool(
+        ToolSpec("delete_reminder", "Delete a reminder.", parameters(["id"], id=_ID)),
+        inside=delete_reminder,
+        always=True,
+    ),
+)

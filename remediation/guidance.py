@@ -1,0 +1,118 @@
+"""Document A's guidance: when it is due, what it says, and which output a forced clear accepts."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dominds.llm.messages import ToolCall
+from health.levels import Level
+from remediation.context import Context
+from remediation.decisions import Discard, Keep, ReplyDecision
+
+MAX_FORCED_CLEARS = 3
+COUNTDOWN_GENERATIONS = 5  # ruling R14
+CLEAR_MIND = "clear_mind"
+
+PACKAGE_OUTLINE = """\
+- Goal and scope
+- Current progress
+- Key decisions and constraints
+- Changes (files, modules)
+- Next steps, each ready to be done
+- Open questions and risks"""
+
+CLEAR_OR_REMIND = f"""\
+[Context guidance from the runtime, not from the person you talk to]
+Your context has grown past the size at which you work well. Write a re-entry package now: short, scannable, complete enough to
+go on from without anything else. Its outline:
+{PACKAGE_OUTLINE}
+Then do exactly one of these two, with the same package:
+1. clear_mind({{"reminder_content": "<re-entry package>"}}) - preferred: you go on at once in a fresh round that starts with it.
+2. add_reminder({{"content": "<re-entry package>", "position": 0}}) - you keep this context for now, and the package stays in sight."""
+
+CLEAR_ONLY = f"""\
+[Context guidance from the runtime, not from the person you talk to]
+Your context is critically full. Nothing but clear_mind is possible now. Call it exactly once, with a re-entry package that
+is complete enough to go on from without anything else:
+clear_mind({{"reminder_content": "<re-entry package>"}})
+Outline of the package:
+{PACKAGE_OUTLINE}
+Any other output is thrown away. Messages that still wait for an answer are carried over for you, word for word."""
+
+
+def countdown_guidance(remaining: int) -> str:
+    """``remaining`` generations, this one included, until the runtime clears by itself."""
+    return (
+        f"{CLEAR_OR_REMIND}\n"
+        f"If you do not clear your mind, the runtime does it for you after {remaining} more "
+        f"generation{'' if remaining == 1 else 's'}, with a package drafted from its records."
+    )
+
+
+def guidance_due(context: Context) -> bool:
+    """On entering caution, then each time ``cadence`` generations were kept since the last guidance."""
+    return context.kept_since_guidance is None or context.kept_since_guidance >= context.cadence
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What must be remembered between generations. ``kept_since_guidance`` counts the guided one itself."""
+
+    kept_since_guidance: int | None = None
+    guided_generations: int = 0
+    failed_clears: int = 0
+    clear_unproven: bool = False
+
+
+def after_kept(counters: Counters, level: Level, *, guided: bool) -> Counters:
+    """A generation of the dialog was kept and reported ``level``.
+
+    Unknown freezes everything; only guidance that was given still counts as given.
+    """
+    if level is Level.UNKNOWN:
+        return replace(counters, kept_since_guidance=0) if guided else counters
+    counters = judge_last_clear(counters, level)
+    if level is Level.CAUTION:
+        kept = 1 if guided else None if counters.kept_since_guidance is None else counters.kept_since_guidance + 1
+        return replace(counters, kept_since_guidance=kept, guided_generations=0)
+    if level is Level.CRITICAL:
+        return replace(counters, kept_since_guidance=None, guided_generations=counters.guided_generations + guided)
+    return replace(counters, kept_since_guidance=None, guided_generations=0)
+
+
+def judge_last_clear(counters: Counters, level: Level) -> Counters:
+    """The first known report after an accepted clear: still critical counts as one more failed attempt (R6)."""
+    if not counters.clear_unproven or level is Level.UNKNOWN:
+        return counters
+    failed = counters.failed_clears + 1 if level is Level.CRITICAL else 0
+    return replace(counters, failed_clears=failed, clear_unproven=False)
+
+
+def after_discarded(counters: Counters) -> Counters:
+    return replace(counters, failed_clears=counters.failed_clears + 1)
+
+
+def after_clear(counters: Counters, *, forced: bool) -> Counters:
+    """A new round starts the cadence anew; a forced clear's attempts stand until a report shows that it helped."""
+    return Counters(failed_clears=counters.failed_clears if forced else 0, clear_unproven=forced)
+
+
+def judge_forced(calls: Sequence[ToolCall]) -> ReplyDecision:
+    """R6: exactly one ``clear_mind`` with a package that is not blank; text and other calls beside it do not matter."""
+    clears = [call for call in calls if call.name == CLEAR_MIND]
+    if not clears:
+        called = ", ".join(sorted({call.name for call in calls}))
+        return Discard(f"no clear_mind call, but {called}" if called else "text only, no clear_mind call")
+    if len(clears) > 1:
+        return Discard(f"{len(clears)} clear_mind calls, exactly one is valid")
+    return Keep() if package_of(clears[0]) else Discard("clear_mind with a blank or unreadable reminder_content")
+
+
+def package_of(call: ToolCall) -> str:
+    """The re-entry package of a call, or an empty string when its arguments hold none."""
+    try:
+        arguments = json.loads(call.arguments or "{}")
+    except json.JSONDecodeError:
+        return ""
+    content = arguments.get("reminder_content") if isinstance(arguments, dict) else None
+    return content.strip() if isinstance(content, str) else ""

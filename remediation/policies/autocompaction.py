@@ -1,0 +1,57 @@
+"""Document B: compact before the server would cut the middle out of the conversation."""
+
+from remediation.context import Context
+from remediation.decisions import (
+    Abort,
+    Accept,
+    Compact,
+    Continue,
+    Decision,
+    Fail,
+    Interrupt,
+    Proceed,
+    Reject,
+    Rewrite,
+    StreamDecision,
+    ToolResultDecision,
+)
+
+MAX_RESTARTS = 3
+REQUEST_PERCENT, STREAM_PERCENT, AIM_PERCENT = 80, 90, 50
+
+
+def before_generation(context: Context) -> Decision:
+    limit = context.limit
+    if limit is None or not (context.overflowed or context.est_tokens * 100 > limit * REQUEST_PERCENT):
+        return Proceed()
+    if not context.changed:
+        return Proceed()  # nothing new since the last rewrite (R10): guided stands behind
+    if context.restarts >= MAX_RESTARTS:
+        return Fail(
+            "TOKEN_LIMIT_EXCEEDED",
+            f"After {MAX_RESTARTS} compactions the request still has est. {context.est_tokens:,} of {limit:,} tokens. "
+            "Clear the agent's mind, start afresh, or use a model with a larger context.",
+        )
+    return Rewrite("autocompaction", f"est. over {REQUEST_PERCENT} % of the limit", limit * AIM_PERCENT // 100)
+
+
+def while_streaming(used_tokens: int, limit: int | None) -> StreamDecision:
+    if limit is None or used_tokens * 100 < limit * STREAM_PERCENT:
+        return Continue()
+    if used_tokens >= limit:
+        return Abort(
+            f"The answer filled the context: est. {used_tokens:,} of {limit:,} tokens. Ask for a shorter answer."
+        )
+    return Interrupt(f"est. {used_tokens:,} of {limit:,} tokens while streaming")
+
+
+def on_tool_result(context: Context, result_tokens: int) -> ToolResultDecision:
+    limit = context.limit
+    if limit is None:
+        return Accept()
+    if result_tokens > limit:
+        return Reject(
+            f"The tool result has est. {result_tokens:,} tokens, and the model's whole context is {limit:,}. No compaction "
+            "can make it fit. Use a model with a larger context, or read the result in parts with read_artifact."
+        )
+    return Compact("tool result would overflow") if context.est_tokens + result_tokens > limit else Accept()

@@ -1,0 +1,43 @@
+"""Document A: guidance in caution, forced clears in critical, and a human when they fail."""
+
+from collections.abc import Sequence
+
+from dominds.llm.messages import ToolCall
+from health.levels import Level
+from remediation.context import Context
+from remediation.decisions import ClearMind, Decision, Keep, Proceed, ReplyDecision, Suspend
+from remediation.guidance import (
+    CLEAR_ONLY,
+    CLEAR_OR_REMIND,
+    COUNTDOWN_GENERATIONS,
+    MAX_FORCED_CLEARS,
+    countdown_guidance,
+    guidance_due,
+    judge_forced,
+)
+
+
+def before_generation(context: Context) -> Decision:
+    if context.overflowed or context.level is Level.CRITICAL:
+        return _countdown(context) if context.countdown else _forced(context)
+    if context.level is Level.CAUTION and guidance_due(context):
+        return Proceed(guidance=CLEAR_OR_REMIND)
+    return Proceed()
+
+
+def _forced(context: Context) -> Decision:
+    if context.failed_clears >= MAX_FORCED_CLEARS:
+        return Suspend("context_health_critical", f"{MAX_FORCED_CLEARS} forced attempts to clear the mind failed.")
+    return Proceed(guidance=CLEAR_ONLY, clear_only=True)
+
+
+def _countdown(context: Context) -> Decision:
+    """R14: never suspends. A request that the provider refuses as too long leaves no generation to guide."""
+    remaining = COUNTDOWN_GENERATIONS - context.guided_generations
+    if context.overflowed or remaining <= 0:
+        return ClearMind("overflow" if context.overflowed else f"{COUNTDOWN_GENERATIONS} guided generations")
+    return Proceed(guidance=countdown_guidance(remaining))
+
+
+def after_reply(clear_only: bool, calls: Sequence[ToolCall]) -> ReplyDecision:
+    return judge_forced(calls) if clear_only else Keep()
