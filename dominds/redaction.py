@@ -8,12 +8,14 @@ SHORTEST_SECRET = 8  # characters; masking shorter values would hit ordinary wor
 
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|_URL)$")
 _PASSWORD_IN_URL = re.compile(r"(?P<before>\b[a-z][a-z0-9+.-]{0,20}://[^\s:/@]{0,100}:)[^\s@/]{1,300}(?=@)", re.I)
+_QUOTE = r"""b?\\{0,2}["']?"""  # as written in Python or JSON, or in JSON inside JSON
+_IS = rf"\\{{0,2}}[\"']?\s{{0,3}}[:=,]\s{{0,3}}{_QUOTE}"
 _LABELLED = re.compile(
-    r"""(?P<before>\b(?:proxy-)?authorization["']?\s{0,3}[:=,]\s{0,3}b?["']?(?:(?:bearer|basic|token)\s{1,3})?
-    |\bbearer\s{1,3}
-    |\b(?:x-)?api[-_]?key["']?\s{0,3}[:=,]\s{0,3}b?["']?
-    |\bx-goog-api-key["']?\s{0,3}[:=,]\s{0,3}b?["']?)
-    (?P<secret>[^\s"',;}\]]{6,500})""",
+    rf"""(?P<before>\b(?:proxy-)?authorization{_IS}(?:(?:bearer|basic|token)\s{{1,3}}{_QUOTE})?
+    |\bbearer\s{{1,3}}{_QUOTE}
+    |\b(?:x-)?api[-_]?key{_IS}
+    |\bx-goog-api-key{_IS})
+    (?P<secret>[^\s"',;}}\]\\]{{6,500}})""",
     re.I | re.X,
 )
 _SHAPED = re.compile(r"\b(?:sk|pk|rk|xai|gsk|dmk|ghp|hf)[-_][A-Za-z0-9_-]{12,300}|\bAIza[A-Za-z0-9_-]{30,60}")

@@ -194,6 +194,7 @@ USE_TZ = True
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True  # the files of apps and packages as they are: nothing to collect, nothing to forget
+WHITENOISE_ALLOW_ALL_ORIGINS = False  # nobody else needs our files
 DATA_UPLOAD_MAX_MEMORY_SIZE = 32 * 1024 * 1024  # bytes: the largest body of /v1; smaller limits are the views'
 PROMETHEUS_EXPORT_MIGRATIONS = False  # asks the database at import
 PROMETHEUS_METRICS_EXPORT_PORT = None

@@ -1,0 +1,79 @@
+"""The environment is read once, by typed readers that name what is wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from dominds import env
+
+NAME = "DOMINDS_TEST_VALUE"
+
+
+@pytest.mark.parametrize(
+    ("found", "meaning"),
+    [("1", True), ("TRUE", True), ("on", True), ("0", False), ("no", False), ("  ", True), ("", True)],
+)
+def test_a_flag_reads_the_usual_words_and_empty_means_the_default(
+    found: str, meaning: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(NAME, found)
+    assert env.flag(NAME, default=True) is meaning
+
+
+@pytest.mark.parametrize("found", ["maybe", "2", "yes please"])
+def test_a_bad_flag_is_named_with_its_value_and_the_way_out(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NAME, found)
+    with pytest.raises(env.BadEnvironment, match=f"{NAME} is '{found}', but should be one of .* start again"):
+        env.flag(NAME, default=False)
+
+
+@pytest.mark.parametrize("found", ["-1", "3.5", "many", "0x10", "²"])
+def test_a_bad_number_is_refused(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NAME, found)
+    with pytest.raises(env.BadEnvironment, match="whole number of at least 0"):
+        env.number(NAME, default=7)
+
+
+def test_words_are_split_at_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NAME, " a.example.org, ,b.example.org ")
+    assert env.words(NAME, ["localhost"]) == ["a.example.org", "b.example.org"]
+
+
+def test_a_default_folder_lies_in_the_checkout_and_a_given_one_where_the_command_was_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert env.folder(NAME, "var", base=Path("/checkout")) == Path("/checkout/var")
+    monkeypatch.setenv(NAME, "here")
+    assert env.folder(NAME, "var", base=Path("/checkout")) == tmp_path.resolve() / "here"
+
+
+def test_a_file_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(NAME, str(tmp_path / "file"))
+    with pytest.raises(env.BadEnvironment, match="a folder, not a file"):
+        env.folder(NAME, "var", base=tmp_path)
+
+
+def test_a_database_address_is_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NAME, "postgres://ada:p%40ss@%2Fvar%2Frun:5433/talks")
+    described = env.database(NAME, default=Path("unused"))
+    assert (described["USER"], described["PASSWORD"], described["HOST"]) == ("ada", "p@ss", "/var/run")
+    assert (str(described["PORT"]), described["NAME"]) == ("5433", "talks")
+
+
+@pytest.mark.parametrize("found", ["mysql://root:hunter2@db/talks", "postgres://ada:hunter2@db", "hunter2"])
+def test_a_bad_database_address_is_refused_without_showing_its_password(
+    found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(NAME, found)
+    with pytest.raises(env.BadEnvironment) as caught:
+        env.database(NAME, default=Path("unused"))
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("found", ["http://cache", "redis://", "cache:6379"])
+def test_a_bad_redis_address_is_refused(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NAME, found)
+    with pytest.raises(env.BadEnvironment, match="redis://HOST:PORT/NUMBER"):
+        env.redis_url(NAME, "")
