@@ -1,4 +1,4 @@
-"""Which models there are and what is known of them: shipped metadata, overridden field by field by ``.minds/llm.yaml``."""
+"""Which models there are and what is known of them: shipped metadata under ``.minds/llm.yaml``, field by field."""
 
 import difflib
 import threading

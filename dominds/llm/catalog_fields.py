@@ -1,4 +1,4 @@
-"""The fields of ``llm.yaml``: which there are, what they may hold, and what is reported when they hold something else."""
+"""The fields of ``llm.yaml``: which there are, what each may hold, and what is reported of any other value."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

@@ -85,7 +85,7 @@ class Step:
     text: str = ""
     repeat: int = 1
     tool_calls: tuple[ToolCall, ...] = ()
-    usage: ScriptedUsage = ScriptedUsage()  # noqa: RUF009 - frozen
+    usage: ScriptedUsage = ScriptedUsage()
     delay_ms: int = 0
     chunk_delay_ms: int = 0
     error: ScriptedError | None = None

@@ -59,7 +59,7 @@ def _check_events(content: bytes) -> None:
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         aliases += isinstance(event, yaml.AliasEvent)
         if depth > MAX_DEPTH:
-            raise BadYaml(f"nests deeper than {MAX_DEPTH} levels in line {event.start_mark.line + 1}")
+            raise BadYaml(f"nests deeper than {MAX_DEPTH} levels")
         if aliases > MAX_ALIASES:
             raise BadYaml(f"uses more than {MAX_ALIASES} aliases")
 

@@ -1,0 +1,225 @@
+from typing import Any
+
+import pytest
+
+from dominds.llm.errors import complaint_of_payload, complaint_of_response, error_of, readable, retry_after_seconds
+from dominds.llm.json_text import dumped
+from dominds.llm.provider import (
+    AuthFailed,
+    ContextOverflow,
+    Overloaded,
+    ProviderError,
+    ProviderTimeout,
+    RateLimited,
+    RequestRefused,
+)
+
+
+def of_response(status: int, body: Any) -> ProviderError:
+    content = body if isinstance(body, bytes) else dumped(body)
+    return error_of(complaint_of_response(status, {}, content), "a.host")
+
+
+def openai_error(message: str, code: str | None = None, kind: str = "invalid_request_error") -> dict[str, Any]:
+    return {"error": {"message": message, "type": kind, "param": "messages", "code": code}}
+
+
+# Whole messages as the vendors send them.
+OVERFLOWS: list[tuple[str, int, Any]] = [
+    ("OpenAI, by code", 400, openai_error("Anything.", "context_length_exceeded")),
+    ("OpenAI Responses", 400, openai_error("Your input exceeds the context window of this model. Please adjust.")),
+    (
+        "vLLM",
+        400,
+        {
+            "object": "error",
+            "message": "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens.",
+            "type": "BadRequestError",
+            "code": 400,
+        },
+    ),
+    ("vLLM, prompt", 400, {"message": "The decoder prompt (length 9) is longer than the maximum model length of 8."}),
+    ("DeepSeek", 400, openai_error("This model's maximum context length is 131072 tokens. However, you requested 2.")),
+    (
+        "Anthropic",
+        400,
+        {"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long: 9 tokens > 8"}},
+    ),
+    (
+        "Anthropic, with max_tokens",
+        400,
+        {
+            "type": "error",
+            "error": {
+                "type": "invalid_request_error",
+                "message": "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000",
+            },
+        },
+    ),
+    ("Anthropic, 413", 413, {"type": "error", "error": {"type": "request_too_large", "message": "Too large"}}),
+    (
+        "Google",
+        400,
+        [
+            {
+                "error": {
+                    "code": 400,
+                    "message": "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+                    "status": "INVALID_ARGUMENT",
+                }
+            }
+        ],
+    ),
+    (
+        "llama.cpp",
+        400,
+        {
+            "error": {
+                "code": 400,
+                "message": "the request exceeds the available context size, try increasing it",
+                "type": "exceed_context_size_error",
+                "n_prompt_tokens": 5000,
+                "n_ctx": 4096,
+            }
+        },
+    ),
+    ("llama-cpp-python", 400, openai_error("Requested tokens (5000) exceed context window of 4096", None)),
+    (
+        "LM Studio",
+        400,
+        {
+            "error": "Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded "
+            "with context length of only 4096 tokens, which is not enough."
+        },
+    ),
+    ("Ollama", 400, openai_error("the input length exceeds the context length", None, "api_error")),
+    ("Mistral", 400, {"message": "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768"}),
+    ("xAI", 400, {"code": "x", "error": "This model's maximum prompt length is 131072 but the request contains 5."}),
+    ("Groq", 400, openai_error("Please reduce the length of the messages or completion.", "context_length_exceeded")),
+    ("Cerebras", 400, {"message": "Please reduce the length of the messages or completion. Current length is 9"}),
+    ("Moonshot", 400, openai_error("Invalid request: Your request exceeded model token limit: 8192")),
+    ("MiniMax", 400, openai_error("invalid params, context window exceeds limit (2013)", None, "bad_request_error")),
+    ("Zhipu", 400, {"error": {"code": "1261", "message": "Prompt 超长"}}),
+    ("DashScope", 400, openai_error("Range of input length should be [1, 30720]", "invalid_parameter_error")),
+    ("Volcano", 400, openai_error("Total tokens of image and text exceed max message tokens", "InvalidParameter")),
+    ("SGLang", 400, {"message": "The input (5000 tokens) is longer than the model's context length (4096 tokens)."}),
+    ("OpenRouter", 400, {"error": {"message": "This endpoint's maximum context length is 9 tokens.", "code": 400}}),
+    ("Bedrock", 400, {"message": "Input is too long for requested model."}),
+    ("TGI", 422, {"error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4097", "type": "x"}),
+    ("llama.cpp, older", 500, {"error": {"code": 500, "message": "the request exceeds the available context size"}}),
+]
+
+
+@pytest.mark.parametrize(("status", "body"), [row[1:] for row in OVERFLOWS], ids=[row[0] for row in OVERFLOWS])
+def test_each_vendors_words_for_too_long_are_known(status: int, body: Any) -> None:
+    assert type(of_response(status, body)) is ContextOverflow
+    if status < 500:
+        assert type(error_of(complaint_of_payload(body), "a.host")) is ContextOverflow, "also inside a stream"
+
+
+NOT_OVERFLOWS: list[tuple[str, int, Any, type[ProviderError]]] = [
+    (
+        "OpenAI, tokens per minute",
+        429,
+        openai_error(
+            "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 40000.",
+            "rate_limit_exceeded",
+            "tokens",
+        ),
+        RateLimited,
+    ),
+    (
+        "Groq, 413 for tokens per minute",
+        413,
+        openai_error(
+            "Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 7000, please reduce "
+            "your message size and try again.",
+            "rate_limit_exceeded",
+            "tokens",
+        ),
+        RateLimited,
+    ),
+    ("Anthropic, input tokens per minute", 429, {"error": {"type": "rate_limit_error", "message": "x"}}, RateLimited),
+    ("Google, quota", 429, [{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "x"}}], RateLimited),
+    ("no money", 429, openai_error("You exceeded your current quota", "insufficient_quota"), RequestRefused),
+    ("no money, DeepSeek", 402, openai_error("Insufficient Balance"), RequestRefused),
+    (
+        "max_tokens too large",
+        400,
+        openai_error("max_tokens: 9000 > 8192, the allowed number of output"),
+        RequestRefused,
+    ),
+    ("unknown model", 404, openai_error("The model `x` does not exist", "model_not_found"), RequestRefused),
+    ("bad key", 401, openai_error("Incorrect API key provided", "invalid_api_key"), AuthFailed),
+    ("forbidden", 403, {"error": {"type": "permission_error", "message": "no"}}, AuthFailed),
+    ("validation", 422, {"detail": [{"msg": "field required"}]}, RequestRefused),
+    ("redirect", 302, b"", RequestRefused),
+    ("request timeout", 408, b"", ProviderTimeout),
+    ("gateway timeout", 504, b"<html>", ProviderTimeout),
+    ("server error", 500, openai_error("The server had an error", None, "server_error"), Overloaded),
+    ("bad gateway", 502, b"<html><head><title>502 Bad Gateway</title></head><body>x</body></html>", Overloaded),
+    ("overloaded", 529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, Overloaded),
+    ("not JSON", 400, b"\xff\xfe\x00", RequestRefused),
+    ("empty", 503, b"", Overloaded),
+]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"), [row[1:] for row in NOT_OVERFLOWS], ids=[row[0] for row in NOT_OVERFLOWS]
+)
+def test_everything_else_has_its_own_kind(status: int, body: Any, kind: type[ProviderError]) -> None:
+    assert type(of_response(status, body)) is kind
+
+
+@pytest.mark.parametrize(
+    ("payload", "kind"),
+    [
+        ({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, Overloaded),
+        ({"type": "error", "error": {"type": "authentication_error", "message": "x"}}, AuthFailed),
+        ({"type": "error", "error": {"type": "invalid_request_error", "message": "x"}}, RequestRefused),
+        ({"error": {"code": 429, "message": "slow down"}}, RateLimited),
+        ({"error": {"code": 502, "message": "upstream"}}, Overloaded),
+        ({"type": "response.failed", "response": {"error": {"code": "server_error", "message": "x"}}}, Overloaded),
+        (
+            {"type": "response.failed", "response": {"error": {"code": "rate_limit_exceeded", "message": "x"}}},
+            RateLimited,
+        ),
+        ({"type": "error", "code": "context_length_exceeded", "message": "x"}, ContextOverflow),
+        ({"error": "something unheard of"}, Overloaded),
+        ("text", Overloaded),
+        ({"error": None, "message": "x"}, Overloaded),
+    ],
+)
+def test_errors_inside_a_stream_are_told_apart(payload: Any, kind: type[ProviderError]) -> None:
+    assert type(error_of(complaint_of_payload(payload), "a.host")) is kind
+
+
+def test_a_page_of_html_becomes_a_short_message() -> None:
+    error = of_response(502, b"<html><head><title>502 Bad Gateway</title></head><body>" + b"<p>x</p>" * 999)
+    assert str(error) == "a.host refused the request with HTTP 502: 502 Bad Gateway. It is tried again after a pause."
+
+
+def test_messages_carry_no_keys_and_no_control_characters() -> None:
+    said = readable("Incorrect API key provided: sk-proj-abcdefgh1234.\r\n\x1b[31mSee Bearer abc.def\x00")
+    assert "abcdefgh" not in said
+    assert "abc.def" not in said
+    assert said.isprintable()
+    assert len(readable("x" * 10_000)) == 500
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "20"}, 20),
+        ({"retry-after": "1.5"}, 1.5),
+        ({"retry-after-ms": "250", "retry-after": "20"}, 0.25),
+        ({"retry-after": "Fri, 21 Nov 2026 10:00:30 GMT", "date": "Fri, 21 Nov 2026 10:00:00 GMT"}, 30),
+        ({"retry-after": "Fri, 21 Nov 2026 10:00:30 GMT"}, None),
+        ({"retry-after": "-5"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "soon"}, None),
+        ({}, None),
+    ],
+)
+def test_the_wait_a_server_asks_for_is_read(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after_seconds(headers) == seconds
