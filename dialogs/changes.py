@@ -34,7 +34,7 @@ class Change:
         self.wakes = False
         self._drafts: list[events.Draft] = []
 
-    def event(self, kind: str, **data: Any) -> None:
+    def event(self, kind: str, /, **data: Any) -> None:
         self._drafts.append((kind, data))
 
     def turn(self, role: str, status: str, *, queued: bool = False, **columns: Any) -> Turn:

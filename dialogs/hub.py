@@ -22,6 +22,7 @@ from django.conf import settings
 from django.db import close_old_connections, connection
 from redis.exceptions import RedisError
 
+from dialogs import poke
 from dialogs.models import Dialog, Generation
 from dialogs.poke import dialog_channel, draft_key, user_channel
 from dialogs.rendering import GrowingText
@@ -173,6 +174,19 @@ class Feed:
 def _running_reply(dialog_id: UUID) -> int | None:
     running = Generation.objects.filter(dialog_id=dialog_id, outcome="running", purpose="reply")
     return running.values_list("pk", flat=True).first()
+
+
+def current_draft(dialog_id: UUID) -> dict[str, Any] | None:
+    """The live draft from its beginning, for a page that polls. Without Redis there is none."""
+    generation = _running_reply(dialog_id)
+    if not generation:
+        return None
+    try:
+        text = (poke.client().get(draft_key(generation)) or b"").decode("utf-8", "ignore")  # type: ignore[union-attr]
+    except RedisError:
+        return None
+    frame = {"type": "draft", "generation": generation, "pos": 0, "end": len(text), "text": text, "reset": True}
+    return {**frame, "html": "", "tail": text} if text else None
 
 
 def _last_seqs(dialog_ids: list[UUID]) -> dict[UUID, int]:

@@ -1,0 +1,45 @@
+"""Rows for tests, and a folder of minds whose models follow a script."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import factory
+import yaml
+from django.contrib.auth.models import User
+
+from dialogs.inbox import create_dialog
+from dialogs.models import Agent, Dialog
+
+
+class UserFactory(factory.django.DjangoModelFactory[User]):
+    class Meta:
+        model = User
+        skip_postgeneration_save = True
+
+    username = factory.Sequence(lambda number: f"person-{number}")
+    password = factory.django.Password("a long enough password")
+
+
+class AgentFactory(factory.django.DjangoModelFactory[Agent]):
+    class Meta:
+        model = Agent
+
+    id = factory.Sequence(lambda number: f"agent-{number}")
+    name = "Tester"
+    provider = "test"
+    model = "model"
+    instructions = "Be brief."
+
+
+def write_minds(folder: Path, steps: Sequence[dict[str, Any]], **model: Any) -> None:
+    """A provider ``test`` with one scripted ``model`` that takes these steps."""
+    folder.mkdir(exist_ok=True)
+    (folder / "script.yaml").write_text(yaml.safe_dump({"steps": list(steps)}))
+    entry = {"name": "Scripted", "script": "script.yaml", "context_length": 128_000, **model}
+    providers = {"test": {"name": "Test", "apiType": "scripted", "models": {"model": entry}}}
+    (folder / "llm.yaml").write_text(yaml.safe_dump({"providers": providers}))
+
+
+def make_dialog(**agent: Any) -> Dialog:
+    return create_dialog(UserFactory.create(), AgentFactory.create(**agent).pk)
