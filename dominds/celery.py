@@ -20,6 +20,7 @@ from django.conf import settings
 warnings.filterwarnings("ignore", message="You're running the worker with superuser")
 
 app = Celery("dominds", set_as_current=True)
+app.set_default()  # "current" holds for this thread alone; wake-ups are sent from others
 app.conf.update(
     broker_url=settings.REDIS_URL,
     result_backend=None,
