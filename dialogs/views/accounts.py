@@ -1,0 +1,54 @@
+"""Setting up, logging in and out."""
+
+from typing import Any
+
+from django.contrib.auth import login
+from django.contrib.auth.views import LoginView, LogoutView
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods
+
+from dialogs import accounts
+from dialogs.forms import SetupForm
+
+
+@sensitive_post_parameters()
+@require_http_methods(["GET", "POST"])
+def setup(request: HttpRequest) -> HttpResponse:
+    """Make the first administrator, once."""
+    if not accounts.needs_setup():
+        return redirect("login")
+    form = SetupForm(request.POST or None)
+    if form.is_valid():
+        user = form.save(commit=False)
+        if accounts.create_first_administrator(user):
+            login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+            return redirect("dialogs")
+        return redirect("login")
+    return render(request, "accounts/setup.html", {"form": form})
+
+
+class Login(LoginView):
+    template_name = "accounts/login.html"
+    redirect_authenticated_user = True
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return redirect("setup") if accounts.needs_setup() else super().get(request, *args, **kwargs)
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Ten failures of one address in a minute, and it waits for the next."""
+        if seconds := accounts.wait_before_login(request):
+            form = self.get_form_class()(request)
+            answer = render(request, self.template_name, {"form": form, "wait_seconds": seconds}, status=429)
+            answer["Retry-After"] = str(seconds)
+            return answer
+        return super().post(request, *args, **kwargs)
+
+    def form_invalid(self, form: Any) -> HttpResponse:
+        accounts.count_failed_login(self.request)
+        return super().form_invalid(form)
+
+
+class Logout(LogoutView):
+    http_method_names = ["post", "options"]  # noqa: RUF012  a link must not log anybody out

@@ -1,0 +1,85 @@
+"""How views answer: the page's pieces to htmx, a redirect to a plain form, and a refusal with its reason to both."""
+
+import json
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from dialogs import inbox
+from dialogs.errors import NotFound, RateLimited, Refusal
+from dialogs.frames import frames_after
+from dialogs.models import Dialog
+
+
+class PersonRequest(HttpRequest):
+    """A request of somebody who is logged in, with what the middlewares add."""
+
+    user: User
+    htmx: Any
+
+
+View = Callable[..., HttpResponse]
+
+
+def dialog_or_404(dialog_id: UUID, user: User) -> Dialog:
+    """The dialog, if this person may see it; somebody else's does not exist."""
+    try:
+        return inbox.owned(dialog_id, user)
+    except NotFound as error:
+        raise Http404(error.message) from error
+
+
+def dialog_action(view: Callable[..., object]) -> View:
+    """A POST on one's dialog: the view calls a service, and what changed is the answer.
+
+    The view is called with the request and the dialog. The pieces answer at once, so the page is right even while its socket is down.
+    """
+
+    @login_required
+    @require_POST
+    @wraps(view)
+    def act(request: PersonRequest, dialog_id: UUID, **kwargs: Any) -> HttpResponse:
+        dialog = dialog_or_404(dialog_id, request.user)
+        try:
+            view(request, dialog, **kwargs)
+        except Refusal as refusal:
+            return refused(request, refusal, f"/d/{dialog_id}/")
+        if request.htmx:
+            return changed_since(request, dialog)
+        return redirect("dialog", dialog_id=dialog_id)
+
+    return act
+
+
+def changed_since(request: PersonRequest, dialog: Dialog) -> HttpResponse:
+    """The pieces of everything that happened since ``dialog`` was read."""
+    frames = frames_after(dialog.pk, request.user.pk, dialog.last_event_seq) or []
+    return HttpResponse("".join(frame.get("html", "") for frame in frames))
+
+
+def refused(request: PersonRequest, refusal: Refusal, back_to: str) -> HttpResponse:
+    """Nothing was changed: a toast for htmx, a message on the page for a plain form."""
+    if not request.htmx:
+        messages.error(request, refusal.message)
+        return redirect(back_to)
+    answer = HttpResponse(status=refusal.status)
+    return with_toast(with_retry_after(answer, refusal), refusal.message, "error")
+
+
+def with_toast(answer: HttpResponse, text: str, kind: str = "success") -> HttpResponse:
+    answer["HX-Trigger"] = json.dumps({"dominds:toast": {"text": text, "kind": kind}})
+    return answer
+
+
+def with_retry_after(answer: HttpResponse, refusal: Refusal) -> HttpResponse:
+    if isinstance(refusal, RateLimited):
+        answer["Retry-After"] = str(refusal.retry_after_seconds)
+    return answer

@@ -1,0 +1,76 @@
+"""What the page tells about a dialog's context: its health over time, one turn's usage, the whole as a file."""
+
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.db.models import Q
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from dialogs import export
+from dialogs.models import Generation
+from dialogs.pages import DialogPage, usage_points
+from dialogs.views.answers import PersonRequest, dialog_or_404
+
+ROWS = 50
+CHART_POINTS = 200
+
+
+@login_required
+@require_GET
+def health(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
+    """Every model call with the level it led to; discarded ones too, without their text."""
+    dialog = dialog_or_404(dialog_id, request.user)
+    generations = dialog.generations.select_related("snapshot").order_by("-pk")
+    context = {
+        "page": DialogPage(dialog, request.user, request=request),
+        "points": usage_points(dialog, CHART_POINTS),
+        "found": Paginator(generations, ROWS).get_page(request.GET.get("page") or 1),
+        "section": "dialogs",
+    }
+    return render(request, "dialogs/health.html", context)
+
+
+@login_required
+@require_GET
+def usage(request: PersonRequest, dialog_id: UUID, seq: int) -> HttpResponse:
+    """Where the numbers under one answer come from."""
+    dialog = dialog_or_404(dialog_id, request.user)
+    turn = dialog.turns.select_related("generation__snapshot").filter(seq=seq, generation__isnull=False).first()
+    if turn is None or turn.generation is None:
+        raise Http404
+    tries = Generation.objects.filter(dialog=dialog, answers_seq=turn.generation.answers_seq)
+    context = {
+        "page": DialogPage(dialog, request.user, request=request),
+        "turn": turn,
+        "generation": turn.generation,
+        "snapshot": getattr(turn.generation, "snapshot", None),
+        "tries": tries.filter(~Q(answers_seq=None)).select_related("snapshot").order_by("pk"),
+        "section": "dialogs",
+    }
+    return render(request, "dialogs/usage.html", context)
+
+
+@login_required
+@require_GET
+def export_markdown(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(dialog_id, request.user)
+    return _file(export.as_markdown(dialog), f"dialog-{str(dialog.pk)[:8]}.md", "text/markdown")
+
+
+@login_required
+@require_GET
+def export_json(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(dialog_id, request.user)
+    return _file(export.as_json(dialog), f"dialog-{str(dialog.pk)[:8]}.json", "application/json")
+
+
+def _file(content: str | bytes, name: str, kind: str) -> HttpResponse:
+    """Always a download: what models and people wrote is never a page of ours."""
+    answer = HttpResponse(content, content_type=f"{kind}; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{name}"'
+    answer["Content-Security-Policy"] = "sandbox"
+    answer["X-Content-Type-Options"] = "nosniff"
+    return answer

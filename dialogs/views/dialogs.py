@@ -1,0 +1,118 @@
+"""The list of dialogs, and a dialog's page."""
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
+from django.http import HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from dialogs import accounts, inbox, model_limits, pages
+from dialogs.chip import chip_of
+from dialogs.errors import Refusal
+from dialogs.forms import ListFilter, NewDialogForm
+from dialogs.frames import frames_after
+from dialogs.hub import current_draft
+from dialogs.models import Agent, Dialog, Question, Turn
+from dialogs.pages import DialogPage, all_entries
+from dialogs.views.answers import PersonRequest, dialog_or_404
+
+ROWS = 30
+
+
+@login_required
+@require_GET
+def index(request: PersonRequest) -> HttpResponse:
+    """One's dialogs by activity; staff find everybody's."""
+    form = ListFilter(request.GET)
+    form.is_valid()
+    given = form.cleaned_data
+    found = Paginator(_matching(request, given), ROWS).get_page(given.get("page") or 1)
+    rows = [(dialog, pages.STATES[dialog.state], chip_of(model_limits.health_of(dialog))) for dialog in found]
+    context = {
+        "form": form,
+        "rows": rows,
+        "found": found,
+        "filtered": any(given.get(name) for name in ("q", "state", "agent", "owner")),
+        "all_agents": Agent.objects.all(),
+        "agents": pages.agents(),
+        "section": "dialogs",
+    }
+    template = "dialogs/_rows.html" if request.htmx and request.htmx.target == "dialog-rows" else "dialogs/list.html"
+    return render(request, template, context)
+
+
+def _matching(request: PersonRequest, given: dict[str, str]) -> QuerySet[Dialog]:
+    dialogs = Dialog.objects.for_user(request.user).select_related("agent", "owner")
+    if words := given.get("q"):
+        said = Turn.objects.filter(dialog=OuterRef("pk"), role__in=["user", "assistant"], text__icontains=words)
+        dialogs = dialogs.filter(Q(title__icontains=words) | Exists(said))
+    if state := given.get("state"):
+        dialogs = dialogs.filter(state=state)
+    if agent := given.get("agent"):
+        dialogs = dialogs.filter(agent=agent)
+    if owner := given.get("owner"):
+        dialogs = dialogs.filter(owner__username=owner)
+    waiting = Prefetch("questions", Question.objects.filter(state=Question.State.OPEN), to_attr="waiting")
+    return dialogs.prefetch_related(waiting).order_by("-active_at", "pk")
+
+
+@login_required
+@require_POST
+def create(request: PersonRequest) -> HttpResponse:
+    form = NewDialogForm(request.POST)
+    form.is_valid()
+    try:
+        dialog = inbox.create_dialog(
+            request.user, form.cleaned_data.get("agent", ""), form.cleaned_data.get("title", "")
+        )
+    except Refusal as refusal:
+        messages.error(request, refusal.message)
+        return redirect("dialogs")
+    return redirect("dialog", dialog_id=dialog.pk)
+
+
+@login_required
+@require_GET
+def show(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
+    return show_page(request, DialogPage(dialog_or_404(dialog_id, request.user), request.user, request=request))
+
+
+def show_page(request: PersonRequest, page: DialogPage) -> HttpResponse:
+    """The page is good up to the event that the dialog had when it was read; the socket goes on from there."""
+    before = request.GET.get("before", "")
+    entries, older = all_entries(page, int(before) if before.isascii() and before.isdigit() else None)
+    context = {
+        "page": page,
+        "entries": entries,
+        "older": older,
+        "is_newest": not before,
+        "display": accounts.settings_of(request.user),
+        "section": "dialogs",
+    }
+    return render(request, "dialogs/dialog.html", context)
+
+
+@login_required
+@require_GET
+def older(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
+    """The next page of the transcript upward, to stand before what is there."""
+    page = DialogPage(dialog_or_404(dialog_id, request.user), request.user, request=request)
+    before = request.GET.get("before", "")
+    entries, older_than = all_entries(page, int(before) if before.isascii() and before.isdigit() else None)
+    return render(request, "dialogs/_older.html", {"page": page, "entries": entries, "older": older_than})
+
+
+@login_required
+@require_GET
+def frames(request: PersonRequest, dialog_id: UUID) -> JsonResponse:
+    """What the socket would have sent after ``after``, for a page whose socket cannot connect; asked every two seconds."""
+    dialog = dialog_or_404(dialog_id, request.user)
+    after = request.GET.get("after", "")
+    seq = int(after) if after.isascii() and after.isdigit() and len(after) < 10 else 0
+    found = frames_after(dialog.pk, request.user.pk, seq) or []
+    draft = current_draft(dialog.pk)
+    return JsonResponse({"frames": [*found, draft] if draft else found})

@@ -1,0 +1,69 @@
+"""Sending, and what a person can do about an answer under way."""
+
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from dialogs import inbox
+from dialogs.errors import Refusal
+from dialogs.forms import MessageForm
+from dialogs.models import Dialog
+from dialogs.pages import DialogPage
+from dialogs.views.answers import (
+    PersonRequest,
+    changed_since,
+    dialog_action,
+    dialog_or_404,
+    with_retry_after,
+)
+from dialogs.views.dialogs import show_page
+
+
+@login_required
+@require_POST
+def post_message(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
+    """Accept a message. A worker answers it; the page hears of both through its socket."""
+    dialog = dialog_or_404(dialog_id, request.user)
+    form = MessageForm(request.POST)
+    form.is_valid()
+    text = form.cleaned_data.get("text", "").replace("\r\n", "\n")
+    try:
+        inbox.post_message(dialog.pk, text, form.cleaned_data.get("client_message_id") or None)
+    except Refusal as refusal:
+        return _refused(request, dialog, text, refusal)
+    return changed_since(request, dialog) if request.htmx else redirect(f"/d/{dialog_id}/#latest")
+
+
+def _refused(request: PersonRequest, dialog: Dialog, text: str, refusal: Refusal) -> HttpResponse:
+    """The reason beside the composer, and nobody's words lost."""
+    dialog.refresh_from_db()
+    page = DialogPage(dialog, request.user, sending_error=refusal.message, text=text, request=request)
+    if request.htmx:
+        answer = HttpResponse(page.piece("sending_error") + page.piece("composer_state"), status=refusal.status)
+    else:
+        answer = show_page(request, page)
+        answer.status_code = refusal.status
+    return with_retry_after(answer, refusal)
+
+
+@dialog_action
+def remove_queued(request: PersonRequest, dialog: Dialog, seq: int) -> None:
+    inbox.remove_queued(dialog.pk, seq, request.user)
+
+
+@dialog_action
+def stop(request: PersonRequest, dialog: Dialog) -> None:
+    inbox.stop(dialog.pk)
+
+
+@dialog_action
+def retry(request: PersonRequest, dialog: Dialog) -> None:
+    inbox.retry(dialog.pk)
+
+
+@dialog_action
+def close(request: PersonRequest, dialog: Dialog) -> None:
+    inbox.close(dialog.pk, request.user)

@@ -1,0 +1,38 @@
+"""Reminders of a dialog, edited by its person."""
+
+from django.http import Http404
+
+from dialogs import reminders
+from dialogs.errors import Invalid
+from dialogs.forms import ReminderForm
+from dialogs.models import Dialog
+from dialogs.views.answers import PersonRequest, dialog_action
+
+
+@dialog_action
+def add(request: PersonRequest, dialog: Dialog) -> None:
+    given = _given(request)
+    reminders.add(dialog.pk, given["text"], given["position"])
+
+
+@dialog_action
+def update(request: PersonRequest, dialog: Dialog, reminder_id: int) -> None:
+    if not dialog.reminders.filter(pk=reminder_id).exists():
+        raise Http404
+    given = _given(request)
+    reminders.update(dialog.pk, reminder_id, text=given["text"], position=given["position"])
+
+
+@dialog_action
+def delete(request: PersonRequest, dialog: Dialog, reminder_id: int) -> None:
+    if not dialog.reminders.filter(pk=reminder_id).exists():
+        raise Http404
+    reminders.delete(dialog.pk, reminder_id)
+
+
+def _given(request: PersonRequest) -> dict[str, str]:
+    form = ReminderForm(request.POST)
+    if not form.is_valid():
+        raise Invalid("A reminder needs some text.")
+    form.cleaned_data["text"] = form.cleaned_data["text"].replace("\r\n", "\n")
+    return form.cleaned_data

@@ -1,0 +1,103 @@
+"""A person's own settings: look, notifications, context display, password, API keys."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.forms import PasswordChangeForm
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_GET, require_POST
+
+from dialogs import accounts, keys
+from dialogs.forms import ApiKeyForm, ContextDisplayForm, LookForm, SiteForm
+from dialogs.models import ApiKey, SiteSettings
+from dialogs.views.answers import PersonRequest
+
+
+@login_required
+@require_GET
+def show(request: PersonRequest) -> HttpResponse:
+    return _page(request)
+
+
+def _page(request: PersonRequest, *, new_key: str = "", status: int = 200, **bound: forms.BaseForm) -> HttpResponse:
+    """The page; ``bound`` are forms that came back with errors."""
+    own = accounts.settings_of(request.user)
+    context = {
+        "look_form": LookForm(instance=own),
+        "display_form": ContextDisplayForm(instance=own),
+        "site_form": SiteForm(instance=SiteSettings.current()) if request.user.is_staff else None,
+        "password_form": PasswordChangeForm(request.user),
+        "key_form": ApiKeyForm(),
+        "keys": ApiKey.objects.filter(owner=request.user, revoked_at__isnull=True).order_by("-created_at"),
+        "new_key": new_key,
+        "section": "settings",
+        **bound,
+    }
+    answer = render(request, "accounts/settings.html", context, status=status)
+    answer["Cache-Control"] = "no-store"  # a new key must not come back with the back button
+    return answer
+
+
+@login_required
+@require_POST
+def save_look(request: PersonRequest) -> HttpResponse:
+    return _save(request, LookForm(request.POST, instance=accounts.settings_of(request.user)), "look_form")
+
+
+@login_required
+@require_POST
+def save_context_display(request: PersonRequest) -> HttpResponse:
+    form = ContextDisplayForm(request.POST, instance=accounts.settings_of(request.user))
+    return _save(request, form, "display_form")
+
+
+@login_required
+@require_POST
+def save_site(request: PersonRequest) -> HttpResponse:
+    if not request.user.is_staff:
+        return redirect("settings")
+    return _save(request, SiteForm(request.POST, instance=SiteSettings.current()), "site_form")
+
+
+def _save(request: PersonRequest, form: forms.ModelForm[Any], name: str) -> HttpResponse:
+    if not form.is_valid():
+        return _page(request, status=400, **{name: form})
+    form.save()
+    messages.success(request, "Saved.")
+    return redirect("settings")
+
+
+@sensitive_post_parameters()
+@login_required
+@require_POST
+def change_password(request: PersonRequest) -> HttpResponse:
+    form = PasswordChangeForm(request.user, request.POST)
+    if not form.is_valid():
+        return _page(request, status=400, password_form=form)
+    form.save()
+    update_session_auth_hash(request, request.user)  # this session stays; all others end
+    accounts.tell_to_recheck(request.user)
+    messages.success(request, "Your password was changed. Other sessions are logged out.")
+    return redirect("settings")
+
+
+@login_required
+@require_POST
+def create_key(request: PersonRequest) -> HttpResponse:
+    form = ApiKeyForm(request.POST)
+    if not form.is_valid():
+        return _page(request, status=400, key_form=form)
+    return _page(request, new_key=keys.create_key(request.user, form.cleaned_data["name"]))
+
+
+@login_required
+@require_POST
+def revoke_key(request: PersonRequest, key_id: int) -> HttpResponse:
+    if keys.revoke(request.user, key_id):
+        messages.success(request, "The key was revoked. Programs that use it are refused from now on.")
+    return redirect("settings")
