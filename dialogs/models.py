@@ -41,6 +41,9 @@ class Agent(models.Model):
     priority_areas = models.JSONField(default=list, blank=True)
     is_default = models.BooleanField(default=False)
     is_demo = models.BooleanField(default=False)
+    is_listed = models.BooleanField(
+        default=False, editable=False, help_text="named by team.yaml, or by the demo team, at the last synchronisation"
+    )
     enabled = models.BooleanField(default=True)
 
     class Meta:
@@ -424,3 +427,18 @@ class SiteSettings(models.Model):
     @classmethod
     def current(cls) -> "SiteSettings":
         return cls.objects.first() or cls()
+
+
+class Artifact(models.Model):
+    """The full text of a tool result that was too large to be seen whole; ``read_artifact`` reads it in parts."""
+
+    dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, related_name="artifacts")
+    tool_call_id = models.CharField(max_length=120)
+    text = models.TextField()
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"Artifact {self.pk}: {len(self.text):,} characters"
