@@ -12,7 +12,7 @@ CODE_ENDINGS = ("{", "}", ";", "};", "):", "],", "),", ");")
 CODE_STARTS = (
     "def ", "class ", "import ", "from ", "return", "async def ", "@", "if (", "for (", "while (", "const ", "let ",
     "var ", "function ", "export ", "public ", "private ", "static ", "#include", "fn ", "impl ", "package ", "func ",
-    "struct ", "SELECT ", "INSERT ", "UPDATE ", "CREATE TABLE", "elif ", "else:", "try:", "except ", "raise ", "<?", "</",
+    "struct ", "SELECT ", "INSERT ", "UPDATE ", "CREATE TABLE", "elif ", "else:", "try:", "except ", "raise ", "</",
 )  # fmt: skip
 PLAN_STARTS = ("plan:", "## plan", "# plan", "todo:", "next steps:", "steps:", "milestones:", "to do list")
 

@@ -8,11 +8,15 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from dominds.llm.messages import Message, Role
-from remediation.context import Unit, UnitKind, UnitRole, Units
+from remediation.context import Rewritten, StrategyStep, Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
+from remediation.strategies.carrying import ledger_budget
+from remediation.strategies.conclusion import Attempt, conclude, fail
+from remediation.strategies.outcome import is_ledger, newest_user
 
 TARGET_PERCENT = 80  # of the limit; document D, TARGET_UTILIZATION
 DEFAULT_LIMIT = 100_000  # tokens; document D, for a model that neither the catalog nor the table knows
 LIMITS_BY_NAME = {"gemini-2.5-flash": 1_000_000, "claude-4-5": 200_000, "gpt-5": 128_000}  # tokens; document D
+COUNTS_TOKENS = 40  # of the line of counts, rounded up
 RESCUED_SHARE = 2  # constraints and failures may fill the free room divided by this before the scores decide
 
 # Plain words looked up in lower-cased text: each search is linear, whatever the text holds.
@@ -182,11 +186,7 @@ def _pruned(units: Units, sizes: Sequence[int], kept: set[int]) -> Pruned:
 def _indispensable(units: Units) -> set[int]:
     """System prompts, pinned units, the newest unit and the newest user message (R9)."""
     kept = {index for index, unit in enumerate(units) if unit.role is UnitRole.SYSTEM or unit.pinned}
-    users = [index for index, unit in enumerate(units) if unit.role is UnitRole.USER and unit.kind not in STAND_INS]
-    return kept | set(users[-1:]) | ({len(units) - 1} if units else set())
-
-
-STAND_INS = frozenset({UnitKind.SUMMARY, UnitKind.PLACEHOLDER})  # texts that stand for others, and speak for no user
+    return kept | ({newest_user(units), len(units) - 1} - {-1})
 
 
 def _best_fitting(units: Units, sizes: Sequence[int], kept: set[int], room: int, weights: Weights) -> set[int]:
@@ -295,3 +295,27 @@ def auto_manage(units: Units, limit: int, weights: Weights, count: Count) -> Pru
     if not stats.needs_pruning:
         return Pruned(units, (), PruneStats(stats.tokens, stats.tokens, 0, len(units)))
     return prune(units, limit * TARGET_PERCENT // 100, weights, count)
+
+
+def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolbox: Toolbox) -> Rewritten:
+    """The rewrite of document D's policy: prune to ``target_tokens``, one line of counts and the key facts included (R15)."""
+    attempt = Attempt(units, limit, toolbox.clock())
+    before = total_tokens(units)
+    reserved = ledger_budget(limit) + COUNTS_TOKENS
+    view = tuple(unit for unit in units if not is_ledger(unit))
+    pruned = prune(view, max(1, target_tokens - reserved), weights, toolbox.count)
+    if pruned.failure and pruned.stats.final + COUNTS_TOKENS > limit:
+        return fail(attempt, pruned.failure, toolbox)
+    if not pruned.removed:
+        return fail(attempt, f"Nothing to prune: est. {before:,} tokens are within {target_tokens:,}.", toolbox)
+    after = _with_counts(view, pruned.removed, toolbox)
+    step = StrategyStep("prune", before, total_tokens(after), f"removed {len(pruned.removed)} units")
+    return conclude(replace(attempt, steps=(step,)), after, toolbox)
+
+
+def _with_counts(view: Units, removed: Units, toolbox: Toolbox) -> Units:
+    """The line of counts stands where the first removed unit stood."""
+    ids = {unit.id for unit in removed}
+    first = next(index for index, unit in enumerate(view) if unit.id in ids)
+    kept_after = tuple(unit for unit in view[first:] if unit.id not in ids)
+    return (*view[:first], counts_unit(removed, toolbox.count), *kept_after)

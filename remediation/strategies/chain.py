@@ -1,0 +1,117 @@
+"""Document C's chain: one strategy after the other, each going on where the last one stopped, then recovery."""
+
+from dataclasses import dataclass, replace
+
+from remediation.config import STRATEGY_NAMES, BreakingStrategy, ContextConfig
+from remediation.context import Rewritten, StrategyStep, Toolbox, Units, total_tokens
+from remediation.strategies.carrying import ledger_budget
+from remediation.strategies.chunk_by_type import content_type_chunking
+from remediation.strategies.conclusion import Attempt, conclude, fail
+from remediation.strategies.discard_low_relevance import discard_low_rel
+from remediation.strategies.fresh_start import recover
+from remediation.strategies.outcome import StrategyOutcome, is_ledger
+from remediation.strategies.prioritize_recent import prioritize_recent
+from remediation.strategies.summarize_old import summarize_old
+from remediation.strategies.truncate import truncate
+
+
+@dataclass(frozen=True, slots=True)
+class _Goal:
+    """``limit`` is where the chain counts as done, ``aim`` what it goes on for while it can. Tokens, ledger apart."""
+
+    limit: int
+    aim: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Progress:
+    units: Units
+    steps: tuple[StrategyStep, ...] = ()
+    fresh_start: bool = False  # everything is relevant: no strategy is to choose
+
+    @property
+    def tokens(self) -> int:
+        return total_tokens(self.units)
+
+
+def break_context(units: Units, config: ContextConfig, toolbox: Toolbox, limit: int, target: int) -> Rewritten:
+    """Make the context smaller by the configured chain, and recover as configured if it ends above ``limit``.
+
+    1. Run the strategies in their order until ``target`` is reached, room for the ledger included.
+    2. At or below ``limit`` the chain has succeeded, whether or not it came as far as ``target`` (R15).
+    3. Above it: fresh start, truncation, or an error, by ``recovery_mode``.
+    """
+    attempt = Attempt(units, limit, toolbox.clock())
+    toolbox.report("detection", total_tokens(units), limit)
+    goal = _Goal(limit, max(1, min(target, limit) - ledger_budget(limit)))
+    start = _Progress(tuple(unit for unit in units if not is_ledger(unit)))
+    broken = _run_chain(start, config.breaking_strategy, toolbox, goal)
+    attempt = replace(attempt, steps=broken.steps)
+    if broken.tokens <= limit and not broken.fresh_start:
+        rewritten = conclude(attempt, broken.units, toolbox)
+        toolbox.report("success", rewritten.est_after, limit)
+        return rewritten
+    return _recover(attempt, config.recovery_mode, toolbox, target)
+
+
+def _run_chain(progress: _Progress, strategy: BreakingStrategy, toolbox: Toolbox, goal: _Goal) -> _Progress:
+    for name in strategy.chain_order:
+        if progress.fresh_start or progress.tokens <= goal.aim:
+            break
+        if name == "hybrid":
+            progress = _run_hybrid(progress, strategy, toolbox, goal)
+        else:
+            progress = _run_step(progress, name, strategy, toolbox, goal)
+    return progress
+
+
+def _run_hybrid(progress: _Progress, strategy: BreakingStrategy, toolbox: Toolbox, goal: _Goal) -> _Progress:
+    """The other strategies again, pass after pass, while that makes the context smaller."""
+    toolbox.report("hybrid", progress.tokens, goal.limit)
+    others = tuple(name for name in strategy.chain_order if name != "hybrid") or STRATEGY_NAMES[:-1]
+    for _ in range(strategy.hybrid.max_iterations):
+        earlier = progress.tokens
+        progress = _run_chain(progress, replace(strategy, chain_order=others), toolbox, goal)
+        if progress.fresh_start or progress.tokens <= goal.aim or progress.tokens >= earlier:
+            break
+    return progress
+
+
+def _run_step(progress: _Progress, name: str, strategy: BreakingStrategy, toolbox: Toolbox, goal: _Goal) -> _Progress:
+    before = progress.tokens
+    toolbox.report(name, before, goal.limit)
+    outcome = _apply(progress.units, name, strategy, toolbox, goal.aim)
+    step = StrategyStep(name, before, total_tokens(outcome.units), outcome.note)
+    return _Progress(outcome.units, (*progress.steps, step), outcome.fresh_start and before > goal.limit)
+
+
+def _apply(units: Units, name: str, strategy: BreakingStrategy, toolbox: Toolbox, aim: int) -> StrategyOutcome:
+    match name:
+        case "summarize_old":
+            return summarize_old(units, strategy.summarize_old, toolbox, aim)
+        case "prioritize_recent":
+            return prioritize_recent(units, strategy.prioritize_recent, toolbox, aim)
+        case "content_type_chunking":
+            return content_type_chunking(units, strategy.content_type_chunking, toolbox, aim)
+        case "discard_low_rel":
+            return discard_low_rel(units, strategy.discard_low_rel, toolbox, aim)
+        case _:
+            return StrategyOutcome(units, f"unknown strategy {name!r}; skipped")
+
+
+def _recover(attempt: Attempt, mode: str, toolbox: Toolbox, target: int) -> Rewritten:
+    match mode:
+        case "truncate":
+            return truncate(attempt, target, toolbox)
+        case "error":
+            return fail(attempt, _exhausted(attempt), toolbox)
+        case _:
+            return recover(attempt, toolbox)
+
+
+def _exhausted(attempt: Attempt) -> str:
+    smallest = min((step.est_after for step in attempt.steps), default=total_tokens(attempt.before))
+    return (
+        f"Every strategy was tried and est. {smallest:,} tokens remain above the limit of {attempt.limit:,}. "
+        "Raise the limit, change the chain, or set recovery_mode to fresh_start."
+    )

@@ -1,0 +1,45 @@
+"""Document C's third strategy: make each unit shorter in the way that suits its type."""
+
+from remediation.config import ContentTypeChunking
+from remediation.context import Toolbox, Unit, UnitKind, Units, total_tokens
+from remediation.strategies.minify import minify_code
+from remediation.strategies.outcome import STAND_INS, StrategyOutcome, touchable
+from remediation.strategies.stand_ins import shortened, text_counter
+from remediation.summaries import extractive_summary
+
+SMALLEST_TEXT = 24  # tokens; shortening less saves nothing
+
+
+def content_type_chunking(
+    units: Units, options: ContentTypeChunking, toolbox: Toolbox, target_tokens: int
+) -> StrategyOutcome:
+    """Shorten units, oldest first and priority 3 before priority 2, until the target is reached.
+
+    Code is minified, prose and logs are extracted from, down to their type's share; 1.0 stays verbatim. Extraction and
+    not a model does it: fifty model calls would cost more than they save. Of a tool unit only the newest result changes.
+    """
+    order = sorted(
+        (index for index in touchable(units) if units[index].kind not in STAND_INS), key=lambda i: -units[i].priority
+    )
+    changed = list(units)
+    excess, shorter = total_tokens(units) - target_tokens, 0
+    for index in order:
+        if excess <= 0:
+            break
+        unit = _shorter(units[index], options.ratio_for(units[index].kind), toolbox)
+        shorter += unit.est_tokens < units[index].est_tokens
+        excess -= units[index].est_tokens - unit.est_tokens
+        changed[index] = unit
+    return StrategyOutcome(tuple(changed), f"shortened {shorter} units by type")
+
+
+def _shorter(unit: Unit, ratio: float, toolbox: Toolbox) -> Unit:
+    """The unit with its text cut to ``ratio`` of its tokens, or the unit itself when that gains nothing."""
+    text, count = unit.messages[-1].text, text_counter(toolbox)
+    tokens = count(text)
+    if ratio >= 1 or tokens < SMALLEST_TEXT:
+        return unit
+    allowed = int(tokens * ratio)
+    kept = minify_code(text) if unit.kind is UnitKind.CODE else extractive_summary(text, allowed, count)
+    candidate = shortened(unit, kept, toolbox)
+    return candidate if kept.strip() and candidate.est_tokens < unit.est_tokens else unit

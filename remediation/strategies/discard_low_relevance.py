@@ -1,0 +1,54 @@
+"""Document C's fourth strategy: discard the least relevant units and say where they stood."""
+
+from itertools import groupby
+
+from remediation.config import DiscardLowRel
+from remediation.context import Toolbox, Unit, UnitKind, Units, total_tokens
+from remediation.strategies.outcome import STAND_INS, StrategyOutcome, text_of, touchable
+from remediation.strategies.prioritize_recent import removal_order, scored, until_freed
+from remediation.strategies.stand_ins import placeholder
+from remediation.strategies.summarize_old import replace_by_summary
+
+MIN_SIMILARITY = 0.6  # of what is left to what there was, document C; below it the discarding is undone
+SUMMARY_SHARE = 4  # summarised instead, the units get their tokens divided by this
+SMALLEST_SUMMARY = 40  # tokens
+
+
+def discard_low_rel(units: Units, options: DiscardLowRel, toolbox: Toolbox, target_tokens: int) -> StrategyOutcome:
+    """Discard the bottom share by relevance until the target is reached, priority 3 before priority 2.
+
+    A placeholder stands where a run of units stood. If what is left is less than 0.6 similar to what there was, the
+    same units are summarised instead (C4).
+    """
+    candidates = [index for index in touchable(units) if units[index].kind not in STAND_INS]
+    order = removal_order(units, candidates, scored(units, candidates, 1.0, toolbox))
+    share = max(1, int(len(order) * options.discard_percent)) if options.discard_percent else 0
+    gone = until_freed(units, order[:share], total_tokens(units) - target_tokens)
+    left = _with_placeholders(units, gone, options.placeholder_detail, toolbox)
+    if total_tokens(left) >= total_tokens(units):
+        return StrategyOutcome(units, "nothing to discard")
+    if toolbox.similarity(text_of(units), text_of(left)) < MIN_SIMILARITY:
+        return _summarised_instead(units, gone, toolbox)
+    return StrategyOutcome(left, f"discarded {len(gone)} units of low relevance")
+
+
+def _with_placeholders(units: Units, gone: set[int], detail: str, toolbox: Toolbox) -> Units:
+    """One placeholder per run of units that go. It takes in the placeholders beside it; none may cost more than it saves."""
+    left: list[Unit] = []
+    for leaves, group in groupby(
+        enumerate(units), lambda item: item[0] in gone or item[1].kind is UnitKind.PLACEHOLDER
+    ):
+        run = tuple(unit for _, unit in group)
+        if leaves and any(unit.kind is not UnitKind.PLACEHOLDER for unit in run):
+            mark = placeholder(run, detail, toolbox, (*units, *left))
+            run = (mark,) if mark.est_tokens < total_tokens(run) else run
+        left += run
+    return tuple(left)
+
+
+def _summarised_instead(units: Units, gone: set[int], toolbox: Toolbox) -> StrategyOutcome:
+    size = sum(units[index].est_tokens for index in gone)
+    summarised = replace_by_summary(units, gone, max(SMALLEST_SUMMARY, size // SUMMARY_SHARE), toolbox)
+    return StrategyOutcome(
+        summarised.units, f"discarding was undone, since little was left of the meaning; {summarised.note}"
+    )

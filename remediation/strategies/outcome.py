@@ -1,0 +1,62 @@
+"""What a strategy answers, and which units it may touch at all."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from remediation.context import Unit, UnitKind, UnitRole, Units
+
+LEDGER_PREFIX = "ledger-"  # of the id of the unit that holds the key facts (R15)
+STAND_INS = frozenset({UnitKind.SUMMARY, UnitKind.PLACEHOLDER})  # texts that stand where others stood
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyOutcome:
+    """The units after a strategy, its progress kept even where the target was not reached.
+
+    ``fresh_start`` says that only a fresh start can help: everything is relevant (C4).
+    """
+
+    units: Units
+    note: str = ""
+    fresh_start: bool = False
+
+
+def is_ledger(unit: Unit) -> bool:
+    return unit.kind is UnitKind.SUMMARY and unit.id.startswith(LEDGER_PREFIX)
+
+
+def touchable(units: Units) -> list[int]:
+    """The indices of units that a strategy may change or remove, oldest first.
+
+    By rule, not by weight: system prompts, pinned units, priority 1, the ledger, the newest unit and the newest user
+    message stay word for word (R9, C3).
+    """
+    newest = newest_user(units)
+    return [
+        index
+        for index, unit in enumerate(units[:-1])
+        if not (unit.role is UnitRole.SYSTEM or unit.pinned or unit.priority == 1 or is_ledger(unit))
+        and index != newest
+    ]
+
+
+def newest_user(units: Units) -> int:
+    for index in range(len(units) - 1, -1, -1):
+        if units[index].role is UnitRole.USER and units[index].kind not in STAND_INS:
+            return index
+    return -1
+
+
+def task_of(units: Units) -> str:
+    """What the dialog is about now: its newest user message, after its first one. The query for relevance."""
+    users = [unit for unit in units if unit.role is UnitRole.USER and unit.kind not in STAND_INS]
+    texts = [unit.text for unit in (users[:1] + users[-1:] if len(users) > 1 else users)]
+    return "\n".join(reversed(texts))
+
+
+def text_of(units: Sequence[Unit]) -> str:
+    return "\n\n".join(unit.text for unit in units)
+
+
+def without(units: Units, indices: set[int]) -> Units:
+    return tuple(unit for index, unit in enumerate(units) if index not in indices)

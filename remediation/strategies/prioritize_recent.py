@@ -1,0 +1,58 @@
+"""Document C's second strategy: keep what is recent or relevant to the task, and let the rest go."""
+
+from collections.abc import Mapping
+from math import ceil
+
+from remediation.config import PrioritizeRecent
+from remediation.context import Toolbox, UnitKind, Units, total_tokens
+from remediation.strategies.outcome import STAND_INS, StrategyOutcome, task_of, touchable, without
+
+MIN_JUDGED = 3  # that fewer units are all relevant says nothing about the dialog
+
+
+def prioritize_recent(units: Units, options: PrioritizeRecent, toolbox: Toolbox, target_tokens: int) -> StrategyOutcome:
+    """Remove units below the relevance threshold until the target is reached: priority 3 first, least relevant first.
+
+    When nothing is below it, only a fresh start can help (C4).
+    """
+    judged = _judged(units, options.recent_bias)
+    scores = scored(units, judged, options.priority_boost, toolbox)
+    low = [index for index in judged if scores[index] < options.rel_threshold]
+    if not low:
+        everything = len(judged) >= MIN_JUDGED
+        return StrategyOutcome(units, "everything is relevant" if everything else "nothing to judge", everything)
+    gone = until_freed(units, removal_order(units, low, scores), total_tokens(units) - target_tokens)
+    return StrategyOutcome(without(units, gone), f"removed {len(gone)} units of low relevance")
+
+
+def _judged(units: Units, recent_bias: float) -> list[int]:
+    """The touchable units that are neither among the newest share nor stand in for others."""
+    boundary = len(units) - ceil(len(units) * recent_bias)
+    return [index for index in touchable(units) if index < boundary and units[index].kind not in STAND_INS]
+
+
+def scored(units: Units, indices: list[int], priority_boost: float, toolbox: Toolbox) -> dict[int, float]:
+    """Relevance to the task, times the boost of the priority: whole for 1, half of it for 2, none for 3."""
+    if not indices:
+        return {}
+    relevance = toolbox.relevance([units[index].text for index in indices], task_of(units))
+    boosts = {1: priority_boost, 2: (1 + priority_boost) / 2}
+    return {
+        index: value * boosts.get(units[index].priority, 1.0) for index, value in zip(indices, relevance, strict=True)
+    }
+
+
+def removal_order(units: Units, candidates: list[int], scores: Mapping[int, float]) -> list[int]:
+    """Priority 3 before 2, plan references last within their priority, then the least relevant, then the oldest."""
+    return sorted(candidates, key=lambda i: (-units[i].priority, units[i].kind is UnitKind.PLAN_REF, scores[i], i))
+
+
+def until_freed(units: Units, order: list[int], excess: int) -> set[int]:
+    """As many of ``order`` as it takes to free ``excess`` tokens."""
+    gone: set[int] = set()
+    for index in order:
+        if excess <= 0:
+            break
+        gone.add(index)
+        excess -= units[index].est_tokens
+    return gone

@@ -1,0 +1,92 @@
+"""Units that stand where others stood: summaries, placeholders, shortened texts. Their ids depend on content alone."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from hashlib import sha256
+
+from dominds.llm.messages import Message, Role
+from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units
+from remediation.strategies.outcome import is_ledger
+
+SUMMARY_HEADING = "[Summary of earlier turns]\n"
+HANDOVER_OPENING = "Resuming from overflow: "
+HANDOVER_CLOSING = "\nContinue task: "
+BRIEF_PLACEHOLDER = "[Omitted low-relevance prior context]"  # document C
+
+
+def stand_in(
+    kind: UnitKind, text: str, replaced: Sequence[Unit], toolbox: Toolbox, taken: Sequence[Unit], prefix: str = ""
+) -> Unit:
+    """A unit saying ``text`` in place of ``replaced``, whose id no unit of ``taken`` bears. Spoken in the user's role."""
+    messages = (Message(role=Role.USER, text=text),)
+    return Unit(
+        id=_free_id(prefix or f"{kind.value}-", text, replaced, {unit.id for unit in taken}),
+        kind=kind,
+        role=UnitRole.USER,
+        messages=messages,
+        source=sources_of(replaced),
+        priority=min((unit.priority for unit in replaced), default=3),
+        area=next((unit.area for unit in replaced if unit.area), ""),
+        est_tokens=toolbox.count(messages),
+    )
+
+
+def _free_id(prefix: str, text: str, replaced: Sequence[Unit], taken: set[str]) -> str:
+    digest = sha256("\0".join([text, *(unit.id for unit in replaced)]).encode(errors="replace")).hexdigest()[:16]
+    name, attempt = f"{prefix}{digest}", 2
+    while name in taken:
+        name, attempt = f"{prefix}{digest}-{attempt}", attempt + 1
+    return name
+
+
+def sources_of(units: Sequence[Unit]) -> tuple[int, ...]:
+    return tuple(sorted({seq for unit in units for seq in unit.source}))
+
+
+def placeholder(replaced: Sequence[Unit], detail: str, toolbox: Toolbox, taken: Sequence[Unit]) -> Unit:
+    """Says that text stood here. ``linked`` names the turns, so that the agent can read them in the archive."""
+    text = BRIEF_PLACEHOLDER if detail == "brief" else _linked(sources_of(replaced))
+    return stand_in(UnitKind.PLACEHOLDER, text, replaced, toolbox, taken)
+
+
+def _linked(source: tuple[int, ...]) -> str:
+    match source:
+        case ():
+            return "[Omitted – see archive]"
+        case (only,):
+            return f"[Omitted – see archive, turn {only}]"
+        case _:
+            return f"[Omitted – see archive, turns {source[0]}-{source[-1]}]"
+
+
+def told(unit: Unit) -> str:
+    """The text to summarise: what a unit says, without the frame of an earlier summary, so that summaries never nest."""
+    if unit.kind is UnitKind.PLACEHOLDER or is_ledger(unit):
+        return ""
+    text = unit.text
+    if unit.kind is UnitKind.SUMMARY:
+        text = text.removeprefix(SUMMARY_HEADING).removeprefix(HANDOVER_OPENING)
+        text = text.partition(HANDOVER_CLOSING)[0]
+    return text
+
+
+def shortened(unit: Unit, text: str, toolbox: Toolbox) -> Unit:
+    """The unit saying ``text``. A provider's opaque items would still say the old one, so a plain message drops them."""
+    changed = unit.with_text(text, toolbox.count)
+    if len(changed.messages) > 1 or not changed.messages[0].provider_items:
+        return changed
+    messages = (replace(changed.messages[0], provider_items=()),)
+    return replace(changed, messages=messages, est_tokens=toolbox.count(messages))
+
+
+def text_counter(toolbox: Toolbox) -> Callable[[str], int]:
+    """Counts the tokens of a text without the overhead of a message."""
+    overhead = toolbox.count((Message(role=Role.USER, text=""),))
+    return lambda text: max(0, toolbox.count((Message(role=Role.USER, text=text),)) - overhead)
+
+
+def put_in_place(units: Units, gone: set[int], unit: Unit) -> Units:
+    """``unit`` where the first of ``gone`` stood, and none of them."""
+    first = min(gone)
+    kept_after = tuple(other for index, other in enumerate(units) if index > first and index not in gone)
+    return (*units[:first], unit, *kept_after)
