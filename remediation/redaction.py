@@ -1,0 +1,57 @@
+"""Secrets are taken out of whatever the runtime itself writes: summaries, ledgers, logs."""
+
+import re
+
+REDACTED = "[redacted]"
+
+# Shapes of credentials, whole. Sources: the providers' documented key prefixes; RFC 7468, 7519 and 6750.
+SHAPES = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+    r"|\b(sk|pk|rk)-[A-Za-z0-9_-]{16,}"  # OpenAI, Anthropic and their like
+    r"|\b(sk|pk|rk|whsec)_(live|test)?_?[A-Za-z0-9]{16,}"  # Stripe
+    r"|\b(AKIA|ASIA|AIDA|AROA)[A-Z0-9]{16}\b"  # Amazon
+    r"|\bAIza[A-Za-z0-9_-]{30,}|\bya29\.[\w-]{20,}"  # Google
+    r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}"
+    r"|\bxox[abeoprs]-[A-Za-z0-9-]{10,}|\bhf_[A-Za-z0-9]{20,}|\bgsk_[A-Za-z0-9]{20,}|\bnpm_[A-Za-z0-9]{30,}|\bpypi-[\w-]{30,}"
+    r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*",  # JSON web tokens
+    re.S,
+)
+# "Bearer x" keeps its first word: that a token stood there is worth knowing.
+AUTHORIZATION = re.compile(r"\b(Bearer|Basic)\s+(?=\S*[\d+/=_.-])[A-Za-z0-9+/=_.~-]{12,}", re.I)
+URL_PASSWORD = re.compile(r"(?<=://)([^\s/:@]*):([^\s/@]+)@")
+# NAME=value, NAME: value, "name": "value", name is value. "prompt_tokens: 12" has no secret's name. What stands before
+# the name (DB_ in DB_PASSWORD) is left alone: matching it would take quadratic time in texts of many hyphens.
+NAMED = re.compile(
+    r"((?:password|passwd|pwd|passphrase|secret|api[_-]?key|access[_-]?key|private[_-]?key|secret[_-]?key|auth[_-]?token|"
+    r"access[_-]?token|refresh[_-]?token|bearer[_-]?token|client[_-]?secret|(?<![A-Za-z])(?:token|credentials?))"
+    r"(?:[_-](?:id|key|value))?)"
+    r"([\"']?\s*(?:=>|:=|=|:)\s*[\"']?|\s+(?:is|was)(?:\s+now)?:?\s+[\"']?)"
+    r"(?!\[redacted\])([^\s\"',;]{4,})",
+    re.I,
+)
+REFERENCE = re.compile(r"\w+(\.\w+)*[(\[].*|[$%]?[{<].*|\$\w+", re.S)  # code that fetches the value
+PLAIN = re.compile(r"[a-z]+[.!?:)]*|\d{1,9}[.)]*", re.I)
+ABOUT = re.compile(  # "the password is expired" tells no password
+    r"(about|also|and|being|blank|changed|configured|correct|defined|different|empty|encrypted|exposed|expired|hashed|"
+    r"incorrect|invalid|kept|known|leaked|mandatory|missing|needed|never|only|optional|provided|required|reset|rotated|safe|"
+    r"same|secret|shared|still|stored|strong|unknown|unset|used|valid|weak|wrong|with|that|this|from|none|null|true|false)"
+    r"[.!?:)]*",
+    re.I,
+)
+
+
+def redact(text: str) -> str:
+    """``text`` with API keys, tokens, passwords and private keys replaced by ``[redacted]``."""
+    text = SHAPES.sub(REDACTED, text)
+    text = AUTHORIZATION.sub(rf"\1 {REDACTED}", text)
+    text = URL_PASSWORD.sub(rf"\1:{REDACTED}@", text)
+    return NAMED.sub(_without_value, text)
+
+
+def _without_value(found: re.Match[str]) -> str:
+    """The name stays. So does a value that is none: code that fetches it, prose about it, a count of tokens."""
+    name, joint, value = found.groups()
+    weak = name.lower() in ("token", "token_id", "token-id", "credential", "credentials")
+    if REFERENCE.fullmatch(value) or ABOUT.fullmatch(value) or (weak and PLAIN.fullmatch(value)):
+        return found.group()
+    return f"{name}{joint}{REDACTED}"
