@@ -13,8 +13,12 @@ from typing import Any
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dominds.settings")
 
 from celery import Celery
-from celery.signals import setup_logging
+from celery.signals import setup_logging, task_received, worker_ready, worker_shutting_down
+from celery.utils.nodenames import worker_direct
+from celery.worker import state
 from django.conf import settings
+
+from dominds.canary import EVERY_SECONDS, Canary
 
 # The warning is about pickle, which is refused below; in a container every process is root.
 warnings.filterwarnings("ignore", message="You're running the worker with superuser")
@@ -46,9 +50,33 @@ app.conf.update(
     worker_cancel_long_running_tasks_on_connection_loss=False,
     worker_hijack_root_logger=False,
     worker_send_task_events=False,
+    worker_direct=True,  # a queue of each worker's own, for its canary
     timezone="UTC",
 )
 app.autodiscover_tasks(["dialogs"])
+
+
+@app.task(name="dominds.canary")
+def canary() -> None:
+    """Arrive. See ``dominds.canary``."""
+
+
+@worker_ready.connect
+def watch_for_deafness(sender: Any, **_: Any) -> None:
+    """Start the worker's canary."""
+    queue = worker_direct(sender.hostname)
+
+    def send() -> None:
+        canary.apply_async(queue=queue, expires=EVERY_SECONDS * 2)
+
+    def full() -> bool:
+        waiting = len(state.reserved_requests) - len(state.active_requests)
+        return waiting >= sender.qos.value
+
+    watch = Canary(send, full)
+    task_received.connect(lambda **_: watch.heard(), weak=False)
+    worker_shutting_down.connect(lambda **_: watch.stop(), weak=False)
+    watch.start()
 
 
 @setup_logging.connect

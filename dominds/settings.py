@@ -141,6 +141,7 @@ INSTALLED_APPS = [
     "dominds",
 ]
 MIDDLEWARE = [
+    "dominds.probes.asked_by_address",
     "django.middleware.security.SecurityMiddleware",
     "dominds.static.StaticFiles",
     "django_prometheus.middleware.PrometheusBeforeMiddleware",

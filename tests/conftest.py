@@ -40,3 +40,9 @@ def redis_client(redis_server: services.RedisServer) -> Iterator[Redis]:
     with redis_server.client() as client:
         client.flushall()
         yield client
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Coroutine tests marked ``anyio`` run on asyncio, as the server does."""
+    return "asyncio"

@@ -42,8 +42,9 @@ class Up:
         return psutil.Process(self.process.pid).children(recursive=True)
 
     def part(self, words: str) -> psutil.Process:
-        """Return the running part whose command line has these words."""
-        return next(process for process in self.descendants() if words in " ".join(process.cmdline()))
+        """Return the running part whose command line has these words, waiting for a new one."""
+        found: psutil.Process = eventually(lambda: next((p for p in self.descendants() if words in _words_of(p)), None))
+        return found
 
     def wait_until_ready(self) -> "Up":
         eventually(lambda: "Dominds is at" in self.output or self.process.poll() is not None, 60)
@@ -115,7 +116,7 @@ def test_the_data_folder_is_its_owners_alone_and_no_password_is_printed(up: Up) 
     password = re.search(r"requirepass (\S+)", (up.data / "redis" / "redis.conf").read_text())
     assert password is not None
     assert password[1] not in up.output
-    assert not [process for process in up.descendants() if password[1] in " ".join(process.cmdline())]
+    assert not [process for process in up.descendants() if password[1] in _words_of(process)]
 
 
 def test_a_killed_worker_is_replaced_under_a_new_name(up: Up) -> None:
@@ -123,7 +124,7 @@ def test_a_killed_worker_is_replaced_under_a_new_name(up: Up) -> None:
     old_name = old.cmdline()[-1]
     old.kill()
     eventually(lambda: "worker ended (code -9); starting it again" in up.output)
-    new = eventually(lambda: [p for p in up.descendants() if "dominds.celery worker" in " ".join(p.cmdline())])[0]
+    new = up.part("dominds.celery worker")
     assert new.cmdline()[-1] != old_name
     assert up.get("/readyz") == 200
 
@@ -189,12 +190,20 @@ def test_a_part_that_keeps_dying_stops_everything_with_its_last_words(another: C
     started = another().wait_until_ready()
     processes = started.descendants()
     for _ in range(3):
-        web = eventually(lambda: [p for p in started.descendants() if "daphne" in " ".join(p.cmdline())])[0]
+        web = started.part("daphne")
         web.kill()
-        eventually(lambda gone=web: not gone.is_running() or gone.status() == psutil.STATUS_ZOMBIE)
+        eventually(lambda gone=web: not _words_of(gone))
     assert started.process.wait(20) == 1
     assert "The part 'web' was killed by SIGKILL, for the 3rd time within 60 s." in started.output
     assert not [process for process in processes if process.is_running()]
+
+
+def _words_of(process: psutil.Process) -> str:
+    """Return a process's command line, empty when it has ended."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
 
 
 def _status(up: Up, path: str) -> int:

@@ -16,12 +16,12 @@ from typing import Any
 from uuid import uuid4
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
 from django.core.management import call_command, get_commands
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
 from dominds import embedded_redis, env
+from dominds.management.commands.prepare import has_administrator
 from dominds.processes import Process, spawn
 from dominds.supervisor import Part, PartKeepsDying, Supervisor, say
 
@@ -54,7 +54,10 @@ class Command(BaseCommand):
             opened.callback(supervisor.stop)
             if not env.text("REDIS_URL"):
                 opened.enter_context(own_redis(supervisor))
-            administered = prepare_database()
+            call_command("prepare", stdout=self.stdout)
+            self.stdout.flush()
+            administered = has_administrator()
+            connections.close_all()
             if supervisor.stop_asked:
                 return
             for part in parts(host, port, concurrency):
@@ -130,27 +133,6 @@ def own_redis(supervisor: Supervisor) -> Iterator[None]:
         address.unlink(missing_ok=True)
 
 
-def prepare_database() -> bool:
-    """Bring the tables up to date, load the agents, and say whether there is an administrator."""
-    call_command("migrate", interactive=False, verbosity=0)
-    if "sync_agents" in get_commands():
-        call_command("sync_agents")
-    administered = get_user_model().objects.filter(is_superuser=True).exists() or make_administrator()
-    connections.close_all()
-    return administered
-
-
-def make_administrator() -> bool:
-    """Make the administrator whom the environment names; without a name and a password, leave it to /setup/."""
-    name, password = env.text("DJANGO_SUPERUSER_USERNAME"), os.environ.get("DJANGO_SUPERUSER_PASSWORD", "")
-    if not (name and password):
-        return False
-    email = os.environ.get("DJANGO_SUPERUSER_EMAIL", "")
-    get_user_model().objects.create_superuser(name, email, password)
-    say(f"Made the administrator '{name}'.")
-    return True
-
-
 # -- the parts -------------------------------------------------------------------------------------
 
 
@@ -222,15 +204,8 @@ class Announcement:
                 say(f"First start: make the administrator at {self.address}setup/")
 
     def _answers(self) -> bool:
-        request = urllib.request.Request(f"{self.address}readyz", headers={"Host": own_host_name()})
         try:
-            with urllib.request.urlopen(request, timeout=1) as answer:  # nosec B310: our own address
+            with urllib.request.urlopen(f"{self.address}readyz", timeout=1) as answer:  # nosec B310: our own
                 return bool(answer.status == 200)
         except (urllib.error.URLError, OSError):
             return False
-
-
-def own_host_name() -> str:
-    """Return a name that the server accepts in requests."""
-    first: str = settings.ALLOWED_HOSTS[0]
-    return "localhost" if first == "*" else first.removeprefix(".")

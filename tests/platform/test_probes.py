@@ -1,0 +1,75 @@
+"""What machines ask: life, readiness, numbers; and the headers that every page carries."""
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+
+
+def test_a_living_process_says_so_without_asking_anyone(client: Client) -> None:
+    answer = client.get("/livez")
+    assert (answer.status_code, answer.content) == (200, b"ok\n")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_it_is_ready_when_database_and_redis_answer(client: Client) -> None:
+    answer = client.get("/readyz")
+    assert answer.json() == {"ready": True, "database": "ok", "redis": "ok"}
+    assert answer.status_code == 200
+
+
+@pytest.mark.django_db(transaction=True)
+def test_it_is_not_ready_without_redis_and_names_it(client: Client, settings: object) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    answer = client.get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json()["database"] == "ok"
+    assert "Redis" in answer.json()["redis"]
+
+
+def test_probes_answer_by_address_and_pages_only_by_name(client: Client) -> None:
+    assert client.get("/livez", headers={"host": "10.1.2.3"}).status_code == 200
+    assert client.get("/admin/login/", headers={"host": "evil.example"}).status_code == 400
+
+
+@pytest.mark.django_db
+def test_numbers_are_open_on_loopback_and_else_for_staff_or_the_token(client: Client, settings: object) -> None:
+    assert b"django_http_requests" in client.get("/metrics").content
+    settings.LOOPBACK_ONLY = False
+    assert client.get("/metrics").status_code == 404
+    settings.METRICS_TOKEN = "scrape-me-please"
+    assert client.get("/metrics", headers={"authorization": "Bearer scrape-me-please"}).status_code == 200
+    assert client.get("/metrics", headers={"authorization": "Bearer guess"}).status_code == 404
+    client.force_login(get_user_model().objects.create_user("ada", is_staff=True))
+    assert client.get("/metrics").status_code == 200
+
+
+@pytest.mark.django_db
+def test_every_page_carries_the_security_headers(client: Client) -> None:
+    answer = client.get("/admin/login/")
+    policy = dict(part.strip().split(" ", 1) for part in answer["Content-Security-Policy"].split(";"))
+    assert policy["default-src"] == policy["base-uri"] == policy["frame-ancestors"] == policy["object-src"] == "'none'"
+    assert policy["img-src"] == "'self' data:"
+    assert policy["style-src"] == policy["form-action"] == policy["font-src"] == "'self'"
+    assert policy["script-src"].startswith("'self'")
+    assert "unsafe" not in answer["Content-Security-Policy"]
+    assert policy["connect-src"].startswith("'self' ws")
+    assert answer["X-Content-Type-Options"] == "nosniff"
+    assert answer["X-Frame-Options"] == "DENY"
+    assert answer["Referrer-Policy"] == "same-origin"
+
+
+def test_static_files_are_served_and_refreshed_soon(client: Client) -> None:
+    answer = client.get("/static/admin/css/base.css")
+    assert answer.status_code == 200
+    assert answer["Content-Type"].startswith("text/css")
+    assert answer["Cache-Control"] == "max-age=60, public"
+    again = client.get("/static/admin/css/base.css", headers={"if-none-match": answer["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert client.get("/static/../settings.py").status_code == 404
+
+
+@pytest.mark.anyio
+async def test_static_files_are_served_by_the_asgi_server_too(async_client: object) -> None:
+    answer = await async_client.get("/static/admin/css/base.css")
+    assert answer.status_code == 200
+    assert len(answer.content) == int(answer["Content-Length"])
