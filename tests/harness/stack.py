@@ -131,8 +131,7 @@ class Stack:
         self.minds_dir.mkdir(parents=True, exist_ok=True)
         if self.redis.process is None:
             self.redis.start()
-        self.manage("migrate", "--no-input", "-v", "0")
-        self.sync_agents()
+        self.manage("prepare")
         web = self.start_web()
         for _ in range(workers):
             self.start_worker()
