@@ -21,6 +21,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 DEBUG = env.flag("DEBUG", default=False)
 DATA_DIR = env.folder("DOMINDS_DATA_DIR", "var", base=BASE_DIR)
 MINDS_DIR = env.folder("DOMINDS_MINDS_DIR", ".minds", base=BASE_DIR)
+WORKSPACE_DIR = env.folder("DOMINDS_WORKSPACE_DIR", "workspace", base=BASE_DIR)  # what agents with file tools may read
 
 # -- Database --------------------------------------------------------------------------------------
 SQLITE_OPTIONS = {
