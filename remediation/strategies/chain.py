@@ -9,7 +9,7 @@ from remediation.strategies.chunk_by_type import content_type_chunking
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.discard_low_relevance import discard_low_rel
 from remediation.strategies.fresh_start import recover
-from remediation.strategies.outcome import StrategyOutcome, is_ledger
+from remediation.strategies.outcome import StrategyOutcome, is_ledger, touchable
 from remediation.strategies.prioritize_recent import prioritize_recent
 from remediation.strategies.summarize_old import summarize_old
 from remediation.strategies.truncate import truncate
@@ -80,9 +80,23 @@ def _run_hybrid(progress: _Progress, strategy: BreakingStrategy, toolbox: Toolbo
 def _run_step(progress: _Progress, name: str, strategy: BreakingStrategy, toolbox: Toolbox, goal: _Goal) -> _Progress:
     before = progress.tokens
     toolbox.report(name, before, goal.limit)
-    outcome = _apply(progress.units, name, strategy, toolbox, goal.aim)
+    aim = _aim_of(progress.units, name, strategy, goal.aim)
+    outcome = _apply(progress.units, name, strategy, toolbox, aim)
     step = StrategyStep(name, before, total_tokens(outcome.units), outcome.note)
     return _Progress(outcome.units, (*progress.steps, step), outcome.fresh_start and before > goal.limit)
+
+
+def _aim_of(units: Units, name: str, strategy: BreakingStrategy, aim: int) -> int:
+    """Where a strategy may stop. Units are not removed where shortening them, later in the chain, will do."""
+    order = strategy.chain_order
+    if name != "prioritize_recent" or "content_type_chunking" not in order[order.index(name) :]:
+        return aim
+    options = strategy.content_type_chunking
+    savings = {index: units[index].est_tokens * (1 - options.ratio_for(units[index].kind)) for index in touchable(units)}
+    shrinking = sum(units[index].est_tokens for index in savings)
+    fixed = total_tokens(units) - shrinking
+    share = 1 - sum(savings.values()) / shrinking if shrinking else 1.0
+    return max(aim, int(fixed + (aim - fixed) / share)) if aim > fixed else aim
 
 
 def _apply(units: Units, name: str, strategy: BreakingStrategy, toolbox: Toolbox, aim: int) -> StrategyOutcome:

@@ -51,8 +51,7 @@ def replace_by_summary(units: Units, chosen: set[int], max_tokens: int, toolbox:
 def gated_summary(text: str, max_tokens: int, toolbox: Toolbox) -> tuple[str, str]:
     """A summary that passed the gates, and a note when a fallback was needed.
 
-    A summary with a problem gives way to extraction; one less than 0.7 similar to the text gives way to the newest
-    sentences that fit (C4).
+    A summary with a problem gives way to extraction; one less than 0.7 similar to the text gives way to truncation (C4).
     """
     text, count = redact(text), text_counter(toolbox)
     if not text.strip():
@@ -61,21 +60,24 @@ def gated_summary(text: str, max_tokens: int, toolbox: Toolbox) -> tuple[str, st
     if problem := summary_problem(summary, text, count, max_tokens):
         summary, note = extractive_summary(text, max_tokens, count), f"extracted, because {problem}"
     if not summary.strip() or toolbox.similarity(text, summary) < MIN_SIMILARITY:
-        return newest_sentences(text, max_tokens, count), _joined(note, "truncated, because the summary was unlike")
+        return truncated(text, max_tokens, count), _joined(note, "truncated, because the summary was unlike")
     return summary.strip(), note
 
 
-def newest_sentences(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
-    """The newest sentences that fit, in their order; the end of the newest one when not even that fits."""
+def truncated(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
+    """Sentences of ``text`` word for word: the newest in half the room, and of the older those that say most."""
+    older, newest = split_newest(text, max_tokens // 2, count)
+    telling = extractive_summary(older, max_tokens - count(newest) - 1, count)
+    return "\n".join(part for part in (telling, newest) if part)
+
+
+def split_newest(text: str, max_tokens: int, count: Callable[[str], int]) -> tuple[str, str]:
+    """The newest sentences that fit, and the text before them."""
     sentences = [sentence.strip() for sentence in SENTENCE_END.split(text) if sentence.strip()]
-    kept: list[str] = []
-    tokens = 0
-    for sentence in reversed(sentences):
-        tokens += count(sentence)
-        if tokens > max_tokens:
-            break
-        kept.append(sentence)
-    return "\n".join(reversed(kept)) if kept else text.strip()[-max_tokens:]
+    first, tokens = len(sentences), 0
+    while first > 0 and (tokens := tokens + count(sentences[first - 1]) + 1) <= max_tokens:
+        first -= 1
+    return "\n".join(sentences[:first]), "\n".join(sentences[first:])
 
 
 def _joined(*notes: str) -> str:
