@@ -105,7 +105,8 @@ class Feed:
         """The draft from its beginning, for a socket that has none of it."""
         if self.draft is None:
             return None
-        return {**self._frame(0, self.draft.text), "reset": True, "html": self.draft.html, "tail": self.draft.tail}
+        draft = self.draft
+        return {**self._frame(0, draft.text), "reset": True, "block": draft.blocks, "html": draft.html, "tail": draft.tail}
 
     def load(self) -> None:
         """Fetch the draft whole: at the first socket, and after a gap."""
@@ -133,8 +134,9 @@ class Feed:
         """Give finished blocks their final looks, away from the loop."""
         await asyncio.sleep(FINISH_SECONDS)
         loop = asyncio.get_running_loop()
-        html = await loop.run_in_executor(_render_threads, draft.finish)
-        if html and draft is self.draft:
+        chars, html = await loop.run_in_executor(_render_threads, draft.newly_finished)
+        draft.finish(chars, html)
+        if chars and draft is self.draft:
             self._send({**self._frame(len(draft.text), ""), "block": draft.blocks, "html": html, "tail": draft.tail})
 
     async def _load(self) -> None:
@@ -152,7 +154,7 @@ class Feed:
             return
         draft = GrowingText(text)
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(_render_threads, draft.finish)
+        draft.finish(*await loop.run_in_executor(_render_threads, draft.newly_finished))
         self.generation, self.draft = generation, draft
         if snapshot := self.snapshot():
             self._send(snapshot)

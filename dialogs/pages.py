@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from uuid import uuid4
 
 import orjson
 from django.contrib.auth.models import User
@@ -243,9 +244,10 @@ class DialogPage:
     def rounds(self) -> list[Round]:
         return list(self.dialog.rounds.order_by("-number"))
 
-    @cached_property
-    def carried(self) -> int:
-        return len(self.reminders)
+    @property
+    def new_message_id(self) -> str:
+        """Makes a repeated form harmless: the same message is accepted once."""
+        return str(uuid4())
 
     @cached_property
     def usage_points(self) -> list[dict[str, Any]]:

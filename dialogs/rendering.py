@@ -136,16 +136,19 @@ class GrowingText:
     def tail(self) -> str:
         return self.text[self._finished :]
 
-    def finish(self) -> str:
-        """Render what has been finished since the last time, and return its HTML."""
+    def newly_finished(self) -> tuple[int, str]:
+        """How many characters of the tail are finished by now, and their HTML. Changes nothing, so any thread may ask."""
         tail = self.tail
         if len(self.text) > MARKDOWN_MAX_CHARS or not (chars := finished_chars(tail)):
-            return ""
-        html = _render(tail[:chars])
-        self._finished += chars
-        self.html += html
-        self.blocks += 1
-        return html
+            return 0, ""
+        return chars, _render(tail[:chars])
+
+    def finish(self, chars: int, html: str) -> None:
+        """Take over what ``newly_finished`` found."""
+        if chars:
+            self._finished += chars
+            self.html += html
+            self.blocks += 1
 
 
 # -- Parser and renderer ------------------------------------------------------------------------------------------------

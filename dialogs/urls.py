@@ -1,4 +1,4 @@
-from django.urls import path
+from django.urls import include, path
 
 from dialogs.views import accounts, context, dialogs, messages, models, post_message, questions, reminders, settings
 
@@ -42,5 +42,6 @@ urlpatterns = [
     # Models
     path("models/", models.index, name="models"),
     path("models/<str:provider>/<path:model>/", models.show, name="model"),
-    # Programs: `path("api/", ...)` and `path("v1/", ...)` go here.
+    # Programs
+    path("api/", include("dialogs.api.urls")),
 ]

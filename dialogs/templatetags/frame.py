@@ -1,0 +1,41 @@
+"""What stands around every page: who looks, what waits for them, where they were last."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from django import template
+from django.contrib.auth.models import User
+
+from dialogs import accounts, pages, questions
+from dialogs.models import Dialog, PersonSettings
+
+register = template.Library()
+
+
+@dataclass
+class Frame:
+    user: User
+
+    @cached_property
+    def look(self) -> PersonSettings:
+        return accounts.settings_of(self.user)
+
+    @cached_property
+    def waiting(self) -> int:
+        """Open questions that this person may see."""
+        return questions.open_questions(self.user).count()
+
+    @cached_property
+    def recent(self) -> list[tuple[Dialog, str]]:
+        return [(dialog, pages.STATES[dialog.state]) for dialog in pages.recent_dialogs(self.user)]  # type: ignore[index]
+
+    @cached_property
+    def agents(self) -> list[Any]:
+        return pages.agents()
+
+
+@register.simple_tag(takes_context=True)
+def page_frame(context: template.Context) -> Frame | None:
+    user = context.get("user")
+    return Frame(user) if user is not None and user.is_authenticated else None

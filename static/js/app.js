@@ -1,0 +1,72 @@
+// On every page: pieces from htmx, toasts, confirmations, keys, badges.
+import { showBadges } from "./badges.js";
+import { applyPieces, localTimes, toast } from "./page.js";
+import { Connection } from "./socket.js";
+
+localTimes(document);
+
+document.addEventListener("htmx:beforeOnLoad", (event) => {
+  const { xhr, elt } = event.detail;
+  if (new URL(xhr.responseURL).pathname === "/login/") location.reload(); // the session has ended
+  else if (elt.getAttribute("hx-swap") === "none") applyPieces(xhr.responseText);
+});
+document.addEventListener("dominds:toast", (event) => toast(event.detail.text, event.detail.kind));
+document.addEventListener("htmx:sendError", (event) => {
+  if (event.detail.elt.id !== "composer") toast("No connection to the server. Nothing was changed.", "error");
+});
+document.addEventListener("htmx:responseError", (event) => {
+  if (event.detail.xhr.status >= 500) toast("The server failed at this. Try again in a moment.", "error");
+});
+document.addEventListener("htmx:afterSwap", (event) => localTimes(event.detail.elt.isConnected ? event.detail.elt : document));
+document.addEventListener("submit", (event) => {
+  const words = event.target.dataset.confirm;
+  if (words && !confirm(words)) event.preventDefault();
+});
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  const source = button.dataset.copy ? document.querySelector(button.dataset.copy) : button.parentElement.querySelector("pre");
+  try {
+    await navigator.clipboard.writeText(source.innerText);
+    toast("Copied.");
+  } catch {
+    getSelection().selectAllChildren(source);
+    toast("Selected: copy it with your keyboard.");
+  }
+});
+
+// Keys: n new dialog, / search, j and k through rows.
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, [contenteditable]")) return;
+  if (event.key === "n") document.querySelector("[data-key='n']")?.click();
+  else if (event.key === "/") document.querySelector("[type='search']")?.focus();
+  else if (event.key === "j" || event.key === "k") step(event.key === "j" ? 1 : -1);
+  else return;
+  event.preventDefault();
+});
+
+function step(by) {
+  const links = [...document.querySelectorAll("[data-row]")];
+  const now = links.indexOf(document.activeElement);
+  links[Math.max(0, Math.min(links.length - 1, now + by))]?.focus();
+}
+
+document.querySelector("[name='notifications']")?.addEventListener("change", async (event) => {
+  if (event.target.checked && "Notification" in window && (await Notification.requestPermission()) !== "granted") {
+    toast("This browser does not allow notifications here. Allow them in its settings.", "error");
+  }
+});
+for (const range of document.querySelectorAll("input[type='range']")) {
+  const show = () => range.parentElement.querySelector("output")?.replaceChildren(range.value);
+  range.addEventListener("input", show);
+  show();
+}
+
+if ("person" in document.body.dataset && !document.getElementById("dialog")) {
+  new Connection({
+    path: () => "/ws/me/",
+    onFrame: (frame) => frame.type === "badges" && showBadges(frame),
+    onState: () => {},
+  }).open();
+}

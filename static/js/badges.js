@@ -1,0 +1,23 @@
+// How many questions wait for this person: in the navigation, in the title, as a toast or a notification.
+import { applyPieces, toast } from "./page.js";
+
+let known = null;
+
+export function showBadges(frame) {
+  applyPieces(frame.html);
+  document.title = (frame.questions ? `(${frame.questions}) ` : "") + document.title.replace(/^\(\d+\) /, "");
+  const isNew = known !== null && frame.newest && frame.questions > known.count && frame.newest.id !== known.newest;
+  known = { count: frame.questions, newest: frame.newest?.id };
+  if (isNew) tell(frame.newest);
+}
+
+function tell(question) {
+  const address = `/q4h/${question.id}/`;
+  const wanted = document.body.dataset.notify === "on" && "Notification" in window && Notification.permission === "granted";
+  if (wanted && document.hidden) {
+    const note = new Notification(`A question waits: ${question.title}`, { body: question.text, tag: question.id });
+    note.onclick = () => { focus(); location.assign(address); };
+  } else {
+    toast(`A question waits: ${question.title}`, "ask", address);
+  }
+}

@@ -1,0 +1,67 @@
+// Writing: Enter sends, a draft survives a reload, and nothing is cleared before the server has accepted it.
+import { randomId } from "./page.js";
+
+const SAVE_MS = 500;
+
+export function startComposer(dialogId) {
+  const form = document.getElementById("composer");
+  const field = form.elements.namedItem("text");
+  const messageId = form.elements.namedItem("client_message_id");
+  const error = () => document.getElementById("sending-error");
+  const key = `dominds:draft:${dialogId}`;
+  let timer = 0;
+
+  if (!field.value) field.value = localStorage.getItem(key) ?? "";
+  const save = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => (field.value ? localStorage.setItem(key, field.value) : localStorage.removeItem(key)), SAVE_MS);
+  };
+  field.addEventListener("input", save);
+
+  field.addEventListener("keydown", (event) => {
+    if (event.isComposing || event.keyCode === 229) return; // an input method takes this Enter
+    if (event.key === "Enter" && !event.shiftKey) {
+      event.preventDefault();
+      if (field.value.trim()) document.querySelector("#composer-state [data-primary]:enabled")?.click();
+    } else if (event.key === "Escape") {
+      document.querySelector("#composer-state [data-key='Escape']")?.focus();
+    }
+  });
+
+  form.addEventListener("htmx:beforeRequest", (event) => {
+    if (sends(event)) error().textContent = "";
+  });
+  form.addEventListener("htmx:afterRequest", (event) => {
+    if (!sends(event)) return;
+    if (event.detail.successful) {
+      field.value = "";
+      localStorage.removeItem(key);
+      clearTimeout(timer);
+      messageId.value = randomId();
+      document.dispatchEvent(new Event("dominds:sent"));
+    } else if (event.detail.xhr.status >= 500) {
+      fail("The server failed at this.");
+    }
+    field.focus({ preventScroll: true });
+  });
+  form.addEventListener("htmx:sendError", () => fail("Not sent: no connection."));
+
+  /** The same message id goes out again, so that a repeat is never a second message. */
+  function fail(reason) {
+    const again = Object.assign(document.createElement("button"), { type: "button", className: "link", textContent: "Retry" });
+    again.addEventListener("click", () => document.querySelector("#composer-state [data-primary]:enabled")?.click());
+    error().replaceChildren(`${reason} Your text is kept. `, again);
+  }
+
+  function sends(event) {
+    return event.detail.elt === form || "primary" in event.detail.elt.dataset;
+  }
+
+  const obey = () => {
+    const may = document.getElementById("composer-state").dataset.maySend === "yes";
+    if (field.disabled === may) field.disabled = !may;
+  };
+  document.addEventListener("dominds:placed", obey);
+  obey();
+  if (!field.disabled && matchMedia("(pointer: fine)").matches) field.focus({ preventScroll: true });
+}

@@ -1,0 +1,161 @@
+// The dialog page: what the socket says, in the order of its numbers, put where it belongs.
+import { showBadges } from "./badges.js";
+import { startComposer } from "./composer.js";
+import { Draft } from "./draft.js";
+import { Follower } from "./follow.js";
+import { announce, applyPieces, localTimes } from "./page.js";
+import { Connection } from "./socket.js";
+
+const KEPT_ENTRIES = 200;
+const CONNECTION_WORDS = {
+  live: "Live",
+  reconnecting: "Reconnecting…",
+  offline: "Offline",
+  polling: "Live updates blocked: asking every 2 s",
+};
+
+const root = document.getElementById("dialog");
+const id = root.dataset.dialog;
+const entries = document.getElementById("entries");
+const transcript = document.getElementById("transcript");
+const follower = new Follower(transcript, entries, document.getElementById("jump"));
+const draft = new Draft(entries, document.querySelector("#text").labels[0].textContent.replace(/^Message /, ""), () => connection.restart());
+let seq = Number(root.dataset.seq);
+let level = document.getElementById("chip").dataset.level;
+
+const connection = new Connection({
+  path: () => `/ws/dialogs/${id}/?after=${seq}`,
+  pollPath: () => `/d/${id}/frames?after=${seq}`,
+  onFrame: receive,
+  onState: showConnection,
+});
+
+function receive(frame) {
+  if (frame.type === "draft") return draft.show(frame);
+  if (frame.type === "badges") return showBadges(frame);
+  if (frame.type === "resync") return startOver();
+  if (frame.seq <= seq) return;
+  seq = frame.seq;
+  const placed = frame.html ? applyPieces(frame.html) : [];
+  if (frame.type === "turn") turned(frame.data, placed);
+  else if (frame.type === "generation") generated(frame.data);
+  else if (frame.type === "health") showLevel();
+  else if (frame.type === "state" && frame.data.state === "generating") announce("Generating");
+  else if (frame.type === "state" && frame.data.state === "failed") announce("The message was not answered");
+}
+
+function turned(turn, placed) {
+  if (turn.generation) draft.finish(turn.generation, false);
+  if (placed.some((piece) => piece.id === `turn-${turn.seq}`) && turn.role !== "tool") follower.arrived(1);
+  if (turn.role === "assistant" && turn.text && ["complete", "stopped"].includes(turn.status)) {
+    const words = turn.text.trim().split(/\s+/).length;
+    announce(`Answer ${turn.status === "stopped" ? "stopped" : "complete"}, ${words} words`);
+  }
+}
+
+function generated(generation) {
+  if (generation.outcome !== "running") draft.finish(generation.id, ["kept", "stopped"].includes(generation.outcome));
+  else if (generation.purpose === "forced_clear") {
+    announce(`Attempt ${generation.attempt} of 3: asking the agent to clear its mind`);
+  }
+}
+
+/** Screen readers hear of the context when its level changes, not at every number. */
+function showLevel() {
+  const chip = document.getElementById("chip");
+  if (chip.dataset.level !== level) announce(`Context ${chip.dataset.level}: ${chip.dataset.words}`);
+  level = chip.dataset.level;
+}
+
+function showConnection(state) {
+  const place = document.getElementById("connection");
+  place.dataset.state = state;
+  place.querySelector(".words").textContent = CONNECTION_WORDS[state];
+  document.getElementById("reconnect").hidden = !["reconnecting", "offline"].includes(state);
+}
+
+/** The cursor is from another life of the database: read the page anew, but not in a circle. */
+function startOver() {
+  const last = Number(sessionStorage.getItem("dominds:resync") ?? 0);
+  if (Date.now() - last < 10_000) return;
+  sessionStorage.setItem("dominds:resync", String(Date.now()));
+  location.reload();
+}
+
+document.getElementById("reconnect").addEventListener("click", () => connection.retryNow());
+document.addEventListener("dominds:sent", () => follower.follow());
+document.addEventListener("dominds:placed", (event) => {
+  event.detail.forEach(decorate);
+  if (follower.following) trim();
+});
+
+/** A copy button on each block of code. */
+function decorate(piece) {
+  for (const code of piece.querySelectorAll(".code")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "button small copy";
+    button.dataset.copy = "";
+    button.textContent = "Copy";
+    code.append(button);
+  }
+}
+
+// Older messages come as one scrolls up, and go again when one is far below them.
+const older = new IntersectionObserver(
+  (seen) => seen.some((entry) => entry.isIntersecting) && window.htmx?.trigger("#older", "older"),
+  { root: transcript, rootMargin: "600px 0px 0px 0px" },
+);
+const watchOlder = () => {
+  const link = document.getElementById("older");
+  if (link) older.observe(link);
+};
+let anchor = null;
+entries.addEventListener("htmx:beforeSwap", (event) => {
+  if (event.detail.elt.id !== "older") return;
+  const first = entries.querySelector("[data-position]");
+  anchor = { first, top: first.getBoundingClientRect().top };
+});
+entries.addEventListener("htmx:afterSettle", () => {
+  if (!anchor) return;
+  if (!follower.following) transcript.scrollTop += anchor.first.getBoundingClientRect().top - anchor.top;
+  anchor = null;
+  localTimes(entries);
+  decorateNew();
+  watchOlder();
+});
+
+function decorateNew() {
+  for (const turn of entries.querySelectorAll(".turn:not([data-decorated])")) {
+    turn.dataset.decorated = "";
+    if (!turn.querySelector(".code .copy")) decorate(turn);
+  }
+}
+
+function trim() {
+  const turns = entries.querySelectorAll(":scope > [data-position]");
+  if (turns.length < KEPT_ENTRIES + 60) return;
+  const first = turns[turns.length - KEPT_ENTRIES];
+  for (const turn of [...turns].slice(0, turns.length - KEPT_ENTRIES)) turn.remove();
+  document.getElementById("older")?.remove();
+  const link = document.createElement("a");
+  const before = Math.ceil(Number(first.dataset.position));
+  Object.assign(link, { id: "older", className: "older", href: `/d/${id}/?before=${before}`, textContent: "Load older messages" });
+  link.setAttribute("hx-get", `/d/${id}/older?before=${before}`);
+  link.setAttribute("hx-trigger", "click, older");
+  link.setAttribute("hx-swap", "outerHTML");
+  entries.prepend(link);
+  window.htmx?.process(link);
+  watchOlder();
+}
+
+decorateNew();
+startComposer(id);
+if (root.dataset.newest === "yes") {
+  follower.follow();
+  connection.open();
+  requestAnimationFrame(() => requestAnimationFrame(watchOlder));
+} else {
+  showConnection("offline");
+  document.getElementById("connection").hidden = true;
+}

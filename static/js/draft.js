@@ -1,0 +1,75 @@
+// The answer as it is written: finished blocks as HTML, the open end as one growing text node.
+
+export class Draft {
+  /** `lost` is called when something is missing: the server then sends the draft again from its beginning. */
+  constructor(entries, who, lost) {
+    Object.assign(this, { entries, who, lost });
+    this.generation = 0;
+    this.ended = 0;
+    this.node = null;
+  }
+
+  show(frame) {
+    if (frame.generation <= this.ended || frame.generation < this.generation) return;
+    if (frame.generation > this.generation || !this.node) {
+      if (!frame.reset && frame.pos > 0) return this.lost();
+      this.begin(frame.generation);
+    }
+    if (frame.reset) return this.startFrom(frame);
+    if (frame.pos > this.end || (frame.block ?? 0) > this.blocks + 1) return this.lost();
+    if (frame.pos === this.end && frame.text) {
+      this.tail.appendData(frame.text);
+      this.end = frame.end;
+    }
+    if (frame.block === this.blocks + 1) {
+      this.body.insertAdjacentHTML("beforeend", frame.html);
+      this.setTail(frame.tail);
+      this.blocks = frame.block;
+    } else if (frame.text.includes("`")) {
+      this.markCode();
+    }
+  }
+
+  begin(generation) {
+    this.remove();
+    this.generation = generation;
+    this.node = document.createElement("article");
+    this.node.id = "live";
+    this.node.className = "turn turn-assistant live";
+    this.node.innerHTML = '<header><h3 class="who"></h3></header><div class="body md" hx-disable></div><div class="body tail"></div>';
+    this.node.querySelector(".who").textContent = this.who;
+    [this.body, this.tailBox] = this.node.querySelectorAll(".body");
+    this.tail = this.tailBox.appendChild(document.createTextNode(""));
+    this.end = this.blocks = 0;
+    this.entries.querySelector("#latest").before(this.node);
+  }
+
+  startFrom(frame) {
+    this.body.innerHTML = frame.html;
+    this.setTail(frame.tail);
+    this.end = frame.end;
+    this.blocks = frame.block ?? 0;
+  }
+
+  setTail(text) {
+    this.tail.data = text.replace(/^\n+/, "");
+    this.markCode();
+  }
+
+  markCode() {
+    this.tailBox.classList.toggle("in-code", /^\s{0,3}(```|~~~)/.test(this.tail.data));
+  }
+
+  /** The generation is over; its turn replaces the draft, or nothing does. */
+  finish(generation, keepsText) {
+    this.ended = Math.max(this.ended, generation);
+    if (this.generation !== generation || !this.node) return;
+    if (keepsText) setTimeout(() => this.generation === generation && this.remove(), 600);
+    else this.remove();
+  }
+
+  remove() {
+    this.node?.remove();
+    this.node = null;
+  }
+}

@@ -1,0 +1,85 @@
+// What every page needs: putting pieces in place, saying things to people and to screen readers.
+
+/** Put pieces of HTML where they belong: in place of what has the same id, or among the entries by position. */
+export function applyPieces(html) {
+  const holder = document.createElement("template");
+  holder.innerHTML = html;
+  const placed = [];
+  for (const piece of [...holder.content.children]) {
+    const there = piece.id ? document.getElementById(piece.id) : null;
+    if (there ? replace(there, piece) : place(piece)) {
+      localTimes(piece);
+      window.htmx?.process(piece);
+      placed.push(piece);
+    }
+  }
+  if (placed.length) document.dispatchEvent(new CustomEvent("dominds:placed", { detail: placed }));
+  return placed;
+}
+
+function replace(old, piece) {
+  const focused = old.contains(document.activeElement) ? document.activeElement : null;
+  if (focused?.matches("textarea, input") && focused.value !== focused.defaultValue) return false; // being written in
+  const focusedId = focused?.id || focused?.closest("[id]")?.id;
+  for (const open of old.querySelectorAll("details[open][id]")) {
+    const same = piece.querySelector(`#${CSS.escape(open.id)}`);
+    if (same) same.open = true;
+  }
+  const shown = old.matches(":popover-open");
+  old.replaceWith(piece);
+  if (shown) piece.showPopover();
+  if (focusedId) document.getElementById(focusedId)?.focus({ preventScroll: true });
+  return true;
+}
+
+function place(piece) {
+  if (piece.dataset.place !== "transcript") return false;
+  const entries = document.getElementById("entries");
+  if (!entries || entries.closest("[data-newest='no']")) return false;
+  const position = Number(piece.dataset.position);
+  const first = entries.querySelector("[data-position]");
+  const older = document.getElementById("older");
+  if (older && first && position < Number(first.dataset.position)) return false; // belongs to a page not loaded
+  let after = null;
+  for (const entry of [...entries.querySelectorAll(":scope > [data-position]")].reverse()) {
+    if (Number(entry.dataset.position) <= position) { after = entry; break; }
+  }
+  if (after) after.after(piece);
+  else if (first) first.before(piece);
+  else (document.getElementById("live") ?? document.getElementById("latest")).before(piece);
+  return true;
+}
+
+/** A word to people who listen instead of looking. */
+export function announce(words) {
+  const announcer = document.getElementById("announcer");
+  announcer.textContent = announcer.textContent === words ? `${words}\u00a0` : words;
+}
+
+export function toast(text, kind = "success", href = "") {
+  const box = document.createElement("div");
+  box.className = `toast ${kind}`;
+  const words = href ? Object.assign(document.createElement("a"), { href }) : box;
+  words.textContent = text;
+  if (words !== box) box.append(words);
+  document.getElementById("toasts").append(box);
+  setTimeout(() => box.remove(), kind === "error" ? 9000 : 5000);
+}
+
+const TIME = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+
+/** Show times in the reader's own zone. */
+export function localTimes(root) {
+  for (const element of root.querySelectorAll("time[data-form]")) {
+    const moment = new Date(element.dateTime);
+    element.textContent = (element.dataset.form === "time" ? TIME : DATE).format(moment);
+    element.title = DATE.format(moment);
+  }
+}
+
+/** A random id, also on plain HTTP, where crypto.randomUUID is missing. */
+export function randomId() {
+  if (crypto.randomUUID) return crypto.randomUUID();
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,108 @@
+// A socket that comes back, and when it cannot, a page that asks. What was missed is sent again by the server.
+
+const HANDSHAKE_MS = 10_000;
+const SILENT_MS = 60_000; // the server speaks at least every 25 s
+const LONGEST_WAIT_MS = 15_000;
+const POLL_MS = 2_000;
+const FAILURES_BEFORE_POLLING = 3;
+const GONE = [4401, 4404];
+
+export class Connection {
+  /** `path()` names the socket with its cursor; `pollPath()`, if given, answers {frames} over plain HTTP. */
+  constructor({ path, pollPath, onFrame, onState }) {
+    Object.assign(this, { path, pollPath, onFrame, onState });
+    this.failures = 0;
+    this.socket = null;
+    this.timers = {};
+    addEventListener("online", () => this.retryNow());
+    addEventListener("offline", () => this.onState("offline"));
+    document.addEventListener("visibilitychange", () => {
+      if (!document.hidden && !this.isOpen) this.retryNow();
+    });
+    addEventListener("pagehide", () => this.socket?.close(1000));
+    addEventListener("pageshow", (event) => event.persisted && this.retryNow());
+  }
+
+  get isOpen() {
+    return this.socket?.readyState === WebSocket.OPEN;
+  }
+
+  open() {
+    clearTimeout(this.timers.wait);
+    const origin = location.origin.replace(/^http/, "ws");
+    const socket = (this.socket = new WebSocket(origin + this.path()));
+    let opened = false;
+    this.watch(HANDSHAKE_MS);
+    socket.onopen = () => {
+      opened = true;
+      this.failures = 0;
+      this.stopPolling();
+      socket.send('{"type":"ack","n":0}');
+      this.onState("live");
+    };
+    socket.onmessage = (message) => {
+      this.watch(SILENT_MS);
+      const frame = JSON.parse(message.data);
+      if (frame.type === "ping") socket.send(JSON.stringify({ type: "ack", n: frame.n }));
+      else this.onFrame(frame);
+    };
+    socket.onclose = (event) => {
+      if (socket !== this.socket) return;
+      clearTimeout(this.timers.watch);
+      if (GONE.includes(event.code)) location.reload();
+      else this.comeBack(opened);
+    };
+  }
+
+  /** Close what hangs: idle sockets die without a word behind some proxies. */
+  watch(milliseconds) {
+    clearTimeout(this.timers.watch);
+    this.timers.watch = setTimeout(() => this.restart(), milliseconds);
+  }
+
+  restart() {
+    const old = this.socket;
+    this.socket = null;
+    old?.close();
+    this.comeBack(true);
+  }
+
+  retryNow() {
+    if (this.isOpen || this.socket?.readyState === WebSocket.CONNECTING) return;
+    this.open();
+  }
+
+  comeBack(wasOpen) {
+    this.failures += 1;
+    if (!wasOpen && this.failures === 1) this.ask(); // refused: perhaps this person may not listen any more
+    if (this.failures >= FAILURES_BEFORE_POLLING && this.pollPath) this.startPolling();
+    else this.onState(navigator.onLine ? "reconnecting" : "offline");
+    const longest = Math.min(LONGEST_WAIT_MS, 500 * 2 ** this.failures);
+    this.timers.wait = setTimeout(() => this.open(), 250 + Math.random() * longest);
+  }
+
+  startPolling() {
+    if (this.timers.poll) return;
+    this.timers.poll = setInterval(() => this.ask(), POLL_MS);
+    this.ask();
+  }
+
+  stopPolling() {
+    clearInterval(this.timers.poll);
+    this.timers.poll = null;
+  }
+
+  async ask() {
+    if (!this.pollPath) return;
+    try {
+      const answer = await fetch(this.pollPath(), { headers: { Accept: "application/json" } });
+      if (answer.redirected || answer.status === 404) return location.reload();
+      if (!answer.ok) throw new Error(answer.statusText);
+      const { frames } = await answer.json();
+      if (!this.isOpen) frames.forEach((frame) => this.onFrame(frame));
+      if (this.timers.poll) this.onState("polling");
+    } catch {
+      if (!this.isOpen) this.onState(navigator.onLine ? "reconnecting" : "offline");
+    }
+  }
+}
