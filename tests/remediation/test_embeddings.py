@@ -15,9 +15,9 @@ from remediation.embeddings import (
     PacedEmbedder,
     RememberingEmbedder,
     embedder,
+    parts_of,
     relevance,
     similarity,
-    windows,
 )
 from remediation.minilm import MiniLM, MiniLMUnavailable, model_directory
 
@@ -142,12 +142,20 @@ def test_a_slow_model_gives_way_for_five_minutes():
     assert paced.name == "minilm"
 
 
-@given(st.text(max_size=3_000), st.integers(16, 256))
-def test_windows_lie_within_the_text_and_its_budget(text, tokens):
-    parts = windows(text, tokens)
+@given(st.text(max_size=3_000), st.integers(2, 16))
+def test_parts_lie_within_the_text_and_are_few(text, most):
+    parts = parts_of(text, most)
     assert all(part in text for part in parts)
-    assert sum(map(len, parts)) <= tokens * 4
-    assert bool(parts) == bool(text.strip()) or len(text) > tokens * 2
+    assert len(parts) <= most
+    assert sum(map(len, parts)) <= max(200, most * 128)
+
+
+@given(st.integers(201, 100_000))
+def test_parts_reach_from_the_start_to_the_end(length):
+    text = ("word " * (length // 5 + 1))[:length]
+    parts = parts_of(text, 16)
+    assert text.startswith(parts[0])
+    assert text.strip().endswith(parts[-1])
 
 
 @needs_minilm
