@@ -4,3 +4,6 @@ from django.apps import AppConfig
 class DialogsConfig(AppConfig):
     name = "dialogs"
     verbose_name = "Dialogs"
+
+    def ready(self) -> None:
+        from dialogs import checks  # noqa: F401  registers the system checks

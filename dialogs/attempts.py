@@ -14,9 +14,8 @@ from dialogs import discarded, leases, rounds
 from dialogs.changes import Change
 from dialogs.generation import Reply
 from dialogs.leases import Lease
-from dialogs.model_limits import judgement_of
+from dialogs.model_limits import health_of, judgement_of
 from dialogs.models import Dialog, Generation, Turn
-from dialogs.representation import health as health_payload
 from dialogs.requests import Prepared
 from dominds.llm.catalog import ModelInfo
 from dominds.llm.messages import ToolCall
@@ -28,6 +27,7 @@ from health.levels import Level, Thresholds
 from health.truncation import SentRequest, truncation_suspected
 from remediation.decisions import Discard, Suspend
 from remediation.guidance import Counters, after_discarded, after_kept, judge_forced, judge_last_clear, package_of
+from remediation.tokens.calibration import Calibration, calibrate
 
 log = structlog.get_logger(__name__)
 
@@ -48,10 +48,11 @@ class Attempt:
         return self.generation.purpose == Generation.Purpose.FORCED_CLEAR
 
 
-def cursor_of(dialog: Dialog, model: ModelInfo) -> str:
-    """What the newest call to this model told us to hand back; a crashed attempt told us nothing."""
+def cursor_of(dialog: Dialog, model: ModelInfo, purpose: str = "") -> str:
+    """What the newest call to this model for the conversation, or for a side purpose, told us to hand back."""
+    purposes = [purpose] if purpose else [Generation.Purpose.REPLY, Generation.Purpose.FORCED_CLEAR]
     return (
-        dialog.generations.filter(provider=model.provider_id, model=model.model_id)
+        dialog.generations.filter(provider=model.provider_id, model=model.model_id, purpose__in=purposes)
         .exclude(outcome__in=[Generation.Outcome.CRASHED, Generation.Outcome.RUNNING])
         .order_by("-id")
         .values_list("cursor", flat=True)
@@ -154,14 +155,14 @@ def _report(unit: Change, attempt: Attempt, usage: UsageReport) -> Level:
         dialog.prompt_tokens, dialog.completion_tokens = usage.prompt_tokens, usage.completion_tokens
         dialog.total_tokens = usage.total_tokens
         estimated = attempt.generation.est_prompt_tokens
-        if estimated and not suspected:
-            dialog.calibration = usage.prompt_tokens / estimated
+        if estimated and not suspected and not attempt.prepared.guided:
+            known = Calibration(dialog.calibration) if dialog.calibration else None
+            dialog.calibration = calibrate(known, estimated, usage.prompt_tokens).factor
     else:
         dialog.report = Dialog.Report.UNAVAILABLE
         dialog.prompt_tokens = dialog.completion_tokens = dialog.total_tokens = None
-    judgement = judgement_of(dialog, attempt.thresholds)
-    unit.event("health", **health_payload(dialog, judgement, attempt.thresholds))
-    return judgement.level
+    unit.event("health", **health_of(dialog, attempt.thresholds))
+    return judgement_of(dialog, attempt.thresholds).level
 
 
 def _suspected(attempt: Attempt, usage: Usage) -> bool:
@@ -203,8 +204,7 @@ def _kept(unit: Change, attempt: Attempt, reply: Reply) -> None:
     )
     _close(unit, attempt, reply, Generation.Outcome.KEPT)
     if reply.interrupted:
-        dialog.requested_rewrite = "compact"
-        dialog.changed_since_rewrite = True
+        dialog.changed_since_rewrite = True  # the stream filled the window: the policy may compact again (R10)
         return
     level = _report(unit, attempt, reply.usage)
     set_counters(dialog, after_kept(_counters(dialog), level, guided=attempt.generation.guided))

@@ -65,8 +65,8 @@ def step(lease: Lease, dialog: Dialog) -> None:
                 generate(lease, situation, plan)
             case Rewrite() as decision:
                 rewrites.perform(lease, situation, decision)
-            case ClearMind(reason):
-                clear_by_runtime(lease, reason)
+            case ClearMind() as decision:
+                clear(lease, decision)
             case Suspend() as decision:
                 suspend(lease, decision)
             case Fail(code, message):
@@ -92,10 +92,10 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
         cursor=attempts.cursor_of(dialog, situation.model),
     )
     attempt = attempts.begin(
-        lease, situation.model, prepared, situation.thresholds, forced=plan.clear_only, est_prompt=situation.est_request
+        lease, situation.model, prepared, situation.thresholds, forced=plan.clear_only, est_prompt=situation.est_prompt
     )
     draft = None if plan.clear_only else Draft(lease.dialog_id, attempt.generation.pk)
-    reply = stream_reply(lease, provider, prepared.request, draft, situation.watch)
+    reply = stream_reply(lease, provider, prepared.request, draft, situation.stream_watch())
     lease.pause(attempts.end(lease, attempt, reply))
 
 
@@ -104,10 +104,15 @@ def suspend(lease: Lease, decision: Suspend) -> None:
         rounds.suspend_within(unit, decision)
 
 
-def clear_by_runtime(lease: Lease, reason: str) -> None:
+def clear(lease: Lease, decision: ClearMind) -> None:
+    """A clear that the model did not ask for: a person's, or the runtime's with a drafted package."""
     with lease.change() as unit:
-        unit.event("notice", text=f"The runtime cleared the agent's mind: {reason}.")
-        rounds.clear_within(unit, drafting.draft_package(unit.dialog), cause=Round.Cause.COUNTDOWN)
+        if decision.by_person:
+            rounds.clear_within(unit, unit.dialog.requested_package, cause=Round.Cause.PERSON)
+            unit.dialog.requested_rewrite = unit.dialog.requested_package = ""
+        else:
+            unit.event("notice", text=f"The runtime cleared the agent's mind: {decision.reason}.")
+            rounds.clear_within(unit, drafting.draft_package(unit.dialog), cause=Round.Cause.COUNTDOWN)
 
 
 def fail(lease: Lease, message: str, code: str = "") -> None:

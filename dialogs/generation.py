@@ -17,7 +17,7 @@ from remediation.decisions import Abort, Continue, Interrupt, StreamDecision
 TOTAL_SECONDS = 30 * 60
 WATCH_EVERY_CHARS = 200
 
-Watch = Callable[[int], StreamDecision]  # characters of output so far
+Watch = Callable[[str], StreamDecision]  # asked with each new stretch of output
 
 
 @dataclass
@@ -43,15 +43,20 @@ class Reply:
 
 
 def stream_reply(
-    lease: Lease, provider: Provider, request: Request, draft: Draft | None, watch: Watch | None = None
+    lease: Lease,
+    provider: Provider,
+    request: Request,
+    draft: Draft | None,
+    watch: Watch | None = None,
+    seconds: float = TOTAL_SECONDS,
 ) -> Reply:
     """Read one answer to its end. Text goes to ``draft`` as it comes; a stop or a lost lease closes the connection."""
     connection.close()  # back to the pool: a model call takes minutes (faults P1)
     reply, parts, started = Reply(), [], time.monotonic()
     stream = provider.stream(request)
-    output_chars = watched_chars = 0
+    unwatched = ""
     try:
-        with lease.interruptible(stream.abort, deadline=started + TOTAL_SECONDS):
+        with lease.interruptible(stream.abort, deadline=started + seconds):
             for event in stream:
                 match event:
                     case Started(cursor):
@@ -60,17 +65,19 @@ def stream_reply(
                         if reply.first_token_ms is None:
                             reply.first_token_ms = round((time.monotonic() - started) * 1000)
                         parts.append(text)
-                        output_chars += len(text)
+                        unwatched += text
                         if draft is not None:
                             draft.write(text)
                     case ToolCallDelta(text):
-                        output_chars += len(text)
+                        unwatched += text
                     case Finished(usage, calls, reason, items):
                         reply.usage, reply.tool_calls, reply.finish_reason = usage, calls, reason
                         reply.provider_items = items
-                if watch is not None and output_chars - watched_chars >= WATCH_EVERY_CHARS:
-                    watched_chars = output_chars
-                    match watch(output_chars):
+                if watch is None:
+                    unwatched = ""
+                elif len(unwatched) >= WATCH_EVERY_CHARS:
+                    stretch, unwatched = unwatched, ""
+                    match watch(stretch):
                         case Interrupt(reason):
                             reply.interrupted = reason
                         case Abort(message):
@@ -82,7 +89,7 @@ def stream_reply(
     except StreamAborted:
         reply.stopped, reply.lost = lease.stopping, not lease.stopping and not lease.holds
         if not (reply.stopped or reply.lost):
-            reply.error = ProviderTimeout(f"The answer took longer than {TOTAL_SECONDS // 60} minutes and was cut off.")
+            reply.error = ProviderTimeout(f"The answer took longer than {seconds:,.0f} seconds and was cut off.")
     except ProviderError as error:
         reply.error = error
     if draft is not None:

@@ -46,12 +46,14 @@ def post_message(dialog_id: UUID, text: str, client_message_id: str | None = Non
     The same ``client_message_id`` again gets the same answer; with another text it is refused.
     """
     _check_text(text)
+    unusable = _unusable(dialog_id)
     with change(dialog_id) as unit:
         dialog = unit.dialog
         if client_message_id and (known := _known(dialog, client_message_id, text)) is not None:
             return Accepted(known.seq, dialog.state)
         _check_open(dialog)
-        _check_usable(dialog)
+        if unusable:
+            raise Conflict("agent_unusable", unusable)
         _check_rate(dialog)
         turn = unit.turn(
             Turn.Role.USER, Turn.Status.QUEUED, queued=True, text=text, client_message_id=client_message_id or None
@@ -88,6 +90,7 @@ def stop(dialog_id: UUID) -> str:
 
 def retry(dialog_id: UUID) -> str:
     """Answer the newest message that failed or was stopped once more."""
+    unusable = _unusable(dialog_id)
     with change(dialog_id) as unit:
         dialog = unit.dialog
         _check_open(dialog)
@@ -96,7 +99,8 @@ def retry(dialog_id: UUID) -> str:
         ended = dialog.turns.filter(role=Turn.Role.USER, position__isnull=False).order_by("-position").first()
         if ended is None or ended.status not in (Turn.Status.FAILED, Turn.Status.STOPPED):
             raise Conflict("nothing_to_retry", "The last message was answered; send a new one instead.")
-        _check_usable(dialog)
+        if unusable:
+            raise Conflict("agent_unusable", unusable)
         unit.mark(ended.seq, Turn.Status.ANSWERING)
         dialog.answering_seq, dialog.failure = ended.seq, ""
         dialog.restarts = dialog.tries = dialog.generations_for_message = 0
@@ -176,9 +180,10 @@ def _check_open(dialog: Dialog) -> None:
         )
 
 
-def _check_usable(dialog: Dialog) -> None:
-    if reason := unusable_reason(dialog):
-        raise Conflict("agent_unusable", reason)
+def _unusable(dialog_id: UUID) -> str:
+    """Asked before the row is locked: it may take a call to the model's server."""
+    dialog = Dialog.objects.select_related("agent").filter(pk=dialog_id).first()
+    return unusable_reason(dialog) if dialog is not None else ""
 
 
 def _check_rate(dialog: Dialog) -> None:

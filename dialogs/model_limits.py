@@ -9,6 +9,9 @@ from dialogs import representation
 from dialogs.models import Agent, Dialog
 from dominds.llm import lmstudio
 from dominds.llm.catalog import Catalog, ModelInfo, UnknownModel, current_catalog
+from dominds.llm.connect import key_of
+from dominds.llm.lmstudio import LimitUnavailable, LoadedLimit
+from dominds.llm.provider import AuthFailed
 from dominds.llm.usage import Usage
 from health.levels import AWAITING_REPORT, Judgement, Level, Thresholds, UnknownReason, judge
 
@@ -24,11 +27,20 @@ def model_of(subject: Dialog | Agent) -> ModelInfo:
     return catalog().model(subject.provider, subject.model)
 
 
+def loaded_limit(model: ModelInfo) -> LoadedLimit | LimitUnavailable:
+    """Ask the LM Studio server what the model is loaded with; answers are kept for two seconds."""
+    try:
+        return lmstudio.loaded_limit(model.base_url, model.model_id, key=key_of(model))
+    except AuthFailed as error:
+        return LimitUnavailable(str(error))
+
+
 def thresholds_of_model(model: ModelInfo) -> Thresholds:
     """A model of LM Studio's API has the limit that it is loaded with, and no other (R16)."""
     tokens, source = model.limit
     if model.api_type == "lmstudio":
-        tokens, source = lmstudio.loaded_limit(model.base_url, model.model_id).tokens, "loaded_context_length"
+        found = loaded_limit(model)
+        tokens, source = (found.tokens, "loaded_context_length") if isinstance(found, LoadedLimit) else (None, "")
     return Thresholds(
         context_limit=tokens,
         optimal_max=model.optimal_max_tokens,
@@ -53,7 +65,8 @@ def unusable_reason(subject: Dialog | Agent) -> str:
     if model.unusable:
         return model.unusable
     if model.api_type == "lmstudio":
-        return lmstudio.loaded_limit(model.base_url, model.model_id).problem
+        found = loaded_limit(model)
+        return found.reason if isinstance(found, LimitUnavailable) else ""
     if model.kind == "lmstudio" and model.limit[0] is None:
         return f"{model.model_id} declares LM Studio's kind and no context_length. Give it one in llm.yaml."
     return ""
@@ -84,6 +97,7 @@ def judgement_of(dialog: Dialog, thresholds: Thresholds | None = None) -> Judgem
     return judge(usage, thresholds, truncation_suspected=dialog.report == Dialog.Report.SUSPECTED)
 
 
-def health_of(dialog: Dialog) -> dict[str, Any]:
-    thresholds = thresholds_of(dialog)
+def health_of(dialog: Dialog, thresholds: Thresholds | None = None) -> dict[str, Any]:
+    """The indicator's data."""
+    thresholds = thresholds or thresholds_of(dialog)
     return representation.health(dialog, judgement_of(dialog, thresholds), thresholds)

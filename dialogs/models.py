@@ -95,7 +95,10 @@ class Dialog(models.Model):
 
     answering_seq = models.PositiveIntegerField(null=True, help_text="the user turn that is being answered")
     continuing = models.BooleanField(default=False, help_text="a generation is owed without a message")
-    requested_rewrite = models.CharField(max_length=16, blank=True, help_text="a rewrite that a person asked for")
+    requested_rewrite = models.CharField(
+        max_length=16, blank=True, help_text="a rewrite or clear that a person asked for"
+    )
+    requested_package = models.TextField(blank=True, help_text="the re-entry package of a requested clear")
     stop_requested = models.BooleanField(default=False)
     failure = models.TextField(blank=True, help_text="why the last message failed, for people")
 

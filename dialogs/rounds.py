@@ -2,6 +2,7 @@
 
 from dialogs import drafting, leases, operators
 from dialogs.changes import Change
+from dialogs.model_limits import health_of
 from dialogs.models import Dialog, Question, Round, Turn
 from remediation.decisions import Suspend
 from remediation.guidance import MAX_FORCED_CLEARS, Counters, after_clear
@@ -23,6 +24,7 @@ def clear_within(unit: Change, package: str, *, cause: str, forced: bool = False
     if cause != Round.Cause.PERSON and not carried:
         dialog.continuing = True
     unit.event("round", number=dialog.round_number, cause=cause)
+    unit.event("health", **health_of(dialog))
 
 
 def forget_report(dialog: Dialog) -> None:

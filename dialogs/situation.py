@@ -1,8 +1,10 @@
 """Gathers, from rows, what the policies may know before they decide."""
 
-from dataclasses import dataclass
+import functools
+from dataclasses import dataclass, field
 
-from dialogs.generation import Watch
+from dialogs import watchfulness
+from dialogs.estimates import Sizes, StreamWatch, sizes_of
 from dialogs.model_limits import judgement_of, model_of, policy_of, thresholds_of_model
 from dialogs.models import Agent, Dialog
 from dialogs.tools.registry import Tool, tools_of
@@ -10,41 +12,79 @@ from dialogs.transcript import View, view_of
 from dominds.llm.catalog import ModelInfo
 from health.levels import Thresholds
 from remediation.context import Context
-from remediation.policies import POLICIES, Policies
+from remediation.policies import POLICIES, Policies, requested, watches_stream, while_streaming
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Situation:
-    """One dialog before its next generation: what is seen, by which model, under which policies."""
+    """One dialog before its next generation: what is seen, by which model, under which policies.
+
+    Sizes are counted only when a policy asks: a dialog without one is never touched by estimates (B9).
+    """
 
     dialog: Dialog
     model: ModelInfo
     thresholds: Thresholds
-    policies: Policies
+    policy: str
     tools: dict[str, Tool]
     view: View
-    context: Context
-    est_request: int | None = None
-    watch: Watch | None = None
+    _sizes: dict[str, Sizes] = field(default_factory=dict)
+
+    @property
+    def policies(self) -> Policies:
+        return POLICIES[self.policy]
+
+    @functools.cached_property
+    def context(self) -> Context:
+        dialog = self.dialog
+        asked = requested.policy_of(dialog.requested_rewrite)
+        sizes = self.sizes_for(asked or self.policy) if asked or self.policy != "none" else None
+        watched = watchfulness.look(dialog, self.view) if self.policy == Agent.ContextPolicy.BREAKING else None
+        return Context(
+            level=judgement_of(dialog, self.thresholds).level,
+            est_tokens=sizes.request if sizes else 0,
+            limit=sizes.limit if sizes else None,
+            warning_threshold=sizes.config.warning_threshold if sizes else 0.8,
+            changed=dialog.changed_since_rewrite,
+            overflowed=dialog.overflowed,
+            restarts=dialog.restarts,
+            failed_clears=dialog.failed_clears,
+            kept_since_guidance=dialog.kept_since_guidance,
+            guided_generations=dialog.guided_generations,
+            cadence=self.model.cadence,
+            countdown=dialog.agent.critical_policy == Agent.CriticalPolicy.COUNTDOWN,
+            over_hits_last_hour=watched.over_hits if watched else 0,
+            loop_detected=bool(watched and watched.loop),
+            interrupted=self.view.interrupted,
+            requested=dialog.requested_rewrite,
+        )
+
+    def sizes_for(self, policy: str) -> Sizes:
+        """The view counted under one policy; counted once, however often it is asked for."""
+        if policy not in self._sizes:
+            specs = [tool.spec for tool in self.tools.values()]
+            self._sizes[policy] = sizes_of(self.dialog, self.view.units, self.model, self.thresholds, specs, policy)
+        return self._sizes[policy]
+
+    @property
+    def est_prompt(self) -> int | None:
+        """The raw estimate that the next report calibrates, for dialogs under a compaction policy."""
+        return self.sizes_for(self.policy).raw_prompt if self.policy != "none" else None
+
+    def stream_watch(self) -> StreamWatch | None:
+        if not watches_stream(self.policies):
+            return None
+        return StreamWatch(self.sizes_for(self.policy), lambda used, limit: while_streaming(self.policies, used, limit))
 
 
 def situation_of(dialog: Dialog) -> Situation:
     """Read it fresh. Raises ``UnknownModel`` when the catalog no longer has the dialog's model."""
     model = model_of(dialog)
-    thresholds = thresholds_of_model(model)
-    policy = policy_of(dialog)
-    view = view_of(dialog)
-    tools = tools_of(dialog.agent)
-    context = Context(
-        level=judgement_of(dialog, thresholds).level,
-        changed=dialog.changed_since_rewrite,
-        overflowed=dialog.overflowed,
-        restarts=dialog.restarts,
-        failed_clears=dialog.failed_clears,
-        kept_since_guidance=dialog.kept_since_guidance,
-        guided_generations=dialog.guided_generations,
-        cadence=model.cadence,
-        countdown=dialog.agent.critical_policy == Agent.CriticalPolicy.COUNTDOWN,
-        requested=dialog.requested_rewrite,
+    return Situation(
+        dialog=dialog,
+        model=model,
+        thresholds=thresholds_of_model(model),
+        policy=policy_of(dialog),
+        tools=tools_of(dialog.agent),
+        view=view_of(dialog),
     )
-    return Situation(dialog, model, thresholds, POLICIES[policy], tools, view, context)

@@ -5,12 +5,16 @@ from dataclasses import dataclass
 import structlog
 from django.db import connection
 
+from dialogs import tool_results
 from dialogs.attempts import commits
 from dialogs.changes import Change
+from dialogs.context_settings import current_config
 from dialogs.leases import Lease, release
 from dialogs.models import Dialog, Turn
 from dialogs.tools.registry import Invocation, Result, Tool, ToolArgumentsInvalid, read_arguments, tools_of
+from dialogs.tools.retrying import run_with_retries
 from dialogs.transcript import Call, unresolved_calls
+from remediation.config import RetryPolicy
 from remediation.guidance import CLEAR_MIND
 
 log = structlog.get_logger(__name__)
@@ -55,14 +59,18 @@ def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> boo
     if not tool.repeatable:
         with lease.change() as unit:
             unit.dialog.running_call = call.id
+    policy = current_config().retry_policies.policy_for(tool.name)
     connection.close()
-    return _store(lease, call, _run_outside(tool, invocation))
+    return _store(lease, call, tool_results.fitted(dialog, call.id, _run_outside(lease, tool, invocation, policy)))
 
 
-def _run_outside(tool: Tool, invocation: Invocation) -> Result:
-    assert tool.outside is not None
+def _run_outside(lease: Lease, tool: Tool, invocation: Invocation, policy: RetryPolicy) -> Result:
+    def pause(seconds: float) -> bool:
+        lease.pause(seconds)
+        return lease.holds and not lease.stopping
+
     try:
-        return tool.outside(invocation)
+        return run_with_retries(tool, invocation, policy, pause)
     except Exception as error:  # a tool's bug is the tool's result, not the dialog's end
         log.exception("tool_failed", tool=tool.name, dialog_id=str(invocation.dialog_id))
         return Result(f"{tool.name} failed: {error}", failed=True)

@@ -24,6 +24,8 @@ class View:
 
     units: Units
     base: str
+    base_position: int = 0  # the last turn that the rewrite took in
+    by_value: frozenset[str] = frozenset()  # ids of units that a rewrite stored as text, in place of what was said
     interrupted: bool = False  # the newest answer was cut for compaction and is to go on
 
 
@@ -43,6 +45,8 @@ def view_of(dialog: Dialog) -> View:
     return View(
         units=tuple(units),
         base=f"{dialog.round_number}:{run.pk if run else 0}",
+        base_position=base_position,
+        by_value=frozenset(item["id"] for item in run.view if "id" in item) if run else frozenset(),
         interrupted=newest is not None and newest.status == Turn.Status.INTERRUPTED,
     )
 
@@ -153,7 +157,7 @@ def group(rows: Iterable[Any]) -> list[Unit]:
             Unit(
                 id=f"turn-{row.seq}",
                 kind=UnitKind.MESSAGE,
-                role=UnitRole(row.role),
+                role=UnitRole.TOOL if message.tool_calls else UnitRole(row.role),
                 messages=(message, *(_result(call, answer) for call, answer in answers)),
                 source=(row.seq, *(answer.seq for _, answer in answers if answer)),
             )

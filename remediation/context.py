@@ -143,4 +143,5 @@ class Context:
     countdown: bool = False  # critical_policy is countdown (R14)
     over_hits_last_hour: int = 0
     loop_detected: bool = False
-    requested: str = ""  # a rewrite that a person asked for: prune, break, compact, fresh_start
+    interrupted: bool = False  # the stream filled the window and was cut, to go on after a compaction
+    requested: str = ""  # a rewrite that a person asked for: prune, break, compact, fresh_start, clear

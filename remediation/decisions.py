@@ -22,9 +22,10 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class ClearMind:
-    """Start a new round with a package drafted from stored facts (R14)."""
+    """Start a new round: with the package that a person wrote, or one drafted from stored facts (R14)."""
 
     reason: str
+    by_person: bool = False
 
 
 @dataclass(frozen=True, slots=True)

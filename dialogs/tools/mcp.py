@@ -1,7 +1,187 @@
-from dialogs.tools.registry import Tool
+"""Tools of MCP servers, offered to agents that list ``mcp:<server>`` or ``mcp:<server>/<tool>``."""
+
+import hashlib
+import re
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import structlog
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+from mcp.types import CallToolResult, ContentBlock
+from mcp.types import Tool as McpTool
+
+from dialogs.tools import mcp_client
+from dialogs.tools.mcp_client import McpFailed
+from dialogs.tools.mcp_config import Server, current_config
+from dialogs.tools.registry import Invocation, Result, Tool
+from dominds.llm.messages import ToolSpec
+from dominds.redaction import redact
+
+log = structlog.get_logger(__name__)
 
 PREFIX = "mcp:"
+MAX_NAME_CHARS = 64  # what providers accept
+MAX_RESULT_BYTES = 200 * 1024
+LIST_TTL_SECONDS = 60.0
+DOWN_TTL_SECONDS = 30.0  # how long a server that is down is not asked again
+
+
+def problem_with(name: str) -> str:
+    """Why an agent cannot list this name, or empty. Asks no server."""
+    server_id, _, _ = name.removeprefix(PREFIX).partition("/")
+    servers = current_config().servers
+    if server_id in servers:
+        return ""
+    return f"there is no MCP server '{server_id}'; mcp.yaml names {', '.join(servers) or 'none'}"
 
 
 def tools_named(name: str) -> dict[str, Tool]:
-    return {}
+    """The tools behind ``mcp:<server>`` or ``mcp:<server>/<tool>``; none while the server is down."""
+    server_id, _, wanted = name.removeprefix(PREFIX).partition("/")
+    server = current_config().servers.get(server_id)
+    if server is None:
+        return {}
+    return {tool.name: tool for original, tool in _offered(server) if wanted in ("", original)}
+
+
+# The lists, kept for a while
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    server: Server
+    until: float
+    tools: tuple[tuple[str, Tool], ...]
+
+
+_listings: dict[str, _Listing] = {}
+_locks: dict[str, threading.Lock] = {}
+
+
+def forget_lists() -> None:
+    """Ask every server again at the next look."""
+    _listings.clear()
+
+
+def _offered(server: Server) -> tuple[tuple[str, Tool], ...]:
+    """The server's tools with their own names, sorted; asked for once per while, by one thread at a time."""
+    with _locks.setdefault(server.server_id, threading.Lock()):
+        known = _listings.get(server.server_id)
+        if known is not None and known.server == server and time.monotonic() < known.until:
+            return known.tools
+        try:
+            tools, lasts = tuple(_adapted(server, mcp_client.list_tools(server))), LIST_TTL_SECONDS
+        except McpFailed as error:
+            log.warning("mcp_server_down", server=server.server_id, error=redact(str(error)))
+            tools, lasts = (), DOWN_TTL_SECONDS
+        _listings[server.server_id] = _Listing(server, time.monotonic() + lasts, tools)
+        return tools
+
+
+# From their shapes to ours
+
+
+def _adapted(server: Server, found: list[McpTool]) -> Iterator[tuple[str, Tool]]:
+    taken: set[str] = set()
+    for tool in sorted(found, key=lambda tool: tool.name):
+        if problem := schema_problem(tool.input_schema):
+            log.warning("mcp_tool_left_out", server=server.server_id, tool=tool.name, reason=problem)
+            continue
+        name = exposed_name(server.server_id, tool.name, taken)
+        taken.add(name)
+        hints = tool.annotations
+        repeatable = hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
+        spec = ToolSpec(name, tool.description or tool.title or "", tool.input_schema)
+        yield tool.name, Tool(spec, outside=_Caller(server, tool.name), repeatable=repeatable)
+
+
+def exposed_name(server_id: str, tool_name: str, taken: set[str]) -> str:
+    """``<server>_<tool>`` in the letters and length that providers accept; a hash keeps it apart from others."""
+    plain = re.sub(r"[^A-Za-z0-9_-]", "_", f"{server_id}_{tool_name}")
+    if len(plain) <= MAX_NAME_CHARS and plain not in taken:
+        return plain
+    digest = hashlib.blake2b(f"{server_id}/{tool_name}".encode(), digest_size=4).hexdigest()
+    return f"{plain[: MAX_NAME_CHARS - len(digest) - 1]}_{digest}"
+
+
+def schema_problem(schema: dict[str, Any]) -> str:
+    """Why arguments cannot be checked against this schema, or empty. References must stay inside it: no fetching."""
+    try:
+        Draft202012Validator.check_schema(schema)
+        for reference in _references(schema):
+            _follow(schema, reference)
+    except (SchemaError, LookupError, ValueError, RecursionError) as error:
+        return f"its schema is unusable: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+    return ""
+
+
+def _references(part: Any) -> Iterator[str]:
+    if isinstance(part, dict):
+        for key, value in part.items():
+            if key in ("$ref", "$dynamicRef") and isinstance(value, str):
+                yield value
+            else:
+                yield from _references(value)
+    elif isinstance(part, list):
+        for value in part:
+            yield from _references(value)
+
+
+def _follow(schema: Any, reference: str) -> None:
+    if reference != "#" and not reference.startswith("#/"):
+        raise ValueError(f"the reference {reference!r} leads out of it")
+    found = schema
+    for step in reference[2:].split("/") if len(reference) > 1 else ():
+        key = step.replace("~1", "/").replace("~0", "~")
+        found = found[int(key)] if isinstance(found, list) else found[key]
+
+
+@dataclass(frozen=True, slots=True)
+class _Caller:
+    """Runs one tool of one server."""
+
+    server: Server
+    tool_name: str
+
+    def __call__(self, call: Invocation) -> Result:
+        try:
+            answer = mcp_client.call_tool(self.server, self.tool_name, call.arguments)
+        except McpFailed:
+            _listings.pop(self.server.server_id, None)  # the server may be another one by now
+            raise
+        return Result(capped(text_of(answer)), failed=answer.is_error)
+
+
+def text_of(answer: CallToolResult) -> str:
+    """What a model can read of an answer; pictures and sounds are named, not shown."""
+    if answer.content:
+        return "\n".join(_block_text(block) for block in answer.content)
+    if answer.structured_content is not None:
+        return orjson.dumps(answer.structured_content).decode()
+    return "[The tool answered nothing.]"
+
+
+def _block_text(block: ContentBlock) -> str:
+    match block.type:
+        case "text":
+            return block.text
+        case "resource_link":
+            return f"[resource {block.name}: {block.uri}]"
+        case "resource":
+            body = getattr(block.resource, "text", None)
+            return body if isinstance(body, str) else f"[binary resource {block.resource.uri}: not shown]"
+        case _:
+            return f"[{block.type}, {block.mime_type}, {len(block.data) * 3 // 4:,} bytes: not shown]"
+
+
+def capped(text: str) -> str:
+    encoded = text.encode("utf-8", "replace")
+    if len(encoded) <= MAX_RESULT_BYTES:
+        return text
+    kept = encoded[:MAX_RESULT_BYTES].decode("utf-8", "ignore")
+    return f"{kept}\n[cut: {len(encoded):,} bytes in all, the first {MAX_RESULT_BYTES:,} are shown]"

@@ -83,15 +83,23 @@ def parameters(required: Sequence[str], **properties: Mapping[str, Any]) -> dict
     }
 
 
+def builtin_tools() -> dict[str, Tool]:
+    """The product's own tools, by name."""
+    from dialogs.tools import archive, human, memory, workspace
+
+    return {tool.name: tool for module in (memory, human, archive, workspace) for tool in module.TOOLS}
+
+
 def tools_of(agent: Agent) -> dict[str, Tool]:
     """What this agent is offered, by name, in an order that never changes by itself."""
-    from dialogs.tools import archive, human, mcp, memory, workspace
+    from dialogs.tools import mcp
 
-    builtin = {tool.name: tool for module in (memory, human, archive, workspace) for tool in module.TOOLS}
+    builtin = builtin_tools()
     offered = {name: tool for name, tool in builtin.items() if tool.always}
     for name in agent.tools:
         if name in builtin:
             offered[name] = builtin[name]
         elif name.startswith(mcp.PREFIX):
-            offered.update(mcp.tools_named(name))
+            for tool_name, tool in mcp.tools_named(name).items():
+                offered.setdefault(tool_name, tool)  # a server's tool never takes the place of our own
     return offered

@@ -1,3 +1,215 @@
-from dialogs.tools.registry import Tool
+"""Reading the operator's workspace: one folder, and nothing outside it."""
 
-TOOLS: tuple[Tool, ...] = ()
+import codecs
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from django.conf import settings
+
+from dialogs.tools.registry import Invocation, Result, Tool, parameters
+from dominds.llm.messages import ToolSpec
+
+MAX_READ_BYTES = 64 * 1024  # per call
+MAX_LINES = 2_000
+MAX_ENTRIES = 500
+SAMPLE_BYTES = 8 * 1024  # looked at to tell text from binary
+
+
+class Outside(Exception):
+    """The path cannot be used; the text says why, for the model."""
+
+
+def read_file(call: Invocation) -> Result:
+    try:
+        path = _inside(str(call.arguments["path"]))
+        with _opened(path) as file:
+            return Result(_read(file, _named(path), call))
+    except Outside as refusal:
+        return Result(str(refusal), failed=True)
+
+
+def list_files(call: Invocation) -> Result:
+    try:
+        folder = _inside(str(call.arguments.get("path") or "."))
+        if not folder.is_dir():
+            raise Outside(f"{_named(folder)} is not a folder. Read it with read_file, or list the folder it is in.")
+        return Result(_listed(folder, recursive=bool(call.arguments.get("recursive"))))
+    except Outside as refusal:
+        return Result(str(refusal), failed=True)
+
+
+# The jail
+
+
+def _root() -> Path:
+    root = Path(settings.WORKSPACE_DIR).resolve()
+    if not root.is_dir():
+        raise Outside("There is no workspace folder. The operator names one with DOMINDS_WORKSPACE_DIR.")
+    return root
+
+
+def _inside(given: str) -> Path:
+    """The file or folder that a model named, with all links followed. Raises ``Outside`` for whatever leaves the root."""
+    root = _root()
+    if "\0" in given:
+        raise Outside("The path holds a NUL character. Send a plain relative path.")
+    asked = Path(given)
+    if asked.is_absolute() or ".." in asked.parts:
+        raise Outside(f"{given!r} leaves the workspace. Send a path relative to its root, without '..'.")
+    try:
+        path = (root / asked).resolve(strict=True)
+    except (OSError, RuntimeError):  # missing, a loop of links, a name too long
+        raise Outside(f"There is no {given!r} in the workspace. List what there is with list_files.") from None
+    if not path.is_relative_to(root):
+        raise Outside(f"{given!r} is a link that leaves the workspace.")
+    return path
+
+
+def _named(path: Path) -> str:
+    return path.relative_to(_root()).as_posix()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """Links were followed before, so one that appears only now is refused; a pipe must not block the worker."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        raise Outside(f"{_named(path)} cannot be read: {error.strerror}.") from None
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise Outside(f"{_named(path)} is no file. List a folder with list_files.")
+        yield file
+
+
+# Reading
+
+
+def _read(file: BinaryIO, name: str, call: Invocation) -> str:
+    """A part of a text file by lines, or by bytes for lines too long for one read, and how to read on."""
+    size = os.fstat(file.fileno()).st_size
+    if not _is_text(file.read(SAMPLE_BYTES)):
+        raise Outside(f"{name} is binary or not UTF-8 ({size:,} bytes); read_file reads text only.")
+    if "byte_offset" in call.arguments:
+        return _by_bytes(file, size, int(call.arguments["byte_offset"]))
+    return _by_lines(file, size, int(call.arguments.get("offset", 1)), int(call.arguments.get("limit", MAX_LINES)))
+
+
+def _is_text(sample: bytes) -> bool:
+    if b"\0" in sample:
+        return False
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(sample, final=False)  # the sample may end inside a character
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _by_bytes(file: BinaryIO, size: int, start: int) -> str:
+    file.seek(min(start, size))
+    piece = file.read(MAX_READ_BYTES)
+    end = min(start, size) + len(piece)
+    text = piece.decode("utf-8", "replace")
+    return text if end >= size else f"{text}\n[{size - end:,} bytes follow: read on with byte_offset={end}]"
+
+
+def _by_lines(file: BinaryIO, size: int, first: int, limit: int) -> str:
+    """Lines count from 1. The cap holds for what is returned; lines before it are skipped in pieces."""
+    start = _start_of_line(file, first)
+    if start is None or (start >= size and first > 1):
+        raise Outside(f"The file ends before line {first:,}. Lines count from 1.")
+    file.seek(start)
+    content = file.read(MAX_READ_BYTES)
+    at_end = start + len(content) >= size
+    lines = content.removesuffix(b"\n").split(b"\n") if at_end else content.split(b"\n")[:-1]
+    if not lines:
+        text = content.decode("utf-8", "replace")
+        return f"{text}\n[line {first:,} is longer than one read: read on with byte_offset={start + len(content)}]"
+    text = b"\n".join(lines[:limit]).decode("utf-8", "replace")
+    if at_end and len(lines) <= limit:
+        return text
+    following = first + min(limit, len(lines))
+    return f"{text}\n[lines {first:,} to {following - 1:,} of a file of {size:,} bytes: read on with offset={following}]"
+
+
+def _start_of_line(file: BinaryIO, line: int) -> int | None:
+    """The byte at which a line begins, or None behind the end."""
+    file.seek(0)
+    seen, position = 1, 0
+    while seen < line:
+        piece = file.read(MAX_READ_BYTES)
+        if not piece:
+            return None
+        if seen + piece.count(b"\n") < line:
+            seen, position = seen + piece.count(b"\n"), position + len(piece)
+            continue
+        at = -1
+        for _ in range(line - seen):
+            at = piece.index(b"\n", at + 1)
+        return position + at + 1
+    return position
+
+
+# Listing
+
+
+def _listed(folder: Path, *, recursive: bool) -> str:
+    lines: list[str] = []
+    for entry in _entries(folder, recursive=recursive):
+        if len(lines) == MAX_ENTRIES:
+            lines.append(f"[more than {MAX_ENTRIES} entries: list a folder below instead]")
+            break
+        lines.append(entry)
+    return "\n".join(lines) or "[the folder is empty]"
+
+
+def _entries(folder: Path, *, recursive: bool) -> Iterator[str]:
+    """Files with their sizes, folders with a slash, in order. Links are shown and never followed."""
+    try:
+        found = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        raise Outside(f"{_named(folder)} cannot be listed: {error.strerror}.") from None
+    for entry in found:
+        name = _named(Path(entry.path))
+        if entry.is_symlink():
+            yield f"{name} (link)"
+        elif entry.is_dir():
+            yield f"{name}/"
+            if recursive:
+                yield from _entries(Path(entry.path), recursive=True)
+        else:
+            with suppress(FileNotFoundError):  # gone meanwhile
+                yield f"{name} ({entry.stat().st_size:,} bytes)"
+
+
+_PATH = {"type": "string", "minLength": 1, "description": "relative to the workspace's root"}
+_LINE = {"type": "integer", "minimum": 1}
+
+TOOLS = (
+    Tool(
+        ToolSpec(
+            "read_file",
+            "Read a text file of the workspace, by lines, at most 64 KB at once; the result says how to read on.",
+            parameters(
+                ["path"],
+                path=_PATH,
+                offset={**_LINE, "description": "first line, 1 by default"},
+                limit={**_LINE, "maximum": MAX_LINES, "description": "how many lines"},
+                byte_offset={"type": "integer", "minimum": 0, "description": "instead of lines, to read on in a long one"},
+            ),
+        ),
+        outside=read_file,
+    ),
+    Tool(
+        ToolSpec(
+            "list_files",
+            "List a folder of the workspace.",
+            parameters([], path=_PATH, recursive={"type": "boolean", "description": "folders below as well"}),
+        ),
+        outside=list_files,
+    ),
+)

@@ -22,7 +22,8 @@ REQUEST_PERCENT, STREAM_PERCENT, AIM_PERCENT = 80, 90, 50
 
 def before_generation(context: Context) -> Decision:
     limit = context.limit
-    if limit is None or not (context.overflowed or context.est_tokens * 100 > limit * REQUEST_PERCENT):
+    full = context.overflowed or context.interrupted
+    if limit is None or not (full or context.est_tokens * 100 > limit * REQUEST_PERCENT):
         return Proceed()
     if not context.changed:
         return Proceed()  # nothing new since the last rewrite (R10): guided stands behind
@@ -32,7 +33,15 @@ def before_generation(context: Context) -> Decision:
             f"After {MAX_RESTARTS} compactions the request still has est. {context.est_tokens:,} of {limit:,} tokens. "
             "Clear the agent's mind, start afresh, or use a model with a larger context.",
         )
-    return Rewrite("autocompaction", f"est. over {REQUEST_PERCENT} % of the limit", limit * AIM_PERCENT // 100)
+    return Rewrite("autocompaction", _reason(context), limit * AIM_PERCENT // 100)
+
+
+def _reason(context: Context) -> str:
+    if context.overflowed:
+        return "the provider refused the request as too long"
+    if context.interrupted:
+        return f"the answer filled {STREAM_PERCENT} % of the limit"
+    return f"est. over {REQUEST_PERCENT} % of the limit"
 
 
 def while_streaming(used_tokens: int, limit: int | None) -> StreamDecision:

@@ -1,0 +1,18 @@
+"""Who can be talked to."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Router
+
+from dialogs import overviews
+from dialogs.api.schemas import AgentOut
+from dialogs.models import Agent
+
+router = Router(tags=["agents"])
+
+
+@router.get("/agents", response=list[AgentOut])
+def list_agents(request: HttpRequest) -> list[dict[str, Any]]:
+    """All agents; one that cannot answer now says why."""
+    return [overviews.of_agent(agent) for agent in Agent.objects.filter(enabled=True).order_by("pk")]

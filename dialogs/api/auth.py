@@ -1,0 +1,89 @@
+"""Who is asking: the holder of an API key, or a person with a login session, from whom unsafe calls need the CSRF token."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+
+from django.contrib.auth import get_user
+from django.contrib.auth.models import User
+from django.contrib.sessions.backends.db import SessionStore
+from django.http import HttpRequest
+from ninja.security import APIKeyCookie, HttpBearer
+from ninja.utils import check_csrf
+
+from dialogs import keys
+from dialogs.errors import Refusal
+
+
+class PersonRequest(HttpRequest):
+    """A request that passed ``AUTH``."""
+
+    auth: User
+
+
+class Unauthorized(Refusal):
+    status = 401
+
+    def __init__(self, message: str) -> None:
+        super().__init__("unauthorized", message)
+
+
+class CsrfRefused(Refusal):
+    status = 403
+
+    def __init__(self) -> None:
+        super().__init__("csrf_failed", "A call with a login session needs the X-CSRFToken header. Or use an API key.")
+
+
+class KeyAuth(HttpBearer):
+    """``Authorization: Bearer KEY``. A key that does not hold is refused, whatever session comes beside it."""
+
+    def __call__(self, request: HttpRequest) -> User | None:
+        header = request.headers.get("Authorization")
+        if header is None:
+            return None
+        user = self.authenticate(request, bearer_of(header))
+        if user is None:
+            raise Unauthorized("This API key does not hold. Make one with `manage.py apikey USERNAME`.")
+        return user
+
+    def authenticate(self, request: HttpRequest, token: str) -> User | None:
+        return keys.owner_of(token) if token else None
+
+
+class SessionAuth(APIKeyCookie):
+    """The session of the pages."""
+
+    param_name = "sessionid"
+
+    def __call__(self, request: HttpRequest) -> User | None:
+        return self.authenticate(request, None)
+
+    def authenticate(self, request: HttpRequest, key: str | None) -> User | None:
+        user = request.user
+        if not isinstance(user, User) or not user.is_authenticated:
+            raise Unauthorized("Send `Authorization: Bearer KEY`, or log in.")
+        if check_csrf(request):
+            raise CsrfRefused
+        return user
+
+
+AUTH = (KeyAuth(), SessionAuth())
+
+
+def bearer_of(header: str) -> str:
+    """The key in an Authorization header, or nothing."""
+    scheme, _, key = header.partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else ""
+
+
+def recheck_of(request: PersonRequest) -> Callable[[], bool]:
+    """A question for long streams: do the key or session that opened them still hold? Asks the database."""
+    user_id, key, session_key = request.auth.pk, bearer_of(request.headers.get("Authorization", "")), ""
+    if not key:
+        session_key = str(request.session.session_key)
+
+    def holds() -> bool:
+        owner = keys.owner_of(key) if key else get_user(SimpleNamespace(session=SessionStore(session_key)))  # type: ignore[arg-type]
+        return owner is not None and owner.pk == user_id and owner.is_active
+
+    return holds

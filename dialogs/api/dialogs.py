@@ -1,0 +1,66 @@
+"""Opening dialogs, looking at them, taking them along."""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from django.http import StreamingHttpResponse
+from ninja import Query, Router, Schema, Status
+from pydantic import Field
+
+from dialogs import export, inbox, overviews
+from dialogs.api.auth import PersonRequest
+from dialogs.api.lists import Text, UuidWindow, oldest_first
+from dialogs.api.schemas import DialogOut
+from dialogs.hub import off_loop
+from dialogs.models import Dialog
+
+router = Router(tags=["dialogs"])
+
+
+class NewDialog(Schema):
+    agent: Text
+    title: Text = Field("", max_length=200)
+
+
+@router.post("/dialogs", response={201: DialogOut})
+def create_dialog(request: PersonRequest, given: NewDialog) -> Status[dict[str, Any]]:
+    dialog = inbox.create_dialog(request.auth, given.agent, given.title)
+    return Status(201, overviews.of_dialog(inbox.owned(dialog.pk, request.auth)))
+
+
+@router.get("/dialogs", response=list[DialogOut])
+def list_dialogs(request: PersonRequest, window: Query[UuidWindow]) -> list[dict[str, Any]]:
+    """One's own dialogs; staff see all."""
+    visible = Dialog.objects.for_user(request.auth).select_related("agent")
+    return overviews.of_dialogs(oldest_first(visible, window))
+
+
+@router.get("/dialogs/{uuid:dialog_id}", response=DialogOut)
+def get_dialog(request: PersonRequest, dialog_id: UUID) -> dict[str, Any]:
+    return overviews.of_dialog(inbox.owned(dialog_id, request.auth))
+
+
+@router.get("/dialogs/{uuid:dialog_id}/export")
+def export_dialog(
+    request: PersonRequest, dialog_id: UUID, kind: Annotated[Literal["md", "json"], Query(alias="format")] = "json"
+) -> StreamingHttpResponse:
+    """The dialog, whole, as a file."""
+    dialog = inbox.owned(dialog_id, request.auth)
+    if kind == "md":
+        return download(export.as_markdown(dialog), f"dialog-{str(dialog.pk)[:8]}.md", "text/markdown")
+    return download(export.as_json(dialog), f"dialog-{str(dialog.pk)[:8]}.json", "application/json")
+
+
+def download(pieces: Iterator[str], name: str, kind: str) -> StreamingHttpResponse:
+    """Sent piece by piece. Always a download: what models and people wrote is never a page of ours."""
+    answer = StreamingHttpResponse(_later(pieces), content_type=f"{kind}; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{name}"'
+    answer["Content-Security-Policy"] = "sandbox"
+    answer["X-Content-Type-Options"] = "nosniff"
+    return answer
+
+
+async def _later(pieces: Iterator[str]) -> AsyncIterator[str]:
+    while (piece := await off_loop(next, pieces, None)) is not None:
+        yield piece

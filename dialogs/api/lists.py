@@ -1,0 +1,49 @@
+"""What all calls share: lists are plain arrays, oldest first, ``after`` exclusive; texts are such as a database can hold."""
+
+from typing import Annotated, Any, TypeVar
+from uuid import UUID
+
+from django.db.models import Model, Q, QuerySet
+from ninja import Schema
+from pydantic import AfterValidator, Field
+
+from dialogs.errors import Invalid
+
+LARGEST = 2_147_483_647  # of the database's integers
+Row = TypeVar("Row", bound=Model)
+
+
+def _storable(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("holds a NUL character, which cannot be stored")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_storable)]
+Limit = Annotated[int, Field(100, ge=1, le=1000)]
+
+
+class Window(Schema):
+    """``after`` is the ``seq`` or number of the last entry that the caller has."""
+
+    after: int = Field(0, ge=0, le=LARGEST)
+    limit: Limit
+
+
+class UuidWindow(Schema):
+    """``after`` is the id of the last entry that the caller has."""
+
+    after: UUID | None = None
+    limit: Limit
+
+
+def oldest_first(rows: QuerySet[Row], window: UuidWindow) -> QuerySet[Row]:
+    """Rows with ``created_at`` and a UUID, in the order in which they were made."""
+    ordered = rows.order_by("created_at", "pk")
+    if window.after is None:
+        return ordered[: window.limit]
+    last: Any = rows.filter(pk=window.after).first()
+    if last is None:
+        raise Invalid(f"after: this list has no entry {window.after}.")
+    newer = Q(created_at__gt=last.created_at) | Q(created_at=last.created_at, pk__gt=last.pk)
+    return ordered.filter(newer)[: window.limit]

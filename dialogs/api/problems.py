@@ -1,0 +1,116 @@
+"""Every error of ``/api`` is ``{"error": {"code", "message"}}``, whoever found it: a service, the parser, Django or a bug."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import structlog
+from asgiref.sync import iscoroutinefunction
+from django.core.exceptions import RequestDataTooBig
+from django.db import OperationalError
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
+from ninja import NinjaAPI
+from ninja.errors import HttpError, ValidationError
+
+from dialogs.errors import RateLimited, Refusal
+
+log = structlog.get_logger(__name__)
+
+RETRY_SECONDS = 5  # after which a database that was away is worth asking again
+ARGUMENTS = {"given", "window", "body", "query", "path"}  # names of ours in the place of an error
+CODES = {400: "invalid", 404: "not_found", 405: "method_not_allowed"}
+Wrapped = Callable[..., Any]
+
+
+def error(code: str, message: str, status: int, retry_after_seconds: int | None = None) -> HttpResponse:
+    answer = JsonResponse({"error": {"code": code, "message": message}}, status=status)
+    if retry_after_seconds is not None:
+        answer["Retry-After"] = str(retry_after_seconds)
+    return answer
+
+
+def register(api: NinjaAPI) -> None:
+    """Let ``api`` answer all that can go wrong in our words."""
+    api.add_exception_handler(Refusal, lambda request, found: refused(found))
+    api.add_exception_handler(ValidationError, lambda request, found: error("invalid", _fields(found), 400))
+    api.add_exception_handler(HttpError, lambda request, found: _http_error(found))
+    api.add_exception_handler(Http404, lambda request, found: unknown_address(request))
+    api.add_exception_handler(OperationalError, unavailable)
+    api.add_exception_handler(TimeoutError, unavailable)
+    api.add_exception_handler(Exception, broken)
+
+
+def refused(found: Refusal) -> HttpResponse:
+    wait = found.retry_after_seconds if isinstance(found, RateLimited) else None
+    return error(found.code, found.message, found.status, wait)
+
+
+def _fields(found: ValidationError) -> str:
+    return "; ".join(f"{_place(item['loc'])}: {item['msg']}" for item in found.errors[:5])
+
+
+def _place(parts: tuple[Any, ...]) -> str:
+    return ".".join(str(part) for part in parts if part not in ARGUMENTS) or "the body"
+
+
+def _http_error(found: HttpError) -> HttpResponse:
+    if isinstance(found.__context__, RequestDataTooBig):
+        return too_big()
+    if found.status_code == 400:
+        return error("invalid", f"The body is not JSON: {found.__context__ or found}. Send one JSON object.", 400)
+    return error(CODES.get(found.status_code, "invalid"), str(found), found.status_code)
+
+
+def too_big() -> HttpResponse:
+    return error("message_too_large", "The body has more than 32 MB; a message may have 1 MB.", 413)
+
+
+def unknown_address(request: HttpRequest) -> HttpResponse:
+    return error("not_found", f"There is nothing at {request.path}. See /api/docs.", 404)
+
+
+def unavailable(request: HttpRequest, found: Exception) -> HttpResponse:
+    log.warning("api_unavailable", path=request.path, error=str(found) or type(found).__name__)
+    return error("unavailable", "The database is busy or away. Nothing was changed; try again.", 503, RETRY_SECONDS)
+
+
+def broken(request: HttpRequest, found: Exception) -> HttpResponse:
+    log.exception("api_failed", path=request.path, exc_info=found)
+    return error("internal", "This call failed because of a fault of ours; it has been logged.", 500)
+
+
+def in_json(view: Wrapped) -> Wrapped:
+    """Wrap a view so that what never reached its API's handlers (a wrong method, a body too large) is JSON, too."""
+    if iscoroutinefunction(view):
+
+        @wraps(view)
+        async def later(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            try:
+                return _translated(request, await view(request, *args, **kwargs))
+            except (Http404, RequestDataTooBig) as found:
+                return _django_error(request, found)
+
+        return later
+
+    @wraps(view)
+    def now(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        try:
+            return _translated(request, view(request, *args, **kwargs))
+        except (Http404, RequestDataTooBig) as found:
+            return _django_error(request, found)
+
+    return now
+
+
+def _django_error(request: HttpRequest, found: Exception) -> HttpResponse:
+    return too_big() if isinstance(found, RequestDataTooBig) else unknown_address(request)
+
+
+def _translated(request: HttpRequest, answer: HttpResponseBase) -> HttpResponseBase:
+    if answer.status_code != 405:
+        return answer
+    allowed = answer["Allow"]
+    found = error("method_not_allowed", f"{request.method} is not offered here; {allowed} is.", 405)
+    found["Allow"] = allowed
+    return found

@@ -1,0 +1,173 @@
+"""The shapes of answers, as OpenAPI tells them. Times are ISO 8601 UTC, ratios 0 to 1; what is unknown is null."""
+
+from typing import Any, Literal
+from uuid import UUID
+
+from ninja import Schema
+
+Level = Literal["healthy", "caution", "critical", "unknown"]
+
+
+class Error(Schema):
+    code: str
+    message: str
+
+
+class Problem(Schema):
+    error: Error
+
+
+class AgentOut(Schema):
+    id: str
+    name: str
+    provider: str
+    model: str
+    model_context_limit: int | None
+    context_limit: int | None
+    context_policy: str
+    critical_policy: str
+    priority: int
+    priority_areas: list[str]
+    default: bool
+    usable: bool
+    reason: str | None
+
+
+class Usage(Schema):
+    prompt_tokens: int
+    completion_tokens: int | None
+    total_tokens: int | None
+
+
+class Health(Schema):
+    level: Level
+    reason: str | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    total_tokens: int | None
+    model_context_limit: int | None
+    limit_source: str | None
+    optimal_max_tokens: int | None
+    critical_max_tokens: int | None
+    hard_util: float | None
+    optimal_util: float | None
+
+
+class OpenQuestion(Schema):
+    id: UUID
+    kind: str
+    text: str
+
+
+class DialogOut(Schema):
+    id: UUID
+    agent: str
+    title: str
+    round: int
+    state: str
+    health: Health
+    question: OpenQuestion | None
+    policy: str
+    provider: str
+    model: str
+    failure: str | None
+    last_turn_seq: int
+    last_event_seq: int
+    created_at: str
+    active_at: str
+
+
+class Accepted(Schema):
+    seq: int
+    state: str
+
+
+class StateOut(Schema):
+    state: str
+
+
+class ToolCallOut(Schema):
+    id: str
+    name: str
+    arguments: Any
+
+
+class TurnOut(Schema):
+    seq: int
+    round: int
+    position: int | None
+    role: str
+    text: str
+    tool_calls: list[ToolCallOut]
+    tool_call_id: str | None
+    tool_name: str | None
+    status: str
+    usage: Usage | None
+    level: Level | None
+    generation: int | None
+    created_at: str
+
+
+class GenerationError(Schema):
+    kind: str
+    message: str
+
+
+class GenerationOut(Schema):
+    id: int
+    round: int
+    purpose: str
+    outcome: str
+    attempt: int
+    provider: str
+    model: str
+    usage: Usage | None
+    level: Level | None
+    guided: bool
+    turn_seq: int | None
+    error: GenerationError | None
+    started_at: str
+    finished_at: str | None
+
+
+class EventOut(Schema):
+    seq: int
+    type: str
+    data: dict[str, Any]
+    created_at: str
+
+
+class ReminderOut(Schema):
+    id: int
+    position: int
+    text: str
+    est_tokens: int
+
+
+class AttemptOut(Schema):
+    outcome: str
+    usage: Usage | None
+
+
+class QuestionOut(Schema):
+    id: UUID
+    dialog: UUID
+    kind: str
+    text: str
+    state: str
+    attempts: list[AttemptOut]
+    draft: str | None
+    answer: str | None
+    action: str | None
+    created_at: str
+    resolved_by: str | None
+    resolved_at: str | None
+
+
+class SettingsOut(Schema):
+    theme: str
+    notifications: bool
+    show_breaking_progress: bool
+    progress_detail: str
+    auto_hide_seconds: int
+    highlight_p1: bool

@@ -1,0 +1,61 @@
+"""A person's display settings and, for staff, the pruning agent that holds for everybody."""
+
+from typing import Any, Literal
+
+from ninja import PatchDict, Router, Schema
+from pydantic import Field
+
+from dialogs import accounts
+from dialogs.api.auth import PersonRequest
+from dialogs.api.lists import Text
+from dialogs.errors import Invalid, Refusal
+from dialogs.models import Agent, PersonSettings, SiteSettings
+
+router = Router(tags=["settings"])
+DISPLAY = (
+    "theme", "notifications", "show_breaking_progress", "progress_detail", "auto_hide_seconds", "highlight_p1",
+)  # fmt: skip
+
+
+class SettingsChange(Schema):
+    theme: Literal["system", "light", "dark"]
+    notifications: bool
+    show_breaking_progress: bool
+    progress_detail: Literal["minimal", "normal", "detailed"]
+    auto_hide_seconds: int = Field(ge=1, le=10)
+    highlight_p1: bool
+    pruning_agent: Text | None = Field(description="an agent's id; null: the same as the current agent. Staff only")
+
+
+class StaffOnly(Refusal):
+    status = 403
+
+    def __init__(self) -> None:
+        super().__init__("staff_only", "pruning_agent holds for everybody; only staff may change it.")
+
+
+@router.get("/settings")
+def get_settings(request: PersonRequest) -> dict[str, Any]:
+    own = accounts.settings_of(request.auth)
+    shown: dict[str, Any] = {name: getattr(own, name) for name in DISPLAY}
+    if request.auth.is_staff:
+        shown["pruning_agent"] = SiteSettings.current().pruning_agent_id
+    return shown
+
+
+@router.patch("/settings")
+def change_settings(request: PersonRequest, given: PatchDict[SettingsChange]) -> dict[str, Any]:
+    """Only what is named changes."""
+    if "pruning_agent" in given:
+        _set_pruning_agent(request, given.pop("pruning_agent"))
+    if given:
+        PersonSettings.objects.update_or_create(user=request.auth, defaults=dict(given))
+    return get_settings(request)
+
+
+def _set_pruning_agent(request: PersonRequest, agent_id: str | None) -> None:
+    if not request.auth.is_staff:
+        raise StaffOnly
+    if agent_id is not None and not Agent.objects.filter(pk=agent_id, enabled=True).exists():
+        raise Invalid(f"pruning_agent: there is no agent {agent_id!r}. GET /api/agents lists them.")
+    SiteSettings.objects.update_or_create(singleton=True, defaults={"pruning_agent_id": agent_id})

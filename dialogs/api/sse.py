@@ -1,0 +1,132 @@
+"""Server-sent events: how one is written, and a dialog's events and draft as an endless answer to one reader.
+
+As with the page's socket, Redis only says "look": every event is read from the database by the number of the last one sent.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from typing import Any
+from uuid import UUID
+
+import orjson
+import structlog
+from django.contrib.auth.models import User
+from django.db import DatabaseError
+from django.http import StreamingHttpResponse
+
+from dialogs import events
+from dialogs.errors import RateLimited
+from dialogs.hub import Feed, hub, off_loop
+from dialogs.models import Dialog
+
+log = structlog.get_logger(__name__)
+
+KEEP_ALIVE_SECONDS = 15
+KEEP_ALIVE = b": keep-alive\n\n"
+BATCH = 200
+STREAMS_PER_PERSON = 200
+RETRY_SECONDS = 3
+_open: Counter[int] = Counter()
+
+
+def written(content: Any, *, event: str = "", number: int | None = None) -> bytes:
+    """One server-sent event."""
+    lines = [f"event: {event}\n" if event else "", f"id: {number}\n" if number is not None else ""]
+    return "".join(lines).encode() + b"data: " + orjson.dumps(content) + b"\n\n"
+
+
+def streamed(pieces: AsyncIterator[bytes]) -> StreamingHttpResponse:
+    answer = StreamingHttpResponse(pieces, content_type="text/event-stream")
+    answer["Cache-Control"] = "no-store"
+    answer["X-Accel-Buffering"] = "no"
+    return answer
+
+
+class EventStream:
+    """One reader of a dialog. A ``hub.Listener``: woken on the loop, it then reads what is due."""
+
+    def __init__(self, dialog_id: UUID, user_id: int, after: int, holds: Callable[[], bool]) -> None:
+        self.user_id = user_id
+        self._dialog_id, self._seq, self._holds = dialog_id, after, holds
+        self._wake = asyncio.Event()
+        self._behind = True
+        self._drafts: list[dict[str, Any]] = []
+        self._caught_up = False
+        self._ended = False
+
+    def poked(self, seq: int) -> None:
+        if seq == 0 or seq > self._seq:
+            self._behind = True
+            self._wake.set()
+
+    def drafted(self, frame: dict[str, Any]) -> None:
+        if frame.get("reset"):
+            self._drafts.clear()
+        if self._caught_up and (frame["text"] or frame.get("reset")):
+            self._drafts.append(frame)
+            self._wake.set()
+
+    def told(self, frame: dict[str, Any]) -> None:
+        if frame.get("recheck") or frame.get("logout"):
+            self._behind = True
+            self._wake.set()
+
+    async def read(self) -> AsyncIterator[bytes]:
+        """Until the reader goes, or may not read any more."""
+        if _open[self.user_id] >= STREAMS_PER_PERSON:
+            raise RateLimited(f"You have {STREAMS_PER_PERSON} event streams open; close one first.", 30)
+        _open[self.user_id] += 1
+        feed: Feed | None = None
+        try:
+            yield f"retry: {RETRY_SECONDS * 1000}\n\n".encode()
+            feed = await hub().join(self, self._dialog_id)
+            assert feed is not None
+            while not self._ended:
+                async for piece in self._due(feed):
+                    yield piece
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), KEEP_ALIVE_SECONDS)
+                if not self._wake.is_set():
+                    self._behind = True  # a poke may have been lost, a key revoked
+                    yield KEEP_ALIVE
+                self._wake.clear()
+        finally:
+            _open[self.user_id] -= 1
+            if feed is not None:
+                await hub().leave(self, feed)
+
+    async def _due(self, feed: Feed) -> AsyncIterator[bytes]:
+        while self._behind:
+            self._behind = False
+            try:
+                rows = await off_loop(self._fetch)
+            except (DatabaseError, TimeoutError) as error:
+                log.warning("event_stream_waits", dialog_id=str(self._dialog_id), error=str(error))
+                await asyncio.sleep(RETRY_SECONDS)
+                self._behind = True
+                return
+            for row in rows:
+                if row["type"] == "generation" and row["data"].get("outcome") != "running":
+                    feed.end(int(row["data"]["id"]))
+                self._seq = row["seq"]
+                yield written(row, event=row["type"], number=row["seq"])
+            self._behind = self._behind or bool(rows)
+        if not self._caught_up:
+            self._caught_up = True
+            if snapshot := feed.snapshot():
+                self._drafts = [snapshot]
+            else:
+                feed.load()
+        waiting, self._drafts = self._drafts, []
+        for frame in waiting:
+            if frame["generation"] > feed.ended:
+                yield written({name: frame[name] for name in ("generation", "pos", "text")}, event="draft")
+
+    def _fetch(self) -> list[dict[str, Any]]:
+        user = User.objects.filter(pk=self.user_id, is_active=True).first()
+        if user is None or not self._holds() or not Dialog.objects.for_user(user).filter(pk=self._dialog_id).exists():
+            self._ended = True
+            return []
+        return events.after(self._dialog_id, self._seq, BATCH)

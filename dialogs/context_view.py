@@ -1,0 +1,109 @@
+"""What the model would see now, for people: the context panel, the API's dry run, the archive. All sizes are estimates."""
+
+from typing import Any
+
+from django.db import connection
+from django.db.models import QuerySet
+
+from dialogs import rewrites
+from dialogs.estimates import Sizes
+from dialogs.models import Dialog
+from dialogs.situation import Situation, situation_of
+from remediation.context import Unit
+from remediation.models import RemediationRun, RemovedUnit
+from remediation.policies import requested
+from remediation.retention import Weights, score
+
+TEXT_SHOWN = 400
+
+
+def context_of(dialog: Dialog, preview: str = "") -> dict[str, Any]:
+    """The view with its estimated sizes and document D's scores; with ``preview``, what a rewrite would remove."""
+    situation = situation_of(dialog)
+    sizes = situation.sizes_for(requested.policy_of(preview) or _panel_policy(situation))
+    body = {
+        "policy": situation.policy,
+        "est_tokens": sizes.prompt,
+        "est_source": sizes.source,
+        "limit": sizes.limit,
+        "units": _units(sizes),
+    }
+    if preview:
+        body["preview"] = _preview(dialog, preview, sizes)
+    return body
+
+
+def _panel_policy(situation: Situation) -> str:
+    """Without a policy the panel counts by document D's rules, against the model's window."""
+    return situation.policy if situation.policy != "none" else RemediationRun.Policy.RETENTION.value
+
+
+def _units(sizes: Sizes) -> list[dict[str, Any]]:
+    total = len(sizes.units)
+    return [
+        {
+            "id": unit.id,
+            "role": unit.role.value,
+            "kind": unit.kind.value,
+            "priority": unit.priority,
+            "est_tokens": unit.est_tokens,
+            "source": list(unit.source),
+            "pinned": unit.pinned,
+            "score": round(score(unit, index, total, Weights()), 1),
+            "text": unit.text[:TEXT_SHOWN],
+        }
+        for index, unit in enumerate(sizes.units)
+    ]
+
+
+def _preview(dialog: Dialog, kind: str, sizes: Sizes) -> dict[str, Any]:
+    result = rewrites.preview(dialog, kind)
+    beside = sizes.fixed - sizes.output_room
+    return {
+        "kind": kind,
+        "est_before": result.est_before + beside,
+        "est_after": result.est_after + beside,
+        "removed": [_removed(unit) for unit in result.removed],
+        "problem": result.failure or None,
+    }
+
+
+def _removed(unit: Unit) -> dict[str, Any]:
+    return {
+        "id": unit.id,
+        "kind": unit.kind.value,
+        "role": unit.role.value,
+        "est_tokens": unit.est_tokens,
+        "source": list(unit.source),
+        "text": unit.text[:TEXT_SHOWN],
+    }
+
+
+def remediation_json(run: RemediationRun) -> dict[str, Any]:
+    from dialogs.representation import when
+
+    return {
+        "id": run.pk,
+        "round": run.round_number,
+        "policy": run.policy,
+        "reason": run.reason,
+        "strategies": [step["strategy"] for step in run.steps],
+        "steps": run.steps,
+        "est_before": run.est_before,
+        "est_after": run.est_after,
+        "removed": run.removed,
+        "summary": run.summary,
+        "recovered": run.recovered,
+        "undone": run.undone_at is not None,
+        "created_at": when(run.created_at),
+    }
+
+
+def archive(dialog: Dialog, query: str = "") -> QuerySet[RemovedUnit]:
+    """What rewrites took out of the model's sight, oldest first; full-text search on PostgreSQL, plain text elsewhere."""
+    units = RemovedUnit.objects.filter(dialog=dialog).select_related("run").order_by("id")
+    if not query.strip():
+        return units
+    if connection.vendor == "postgresql":
+        return units.filter(text__search=query) | units.filter(text__icontains=query)
+    return units.filter(text__icontains=query)

@@ -1,0 +1,21 @@
+"""``manage.py sync_agents``: agents follow ``.minds/team.yaml``."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from dialogs import team
+from dialogs.tools import mcp_config
+
+
+class Command(BaseCommand):
+    help = "Make the agents follow .minds/team.yaml, and list what is wrong with it and with .minds/mcp.yaml."
+    requires_system_checks = ()  # they would say the same again
+
+    def handle(self, *_: Any, **__: Any) -> None:
+        done = team.synchronise()
+        for problem in (*done.problems, *mcp_config.current_config().problems):
+            self.stderr.write(self.style.WARNING(str(problem)))
+        self.stdout.write(f"{len(done.listed)} agents: {', '.join(done.listed)}")
+        if done.disabled:
+            self.stdout.write(f"Disabled, since they are no longer listed: {', '.join(done.disabled)}")

@@ -1,0 +1,66 @@
+"""Dialogs and agents as programs see them: rows joined with what the catalog says about their models now."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from dialogs import model_limits, representation
+from dialogs.models import Agent, Dialog, Question
+from dominds.llm.catalog import UnknownModel
+
+
+def of_agent(agent: Agent) -> dict[str, Any]:
+    """``model_context_limit`` is the model's window, ``context_limit`` the budget of document C; both in tokens."""
+    reason = model_limits.unusable_reason(agent)
+    return {
+        "id": agent.pk,
+        "name": representation.agent_name(agent),
+        "provider": agent.provider,
+        "model": agent.model,
+        "model_context_limit": _window(agent),
+        "context_limit": agent.context_limit,
+        "context_policy": model_limits.policy_of(agent),
+        "critical_policy": agent.critical_policy,
+        "priority": agent.priority,
+        "priority_areas": agent.priority_areas,
+        "default": agent.is_default,
+        "usable": not reason,
+        "reason": reason or None,
+    }
+
+
+def _window(agent: Agent) -> int | None:
+    try:
+        return model_limits.thresholds_of_model(model_limits.model_of(agent)).context_limit
+    except UnknownModel:
+        return None
+
+
+def of_dialogs(dialogs: Iterable[Dialog]) -> list[dict[str, Any]]:
+    """One query for the open questions of them all; give dialogs with their ``agent``."""
+    rows = list(dialogs)
+    waiting = {row.dialog_id: row for row in Question.objects.filter(dialog__in=rows, state=Question.State.OPEN)}
+    return [_overview(row, waiting.get(row.pk)) for row in rows]
+
+
+def of_dialog(dialog: Dialog) -> dict[str, Any]:
+    return _overview(dialog, dialog.questions.filter(state=Question.State.OPEN).first())
+
+
+def _overview(dialog: Dialog, question: Question | None) -> dict[str, Any]:
+    return {
+        "id": str(dialog.pk),
+        "agent": dialog.agent_id,
+        "title": dialog.title,
+        "round": dialog.round_number,
+        "state": dialog.state,
+        "health": model_limits.health_of(dialog),
+        "question": question and {"id": str(question.pk), "kind": question.kind, "text": question.text},
+        "policy": model_limits.policy_of(dialog),
+        "provider": dialog.provider_id,
+        "model": dialog.model_id,
+        "failure": dialog.failure or None,
+        "last_turn_seq": dialog.last_turn_seq,
+        "last_event_seq": dialog.last_event_seq,
+        "created_at": representation.when(dialog.created_at),
+        "active_at": representation.when(dialog.active_at),
+    }

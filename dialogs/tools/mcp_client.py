@@ -1,0 +1,209 @@
+"""Calls MCP servers from ordinary threads. One background event loop per process holds one session per server."""
+
+import asyncio
+import atexit
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import structlog
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+from mcp.types import CallToolResult, Tool
+
+from dialogs.tools.mcp_config import Server, resolved
+from dominds.redaction import redact
+
+log = structlog.get_logger(__name__)
+
+CONNECT_SECONDS = 15
+LIST_SECONDS = 15
+CALL_SECONDS = 60
+GRACE_SECONDS = 5  # for the loop to answer beyond its own time-outs
+MAX_TOOL_PAGES = 20
+
+T = TypeVar("T")
+
+
+class McpFailed(Exception):
+    """A server could not be reached or did not answer; the text names it and the reason."""
+
+
+def list_tools(server: Server) -> list[Tool]:
+    """What the server offers now. Raises ``McpFailed``."""
+    return _sessions.run(_sessions.list_tools(server), CONNECT_SECONDS + LIST_SECONDS)
+
+
+def call_tool(server: Server, name: str, arguments: Mapping[str, Any]) -> CallToolResult:
+    """Run one tool. Raises ``McpFailed``, after which whether the call took effect is not known."""
+    return _sessions.run(_sessions.call_tool(server, name, dict(arguments)), CONNECT_SECONDS + CALL_SECONDS)
+
+
+def close() -> None:
+    """End all sessions and the servers that they started."""
+    _sessions.close()
+
+
+@dataclass(eq=False)
+class _Session:
+    """One open session, in a task of its own, since it must be closed where it was opened.
+
+    A dropped one serves the calls that still run on it, and then closes.
+    """
+
+    server: Server
+    client: "asyncio.Future[Client]"
+    closing: asyncio.Event = field(default_factory=asyncio.Event)
+    task: "asyncio.Task[None] | None" = None
+    users: int = 0
+    dropped: bool = False
+
+    def close_when_idle(self) -> None:
+        if self.dropped and self.users == 0:
+            self.closing.set()
+
+
+class _Sessions:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._pid = 0
+        self._open: dict[str, _Session] = {}
+
+    # From any thread
+
+    def run(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
+        future = asyncio.run_coroutine_threadsafe(work, self._running_loop())
+        try:
+            return future.result(seconds + GRACE_SECONDS)
+        except TimeoutError:
+            future.cancel()
+            raise McpFailed("The MCP client did not answer in time.") from None
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None or self._pid != os.getpid():  # a forked child has no thread that runs the loop
+                self._loop, self._pid, self._open = asyncio.new_event_loop(), os.getpid(), {}
+                threading.Thread(target=self._loop.run_forever, name="mcp", daemon=True).start()
+            return self._loop
+
+    def close(self) -> None:
+        if self._loop is not None and self._pid == os.getpid() and self._open:
+            asyncio.run_coroutine_threadsafe(self._close_all(), self._loop).result(GRACE_SECONDS)
+
+    # In the loop
+
+    async def list_tools(self, server: Server) -> list[Tool]:
+        tools: list[Tool] = []
+        cursor: str | None = None
+        async with self._client(server, LIST_SECONDS) as client:
+            for _ in range(MAX_TOOL_PAGES):
+                page = await client.list_tools(cursor=cursor, cache_mode="refresh")
+                tools += page.tools
+                cursor = page.next_cursor
+                if not cursor:
+                    break
+        return tools
+
+    async def call_tool(self, server: Server, name: str, arguments: dict[str, Any]) -> CallToolResult:
+        async with self._client(server, CALL_SECONDS) as client:
+            answer = await client.call_tool(name, arguments)
+        return answer
+
+    @asynccontextmanager
+    async def _client(self, server: Server, seconds: float) -> AsyncIterator[Client]:
+        """The server's client for one piece of work. After a failure the next work opens a new session."""
+        session = self._session(server)
+        session.users += 1
+        try:
+            client = await asyncio.shield(session.client)  # others may be waiting for it, too
+            async with asyncio.timeout(seconds):
+                yield client
+        except McpFailed:
+            raise
+        except TimeoutError:
+            self._drop(session)
+            raise McpFailed(f"The MCP server '{server.server_id}' did not answer within {seconds} seconds.") from None
+        except Exception as error:
+            self._drop(session)
+            raise McpFailed(f"The MCP server '{server.server_id}' failed: {_reason(error)}") from error
+        finally:
+            session.users -= 1
+            session.close_when_idle()
+
+    def _session(self, server: Server) -> _Session:
+        known = self._open.get(server.server_id)
+        if known is not None and known.server == server:
+            return known
+        if known is not None:  # mcp.yaml says something else now
+            self._drop(known)
+        session = self._open[server.server_id] = _Session(server, asyncio.get_running_loop().create_future())
+        session.task = asyncio.create_task(self._live(session))
+        return session
+
+    async def _live(self, session: _Session) -> None:
+        """Open a session, hand out its client, and stay until nobody needs it."""
+        server_id = session.server.server_id
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS) as opening, _connected(session.server) as client:
+                opening.reschedule(None)
+                session.client.set_result(client)
+                await session.closing.wait()
+        except Exception as error:  # noqa: BLE001  whatever a transport raises ends this session and nothing else
+            reason = _reason(error)
+            if session.client.done():
+                log.warning("mcp_session_ended", server=server_id, error=redact(reason))
+            else:
+                late = isinstance(error, TimeoutError)
+                reason = f"no answer within {CONNECT_SECONDS} seconds" if late else reason
+                session.client.set_exception(McpFailed(f"The MCP server '{server_id}' cannot be reached: {reason}"))
+                session.client.exception()  # seen, even if nobody waits any more
+        finally:
+            self._drop(session)
+
+    def _drop(self, session: _Session) -> None:
+        session.dropped = True
+        if self._open.get(session.server.server_id) is session:
+            del self._open[session.server.server_id]
+        session.close_when_idle()
+
+    async def _close_all(self) -> None:
+        sessions = list(self._open.values())
+        for session in sessions:
+            session.closing.set()
+        await asyncio.gather(*(session.task for session in sessions if session.task), return_exceptions=True)
+
+
+@asynccontextmanager
+async def _connected(server: Server) -> AsyncIterator[Client]:
+    if server.command:
+        parameters = StdioServerParameters(
+            command=server.command, args=list(server.args), env=resolved(server.env), cwd=server.cwd or None
+        )
+        # Celery puts a stand-in without a file in place of sys.stderr; the server needs the real one.
+        with open(os.devnull, "w") as nowhere:  # noqa: PTH123  a device
+            async with Client(stdio_client(parameters, errlog=sys.__stderr__ or nowhere)) as client:
+                yield client
+        return
+    async with (
+        create_mcp_http_client(headers=resolved(server.headers)) as http,
+        Client(streamable_http_client(server.url, http_client=http)) as client,
+    ):
+        yield client
+
+
+def _reason(error: BaseException) -> str:
+    """The innermost reason: task groups wrap what went wrong in groups of one."""
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    return str(error) or type(error).__name__
+
+
+_sessions = _Sessions()
+atexit.register(close)
