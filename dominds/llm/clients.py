@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -20,6 +21,7 @@ CONNECT_TRIES = 3  # only while nothing was sent; every other retry is the drive
 MAX_CONNECTIONS = 2000
 KEEPALIVE_CONNECTIONS = 200
 KEEPALIVE_SECONDS = 30.0
+_making = threading.Lock()  # a client costs 30 ms: a hundred first calls at once must not make a hundred
 NO_KEY = "none"  # given to an SDK that insists on one, and never sent
 
 
@@ -40,13 +42,15 @@ class Endpoint:
 
 def openai_exchange(endpoint: Endpoint, path: str, body: bytes, *, is_openai: bool = False) -> Exchange:
     """A streaming POST through the OpenAI SDK's client, without its typed layers (149 ms on a long request)."""
-    client = _openai_client(endpoint, is_openai)
+    with _making:
+        client = _openai_client(endpoint, is_openai)
     return _exchange(endpoint, client, path, body, {} if endpoint.key else {"Authorization": _omitted_by_openai()})
 
 
 def anthropic_exchange(endpoint: Endpoint, path: str, body: bytes, *, is_anthropic: bool = False) -> Exchange:
     """The same through the Anthropic SDK's client. Compatible servers differ in the key's header: they get both."""
-    client = _anthropic_client(endpoint)
+    with _making:
+        client = _anthropic_client(endpoint)
     if not endpoint.key:
         return _exchange(endpoint, client, path, body, {"Authorization": _omitted_by_anthropic()})
     return _exchange(endpoint, client, path, body, {} if is_anthropic else {"X-Api-Key": endpoint.key})
@@ -238,6 +242,8 @@ class SocketNotingStream(httpcore2.NetworkStream):
 
 def forget_clients() -> None:
     """Drop all clients; a forked child must not share its parent's connections."""
+    global _making  # noqa: PLW0603 - the parent may have held it while it forked
+    _making = threading.Lock()
     _openai_client.cache_clear()
     _anthropic_client.cache_clear()
 

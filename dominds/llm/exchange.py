@@ -188,6 +188,8 @@ class Exchange:
 
 def _body_of(response: httpx2.Response) -> Iterator[bytes]:
     """Raw chunks. We ask for an unencoded body; ``iter_bytes`` serves the rare proxy that encodes it all the same."""
+    # The watch ends silence from here on; a socket without its own timeout saves a system call per chunk.
+    response.request.extensions.get("timeout", {})["read"] = None
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         return response.iter_bytes()
     assert isinstance(response.stream, httpx2.SyncByteStream)
