@@ -10,6 +10,7 @@ import yaml
 MAX_FILE_BYTES = 256 * 1024
 MAX_ALIASES = 50
 MAX_DEPTH = 30
+MAX_NODES = 100_000  # with all aliases followed: 50 of them suffice to double a list fifty times
 
 
 class BadYaml(ValueError):
@@ -41,6 +42,8 @@ def parse_yaml(content: bytes) -> YamlFile:
     try:
         _check_events(content)
         node = yaml.compose(content, Loader=yaml.SafeLoader)
+        if _expanded_nodes(node, {}) > MAX_NODES:
+            raise BadYaml(f"expands to more than {MAX_NODES:,} values through its aliases")
         return YamlFile(yaml.safe_load(content), tuple(_double_keys(node, "")))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
@@ -62,6 +65,17 @@ def _check_events(content: bytes) -> None:
             raise BadYaml(f"nests deeper than {MAX_DEPTH} levels")
         if aliases > MAX_ALIASES:
             raise BadYaml(f"uses more than {MAX_ALIASES} aliases")
+
+
+def _expanded_nodes(node: yaml.Node | None, known: dict[int, int]) -> int:
+    """How many nodes a walk would meet; each shared node is counted once and remembered."""
+    if not isinstance(node, yaml.CollectionNode):
+        return 1
+    if id(node) not in known:
+        known[id(node)] = MAX_NODES + 1  # holds while we are inside it: a node that contains itself has no end
+        children = [part for item in node.value for part in (item if isinstance(item, tuple) else (item,))]
+        known[id(node)] = 1 + sum(_expanded_nodes(child, known) for child in children)
+    return known[id(node)]
 
 
 def _double_keys(node: yaml.Node | None, path: str) -> Iterator[str]:
