@@ -1,1 +1,61 @@
-"""System checks, registered at start."""
+"""System checks of the catalog: what is wrong with ``llm.yaml``, and which limits hold a trap (R4). Never fatal."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core import checks
+
+from dominds.llm.catalog import Catalog, ModelInfo, current_catalog
+from health.levels import Thresholds
+from health.traps import traps_of
+
+
+@checks.register()
+def catalog_is_sound(**_: Any) -> list[checks.CheckMessage]:
+    catalog = current_catalog(Path(settings.MINDS_DIR))
+    return [*_problems(catalog), *_traps(catalog.models.values())]
+
+
+def _problems(catalog: Catalog) -> Iterator[checks.CheckMessage]:
+    for problem in catalog.problems:
+        yield checks.Warning(str(problem), id="health.W001")
+
+
+def _traps(models: Iterable[ModelInfo]) -> Iterator[checks.CheckMessage]:
+    """A trap that somebody wrote down is a warning; that small windows lie below the default optimum is worth knowing."""
+    small: list[str] = []
+    for model in models:
+        name = f"{model.provider_id}/{model.model_id}"
+        if model.api_type == "lmstudio":
+            yield from _ignored_limit(model, name)
+            continue
+        thresholds = thresholds_of(model)
+        traps = traps_of(thresholds, model.input_length)
+        if traps and model.optimal_max_tokens is None and not thresholds.has_caution_band:
+            small.append(name)
+            traps = traps[1:]
+        for trap in traps:
+            yield checks.Warning(f"{name}: {trap}", id="health.W002")
+    if small:
+        yield checks.Info(
+            f"No caution band, since the window lies below the default optimum: {', '.join(small)}.",
+            hint="Set optimal_max_tokens for these models in llm.yaml to be warned before they turn red.",
+            id="health.I001",
+        )
+
+
+def _ignored_limit(model: ModelInfo, name: str) -> Iterator[checks.CheckMessage]:
+    """R16: only the length that LM Studio loaded the model with counts."""
+    if model.context_length is not None or model.input_length is not None:
+        yield checks.Warning(
+            f"{name}: context_length and input_length are ignored; the limit is what LM Studio loaded the model with.",
+            id="health.W003",
+        )
+
+
+def thresholds_of(model: ModelInfo) -> Thresholds:
+    """As the catalog states them; LM Studio's models have theirs only while they are loaded."""
+    limit, source = model.limit
+    return Thresholds(limit, model.optimal_max_tokens, model.critical_max_tokens, source)

@@ -73,7 +73,9 @@ def read_archive(call: Invocation) -> Result:
 def read_artifact(call: Invocation) -> Result:
     """A part of a tool result that was too large to be shown whole."""
     number = call.arguments["id"]
-    return _page(Artifact.objects.filter(dialog=call.dialog_id, pk=number).first(), f"artifact {number}", call.arguments)
+    return _page(
+        Artifact.objects.filter(dialog=call.dialog_id, pk=number).first(), f"artifact {number}", call.arguments
+    )
 
 
 def _page(row: Model | None, named: str, arguments: Mapping[str, Any]) -> Result:

@@ -6,21 +6,21 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import structlog
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
-from mcp.types import CallToolResult, ContentBlock
-from mcp.types import Tool as McpTool
 
-from dialogs.tools import mcp_client
-from dialogs.tools.mcp_client import McpFailed
-from dialogs.tools.mcp_config import Server, current_config
+from dialogs.tools.mcp_config import McpFailed, Server, current_config
 from dialogs.tools.registry import Invocation, Result, Tool
 from dominds.llm.messages import ToolSpec
 from dominds.redaction import redact
+
+if TYPE_CHECKING:
+    from mcp.types import CallToolResult, ContentBlock
+    from mcp.types import Tool as McpTool
 
 log = structlog.get_logger(__name__)
 
@@ -74,6 +74,8 @@ def _offered(server: Server) -> tuple[tuple[str, Tool], ...]:
         known = _listings.get(server.server_id)
         if known is not None and known.server == server and time.monotonic() < known.until:
             return known.tools
+        from dialogs.tools import mcp_client
+
         try:
             tools, lasts = tuple(_adapted(server, mcp_client.list_tools(server))), LIST_TTL_SECONDS
         except McpFailed as error:
@@ -86,7 +88,7 @@ def _offered(server: Server) -> tuple[tuple[str, Tool], ...]:
 # From their shapes to ours
 
 
-def _adapted(server: Server, found: list[McpTool]) -> Iterator[tuple[str, Tool]]:
+def _adapted(server: Server, found: "list[McpTool]") -> Iterator[tuple[str, Tool]]:
     taken: set[str] = set()
     for tool in sorted(found, key=lambda tool: tool.name):
         if problem := schema_problem(tool.input_schema):
@@ -149,6 +151,8 @@ class _Caller:
     tool_name: str
 
     def __call__(self, call: Invocation) -> Result:
+        from dialogs.tools import mcp_client
+
         try:
             answer = mcp_client.call_tool(self.server, self.tool_name, call.arguments)
         except McpFailed:
@@ -157,7 +161,7 @@ class _Caller:
         return Result(capped(text_of(answer)), failed=answer.is_error)
 
 
-def text_of(answer: CallToolResult) -> str:
+def text_of(answer: "CallToolResult") -> str:
     """What a model can read of an answer; pictures and sounds are named, not shown."""
     if answer.content:
         return "\n".join(_block_text(block) for block in answer.content)
@@ -166,7 +170,7 @@ def text_of(answer: CallToolResult) -> str:
     return "[The tool answered nothing.]"
 
 
-def _block_text(block: ContentBlock) -> str:
+def _block_text(block: "ContentBlock") -> str:
     match block.type:
         case "text":
             return block.text

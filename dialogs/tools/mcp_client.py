@@ -1,4 +1,7 @@
-"""Calls MCP servers from ordinary threads. One background event loop per process holds one session per server."""
+"""Calls MCP servers from ordinary threads. One background event loop per process holds one session per server.
+
+Imported only when a server is asked: the SDK takes a second to load.
+"""
 
 import asyncio
 import atexit
@@ -17,7 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.types import CallToolResult, Tool
 
-from dialogs.tools.mcp_config import Server, resolved
+from dialogs.tools.mcp_config import McpFailed, Server, resolved
 from dominds.redaction import redact
 
 log = structlog.get_logger(__name__)
@@ -29,10 +32,6 @@ GRACE_SECONDS = 5  # for the loop to answer beyond its own time-outs
 MAX_TOOL_PAGES = 20
 
 T = TypeVar("T")
-
-
-class McpFailed(Exception):
-    """A server could not be reached or did not answer; the text names it and the reason."""
 
 
 def list_tools(server: Server) -> list[Tool]:
@@ -114,7 +113,7 @@ class _Sessions:
     async def call_tool(self, server: Server, name: str, arguments: dict[str, Any]) -> CallToolResult:
         async with self._client(server, CALL_SECONDS) as client:
             answer = await client.call_tool(name, arguments)
-        return answer
+        return answer  # noqa: RET504  mypy cannot see that the block above always returns or raises
 
     @asynccontextmanager
     async def _client(self, server: Server, seconds: float) -> AsyncIterator[Client]:

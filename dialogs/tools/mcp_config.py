@@ -1,14 +1,14 @@
 """The MCP servers of ``mcp.yaml``. Secrets stay in the environment and are named there.
 
-    servers:
-      files:
-        command: uvx                     # a server of one's own, over its standard input and output
-        args: [mcp-server-files, /data]
-        env: {LOG_LEVEL: warn, TOKEN: {env: FILES_TOKEN}}
-      tickets:
-        url: https://tickets.example/mcp # streamable HTTP
-        apiKeyEnvVar: TICKETS_KEY        # sent as Authorization: Bearer
-        headers: {X-Team: red, X-Tenant: {env: TENANT}}
+servers:
+  files:
+    command: uvx                     # a server of one's own, over its standard input and output
+    args: [mcp-server-files, /data]
+    env: {LOG_LEVEL: warn, TOKEN: {env: FILES_TOKEN}}
+  tickets:
+    url: https://tickets.example/mcp # streamable HTTP
+    apiKeyEnvVar: TICKETS_KEY        # sent as Authorization: Bearer
+    headers: {X-Team: red, X-Tenant: {env: TENANT}}
 """
 
 import os
@@ -59,6 +59,10 @@ class Server:
 class McpConfig:
     servers: Mapping[str, Server] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
+
+
+class McpFailed(Exception):
+    """A server could not be reached or did not answer; the text names it and the reason."""
 
 
 class VariableMissing(Exception):

@@ -10,9 +10,7 @@ from remediation.config import RetryPolicy
 log = structlog.get_logger(__name__)
 
 
-def run_with_retries(
-    tool: Tool, invocation: Invocation, policy: RetryPolicy, pause: Callable[[float], bool]
-) -> Result:
+def run_with_retries(tool: Tool, invocation: Invocation, policy: RetryPolicy, pause: Callable[[float], bool]) -> Result:
     """Run an ``outside`` tool. A repeatable one that raises runs again, ``policy.max_attempts`` times at most.
 
     ``pause`` waits for some seconds and says whether to go on: a person may press stop meanwhile. The last failure is

@@ -133,7 +133,9 @@ def _by_lines(file: BinaryIO, size: int, first: int, limit: int) -> str:
     if at_end and len(lines) <= limit:
         return text
     following = first + min(limit, len(lines))
-    return f"{text}\n[lines {first:,} to {following - 1:,} of a file of {size:,} bytes: read on with offset={following}]"
+    return (
+        f"{text}\n[lines {first:,} to {following - 1:,} of a file of {size:,} bytes: read on with offset={following}]"
+    )
 
 
 def _start_of_line(file: BinaryIO, line: int) -> int | None:
@@ -199,7 +201,11 @@ TOOLS = (
                 path=_PATH,
                 offset={**_LINE, "description": "first line, 1 by default"},
                 limit={**_LINE, "maximum": MAX_LINES, "description": "how many lines"},
-                byte_offset={"type": "integer", "minimum": 0, "description": "instead of lines, to read on in a long one"},
+                byte_offset={
+                    "type": "integer",
+                    "minimum": 0,
+                    "description": "instead of lines, to read on in a long one",
+                },
             ),
         ),
         outside=read_file,
