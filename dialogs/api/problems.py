@@ -36,6 +36,7 @@ def register(api: NinjaAPI) -> None:
     api.add_exception_handler(ValidationError, lambda request, found: error("invalid", _fields(found), 400))
     api.add_exception_handler(HttpError, lambda request, found: _http_error(found))
     api.add_exception_handler(Http404, lambda request, found: unknown_address(request))
+    api.add_exception_handler(RequestDataTooBig, lambda request, found: too_big())
     api.add_exception_handler(OperationalError, unavailable)
     api.add_exception_handler(TimeoutError, unavailable)
     api.add_exception_handler(Exception, broken)
@@ -55,8 +56,6 @@ def _place(parts: tuple[Any, ...]) -> str:
 
 
 def _http_error(found: HttpError) -> HttpResponse:
-    if isinstance(found.__context__, RequestDataTooBig):
-        return too_big()
     if found.status_code == 400:
         return error("invalid", f"The body is not JSON: {found.__context__ or found}. Send one JSON object.", 400)
     return error(CODES.get(found.status_code, "invalid"), str(found), found.status_code)

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from ninja import PatchDict, Router, Schema
+from ninja import Router, Schema
 from pydantic import Field
 
 from dialogs import accounts
@@ -18,13 +18,15 @@ DISPLAY = (
 
 
 class SettingsChange(Schema):
-    theme: Literal["system", "light", "dark"]
-    notifications: bool
-    show_breaking_progress: bool
-    progress_detail: Literal["minimal", "normal", "detailed"]
-    auto_hide_seconds: int = Field(ge=1, le=10)
-    highlight_p1: bool
-    pruning_agent: Text | None = Field(description="an agent's id; null: the same as the current agent. Staff only")
+    """What is left out stays as it is."""
+
+    theme: Literal["system", "light", "dark"] = "system"
+    notifications: bool = False
+    show_breaking_progress: bool = True
+    progress_detail: Literal["minimal", "normal", "detailed"] = "normal"
+    auto_hide_seconds: int = Field(3, ge=1, le=10)
+    highlight_p1: bool = True
+    pruning_agent: Text | None = Field(None, description="an agent's id; null: the same as the current agent. Staff only")
 
 
 class StaffOnly(Refusal):
@@ -44,12 +46,12 @@ def get_settings(request: PersonRequest) -> dict[str, Any]:
 
 
 @router.patch("/settings")
-def change_settings(request: PersonRequest, given: PatchDict[SettingsChange]) -> dict[str, Any]:
-    """Only what is named changes."""
-    if "pruning_agent" in given:
-        _set_pruning_agent(request, given.pop("pruning_agent"))
-    if given:
-        PersonSettings.objects.update_or_create(user=request.auth, defaults=dict(given))
+def change_settings(request: PersonRequest, given: SettingsChange) -> dict[str, Any]:
+    changes = given.model_dump(exclude_unset=True)
+    if "pruning_agent" in changes:
+        _set_pruning_agent(request, changes.pop("pruning_agent"))
+    if changes:
+        PersonSettings.objects.update_or_create(user=request.auth, defaults=changes)
     return get_settings(request)
 
 

@@ -17,39 +17,44 @@ from health.traps import traps_of
 
 @dataclass(frozen=True, slots=True)
 class ModelRow:
-    """A model with the thresholds that hold for it now."""
+    """A model with the thresholds that hold for it, and what is wrong with them."""
 
     model: ModelInfo
     thresholds: Thresholds
     traps: tuple[str, ...]
 
     @property
-    def key(self) -> str:
-        return f"{self.model.provider_id}/{self.model.model_id}"
+    def is_asked(self) -> bool:
+        """Whether only its server knows the window."""
+        return self.model.api_type == "lmstudio"
 
 
-def row_of(model: ModelInfo) -> ModelRow:
-    thresholds = model_limits.thresholds_of_model(model)
+def row_of(model: ModelInfo, thresholds: Thresholds) -> ModelRow:
     return ModelRow(model, thresholds, tuple(str(trap) for trap in traps_of(thresholds, model.input_length)))
 
 
 @login_required
 @require_GET
 def index(request: PersonRequest) -> HttpResponse:
-    """By provider; LM Studio's are not asked here, since each would cost a request."""
+    """By provider, those in use first. Servers are not asked here: that would cost a request for each model."""
     catalog = model_limits.catalog()
-    groups = [
-        (provider, [model for model in catalog.models.values() if model.provider_id == provider.provider_id])
-        for provider in catalog.providers.values()
-    ]
-    used = {(agent.provider, agent.model) for agent in Agent.objects.filter(enabled=True)}
-    groups.sort(key=lambda group: (not any((m.provider_id, m.model_id) in used for m in group[1]), group[0].name))
+    used = {agent.provider for agent in Agent.objects.filter(enabled=True)}
+    providers = sorted(catalog.providers.values(), key=lambda entry: (entry.provider_id not in used, entry.name.lower()))
+    rows: dict[str, list[ModelRow]] = {entry.provider_id: [] for entry in providers}
+    for model in catalog.models.values():
+        rows[model.provider_id].append(row_of(model, _stated(model)))
     context = {
-        "groups": [(provider, models, any((m.provider_id, m.model_id) in used for m in models)) for provider, models in groups],
+        "groups": [(entry, rows[entry.provider_id], entry.provider_id in used) for entry in providers],
         "problems": catalog.problems,
         "section": "models",
     }
     return render(request, "models/list.html", context)
+
+
+def _stated(model: ModelInfo) -> Thresholds:
+    """What the files say, without asking a server."""
+    tokens, source = model.limit
+    return Thresholds(tokens, model.optimal_max_tokens, model.critical_max_tokens, source)
 
 
 @login_required
@@ -60,9 +65,8 @@ def show(request: PersonRequest, provider: str, model: str) -> HttpResponse:
     except UnknownModel as error:
         raise Http404(str(error)) from error
     context = {
-        "row": row_of(found),
+        "row": row_of(found, model_limits.thresholds_of_model(found)),
         "agents": Agent.objects.filter(provider=provider, model=model),
-        "problems": [problem for problem in model_limits.catalog().problems if model in problem.path],
         "section": "models",
     }
     return render(request, "models/model.html", context)
