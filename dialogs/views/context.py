@@ -10,6 +10,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from dialogs import export
+from dialogs.api.dialogs import download
 from dialogs.models import Generation
 from dialogs.pages import DialogPage, usage_points
 from dialogs.views.answers import PersonRequest, dialog_or_404
@@ -57,20 +58,11 @@ def usage(request: PersonRequest, dialog_id: UUID, seq: int) -> HttpResponse:
 @require_GET
 def export_markdown(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     dialog = dialog_or_404(dialog_id, request.user)
-    return _file(export.as_markdown(dialog), f"dialog-{str(dialog.pk)[:8]}.md", "text/markdown")
+    return download(export.as_markdown(dialog), f"dialog-{str(dialog.pk)[:8]}.md", "text/markdown")
 
 
 @login_required
 @require_GET
 def export_json(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     dialog = dialog_or_404(dialog_id, request.user)
-    return _file(export.as_json(dialog), f"dialog-{str(dialog.pk)[:8]}.json", "application/json")
-
-
-def _file(content: str | bytes, name: str, kind: str) -> HttpResponse:
-    """Always a download: what models and people wrote is never a page of ours."""
-    answer = HttpResponse(content, content_type=f"{kind}; charset=utf-8")
-    answer["Content-Disposition"] = f'attachment; filename="{name}"'
-    answer["Content-Security-Policy"] = "sandbox"
-    answer["X-Content-Type-Options"] = "nosniff"
-    return answer
+    return download(export.as_json(dialog), f"dialog-{str(dialog.pk)[:8]}.json", "application/json")

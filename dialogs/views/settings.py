@@ -1,7 +1,5 @@
 """A person's own settings: look, notifications, context display, password, API keys."""
 
-from typing import Any
-
 from django import forms
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
@@ -64,7 +62,7 @@ def save_site(request: PersonRequest) -> HttpResponse:
     return _save(request, SiteForm(request.POST, instance=SiteSettings.current()), "site_form")
 
 
-def _save(request: PersonRequest, form: forms.ModelForm[Any], name: str) -> HttpResponse:
+def _save(request: PersonRequest, form: forms.ModelForm, name: str) -> HttpResponse:
     if not form.is_valid():
         return _page(request, status=400, **{name: form})
     form.save()
