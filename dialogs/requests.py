@@ -2,7 +2,7 @@
 instructions, tools and history first; reminders and guidance last; nothing carries a clock."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -61,8 +61,8 @@ def prepare(
     return Prepared(request, _frame(model, request, reminders), view.base, _chars(request), bool(guidance))
 
 
-def reminders_text(reminders: Sequence[Reminder] | object) -> str:
-    lines = [f"[reminder {row.pk}] {row.text}" for row in reminders]  # type: ignore[attr-defined]
+def reminders_text(reminders: Iterable[Reminder]) -> str:
+    lines = [f"[reminder {row.pk}] {row.text}" for row in reminders]
     return "\n".join(["[Your reminders; update_reminder and delete_reminder take these ids]", *lines]) if lines else ""
 
 
