@@ -12,6 +12,7 @@ from remediation.context import Rewritten, StrategyStep, Toolbox, Unit, UnitKind
 from remediation.strategies.carrying import ledger_budget
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.outcome import is_ledger, newest_user
+from remediation.strategies.stand_ins import COUNTS_LINE, put_in_place
 
 TARGET_PERCENT = 80  # of the limit; document D, TARGET_UTILIZATION
 DEFAULT_LIMIT = 100_000  # tokens; document D, for a model that neither the catalog nor the table knows
@@ -260,18 +261,31 @@ def counts_unit(old: Units, count: Count | None = None) -> Unit:
 def describe(units: Sequence[Unit]) -> str:
     """ "Previous 50 turns: 25 user messages, 25 model responses, 10 tool calls", document D.
 
-    Turns are user messages and model responses that say something; a bare tool call counts as a tool call only.
+    Turns are user messages and model responses that say something; a bare tool call counts as a tool call only. What an
+    earlier such line counted is counted in.
     """
-    messages = [message for unit in units for message in unit.messages]
-    users = sum(message.role is Role.USER for message in messages)
-    responses = sum(
-        message.role is Role.ASSISTANT and (bool(message.text) or not message.tool_calls) for message in messages
-    )
-    calls = sum(len(message.tool_calls) for message in messages)
+    users, responses, calls = (sum(column) for column in zip((0, 0, 0), *map(_counted, units), strict=True))
     return (
         f"Previous {_number(users + responses, 'turn')}: {_number(users, 'user message')}, "
         f"{_number(responses, 'model response')}, {_number(calls, 'tool call')}"
     )
+
+
+def _counted(unit: Unit) -> tuple[int, int, int]:
+    """User messages, model responses, tool calls."""
+    if earlier := _earlier_counts(unit):
+        return earlier
+    answers = [message for message in unit.messages if message.role is Role.ASSISTANT]
+    return (
+        sum(message.role is Role.USER for message in unit.messages),
+        sum(bool(answer.text) or not answer.tool_calls for answer in answers),
+        sum(len(message.tool_calls) for message in unit.messages),
+    )
+
+
+def _earlier_counts(unit: Unit) -> tuple[int, int, int] | None:
+    found = COUNTS_LINE.fullmatch(unit.text) if unit.kind is UnitKind.SUMMARY else None
+    return (int(found[1]), int(found[2]), int(found[3])) if found else None
 
 
 def _number(amount: int, noun: str) -> str:
@@ -302,20 +316,26 @@ def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolb
     attempt = Attempt(units, limit, toolbox.clock())
     before = total_tokens(units)
     reserved = ledger_budget(limit) + COUNTS_TOKENS
-    view = tuple(unit for unit in units if not is_ledger(unit))
-    pruned = prune(view, max(1, target_tokens - reserved), weights, toolbox.count)
+    pruned = prune(
+        tuple(unit for unit in units if not _is_account(unit)), max(1, target_tokens - reserved), weights, toolbox.count
+    )
     if pruned.failure and pruned.stats.final + COUNTS_TOKENS > limit:
         return fail(attempt, pruned.failure, toolbox)
     if not pruned.removed:
         return fail(attempt, f"Nothing to prune: est. {before:,} tokens are within {target_tokens:,}.", toolbox)
-    after = _with_counts(view, pruned.removed, toolbox)
+    after = _with_counts(units, pruned.pruned, toolbox)
     step = StrategyStep("prune", before, total_tokens(after), f"removed {len(pruned.removed)} units")
     return conclude(replace(attempt, steps=(step,)), after, toolbox)
 
 
-def _with_counts(view: Units, removed: Units, toolbox: Toolbox) -> Units:
-    """The line of counts stands where the first removed unit stood."""
-    ids = {unit.id for unit in removed}
-    first = next(index for index, unit in enumerate(view) if unit.id in ids)
-    kept_after = tuple(unit for unit in view[first:] if unit.id not in ids)
-    return (*view[:first], counts_unit(removed, toolbox.count), *kept_after)
+def _is_account(unit: Unit) -> bool:
+    """A ledger or a line of counts: written anew by each rewrite."""
+    return is_ledger(unit) or _earlier_counts(unit) is not None
+
+
+def _with_counts(units: Units, pruned: Units, toolbox: Toolbox) -> Units:
+    """One line of counts, an earlier one included, where the first unit that is no longer seen stood."""
+    kept = {unit.id for unit in pruned}
+    gone = {index for index, unit in enumerate(units) if unit.id not in kept and not is_ledger(unit)}
+    counted = counts_unit(tuple(units[index] for index in sorted(gone)), toolbox.count)
+    return put_in_place(units, gone, counted)

@@ -92,7 +92,9 @@ def _aim_of(units: Units, name: str, strategy: BreakingStrategy, aim: int) -> in
     if name != "prioritize_recent" or "content_type_chunking" not in order[order.index(name) :]:
         return aim
     options = strategy.content_type_chunking
-    savings = {index: units[index].est_tokens * (1 - options.ratio_for(units[index].kind)) for index in touchable(units)}
+    savings = {
+        index: units[index].est_tokens * (1 - options.ratio_for(units[index].kind)) for index in touchable(units)
+    }
     shrinking = sum(units[index].est_tokens for index in savings)
     fixed = total_tokens(units) - shrinking
     share = 1 - sum(savings.values()) / shrinking if shrinking else 1.0

@@ -1,5 +1,6 @@
 """Units that stand where others stood: summaries, placeholders, shortened texts. Their ids depend on content alone."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -11,6 +12,9 @@ from remediation.strategies.outcome import is_ledger
 SUMMARY_HEADING = "[Summary of earlier turns]\n"
 HANDOVER_OPENING = "Resuming from overflow: "
 HANDOVER_CLOSING = "\nContinue task: "
+COUNTS_LINE = re.compile(
+    r"Previous \d{1,9} turns?: (\d{1,9}) user messages?, (\d{1,9}) model responses?, (\d{1,9}) tool calls?"
+)  # document D's summary, which ``retention`` writes
 BRIEF_PLACEHOLDER = "[Omitted low-relevance prior context]"  # document C
 
 
@@ -60,13 +64,16 @@ def _linked(source: tuple[int, ...]) -> str:
 
 
 def told(unit: Unit) -> str:
-    """The text to summarise: what a unit says, without the frame of an earlier summary, so that summaries never nest."""
+    """The text to summarise: what a unit says, without the frame of an earlier summary, so that summaries never nest.
+
+    Placeholders, ledgers and lines of counts say nothing of their own.
+    """
     if unit.kind is UnitKind.PLACEHOLDER or is_ledger(unit):
         return ""
     text = unit.text
     if unit.kind is UnitKind.SUMMARY:
         text = text.removeprefix(SUMMARY_HEADING).removeprefix(HANDOVER_OPENING)
-        text = text.partition(HANDOVER_CLOSING)[0]
+        text = COUNTS_LINE.sub("", text.partition(HANDOVER_CLOSING)[0])
     return text
 
 
