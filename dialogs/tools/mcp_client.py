@@ -6,12 +6,11 @@ Imported only when a server is asked: the SDK takes a second to load.
 import asyncio
 import atexit
 import os
-import sys
 import threading
-from collections.abc import AsyncIterator, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import structlog
 from mcp.client.client import Client
@@ -30,6 +29,7 @@ LIST_SECONDS = 15
 CALL_SECONDS = 60
 GRACE_SECONDS = 5  # for the loop to answer beyond its own time-outs
 MAX_TOOL_PAGES = 20
+MAX_LOGGED_LINE_CHARS = 2_000
 
 T = TypeVar("T")
 
@@ -39,9 +39,9 @@ def list_tools(server: Server) -> list[Tool]:
     return _sessions.run(_sessions.list_tools(server), CONNECT_SECONDS + LIST_SECONDS)
 
 
-def call_tool(server: Server, name: str, arguments: Mapping[str, Any]) -> CallToolResult:
+def call_tool(server: Server, name: str, arguments: Mapping[str, Any], seconds: float = CALL_SECONDS) -> CallToolResult:
     """Run one tool. Raises ``McpFailed``, after which whether the call took effect is not known."""
-    return _sessions.run(_sessions.call_tool(server, name, dict(arguments)), CONNECT_SECONDS + CALL_SECONDS)
+    return _sessions.run(_sessions.call_tool(server, name, dict(arguments), seconds), CONNECT_SECONDS + seconds)
 
 
 def close() -> None:
@@ -110,8 +110,8 @@ class _Sessions:
                     break
         return tools
 
-    async def call_tool(self, server: Server, name: str, arguments: dict[str, Any]) -> CallToolResult:
-        async with self._client(server, CALL_SECONDS) as client:
+    async def call_tool(self, server: Server, name: str, arguments: dict[str, Any], seconds: float) -> CallToolResult:
+        async with self._client(server, seconds) as client:
             answer = await client.call_tool(name, arguments)
         return answer  # noqa: RET504  mypy cannot see that the block above always returns or raises
 
@@ -185,9 +185,8 @@ async def _connected(server: Server) -> AsyncIterator[Client]:
         parameters = StdioServerParameters(
             command=server.command, args=list(server.args), env=resolved(server.env), cwd=server.cwd or None
         )
-        # Celery puts a stand-in without a file in place of sys.stderr; the server needs the real one.
-        with open(os.devnull, "w") as nowhere:  # noqa: PTH123  a device
-            async with Client(stdio_client(parameters, errlog=sys.__stderr__ or nowhere)) as client:
+        with _stderr_logged(server.server_id) as stderr:
+            async with Client(stdio_client(parameters, errlog=stderr)) as client:
                 yield client
         return
     async with (
@@ -195,6 +194,21 @@ async def _connected(server: Server) -> AsyncIterator[Client]:
         Client(streamable_http_client(server.url, http_client=http)) as client,
     ):
         yield client
+
+
+@contextmanager
+def _stderr_logged(server_id: str) -> Iterator[TextIO]:
+    """A server's complaints become log lines, without secrets, instead of running past the log."""
+    reading, writing = os.pipe()
+    threading.Thread(target=_log_lines, args=(server_id, reading), name=f"mcp-{server_id}", daemon=True).start()
+    with os.fdopen(writing, "w") as stderr:
+        yield stderr
+
+
+def _log_lines(server_id: str, reading: int) -> None:
+    with os.fdopen(reading, errors="replace") as lines:
+        while line := lines.readline(MAX_LOGGED_LINE_CHARS):
+            log.info("mcp_server_says", server=server_id, line=redact(line.rstrip()))
 
 
 def _reason(error: BaseException) -> str:

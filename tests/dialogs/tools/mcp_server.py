@@ -1,0 +1,71 @@
+"""A real MCP server for tests: ``python mcp_server.py stdio`` or ``python mcp_server.py http PORT``."""
+
+import os
+import sys
+import time
+
+from mcp.server.mcpserver import Context, Image, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import ToolAnnotations
+
+server = MCPServer("tests")
+READS = ToolAnnotations(read_only_hint=True)
+ONCE_OR_OFTEN = ToolAnnotations(idempotent_hint=True)
+
+
+@server.tool(annotations=READS, description="Says it again.")
+def echo(text: str) -> str:
+    return text
+
+
+@server.tool(annotations=ONCE_OR_OFTEN)
+def remember(text: str) -> str:
+    return f"noted {text}"
+
+
+@server.tool(name="book.trip now")
+def book_trip() -> str:
+    return "booked"
+
+
+@server.tool(structured_output=False)
+def big(kilobytes: int) -> str:
+    return "é" * (kilobytes * 512)
+
+
+@server.tool()
+def fail() -> str:
+    raise ToolError("no such ticket")
+
+
+@server.tool()
+def wait(seconds: float) -> str:
+    time.sleep(seconds)
+    return "waited"
+
+
+@server.tool()
+def die() -> str:
+    os._exit(3)
+
+
+@server.tool(structured_output=False)
+def variable(name: str) -> str:
+    return os.environ.get(name, "unset")
+
+
+@server.tool(structured_output=False)
+def header(name: str, context: Context) -> str:
+    return (context.headers or {}).get(name.lower(), "unset")
+
+
+@server.tool(structured_output=False)
+def picture() -> Image:
+    return Image(data=b"\x89PNG" + bytes(96), format="png")
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "stdio":
+        server.run("stdio")
+    else:
+        server.run("streamable-http", port=int(sys.argv[2]))

@@ -1,0 +1,229 @@
+"""Tools of real MCP servers, one over standard input and output, one over HTTP."""
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import yaml
+
+from dialogs.models import Agent
+from dialogs.tools import mcp, mcp_client
+from dialogs.tools.mcp_config import McpFailed, current_config, read_config
+from dialogs.tools.registry import Invocation, Result, Tool, builtin_tools, tools_of
+from dominds.embedded_redis import free_port
+
+SERVER = Path(__file__).with_name("mcp_server.py")
+STDIO = {"command": sys.executable, "args": [str(SERVER), "stdio"]}
+
+Minds = Callable[..., None]
+
+
+@pytest.fixture
+def minds(tmp_path: Path, settings: Any) -> Iterator[Minds]:
+    """Write ``mcp.yaml``: ``minds(files={"command": ...})``."""
+    settings.MINDS_DIR = tmp_path
+
+    def write(**servers: Any) -> None:
+        (tmp_path / "mcp.yaml").write_text(yaml.safe_dump({"servers": servers}))
+
+    mcp.forget_lists()
+    yield write
+    mcp.forget_lists()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_server_left() -> Iterator[None]:
+    yield
+    mcp_client.close()
+
+
+@pytest.fixture(scope="module")
+def http_url() -> Iterator[str]:
+    port = free_port()
+    process = subprocess.Popen([sys.executable, str(SERVER), "http", str(port)], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                break
+        time.sleep(0.05)
+    yield f"http://127.0.0.1:{port}/mcp"
+    process.terminate()
+    process.wait(10)
+
+
+def call(tool: Tool, **arguments: Any) -> Result:
+    assert tool.outside is not None
+    return tool.outside(Invocation(uuid4(), "call", arguments))
+
+
+def test_a_stdio_server_offers_its_tools_under_its_name(minds: Minds) -> None:
+    minds(desk=STDIO)
+    tools = mcp.tools_named("mcp:desk")
+    assert {"desk_echo", "desk_remember", "desk_book_trip_now", "desk_fail"} <= set(tools)
+    assert list(tools) == sorted(tools)
+    assert tools["desk_echo"].spec.description == "Says it again."
+    assert call(tools["desk_echo"], text="hällo") == Result("hällo")
+    assert call(tools["desk_book_trip_now"]) == Result("booked")
+
+
+def test_one_tool_of_a_server_can_be_offered_alone(minds: Minds) -> None:
+    minds(desk=STDIO)
+    assert list(mcp.tools_named("mcp:desk/book.trip now")) == ["desk_book_trip_now"]
+    assert mcp.tools_named("mcp:desk/missing") == {}
+
+
+def test_an_agent_is_offered_what_it_lists(minds: Minds) -> None:
+    minds(desk=STDIO)
+    offered = tools_of(Agent(id="a", tools=["mcp:desk/echo", "mcp:nobody"]))
+    assert set(offered) == {tool.name for tool in builtin_tools().values() if tool.always} | {"desk_echo"}
+
+
+def test_only_tools_that_say_so_are_repeatable(minds: Minds) -> None:
+    minds(desk=STDIO)
+    tools = mcp.tools_named("mcp:desk")
+    assert [tools[f"desk_{name}"].repeatable for name in ("echo", "remember", "wait")] == [True, True, False]
+
+
+def test_a_tool_that_fails_answers_with_its_reason(minds: Minds) -> None:
+    minds(desk=STDIO)
+    answer = call(mcp.tools_named("mcp:desk")["desk_fail"])
+    assert answer.failed
+    assert "no such ticket" in answer.text
+
+
+def test_a_large_result_is_cut_with_a_note(minds: Minds) -> None:
+    minds(desk=STDIO)
+    answer = call(mcp.tools_named("mcp:desk")["desk_big"], kilobytes=300)
+    assert len(answer.text.encode()) < mcp.MAX_RESULT_BYTES + 200
+    assert answer.text.endswith("[cut: 307,200 bytes in all, the first 204,800 are shown]")
+
+
+def test_a_picture_is_named_and_not_shown(minds: Minds) -> None:
+    minds(desk=STDIO)
+    assert call(mcp.tools_named("mcp:desk")["desk_picture"]) == Result("[image, image/png, 102 bytes: not shown]")
+
+
+def test_a_stdio_server_gets_its_variables_and_no_others(minds: Minds, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DESK_TOKEN", "a-token-of-the-desk")
+    minds(desk={**STDIO, "env": {"TOKEN": {"env": "DESK_TOKEN"}, "MODE": "quiet"}})
+    variable = mcp.tools_named("mcp:desk")["desk_variable"]
+    found = [call(variable, name=name).text for name in ("TOKEN", "MODE", "SECRET_KEY", "DESK_TOKEN")]
+    assert found == ["a-token-of-the-desk", "quiet", "unset", "unset"]
+
+
+def test_an_http_server_is_asked_with_its_headers(minds: Minds, http_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEB_KEY", "the-key-of-the-web")
+    minds(web={"url": http_url, "apiKeyEnvVar": "WEB_KEY", "headers": {"X-Team": "red"}})
+    header = mcp.tools_named("mcp:web")["web_header"]
+    assert call(header, name="Authorization").text == "Bearer the-key-of-the-web"
+    assert call(header, name="X-Team").text == "red"
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        {"command": "/no/such/program"},
+        {"command": sys.executable, "args": ["-c", "raise SystemExit(1)"]},
+        {"url": "http://127.0.0.1:9/mcp"},
+        {**STDIO, "env": {"TOKEN": {"env": "NOT_SET_ANYWHERE"}}},
+    ],
+)
+def test_a_server_that_is_down_gives_no_tools_and_breaks_nothing(minds: Minds, server: dict[str, Any]) -> None:
+    minds(gone=server, desk=STDIO)
+    offered = tools_of(Agent(id="a", tools=["mcp:gone", "mcp:desk/echo"]))
+    assert "desk_echo" in offered
+    assert not any(name.startswith("gone_") for name in offered)
+
+
+def test_a_server_that_is_down_is_not_asked_at_every_generation(minds: Minds) -> None:
+    minds(gone={"command": sys.executable, "args": ["-c", "import time; time.sleep(1)"]})
+    mcp.tools_named("mcp:gone")
+    started = time.monotonic()
+    assert mcp.tools_named("mcp:gone") == {}
+    assert time.monotonic() - started < 0.5
+
+
+def test_a_server_that_died_is_started_again(minds: Minds) -> None:
+    minds(desk=STDIO)
+    tools = mcp.tools_named("mcp:desk")
+    with pytest.raises(McpFailed, match="desk"):
+        call(tools["desk_die"])
+    assert call(mcp.tools_named("mcp:desk")["desk_echo"], text="back").text == "back"
+
+
+def test_a_call_that_takes_too_long_fails_and_leaves_others_alone(minds: Minds) -> None:
+    minds(desk=STDIO)
+    echo = mcp.tools_named("mcp:desk")["desk_echo"]
+    server = current_config().servers["desk"]
+    with pytest.raises(McpFailed, match="within 0.5 seconds"):
+        mcp_client.call_tool(server, "wait", {"seconds": 2}, seconds=0.5)
+    assert call(echo, text="still here").text == "still here"
+
+
+# Names and schemas
+
+
+def test_names_are_accepted_by_every_provider_and_never_clash() -> None:
+    taken: set[str] = set()
+    for tool in ("a.b", "a_b", "a b", "x" * 90, "x" * 91):
+        name = mcp.exposed_name("server", tool, taken)
+        assert name not in taken
+        assert len(name) <= 64
+        assert name.replace("_", "").replace("-", "").isalnum()
+        taken.add(name)
+
+
+@pytest.mark.parametrize(
+    ("schema", "usable"),
+    [
+        ({"type": "object", "properties": {"a": {"type": "string"}}}, True),
+        ({"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"type": "string"}}}, True),
+        ({"type": "object", "properties": {"a": {"$ref": "#/$defs/B"}}}, False),
+        ({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1/secret"}}}, False),
+        ({"type": "banana"}, False),
+    ],
+)
+def test_a_schema_that_cannot_be_checked_is_found_beforehand(schema: dict[str, Any], usable: bool) -> None:
+    assert (mcp.schema_problem(schema) == "") is usable
+
+
+# The file
+
+
+def test_bad_entries_of_the_file_are_reported_and_the_others_work(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.yaml"
+    file.write_text(
+        """
+version: 1
+server: {}
+servers:
+  good: {command: uvx, args: [x, 1], transport: stdio}
+  "bad id!": {command: x}
+  both: {command: x, url: "http://h/mcp"}
+  neither: {args: [a]}
+  address: {url: "ftp://h"}
+  secret: {url: "https://h/mcp", apiKeyEnvVar: "sk-live 123", headers: {"X Bad": "1", X-List: [1]}}
+  odd: {command: x, colour: red}
+"""
+    )
+    config = read_config(file)
+    assert sorted(config.servers) == ["good", "odd", "secret"]
+    assert config.servers["good"].args == ("x", "1")
+    assert {problem.path for problem in config.problems} == {
+        "server", "servers.bad id!", "servers.both", "servers.neither", "servers.address.url",
+        "servers.secret.apiKeyEnvVar", "servers.secret.headers.X Bad", "servers.secret.headers.X-List",
+        "servers.odd.colour",
+    }  # fmt: skip
+    assert {problem.file for problem in config.problems} == {str(file)}
+    assert not any("sk-live" in str(problem) for problem in config.problems)
+
+
+def test_a_missing_file_means_no_servers(tmp_path: Path) -> None:
+    assert read_config(tmp_path / "mcp.yaml").problems == ()
