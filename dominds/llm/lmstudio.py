@@ -1,5 +1,6 @@
 """LM Studio's own API beside its OpenAI wire: which models are loaded, with how long a window, and exact counts."""
 
+import logging
 import threading
 import time
 from dataclasses import dataclass
@@ -131,6 +132,7 @@ def count_tokens(base_url: str, model: str, text: str, *, key: str = "") -> int 
         handle = next((handle for handle in handles if handle.identifier == model), None)
         return None if handle is None else int(handle.count_tokens(text))
     except Exception:  # noqa: BLE001 - the SDK raises a dozen families; an exact count is only an improvement
+        _sdk_client.cache_clear()
         _unreachable_until[root] = time.monotonic() + UNREACHABLE_SECONDS
         return None
 
@@ -139,5 +141,6 @@ def count_tokens(base_url: str, model: str, text: str, *, key: str = "") -> int 
 def _sdk_client(host: str) -> Any:
     import lmstudio
 
+    logging.getLogger("AsyncWebsocketThread").setLevel(logging.WARNING)  # it tells of every thread it starts
     lmstudio.set_sync_api_timeout(ANSWER_SECONDS)
     return lmstudio.Client(host)

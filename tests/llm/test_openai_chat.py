@@ -245,7 +245,7 @@ def test_no_server_is_a_failure_of_the_network_that_names_it() -> None:
 
 
 def test_a_stream_may_be_cut_at_each_byte(server: ModelServer) -> None:
-    stream = data(delta(content="Grüße 😀"), delta("stop"), USAGE, DONE).replace("\\u".encode(), b"\\u")
+    stream = data(delta(content="Grüße 😀"), delta("stop"), USAGE, DONE)
     server.will(stream_of(*(stream[at : at + 1] for at in range(len(stream)))))
     outcome = ask(chat(server))
     assert (outcome.text, outcome.finished.usage) == ("Grüße 😀", Usage(9, 3, 12))

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,7 +63,7 @@ fragments = st.sampled_from(
 )
 def test_any_chunking_gives_the_same_events(stream: bytes, cuts: list[int]) -> None:
     places = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
-    chunks = [stream[start:end] for start, end in zip(places, places[1:], strict=False)]
+    chunks = [stream[start:end] for start, end in pairwise(places)]
     assert events_of(*chunks) == events_of(stream)
     assert events_of(*(stream[at : at + 1] for at in range(len(stream)))) == events_of(stream)
 
