@@ -22,7 +22,7 @@ lint: setup-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(APPS)
 	$(BIN)/lint-imports
-	$(BIN)/bandit -q -r $(APPS) -c pyproject.toml
+	$(BIN)/bandit -q -ll -r $(APPS)
 	.ci/check-django
 
 setup:

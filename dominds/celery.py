@@ -71,7 +71,7 @@ def watch_for_deafness(sender: Any, **_: Any) -> None:
 
     def full() -> bool:
         waiting = len(state.reserved_requests) - len(state.active_requests)
-        return waiting >= sender.qos.value
+        return bool(waiting >= sender.qos.value)
 
     watch = Canary(send, full)
     task_received.connect(lambda **_: watch.heard(), weak=False)

@@ -73,9 +73,10 @@ def logging_config(style: str, level: str) -> dict[str, Any]:
         "loggers": {
             "django": {"handlers": [], "level": level, "propagate": True},
             "django.server": {"handlers": [], "level": level, "propagate": True},
-            # django-structlog logs each request; these would say it again, or say each wake-up.
+            # django-structlog logs each request, on a terminal only what went wrong; these would say it again.
+            "django_structlog.middlewares": {"level": "WARNING" if style == "console" else level},
             "django.request": {"level": "ERROR"},
-            "django_structlog.middlewares": {"level": "WARNING"},
+            # One line for each wake-up would bury the rest.
             "celery.app.trace": {"level": "WARNING"},
             "celery.worker.strategy": {"level": "WARNING"},
             "httpx2": {"level": "WARNING"},

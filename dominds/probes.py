@@ -2,40 +2,14 @@
 
 import asyncio
 import hmac
-from collections.abc import Callable
-from typing import Any
 
-from asgiref.sync import iscoroutinefunction
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.utils.decorators import sync_and_async_middleware
 from django_prometheus.exports import ExportToDjangoView
 from health_check.views import HealthCheckView
 from redis.asyncio import Redis
 
 PROBE_TIMEOUT_SECONDS = 3
-PATHS = frozenset({"/livez", "/readyz"})
-
-Handler = Callable[[HttpRequest], Any]
-
-
-@sync_and_async_middleware
-def asked_by_address(get_response: Handler) -> Handler:
-    """Let probes in under any host name: a load balancer asks by address. They answer the same to everyone."""
-
-    def rename(request: HttpRequest) -> None:
-        if request.path_info in PATHS:
-            request.META["HTTP_HOST"] = settings.ALLOWED_HOSTS[0].removeprefix(".").replace("*", "localhost")
-
-    async def later(request: HttpRequest) -> Any:
-        rename(request)
-        return await get_response(request)
-
-    def now(request: HttpRequest) -> Any:
-        rename(request)
-        return get_response(request)
-
-    return later if iscoroutinefunction(get_response) else now
 
 
 def livez(request: HttpRequest) -> HttpResponse:

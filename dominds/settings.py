@@ -5,6 +5,7 @@ Redis of our own, a signing key made at first start. Are all allowed hosts on th
 network, and the pages demand HTTPS.
 """
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +143,7 @@ INSTALLED_APPS = [
     "dominds",
 ]
 MIDDLEWARE = [
-    "dominds.probes.asked_by_address",
+    "dominds.middleware.asked_by_address",
     "django.middleware.security.SecurityMiddleware",
     "dominds.static.StaticFiles",
     "django_prometheus.middleware.PrometheusBeforeMiddleware",
@@ -156,6 +157,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "django_prometheus.middleware.PrometheusAfterMiddleware",
+    "dominds.middleware.on_one_thread",
 ]
 ROOT_URLCONF = "dominds.urls"
 ASGI_APPLICATION = "dominds.asgi.application"
@@ -214,3 +216,4 @@ LOGGING = logs.logging_config(
     level=env.one_of("DOMINDS_LOG_LEVEL", ("DEBUG", "INFO", "WARNING", "ERROR"), "INFO"),
 )
 DJANGO_STRUCTLOG_CELERY_ENABLED = False
+DJANGO_STRUCTLOG_REQUEST_CANCELLED_LOG_LEVEL = logging.INFO  # a browser that leaves a stream is no fault

@@ -16,6 +16,11 @@ FLAGS = (
 )
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run browser tests last: from the first one on, Playwright's event loop keeps others from running theirs."""
+    items.sort(key=lambda item: "playwright" in getattr(item, "fixturenames", ()))
+
+
 def chromium() -> str:
     """Return the browser to test with."""
     named = os.environ.get("CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
