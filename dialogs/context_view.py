@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.db import connection
 from django.db.models import QuerySet
 
 from dialogs import rewrites
@@ -15,6 +14,7 @@ from remediation.policies import requested
 from remediation.retention import Weights, score
 
 TEXT_SHOWN = 400
+MAX_WORDS = 8
 
 
 def context_of(dialog: Dialog, preview: str = "") -> dict[str, Any]:
@@ -100,10 +100,11 @@ def remediation_json(run: RemediationRun) -> dict[str, Any]:
 
 
 def archive(dialog: Dialog, query: str = "") -> QuerySet[RemovedUnit]:
-    """What rewrites took out of the model's sight, oldest first; full-text search on PostgreSQL, plain text elsewhere."""
+    """What rewrites took out of the model's sight, oldest first; with a query, units that hold every word of it.
+
+    Plain text search: PostgreSQL's full text would refuse the longest units (a tsvector ends at 1 MB).
+    """
     units = RemovedUnit.objects.filter(dialog=dialog).select_related("run").order_by("id")
-    if not query.strip():
-        return units
-    if connection.vendor == "postgresql":
-        return units.filter(text__search=query) | units.filter(text__icontains=query)
-    return units.filter(text__icontains=query)
+    for word in query.split()[:MAX_WORDS]:
+        units = units.filter(text__icontains=word)
+    return units

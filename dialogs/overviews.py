@@ -4,20 +4,28 @@ from collections.abc import Iterable
 from typing import Any
 
 from dialogs import model_limits, representation
+from dialogs.context_settings import current_config
 from dialogs.models import Agent, Dialog, Question
 from dominds.llm.catalog import UnknownModel
+from remediation.config import ContextConfig, effective_limit
 
 
-def of_agent(agent: Agent) -> dict[str, Any]:
+def of_agents(agents: Iterable[Agent]) -> list[dict[str, Any]]:
+    config = current_config()
+    return [_of_agent(agent, config) for agent in agents]
+
+
+def _of_agent(agent: Agent, config: ContextConfig) -> dict[str, Any]:
     """``model_context_limit`` is the model's window, ``context_limit`` the budget of document C; both in tokens."""
     reason = model_limits.unusable_reason(agent)
+    window = _window(agent)
     return {
         "id": agent.pk,
         "name": representation.agent_name(agent),
         "provider": agent.provider,
         "model": agent.model,
-        "model_context_limit": _window(agent),
-        "context_limit": agent.context_limit,
+        "model_context_limit": window,
+        "context_limit": effective_limit(config, agent.context_limit, agent.llm_type, agent.priority, window),
         "context_policy": model_limits.policy_of(agent),
         "critical_policy": agent.critical_policy,
         "priority": agent.priority,

@@ -15,4 +15,4 @@ router = Router(tags=["agents"])
 @router.get("/agents", response=list[AgentOut])
 def list_agents(request: HttpRequest) -> list[dict[str, Any]]:
     """All agents; one that cannot answer now says why."""
-    return [overviews.of_agent(agent) for agent in Agent.objects.filter(enabled=True).order_by("pk")]
+    return overviews.of_agents(Agent.objects.filter(enabled=True).order_by("pk"))

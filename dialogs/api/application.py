@@ -9,7 +9,7 @@ from ninja.parser import Parser
 from ninja.renderers import BaseRenderer
 from ninja.types import DictStrAny
 
-from dialogs.api import agents, dialogs, events, messages, problems, questions, reminders, settings
+from dialogs.api import agents, context, dialogs, events, messages, problems, questions, reminders, settings
 from dialogs.api.auth import AUTH
 
 
@@ -33,6 +33,6 @@ api = NinjaAPI(
     parser=JsonParser(),
     renderer=JsonRenderer(),
 )
-for subject in (agents, dialogs, messages, events, questions, reminders, settings):
+for subject in (agents, dialogs, messages, events, questions, reminders, context, settings):
     api.add_router("", subject.router)
 problems.register(api)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import structlog
 from asgiref.sync import iscoroutinefunction
@@ -21,6 +21,7 @@ RETRY_SECONDS = 5  # after which a database that was away is worth asking again
 ARGUMENTS = {"given", "window", "body", "query", "path"}  # names of ours in the place of an error
 CODES = {400: "invalid", 404: "not_found", 405: "method_not_allowed"}
 Wrapped = Callable[..., Any]
+Found = TypeVar("Found", bound=Exception)
 
 
 def error(code: str, message: str, status: int, retry_after_seconds: int | None = None) -> HttpResponse:
@@ -32,14 +33,18 @@ def error(code: str, message: str, status: int, retry_after_seconds: int | None 
 
 def register(api: NinjaAPI) -> None:
     """Let ``api`` answer all that can go wrong in our words."""
-    api.add_exception_handler(Refusal, lambda request, found: refused(found))
-    api.add_exception_handler(ValidationError, lambda request, found: error("invalid", _fields(found), 400))
-    api.add_exception_handler(HttpError, lambda request, found: _http_error(found))
-    api.add_exception_handler(Http404, lambda request, found: unknown_address(request))
-    api.add_exception_handler(RequestDataTooBig, lambda request, found: too_big())
-    api.add_exception_handler(OperationalError, unavailable)
-    api.add_exception_handler(TimeoutError, unavailable)
-    api.add_exception_handler(Exception, broken)
+
+    def on(kind: type[Found], answer: Callable[[HttpRequest, Found], HttpResponse]) -> None:
+        api.add_exception_handler(kind, cast(Any, answer))  # ninja types the exception as maybe a class
+
+    on(Refusal, lambda request, found: refused(found))
+    on(ValidationError, lambda request, found: error("invalid", _fields(found), 400))
+    on(HttpError, lambda request, found: _http_error(found))
+    on(Http404, lambda request, found: unknown_address(request))
+    on(RequestDataTooBig, lambda request, found: too_big())
+    on(OperationalError, unavailable)
+    on(TimeoutError, unavailable)
+    on(Exception, broken)
 
 
 def refused(found: Refusal) -> HttpResponse:

@@ -164,10 +164,65 @@ class QuestionOut(Schema):
     resolved_at: str | None
 
 
-class SettingsOut(Schema):
-    theme: str
-    notifications: bool
-    show_breaking_progress: bool
-    progress_detail: str
-    auto_hide_seconds: int
-    highlight_p1: bool
+class UnitOut(Schema):
+    id: str
+    role: str
+    kind: str
+    priority: int
+    est_tokens: int
+    source: list[int]
+    pinned: bool
+    score: float
+    text: str
+
+
+class RemovalOut(Schema):
+    id: str
+    kind: str
+    role: str
+    est_tokens: int
+    source: list[int]
+    text: str
+
+
+class PreviewOut(Schema):
+    kind: str
+    est_before: int
+    est_after: int
+    removed: list[RemovalOut]
+    problem: str | None
+
+
+class ContextOut(Schema):
+    policy: str
+    est_tokens: int
+    est_source: str
+    limit: int | None
+    units: list[UnitOut]
+    preview: PreviewOut | None = None
+
+
+class RemediationOut(Schema):
+    id: int
+    round: int
+    policy: str
+    reason: str
+    strategies: list[str]
+    steps: list[dict[str, Any]]
+    est_before: int
+    est_after: int
+    removed: list[dict[str, Any]]
+    summary: str
+    recovered: bool
+    undone: bool
+    created_at: str
+
+
+class RemovedOut(Schema):
+    id: int
+    remediation: int
+    unit: str
+    kind: str
+    role: str
+    est_tokens: int
+    text: str

@@ -26,7 +26,9 @@ class SettingsChange(Schema):
     progress_detail: Literal["minimal", "normal", "detailed"] = "normal"
     auto_hide_seconds: int = Field(3, ge=1, le=10)
     highlight_p1: bool = True
-    pruning_agent: Text | None = Field(None, description="an agent's id; null: the same as the current agent. Staff only")
+    pruning_agent: Text | None = Field(
+        None, description="an agent's id; null: the same as the current agent. Staff only"
+    )
 
 
 class StaffOnly(Refusal):

@@ -1,0 +1,113 @@
+"""What the model sees, rewriting it by hand, and what rewrites took away."""
+
+from typing import Any, Literal
+from uuid import UUID
+
+from ninja import Query, Router, Schema, Status
+from pydantic import Field
+
+from dialogs import context_view, inbox, rewrites
+from dialogs.api.auth import PersonRequest
+from dialogs.api.lists import LARGEST, Text, Window
+from dialogs.api.schemas import ContextOut, RemediationOut, RemovedOut, StateOut
+from dialogs.errors import Conflict
+from dialogs.models import Dialog
+from dominds.llm.catalog import UnknownModel
+from remediation.models import RemediationRun, RemovedUnit
+
+router = Router(tags=["context"])
+Preview = Literal["", "prune", "break", "compact", "fresh-start"]
+
+
+class Package(Schema):
+    reminder_content: Text
+
+
+class ArchiveWindow(Window):
+    q: Text = ""
+
+
+class Look(Schema):
+    preview: Preview = Field("", description="what this rewrite would remove now")
+
+
+@router.post("/dialogs/{uuid:dialog_id}/clear", response={202: StateOut})
+def clear(request: PersonRequest, dialog_id: UUID, given: Package) -> Status[dict[str, str]]:
+    """Begin a new round with this re-entry package; after the generation when one runs."""
+    dialog = inbox.owned(dialog_id, request.auth)
+    return Status(202, {"state": rewrites.clear(dialog.pk, given.reminder_content, request.auth)})
+
+
+@router.post("/dialogs/{uuid:dialog_id}/prune", response={202: StateOut})
+def prune(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
+    """Keep the most important messages (document D)."""
+    return _asked(request, dialog_id, "prune")
+
+
+@router.post("/dialogs/{uuid:dialog_id}/break", response={202: StateOut})
+def break_context(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
+    """Run the chain of breaking strategies (document C)."""
+    return _asked(request, dialog_id, "break")
+
+
+@router.post("/dialogs/{uuid:dialog_id}/compact", response={202: StateOut})
+def compact(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
+    """Let the pruning agent compact the conversation (document B)."""
+    return _asked(request, dialog_id, "compact")
+
+
+@router.post("/dialogs/{uuid:dialog_id}/fresh-start", response={202: StateOut})
+def fresh_start(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
+    """Go on from a handover summary."""
+    return _asked(request, dialog_id, "fresh_start")
+
+
+def _asked(request: PersonRequest, dialog_id: UUID, kind: str) -> Status[dict[str, str]]:
+    dialog = inbox.owned(dialog_id, request.auth)
+    return Status(202, {"state": rewrites.request(dialog.pk, kind, request.auth)})
+
+
+@router.get("/dialogs/{uuid:dialog_id}/context", response=ContextOut, exclude_unset=True)
+def get_context(request: PersonRequest, dialog_id: UUID, look: Query[Look]) -> dict[str, Any]:
+    """What the model would see now. All sizes are estimates."""
+    dialog = inbox.owned(dialog_id, request.auth)
+    try:
+        return context_view.context_of(dialog, look.preview.replace("-", "_"))
+    except UnknownModel as error:
+        raise Conflict("agent_unusable", str(error)) from None
+
+
+@router.get("/dialogs/{uuid:dialog_id}/remediations", response=list[RemediationOut])
+def list_remediations(request: PersonRequest, dialog_id: UUID, window: Query[Window]) -> list[dict[str, Any]]:
+    """Every rewrite that there was, undone ones too."""
+    runs = RemediationRun.objects.filter(dialog=inbox.owned(dialog_id, request.auth), pk__gt=window.after)
+    return [context_view.remediation_json(run) for run in runs.order_by("pk")[: window.limit]]
+
+
+@router.post("/dialogs/{uuid:dialog_id}/remediations/{int:run_id}/undo", response=RemediationOut)
+def undo(request: PersonRequest, dialog_id: UUID, run_id: int) -> dict[str, Any]:
+    """Undo the newest rewrite that stands: what it removed is seen again, word for word."""
+    dialog = inbox.owned(dialog_id, request.auth)
+    return context_view.remediation_json(rewrites.undo(min(run_id, LARGEST), request.auth, dialog.pk))
+
+
+@router.get("/dialogs/{uuid:dialog_id}/archive", response=list[RemovedOut])
+def list_archive(request: PersonRequest, dialog_id: UUID, window: Query[ArchiveWindow]) -> list[dict[str, Any]]:
+    """What rewrites took out of the model's sight, whole; with ``q``, only what mentions it."""
+    found = _archive(inbox.owned(dialog_id, request.auth), window)
+    return [
+        {
+            "id": row.pk,
+            "remediation": row.run_id,
+            "unit": row.unit_id,
+            "kind": row.kind,
+            "role": row.role,
+            "est_tokens": row.est_tokens,
+            "text": row.text,
+        }
+        for row in found
+    ]
+
+
+def _archive(dialog: Dialog, window: ArchiveWindow) -> list[RemovedUnit]:
+    return list(context_view.archive(dialog, window.q).filter(pk__gt=window.after)[: window.limit])
