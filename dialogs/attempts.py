@@ -35,6 +35,16 @@ commits = stamina.retry(on=OperationalError, attempts=5, timeout=8, wait_initial
 """Lock time-outs and lost connections pass; the epoch check makes the repetition safe."""
 
 
+_ENDED_COLUMNS = (
+    "outcome", "finished_at", "cursor", "finish_reason", "first_token_ms", "prompt_tokens", "completion_tokens",
+    "total_tokens", "error_kind", "error", "skipped_calls",
+)  # fmt: skip
+
+
+class AlreadyEnded(Exception):
+    """The commit is a repetition of one that did succeed, though its answer was lost."""
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """A generation under way, with what its end must be judged by."""
@@ -88,11 +98,11 @@ def begin(
             request_chars=prepared.chars,
             est_prompt_tokens=est_prompt,
         )
+        unit.keeps_state = True
         unit.event("generation", id=generation.pk, purpose=purpose, attempt=generation.attempt, outcome="running")
     return Attempt(generation, prepared, thresholds)
 
 
-@commits
 def end(lease: Lease, attempt: Attempt, reply: Reply) -> float:
     """Store how a generation ended: turn, usage, snapshot, counters, events and state, all or nothing.
 
@@ -100,12 +110,16 @@ def end(lease: Lease, attempt: Attempt, reply: Reply) -> float:
     """
     if reply.lost:
         return 0.0
+    try:
+        return _end(lease, attempt, reply)
+    except AlreadyEnded:
+        return 0.0
+
+
+@commits
+def _end(lease: Lease, attempt: Attempt, reply: Reply) -> float:
     delay = 0.0
     with lease.change() as unit:
-        generation = attempt.generation
-        generation.refresh_from_db(fields=["outcome"])
-        if generation.outcome != Generation.Outcome.RUNNING:
-            return delay  # a repeated commit whose first try did succeed
         if reply.stopped:
             _stopped(unit, attempt, reply)
         elif reply.error or reply.aborted:
@@ -116,8 +130,10 @@ def end(lease: Lease, attempt: Attempt, reply: Reply) -> float:
             _kept(unit, attempt, reply)
         if unit.dialog.answering_seq is None and not unit.dialog.continuing:
             unit.take_next_message()
-        if not owes_more(unit.dialog):
+        ended = not owes_more(unit.dialog)
+        if ended:
             leases.release(unit)
+    lease.released = lease.released or ended
     return delay
 
 
@@ -138,7 +154,9 @@ def _close(unit: Change, attempt: Attempt, reply: Reply, outcome: str) -> None:
         generation.error_kind, generation.error = reply.error.kind, str(reply.error)
     elif reply.aborted:
         generation.error_kind, generation.error = "context_full", reply.aborted
-    generation.save()
+    fields = {name: getattr(generation, name) for name in _ENDED_COLUMNS}
+    if not Generation.objects.filter(pk=generation.pk, outcome=Generation.Outcome.RUNNING).update(**fields):
+        raise AlreadyEnded
     if outcome in (Generation.Outcome.FAILED, Generation.Outcome.STOPPED) or reply.interrupted:
         recording.record(generation.pk, UsageUnavailable(), attempt.thresholds)
     unit.event("generation", id=generation.pk, purpose=generation.purpose, attempt=generation.attempt, outcome=outcome)
@@ -194,6 +212,7 @@ def set_counters(dialog: Dialog, counters: Counters) -> None:
 
 def _kept(unit: Change, attempt: Attempt, reply: Reply) -> None:
     dialog = unit.dialog
+    _close(unit, attempt, reply, Generation.Outcome.KEPT)
     unit.turn(
         Turn.Role.ASSISTANT,
         Turn.Status.INTERRUPTED if reply.interrupted else Turn.Status.COMPLETE,
@@ -202,7 +221,6 @@ def _kept(unit: Change, attempt: Attempt, reply: Reply) -> None:
         provider_items=list(reply.provider_items) or None,
         generation=attempt.generation,
     )
-    _close(unit, attempt, reply, Generation.Outcome.KEPT)
     if reply.interrupted:
         dialog.changed_since_rewrite = True  # the stream filled the window: the policy may compact again (R10)
         return
@@ -235,9 +253,9 @@ def _forced(unit: Change, attempt: Attempt, reply: Reply) -> None:
 
 
 def _stopped(unit: Change, attempt: Attempt, reply: Reply) -> None:
+    _close(unit, attempt, reply, Generation.Outcome.STOPPED)
     if reply.text and not attempt.forced:
         unit.turn(Turn.Role.ASSISTANT, Turn.Status.STOPPED, text=_storable(reply.text), generation=attempt.generation)
-    _close(unit, attempt, reply, Generation.Outcome.STOPPED)
     unit.end_message(Turn.Status.STOPPED)
     unit.dialog.stop_requested = False
 

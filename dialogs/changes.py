@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import Exists, OuterRef, Subquery
+from django.db.models import BooleanField, Case, Exists, OuterRef, Subquery, When
 from django.db.models.functions import Now
 
 from dialogs import events, poke
@@ -32,6 +33,8 @@ class Change:
     def __init__(self, dialog: Dialog) -> None:
         self.dialog = dialog
         self.wakes = False
+        self.keeps_state = False  # set by changes that cannot alter the state, to spare the look
+        self.lease_seconds: int | None = None  # set by a claim: the lease runs from the database's now
         self._drafts: list[events.Draft] = []
 
     def event(self, kind: str, /, **data: Any) -> None:
@@ -78,14 +81,19 @@ class Change:
         Turn.objects.filter(pk=turn.pk).update(
             status=Turn.Status.ANSWERING, position=self.next_position(), round_number=dialog.round_number
         )
-        dialog.answering_seq, dialog.failure = turn.seq, ""
+        self.begin_message(turn.seq)
+        self.event("turn", turn=turn.seq)
+
+    def begin_message(self, seq: int) -> None:
+        """This user turn is being answered from now on; what counted for the one before counts anew."""
+        dialog = self.dialog
+        dialog.answering_seq, dialog.failure = seq, ""
         dialog.restarts = dialog.tries = dialog.generations_for_message = 0
         dialog.changed_since_rewrite = True
-        self.event("turn", turn=turn.seq)
 
     def finish(self) -> None:
         dialog = self.dialog
-        state = state_of(facts_of(dialog))
+        state = State(dialog.state) if self.keeps_state else state_of(facts_of(dialog))
         if state != dialog.state:
             dialog.state = state.value
             self.event("state", state=state.value, failure=dialog.failure)
@@ -94,6 +102,8 @@ class Change:
         columns = {name: getattr(dialog, name) for name in _WRITTEN}
         if self._drafts:
             columns["active_at"] = Now()
+        if self.lease_seconds is not None:
+            columns["lease_until"] = Now() + timedelta(seconds=self.lease_seconds)
         first = dialog.last_event_seq + 1
         columns["last_event_seq"] = dialog.last_event_seq = dialog.last_event_seq + len(self._drafts)
         events.store(dialog, first, self._drafts)
@@ -112,7 +122,7 @@ def change(dialog_id: UUID, *, epoch: int | None = None, durable: bool = True) -
         if not durable and connection.vendor == "postgresql":
             with connection.cursor() as cursor:
                 cursor.execute("SET LOCAL synchronous_commit TO OFF")
-        dialog = Dialog.objects.select_for_update(of=("self",)).select_related("agent").filter(pk=dialog_id).first()
+        dialog = _locked(dialog_id)
         if dialog is None:
             raise NotFound("There is no such dialog.")
         if epoch is not None and dialog.epoch != epoch:
@@ -120,6 +130,15 @@ def change(dialog_id: UUID, *, epoch: int | None = None, durable: bool = True) -
         unit = Change(dialog)
         yield unit
         unit.finish()
+
+
+def _locked(dialog_id: UUID) -> Dialog | None:
+    """The row, locked, with what only the database's clock can say of its lease."""
+    rows = Dialog.objects.select_for_update(of=("self",)).select_related("agent").filter(pk=dialog_id)
+    return rows.annotate(
+        lease_over=Case(When(lease_until__lt=Now(), then=True), default=False, output_field=BooleanField()),
+        awake=Case(When(wake_at__gt=Now(), then=False), default=True, output_field=BooleanField()),
+    ).first()
 
 
 def facts_of(dialog: Dialog) -> Facts:

@@ -5,7 +5,7 @@ from uuid import UUID
 import structlog
 
 from dialogs import attempts, drafting, rewrites, rounds, tool_runs
-from dialogs.changes import Change
+from dialogs.changes import Change, LeaseLost
 from dialogs.drafts import Draft
 from dialogs.generation import stream_reply
 from dialogs.leases import Lease, claim, release
@@ -36,11 +36,14 @@ def drive(dialog_id: UUID) -> None:
         if lease is None:
             return
         log.info("driving", dialog_id=str(dialog_id), epoch=lease.epoch)
-        while lease.holds and (dialog := owed_work(lease)):
-            if tools := tool_runs.owed(dialog):
-                tool_runs.run(lease, dialog, tools)
-            else:
-                step(lease, dialog)
+        try:
+            while lease.holds and (dialog := owed_work(lease)):
+                if tools := tool_runs.owed(dialog):
+                    tool_runs.run(lease, dialog, tools)
+                else:
+                    step(lease, dialog)
+        except LeaseLost as loss:
+            log.warning("lease_lost", dialog_id=str(dialog_id), reason=str(loss))
 
 
 def owed_work(lease: Lease) -> Dialog | None:

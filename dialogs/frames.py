@@ -19,7 +19,7 @@ PIECES: dict[str, tuple[str, ...]] = {
     "turn": ("queued",),
     "generation": ("activity",),
     "health": ("chip", "usage_panel"),
-    "state": ("state", "activity", "banner", "composer_state"),
+    "state": ("heading", "recent_current", "state", "activity", "banner", "composer_state"),
     "question": ("banner", "composer_state"),
     "reminder": ("reminders_panel",),
     "round": ("rounds_panel", "reminders_panel", "chip"),

@@ -106,7 +106,13 @@ class Feed:
         if self.draft is None:
             return None
         draft = self.draft
-        return {**self._frame(0, draft.text), "reset": True, "block": draft.blocks, "html": draft.html, "tail": draft.tail}
+        return {
+            **self._frame(0, draft.text),
+            "reset": True,
+            "block": draft.blocks,
+            "html": draft.html,
+            "tail": draft.tail,
+        }
 
     def load(self) -> None:
         """Fetch the draft whole: at the first socket, and after a gap."""

@@ -55,15 +55,25 @@ def post_message(dialog_id: UUID, text: str, client_message_id: str | None = Non
         if unusable:
             raise Conflict("agent_unusable", unusable)
         _check_rate(dialog)
+        at_once = _is_free(dialog)
         turn = unit.turn(
-            Turn.Role.USER, Turn.Status.QUEUED, queued=True, text=text, client_message_id=client_message_id or None
+            Turn.Role.USER,
+            Turn.Status.ANSWERING if at_once else Turn.Status.QUEUED,
+            queued=not at_once,
+            text=text,
+            client_message_id=client_message_id or None,
         )
+        if at_once:
+            unit.begin_message(turn.seq)
         dialog.title = dialog.title or _title_from(text)
         dialog.failure = ""
-        if not dialog.is_leased and dialog.state != State.WAITING:
-            unit.take_next_message()
         unit.wakes = True
     return Accepted(turn.seq, dialog.state)
+
+
+def _is_free(dialog: Dialog) -> bool:
+    """Whether a message is taken up at once: nothing runs, and so nothing is queued before it."""
+    return dialog.state in (State.IDLE, State.FAILED) and not dialog.continuing and dialog.answering_seq is None
 
 
 def remove_queued(dialog_id: UUID, seq: int, user: User) -> None:
@@ -102,8 +112,7 @@ def retry(dialog_id: UUID) -> str:
         if unusable:
             raise Conflict("agent_unusable", unusable)
         unit.mark(ended.seq, Turn.Status.ANSWERING)
-        dialog.answering_seq, dialog.failure = ended.seq, ""
-        dialog.restarts = dialog.tries = dialog.generations_for_message = 0
+        unit.begin_message(ended.seq)
         if ended.round_number != dialog.round_number:
             carry(dialog, ended.seq)
         unit.wakes = True

@@ -16,7 +16,6 @@ from uuid import UUID
 
 import structlog
 from django.db import DatabaseError, close_old_connections, connection
-from django.db.models import Q
 from django.db.models.functions import Now
 
 from dialogs.changes import Change, change
@@ -43,11 +42,12 @@ class Lease:
     lost: bool = False
     renewed_at: float = field(default_factory=time.monotonic)
     deadline: float | None = None
+    released: bool = False  # by the last commit of the run
     _interrupt: Callable[[], None] | None = None
 
     @property
     def holds(self) -> bool:
-        return not self.lost and time.monotonic() - self.renewed_at < FENCE_SECONDS
+        return not (self.lost or self.released) and time.monotonic() - self.renewed_at < FENCE_SECONDS
 
     @contextmanager
     def interruptible(self, interrupt: Callable[[], None], deadline: float | None = None) -> Iterator[None]:
@@ -96,21 +96,26 @@ def claim(dialog_id: UUID) -> Iterator[Lease | None]:
 
 
 def _take(dialog_id: UUID) -> Lease | None:
-    free = Q(lease_owner="") | Q(lease_until__lt=Now())
-    awake = Q(wake_at__isnull=True) | Q(wake_at__lte=Now())
-    driven = Q(state__in=[State.QUEUED.value, State.GENERATING.value])
-    if not Dialog.objects.filter(free, awake, driven, pk=dialog_id).exists():
-        return None
     with change(dialog_id, durable=False) as unit:
         dialog = unit.dialog
-        if not Dialog.objects.filter(free, awake, driven, pk=dialog_id).exists():
+        if not _is_claimable(dialog):
+            unit.keeps_state = True
             return None
+        lost = dialog.is_leased
         dialog.epoch += 1
         dialog.lease_owner, dialog.wake_at = worker_name(), None
-        Dialog.objects.filter(pk=dialog_id).update(lease_until=Now() + timedelta(seconds=LEASE_SECONDS))
-        _bury_lost_attempt(unit)
+        unit.lease_seconds = LEASE_SECONDS
+        if lost:
+            _bury_lost_attempt(unit)
         unit.take_next_message()
     return Lease(dialog_id, dialog.epoch)
+
+
+def _is_claimable(dialog: Dialog) -> bool:
+    """``lease_over`` and ``awake`` come from the database's clock, see ``changes.change``."""
+    if dialog.state not in (State.QUEUED, State.GENERATING) or not dialog.awake:
+        return False
+    return not dialog.is_leased or dialog.lease_over
 
 
 def _bury_lost_attempt(unit: Change) -> None:
@@ -139,6 +144,8 @@ def release(unit: Change) -> None:
 
 def _give_back(lease: Lease) -> None:
     """A run that ended without its release (an error, a drain) leaves the dialog to the next worker."""
+    if lease.released:
+        return
     if Dialog.objects.filter(pk=lease.dialog_id, epoch=lease.epoch).exclude(lease_owner="").exists():
         with change(lease.dialog_id, epoch=lease.epoch) as unit:
             unit.dialog.lease_owner = ""

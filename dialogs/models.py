@@ -127,6 +127,9 @@ class Dialog(models.Model):
         default=False, help_text="cleared, and no report since has shown that it helped"
     )
 
+    lease_over: bool  # annotated where the row is locked: the database's clock says so
+    awake: bool
+
     objects = DialogQuerySet.as_manager()
 
     class Meta:

@@ -275,7 +275,7 @@ def usage_points(dialog: Dialog, limit: int = SPARK_POINTS) -> list[dict[str, An
     )[::-1]
     top = max((max(row.model_context_limit or 0, row.prompt_tokens or 0) for row in rows), default=0) or 1
     points = []
-    for index, row in enumerate(rows):
+    for index, row in enumerate(rows, start=max(0, SPARK_POINTS // 2 - len(rows))):
         height = 6.0 if row.prompt_tokens is None else max(2.0, row.prompt_tokens * 100 / top)
         points.append({"x": index * 10, "y": round(100 - height, 1), "height": round(height, 1), "snapshot": row})
     return points

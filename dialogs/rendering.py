@@ -26,72 +26,13 @@ HIGHLIGHT_MAX_CHARS = 20_000  # of one code block
 HIGHLIGHT_TOTAL_CHARS = 100_000  # of one text
 CACHED_MAX_CHARS = 40_000
 
-LANGUAGES = frozenset(
-    [
-        "bash",
-        "c",
-        "c++",
-        "cpp",
-        "c#",
-        "csharp",
-        "css",
-        "clojure",
-        "diff",
-        "docker",
-        "dockerfile",
-        "elixir",
-        "erlang",
-        "go",
-        "graphql",
-        "groovy",
-        "haskell",
-        "hcl",
-        "html",
-        "ini",
-        "java",
-        "javascript",
-        "js",
-        "json",
-        "jsx",
-        "kotlin",
-        "lua",
-        "makefile",
-        "markdown",
-        "md",
-        "nginx",
-        "objective-c",
-        "ocaml",
-        "perl",
-        "php",
-        "powershell",
-        "properties",
-        "protobuf",
-        "py",
-        "python",
-        "r",
-        "rb",
-        "ruby",
-        "rs",
-        "rust",
-        "scala",
-        "scss",
-        "sh",
-        "shell",
-        "sql",
-        "swift",
-        "terraform",
-        "toml",
-        "ts",
-        "tsx",
-        "typescript",
-        "vim",
-        "xml",
-        "yaml",
-        "yml",
-        "zig",
-        "zsh",
-    ]
+LANGUAGE_NAMES = (
+    "bash c c++ cpp c# csharp css clojure diff docker dockerfile elixir erlang go graphql groovy haskell hcl html ini java"
+    " javascript js json jsx kotlin lua makefile markdown md nginx objective-c ocaml perl php powershell properties"
+    " protobuf py python r rb ruby rs rust scala scss sh shell sql swift terraform toml ts tsx typescript vim xml yaml yml"
+    " zig zsh"
 )
+LANGUAGES = frozenset(LANGUAGE_NAMES.split())
 _LINE_END = re.compile(r"\r\n?|\n")
 _HL = "hl-"
 _FORMATTER = HtmlFormatter(nowrap=True, classprefix=_HL)
@@ -114,13 +55,24 @@ _cached = functools.lru_cache(maxsize=512)(_render)
 
 
 def finished_chars(text: str) -> int:
-    """How much of a growing text no later text can change: all top-level blocks but the last, of complete lines."""
+    """How much of a growing text no later text can change: of its complete lines, all blocks but an open last one."""
     complete = text[: text.rfind("\n") + 1]
-    starts = [token.map[0] for token in _block_parser().parse(complete, {}) if token.level == 0 and token.map]
-    if len(starts) < 2:
+    blocks = [token for token in _block_parser().parse(complete, {}) if token.level == 0 and token.map]
+    if not blocks:
         return 0
+    lines = _LINE_END.split(complete)
+    first, last = blocks[-1].map or (0, 0)
+    finished_lines = last if _is_closed(blocks[-1], lines) else first
     ends = [match.end() for match in _LINE_END.finditer(complete)]
-    return ends[starts[-1] - 1]
+    return ends[finished_lines - 1] if finished_lines else 0
+
+
+def _is_closed(block: Token, lines: list[str]) -> bool:
+    """Whether a block has an end of its own, so that nothing after it can belong to it."""
+    if block.type == "fence" and block.map:
+        closing = re.compile(rf" {{0,3}}{block.markup}{block.markup[0]}*[ \t]*")
+        return block.map[1] - block.map[0] > 1 and closing.fullmatch(lines[block.map[1] - 1]) is not None
+    return block.type == "hr" or (block.type == "heading_open" and block.markup.startswith("#"))
 
 
 class GrowingText:
@@ -244,35 +196,8 @@ _CLASSES = {
     "th": _CELLS,
     "td": _CELLS,
 }
-_TAGS = set(
-    [
-        "p",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "ul",
-        "ol",
-        "li",
-        "blockquote",
-        "hr",
-        "br",
-        "em",
-        "strong",
-        "s",
-        "code",
-        "pre",
-        "a",
-        "div",
-        "span",
-        "table",
-        "thead",
-        "tbody",
-        "tr",
-        "th",
-        "td",
-    ]
-)
+TAG_NAMES = "p h3 h4 h5 h6 ul ol li blockquote hr br em strong s code pre a div span table thead tbody tr th td"
+_TAGS = set(TAG_NAMES.split())
 
 
 @functools.cache

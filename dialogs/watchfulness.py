@@ -37,9 +37,9 @@ def _recent(dialog: Dialog, code: str) -> int:
 def _over_hits_since_recovery(dialog: Dialog) -> int:
     """A recovery answers the over-hits before it; counting them again would start afresh at every turn."""
     events = ContextEvent.objects.filter(dialog=dialog, created_at__gt=Now() - RECENT).order_by("-id")
-    codes = events.filter(
-        code__in=[ContextEvent.Code.OVER_HIT, ContextEvent.Code.RECOVERY_TRIGGERED]
-    ).values_list("code", flat=True)[:10]
+    codes = events.filter(code__in=[ContextEvent.Code.OVER_HIT, ContextEvent.Code.RECOVERY_TRIGGERED]).values_list(
+        "code", flat=True
+    )[:10]
     return next((index for index, code in enumerate(codes) if code == ContextEvent.Code.RECOVERY_TRIGGERED), len(codes))
 
 

@@ -30,6 +30,12 @@ def percent(ratio: float | None) -> str:
 
 
 @register.filter
+def chart_width(points: list[dict[str, float]]) -> float:
+    """Bars stand at the right, however few they are."""
+    return points[-1]["x"] + 8
+
+
+@register.filter
 def age(moment: datetime | None) -> str:
     """How long ago, in one unit."""
     if moment is None:

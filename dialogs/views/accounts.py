@@ -40,7 +40,12 @@ class Login(LoginView):
         """Ten failures of one address in a minute, and it waits for the next."""
         if seconds := accounts.wait_before_login(request):
             form = self.get_form_class()(request)
-            answer = render(request, self.template_name, {"form": form, "wait_seconds": seconds}, status=429)
+            answer = render(
+                request,
+                self.template_name,
+                {"form": form, "wait_seconds": seconds, "next": self.get_redirect_url()},
+                status=429,
+            )
             answer["Retry-After"] = str(seconds)
             return answer
         return super().post(request, *args, **kwargs)

@@ -39,7 +39,9 @@ def index(request: PersonRequest) -> HttpResponse:
     """By provider, those in use first. Servers are not asked here: that would cost a request for each model."""
     catalog = model_limits.catalog()
     used = {agent.provider for agent in Agent.objects.filter(enabled=True)}
-    providers = sorted(catalog.providers.values(), key=lambda entry: (entry.provider_id not in used, entry.name.lower()))
+    providers = sorted(
+        catalog.providers.values(), key=lambda entry: (entry.provider_id not in used, entry.name.lower())
+    )
     rows: dict[str, list[ModelRow]] = {entry.provider_id: [] for entry in providers}
     for model in catalog.models.values():
         rows[model.provider_id].append(row_of(model, _stated(model)))
