@@ -85,6 +85,8 @@ function startOver() {
 document.getElementById("reconnect").addEventListener("click", () => connection.retryNow());
 document.addEventListener("dominds:sent", () => follower.follow());
 document.addEventListener("dominds:placed", (event) => {
+  const heading = event.detail.find((piece) => piece.id === "heading");
+  if (heading) document.title = document.title.replace(/^(\(\d+\) )?.*( · Dominds)$/, (_, count, end) => `${count ?? ""}${heading.textContent}${end}`);
   event.detail.forEach(decorate);
   if (follower.following) trim();
 });
