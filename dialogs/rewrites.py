@@ -72,6 +72,14 @@ def request(dialog_id: UUID, kind: str, user: User) -> str:
     return unit.dialog.state
 
 
+def complete_milestone(dialog_id: UUID, user: User) -> str:
+    """A person says that a milestone is reached: the agent goes on from a handover (C5)."""
+    with change(dialog_id) as unit:
+        _check_rewritable(unit.dialog)
+        unit.event("notice", text=f"Milestone completed, says {user.get_username()}.")
+    return request(dialog_id, "fresh_start", user)
+
+
 def clear(dialog_id: UUID, reminder_content: str, user: User) -> str:
     """A person clears the agent's mind with a package of theirs; after the generation when one runs."""
     if not reminder_content.strip():
@@ -253,7 +261,7 @@ def _store(job: Job, rewritten: Rewritten) -> None:
         unit.event("remediation", **_summary(run))
         _tell(unit, job, rewritten)
         unit.event("health", **health_of(dialog))
-        watchfulness.after_rewrite(unit, job.sizes, rewritten)
+        watchfulness.after_rewrite(unit, job.sizes, job.decision, rewritten)
 
 
 def _run_row(job: Job, rewritten: Rewritten) -> RemediationRun:
@@ -347,6 +355,7 @@ def _store_failure(job: Job, rewritten: Rewritten) -> None:
             unit.dialog, ContextEvent.Code.BREAKER_FAILED, rewritten.failure, rewritten.est_before, job.sizes.limit
         )
         unit.event("notice", text=f"The context could not be made smaller: {rewritten.failure}")
+        watchfulness.after_rewrite(unit, job.sizes, job.decision, rewritten)
         if (
             job.decision.policy == RemediationRun.Policy.BREAKING
             and job.sizes.config.recovery_mode == "error"

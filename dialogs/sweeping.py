@@ -6,7 +6,7 @@ import structlog
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from dialogs import discarded, poke
+from dialogs import critique, discarded, poke
 from dialogs.models import Dialog
 from dialogs.state import State
 
@@ -32,5 +32,6 @@ def sweep() -> int:
 
 
 def tidy() -> None:
-    """Once an hour: what may not be kept for ever."""
+    """Once an hour: what may not be kept for ever, and what the critic makes of the week."""
     discarded.delete_old()
+    critique.review()

@@ -10,8 +10,10 @@ from dialogs.estimates import Sizes
 from dialogs.models import Dialog, Turn
 from dialogs.transcript import View
 from remediation.context import Rewritten
+from remediation.decisions import Rewrite
 from remediation.loops import loop_detected
 from remediation.models import CleanupTask, ContextEvent
+from remediation.policies.breaking import LOOP_REASON
 
 WARNINGS_BEFORE_TASK = 3  # in an hour
 RECENT_REPLIES = 16
@@ -53,7 +55,7 @@ def _calls_since(dialog: Dialog, view: View) -> list[tuple[str, str]]:
     return [(call["name"], call["arguments"]) for calls in reversed(newest) for call in calls or ()]
 
 
-def after_rewrite(unit: Change, sizes: Sizes, rewritten: Rewritten) -> None:
+def after_rewrite(unit: Change, sizes: Sizes, decision: Rewrite, rewritten: Rewritten) -> None:
     """Record what led to a rewrite and what came of it, and raise the operator's task when it happens often."""
     dialog, limit = unit.dialog, sizes.limit
     if limit is None:
@@ -63,7 +65,9 @@ def after_rewrite(unit: Change, sizes: Sizes, rewritten: Rewritten) -> None:
     over = sizes.request > limit
     if over:
         _record(dialog, ContextEvent.Code.OVER_HIT, f"est. {sizes.request:,} tokens, over {limit:,}", sizes)
-    if rewritten.recovered:
+    if decision.reason == LOOP_REASON:
+        _record(dialog, ContextEvent.Code.LOOP_DETECTED, "The agent ran in circles, so it was started afresh.", sizes)
+    if rewritten.recovered and not rewritten.failure:
         _record(dialog, ContextEvent.Code.RECOVERY_TRIGGERED, "The context was started afresh or truncated.", sizes)
     if over and dialog.agent.priority == 1:
         raise_task(dialog, "A priority-1 agent went over its limit.")

@@ -54,6 +54,11 @@ class Tool:
     def name(self) -> str:
         return self.spec.name
 
+    @property
+    def is_clients(self) -> bool:
+        """A tool that neither runs inside nor outside a transaction runs with the client of ``/v1``."""
+        return self.inside is None and self.outside is None
+
 
 class ToolArgumentsInvalid(Exception):
     """Says what was found, what was expected, and lets the model try again."""
@@ -85,9 +90,9 @@ def parameters(required: Sequence[str], **properties: Mapping[str, Any]) -> dict
 
 def builtin_tools() -> dict[str, Tool]:
     """The product's own tools, by name."""
-    from dialogs.tools import archive, human, memory, workspace
+    from dialogs.tools import archive, human, memory, milestone, workspace
 
-    return {tool.name: tool for module in (memory, human, archive, workspace) for tool in module.TOOLS}
+    return {tool.name: tool for module in (memory, human, archive, milestone, workspace) for tool in module.TOOLS}
 
 
 def tools_of(agent: Agent) -> dict[str, Tool]:
@@ -96,6 +101,8 @@ def tools_of(agent: Agent) -> dict[str, Tool]:
 
     builtin = builtin_tools()
     offered = {name: tool for name, tool in builtin.items() if tool.always}
+    if agent.context_policy == Agent.ContextPolicy.BREAKING:
+        offered["complete_milestone"] = builtin["complete_milestone"]
     for name in agent.tools:
         if name in builtin:
             offered[name] = builtin[name]

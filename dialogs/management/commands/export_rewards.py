@@ -1,0 +1,27 @@
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+import orjson
+from django.core.management.base import BaseCommand
+from rich.progress import track
+
+from remediation.models import RemediationRun
+
+
+class Command(BaseCommand):
+    help = (
+        "Write the reward of every rewrite as JSON lines: stateBefore, action, reward, stateAfter. No text of a dialog."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", type=Path)
+
+    def handle(self, *args: Any, file: Path, **options: Any) -> None:
+        records = RemediationRun.objects.filter(reward_record__isnull=False).order_by("id")
+        total = records.count()
+        with file.open("wb") as lines:
+            rows = records.values_list("reward_record", flat=True).iterator(chunk_size=500)
+            for record in track(rows, "Exporting", total=total):
+                lines.write(orjson.dumps(record) + b"\n")
+        self.stdout.write(f"{total} rewrites written to {file}")

@@ -1,0 +1,25 @@
+"""A milestone: the work so far is done, so the agent starts afresh with a handover (C5)."""
+
+from dialogs.changes import Change
+from dialogs.tools.registry import Invocation, Result, Tool, parameters
+from dominds.llm.messages import ToolSpec
+
+COMPLETE_MILESTONE = "complete_milestone"
+
+
+def complete_milestone(unit: Change, call: Invocation) -> Result:
+    unit.dialog.requested_rewrite = unit.dialog.requested_rewrite or "fresh_start"
+    unit.event("notice", text=f"Milestone completed: {call.arguments['summary']}")
+    return Result("Milestone recorded. You go on from a handover summary of what was said so far.")
+
+
+TOOLS = (
+    Tool(
+        ToolSpec(
+            COMPLETE_MILESTONE,
+            "Say that a milestone is reached. The conversation so far is replaced by a handover summary, and you go on.",
+            parameters(["summary"], summary={"type": "string", "minLength": 1, "description": "what was completed"}),
+        ),
+        inside=complete_milestone,
+    ),
+)
