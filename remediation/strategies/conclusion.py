@@ -19,13 +19,16 @@ class Attempt:
 
 
 def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
-    """The rewrite's outcome. The ledger gets its share of the limit, or what room ``after`` leaves of it.
+    """The rewrite's outcome. The ledger gets its share of the limit, or what room ``after`` leaves of it, and at most half
+    of what was saved.
 
     Coherence is the similarity of the whole text before to the whole text after, as ``toolbox`` measures it.
     """
-    room = min(ledger_budget(attempt.limit), attempt.limit - total_tokens(after))
+    est_before, room_left = total_tokens(attempt.before), attempt.limit - total_tokens(after)
+    saved = est_before - total_tokens(after)
+    room = min(ledger_budget(attempt.limit), room_left, saved // 2)
     carried = carry(attempt.before, after, max(room, 0), toolbox)
-    est_before, est_after = total_tokens(attempt.before), total_tokens(carried.units)
+    est_after = total_tokens(carried.units)
     if est_after >= est_before:
         return fail(attempt, f"The rewrite would not be smaller: est. {est_before:,} → {est_after:,} tokens.", toolbox)
     return Rewritten(

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from hashlib import blake2b
 
 from dominds.llm.messages import Message, Role, ToolCall
 from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units
@@ -10,6 +11,7 @@ from remediation.embeddings import LexicalEmbedder, relevance, similarity
 from remediation.summaries import extractive_summary
 
 LEXICAL = LexicalEmbedder()
+LETTERS = str.maketrans("0123456789abcdef", "bdfghklmnprstvwz")
 Report = tuple[str, int, int]
 
 
@@ -61,8 +63,9 @@ def numbered(*units: Unit) -> Units:
 
 
 def prose(subject: str, length: int = 30) -> str:
-    """``length`` words about ``subject``, in sentences of six."""
-    filler = itertools.cycle(["quietly", "moved", "along", "the", "river"])
+    """``length`` words about ``subject``, in sentences of six, unlike those about another subject."""
+    digits = blake2b(subject.encode(), digest_size=10).hexdigest()
+    filler = itertools.cycle(digits[i : i + 4].translate(LETTERS) for i in range(0, 20, 4))
     said = [subject if i % 6 == 0 else next(filler) for i in range(length)]
     return " ".join(f"{word}." if i % 6 == 5 else word for i, word in enumerate(said))
 

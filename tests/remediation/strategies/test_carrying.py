@@ -1,0 +1,92 @@
+"""The ledger as a unit of the view (R15)."""
+
+import pytest
+
+from remediation.context import UnitKind
+from remediation.strategies.carrying import carry, ledger_budget, ledger_lines, removed_from, without_routine
+from remediation.strategies.outcome import is_ledger
+from remediation.strategies.stand_ins import stand_in
+from tests.remediation.building import model, numbered, system, toolbox, user
+
+FACTS = numbered(
+    system(), user("Never push to main."), model("The port is 48151."), model("ERROR E1042: disk is full."), user("now")
+)
+
+
+def test_what_is_lost_is_carried() -> None:
+    carried = carry(FACTS, (FACTS[0], FACTS[-1]), 100, toolbox())
+    text = "\n".join(carried.ledger)
+    assert all(needle in text for needle in ("Never push to main", "48151", "E1042"))
+    assert is_ledger(carried.units[1])
+    assert carried.units[1].source == (2, 3, 4)
+
+
+def test_what_stands_is_not_carried() -> None:
+    assert carry(FACTS, FACTS[:-1], 100, toolbox()).ledger == ()
+
+
+def test_a_ledger_is_read_back() -> None:
+    carried = carry(FACTS, (FACTS[0], FACTS[-1]), 100, toolbox())
+    assert ledger_lines(carried.units) == carried.ledger
+
+
+def test_an_earlier_ledger_is_merged_and_replaced() -> None:
+    box = toolbox()
+    once = carry(FACTS, (FACTS[0], FACTS[-1]), 100, box).units
+    more = (*once, *numbered(model("Host db7.example.org has the data."), user("and now")))
+    twice = carry(more, (more[0], more[-1]), 100, box)
+    assert sum(is_ledger(u) for u in twice.units) == 1
+    text = "\n".join(twice.ledger)
+    assert "48151" in text
+    assert "db7.example.org" in text
+
+
+@pytest.mark.parametrize("budget", [0, 10, 20, 40, 80])
+def test_the_budget_is_kept_the_message_included(budget: int) -> None:
+    units = numbered(system(), *(model(f"Host db{i}x{i}.example.org answers.") for i in range(60)), user("now"))
+    carried = carry(units, (units[0], units[-1]), budget, toolbox())
+    assert sum(u.est_tokens for u in carried.units if is_ledger(u)) <= budget
+
+
+def test_it_follows_a_new_summary() -> None:
+    box = toolbox()
+    summary = stand_in(UnitKind.SUMMARY, "Long ago.", FACTS[1:4], box, FACTS)
+    after = (FACTS[0], summary, FACTS[-1])
+    assert is_ledger(carry(FACTS, after, 100, box).units[2])
+
+
+def test_without_a_summary_it_follows_the_system_prompt() -> None:
+    assert is_ledger(carry(FACTS, (FACTS[0], FACTS[-1]), 100, toolbox()).units[1])
+    assert is_ledger(carry(FACTS, (), 100, toolbox()).units[0])
+
+
+def test_a_changed_unit_counts_as_removed() -> None:
+    changed = model("The port is secret.", id=FACTS[2].id)
+    assert removed_from(FACTS, (*FACTS[:2], changed, *FACTS[3:])) == (FACTS[2],)
+
+
+def test_important_units_speak_first() -> None:
+    units = numbered(
+        system(), *(model(f"Host db{i}x{i}.example.org answers.") for i in range(60)),
+        model("The key file is /etc/app/first.pem now.", priority=1), user("now"),
+    )  # fmt: skip
+    assert "/etc/app/first.pem" in "\n".join(carry(units, (units[0], units[-1]), 60, toolbox()).ledger)
+
+
+@pytest.mark.parametrize(
+    ("line", "left"),
+    [
+        ("2026-01-20 10:00:01 INFO took 35 ms", "took "),
+        ("10:00:01 DEBUG: ready in 1.5 s", "ready "),
+        ("[INFO] /srv/a.txt written", "/srv/a.txt written"),
+        ("10:00:01 ERROR took 35 ms", "10:00:01 ERROR took 35 ms"),
+        ("We meet at 10:00", "We meet at 10:00"),
+        ("INFORMATION desk 35 ms", "INFORMATION desk 35 ms"),
+    ],
+)
+def test_routine_times_do_not_crowd_out_facts(line: str, left: str) -> None:
+    assert without_routine(line) == left
+
+
+def test_a_tenth_of_the_limit() -> None:
+    assert ledger_budget(5000) == 500
