@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from dialogs.clients import instructions_of
 from dialogs.context_settings import current_config
 from dialogs.models import Agent, Dialog
 from dialogs.requests import reminders_text
@@ -70,7 +71,7 @@ def sizes_of(
     room = output_buffer(model.output_length, limit) if policy == "autocompaction" else 0
     reminders = reminders_text(dialog.reminders.all())
     beside = (Message(Role.USER, reminders),) if reminders else ()
-    frame = estimate_request(dialog.agent.instructions, beside, tools, counter, calibration, room)
+    frame = estimate_request(instructions_of(dialog), beside, tools, counter, calibration, room)
     sized = tuple(_sized(unit, dialog.agent, counter, factor) for unit in units)
     return Sizes(sized, frame.total_tokens, room, limit, frame.source, factor, counter, config)
 

@@ -46,14 +46,14 @@ def post_message(dialog_id: UUID, text: str, client_message_id: str | None = Non
     The same ``client_message_id`` again gets the same answer; with another text it is refused.
     """
     _check_text(text)
-    unusable = _unusable(dialog_id)
+    reason = unusable(dialog_id)
     with change(dialog_id) as unit:
         dialog = unit.dialog
         if client_message_id and (known := _known(dialog, client_message_id, text)) is not None:
             return Accepted(known.seq, dialog.state)
-        _check_open(dialog)
-        if unusable:
-            raise Conflict("agent_unusable", unusable)
+        check_open(dialog)
+        if reason:
+            raise Conflict("agent_unusable", reason)
         _check_rate(dialog)
         at_once = _is_free(dialog)
         turn = unit.turn(
@@ -100,17 +100,17 @@ def stop(dialog_id: UUID) -> str:
 
 def retry(dialog_id: UUID) -> str:
     """Answer the newest message that failed or was stopped once more."""
-    unusable = _unusable(dialog_id)
+    reason = unusable(dialog_id)
     with change(dialog_id) as unit:
         dialog = unit.dialog
-        _check_open(dialog)
+        check_open(dialog)
         if dialog.state not in (State.IDLE, State.FAILED):
             raise Conflict("dialog_busy", f"The dialog is {dialog.state}; retry is for one that has stopped or failed.")
         ended = dialog.turns.filter(role=Turn.Role.USER, position__isnull=False).order_by("-position").first()
         if ended is None or ended.status not in (Turn.Status.FAILED, Turn.Status.STOPPED):
             raise Conflict("nothing_to_retry", "The last message was answered; send a new one instead.")
-        if unusable:
-            raise Conflict("agent_unusable", unusable)
+        if reason:
+            raise Conflict("agent_unusable", reason)
         unit.mark(ended.seq, Turn.Status.ANSWERING)
         unit.begin_message(ended.seq)
         if ended.round_number != dialog.round_number:
@@ -179,7 +179,7 @@ def _check_text(text: str) -> None:
         raise TooLarge(size, MAX_MESSAGE_BYTES)
 
 
-def _check_open(dialog: Dialog) -> None:
+def check_open(dialog: Dialog) -> None:
     if dialog.closed_at is not None:
         raise Conflict("dialog_closed", "The dialog is closed. Open a new one.")
     if dialog.questions.filter(state="open", kind="context_health_critical").exists():
@@ -189,7 +189,7 @@ def _check_open(dialog: Dialog) -> None:
         )
 
 
-def _unusable(dialog_id: UUID) -> str:
+def unusable(dialog_id: UUID) -> str:
     """Asked before the row is locked: it may take a call to the model's server."""
     dialog = Dialog.objects.select_related("agent").filter(pk=dialog_id).first()
     return unusable_reason(dialog) if dialog is not None else ""

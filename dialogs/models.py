@@ -382,6 +382,23 @@ class ApiKey(models.Model):
         return f"…{self.last_four}"
 
 
+class Client(models.Model):
+    """The side of a dialog that a client of ``/v1`` holds: by which key, and what its newest request brought along."""
+
+    dialog = models.OneToOneField(Dialog, on_delete=models.PROTECT, primary_key=True, related_name="client")
+    key = models.ForeignKey(ApiKey, null=True, on_delete=models.SET_NULL, related_name="+")
+    said = models.CharField(max_length=64, help_text="digest of the user's messages, to find the dialog again")
+    instructions = models.TextField(blank=True, help_text="its system messages; they follow the agent's instructions")
+    tools = models.JSONField(default=list, help_text="[{name, description, parameters}], run on its side")
+    required_tool = models.CharField(max_length=120, blank=True, help_text="the tool that the next answer must call")
+
+    class Meta:
+        indexes = [models.Index(fields=["key", "said"], name="client_conversation")]
+
+    def __str__(self) -> str:
+        return f"Client of {self.dialog_id}"
+
+
 class PersonSettings(models.Model):
     """How one person wants the pages."""
 

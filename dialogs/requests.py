@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from dialogs import clients
 from dialogs.models import Dialog, Reminder
 from dialogs.transcript import View
 from dominds.llm.catalog import ModelInfo
@@ -46,11 +47,12 @@ def prepare(
         messages.append(Message(Role.USER, reminders))
     if guidance:
         messages.append(Message(Role.USER, guidance))
+    required_tool = required_tool or clients.required_tool_of(dialog)
     if required_tool:
         tools = [tool for tool in tools if tool.name == required_tool]
     request = Request(
         model=model.model_id,
-        instructions=dialog.agent.instructions,
+        instructions=clients.instructions_of(dialog),
         messages=tuple(messages),
         tools=tuple(tools),
         required_tool=required_tool,

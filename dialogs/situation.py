@@ -3,11 +3,11 @@
 import functools
 from dataclasses import dataclass, field
 
-from dialogs import watchfulness
+from dialogs import clients, watchfulness
 from dialogs.estimates import Sizes, StreamWatch, sizes_of
 from dialogs.model_limits import judgement_of, model_of, policy_of, thresholds_of_model
 from dialogs.models import Agent, Dialog
-from dialogs.tools.registry import Tool, tools_of
+from dialogs.tools.registry import Tool
 from dialogs.transcript import View, view_of
 from dominds.llm.catalog import ModelInfo
 from health.levels import Thresholds
@@ -85,6 +85,6 @@ def situation_of(dialog: Dialog) -> Situation:
         model=model,
         thresholds=thresholds_of_model(model),
         policy=policy_of(dialog),
-        tools=tools_of(dialog.agent),
+        tools=clients.offered_to(dialog),
         view=view_of(dialog),
     )

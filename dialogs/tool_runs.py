@@ -5,13 +5,14 @@ from dataclasses import dataclass
 import structlog
 from django.db import connection
 
-from dialogs import tool_results
+from dialogs import client_calls, tool_results
 from dialogs.attempts import commits
 from dialogs.changes import Change
+from dialogs.clients import offered_to
 from dialogs.context_settings import current_config
 from dialogs.leases import Lease, release
 from dialogs.models import Dialog, Turn
-from dialogs.tools.registry import Invocation, Result, Tool, ToolArgumentsInvalid, read_arguments, tools_of
+from dialogs.tools.registry import Invocation, Result, Tool, ToolArgumentsInvalid, read_arguments
 from dialogs.tools.retrying import run_with_retries
 from dialogs.transcript import Call, unresolved_calls
 from remediation.config import RetryPolicy
@@ -29,24 +30,41 @@ class ToolsOwed:
 
 def owed(dialog: Dialog) -> ToolsOwed | None:
     calls = unresolved_calls(dialog)
-    return ToolsOwed(calls) if calls else None
+    return None if not calls or client_calls.are_with_client(dialog, calls) else ToolsOwed(calls)
 
 
 def run(lease: Lease, dialog: Dialog, work: ToolsOwed) -> None:
-    """Run the calls in the model's order, ``clear_mind`` last (design section 4). Stops between calls when asked to."""
-    tools = tools_of(dialog.agent)
+    """Run the calls in the model's order, ``clear_mind`` last (design section 4). Stops between calls when asked to.
+
+    Calls that a client of ``/v1`` runs are handed over when the others are done.
+    """
+    tools = offered_to(dialog)
+    clients = client_calls.of_client(dialog, work.calls)
+    beside_clear = client_calls.clears_beside(work.calls)
+    if clients and beside_clear:
+        _hand_over(lease, clients, beside_clear=True)
     for call in sorted(work.calls, key=lambda call: call.name == CLEAR_MIND):
+        if call in clients:
+            continue
         if lease.stopping or not lease.holds:
             return
         tool = tools.get(call.name)
         if _run_one(lease, dialog, call, tool):
             return
+    if clients and not beside_clear:
+        _hand_over(lease, clients, beside_clear=False)
+
+
+@commits
+def _hand_over(lease: Lease, calls: tuple[Call, ...], *, beside_clear: bool) -> None:
+    with lease.change() as unit:
+        client_calls.hand_over(unit, calls, beside_clear=beside_clear)
 
 
 def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> bool:
     """Run one call; true when the run waits for a human now."""
     if tool is None:
-        offered = ", ".join(sorted(tools_of(dialog.agent)))
+        offered = ", ".join(sorted(offered_to(dialog)))
         return _store(lease, call, Result(f"There is no tool {call.name!r}. Offered are: {offered}.", failed=True))
     try:
         invocation = Invocation(dialog.pk, call.id, read_arguments(tool, call.arguments))
@@ -87,7 +105,7 @@ def _store(
             result = _REFUSED_CLEAR if refused else _reserved(unit, call, outcome, invocation)
         else:
             result = outcome
-        unit.dialog.running_call = ""
+        unit.dialog.running_call, unit.dialog.crashes = "", 0
         unit.dialog.changed_since_rewrite = True
         if result.pending:
             release(unit)
