@@ -119,4 +119,4 @@ def badges_of(user_id: int) -> Frame | None:
 
 
 def _notification(question: Question) -> dict[str, str]:
-    return {"id": str(question.pk), "title": str(question.dialog), "text": question.text[:200]}
+    return {"id": str(question.pk), "dialog": str(question.dialog_id), "title": str(question.dialog), "text": question.text[:200]}

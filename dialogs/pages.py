@@ -23,6 +23,7 @@ from health.models import HealthSnapshot
 PAGE_TURNS = 40
 SPARK_POINTS = 60
 RESULT_SHOWN_CHARS = 20_000
+HINT_CHARS = 120
 
 STATES = {
     State.IDLE: "Idle",
@@ -141,11 +142,11 @@ def _arguments(text: str) -> tuple[str, str]:
     try:
         given = orjson.loads(text or "{}")
     except orjson.JSONDecodeError:
-        return text, " ".join(text.split())[:60]
+        return text, " ".join(text.split())[:HINT_CHARS]
     if not isinstance(given, dict) or not given:
-        return ("", "") if not given else (text, text[:60])
+        return ("", "") if not given else (text, text[:HINT_CHARS])
     first = str(next(iter(given.values())))
-    return orjson.dumps(given, option=orjson.OPT_INDENT_2).decode(), " ".join(first.split())[:60]
+    return orjson.dumps(given, option=orjson.OPT_INDENT_2).decode(), " ".join(first.split())[:HINT_CHARS]
 
 
 @dataclass

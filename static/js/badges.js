@@ -13,6 +13,8 @@ export function showBadges(frame) {
 
 function tell(question) {
   const address = `/q4h/${question.id}/`;
+  const isHere = document.getElementById("dialog")?.dataset.dialog === question.dialog;
+  if (isHere && !document.hidden) return; // the banner says it
   const wanted = document.body.dataset.notify === "on" && "Notification" in window && Notification.permission === "granted";
   if (wanted && document.hidden) {
     const note = new Notification(`A question waits: ${question.title}`, { body: question.text, tag: question.id });
