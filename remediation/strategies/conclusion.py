@@ -19,16 +19,12 @@ class Attempt:
 
 
 def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
-    """The rewrite's outcome. The ledger gets its share of the limit, or what room ``after`` leaves of it, and at most half
-    of what was saved.
+    """The rewrite's outcome, with the ledger in its place.
 
     Coherence is the similarity of the whole text before to the whole text after, as ``toolbox`` measures it.
     """
-    est_before, room_left = total_tokens(attempt.before), attempt.limit - total_tokens(after)
-    saved = est_before - total_tokens(after)
-    room = min(ledger_budget(attempt.limit), room_left, saved // 2)
-    carried = carry(attempt.before, after, max(room, 0), toolbox)
-    est_after = total_tokens(carried.units)
+    carried = carry(attempt.before, after, _ledger_room(attempt, after), toolbox)
+    est_before, est_after = total_tokens(attempt.before), total_tokens(carried.units)
     if est_after >= est_before:
         return fail(attempt, f"The rewrite would not be smaller: est. {est_before:,} → {est_after:,} tokens.", toolbox)
     return Rewritten(
@@ -43,6 +39,17 @@ def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
         coherence=toolbox.similarity(text_of(attempt.before), text_of(carried.units)),
         millis=toolbox.clock() - attempt.started_at,
     )
+
+
+def _ledger_room(attempt: Attempt, after: Units) -> int:
+    """Tokens for the ledger: its share of the limit, where ``after`` leaves that much.
+
+    Beside what an earlier ledger took it may use half of what was saved, so that the rewrite stays one.
+    """
+    earlier = sum(unit.est_tokens for unit in attempt.before if is_ledger(unit))
+    size = sum(unit.est_tokens for unit in after if not is_ledger(unit))
+    saved = total_tokens(attempt.before) - earlier - size
+    return max(0, min(ledger_budget(attempt.limit), attempt.limit - size, earlier + saved // 2))
 
 
 def fail(attempt: Attempt, failure: str, toolbox: Toolbox) -> Rewritten:
