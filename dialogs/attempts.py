@@ -109,6 +109,7 @@ def end(lease: Lease, attempt: Attempt, reply: Reply) -> float:
     Returns the seconds to wait before the next try, 0 when there is nothing to wait for.
     """
     if reply.lost:
+        lease.lost = True  # for good: this attempt's row is another worker's to end
         return 0.0
     try:
         return _end(lease, attempt, reply)
@@ -120,6 +121,7 @@ def end(lease: Lease, attempt: Attempt, reply: Reply) -> float:
 def _end(lease: Lease, attempt: Attempt, reply: Reply) -> float:
     delay = 0.0
     with lease.change() as unit:
+        unit.dialog.crashes = 0
         if reply.stopped:
             _stopped(unit, attempt, reply)
         elif reply.error or reply.aborted:

@@ -8,7 +8,7 @@ from dialogs import attempts, drafting, rewrites, rounds, tool_runs
 from dialogs.changes import Change, LeaseLost
 from dialogs.drafts import Draft
 from dialogs.generation import stream_reply
-from dialogs.leases import Lease, claim, release
+from dialogs.leases import MAX_CRASHES, Lease, claim, release
 from dialogs.models import Dialog, Round, Turn
 from dialogs.requests import prepare
 from dialogs.situation import Situation, situation_of
@@ -53,6 +53,9 @@ def owed_work(lease: Lease) -> Dialog | None:
         return None
     if dialog.stop_requested:
         stop(lease)
+        return owed_work(lease)
+    if dialog.crashes >= MAX_CRASHES:
+        fail(lease, f"The worker was lost {MAX_CRASHES} times in a row while it worked on this message. Try again.")
         return owed_work(lease)
     if not attempts.owes_more(dialog):
         settle(lease)
@@ -123,6 +126,7 @@ def fail(lease: Lease, message: str, code: str = "") -> None:
         if code:
             rounds.record_context_error(unit.dialog, code, message)
         unit.dialog.failure, unit.dialog.requested_rewrite = message, ""
+        unit.dialog.crashes = 0
         tool_runs.abandon(unit, "Not run: the message failed.")
         unit.end_message(Turn.Status.FAILED)
         proceed_or_release(unit)

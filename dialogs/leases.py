@@ -88,11 +88,13 @@ def claim(dialog_id: UUID) -> Iterator[Lease | None]:
         yield None
         return
     keeper.add(lease)
+    ended_well = False
     try:
         yield lease
+        ended_well = True
     finally:
         keeper.remove(lease)
-        _give_back(lease)
+        _give_back(lease, crashed=not ended_well)
 
 
 def _take(dialog_id: UUID) -> Lease | None:
@@ -101,12 +103,12 @@ def _take(dialog_id: UUID) -> Lease | None:
         if not _is_claimable(dialog):
             unit.keeps_state = True
             return None
-        lost = dialog.is_leased
+        if dialog.is_leased:  # the worker that held it has vanished
+            _bury_running(unit)
+            dialog.crashes += 1
         dialog.epoch += 1
         dialog.lease_owner, dialog.wake_at = worker_name(), None
         unit.lease_seconds = LEASE_SECONDS
-        if lost:
-            _bury_lost_attempt(unit)
         unit.take_next_message()
     return Lease(dialog_id, dialog.epoch)
 
@@ -118,21 +120,15 @@ def _is_claimable(dialog: Dialog) -> bool:
     return not dialog.is_leased or dialog.lease_over
 
 
-def _bury_lost_attempt(unit: Change) -> None:
-    """What a vanished worker left running is marked crashed; the third such loss fails the message, visibly."""
-    dialog = unit.dialog
-    for generation in Generation.objects.filter(dialog=dialog, outcome=Generation.Outcome.RUNNING):
-        generation.outcome, generation.error = Generation.Outcome.CRASHED, "The worker vanished during this attempt."
+def _bury_running(unit: Change) -> None:
+    """What a worker left running will never end."""
+    for generation in Generation.objects.filter(dialog=unit.dialog, outcome=Generation.Outcome.RUNNING):
+        generation.outcome, generation.error = Generation.Outcome.CRASHED, "The worker went away during this attempt."
         generation.error_kind = "crashed"
         generation.save(update_fields=["outcome", "error", "error_kind"])
         unit.event(
             "generation", id=generation.pk, purpose=generation.purpose, attempt=generation.attempt, outcome="crashed"
         )
-        dialog.crashes += 1
-    if dialog.crashes >= MAX_CRASHES:
-        dialog.failure = f"The worker was lost {MAX_CRASHES} times in a row while it worked on this message. Try again."
-        dialog.crashes = 0
-        unit.end_message("failed")
 
 
 def release(unit: Change) -> None:
@@ -142,14 +138,17 @@ def release(unit: Change) -> None:
     unit.dialog.crashes = 0
 
 
-def _give_back(lease: Lease) -> None:
-    """A run that ended without its release (an error, a drain) leaves the dialog to the next worker."""
+def _give_back(lease: Lease, *, crashed: bool) -> None:
+    """A run that ended without its release leaves the dialog to the next worker: at once after a drain, and after an
+    error when the sweeper comes by, so that a dialog that always fails cannot keep a worker busy."""
     if lease.released:
         return
     if Dialog.objects.filter(pk=lease.dialog_id, epoch=lease.epoch).exclude(lease_owner="").exists():
         with change(lease.dialog_id, epoch=lease.epoch) as unit:
             unit.dialog.lease_owner = ""
-            unit.wakes = True
+            unit.dialog.crashes += crashed
+            _bury_running(unit)
+            unit.wakes = not crashed
 
 
 def free_leases_of(owner: str) -> int:
