@@ -1,0 +1,98 @@
+"""A dialog with a model behind real HTTP, driven in this process against real rows."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dialogs import inbox
+from dialogs.driver import drive
+from dialogs.models import Dialog
+from dominds.llm import lmstudio
+from tests.dialogs.factories import make_dialog
+from tests.flows.chat_server import ChatServer, running
+
+
+@pytest.fixture(autouse=True)
+def _redis(redis_client: Any) -> None:
+    """Services poke and wake through Redis: give them the real one."""
+
+
+@pytest.fixture(autouse=True)
+def _fresh_listings() -> None:
+    """What a model server answered to an earlier test is not kept for two seconds."""
+    lmstudio._listings.clear()
+
+
+class Minds:
+    """The folder that names a server's models to the product. ``models`` are fields of ``llm.yaml``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.providers: dict[str, Any] = {}
+
+    def serve(self, server: ChatServer, api_type: str = "openai-compatible", **fields: Any) -> None:
+        entry = {
+            "name": "Double",
+            "apiType": api_type,
+            "baseUrl": f"{server.url}/v1",
+            "models": {server.model: {"name": "Double", **fields}},
+        }
+        self.providers["double"] = entry
+        self.write()
+
+    def set(self, model: str, **fields: Any) -> None:
+        """Change a model's metadata, as an operator does with an editor."""
+        self.providers["double"]["models"][model].update(fields)
+        self.write()
+
+    def write(self) -> None:
+        self.folder.mkdir(exist_ok=True)
+        (self.folder / "llm.yaml").write_text(yaml.safe_dump({"providers": self.providers}))
+
+
+@pytest.fixture
+def minds(tmp_path: Path, settings: Any) -> Minds:
+    settings.MINDS_DIR = tmp_path / "minds"
+    settings.DATA_DIR = tmp_path / "var"
+    settings.WORKSPACE_DIR = tmp_path / "workspace"
+    settings.MESSAGES_PER_MINUTE = 0
+    (tmp_path / "workspace").mkdir()
+    return Minds(tmp_path / "minds")
+
+
+@pytest.fixture
+def serve(minds: Minds) -> Iterator[Callable[..., ChatServer]]:
+    """Start a server and name it in llm.yaml: ``serve(limit=8_000, api_type="lmstudio", optimal_max_tokens=5_000)``."""
+    from contextlib import ExitStack
+
+    with ExitStack() as stack:
+
+        def start(
+            model: str = "llama-3.1-8b-instruct",
+            limit: int | None = None,
+            api_type: str = "openai-compatible",
+            **fields: Any,
+        ) -> ChatServer:
+            server = stack.enter_context(running(ChatServer(model, limit)))
+            minds.serve(server, api_type, **fields)
+            return server
+
+        yield start
+
+
+def dialog_with(server: ChatServer, **agent: Any) -> Dialog:
+    return make_dialog(provider="double", model=server.model, **agent)
+
+
+def say(dialog: Dialog, text: str) -> None:
+    """Send a message and let the driver do all that follows from it."""
+    inbox.post_message(dialog.pk, text)
+    go_on(dialog)
+
+
+def go_on(dialog: Dialog) -> None:
+    drive(dialog.pk)
+    dialog.refresh_from_db()

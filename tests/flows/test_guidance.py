@@ -1,0 +1,144 @@
+"""Document A's caution, as a provider sees it: a log of every request that arrived, beside what was stored and shown."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from dialogs.models import Dialog, Generation
+from remediation.guidance import CLEAR_OR_REMIND
+from tests.dialogs.factories import UserFactory
+from tests.flows.chat_server import Answer, Body, ChatServer, InOrder
+from tests.flows.conftest import Minds, dialog_with, say
+from tests.flows.traces import shown, shown_holding, tables_holding
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Serve = Callable[..., ChatServer]
+WORDS = "Context guidance from the runtime"  # how guidance begins; nothing else says this
+YELLOW, GREEN = (110_000, 5), (90_000, 5)
+
+
+@pytest.fixture
+def staff(db: None) -> User:
+    return UserFactory.create(is_staff=True, is_superuser=True)
+
+
+def guided(bodies: list[Body]) -> list[int]:
+    """Which requests ended with guidance. Guidance anywhere else than at the end, or twice, is an error."""
+    found = []
+    for number, body in enumerate(bodies):
+        at = [index for index, message in enumerate(body["messages"]) if WORDS in str(message.get("content"))]
+        if at:
+            assert at == [len(body["messages"]) - 1] and body["messages"][-1]["role"] == "user"
+            found.append(number)
+    return found
+
+
+def talk(dialog: Dialog, messages: int) -> None:
+    for number in range(messages):
+        say(dialog, f"message {number}")
+
+
+def test_guidance_ends_the_first_and_each_tenth_request_and_leaves_no_trace(serve: Serve, staff: User) -> None:
+    server = serve(context_length=128_000)
+    server.answer = lambda _: Answer("Noted.", usage=YELLOW)
+    dialog = dialog_with(server)
+    talk(dialog, 26)  # one that turns it yellow, then 25 in caution
+    assert guided(server.bodies) == [1, 11, 21]
+    assert server.bodies[1]["messages"][-1]["content"] == CLEAR_OR_REMIND
+    assert not server.problems
+    assert list(dialog.generations.filter(guided=True).order_by("id")) == [
+        list(dialog.generations.order_by("id"))[index] for index in (1, 11, 21)
+    ]
+    assert tables_holding("message 7")  # the scan sees what is there
+    for words in (WORDS, "re-entry package", "Then do exactly one of these two"):
+        assert tables_holding(words) == []
+    assert shown_holding(dialog, staff, "message 25")
+    assert shown_holding(dialog, staff, WORDS) == []
+
+
+def test_both_choices_come_with_the_same_package_outline_and_its_words() -> None:
+    choices = [line for line in CLEAR_OR_REMIND.splitlines() if line.startswith(("1.", "2.", "3."))]
+    assert [choice.split("(")[0] for choice in choices] == ["1. clear_mind", "2. add_reminder"]
+    assert all("<re-entry package>" in choice for choice in choices) and '"position": 0' in choices[1]
+
+
+def test_a_gray_generation_freezes_the_count(serve: Serve) -> None:
+    server = serve(context_length=128_000)
+    usages: list[Any] = [YELLOW] * 6 + [None, None] + [YELLOW] * 7
+    server.answer = lambda _: Answer("ok", usage=usages[len(server.exchanges) - 1])
+    dialog = dialog_with(server)
+    talk(dialog, 15)
+    assert guided(server.bodies) == [1, 13]  # 1 to 5 and 8 to 12 count, 6 and 7 do not
+
+
+def test_a_green_one_after_the_optimum_was_raised_starts_the_count_anew(serve: Serve, minds: Minds) -> None:
+    server = serve(context_length=128_000)
+    server.answer = lambda _: Answer("ok", usage=YELLOW)
+    dialog = dialog_with(server)
+    talk(dialog, 5)
+    minds.set(server.model, optimal_max_tokens=112_000)
+    talk(dialog, 2)
+    assert Generation.objects.filter(dialog=dialog).latest("id").snapshot.level == "healthy"
+    minds.set(server.model, optimal_max_tokens=100_000)
+    talk(dialog, 2)
+    assert guided(server.bodies) == [1, 7]
+
+
+def test_an_operator_may_set_another_cadence(serve: Serve) -> None:
+    server = serve(context_length=128_000, caution_remediation_cadence_generations=3)
+    server.answer = lambda _: Answer("ok", usage=YELLOW)
+    talk(dialog_with(server), 9)
+    assert guided(server.bodies) == [1, 4, 7]
+
+
+def test_a_failed_guided_generation_is_repeated_with_its_guidance(serve: Serve) -> None:
+    server = serve(context_length=128_000)
+    failed = Answer(refused=(400, '{"error": {"message": "no", "code": "invalid_request_error"}}'))
+    busy = Answer(refused=(503, "busy"))
+    server.answer = InOrder([Answer("ok", usage=YELLOW), failed, busy, Answer("ok", usage=YELLOW)])
+    dialog = dialog_with(server)
+    talk(dialog, 4)
+    # 0 turns it yellow; 1 is refused for good, 2 for a moment; 3 is the first guided one that was kept.
+    assert guided(server.bodies) == [1, 2, 3]
+    outcomes = list(dialog.generations.order_by("id").values_list("outcome", "guided"))
+    assert outcomes == [("kept", False), ("failed", True), ("failed", True), ("kept", True), ("kept", False)]
+
+
+def test_a_voluntary_clear_starts_a_round_and_the_count_anew(serve: Serve) -> None:
+    server = serve(context_length=128_000)
+    clear = Answer(calls=(("clear_mind", {"reminder_content": "Goal: sort the shelf"}),), usage=YELLOW)
+    server.answer = InOrder(
+        [Answer("ok", usage=YELLOW), clear, Answer("fresh", usage=(400, 5)), *[Answer("ok", usage=YELLOW)] * 3]
+    )
+    dialog = dialog_with(server)
+    talk(dialog, 5)
+    assert guided(server.bodies) == [1, 4]
+    assert (dialog.round_number, dialog.rounds.get(number=2).package) == (2, "Goal: sort the shelf")
+    fresh = [message["content"] for message in server.bodies[2]["messages"]]
+    assert any("Goal: sort the shelf" in text for text in fresh) and fresh[-1] == "message 1"
+    assert "message 0" not in fresh
+
+
+def test_a_reminder_at_position_0_keeps_the_context_and_stays_in_sight(serve: Serve) -> None:
+    server = serve(context_length=128_000)
+    remind = Answer(calls=(("add_reminder", {"content": "Goal: sort the shelf", "position": 0}),), usage=YELLOW)
+    server.answer = InOrder([Answer("ok", usage=YELLOW), remind, Answer("ok", usage=YELLOW)])
+    dialog = dialog_with(server)
+    dialog.reminders.create(position=0, text="older")
+    talk(dialog, 3)
+    assert [row.text for row in dialog.reminders.all()] == ["Goal: sort the shelf", "older"]
+    assert dialog.round_number == 1
+    assert all("Goal: sort the shelf" in body["messages"][-1]["content"] for body in server.bodies[2:])
+    assert guided(server.bodies) == [1]
+
+
+def test_operators_see_that_guidance_was_given_and_when(serve: Serve, staff: User) -> None:
+    server = serve(context_length=128_000)
+    server.answer = lambda _: Answer("ok", usage=YELLOW)
+    dialog = dialog_with(server)
+    talk(dialog, 2)
+    generations = shown(dialog, staff)[f"/api/dialogs/{dialog.pk}/generations?limit=1000"]
+    assert '"guided":false' in generations.replace(" ", "") and '"guided":true' in generations.replace(" ", "")

@@ -1,0 +1,41 @@
+"""Where a text can be found: in any column of any table, and in everything that people and programs are shown."""
+
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+
+from dialogs import export
+from dialogs.keys import create_key
+from dialogs.models import Dialog
+
+
+def tables_holding(text: str) -> list[str]:
+    """Every table with a row that holds ``text`` in whatever column, JSON included."""
+    with connection.cursor() as cursor:
+        tables = connection.introspection.table_names(cursor)
+        found = []
+        for table in tables:
+            cursor.execute(f'SELECT count(*) FROM "{table}" AS entry WHERE entry::text LIKE %s', [f"%{text}%"])
+            if cursor.fetchone()[0]:
+                found.append(table)
+    return found
+
+
+def shown(dialog: Dialog, staff: User) -> dict[str, str]:
+    """All that the pages, the API, the export and the admin say of a dialog, by address."""
+    page = Client()
+    page.force_login(staff)
+    program = Client(headers={"Authorization": f"Bearer {create_key(dialog.owner)}"})
+    addresses = [f"/d/{dialog.pk}/", f"/d/{dialog.pk}/health/", "/", "/q4h/"]
+    addresses += [f"/q4h/{question.pk}/" for question in dialog.questions.all()]
+    parts = ("", "/turns?limit=1000", "/generations?limit=1000", "/events?limit=1000", "/reminders", "/context")
+    calls = [f"/api/dialogs/{dialog.pk}{part}" for part in parts] + ["/api/questions"]
+    answers = {address: page.get(address, follow=True) for address in addresses}
+    answers |= {address: program.get(address) for address in calls}
+    assert {address: answer.status_code for address, answer in answers.items() if answer.status_code != 200} == {}
+    said = {address: answer.content.decode() for address, answer in answers.items()}
+    return said | {"export.md": "".join(export.as_markdown(dialog)), "export.json": "".join(export.as_json(dialog))}
+
+
+def shown_holding(dialog: Dialog, staff: User, text: str) -> list[str]:
+    return [address for address, said in shown(dialog, staff).items() if text in said]
