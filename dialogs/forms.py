@@ -1,10 +1,10 @@
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 from django.contrib.auth.forms import BaseUserCreationForm
 from django.contrib.auth.models import User
 
-from dialogs.models import PersonSettings, SiteSettings
+from dialogs.models import Agent, PersonSettings, SiteSettings
 from dialogs.pages import STATES
 
 
@@ -120,3 +120,9 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = SiteSettings
         fields = ("pruning_agent",)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = cast(forms.ModelChoiceField, self.fields["pruning_agent"])
+        field.empty_label = "Same as current agent"
+        field.queryset = Agent.objects.filter(enabled=True)

@@ -5,7 +5,7 @@ from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.forms import PasswordChangeForm
-from django.http import HttpResponse
+from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_POST
@@ -29,7 +29,7 @@ def _page(request: PersonRequest, *, new_key: str = "", status: int = 200, **bou
         "look_form": LookForm(instance=own),
         "display_form": ContextDisplayForm(instance=own),
         "site_form": SiteForm(instance=SiteSettings.current()) if request.user.is_staff else None,
-        "password_form": PasswordChangeForm(request.user),
+        "password_form": _password_form(request),
         "key_form": ApiKeyForm(),
         "keys": ApiKey.objects.filter(owner=request.user, revoked_at__isnull=True).order_by("-created_at"),
         "new_key": new_key,
@@ -70,11 +70,17 @@ def _save(request: PersonRequest, form: forms.ModelForm, name: str) -> HttpRespo
     return redirect("settings")
 
 
+def _password_form(request: PersonRequest, given: QueryDict | None = None) -> PasswordChangeForm:
+    form = PasswordChangeForm(request.user, given)
+    form.fields["old_password"].widget.attrs.pop("autofocus", None)  # it is one of many things on the page
+    return form
+
+
 @sensitive_post_parameters()
 @login_required
 @require_POST
 def change_password(request: PersonRequest) -> HttpResponse:
-    form = PasswordChangeForm(request.user, request.POST)
+    form = _password_form(request, request.POST)
     if not form.is_valid():
         return _page(request, status=400, password_form=form)
     form.save()

@@ -59,7 +59,9 @@ export function startComposer(dialogId) {
 
   const obey = () => {
     const may = document.getElementById("composer-state").dataset.maySend === "yes";
-    if (field.disabled === may) field.disabled = !may;
+    if (field.disabled !== may) return;
+    field.disabled = !may;
+    field.placeholder = may ? `${field.labels[0].textContent}…` : "Sending is disabled";
   };
   document.addEventListener("dominds:placed", obey);
   obey();

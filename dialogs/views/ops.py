@@ -1,0 +1,103 @@
+"""The operator's page: how the server does, and what to do about a dialog that does not get on. Staff only."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from dialogs import interventions, operations
+from dialogs.charts import stacked
+from dialogs.errors import Refusal
+from dialogs.views.answers import PersonRequest
+
+ACTIONS: dict[str, Callable[..., None]] = {
+    "interrupt": interventions.interrupt,
+    "wake": interventions.wake,
+    "fail": interventions.fail,
+    "retry": interventions.retry,
+}
+DONE = {
+    "interrupt": "Asked the worker to stop.",
+    "wake": "Woken: a worker looks at the dialog now.",
+    "fail": "The message was given up; its owner sees that it failed.",
+    "retry": "The message is being answered again.",
+    "finish": "The cleanup task is done.",
+}
+
+
+def for_staff(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """For everybody else the page does not exist."""
+
+    @login_required
+    @wraps(view)
+    def shown(request: PersonRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if not request.user.is_staff:
+            raise Http404
+        return view(request, *args, **kwargs)
+
+    return shown
+
+
+@for_staff
+@require_GET
+def dashboard(request: PersonRequest) -> HttpResponse:
+    """The page; htmx fetches its inner part again every ten seconds."""
+    template = "ops/_dashboard.html" if request.htmx else "ops/dashboard.html"
+    recent = operations.recent()
+    context = {
+        "cards": operations.cards(recent),
+        "recent": recent,
+        "parts": operations.parts(),
+        "leases": operations.held_leases(),
+        "stuck": operations.stuck_dialogs(),
+        "failed": operations.failed_dialogs(),
+        "backing_off": operations.backing_off(),
+        "levels": stacked(operations.levels_by_hour(), "%d %b %H:00 UTC"),
+        "compactions": stacked(operations.compactions_by_day(), "%d %b"),
+        "context_events": operations.context_events(),
+        "tasks": operations.cleanup_tasks(),
+        "proposals": operations.proposals(),
+        "proposals_address": _admin_list("remediation_proposal"),
+        "now": timezone.now(),
+        "section": "ops",
+    }
+    return render(request, template, context)
+
+
+def _admin_list(model: str) -> str:
+    """Where the admin lists these rows; empty while it does not."""
+    try:
+        return reverse(f"admin:{model}_changelist")
+    except NoReverseMatch:
+        return ""
+
+
+@for_staff
+@require_POST
+def intervene(request: PersonRequest, dialog_id: Any, action: str) -> HttpResponse:
+    if action not in ACTIONS:
+        raise Http404
+    return _do(request, action, lambda: ACTIONS[action](dialog_id, request.user))
+
+
+@for_staff
+@require_POST
+def finish_task(request: PersonRequest, task_id: int) -> HttpResponse:
+    return _do(request, "finish", lambda: interventions.finish_task(task_id, request.user))
+
+
+def _do(request: PersonRequest, action: str, deed: Callable[[], None]) -> HttpResponse:
+    try:
+        deed()
+    except Refusal as refusal:
+        messages.error(request, refusal.message)
+    else:
+        messages.success(request, DONE[action])
+    return redirect("ops")
