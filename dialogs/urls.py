@@ -1,6 +1,6 @@
 from django.urls import include, path
 
-from dialogs.views import accounts, context, dialogs, messages, models, post_message, questions, reminders, settings
+from dialogs.views import accounts, context, dialogs, messages, models, ops, post_message, questions, reminders, settings
 
 urlpatterns = [
     # People
@@ -42,6 +42,11 @@ urlpatterns = [
     # Models
     path("models/", models.index, name="models"),
     path("models/<str:provider>/<path:model>/", models.show, name="model"),
+    # Operators
+    path("ops/", ops.dashboard, name="ops"),
+    path("ops/tasks/<int:task_id>/finish/", ops.finish_task, name="finish-task"),
+    path("ops/<uuid:dialog_id>/<slug:action>/", ops.intervene, name="intervene"),
     # Programs
     path("api/", include("dialogs.api.urls")),
+    path("v1/", include("dialogs.openai_api.urls")),
 ]

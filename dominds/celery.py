@@ -18,6 +18,7 @@ from celery.utils.nodenames import worker_direct
 from celery.worker import state
 from django.conf import settings
 
+from dominds import heartbeats
 from dominds.canary import EVERY_SECONDS, Canary
 
 # The warning is about pickle, which is refused below; in a container every process is root.
@@ -66,7 +67,13 @@ def watch_for_deafness(sender: Any, **_: Any) -> None:
     """Start the worker's canary."""
     queue = worker_direct(sender.hostname)
 
+    def beat() -> None:
+        busy = len(state.active_requests)
+        waiting = len(state.reserved_requests) - busy
+        heartbeats.beat("worker", sender.hostname, busy=busy, waiting=waiting, unheard=watch.unheard)
+
     def send() -> None:
+        beat()
         canary.apply_async(queue=queue, expires=EVERY_SECONDS * 2)
 
     def full() -> bool:
@@ -75,8 +82,14 @@ def watch_for_deafness(sender: Any, **_: Any) -> None:
 
     watch = Canary(send, full)
     task_received.connect(lambda **_: watch.heard(), weak=False)
-    worker_shutting_down.connect(lambda **_: watch.stop(), weak=False)
+
+    def leave(**_: Any) -> None:
+        watch.stop()
+        heartbeats.leave(sender.hostname)
+
+    worker_shutting_down.connect(leave, weak=False)
     watch.start()
+    beat()
 
 
 @setup_logging.connect

@@ -7,6 +7,7 @@ from django.core.management.base import BaseCommand
 from django.db import DatabaseError, close_old_connections
 
 from dialogs.sweeping import SWEEP_SECONDS, sweep, tidy
+from dominds import heartbeats
 
 log = structlog.get_logger(__name__)
 
@@ -20,8 +21,9 @@ class Command(BaseCommand):
         ending = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: ending.set())
-        rounds = 0
+        rounds, name = 0, heartbeats.part_name("sweeper")
         while not ending.wait(SWEEP_SECONDS):
+            heartbeats.beat("sweeper", name)
             try:
                 sweep()
                 if rounds % TIDY_EVERY == 0:
@@ -30,3 +32,4 @@ class Command(BaseCommand):
                 log.warning("sweep_failed", error=str(error))
             close_old_connections()
             rounds += 1
+        heartbeats.leave(name)
