@@ -1,39 +1,30 @@
-"""What is wrong with a model's thresholds before anything has happened (ruling R4)."""
-
-from dataclasses import dataclass
+"""Thresholds that contradict each other, told before they surprise anyone (ruling R4). Pure."""
 
 from health.levels import Thresholds
 
 
-@dataclass(frozen=True, slots=True)
-class Trap:
-    """``code`` names the kind, ``message`` says what to change."""
-
-    code: str
-    message: str
-
-    def __str__(self) -> str:
-        return self.message
+def traps_of(thresholds: Thresholds, input_length: int | None) -> tuple[str, ...]:
+    """What people should know of these limits, each with the setting to change. ``input_length`` is in tokens."""
+    found = (_no_caution_band(thresholds), _never_red(thresholds, input_length))
+    return tuple(trap for trap in found if trap)
 
 
-def traps_of(thresholds: Thresholds, input_length: int | None) -> list[Trap]:
-    """The traps of one model; ``input_length`` is the longest prompt it takes, in tokens, where that is stated."""
-    traps = []
+def _no_caution_band(thresholds: Thresholds) -> str:
+    if thresholds.has_caution_band:
+        return ""
+    optimal, critical = thresholds.effective_optimal_max, thresholds.effective_critical_max
+    return (
+        f"There is no caution band: optimal ends at {optimal:,} tokens, and critical begins above {critical:,}. The level "
+        "goes from green to red. Set optimal_max_tokens below that to be warned before."
+    )
+
+
+def _never_red(thresholds: Thresholds, input_length: int | None) -> str:
+    """The provider refuses a prompt above ``input_length``, so a prompt in the red would never be answered."""
     critical = thresholds.effective_critical_max
-    if not thresholds.has_caution_band:
-        traps.append(
-            Trap(
-                "no_caution_band",
-                f"There is no caution band: critical begins at {critical:,} tokens, before caution at "
-                f"{thresholds.effective_optimal_max:,}. Set optimal_max_tokens below {critical:,} to get one.",
-            )
-        )
-    if input_length is not None and critical is not None and input_length < critical:
-        traps.append(
-            Trap(
-                "never_critical",
-                f"It would never turn red: the longest input is {input_length:,} tokens, and critical begins above "
-                f"{critical:,}. Set critical_max_tokens below {input_length:,}.",
-            )
-        )
-    return traps
+    if input_length is None or critical is None or input_length > critical:
+        return ""
+    return (
+        f"The level would never turn red: at most {input_length:,} prompt tokens are accepted (input_length), and critical "
+        f"begins above {critical:,}. Set critical_max_tokens below {input_length:,}, to {input_length * 9 // 10:,} say."
+    )
