@@ -9,18 +9,21 @@ from remediation.strategies.chunk_by_type import content_type_chunking
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.discard_low_relevance import discard_low_rel
 from remediation.strategies.fresh_start import recover
-from remediation.strategies.outcome import StrategyOutcome, is_ledger, touchable
+from remediation.strategies.lasting import LastingRelevance
+from remediation.strategies.outcome import StrategyOutcome, is_ledger, task_of, touchable
 from remediation.strategies.prioritize_recent import prioritize_recent
 from remediation.strategies.summarize_old import summarize_old
 from remediation.strategies.truncate import truncate
 
 
 @dataclass(frozen=True, slots=True)
-class _Goal:
+class _Run:
     """``limit`` is where the chain counts as done, ``aim`` what it goes on for while it can. Tokens, ledger apart."""
 
     limit: int
     aim: int
+    toolbox: Toolbox
+    relevance: LastingRelevance  # also the toolbox's
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,47 +46,58 @@ def break_context(units: Units, config: ContextConfig, toolbox: Toolbox, limit: 
     """
     attempt = Attempt(units, limit, toolbox.clock())
     toolbox.report("detection", total_tokens(units), limit)
-    goal = _Goal(limit, max(1, min(target, limit) - ledger_budget(limit)))
     start = _Progress(tuple(unit for unit in units if not is_ledger(unit)))
-    broken = _run_chain(start, config.breaking_strategy, toolbox, goal)
+    broken = _run_chain(start, config.breaking_strategy, _run_of(units, toolbox, limit, target))
     attempt = replace(attempt, steps=broken.steps)
     if broken.tokens <= limit and not broken.fresh_start:
         rewritten = conclude(attempt, broken.units, toolbox)
-        toolbox.report("success", rewritten.est_after, limit)
+        if not rewritten.failure:
+            toolbox.report("success", rewritten.est_after, limit)
         return rewritten
     return _recover(attempt, config.recovery_mode, toolbox, target)
 
 
-def _run_chain(progress: _Progress, strategy: BreakingStrategy, toolbox: Toolbox, goal: _Goal) -> _Progress:
+def _run_of(units: Units, toolbox: Toolbox, limit: int, target: int) -> _Run:
+    relevance = LastingRelevance(toolbox.relevance, task_of(units))
+    aim = max(1, min(target, limit) - ledger_budget(limit))
+    return _Run(limit, aim, replace(toolbox, relevance=relevance), relevance)
+
+
+def _run_chain(progress: _Progress, strategy: BreakingStrategy, run: _Run) -> _Progress:
     for name in strategy.chain_order:
-        if progress.fresh_start or progress.tokens <= goal.aim:
+        if progress.fresh_start or progress.tokens <= run.aim:
             break
         if name == "hybrid":
-            progress = _run_hybrid(progress, strategy, toolbox, goal)
+            progress = _run_hybrid(progress, strategy, run)
         else:
-            progress = _run_step(progress, name, strategy, toolbox, goal)
+            progress = _run_step(progress, name, strategy, run)
     return progress
 
 
-def _run_hybrid(progress: _Progress, strategy: BreakingStrategy, toolbox: Toolbox, goal: _Goal) -> _Progress:
-    """The other strategies again, pass after pass, while that makes the context smaller."""
-    toolbox.report("hybrid", progress.tokens, goal.limit)
+def _run_hybrid(progress: _Progress, strategy: BreakingStrategy, run: _Run) -> _Progress:
+    """The other strategies again, pass after pass, while that makes the context smaller.
+
+    One pass is all that headroom below the limit is worth: each costs facts and time.
+    """
+    run.toolbox.report("hybrid", progress.tokens, run.limit)
     others = tuple(name for name in strategy.chain_order if name != "hybrid") or STRATEGY_NAMES[:-1]
-    for _ in range(strategy.hybrid.max_iterations):
+    passes = strategy.hybrid.max_iterations if progress.tokens > run.limit else 1
+    for _ in range(passes):
         earlier = progress.tokens
-        progress = _run_chain(progress, replace(strategy, chain_order=others), toolbox, goal)
-        if progress.fresh_start or progress.tokens <= goal.aim or progress.tokens >= earlier:
+        progress = _run_chain(progress, replace(strategy, chain_order=others), run)
+        if progress.fresh_start or progress.tokens <= run.aim or progress.tokens >= earlier:
             break
     return progress
 
 
-def _run_step(progress: _Progress, name: str, strategy: BreakingStrategy, toolbox: Toolbox, goal: _Goal) -> _Progress:
+def _run_step(progress: _Progress, name: str, strategy: BreakingStrategy, run: _Run) -> _Progress:
     before = progress.tokens
-    toolbox.report(name, before, goal.limit)
-    aim = _aim_of(progress.units, name, strategy, goal.aim)
-    outcome = _apply(progress.units, name, strategy, toolbox, aim)
+    run.toolbox.report(name, before, run.limit)
+    aim = _aim_of(progress.units, name, strategy, run.aim)
+    outcome = _apply(progress.units, name, strategy, run.toolbox, aim)
+    run.relevance.inherit(progress.units, outcome.units)
     step = StrategyStep(name, before, total_tokens(outcome.units), outcome.note)
-    return _Progress(outcome.units, (*progress.steps, step), outcome.fresh_start and before > goal.limit)
+    return _Progress(outcome.units, (*progress.steps, step), outcome.fresh_start and before > run.limit)
 
 
 def _aim_of(units: Units, name: str, strategy: BreakingStrategy, aim: int) -> int:

@@ -146,11 +146,35 @@ def test_phases_are_reported_in_order() -> None:
 
 
 def test_hybrid_runs_the_chain_at_most_the_configured_passes() -> None:
-    config = chained("hybrid")
+    config = chained("hybrid", recovery_mode="error")
+    units = numbered(
+        system(), *talk(60, 40)[1:-1], *(model(prose(f"p{i}", 40), priority=1) for i in range(20)), user("now")
+    )
+    steps = []
     for passes in (1, 2, 3):
         strategy = replace(config.breaking_strategy, hybrid=Hybrid(passes))
-        rewritten = break_context(talk(60, 40), replace(config, breaking_strategy=strategy), toolbox(), LIMIT, 1)
-        assert 4 * (passes - 1) < len(rewritten.steps) <= 4 * passes or len(rewritten.steps) == 4 * passes
+        rewritten = break_context(units, replace(config, breaking_strategy=strategy), toolbox(), LIMIT, 1)
+        steps.append(len(rewritten.steps))
+    assert steps[:2] == [4, 8]
+    assert steps[2] in (8, 12)  # a pass without progress is the last
+
+
+def test_below_the_limit_one_pass_for_headroom_is_enough() -> None:
+    rewritten = break_context(talk(40, 40), SMALL, toolbox(), LIMIT, 1)
+    assert len(rewritten.steps) == 8
+
+
+def test_relevance_is_judged_once_per_unit() -> None:
+    asked: list[str] = []
+
+    def relevance(texts: list[str], query: str) -> list[float]:
+        asked.extend(texts)
+        return [0.1 * (i % 4) for i in range(len(texts))]
+
+    units = talk(40, 40)
+    break_context(units, SMALL, replace(toolbox(), relevance=relevance), LIMIT, 1)
+    assert len(asked) == len(set(asked))
+    assert len(asked) <= len(units)  # a unit that was judged is not judged again when it is shorter
 
 
 def test_hybrid_stops_without_progress() -> None:
