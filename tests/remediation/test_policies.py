@@ -1,0 +1,288 @@
+"""What each policy decides, as tables (A5-A7, B1-B3, C5, D5; rulings R2, R10, R12, R14, R15)."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from health.levels import Level
+from remediation.context import Context
+from remediation.decisions import (
+    Abort,
+    Accept,
+    ClearMind,
+    Compact,
+    Continue,
+    Decision,
+    Fail,
+    Interrupt,
+    Proceed,
+    Reject,
+    Rewrite,
+    Suspend,
+)
+from remediation.guidance import CLEAR_ONLY, CLEAR_OR_REMIND, countdown_guidance
+from remediation.policies import (
+    POLICIES,
+    autocompaction,
+    breaking,
+    decide,
+    guided,
+    on_tool_result,
+    requested,
+    retention,
+    watches_stream,
+    while_streaming,
+)
+
+GREEN, YELLOW, RED, GRAY = Level.HEALTHY, Level.CAUTION, Level.CRITICAL, Level.UNKNOWN
+PLAIN = Proceed()
+ASK, FORCE = Proceed(guidance=CLEAR_OR_REMIND), Proceed(guidance=CLEAR_ONLY, clear_only=True)
+HEALTHY = Context(GREEN)
+
+contexts = st.builds(
+    Context,
+    level=st.sampled_from(list(Level)),
+    est_tokens=st.integers(0, 20_000),
+    limit=st.none() | st.integers(1, 10_000),
+    changed=st.booleans(),
+    overflowed=st.booleans(),
+    restarts=st.integers(0, 4),
+    failed_clears=st.integers(0, 4),
+    kept_since_guidance=st.none() | st.integers(0, 12),
+    guided_generations=st.integers(0, 7),
+    countdown=st.booleans(),
+    over_hits_last_hour=st.integers(0, 4),
+    loop_detected=st.booleans(),
+    interrupted=st.booleans(),
+    requested=st.sampled_from(["", "prune", "break", "compact", "fresh_start", "clear"]),
+)
+
+
+# Document A
+
+
+@pytest.mark.parametrize(
+    ("context", "decision"),
+    [
+        (Context(GREEN), PLAIN),
+        (Context(GRAY), PLAIN),
+        (Context(GRAY, failed_clears=2), PLAIN),  # unknown does not force, nor does it close the episode
+        (Context(YELLOW), ASK),
+        (Context(YELLOW, kept_since_guidance=9), PLAIN),
+        (Context(YELLOW, kept_since_guidance=10), ASK),
+        (Context(YELLOW, kept_since_guidance=3, cadence=3), ASK),
+        (Context(RED), FORCE),
+        (Context(RED, failed_clears=2), FORCE),
+        (Context(GREEN, overflowed=True), FORCE),
+        (Context(GRAY, overflowed=True), FORCE),
+    ],
+)
+def test_guided(context: Context, decision: Decision) -> None:
+    assert guided.before_generation(context) == decision
+
+
+@pytest.mark.parametrize("failed", [3, 4])
+def test_three_failed_clears_suspend(failed: int) -> None:
+    decision = guided.before_generation(Context(RED, failed_clears=failed))
+    assert isinstance(decision, Suspend)
+    assert decision.kind == "context_health_critical"
+
+
+@pytest.mark.parametrize(
+    ("generations", "decision"),
+    [(0, Proceed(guidance=countdown_guidance(5))), (4, Proceed(guidance=countdown_guidance(1)))],
+)
+def test_the_countdown_guides_and_discards_nothing(generations: int, decision: Decision) -> None:
+    context = Context(RED, countdown=True, guided_generations=generations, failed_clears=3)
+    assert guided.before_generation(context) == decision
+
+
+@pytest.mark.parametrize("change", [{"guided_generations": 5}, {"overflowed": True}])
+def test_the_countdown_ends_with_a_clear_by_itself(change: dict[str, int]) -> None:
+    context = replace(Context(RED, countdown=True), **change)
+    assert isinstance(guided.before_generation(context), ClearMind)
+
+
+# Document B: 80 % of 10,000 is 8,000; it aims at half
+
+
+@pytest.mark.parametrize(
+    ("change", "rewrites"),
+    [
+        ({"est_tokens": 8_000}, False),
+        ({"est_tokens": 8_001}, True),
+        ({"est_tokens": 8_001, "changed": False}, False),  # R10
+        ({"est_tokens": 100, "overflowed": True}, True),  # R12
+        ({"est_tokens": 100, "interrupted": True}, True),  # B3
+        ({"est_tokens": 99_999, "limit": None}, False),
+        ({"est_tokens": 8_001, "restarts": 2}, True),
+    ],
+)
+def test_autocompaction(change: dict[str, int], rewrites: bool) -> None:
+    decision = autocompaction.before_generation(replace(HEALTHY, **{"limit": 10_000, **change}))
+    if rewrites:
+        assert isinstance(decision, Rewrite)
+        assert (decision.policy, decision.target_tokens) == ("autocompaction", 5_000)
+    else:
+        assert decision == PLAIN
+
+
+def test_after_three_compactions_autocompaction_says_what_to_do() -> None:
+    decision = autocompaction.before_generation(Context(GREEN, est_tokens=9_000, limit=10_000, restarts=3))
+    assert isinstance(decision, Fail)
+    assert decision.code == "TOKEN_LIMIT_EXCEEDED"
+    assert "9,000 of 10,000" in decision.message
+
+
+@pytest.mark.parametrize(
+    ("used", "limit", "answer"),
+    [
+        (8_999, 10_000, Continue),
+        (9_000, 10_000, Interrupt),
+        (9_999, 10_000, Interrupt),
+        (10_000, 10_000, Abort),
+        (99_999, None, Continue),
+    ],
+)
+def test_autocompaction_while_streaming(used: int, limit: int | None, answer: type) -> None:
+    assert isinstance(autocompaction.while_streaming(used, limit), answer)
+
+
+@pytest.mark.parametrize(
+    ("result", "limit", "answer"),
+    [
+        (4_000, 10_000, Accept),  # 6,000 + 4,000 fits exactly
+        (4_001, 10_000, Compact),
+        (10_000, 10_000, Compact),
+        (10_001, 10_000, Reject),  # alone larger than the window
+        (99_999, None, Accept),
+    ],
+)
+def test_autocompaction_on_a_tool_result(result: int, limit: int | None, answer: type) -> None:
+    context = Context(GREEN, est_tokens=6_000, limit=limit)
+    assert isinstance(autocompaction.on_tool_result(context, result), answer)
+
+
+# Document C: warning above 80 % of 5,000 = 4,000
+
+
+@pytest.mark.parametrize(
+    ("change", "policy"),
+    [
+        ({"est_tokens": 4_000}, ""),
+        ({"est_tokens": 4_001}, "breaking"),
+        ({"est_tokens": 6_000}, "breaking"),
+        ({"est_tokens": 6_000, "changed": False}, ""),
+        ({"est_tokens": 100, "overflowed": True}, "breaking"),
+        ({"est_tokens": 4_001, "over_hits_last_hour": 2}, "breaking"),
+        ({"est_tokens": 4_001, "over_hits_last_hour": 3}, "fresh_start"),  # more than 2 in an hour
+        ({"est_tokens": 100, "over_hits_last_hour": 3}, ""),
+        ({"est_tokens": 100, "loop_detected": True}, "fresh_start"),
+        ({"est_tokens": 3_000, "warning_threshold": 0.5}, "breaking"),
+        ({"est_tokens": 99_999, "limit": None}, ""),
+    ],
+)
+def test_breaking(change: dict[str, int], policy: str) -> None:
+    decision = breaking.before_generation(replace(HEALTHY, **{"limit": 5_000, **change}))
+    if policy:
+        assert isinstance(decision, Rewrite)
+        assert (decision.policy, decision.target_tokens) == (policy, 2_500)
+    else:
+        assert decision == PLAIN
+
+
+# Document D
+
+
+@pytest.mark.parametrize(
+    ("change", "rewrites"),
+    [
+        ({"est_tokens": 8_000}, False),
+        ({"est_tokens": 8_001}, True),
+        ({"est_tokens": 8_001, "changed": False}, False),
+        ({"est_tokens": 100, "overflowed": True}, True),
+        ({"est_tokens": 99_999, "limit": None}, False),
+    ],
+)
+def test_retention(change: dict[str, int], rewrites: bool) -> None:
+    decision = retention.before_generation(replace(HEALTHY, **{"limit": 10_000, **change}))
+    assert isinstance(decision, Rewrite) is rewrites
+    if isinstance(decision, Rewrite):
+        assert (decision.policy, decision.target_tokens) == ("retention", 5_000)
+
+
+# By hand: R15 aims at half, D's own function at 80 %
+
+
+@pytest.mark.parametrize(
+    ("asked", "policy", "target"),
+    [
+        ("prune", "retention", 8_000),
+        ("break", "breaking", 5_000),
+        ("compact", "autocompaction", 5_000),
+        ("fresh_start", "fresh_start", 5_000),
+    ],
+)
+@pytest.mark.parametrize("policies", list(POLICIES))
+def test_a_rewrite_by_hand_comes_first_whatever_the_policy(policies: str, asked: str, policy: str, target: int) -> None:
+    context = Context(RED, est_tokens=9_999, limit=10_000, requested=asked)
+    decision = decide(POLICIES[policies], context)
+    assert isinstance(decision, Rewrite)
+    assert (decision.policy, decision.target_tokens) == (policy, target)
+
+
+def test_a_clear_by_hand_is_a_persons() -> None:
+    assert requested.before_generation(Context(GREEN, requested="clear")) == ClearMind(
+        "asked for by hand", by_person=True
+    )
+
+
+# All together
+
+
+def test_document_a_stands_behind_every_policy() -> None:
+    assert all(policies[-1] is guided for policies in POLICIES.values())
+    for policies in POLICIES.values():
+        assert decide(policies, Context(RED, limit=10_000)) == FORCE
+        assert decide(policies, Context(YELLOW, limit=10_000)) == ASK
+
+
+def test_a_rewrite_that_did_not_help_gives_way_to_document_a() -> None:
+    for name in ("autocompaction", "breaking", "retention"):
+        assert decide(POLICIES[name], Context(RED, est_tokens=9_999, limit=10_000, changed=False)) == FORCE
+
+
+def test_only_autocompaction_watches_the_stream() -> None:
+    assert [name for name, policies in POLICIES.items() if watches_stream(policies)] == ["autocompaction"]
+    assert isinstance(while_streaming(POLICIES["breaking"], 99_999, 10_000), Continue)
+    assert isinstance(on_tool_result(POLICIES["none"], Context(GREEN, limit=10), 99_999), Accept)
+
+
+@given(context=contexts)
+@pytest.mark.parametrize("name", list(POLICIES))
+def test_a_dialog_under_document_a_alone_is_never_rewritten_by_itself(name: str, context: Context) -> None:
+    decision = decide(POLICIES[name], context)
+    if name == "none" and not context.requested:
+        assert not isinstance(decision, Rewrite | Fail)
+    if isinstance(decision, Rewrite) and not context.requested:
+        assert context.changed
+        assert context.limit is not None
+
+
+@given(context=contexts)
+@pytest.mark.parametrize("name", list(POLICIES))
+def test_a_countdown_never_suspends(name: str, context: Context) -> None:
+    assert not isinstance(decide(POLICIES[name], replace(context, countdown=True)), Suspend)
+
+
+@given(context=contexts)
+@pytest.mark.parametrize("name", list(POLICIES))
+def test_only_a_forced_attempt_or_caution_carries_guidance(name: str, context: Context) -> None:
+    decision = decide(POLICIES[name], context)
+    if isinstance(decision, Proceed) and decision.guidance:
+        assert context.level in (YELLOW, RED) or context.overflowed
+    if isinstance(decision, Proceed) and decision.clear_only:
+        assert context.failed_clears < 3
+        assert not context.countdown
