@@ -243,8 +243,10 @@ def current_catalog(minds_dir: Path) -> Catalog:
     if known is not None and known[0] == signature:
         return known[1]
     with _loading:
+        before = _signature(minds_dir, None)  # a file written while we read it must be read again
         catalog = load_catalog(minds_dir)
-        _current[minds_dir] = (_signature(minds_dir, (signature, catalog)), catalog)
+        scripts = _signature(minds_dir, (signature, catalog))[len(before) :]
+        _current[minds_dir] = (before + scripts, catalog)
         return catalog
 
 
