@@ -192,6 +192,9 @@ class PageSocket(AsyncWebsocketConsumer):
                 self._goodbye = NOT_FOUND
                 return
             for frame in frames:
+                if self._is_slow(time.monotonic()):
+                    self._behind = True  # what it has not read is not held for it, but read again later
+                    return
                 if frame["type"] == "generation" and frame["data"].get("outcome") != "running":
                     self._feed.end(int(frame["data"]["id"]))
                 await self._send(frame)

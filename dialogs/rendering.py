@@ -204,7 +204,7 @@ _TAGS = set(TAG_NAMES.split())
 def _cleaner() -> nh3.Cleaner:
     return nh3.Cleaner(
         tags=_TAGS,
-        attributes={"a": {"href"}, "ol": {"start"}, "pre": {"tabindex"}},
+        attributes={"*": set(), "a": {"href"}, "ol": {"start"}, "pre": {"tabindex"}},
         allowed_classes=_CLASSES,
         url_schemes={"http", "https", "mailto"},
         url_relative="deny",
