@@ -18,10 +18,16 @@ def create_key(owner: User, name: str = "") -> str:
     return key
 
 
+def key_of(key: str) -> ApiKey | None:
+    """The row of a key that holds and whose owner is active."""
+    row = ApiKey.objects.select_related("owner").filter(digest=_digest(key), revoked_at__isnull=True).first()
+    return row if row is not None and row.owner.is_active else None
+
+
 def owner_of(key: str) -> User | None:
     """Whose key this is, if it is one that holds and its owner is active."""
-    row = ApiKey.objects.select_related("owner").filter(digest=_digest(key), revoked_at__isnull=True).first()
-    return row.owner if row is not None and row.owner.is_active else None
+    row = key_of(key)
+    return row.owner if row is not None else None
 
 
 def revoke(owner: User, key_id: int) -> bool:

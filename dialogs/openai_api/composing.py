@@ -1,0 +1,60 @@
+"""Puts one text together from drafts, committed turns and notices: each character once, in order. Pure."""
+
+BETWEEN_TURNS = "\n\n"
+
+
+class Restarted(Exception):
+    """A new attempt says something else than the lost one, of which the client has a part already."""
+
+
+class Composer:
+    """``draft`` and ``turn`` return what of them is new to the client."""
+
+    def __init__(self) -> None:
+        self._sent = ""  # of the answer's part under way
+        self._said = ""  # the draft of ``_generation`` so far
+        self._generation = 0
+        self._pause = ""  # due before the next text
+        self._at_line_start = True
+
+    def draft(self, generation: int, position: int, text: str) -> str:
+        """Text of a running generation from a position on, in characters. Gaps are left to the turn."""
+        if generation < self._generation:
+            return ""
+        if generation > self._generation:
+            self._generation, self._said = generation, ""
+        if position > len(self._said):
+            return ""
+        self._said += text[len(self._said) - position :]
+        return self._new(self._said, whole=False)
+
+    def turn(self, generation: int, text: str, *, goes_on: bool = False) -> str:
+        """A committed part. ``goes_on``: the next one continues its sentence."""
+        new = self._new(text, whole=True)
+        if text:
+            self._pause = "" if goes_on else BETWEEN_TURNS
+        self._sent = ""
+        self._generation, self._said = generation + 1, ""  # what comes late of its draft is old
+        return new
+
+    def text(self, text: str) -> str:
+        """Something that is said apart from any model call."""
+        return self.turn(self._generation, text)
+
+    def notice(self, text: str) -> str:
+        before = "" if self._at_line_start else BETWEEN_TURNS
+        self._pause, self._at_line_start = "", True
+        return f"{before}{text}\n\n"
+
+    def _new(self, text: str, *, whole: bool) -> str:
+        if not text.startswith(self._sent):
+            if whole or not self._sent.startswith(text):
+                raise Restarted
+            return ""
+        new = text[len(self._sent) :]
+        self._sent = text
+        if not new:
+            return ""
+        pause, self._pause = ("" if self._at_line_start else self._pause), ""
+        self._at_line_start = new.endswith("\n")
+        return pause + new

@@ -1,0 +1,46 @@
+"""Errors in OpenAI's shape."""
+
+from typing import Any
+
+from django.http import HttpResponse, JsonResponse
+
+from dialogs.errors import RateLimited, Refusal
+
+TYPES = {401: "authentication_error", 429: "rate_limit_error"}
+CODES = {"agent_unusable": "model_unusable", "rate_limited": "rate_limit_exceeded", "not_found": "dialog_not_found"}
+
+
+class ApiError(Exception):
+    """``param`` names the field at fault, for the client."""
+
+    def __init__(
+        self, status: int, code: str, message: str, *, param: str | None = None, retry_after_seconds: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message, self.param = status, code, message, param
+        self.retry_after_seconds = retry_after_seconds
+
+    @property
+    def body(self) -> dict[str, Any]:
+        kind = TYPES.get(self.status, "server_error" if self.status >= 500 else "invalid_request_error")
+        return {"error": {"message": self.message, "type": kind, "param": self.param, "code": self.code}}
+
+    @property
+    def response(self) -> HttpResponse:
+        answer = JsonResponse(self.body, status=self.status)
+        if self.retry_after_seconds is not None:
+            answer["Retry-After"] = str(self.retry_after_seconds)
+        if self.status != 429:
+            answer["x-should-retry"] = "false"  # the official clients would repeat 409 and 500, and so post twice
+        return answer
+
+
+def invalid(message: str, param: str | None = None) -> ApiError:
+    return ApiError(400, "invalid", message, param=param)
+
+
+def of_refusal(refusal: Refusal) -> ApiError:
+    """An agent that cannot answer is a wrong choice of the client's (400), not a conflict."""
+    status = 400 if refusal.code == "agent_unusable" else refusal.status
+    wait = refusal.retry_after_seconds if isinstance(refusal, RateLimited) else None
+    return ApiError(status, CODES.get(refusal.code, refusal.code), refusal.message, retry_after_seconds=wait)

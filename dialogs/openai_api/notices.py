@@ -1,0 +1,12 @@
+"""The two notices of document B, as lines of text in an answer, and taken out again when a client sends the answer back."""
+
+import re
+
+from dialogs.rewrites import COMPACTED, COMPACTING
+
+NOTICES = (COMPACTING, COMPACTED)
+_LINES = re.compile(rf"^[ \t]*(?:{'|'.join(map(re.escape, NOTICES))})[ \t]*\r?\n?", re.MULTILINE)
+
+
+def without_notices(text: str) -> str:
+    return _LINES.sub("", text) if any(notice in text for notice in NOTICES) else text

@@ -1,0 +1,219 @@
+"""Reads the body of ``POST /v1/chat/completions``. What cannot be honoured is refused with the field's name; sampling options
+(temperature and the like) are the operator's and are passed over.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from dialogs.openai_api.errors import ApiError, invalid
+from dialogs.openai_api.history import Call, Said
+from dialogs.openai_api.notices import without_notices
+
+TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+MAX_ID = 120
+NOTICE_MODES = ("text", "comment", "off")
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """``tools`` as ``Client.tools`` stores them. ``instructions`` are the client's system messages."""
+
+    model: str
+    messages: tuple[Said, ...]
+    instructions: str = ""
+    tools: list[dict[str, Any]] = field(default_factory=list)
+    required_tool: str = ""
+    stream: bool = False
+    include_usage: bool = False
+    notices: str = "text"
+    dialog_id: UUID | None = None
+
+
+def parse(raw: bytes, dialog_header: str = "") -> ChatRequest:
+    """Raises ``ApiError``."""
+    try:
+        body = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise invalid(f"The body is not JSON: {error}.") from None
+    if not isinstance(body, dict):
+        raise invalid("The body must be a JSON object.")
+    if body.get("n") not in (None, 1):
+        raise invalid("Only one choice is offered: leave n out.", "n")
+    model = body.get("model")
+    if not isinstance(model, str) or not model:
+        raise invalid("Name an agent: GET /v1/models lists them.", "model")
+    metadata = _mapping(body.get("metadata"), "metadata")
+    options = _mapping(body.get("stream_options"), "stream_options")
+    tools = _tools(body)
+    instructions, messages = _messages(body.get("messages"))
+    return ChatRequest(
+        model=_storable(model, "model"),
+        messages=messages,
+        instructions=instructions,
+        tools=tools,
+        required_tool=_required_tool(body.get("tool_choice"), tools),
+        stream=_flag(body.get("stream"), "stream"),
+        include_usage=_flag(options.get("include_usage"), "stream_options.include_usage"),
+        notices=_notices(metadata.get("notices")),
+        dialog_id=_dialog_id(metadata.get("dialog_id") or dialog_header or None),
+    )
+
+
+def _mapping(found: Any, param: str) -> dict[str, Any]:
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise invalid(f"{param} must be an object.", param)
+    return found
+
+
+def _flag(found: Any, param: str) -> bool:
+    if found not in (None, True, False):
+        raise invalid(f"{param} must be true or false.", param)
+    return bool(found)
+
+
+def _storable(text: str, param: str) -> str:
+    if "\x00" in text:
+        raise invalid(f"{param} holds a NUL character, which cannot be stored.", param)
+    return text
+
+
+def _notices(found: Any) -> str:
+    if found is None:
+        return "text"
+    if found not in NOTICE_MODES:
+        raise invalid(f"metadata.notices must be one of {', '.join(NOTICE_MODES)}.", "metadata.notices")
+    return str(found)
+
+
+def _dialog_id(found: Any) -> UUID | None:
+    if found is None:
+        return None
+    try:
+        return UUID(str(found))
+    except ValueError:
+        raise ApiError(404, "dialog_not_found", f"There is no dialog {found!r}.", param="metadata.dialog_id") from None
+
+
+# Messages
+
+
+def _messages(found: Any) -> tuple[str, tuple[Said, ...]]:
+    """The system messages joined, and the conversation."""
+    if not isinstance(found, list) or not found:
+        raise invalid("messages must be a list with at least one message.", "messages")
+    system: list[str] = []
+    said: list[Said] = []
+    for index, message in enumerate(found):
+        param = f"messages[{index}]"
+        role = _mapping(message, param).get("role")
+        text = _text(message.get("content"), f"{param}.content")
+        match role:
+            case "system" | "developer":
+                system.append(text)
+            case "user":
+                said.append(Said("user", text))
+            case "assistant":
+                calls = _calls(message.get("tool_calls"), f"{param}.tool_calls")
+                said.append(Said("assistant", without_notices(text), calls))
+            case "tool":
+                said.append(Said("tool", text, call_id=_id(message.get("tool_call_id"), f"{param}.tool_call_id")))
+            case _:
+                raise invalid("role must be system, developer, user, assistant or tool.", f"{param}.role")
+    if not said or said[-1].role == "assistant":
+        raise invalid("The last message must be the user's or a tool's.", "messages")
+    return "\n\n".join(text for text in system if text), tuple(said)
+
+
+def _text(content: Any, param: str) -> str:
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return _storable(content, param)
+    if not isinstance(content, list):
+        raise invalid("content must be text, or a list of text parts.", param)
+    parts = []
+    for index, part in enumerate(content):
+        kind = part.get("type") if isinstance(part, dict) else None
+        text = part.get({"text": "text", "refusal": "refusal"}.get(kind or "", "")) if isinstance(part, dict) else None
+        if not isinstance(text, str):
+            raise invalid(f"Only text is understood, not {kind or part!r}.", f"{param}[{index}]")
+        parts.append(_storable(text, param))
+    return "\n".join(parts)
+
+
+def _calls(found: Any, param: str) -> tuple[Call, ...]:
+    if not found:
+        return ()
+    if not isinstance(found, list):
+        raise invalid("tool_calls must be a list.", param)
+    calls = []
+    for index, item in enumerate(found):
+        function = _mapping(_mapping(item, f"{param}[{index}]").get("function"), f"{param}[{index}].function")
+        name, arguments = function.get("name"), function.get("arguments", "{}")
+        if not isinstance(name, str) or not TOOL_NAME.fullmatch(name) or not isinstance(arguments, str):
+            raise invalid("A call needs a function with a name and arguments as text.", f"{param}[{index}].function")
+        calls.append(Call(_id(item.get("id"), f"{param}[{index}].id"), name, _storable(arguments, param)))
+    return tuple(calls)
+
+
+def _id(found: Any, param: str) -> str:
+    if not isinstance(found, str) or not 0 < len(found) <= MAX_ID:
+        raise invalid(f"{param} must be a text of 1 to {MAX_ID} characters.", param)
+    return _storable(found, param)
+
+
+# Tools
+
+
+def _tools(body: dict[str, Any]) -> list[dict[str, Any]]:
+    if body.get("functions"):
+        raise invalid("functions is no longer understood: send tools.", "functions")
+    found = body.get("tools") or []
+    if not isinstance(found, list):
+        raise invalid("tools must be a list.", "tools")
+    tools = [_tool(item, f"tools[{index}]") for index, item in enumerate(found)]
+    names = [tool["name"] for tool in tools]
+    if len(names) > len(set(names)):
+        raise invalid("Two tools have the same name.", "tools")
+    return [] if body.get("tool_choice") == "none" else tools
+
+
+def _tool(found: Any, param: str) -> dict[str, Any]:
+    item = _mapping(found, param)
+    function = _mapping(item.get("function"), f"{param}.function")
+    if item.get("type") != "function":
+        raise invalid("Only tools of type function are understood.", f"{param}.type")
+    name, description = function.get("name"), function.get("description") or ""
+    if not isinstance(name, str) or not TOOL_NAME.fullmatch(name):
+        raise invalid(
+            "A tool's name has 1 to 64 letters, digits, dots, dashes or underscores.", f"{param}.function.name"
+        )
+    if not isinstance(description, str):
+        raise invalid("description must be text.", f"{param}.function.description")
+    parameters = _mapping(function.get("parameters"), f"{param}.function.parameters")
+    if "\\u0000" in orjson.dumps(parameters).decode():
+        raise invalid("parameters hold a NUL character, which cannot be stored.", f"{param}.function.parameters")
+    return {
+        "name": name,
+        "description": _storable(description, f"{param}.function.description"),
+        "parameters": parameters or {"type": "object", "properties": {}},
+    }
+
+
+def _required_tool(choice: Any, tools: list[dict[str, Any]]) -> str:
+    """The one tool that must be called. ``required`` with several tools to choose from is as good as ``auto``."""
+    names = [tool["name"] for tool in tools]
+    if choice in (None, "auto", "none"):
+        return ""
+    if choice == "required":
+        return names[0] if len(names) == 1 else ""
+    name = _mapping(_mapping(choice, "tool_choice").get("function"), "tool_choice.function").get("name")
+    if name not in names:
+        raise invalid("tool_choice names no tool of this request.", "tool_choice")
+    return str(name)

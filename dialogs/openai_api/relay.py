@@ -1,0 +1,255 @@
+"""Relays one answer as it is made: the draft from Redis, then what was committed; the worker generates.
+
+As with the page's socket, Redis only says "look", and everything that counts is read from the database.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from django.db import DatabaseError
+from django.db.models import QuerySet
+
+from dialogs import client_calls, events
+from dialogs.hub import Feed, hub, off_loop
+from dialogs.models import Dialog, Generation, Question, Turn
+from dialogs.openai_api.composing import Composer
+from dialogs.openai_api.conversations import Run
+from dialogs.openai_api.errors import ApiError
+from dialogs.openai_api.history import Call
+from dialogs.openai_api.notices import NOTICES
+from dialogs.transcript import unresolved_calls
+
+log = structlog.get_logger(__name__)
+
+KEEP_ALIVE_SECONDS = 15
+LOOK_SECONDS = 3  # how often the database is asked what a lost poke would have said
+RETRY_SECONDS = 1
+BATCH = 200
+UNDER_WAY = (Turn.Status.QUEUED, Turn.Status.ANSWERING)
+OVERFLOWS = ("context_overflow", "context_full")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeepAlive:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """``usage`` is null when a model call of this answer reported none."""
+
+    finish_reason: str
+    calls: tuple[Call, ...]
+    usage: dict[str, int] | None
+
+
+Piece = Text | Notice | KeepAlive | Ended
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the database says now. ``status`` is the message's; ``ours`` are the model calls made for it."""
+
+    status: str
+    ours: frozenset[int]
+    question: str
+    events: list[dict[str, Any]]
+
+
+class Relay:
+    """One client that waits for one answer. A ``hub.Listener``."""
+
+    def __init__(self, run: Run, *, drafts: bool, notices_as_text: bool) -> None:
+        self.user_id = run.user_id
+        self._run, self._wants_drafts, self._notices_as_text = run, drafts, notices_as_text
+        self._composer = Composer()
+        self._wake = asyncio.Event()
+        self._behind = True
+        self._drafts: list[dict[str, Any]] = []
+        self._seq = run.after_event
+        self._ours: frozenset[int] = frozenset()
+        self._begun = not run.queued
+        self._mentioned = False
+
+    # -- the hub speaks ------------------------------------------------------------------------------------------------
+    def poked(self, seq: int) -> None:
+        if seq == 0 or seq > self._seq:
+            self._behind = True
+            self._wake.set()
+
+    def drafted(self, frame: dict[str, Any]) -> None:
+        if self._wants_drafts and frame["text"]:
+            self._drafts.append(frame)
+            self._behind = self._behind or frame["generation"] not in self._ours
+            self._wake.set()
+
+    def told(self, frame: dict[str, Any]) -> None:
+        """Badges and logouts are the pages'."""
+
+    # -- relaying ------------------------------------------------------------------------------------------------------
+    async def pieces(self) -> AsyncGenerator[Piece, None]:
+        """Ends with ``Ended``. Raises ``ApiError`` when the message fails or cannot be answered."""
+        feed = await hub().join(self, self._run.dialog_id)
+        assert feed is not None
+        try:
+            if snapshot := feed.snapshot():
+                self.drafted(snapshot)
+            elif self._wants_drafts:
+                feed.load()
+            quiet_seconds = 0
+            while True:
+                heard = False
+                async for piece in self._due(feed):
+                    heard = True
+                    yield piece
+                    if isinstance(piece, Ended):
+                        return
+                quiet_seconds = 0 if heard else quiet_seconds
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), LOOK_SECONDS)
+                if not self._wake.is_set():
+                    self._behind = True
+                    quiet_seconds += LOOK_SECONDS
+                if quiet_seconds >= KEEP_ALIVE_SECONDS:
+                    quiet_seconds = 0
+                    yield KeepAlive()
+                self._wake.clear()
+        finally:
+            await hub().leave(self, feed)
+
+    async def _due(self, feed: Feed) -> AsyncIterator[Piece]:
+        while self._behind:
+            self._behind = False
+            try:
+                look = await off_loop(_look, self._run, self._seq)
+            except (DatabaseError, TimeoutError) as error:
+                log.warning("relay_waits", dialog_id=str(self._run.dialog_id), error=str(error))
+                await asyncio.sleep(RETRY_SECONDS)
+                self._behind = True
+                return
+            self._ours = look.ours
+            for event in look.events:
+                self._seq = event["seq"]
+                if event["type"] == "generation" and event["data"].get("outcome") != "running":
+                    feed.end(int(event["data"]["id"]))
+                if piece := self._of_event(event):
+                    yield piece
+            if look.events:
+                self._behind = True
+            elif look.status not in UNDER_WAY:
+                yield await off_loop(_ended, self._run, look.status)
+                return
+            elif look.question:
+                yield Text(self._composer.text(look.question))  # the client's next message is the answer to it
+                yield Ended("stop", (), await off_loop(_usage, self._run))
+                return
+        if not self._behind:  # drafts of model calls that are not known yet wait for the next look
+            for piece in self._of_drafts(feed):
+                yield piece
+
+    def _of_event(self, event: dict[str, Any]) -> Piece | None:
+        turn = event["data"]
+        if event["type"] != "turn":
+            return None
+        if turn["seq"] == self._run.seq:
+            self._begun = self._begun or self._mentioned  # the first event of a queued message tells that it waits
+            self._mentioned = True
+        elif turn["role"] == Turn.Role.NOTICE and self._begun and turn["text"] in NOTICES:
+            return Notice(self._composer.notice(turn["text"]) if self._notices_as_text else turn["text"])
+        elif turn["role"] == Turn.Role.ASSISTANT and turn["generation"] in self._ours:
+            goes_on = turn["status"] == Turn.Status.INTERRUPTED
+            return _text(self._composer.turn(turn["generation"], turn["text"], goes_on=goes_on))
+        return None
+
+    def _of_drafts(self, feed: Feed) -> list[Piece]:
+        waiting, self._drafts = self._drafts, []
+        live = [frame for frame in waiting if frame["generation"] in self._ours and frame["generation"] > feed.ended]
+        pieces = [_text(self._composer.draft(frame["generation"], frame["pos"], frame["text"])) for frame in live]
+        return [piece for piece in pieces if piece]
+
+
+def _text(new: str) -> Text | None:
+    return Text(new) if new else None
+
+
+# On the database's threads
+
+
+def _look(run: Run, after: int) -> Look:
+    turns = Turn.objects.filter(dialog=run.dialog_id, seq=run.seq)
+    status = turns.values_list("status", flat=True).get()
+    questions = Question.objects.filter(
+        dialog=run.dialog_id, dialog__answering_seq=run.seq, state=Question.State.OPEN, kind=Question.Kind.QUESTION
+    )
+    return Look(
+        status=status,
+        ours=frozenset(_generations(run).values_list("pk", flat=True)),
+        question=questions.values_list("text", flat=True).first() or "",
+        events=events.after(run.dialog_id, after, BATCH),
+    )
+
+
+def _generations(run: Run) -> QuerySet[Generation]:
+    """The model calls of this answer. An earlier request may have worked for the same message, up to a client's tool."""
+    return Generation.objects.filter(dialog=run.dialog_id, answers_seq=run.seq, pk__gt=run.after_generation)
+
+
+def _ended(run: Run, status: str) -> Ended:
+    """How the answer ended. Raises ``ApiError`` when there is none."""
+    if status == Turn.Status.SUSPENDED:
+        raise ApiError(
+            409,
+            "dialog_suspended",
+            "The dialog is suspended: its context is critical, and an operator must resolve it.",
+        )
+    if status == Turn.Status.SUPERSEDED:
+        raise ApiError(409, "message_superseded", "A person closed the dialog, or took the message back.")
+    last = _generations(run).order_by("-pk").first()
+    if status == Turn.Status.FAILED:
+        raise _failure(Dialog.objects.get(pk=run.dialog_id), last)
+    calls = _calls_for_client(run) if status == Turn.Status.ANSWERED else ()
+    reason = "length" if last is not None and last.finish_reason == "length" else "stop"
+    return Ended("tool_calls" if calls else reason, calls, _usage(run))
+
+
+def _failure(dialog: Dialog, last: Generation | None) -> ApiError:
+    if last is not None and last.error_kind in OVERFLOWS:
+        return ApiError(400, "context_length_exceeded", dialog.failure, param="messages")
+    return ApiError(500, "generation_failed", dialog.failure or "The answer failed.")
+
+
+def _calls_for_client(run: Run) -> tuple[Call, ...]:
+    dialog = Dialog.objects.select_related("agent", "client").get(pk=run.dialog_id)
+    if dialog.answering_seq is not None:
+        return ()
+    found = client_calls.of_client(dialog, unresolved_calls(dialog))
+    arguments = {
+        call["id"]: call["arguments"]
+        for turn in Turn.objects.filter(generation__in=_generations(run), tool_calls__isnull=False)
+        for call in turn.tool_calls or ()
+    }
+    return tuple(Call(call.id, call.name, arguments[call.id]) for call in found if call.id in arguments)
+
+
+def _usage(run: Run) -> dict[str, int] | None:
+    """The sum of what the model calls of this answer reported; unknown as soon as one of them is."""
+    rows = _generations(run).exclude(outcome__in=["failed", "crashed", "running"])
+    counts = list(rows.values_list("prompt_tokens", "completion_tokens", "total_tokens"))
+    if not counts or any(count is None for row in counts for count in row):
+        return None
+    prompt, completion, total = (sum(column) for column in zip(*counts, strict=True))
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}

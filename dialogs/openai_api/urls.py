@@ -1,0 +1,12 @@
+"""The addresses below ``/v1/``."""
+
+from django.urls import path, re_path
+
+from dialogs.openai_api import views
+
+urlpatterns = [
+    path("models", views.list_models, name="v1-models"),
+    path("models/<path:model>", views.get_model, name="v1-model"),
+    path("chat/completions", views.chat_completions, name="v1-chat-completions"),
+    re_path(r"", views.unknown),
+]

@@ -1,0 +1,216 @@
+"""The calls of ``/v1``: who asks, what for, and the answer, whole or as it is made."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import aclosing
+from functools import wraps
+from typing import Any
+
+import structlog
+from asgiref.sync import sync_to_async
+from django.core.exceptions import RequestDataTooBig
+from django.db import DatabaseError, connection
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
+from django.views.decorators.csrf import csrf_exempt
+
+from dialogs import keys, overviews
+from dialogs.api.auth import bearer_of
+from dialogs.api.sse import KEEP_ALIVE, streamed, written
+from dialogs.errors import Refusal
+from dialogs.hub import off_loop
+from dialogs.models import Agent, ApiKey
+from dialogs.openai_api import conversations
+from dialogs.openai_api.composing import Restarted
+from dialogs.openai_api.conversations import Run
+from dialogs.openai_api.errors import ApiError, of_refusal
+from dialogs.openai_api.parsing import ChatRequest, parse
+from dialogs.openai_api.relay import Ended, KeepAlive, Notice, Piece, Relay, Text
+from dialogs.openai_api.shapes import Answer, call_json, model_json
+
+log = structlog.get_logger(__name__)
+
+DIALOG_HEADER = "X-Dominds-Dialog"
+DONE = b"data: [DONE]\n\n"
+RESTARTED = ApiError(
+    500, "answer_restarted", "The model failed in the middle and its next attempt said something else. Ask again."
+)
+_leaving: set[asyncio.Task[None]] = set()  # holds what still runs after its request is gone
+
+View = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
+
+
+def call(*methods: str) -> Callable[[View], View]:
+    """A call of ``/v1``: errors in OpenAI's shape, whoever found them."""
+
+    def decorate(view: View) -> View:
+        @csrf_exempt
+        @wraps(view)
+        async def answer(request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
+            try:
+                if request.method not in methods:
+                    raise ApiError(405, "method_not_allowed", f"Use {' or '.join(methods)}.")
+                return await view(request, **kwargs)
+            except Exception as error:  # noqa: BLE001  a program is answered in JSON, and a bug of ours is logged there
+                return _problem(request, error).response
+
+        return answer
+
+    return decorate
+
+
+def _problem(request: HttpRequest, error: Exception) -> ApiError:
+    match error:
+        case ApiError():
+            return error
+        case Refusal():
+            return of_refusal(error)
+        case RequestDataTooBig():
+            return ApiError(413, "request_too_large", "The body has more than 32 MB.")
+        case Restarted():
+            return RESTARTED
+        case DatabaseError() | TimeoutError():
+            log.warning("v1_unavailable", path=request.path, error=str(error) or type(error).__name__)
+            return ApiError(503, "unavailable", "The database is busy or away. Try again.", retry_after_seconds=5)
+    log.error("v1_failed", path=request.path, exc_info=error)
+    return ApiError(500, "internal", "This call failed because of a fault of ours; it has been logged.")
+
+
+def _key_of(request: HttpRequest) -> ApiKey:
+    key = keys.key_of(bearer_of(request.headers.get("Authorization", "")))
+    if key is None:
+        raise ApiError(401, "invalid_api_key", "This API key does not hold. Make one with `manage.py apikey USERNAME`.")
+    return key
+
+
+def _give_back_connection() -> None:
+    if not connection.in_atomic_block:
+        connection.close()  # to the pool: an answer takes minutes
+
+
+# -- models --------------------------------------------------------------------------------------------------------------
+
+
+@call("GET")
+async def list_models(request: HttpRequest) -> HttpResponseBase:
+    return JsonResponse({"object": "list", "data": await sync_to_async(_models)(request)})
+
+
+@call("GET")
+async def get_model(request: HttpRequest, model: str) -> HttpResponseBase:
+    found = [row for row in await sync_to_async(_models)(request) if row["id"] == model]
+    if not found:
+        raise ApiError(404, "model_not_found", f"The model {model!r} does not exist.", param="model")
+    return JsonResponse(found[0])
+
+
+def _models(request: HttpRequest) -> list[dict[str, Any]]:
+    _key_of(request)
+    agents = list(Agent.objects.filter(enabled=True).order_by("pk"))
+    return [model_json(agent, row) for agent, row in zip(agents, overviews.of_agents(agents), strict=True)]
+
+
+# -- chat completions ----------------------------------------------------------------------------------------------------
+
+
+@call("POST")
+async def chat_completions(request: HttpRequest) -> HttpResponseBase:
+    wanted, run = await sync_to_async(_begin)(request)
+    relay = Relay(run, drafts=wanted.stream, notices_as_text=wanted.notices == "text")
+    if wanted.stream:
+        answer: HttpResponseBase = streamed(_stream(request, run, wanted, relay))
+    else:
+        answer = JsonResponse(await _whole(run, wanted, relay))
+    answer[DIALOG_HEADER] = str(run.dialog_id)
+    return answer
+
+
+def _begin(request: HttpRequest) -> tuple[ChatRequest, Run]:
+    try:
+        key = _key_of(request)
+        wanted = parse(request.body, request.headers.get(DIALOG_HEADER, ""))
+        return wanted, conversations.begin(key, wanted)
+    finally:
+        _give_back_connection()
+
+
+async def _whole(run: Run, wanted: ChatRequest, relay: Relay) -> dict[str, Any]:
+    """The answer at once, when it is complete. A client that does not wait for it stops it."""
+    texts: list[str] = []
+    ended: Ended | None = None
+    try:
+        async with aclosing(relay.pieces()) as pieces:
+            async for piece in pieces:
+                match piece:
+                    case Text(text):
+                        texts.append(text)
+                    case Notice(text) if wanted.notices == "text":
+                        texts.append(text)
+                    case Ended():
+                        ended = piece
+    except asyncio.CancelledError:
+        _abandon(run)
+        raise
+    assert ended is not None
+    return Answer(run).whole("".join(texts), ended)
+
+
+async def _stream(request: HttpRequest, run: Run, wanted: ChatRequest, relay: Relay) -> AsyncIterator[bytes]:
+    """Chunks as server-sent events, ``[DONE]`` last; an error after the beginning is an event, too."""
+    answer = Answer(run)
+    complete = False
+    try:
+        yield written(answer.chunk({"role": "assistant", "content": ""}))
+        async with aclosing(relay.pieces()) as pieces:
+            async for piece in pieces:
+                complete = isinstance(piece, Ended)
+                for chunk in _chunks(answer, wanted, piece):
+                    yield chunk
+        yield DONE
+    except Exception as error:  # noqa: BLE001  the status is sent already: told in the stream, logged there
+        yield written(_problem(request, error).body)
+    finally:
+        if not complete:
+            _abandon(run)
+
+
+def _chunks(answer: Answer, wanted: ChatRequest, piece: Piece) -> list[bytes]:
+    match piece:
+        case Text(text):
+            return [written(answer.chunk({"content": text}))]
+        case Notice(text) if wanted.notices == "text":
+            return [written(answer.chunk({"content": text}))]
+        case Notice(text) if wanted.notices == "comment":
+            return [f": {text}\n\n".encode()]
+        case KeepAlive():
+            return [KEEP_ALIVE]
+        case Ended():
+            return [written(chunk) for chunk in _last_chunks(answer, wanted, piece)]
+    return []
+
+
+def _last_chunks(answer: Answer, wanted: ChatRequest, ended: Ended) -> list[dict[str, Any]]:
+    chunks = [
+        answer.chunk({"tool_calls": [{"index": index, **call_json(call)}]}) for index, call in enumerate(ended.calls)
+    ]
+    chunks.append(answer.chunk({}, ended.finish_reason))
+    return [*chunks, answer.usage_chunk(ended)] if wanted.include_usage else chunks
+
+
+def _abandon(run: Run) -> None:
+    """The client has gone. The request is being cancelled, so this runs beside it."""
+
+    async def leave() -> None:
+        try:
+            await off_loop(conversations.abandon, run)
+        except Exception as error:  # noqa: BLE001  then the answer is merely completed without a reader
+            log.warning("v1_not_stopped", dialog_id=str(run.dialog_id), error=str(error) or type(error).__name__)
+
+    task = asyncio.get_running_loop().create_task(leave())
+    _leaving.add(task)
+    task.add_done_callback(_leaving.discard)
+
+
+@call("GET", "POST", "PUT", "PATCH", "DELETE")
+async def unknown(request: HttpRequest) -> HttpResponse:
+    raise ApiError(404, "not_found", f"There is nothing at {request.path}.")

@@ -1,0 +1,184 @@
+"""The rules of ``/v1`` on values: which conversations are the same, how one text is put together, what a body may say."""
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dialogs.openai_api.composing import Composer, Restarted
+from dialogs.openai_api.errors import ApiError
+from dialogs.openai_api.history import Said, conversation_of, same
+from dialogs.openai_api.notices import NOTICES, without_notices
+from dialogs.openai_api.parsing import parse
+
+COMPACTING, COMPACTED = NOTICES
+
+
+def user(text: str) -> Said:
+    return Said("user", text)
+
+
+def assistant(text: str) -> Said:
+    return Said("assistant", text)
+
+
+# -- the same conversation -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("told", "stored"),
+    [
+        ([user("a"), assistant("b")], [user("a"), assistant("b")]),
+        ([user(" a\n"), assistant("b ")], [user("a"), assistant("b")]),
+        ([user("a"), assistant("one\n\ntwo")], [user("a"), assistant("one"), assistant("two")]),
+        ([user("a"), assistant(f"one\n\n{COMPACTING}\n\n{COMPACTED}\n\ntwo")], [user("a"), assistant("one two")]),
+        ([user("a"), assistant("b")], [user("a"), Said("tool", "x", call_id="own"), assistant("b")]),
+        ([user("a"), assistant(""), user("c")], [user("a"), user("c")]),
+    ],
+)
+def test_these_are_the_same(told: list[Said], stored: list[Said]) -> None:
+    assert same(told, stored)
+
+
+@pytest.mark.parametrize(
+    ("told", "stored"),
+    [
+        ([user("a"), assistant("b")], [user("a"), assistant("c")]),
+        ([user("a"), assistant("b")], [user("A"), assistant("b")]),
+        ([user("a b"), assistant("b")], [user("ab"), assistant("b")]),
+        ([assistant("summary"), user("c")], [user("a"), assistant("b"), user("c")]),
+        ([user("a"), assistant("b")], [user("a"), assistant("b"), user("c"), assistant("d")]),
+        ([user("a"), assistant("b"), user("c"), assistant("d")], [user("a"), assistant("b")]),
+        ([user("a"), Said("tool", "x", call_id="1"), assistant("b")], [user("a"), assistant("b")]),
+        (
+            [user("a"), Said("tool", "x", call_id="1"), assistant("b")],
+            [user("a"), Said("tool", "y", call_id="1"), assistant("b")],
+        ),
+    ],
+)
+def test_these_are_not(told: list[Said], stored: list[Said]) -> None:
+    assert not same(told, stored)
+
+
+def test_what_is_new_is_the_newest_message_or_the_results_at_the_end() -> None:
+    found = conversation_of([user("a"), assistant("b"), user("c")])
+    assert (found.before, found.message, found.results) == ((user("a"), assistant("b")), "c", ())
+    results = (Said("tool", "x", call_id="1"), Said("tool", "y", call_id="2"))
+    found = conversation_of([user("a"), assistant(""), *results])
+    assert (found.before, found.results) == ((user("a"), assistant("")), results)
+    assert found.digest == found.digest_before
+
+
+@given(st.text(alphabet="ab \n.C", max_size=30), st.sampled_from(NOTICES), st.text(alphabet="ab \n", max_size=30))
+def test_notices_are_taken_out_as_whole_lines_only(before: str, notice: str, after: str) -> None:
+    assert without_notices(f"{before}\n{notice}\n{after}") == f"{before}\n{after}"
+    assert without_notices(f"x {notice} y") == f"x {notice} y"
+
+
+# -- composing -----------------------------------------------------------------------------------------------------------
+
+parts = st.lists(st.tuples(st.text(min_size=1, max_size=40), st.lists(st.integers(0, 40), max_size=6)), max_size=5)
+
+
+@given(parts)
+def test_whatever_drafts_come_the_text_is_the_turns_each_once(turns: list[tuple[str, list[int]]]) -> None:
+    with_drafts, without = Composer(), Composer()
+    heard, expected = "", ""
+    for generation, (text, cuts) in enumerate(turns, 1):
+        for cut in sorted(min(cut, len(text)) for cut in cuts):
+            heard += with_drafts.draft(generation, 0, text[:cut])
+        heard += with_drafts.turn(generation, text)
+        heard += with_drafts.draft(generation, 0, text)  # late, and so old
+        expected += without.turn(generation, text)
+    assert heard == expected
+    assert expected.replace("\n", "") == "".join(text for text, _ in turns).replace("\n", "")
+
+
+def test_a_lost_attempt_is_gone_on_with_where_the_next_says_the_same() -> None:
+    composer = Composer()
+    assert composer.draft(1, 0, "Hello wor") == "Hello wor"
+    assert composer.draft(2, 0, "Hello") == ""
+    assert composer.draft(2, 5, " world") == "ld"
+    assert composer.turn(2, "Hello world!") == "!"
+
+
+def test_an_attempt_that_says_something_else_cannot_be_gone_on_with() -> None:
+    composer = Composer()
+    composer.draft(1, 0, "Hello")
+    with pytest.raises(Restarted):
+        composer.draft(2, 0, "Good day")
+
+
+def test_notices_stand_on_lines_of_their_own_and_the_sentence_goes_on() -> None:
+    composer = Composer()
+    heard = composer.turn(1, "The answer is", goes_on=True) + composer.notice(COMPACTING) + composer.notice(COMPACTED)
+    heard += composer.turn(2, " forty-two.")
+    assert heard == f"The answer is\n\n{COMPACTING}\n\n{COMPACTED}\n\n forty-two."
+    assert "".join(without_notices(heard).split()) == "Theanswerisforty-two."
+
+
+# -- parsing -------------------------------------------------------------------------------------------------------------
+
+HI = {"model": "coder", "messages": [{"role": "user", "content": "Hi"}]}
+TOOL = {"type": "function", "function": {"name": "weather"}}
+
+
+@pytest.mark.parametrize(
+    ("change", "param"),
+    [
+        ({"model": None}, "model"),
+        ({"messages": []}, "messages"),
+        ({"messages": "Hi"}, "messages"),
+        ({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}, "messages"),
+        ({"messages": [{"role": "system", "content": "a"}]}, "messages"),
+        ({"messages": [{"role": "wizard", "content": "a"}]}, "messages[0].role"),
+        ({"messages": ["Hi"]}, "messages[0]"),
+        ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": "a\0"}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content[0]"),
+        ({"messages": [{"role": "tool", "content": "a"}]}, "messages[0].tool_call_id"),
+        ({"n": 2}, "n"),
+        ({"stream": "yes"}, "stream"),
+        ({"stream_options": 1}, "stream_options"),
+        ({"metadata": {"notices": "loud"}}, "metadata.notices"),
+        ({"tools": [{"type": "magic"}]}, "tools[0].type"),
+        ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools[0].function.name"),
+        ({"tools": [TOOL, TOOL]}, "tools"),
+        ({"tool_choice": {"type": "function", "function": {"name": "x"}}}, "tool_choice"),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused_by_name(change: dict[str, Any], param: str) -> None:
+    with pytest.raises(ApiError) as refused:
+        parse(orjson.dumps(HI | change))
+    assert (refused.value.status, refused.value.param) == (400, param)
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b"[]", b'"Hi"', b"\xff"])
+def test_a_body_that_is_no_object_is_refused(raw: bytes) -> None:
+    with pytest.raises(ApiError) as refused:
+        parse(raw)
+    assert refused.value.status == 400
+
+
+def test_system_messages_become_instructions_and_notices_are_stripped() -> None:
+    messages = [
+        {"role": "system", "content": "Be kind."},
+        {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+        {"role": "assistant", "content": f"{COMPACTING}\n\nyes"},
+        {"role": "developer", "content": "Be brief."},
+        {"role": "user", "content": "c"},
+    ]
+    found = parse(orjson.dumps(HI | {"messages": messages}))
+    assert found.instructions == "Be kind.\n\nBe brief."
+    assert [said.text.strip() for said in found.messages] == ["a\nb", "yes", "c"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "required"),
+    [(None, ""), ("auto", ""), ("required", "weather"), ({"type": "function", "function": {"name": "weather"}}, "weather")],
+)
+def test_a_tool_choice_is_honoured(choice: Any, required: str) -> None:
+    assert parse(orjson.dumps(HI | {"tools": [TOOL], "tool_choice": choice})).required_tool == required
+    assert parse(orjson.dumps(HI | {"tools": [TOOL], "tool_choice": "none"})).tools == []
