@@ -1,5 +1,10 @@
 """Document C's third strategy: make each unit shorter in the way that suits its type."""
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from dominds.llm.messages import Role
 from remediation.config import ContentTypeChunking
 from remediation.context import Toolbox, Unit, UnitKind, Units, total_tokens
 from remediation.strategies.minify import minify_code
@@ -16,7 +21,7 @@ def content_type_chunking(
     """Shorten units, oldest first and priority 3 before priority 2, until the target is reached.
 
     Code is minified, prose and logs are extracted from, down to their type's share; 1.0 stays verbatim. Extraction and
-    not a model does it: fifty model calls would cost more than they save. Of a tool unit only the newest result changes.
+    not a model does it: fifty model calls would cost more than they save. Of a tool unit only the results change.
     """
     order = sorted(
         (index for index in touchable(units) if units[index].kind not in STAND_INS), key=lambda i: -units[i].priority
@@ -35,11 +40,20 @@ def content_type_chunking(
 
 def _shorter(unit: Unit, ratio: float, toolbox: Toolbox) -> Unit:
     """The unit with its text cut to ``ratio`` of its tokens, or the unit itself when that gains nothing."""
-    text, count = unit.messages[-1].text, text_counter(toolbox)
-    tokens = count(text)
-    if ratio >= 1 or tokens < SMALLEST_TEXT:
+    if ratio >= 1:
         return unit
-    allowed = int(tokens * ratio)
-    kept = minify_code(text) if unit.kind is UnitKind.CODE else extractive_summary(text, allowed, count)
-    candidate = shortened(unit, kept, toolbox)
-    return candidate if kept.strip() and candidate.est_tokens < unit.est_tokens else unit
+    cut = partial(_cut, kind=unit.kind, ratio=ratio, count=text_counter(toolbox))
+    if len(unit.messages) == 1:
+        candidate = shortened(unit, cut(unit.messages[0].text), toolbox)
+    else:
+        messages = tuple(replace(m, text=cut(m.text)) if m.role is Role.TOOL else m for m in unit.messages)
+        candidate = replace(unit, messages=messages, est_tokens=toolbox.count(messages))
+    return candidate if candidate.est_tokens < unit.est_tokens else unit
+
+
+def _cut(text: str, kind: UnitKind, ratio: float, count: Callable[[str], int]) -> str:
+    tokens = count(text)
+    if tokens < SMALLEST_TEXT:
+        return text
+    kept = minify_code(text) if kind is UnitKind.CODE else extractive_summary(text, int(tokens * ratio), count)
+    return kept if kept.strip() else text

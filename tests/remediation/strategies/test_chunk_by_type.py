@@ -90,6 +90,15 @@ def test_only_the_result_of_a_tool_exchange_changes() -> None:
     assert words(after.messages[1].text) <= 40
 
 
+def test_every_result_of_parallel_calls_is_shortened() -> None:
+    one, two = tool(distinct(100), id="a"), tool(distinct(80), id="b")
+    calls = replace(one.messages[0], tool_calls=(*one.messages[0].tool_calls, *two.messages[0].tool_calls))
+    messages = (calls, one.messages[1], two.messages[1])
+    after = alone(replace(one, messages=messages, est_tokens=count(messages)))
+    assert [words(message.text) <= 40 for message in after.messages] == [True, True, True]
+    assert [message.tool_call_id for message in after.messages] == ["", "call-a", "call-b"]
+
+
 def test_a_plain_message_drops_the_providers_opaque_items() -> None:
     message = Message(Role.ASSISTANT, distinct(100), provider_items=('{"signed": true}',))
     u = Unit("u", UnitKind.MESSAGE, UnitRole.ASSISTANT, (message,), est_tokens=count((message,)))
