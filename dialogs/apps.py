@@ -6,4 +6,6 @@ class DialogsConfig(AppConfig):
     verbose_name = "Dialogs"
 
     def ready(self) -> None:
-        from dialogs import checks  # noqa: F401  registers the system checks
+        from dialogs import checks, metrics  # noqa: F401  checks register themselves
+
+        metrics.register()

@@ -97,7 +97,8 @@ def parts() -> Parts:
 def held_leases() -> list[dict[str, Any]]:
     """How many dialogs each worker drives, by the leases in the database."""
     held = Dialog.objects.filter(state=State.GENERATING.value).exclude(lease_owner="").order_by("lease_owner")
-    return list(held.values("lease_owner").annotate(dialogs=Count("pk")))
+    counted = held.values_list("lease_owner").annotate(Count("pk"))
+    return [{"lease_owner": owner, "dialogs": dialogs} for owner, dialogs in counted]
 
 
 # -- What needs a hand ----------------------------------------------------------------------------------------------------
@@ -260,7 +261,8 @@ def _latencies(generations: QuerySet[Generation]) -> list[Latency]:
         firsts, wholes = times[provider, model]
         if first is not None:
             firsts.append(first)
-        wholes.append((ended - begun).total_seconds() * 1000)
+        if ended is not None:
+            wholes.append((ended - begun).total_seconds() * 1000)
     return [
         Latency(provider, model, len(wholes), *percentiles(firsts), *percentiles(wholes))
         for (provider, model), (firsts, wholes) in sorted(times.items())

@@ -65,7 +65,7 @@ def leave(name: str) -> None:
 def heartbeats() -> list[Heartbeat]:
     """Every part heard of in the last five minutes, by name. Raises ``RedisError`` when Redis is away."""
     with _client() as client:
-        names = sorted(name.decode() for name in client.smembers(_NAMES))  # type: ignore[union-attr]
+        names = sorted(name.decode() for name in client.smembers(_NAMES))
         with client.pipeline(transaction=False) as pipe:
             for name in names:
                 pipe.get(_key(name))
@@ -84,7 +84,7 @@ def heartbeats() -> list[Heartbeat]:
 def queue_depth(queue: str) -> int:
     """How many wake-ups wait for a worker. Raises ``RedisError`` when Redis is away."""
     with _client() as client:
-        return int(client.llen(queue))  # type: ignore[arg-type]
+        return int(client.llen(queue))
 
 
 def _key(name: str) -> str:

@@ -1,0 +1,54 @@
+"""Sums over rows that only ever grow in number: the past is added up once, and then only what came since."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet, Sum
+
+MARGIN = 200  # newest ids that may still be followed by a smaller one, from a transaction under way
+
+Sums = Counter[tuple[str, ...]]
+
+
+@dataclass
+class Tally:
+    """Sums over rows that no longer change, kept, and over the newest ones, read again at each scrape."""
+
+    add_up: Callable[[QuerySet[Any]], Sums]
+    settled_below: int = 0
+    settled: Sums = field(default_factory=Counter)
+
+    def totals(self, rows: QuerySet[Any], settled_below: int) -> Sums:
+        """Everything so far. Rows with ids under ``settled_below`` are final."""
+        if settled_below > self.settled_below:
+            self.settled += self.add_up(rows.filter(pk__gte=self.settled_below, pk__lt=settled_below))
+            self.settled_below = settled_below
+        return self.settled + self.add_up(rows.filter(pk__gte=self.settled_below))
+
+
+def spread(rows: QuerySet[Any], labels: Sequence[str], column: Any, bounds: Sequence[Any], name: str) -> Sums:
+    """For each combination of labels: how many values lie at or under each bound, how many there are, and their sum."""
+    asked = {f"under_{n}": Count("pk", filter=Q(measured__lte=bound)) for n, bound in enumerate(bounds)}
+    found = rows.annotate(measured=column).filter(measured__isnull=False).order_by().values(*labels)
+    sums: Sums = Counter()
+    for row in found.annotate(**asked, all_of_them=Count("pk"), added=Sum("measured")):
+        key = tuple(row[label] for label in labels)
+        for n in range(len(bounds)):
+            sums[name, *key, str(n)] = row[f"under_{n}"]
+        sums[name, *key, "count"] = row["all_of_them"]
+        added = row["added"]
+        sums[name, *key, "sum"] = round(added / timedelta(microseconds=1)) if isinstance(added, timedelta) else added
+    return sums
+
+
+def counted(rows: QuerySet[Any], *labels: str) -> Sums:
+    found = rows.order_by().values_list(*labels).annotate(Count("pk"))
+    return Counter({("count", *row[:-1]): row[-1] for row in found})
+
+
+def settled_below(rows: QuerySet[Any]) -> int:
+    newest = rows.order_by("-pk").values_list("pk", flat=True).first() or 0
+    return max(0, newest - MARGIN)
