@@ -29,7 +29,7 @@ SQLITE_OPTIONS = {
     # Deferred transactions that read and then write fail at once under contention; immediate ones wait their turn.
     "transaction_mode": "IMMEDIATE",
     "timeout": 20,  # seconds
-    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;",
+    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
 }
 POSTGRESQL_OPTIONS = {
     "pool": {"min_size": 1, "max_size": env.number("DOMINDS_DB_POOL", default=16, minimum=1), "timeout": 5},

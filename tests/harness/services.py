@@ -7,6 +7,8 @@ that asks for a database, so that tests of pure rules start at once.
 import atexit
 import os
 import shutil
+import signal
+import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -44,5 +46,7 @@ def set_environment() -> None:
         # Playwright keeps an event loop running in the main thread; rows are read and written beside it.
         DJANGO_ALLOW_ASYNC_UNSAFE="1",
     )
+    # Ended politely, the run still stops its servers and deletes their folders.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     for name in ("ALLOWED_HOSTS", "DEBUG", "PORT", "DOMINDS_PASSWORD", "DJANGO_SUPERUSER_USERNAME"):
         os.environ.pop(name, None)
