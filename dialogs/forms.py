@@ -45,6 +45,10 @@ class ReminderForm(forms.Form):
     position = forms.IntegerField(min_value=0, required=False)
 
 
+class PackageForm(forms.Form):
+    reminder_content = forms.CharField(strip=False, required=False)
+
+
 class AnswerForm(forms.Form):
     text = forms.CharField(strip=False, required=False)
 
@@ -96,7 +100,7 @@ class LookForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = PersonSettings
         fields = ("theme", "notifications")
-        widgets = {"theme": forms.RadioSelect}  # noqa: RUF012
+        widgets = {"theme": forms.RadioSelect}
 
 
 class ContextDisplayForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -105,13 +109,13 @@ class ContextDisplayForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = PersonSettings
         fields = ("show_breaking_progress", "progress_detail", "auto_hide_seconds", "highlight_p1")
-        labels = {  # noqa: RUF012
+        labels = {
             "show_breaking_progress": "Show context breaking progress",
             "progress_detail": "Progress detail level",
             "auto_hide_seconds": "Auto-hide delay (seconds)",
             "highlight_p1": "Highlight P1 protection",
         }
-        widgets = {  # noqa: RUF012
+        widgets = {
             "auto_hide_seconds": forms.NumberInput(attrs={"type": "range", "min": 1, "max": 10, "step": 1})
         }
 

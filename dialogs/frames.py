@@ -12,17 +12,19 @@ from django.template.loader import render_to_string
 
 from dialogs import events, questions
 from dialogs.models import Dialog, Question, Round, Turn
-from dialogs.pages import DialogPage, Entry, entries_of
+from dialogs.pages import DialogPage, Entry, entries_of, run_entry
+from dialogs.panel import run_lines
 
 BATCH = 200
 PIECES: dict[str, tuple[str, ...]] = {
     "turn": ("queued",),
     "generation": ("activity",),
-    "health": ("chip", "usage_panel"),
-    "state": ("heading", "recent_current", "state", "activity", "banner", "composer_state"),
+    "health": ("chip", "usage_panel", "context_panel", "banner"),
+    "state": ("heading", "recent_current", "state", "activity", "banner", "composer_state", "context_panel"),
     "question": ("banner", "composer_state"),
-    "reminder": ("reminders_panel",),
-    "round": ("rounds_panel", "reminders_panel", "chip"),
+    "reminder": ("reminders_panel", "context_panel"),
+    "round": ("rounds_panel", "reminders_panel", "chip", "context_panel"),
+    "remediation": ("context_panel",),
 }
 Frame = dict[str, Any]
 
@@ -57,6 +59,8 @@ def add_html(page: DialogPage, frames: list[Frame]) -> None:
             html += turns.pop(frame["data"].get("seq", 0), [])
         elif frame["type"] == "round":
             html += _round_pieces(page, frame["data"].get("number"))
+        elif frame["type"] == "remediation":
+            html += _run_pieces(page, frame["data"].get("id"))
         if html:
             frame["html"] = "".join(html)
 
@@ -103,6 +107,14 @@ def _start_of(dialog: Dialog, row: Round) -> float:
     return (first.position or 0) - 0.5 if first else dialog.last_position + 0.5
 
 
+def _run_pieces(page: DialogPage, run_id: int | None) -> list[str]:
+    """All rewrites of the dialog, since an undo moves the right to undo to the one before."""
+    lines = run_lines(page.dialog)
+    newest = next((line for line in lines if line.run.pk == run_id), None)
+    pieces = [page.entry(run_entry(line)) for line in lines[-3:]]
+    return [*pieces, page.piece("breaking_details", line=newest)] if newest else pieces
+
+
 def badges_of(user_id: int) -> Frame | None:
     """How many questions wait for this person, as a frame; the newest for a notification."""
     viewer = User.objects.filter(pk=user_id, is_active=True).first()
@@ -119,4 +131,9 @@ def badges_of(user_id: int) -> Frame | None:
 
 
 def _notification(question: Question) -> dict[str, str]:
-    return {"id": str(question.pk), "dialog": str(question.dialog_id), "title": str(question.dialog), "text": question.text[:200]}
+    return {
+        "id": str(question.pk),
+        "dialog": str(question.dialog_id),
+        "title": str(question.dialog),
+        "text": question.text[:200],
+    }

@@ -15,10 +15,12 @@ from django.utils.safestring import SafeString, mark_safe
 
 from dialogs import model_limits, questions, reminders, transcript
 from dialogs.chip import Chip, chip_of
-from dialogs.models import Agent, Dialog, Generation, Question, Reminder, Round, Turn
+from dialogs.models import Agent, Dialog, Generation, PersonSettings, Question, Reminder, Round, Turn
+from dialogs.panel import Panel, RunLine, panel_of, run_lines
 from dialogs.rendering import render
 from dialogs.state import State
 from health.models import HealthSnapshot
+from remediation.guidance import COUNTDOWN_GENERATIONS
 
 PAGE_TURNS = 40
 SPARK_POINTS = 60
@@ -70,7 +72,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the transcript: a turn, or the divider at which a round begins."""
+    """One line of the transcript: a turn, the divider at which a round begins, or a rewrite of what the model sees."""
 
     position: float
     turn: Turn | None = None
@@ -78,9 +80,12 @@ class Entry:
     calls: tuple[Call, ...] = ()
     snapshot: HealthSnapshot | None = None
     round: Round | None = None
+    run: RunLine | None = None
 
     @property
     def template(self) -> str:
+        if self.run is not None:
+            return "dialogs/_run.html"
         return "dialogs/_round.html" if self.turn is None else "dialogs/_turn.html"
 
 
@@ -98,7 +103,22 @@ def entries_of(dialog: Dialog, turns: Sequence[Turn], *, opens: bool = False) ->
             entries.append(Entry(position=(turn.position or 0) - 0.5, round=rounds.get(turn.round_number)))
         last = max(turn.round_number, last or 0)
         entries.append(entry_of(turn, calls, answered))
-    return entries
+    return sorted(entries + _run_entries(dialog, turns), key=lambda entry: entry.position)
+
+
+def _run_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
+    """The rewrites that were made between these turns."""
+    if not turns:
+        return []
+    first, last = turns[0].position or 0, turns[-1].position or 0
+    reach = {"base_position__gte": first}
+    if last < dialog.last_position:
+        reach["base_position__lt"] = last
+    return [run_entry(line) for line in run_lines(dialog, **reach)]
+
+
+def run_entry(line: RunLine) -> Entry:
+    return Entry(position=line.run.base_position + 0.25, run=line)
 
 
 def entry_of(turn: Turn, calls: dict[str, dict[str, str]], answered: set[str]) -> Entry:
@@ -253,6 +273,30 @@ class DialogPage:
     @cached_property
     def usage_points(self) -> list[dict[str, Any]]:
         return usage_points(self.dialog)
+
+    @cached_property
+    def panel(self) -> Panel | None:
+        return panel_of(self.dialog)
+
+    @property
+    def may_rewrite(self) -> bool:
+        """Whether a rewrite may be asked for by hand; one that is under way must end first."""
+        return self.state in (State.IDLE, State.FAILED, State.QUEUED, State.GENERATING) and not self.rewrite_pending
+
+    @property
+    def rewrite_pending(self) -> str:
+        return self.dialog.requested_rewrite
+
+    @property
+    def countdown(self) -> str:
+        """How far a countdown to an automatic clear has come (R14); empty without one."""
+        if self.dialog.agent.critical_policy != Agent.CriticalPolicy.COUNTDOWN or not self.dialog.guided_generations:
+            return ""
+        return f"{self.dialog.guided_generations} of {COUNTDOWN_GENERATIONS} guided answers, then its mind is cleared"
+
+    @cached_property
+    def display(self) -> PersonSettings:
+        return PersonSettings.objects.filter(user=self.viewer).first() or PersonSettings(user=self.viewer)
 
     @cached_property
     def turn_count(self) -> int:

@@ -1,6 +1,18 @@
 from django.urls import include, path
 
-from dialogs.views import accounts, context, dialogs, messages, models, ops, post_message, questions, reminders, settings
+from dialogs.views import (
+    accounts,
+    context,
+    dialogs,
+    messages,
+    models,
+    ops,
+    post_message,
+    questions,
+    reminders,
+    rewrites,
+    settings,
+)
 
 urlpatterns = [
     # People
@@ -33,6 +45,13 @@ urlpatterns = [
     path("d/<uuid:dialog_id>/turn/<int:seq>/usage/", context.usage, name="usage"),
     path("d/<uuid:dialog_id>/export.md", context.export_markdown, name="export-markdown"),
     path("d/<uuid:dialog_id>/export.json", context.export_json, name="export-json"),
+    path("d/<uuid:dialog_id>/context/", rewrites.context, name="context"),
+    path("d/<uuid:dialog_id>/context/clear/", rewrites.clear, name="clear"),
+    path("d/<uuid:dialog_id>/context/milestone/", rewrites.complete_milestone, name="complete-milestone"),
+    path("d/<uuid:dialog_id>/context/<slug:kind>/", rewrites.request, name="rewrite"),
+    path("d/<uuid:dialog_id>/archive/", rewrites.archive, name="archive"),
+    path("d/<uuid:dialog_id>/archive/<int:run_id>/", rewrites.archived_run, name="archived-run"),
+    path("d/<uuid:dialog_id>/archive/<int:run_id>/undo/", rewrites.undo, name="undo"),
     # Q4H
     path("q4h/", questions.index, name="questions"),
     path("q4h/<uuid:question_id>/", questions.show, name="question"),

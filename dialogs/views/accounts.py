@@ -56,4 +56,4 @@ class Login(LoginView):
 
 
 class Logout(LogoutView):
-    http_method_names = ["post", "options"]  # noqa: RUF012  a link must not log anybody out
+    http_method_names = ["post", "options"]

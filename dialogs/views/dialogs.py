@@ -10,7 +10,7 @@ from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from dialogs import accounts, inbox, model_limits, pages
+from dialogs import inbox, model_limits, pages
 from dialogs.chip import chip_of
 from dialogs.errors import Refusal
 from dialogs.forms import ListFilter, NewDialogForm
@@ -90,7 +90,6 @@ def show_page(request: PersonRequest, page: DialogPage) -> HttpResponse:
         "entries": entries,
         "older": older,
         "is_newest": not before,
-        "display": accounts.settings_of(request.user),
         "section": "dialogs",
     }
     return render(request, "dialogs/dialog.html", context)

@@ -1,9 +1,10 @@
 // The dialog page: what the socket says, in the order of its numbers, put where it belongs.
 import { showBadges } from "./badges.js";
+import { showBreaking } from "./breaking.js";
 import { startComposer } from "./composer.js";
 import { Draft } from "./draft.js";
 import { Follower } from "./follow.js";
-import { announce, applyPieces, localTimes } from "./page.js";
+import { announce, applyPieces, localTimes, toast } from "./page.js";
 import { Connection } from "./socket.js";
 
 const KEPT_ENTRIES = 200;
@@ -40,11 +41,21 @@ function receive(frame) {
   if (frame.type === "turn") turned(frame.data, placed);
   else if (frame.type === "generation") generated(frame.data);
   else if (frame.type === "health") showLevel();
+  else if (frame.type === "contextBreakingUpdate") showBreaking(frame.data);
+  else if (frame.type === "context:pruned") toast(`Context pruned: ${frame.data.removed} items removed`);
+  else if (frame.type === "remediation" && frame.data.undone) toast("Undone: what was removed is seen again.");
+  else if (frame.type === "notice") showNotice(frame.data.text);
   else if (frame.type === "state" && frame.data.state === "generating") announce("Generating");
   else if (frame.type === "state" && frame.data.state === "failed") announce("The message was not answered");
 }
 
+function showNotice(text) {
+  document.getElementById("notice").textContent = text;
+  if (text) announce(text);
+}
+
 function turned(turn, placed) {
+  if (turn.role !== "tool") showNotice("");
   if (turn.generation) draft.finish(turn.generation, false);
   if (placed.some((piece) => piece.id === `turn-${turn.seq}`) && turn.role !== "tool") follower.arrived(1);
   if (turn.role === "assistant" && turn.text && ["complete", "stopped"].includes(turn.status)) {

@@ -1,0 +1,131 @@
+"""What the model sees, and changing that by hand: preview, rewrite, undo, archive."""
+
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from dialogs import context_view, rewrites
+from dialogs.errors import Refusal
+from dialogs.forms import PackageForm
+from dialogs.models import Dialog
+from dialogs.pages import DialogPage
+from dialogs.panel import run_lines
+from dialogs.views.answers import PersonRequest, dialog_action, dialog_or_404
+from dominds.llm.catalog import UnknownModel
+from remediation.models import RemediationRun
+
+ROWS = 50
+PREVIEWS = (
+    ("", "Now"),
+    ("prune", "Prune"),
+    ("break", "Break down"),
+    ("compact", "Compact"),
+    ("fresh_start", "Fresh start"),
+)
+DEEDS = {
+    "prune": "Prune Context Now",
+    "break": "Report & Continue",
+    "compact": "Compact now",
+    "fresh_start": "Reset Agent Chat",
+}
+
+
+@dialog_action
+def request(request: PersonRequest, dialog: Dialog, kind: str) -> None:
+    rewrites.request(dialog.pk, kind.replace("-", "_"), request.user)
+
+
+@dialog_action
+def complete_milestone(request: PersonRequest, dialog: Dialog) -> None:
+    rewrites.complete_milestone(dialog.pk, request.user)
+
+
+@dialog_action
+def clear(request: PersonRequest, dialog: Dialog) -> None:
+    form = PackageForm(request.POST)
+    form.is_valid()
+    rewrites.clear(dialog.pk, form.cleaned_data.get("reminder_content", "").replace("\r\n", "\n"), request.user)
+
+
+@dialog_action
+def undo(request: PersonRequest, dialog: Dialog, run_id: int) -> None:
+    rewrites.undo(run_id, request.user, dialog.pk)
+
+
+@login_required
+@require_GET
+def context(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
+    """What the model would see now, unit by unit; with ``preview``, what a rewrite would take away, without doing it."""
+    dialog = dialog_or_404(dialog_id, request.user)
+    wanted = request.GET.get("preview", "")
+    kind = wanted if wanted in rewrites.KINDS else ""
+    page = DialogPage(dialog, request.user, request=request)
+    shown = {"page": page, "kind": kind, "deed": DEEDS.get(kind), "previews": PREVIEWS, "section": "dialogs"}
+    try:
+        shown |= _seen(dialog, kind)
+    except (Refusal, UnknownModel) as problem:
+        shown["problem"] = str(problem)
+    return render(request, "dialogs/context.html", shown)
+
+
+def _seen(dialog: Dialog, kind: str) -> dict[str, object]:
+    seen = context_view.context_of(dialog, kind)
+    preview = seen.get("preview")
+    goes = {unit["id"] for unit in preview["removed"]} if preview else set()
+    units = [{**unit, "goes": unit["id"] in goes} for unit in seen["units"]]
+    return {"seen": seen, "units": units, "preview": preview, "goes": len(goes)}
+
+
+@login_required
+@require_GET
+def archive(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
+    """Everything that rewrites took out of the model's sight, searchable; nothing is ever deleted (R8)."""
+    dialog = dialog_or_404(dialog_id, request.user)
+    query = request.GET.get("q", "")
+    found = context_view.archive(dialog, query).order_by("-id")
+    context = {
+        "page": DialogPage(dialog, request.user, request=request),
+        "query": query,
+        "found": Paginator(found, ROWS).get_page(request.GET.get("page") or 1),
+        "lines": run_lines(dialog)[::-1],
+        "section": "dialogs",
+    }
+    return render(request, "dialogs/archive.html", context)
+
+
+@login_required
+@require_GET
+def archived_run(request: PersonRequest, dialog_id: UUID, run_id: int) -> HttpResponse:
+    """One rewrite: what stands in the place of what."""
+    dialog = dialog_or_404(dialog_id, request.user)
+    lines = run_lines(dialog, pk=run_id)
+    if not lines:
+        raise Http404
+    run = lines[0].run
+    context = {
+        "page": DialogPage(dialog, request.user, request=request),
+        "line": lines[0],
+        "kept": _kept(dialog, run),
+        "removed": run.units.order_by("id"),
+        "section": "dialogs",
+    }
+    return render(request, "dialogs/archived_run.html", context)
+
+
+def _kept(dialog: Dialog, run: RemediationRun) -> list[dict[str, object]]:
+    """The view that the rewrite left: turns as they were said, and texts that stand for others."""
+    seqs = {seq for item in run.view for seq in item.get("turns", ())}
+    texts = dict(dialog.turns.filter(seq__in=seqs).values_list("seq", "text"))
+    roles = dict(dialog.turns.filter(seq__in=seqs).values_list("seq", "role"))
+    kept: list[dict[str, object]] = []
+    for item in run.view:
+        if "turns" in item:
+            kept += [{"role": roles.get(seq, ""), "text": texts.get(seq, ""), "is_new": False} for seq in item["turns"]]
+        else:
+            text = "\n".join(message["text"] for message in item["messages"])
+            kept.append({"role": item["kind"], "text": text, "is_new": True})
+    return kept
