@@ -39,7 +39,7 @@ class Conversation:
     @property
     def digest(self) -> str:
         """Of the user's messages up to now: finds the dialogs that may be this one."""
-        return digest([*spoken_by_user(self.before), *([] if self.results else [self.message])])
+        return digest(spoken_by_user([*self.before, *([] if self.results else [Said("user", self.message)])]))
 
     @property
     def digest_before(self) -> str:

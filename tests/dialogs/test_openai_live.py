@@ -59,7 +59,9 @@ def stack(django_db_blocker: Any) -> Iterator[Stack]:
         }
         models["long"] |= {"context_length": 8_000, "kind": "lmstudio"}
         models["unloaded"] = {"name": "unloaded", "script": "plain.yaml", "kind": "lmstudio"}
-        members = {name: {"name": name, "provider": "play", "model": name, "instructions": "Be brief."} for name in models}
+        members = {
+            name: {"name": name, "provider": "play", "model": name, "instructions": "Be brief."} for name in models
+        }
         for name, steps in SCRIPTS.items():
             (stack.minds_dir / f"{name}.yaml").write_text(json.dumps({"steps": steps}))
         providers = {"play": {"name": "Play", "apiType": "scripted", "models": models}}
@@ -132,7 +134,9 @@ def test_an_answer_streams_with_role_deltas_finish_and_usage(client: OpenAI) -> 
 def test_the_stream_is_live_and_ends_with_done(stack: Stack, client: OpenAI) -> None:
     body = {"model": "slow", "stream": True, "messages": [{"role": "user", "content": "Hi"}]}
     headers = {"Authorization": f"Bearer {client.api_key}"}
-    with httpx2.stream("POST", f"{stack.base_url}/v1/chat/completions", json=body, headers=headers, timeout=30) as answer:
+    with httpx2.stream(
+        "POST", f"{stack.base_url}/v1/chat/completions", json=body, headers=headers, timeout=30
+    ) as answer:
         assert answer.headers["content-type"] == "text/event-stream"
         assert answer.headers["x-accel-buffering"] == "no"
         lines = answer.iter_lines()
@@ -197,7 +201,9 @@ def test_a_dialog_that_is_named_wins(client: OpenAI, stack: Stack) -> None:
     headers = {"X-Dominds-Dialog": str(first.pk)}
     assert dialog_of(ask(client, "plain", "And this", extra_headers=headers)).pk == first.pk
     assert said_in(first)[-2:] == [("user", "And this"), ("assistant", "You said: And this")]
-    stranger = OpenAI(base_url=f"{stack.base_url}/v1", api_key=create_key(UserFactory.create(username=f"s{time.time_ns()}")))
+    stranger = OpenAI(
+        base_url=f"{stack.base_url}/v1", api_key=create_key(UserFactory.create(username=f"s{time.time_ns()}"))
+    )
     for wrong in (str(first.pk), "7", "00000000-0000-0000-0000-000000000000"):
         with pytest.raises(openai.NotFoundError):
             ask(stranger, "plain", "Hi", metadata={"dialog_id": wrong})
@@ -239,7 +245,9 @@ def _message(client: OpenAI, messages: list[Any], stream: bool) -> tuple[dict[st
 
 def test_a_client_that_forgets_its_tool_is_answered_all_the_same(client: OpenAI) -> None:
     answer = ask(client, "weather", "How is the weather?", tools=[WEATHER])
-    again = ask(client, "weather", "How is the weather?", answer.choices[0].message.content, "Never mind", tools=[WEATHER])
+    again = ask(
+        client, "weather", "How is the weather?", answer.choices[0].message.content, "Never mind", tools=[WEATHER]
+    )
     assert dialog_of(again).pk == dialog_of(answer).pk
     assert again.choices[0].message.content == "Nice."
     assert dialog_of(again).turns.get(role="tool").status == "error"

@@ -177,7 +177,12 @@ def test_system_messages_become_instructions_and_notices_are_stripped() -> None:
 
 @pytest.mark.parametrize(
     ("choice", "required"),
-    [(None, ""), ("auto", ""), ("required", "weather"), ({"type": "function", "function": {"name": "weather"}}, "weather")],
+    [
+        (None, ""),
+        ("auto", ""),
+        ("required", "weather"),
+        ({"type": "function", "function": {"name": "weather"}}, "weather"),
+    ],
 )
 def test_a_tool_choice_is_honoured(choice: Any, required: str) -> None:
     assert parse(orjson.dumps(HI | {"tools": [TOOL], "tool_choice": choice})).required_tool == required
