@@ -80,9 +80,10 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
         raise Outside(f"{_named(path)} cannot be read: {error.strerror}.") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise Outside(f"{_named(path)} is no file. List a folder with list_files.")
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Outside(f"{_named(path)} is no file. List a folder with list_files.")
         yield file
 
 
@@ -102,8 +103,9 @@ def _read(file: BinaryIO, name: str, call: Invocation) -> str:
 def _is_text(sample: bytes) -> bool:
     if b"\0" in sample:
         return False
+    whole = len(sample) < SAMPLE_BYTES  # a longer file's sample may end inside a character
     try:
-        codecs.getincrementaldecoder("utf-8")().decode(sample, final=False)  # the sample may end inside a character
+        codecs.getincrementaldecoder("utf-8")().decode(sample, final=whole)
     except UnicodeDecodeError:
         return False
     return True

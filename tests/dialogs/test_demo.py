@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dialogs import inbox, team
+from dialogs import inbox, questions, team
 from dialogs.driver import drive
 from dialogs.inbox import create_dialog
 from dialogs.models import Dialog, Question, Turn
@@ -90,6 +90,23 @@ def test_the_stubborn_one_ends_in_a_critical_question(talk: Talk) -> None:
     assert story(dialog) == ["healthy", "caution", "critical"]
     assert dialog.generations.filter(purpose="forced_clear", outcome="discarded").count() == 3
     assert Question.objects.get(dialog=dialog).kind == Question.Kind.CRITICAL
+
+
+def test_a_person_gets_the_stubborn_one_going_again(talk: Talk) -> None:
+    dialog = talk("demo-stubborn", lambda dialog: dialog.state == "suspended", most=6)
+    question = Question.objects.get(dialog=dialog)
+    questions.resolve(question.pk, UserFactory.create(is_staff=True), "accept_draft")
+    drive(dialog.pk)
+    dialog.refresh_from_db()
+    assert (dialog.state, dialog.round_number, story(dialog)[-1]) == ("idle", 2, "healthy")
+
+
+def test_the_asker_goes_on_with_the_answer(talk: Talk) -> None:
+    dialog = talk("demo-asks", lambda dialog: dialog.state == "waiting", most=1)
+    questions.answer(Question.objects.get(dialog=dialog).pk, dialog.owner, "Heron, what did you ask me?")
+    drive(dialog.pk)
+    dialog.refresh_from_db()
+    assert (dialog.state, dialog.turns.filter(role="assistant").count()) == ("idle", 2)
 
 
 def test_the_asker_waits_for_a_person(talk: Talk) -> None:

@@ -162,7 +162,7 @@ def test_a_call_that_takes_too_long_fails_and_leaves_others_alone(minds: Minds) 
     minds(desk=STDIO)
     echo = mcp.tools_named("mcp:desk")["desk_echo"]
     server = current_config().servers["desk"]
-    with pytest.raises(McpFailed, match="within 0.5 seconds"):
+    with pytest.raises(McpFailed, match=r"within 0\.5 seconds"):
         mcp_client.call_tool(server, "wait", {"seconds": 2}, seconds=0.5)
     assert call(echo, text="still here").text == "still here"
 

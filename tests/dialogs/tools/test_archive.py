@@ -1,0 +1,131 @@
+"""Looking up what is no longer in sight."""
+
+from typing import Any
+
+import pytest
+
+from dialogs import inbox
+from dialogs.driver import drive
+from dialogs.models import Artifact, Dialog, Turn
+from dialogs.tools.registry import Invocation, Result, builtin_tools
+from remediation.models import RemediationRun, RemovedUnit
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import make_dialog
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def use(dialog: Dialog, tool: str, **arguments: Any) -> Result:
+    run = builtin_tools()[tool].outside
+    assert run is not None
+    return run(Invocation(dialog.pk, "call", arguments))
+
+
+def say(dialog: Dialog, *texts: str) -> None:
+    for text in texts:
+        inbox.post_message(dialog.pk, text)
+        drive(dialog.pk)
+
+
+def remove(dialog: Dialog, text: str, unit_id: str = "summary-1") -> RemovedUnit:
+    run = RemediationRun.objects.create(
+        dialog=dialog, round_number=1, policy="breaking", reason="test", est_before=2, est_after=1, base_position=1,
+        view=[], removed=[],
+    )  # fmt: skip
+    return RemovedUnit.objects.create(
+        run=run, dialog=dialog, unit_id=unit_id, kind="summary", role="user", est_tokens=1, text=text
+    )
+
+
+def test_older_turns_of_all_rounds_are_found(script: Script) -> None:
+    clear = {"tool_calls": [{"name": "clear_mind", "arguments": {"reminder_content": "p"}}]}
+    script({"match": "Re-entry package", "text": "Here I am."}, {"match": "forget", **clear}, {"text": "Noted."})
+    dialog = make_dialog()
+    say(dialog, "The deploy key is called HERON-7.", "forget", "and now?")
+    dialog.refresh_from_db()
+    assert dialog.round_number == 2
+    answer = use(dialog, "search_archive", query="deploy key")
+    assert answer.text == "seq 1 (user, round 1): The deploy key is called HERON-7."
+    assert use(dialog, "read_archive", seq=1) == Result("The deploy key is called HERON-7.")
+
+
+def test_the_question_itself_is_not_an_answer(script: Script) -> None:
+    search = {"name": "search_archive", "arguments": {"query": "heron"}}
+    script({"match": "where", "tool_calls": [search]}, {"text": "Noted."})
+    dialog = make_dialog()
+    say(dialog, "Heron is in Larch Street.", "where is the heron?")
+    found = dialog.turns.get(role=Turn.Role.TOOL)
+    assert "Larch Street" in found.text
+    assert "where is the heron" not in found.text
+
+
+def test_more_words_found_come_first(script: Script) -> None:
+    dialog = make_dialog()
+    say(dialog, "red boat, blue sail", "red house", "a green hill")
+    lines = use(dialog, "search_archive", query="BLUE red").text.split("\n\n")
+    assert [line.split(" ", 2)[1] for line in lines] == ["1", "3"]
+
+
+def test_texts_that_stood_in_for_turns_are_found_and_read(script: Script) -> None:
+    dialog = make_dialog()
+    unit = remove(dialog, "Summary: the pump failed with E17.")
+    remove(dialog, "a copy of turn 1 with E17", unit_id="turn-1")
+    answer = use(dialog, "search_archive", query="E17")
+    assert answer.text == f"unit {unit.pk} (summary): Summary: the pump failed with E17."
+    assert use(dialog, "read_archive", unit=unit.pk).text == unit.text
+
+
+def test_nothing_of_another_dialog_is_seen(script: Script) -> None:
+    mine, other = make_dialog(), make_dialog()
+    say(other, "the secret HERON")
+    unit = remove(other, "secret HERON summary")
+    artifact = Artifact.objects.create(dialog=other, tool_call_id="1", text="secret HERON artifact")
+    answers = [
+        use(mine, "search_archive", query="HERON"),
+        use(mine, "read_archive", seq=1),
+        use(mine, "read_archive", unit=unit.pk),
+        use(mine, "read_artifact", id=artifact.pk),
+    ]
+    assert not any("secret" in answer.text for answer in answers)
+    assert [answer.failed for answer in answers] == [False, True, True, True]
+
+
+def test_a_queued_message_is_not_yet_said(script: Script) -> None:
+    dialog = make_dialog()
+    inbox.post_message(dialog.pk, "first")
+    inbox.post_message(dialog.pk, "heron in the queue")
+    assert use(dialog, "search_archive", query="heron").text.startswith("Nothing earlier")
+
+
+@pytest.mark.parametrize("query", ["%%", "a_b", "'; DROP TABLE", "\x00\x00", "(((", "\\\\"])
+def test_odd_queries_find_nothing_and_break_nothing(script: Script, query: str) -> None:
+    dialog = make_dialog()
+    say(dialog, "plain words")
+    assert "plain" not in use(dialog, "search_archive", query=query).text
+
+
+def test_a_long_entry_is_read_in_parts(script: Script) -> None:
+    dialog = make_dialog()
+    text = "".join(f"{number:05d}," for number in range(2_000))  # 12,000 characters
+    artifact = Artifact.objects.create(dialog=dialog, tool_call_id="1", text=text)
+    found, offset = "", 0
+    while True:
+        piece, _, note = use(dialog, "read_artifact", id=artifact.pk, offset=offset).text.partition("\n[")
+        found += piece
+        if not note:
+            break
+        offset = int(note.split("offset=")[1].rstrip("]"))
+    assert found == text
+    assert use(dialog, "read_artifact", id=artifact.pk, offset=12_000).failed
+
+
+@pytest.mark.parametrize("arguments", [{}, {"seq": 1, "unit": 1}])
+def test_one_entry_is_named(script: Script, arguments: dict[str, int]) -> None:
+    assert use(make_dialog(), "read_archive", **arguments).failed
+
+
+def test_the_archive_is_offered_to_every_agent_and_may_be_asked_again() -> None:
+    tools = builtin_tools()
+    for name in ("search_archive", "read_archive", "read_artifact"):
+        assert tools[name].always
+        assert tools[name].repeatable

@@ -1,0 +1,80 @@
+"""Trying a tool again, as document C's retry policies say (C1)."""
+
+from uuid import uuid4
+
+import pytest
+
+from dialogs.tools.registry import Invocation, Result, Tool, parameters
+from dialogs.tools.retrying import run_with_retries
+from dominds.llm.messages import ToolSpec
+from remediation.config import RetryPolicy
+
+CALL = Invocation(uuid4(), "1", {})
+POLICY = RetryPolicy(max_attempts=4, backoff_base_seconds=5, max_delay_seconds=12)
+
+
+class Flaky:
+    """Fails ``failures`` times, then answers."""
+
+    def __init__(self, failures: int) -> None:
+        self.failures, self.runs = failures, 0
+
+    def __call__(self, call: Invocation) -> Result:
+        self.runs += 1
+        if self.runs <= self.failures:
+            raise ConnectionError(f"failure {self.runs}")
+        return Result("done")
+
+
+class Clock:
+    """Remembers the pauses, and says stop after ``patience`` of them."""
+
+    def __init__(self, patience: int = 99) -> None:
+        self.patience, self.pauses = patience, list[float]()
+
+    def __call__(self, seconds: float) -> bool:
+        self.pauses.append(seconds)
+        return len(self.pauses) <= self.patience
+
+
+def tool(flaky: Flaky, *, repeatable: bool = True) -> Tool:
+    return Tool(ToolSpec("flaky", "", parameters([])), outside=flaky, repeatable=repeatable)
+
+
+@pytest.mark.parametrize(
+    ("failures", "pauses"),
+    [(0, []), (1, [5]), (2, [5, 10]), (3, [5, 10, 12])],  # doubled each time: 5, 10, 20, and at most 12
+)
+def test_a_tool_that_recovers_answers(failures: int, pauses: list[float]) -> None:
+    clock = Clock()
+    assert run_with_retries(tool(Flaky(failures)), CALL, POLICY, clock) == Result("done")
+    assert clock.pauses == pauses
+
+
+def test_the_last_failure_is_raised() -> None:
+    flaky = Flaky(9)
+    with pytest.raises(ConnectionError, match="failure 4"):
+        run_with_retries(tool(flaky), CALL, POLICY, Clock())
+    assert flaky.runs == 4
+
+
+def test_what_must_not_be_repeated_runs_once() -> None:
+    flaky = Flaky(1)
+    with pytest.raises(ConnectionError):
+        run_with_retries(tool(flaky, repeatable=False), CALL, POLICY, Clock())
+    assert flaky.runs == 1
+
+
+def test_a_failed_result_is_an_answer() -> None:
+    answer = Result("no such file", failed=True)
+    asked = Tool(ToolSpec("t", "", parameters([])), outside=lambda _: answer)
+    clock = Clock()
+    assert run_with_retries(asked, CALL, POLICY, clock) is answer
+    assert clock.pauses == []
+
+
+def test_stop_ends_the_tries() -> None:
+    flaky = Flaky(9)
+    with pytest.raises(ConnectionError, match="failure 2"):
+        run_with_retries(tool(flaky), CALL, POLICY, Clock(patience=1))
+    assert flaky.runs == 2
