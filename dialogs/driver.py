@@ -4,7 +4,7 @@ from uuid import UUID
 
 import structlog
 
-from dialogs import attempts, drafting, rewrites, rounds, tool_runs
+from dialogs import attempts, drafting, observing, rewrites, rounds, tool_runs
 from dialogs.changes import Change, LeaseLost
 from dialogs.drafts import Draft
 from dialogs.generation import stream_reply
@@ -35,15 +35,16 @@ def drive(dialog_id: UUID) -> None:
     with claim(dialog_id) as lease:
         if lease is None:
             return
-        log.info("driving", dialog_id=str(dialog_id), epoch=lease.epoch)
-        try:
-            while lease.holds and (dialog := owed_work(lease)):
-                if tools := tool_runs.owed(dialog):
-                    tool_runs.run(lease, dialog, tools)
-                else:
-                    step(lease, dialog)
-        except LeaseLost as loss:
-            log.warning("lease_lost", dialog_id=str(dialog_id), reason=str(loss))
+        with observing.driving(lease):
+            log.info("driving")
+            try:
+                while lease.holds and (dialog := owed_work(lease)):
+                    if tools := tool_runs.owed(dialog):
+                        tool_runs.run(lease, dialog, tools)
+                    else:
+                        step(lease, dialog)
+            except LeaseLost as loss:
+                log.warning("lease_lost", reason=str(loss))
 
 
 def owed_work(lease: Lease) -> Dialog | None:
@@ -101,8 +102,10 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
         lease, situation.model, prepared, situation.thresholds, forced=plan.clear_only, est_prompt=situation.est_prompt
     )
     draft = None if plan.clear_only else Draft(lease.dialog_id, attempt.generation.pk)
-    reply = stream_reply(lease, provider, prepared.request, draft, situation.stream_watch())
-    lease.pause(attempts.end(lease, attempt, reply))
+    with observing.generating(attempt.generation) as told:
+        reply = told(stream_reply(lease, provider, prepared.request, draft, situation.stream_watch()))
+        delay = attempts.end(lease, attempt, reply)
+    lease.pause(delay)
 
 
 def suspend(lease: Lease, decision: Suspend) -> None:

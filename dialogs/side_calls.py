@@ -3,6 +3,7 @@
 import structlog
 from django.utils import timezone
 
+from dialogs import observing
 from dialogs.attempts import commits, cursor_of
 from dialogs.generation import Reply, stream_reply
 from dialogs.leases import Lease
@@ -49,11 +50,12 @@ def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: 
         conversation=f"{dialog.pk}:{purpose}",
         cursor=cursor_of(dialog, model, purpose),
     )
-    try:
-        reply = stream_reply(lease, connect(model), request, draft=None, seconds=SECONDS)
-    except ProviderError as error:
-        reply = Reply(error=error)
-    _end(lease, generation, reply)
+    with observing.generating(generation) as told:
+        try:
+            reply = told(stream_reply(lease, connect(model), request, draft=None, seconds=SECONDS))
+        except ProviderError as error:
+            reply = told(Reply(error=error))
+        _end(lease, generation, reply)
     if reply.error:
         raise reply.error
     if not reply.is_complete or reply.finish_reason == "length":

@@ -13,12 +13,12 @@ from typing import Any
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dominds.settings")
 
 from celery import Celery
-from celery.signals import setup_logging, task_received, worker_ready, worker_shutting_down
+from celery.signals import setup_logging, task_received, worker_init, worker_ready, worker_shutting_down
 from celery.utils.nodenames import worker_direct
 from celery.worker import state
 from django.conf import settings
 
-from dominds import heartbeats
+from dominds import heartbeats, telemetry
 from dominds.canary import EVERY_SECONDS, Canary
 
 # The warning is about pickle, which is refused below; in a container every process is root.
@@ -90,6 +90,12 @@ def watch_for_deafness(sender: Any, **_: Any) -> None:
     worker_shutting_down.connect(leave, weak=False)
     watch.start()
     beat()
+
+
+@worker_init.connect
+def start_telemetry(**_: Any) -> None:
+    """Spans come from workers: they make the model calls."""
+    telemetry.start("dominds-worker")
 
 
 @setup_logging.connect

@@ -1,0 +1,73 @@
+"""OpenTelemetry, when the operator asks for it: OTEL_EXPORTER_OTLP_ENDPOINT names a collector and the packages of the
+``telemetry`` extra are installed. Otherwise every span here is OpenTelemetry's own no-op, which costs microseconds.
+
+Spans carry names, numbers and kinds of error; never a prompt, an answer or an error's text.
+"""
+
+import importlib.util
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import structlog
+from opentelemetry import trace
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode
+
+log = structlog.get_logger(__name__)
+
+ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+PACKAGES = ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")
+INSTALL = "pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
+
+Value = str | int | float | bool | list[str]
+
+
+def start(service: str) -> bool:
+    """Send this process's spans as ``service`` (OTEL_SERVICE_NAME overrides), and say in the log whether that is so."""
+    if not any(os.environ.get(name) for name in ENDPOINTS):
+        log.info("telemetry_off", reason=f"{ENDPOINTS[0]} is not set")
+        return False
+    if missing := [name for name in PACKAGES if not _is_installed(name)]:
+        log.warning("telemetry_off", reason=f"{', '.join(missing)} cannot be imported", way_out=INSTALL)
+        return False
+    _export(service)
+    log.info("telemetry_on", service=os.environ.get("OTEL_SERVICE_NAME") or service)
+    return True
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # a parent package is missing
+        return False
+
+
+def _export(service: str) -> None:
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    named = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": service}
+    provider = TracerProvider(resource=Resource.create(named))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    trace.set_tracer_provider(provider)
+
+
+@contextmanager
+def span(name: str, attributes: Mapping[str, Value], *, calls_out: bool = False) -> Iterator[Span]:
+    """A span around the block. An exception ends it as failed, by its type alone: messages may hold what people wrote."""
+    kind = SpanKind.CLIENT if calls_out else SpanKind.INTERNAL
+    with trace.get_tracer("dominds").start_as_current_span(
+        name, kind=kind, attributes=dict(attributes), record_exception=False, set_status_on_exception=False
+    ) as current:
+        try:
+            yield current
+        except BaseException as error:
+            failed(current, type(error).__name__)
+            raise
+
+
+def failed(current: Span, kind: str) -> None:
+    current.set_attribute("error.type", kind)
+    current.set_status(Status(StatusCode.ERROR))
