@@ -12,11 +12,15 @@ from uuid import uuid4
 import pytest
 import yaml
 
+from dialogs import inbox
+from dialogs.driver import drive
 from dialogs.models import Agent
 from dialogs.tools import mcp, mcp_client
 from dialogs.tools.mcp_config import McpFailed, current_config, read_config
 from dialogs.tools.registry import Invocation, Result, Tool, builtin_tools, tools_of
 from dominds.embedded_redis import free_port
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import make_dialog
 
 SERVER = Path(__file__).with_name("mcp_server.py")
 STDIO = {"command": sys.executable, "args": [str(SERVER), "stdio"]}
@@ -227,3 +231,18 @@ servers:
 
 def test_a_missing_file_means_no_servers(tmp_path: Path) -> None:
     assert read_config(tmp_path / "mcp.yaml").problems == ()
+
+
+# In a dialog
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_dialog_uses_a_servers_tool_and_goes_on(minds: Minds, script: Script, settings: Any) -> None:
+    asked = {"name": "desk_echo", "arguments": {"text": "from the desk"}}
+    script({"match": "look", "tool_calls": [asked]}, {"text": "I have looked."})
+    (Path(settings.MINDS_DIR) / "mcp.yaml").write_text(yaml.safe_dump({"servers": {"desk": STDIO}}))
+    dialog = make_dialog(tools=["mcp:desk"])
+    inbox.post_message(dialog.pk, "look")
+    drive(dialog.pk)
+    found = list(dialog.turns.order_by("position").values_list("role", "status", "text"))
+    assert found[2:] == [("tool", "ok", "from the desk"), ("assistant", "complete", "I have looked.")]
