@@ -131,6 +131,7 @@ def _end(lease: Lease, attempt: Attempt, reply: Reply) -> float:
         else:
             _kept(unit, attempt, reply)
         if unit.dialog.answering_seq is None and not unit.dialog.continuing:
+            unit.dialog.stop_requested = False  # it was for this message, which has ended by itself
             unit.take_next_message()
         ended = not owes_more(unit.dialog)
         if ended:

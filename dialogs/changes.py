@@ -88,7 +88,8 @@ class Change:
         """This user turn is being answered from now on; what counted for the one before counts anew."""
         dialog = self.dialog
         dialog.answering_seq, dialog.failure = seq, ""
-        dialog.restarts = dialog.tries = dialog.generations_for_message = 0
+        dialog.restarts = dialog.tries = dialog.generations_for_message = dialog.crashes = 0
+        dialog.wake_at = None  # a backoff was for the message before
         dialog.changed_since_rewrite = True
 
     def finish(self) -> None:

@@ -12,6 +12,7 @@ from dialogs.leases import MAX_CRASHES, Lease, claim, release
 from dialogs.models import Dialog, Round, Turn
 from dialogs.requests import prepare
 from dialogs.situation import Situation, situation_of
+from dialogs.tool_turns import abandon
 from dominds.llm.catalog import UnknownModel
 from dominds.llm.connect import connect
 from dominds.llm.provider import ProviderError
@@ -61,6 +62,7 @@ def owed_work(lease: Lease) -> Dialog | None:
     if not attempts.owes_more(dialog):
         settle(lease)
         return None
+    lease.work_for(dialog.answering_seq)
     return dialog
 
 
@@ -129,18 +131,16 @@ def fail(lease: Lease, message: str, code: str = "") -> None:
         if code:
             rounds.record_context_error(unit.dialog, code, message)
         unit.dialog.failure, unit.dialog.requested_rewrite = message, ""
-        unit.dialog.crashes = 0
-        tool_runs.abandon(unit, "Not run: the message failed.")
+        abandon(unit, "Not run: the message failed.")
         unit.end_message(Turn.Status.FAILED)
         proceed_or_release(unit)
 
 
 def stop(lease: Lease) -> None:
     with lease.change() as unit:
-        tool_runs.abandon(unit, "Not run: a person pressed stop.")
+        abandon(unit, "Not run: a person pressed stop.")
         unit.end_message(Turn.Status.STOPPED)
         unit.dialog.stop_requested, unit.dialog.requested_rewrite = False, ""
-        lease.stopping = False
         proceed_or_release(unit)
 
 

@@ -17,6 +17,7 @@ from dialogs.leases import release
 from dialogs.model_limits import unusable_reason
 from dialogs.models import Agent, Dialog, Question, Round, Turn
 from dialogs.state import State
+from dialogs.tool_turns import abandon
 
 MAX_MESSAGE_BYTES = 1_000_000
 MAX_TITLE = 60
@@ -91,6 +92,7 @@ def stop(dialog_id: UUID) -> str:
         if dialog.is_leased:
             dialog.stop_requested = True
         elif dialog.state == State.QUEUED:
+            abandon(unit, "Not run: a person pressed stop.")
             unit.end_message(Turn.Status.STOPPED)
             dialog.requested_rewrite = ""
             unit.take_next_message()

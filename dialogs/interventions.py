@@ -8,12 +8,13 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from dialogs import inbox, poke, tool_runs
+from dialogs import inbox, poke
 from dialogs.changes import change
 from dialogs.errors import Conflict, NotFound
 from dialogs.leases import release
 from dialogs.models import Dialog, Turn
 from dialogs.state import State
+from dialogs.tool_turns import abandon
 from remediation.models import CleanupTask
 
 log = structlog.get_logger(__name__)
@@ -60,7 +61,7 @@ def fail(dialog_id: UUID, operator: User) -> None:
                 attempt=generation.attempt,
                 outcome=generation.outcome,
             )
-        tool_runs.abandon(unit, "Not run: an operator gave the message up.")
+        abandon(unit, "Not run: an operator gave the message up.")
         dialog.epoch += 1
         dialog.failure = "An operator gave this message up. Try again, or send another."
         dialog.requested_rewrite = dialog.requested_package = dialog.running_call = ""

@@ -38,6 +38,7 @@ class Lease:
 
     dialog_id: UUID
     epoch: int
+    answering_seq: int | None = None  # the message under way: a stop is for it alone
     stopping: bool = False
     lost: bool = False
     renewed_at: float = field(default_factory=time.monotonic)
@@ -59,6 +60,14 @@ class Lease:
             yield
         finally:
             self._interrupt, self.deadline = None, None
+
+    def work_for(self, answering_seq: int | None) -> None:
+        """What is done from now on is for this message; a stop that was pressed for the one before is over."""
+        self.answering_seq, self.stopping = answering_seq, False
+
+    def see(self, answering_seq: int | None, *, stop: bool) -> None:
+        """What a look at the row found. It may be older than what this worker has committed since."""
+        self.stopping = self.stopping or (stop and answering_seq == self.answering_seq)
 
     def pause(self, seconds: float) -> None:
         """Wait, unless stop is pressed or the lease is lost meanwhile."""
@@ -213,22 +222,21 @@ class Keeper:
     def _look(self, leases: list[Lease], *, renew: bool) -> None:
         ids = [lease.dialog_id for lease in leases]
         started = time.monotonic()
-        rows = {
-            pk: (epoch, stop)
-            for pk, epoch, stop in Dialog.objects.filter(pk__in=ids).values_list("pk", "epoch", "stop_requested")
-        }
+        found = Dialog.objects.filter(pk__in=ids).values_list("pk", "epoch", "answering_seq", "stop_requested")
+        rows = {pk: row for pk, *row in found}
+        gone = (-1, None, False)
         if renew:
-            held = [lease.dialog_id for lease in leases if rows.get(lease.dialog_id, (-1, False))[0] == lease.epoch]
+            held = [lease.dialog_id for lease in leases if rows.get(lease.dialog_id, gone)[0] == lease.epoch]
             Dialog.objects.filter(pk__in=held, lease_owner=worker_name()).update(
                 lease_until=Now() + timedelta(seconds=LEASE_SECONDS)
             )
         for lease in leases:
-            epoch, stop = rows.get(lease.dialog_id, (-1, False))
+            epoch, answering_seq, stop = rows.get(lease.dialog_id, gone)
             if epoch != lease.epoch:
                 lease.lost = True
             elif renew:
                 lease.renewed_at = started
-            lease.stopping = lease.stopping or stop
+            lease.see(answering_seq, stop=stop)
 
     @staticmethod
     def _enforce(leases: list[Lease]) -> None:

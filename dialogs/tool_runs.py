@@ -12,6 +12,7 @@ from dialogs.clients import offered_to
 from dialogs.context_settings import current_config
 from dialogs.leases import Lease, release
 from dialogs.models import Dialog, Turn
+from dialogs.tool_turns import store_result
 from dialogs.tools.registry import Invocation, Result, Tool, ToolArgumentsInvalid, read_arguments
 from dialogs.tools.retrying import run_with_retries
 from dialogs.transcript import Call, unresolved_calls
@@ -99,6 +100,8 @@ def _store(
     lease: Lease, call: Call, outcome: Result | Tool, invocation: Invocation | None = None, status: str = ""
 ) -> bool:
     with lease.change() as unit:
+        if not unit.dialog.is_leased or unit.dialog.turns.filter(role=Turn.Role.TOOL, tool_call_id=call.id).exists():
+            return not unit.dialog.is_leased  # the repetition of a commit that did succeed
         if isinstance(outcome, Tool):
             assert outcome.inside is not None and invocation is not None
             refused = call.name == CLEAR_MIND and _sibling_failed(unit.dialog, call)
@@ -111,7 +114,7 @@ def _store(
             release(unit)
             return True
         if call.name != CLEAR_MIND or result.failed:
-            _result_turn(unit, call, result, status)
+            store_result(unit, call, result, status)
         return False
 
 
@@ -122,7 +125,7 @@ def _reserved(unit: Change, call: Call, tool: Tool, invocation: Invocation) -> R
     """Run a tool inside the change. A clear's result must stand in the round that it ends, so it is written first."""
     assert tool.inside is not None
     if call.name == CLEAR_MIND and str(invocation.arguments.get("reminder_content", "")).strip():
-        _result_turn(unit, call, Result("Mind cleared."), "")
+        store_result(unit, call, Result("Mind cleared."))
     return tool.inside(unit, invocation)
 
 
@@ -130,19 +133,3 @@ def _sibling_failed(dialog: Dialog, call: Call) -> bool:
     return dialog.turns.filter(
         role=Turn.Role.TOOL, tool_call_id__in=call.siblings, status__in=[Turn.Status.ERROR, Turn.Status.UNKNOWN]
     ).exists()
-
-
-def abandon(unit: Change, why: str) -> None:
-    """Give the calls that will not run a result that says so, so that the next request is well formed."""
-    for call in unresolved_calls(unit.dialog):
-        _result_turn(unit, call, Result(why, failed=True), "")
-
-
-def _result_turn(unit: Change, call: Call, result: Result, status: str) -> None:
-    unit.turn(
-        Turn.Role.TOOL,
-        status or result.status,
-        text=result.text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode(),
-        tool_call_id=call.id,
-        tool_name=call.name,
-    )
