@@ -15,7 +15,7 @@ from dialogs.changes import Change
 from dialogs.generation import Reply
 from dialogs.leases import Lease
 from dialogs.model_limits import health_of, judgement_of
-from dialogs.models import Dialog, Generation, Turn
+from dialogs.models import Agent, Dialog, Generation, Turn
 from dialogs.requests import Prepared
 from dominds.llm.catalog import ModelInfo
 from dominds.llm.messages import ToolCall
@@ -23,10 +23,21 @@ from dominds.llm.provider import ContextOverflow
 from dominds.llm.retry import delay_before_retry
 from dominds.llm.usage import Usage, UsageReport, UsageUnavailable
 from health import recording
-from health.levels import Level, Thresholds
+from health.levels import Level, Thresholds, UnknownReason
+from health.models import HealthSnapshot
 from health.truncation import SentRequest, truncation_suspected
 from remediation.decisions import Discard, Suspend
-from remediation.guidance import Counters, after_discarded, after_kept, judge_forced, judge_last_clear, package_of
+from remediation.guidance import (
+    CRITICAL_KIND,
+    EXHAUSTED,
+    Counters,
+    after_discarded,
+    after_kept,
+    clears_exhausted,
+    judge_forced,
+    judge_last_clear,
+    package_of,
+)
 from remediation.tokens.calibration import Calibration, calibrate
 
 log = structlog.get_logger(__name__)
@@ -130,7 +141,7 @@ def _end(lease: Lease, attempt: Attempt, reply: Reply) -> float:
             _forced(unit, attempt, reply)
         else:
             _kept(unit, attempt, reply)
-        if unit.dialog.answering_seq is None and not unit.dialog.continuing:
+        if unit.dialog.is_leased and unit.dialog.answering_seq is None and not unit.dialog.continuing:
             unit.dialog.stop_requested = False  # it was for this message, which has ended by itself
             unit.take_next_message()
         ended = not owes_more(unit.dialog)
@@ -187,11 +198,17 @@ def _report(unit: Change, attempt: Attempt, usage: UsageReport) -> Level:
 
 
 def _suspected(attempt: Attempt, usage: Usage) -> bool:
+    """R13, against the last kept report of the round that was believed: a server that truncates goes on doing so."""
     generation = attempt.generation
     kept = Generation.objects.filter(
-        dialog_id=generation.dialog_id, round_number=generation.round_number, outcome=Generation.Outcome.KEPT
+        dialog_id=generation.dialog_id,
+        round_number=generation.round_number,
+        purpose=Generation.Purpose.REPLY,
+        outcome=Generation.Outcome.KEPT,
+        pk__lt=generation.pk,
     )
-    previous = kept.filter(purpose=Generation.Purpose.REPLY, pk__lt=generation.pk).order_by("-id").first()
+    doubted = HealthSnapshot.objects.filter(reason=UnknownReason.TRUNCATION_SUSPECTED)
+    previous = kept.exclude(snapshot__in=doubted).order_by("-id").first()
     if previous is None or previous.prompt_tokens is None:
         return False
     sent = SentRequest(previous.frame, previous.base, previous.request_chars, previous.guided, previous.prompt_tokens)
@@ -229,8 +246,13 @@ def _kept(unit: Change, attempt: Attempt, reply: Reply) -> None:
         return
     level = _report(unit, attempt, reply.usage)
     set_counters(dialog, after_kept(_counters(dialog), level, guided=attempt.generation.guided))
-    if not reply.tool_calls:
-        unit.end_message(Turn.Status.ANSWERED)
+    if reply.tool_calls:
+        return
+    answered = dialog.answering_seq
+    unit.end_message(Turn.Status.ANSWERED)
+    if clears_exhausted(_counters(dialog)) and dialog.agent.critical_policy == Agent.CriticalPolicy.ESCALATE:
+        # At once, while it is known which message was too long, and not with whatever is said next (R6).
+        rounds.suspend_within(unit, Suspend(CRITICAL_KIND, EXHAUSTED), about=answered)
 
 
 def _forced(unit: Change, attempt: Attempt, reply: Reply) -> None:
@@ -252,7 +274,7 @@ def _forced(unit: Change, attempt: Attempt, reply: Reply) -> None:
             unit.turn(
                 Turn.Role.TOOL, Turn.Status.OK, tool_call_id=calls[0]["id"], tool_name=clear.name, text="Mind cleared."
             )
-            rounds.clear_within(unit, package_of(clear), cause="clear_mind", forced=True)
+            rounds.clear_within(unit, package_of(clear), cause="clear_mind", unproven=True)
 
 
 def _stopped(unit: Change, attempt: Attempt, reply: Reply) -> None:
@@ -271,6 +293,8 @@ def _failed(unit: Change, attempt: Attempt, reply: Reply) -> float:
         _overflowed(unit, attempt, error)
         return 0.0
     dialog.tries += 1
+    if reply.aborted:
+        rounds.record_context_error(dialog, "TOKEN_LIMIT_EXCEEDED", reply.aborted)
     delay = delay_before_retry(error, dialog.tries, random()) if error else None
     if delay is not None:
         dialog.wake_at = timezone.now() + timedelta(seconds=delay)
@@ -285,10 +309,12 @@ def _failed(unit: Change, attempt: Attempt, reply: Reply) -> float:
 
 def _overflowed(unit: Change, attempt: Attempt, error: ContextOverflow) -> None:
     """R12: act as if critical. Inside a forced attempt nothing smaller can be sent, so a human is asked at once."""
-    rounds.record_context_error(unit.dialog, "TOKEN_LIMIT_EXCEEDED", str(error))
-    unit.dialog.overflowed = True
+    dialog = unit.dialog
+    rounds.record_context_error(dialog, "TOKEN_LIMIT_EXCEEDED", str(error))
+    dialog.overflowed = True
+    set_counters(dialog, judge_last_clear(_counters(dialog), Level.CRITICAL))  # a clear before it did not help
     if attempt.forced:
-        rounds.suspend_within(unit, Suspend("context_health_critical", f"The forced clear itself is too long: {error}"))
+        rounds.suspend_within(unit, Suspend(CRITICAL_KIND, f"The forced clear itself is too long: {error}"))
 
 
 def _calls_json(generation: Generation, calls: tuple[ToolCall, ...]) -> list[dict[str, str]] | None:

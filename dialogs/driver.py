@@ -9,7 +9,8 @@ from dialogs.changes import Change, LeaseLost
 from dialogs.drafts import Draft
 from dialogs.generation import stream_reply
 from dialogs.leases import MAX_CRASHES, Lease, claim, release
-from dialogs.models import Dialog, Round, Turn
+from dialogs.model_limits import unusable_reason
+from dialogs.models import Agent, Dialog, Round, Turn
 from dialogs.requests import prepare
 from dialogs.situation import Situation, situation_of
 from dialogs.tool_turns import abandon
@@ -90,6 +91,9 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
     if dialog.generations_for_message >= MAX_GENERATIONS_PER_MESSAGE:
         fail(lease, f"The agent made {MAX_GENERATIONS_PER_MESSAGE} generations for this message without an answer.")
         return
+    if situation.lacks_limit and (reason := unusable_reason(dialog)):
+        fail(lease, reason)
+        return
     provider = connect(situation.model)
     prepared = prepare(
         dialog,
@@ -104,8 +108,9 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
         lease, situation.model, prepared, situation.thresholds, forced=plan.clear_only, est_prompt=situation.est_prompt
     )
     draft = None if plan.clear_only else Draft(lease.dialog_id, attempt.generation.pk)
+    watch = None if plan.clear_only else situation.stream_watch()  # a forced clear is the way out: it is not cut
     with observing.generating(attempt.generation) as told:
-        reply = told(stream_reply(lease, provider, prepared.request, draft, situation.stream_watch()))
+        reply = told(stream_reply(lease, provider, prepared.request, draft, watch))
         delay = attempts.end(lease, attempt, reply)
     lease.pause(delay)
 
@@ -123,7 +128,8 @@ def clear(lease: Lease, decision: ClearMind) -> None:
             unit.dialog.requested_rewrite = unit.dialog.requested_package = ""
         else:
             unit.event("notice", text=f"The runtime cleared the agent's mind: {decision.reason}.")
-            rounds.clear_within(unit, drafting.draft_package(unit.dialog), cause=Round.Cause.COUNTDOWN)
+            package = drafting.draft_package(unit.dialog)
+            rounds.clear_within(unit, package, cause=Round.Cause.COUNTDOWN, unproven=True)
 
 
 def fail(lease: Lease, message: str, code: str = "") -> None:
@@ -131,7 +137,8 @@ def fail(lease: Lease, message: str, code: str = "") -> None:
         if code:
             rounds.record_context_error(unit.dialog, code, message)
         unit.dialog.failure, unit.dialog.requested_rewrite = message, ""
-        abandon(unit, "Not run: the message failed.")
+        if unit.dialog.agent.critical_policy == Agent.CriticalPolicy.COUNTDOWN:
+            unit.dialog.failed_clears = 0  # the next message, perhaps a shorter one, is cleared for again
         unit.end_message(Turn.Status.FAILED)
         proceed_or_release(unit)
 

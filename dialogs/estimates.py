@@ -46,6 +46,12 @@ class Sizes:
         return self.request - self.output_room
 
     @property
+    def standing(self) -> int:
+        """What no compaction takes away: the fixed part, pinned units, and the newest, which may be a call under way."""
+        newest = self.units[-1:]
+        return self.fixed + sum(unit.est_tokens for unit in self.units if unit.pinned or unit in newest)
+
+    @property
     def raw_prompt(self) -> int:
         """The prompt as counted, before calibration."""
         return max(1, round(self.prompt / self.factor))

@@ -9,20 +9,22 @@ from remediation.guidance import MAX_FORCED_CLEARS, Counters, after_clear
 from remediation.models import ContextEvent
 
 
-def clear_within(unit: Change, package: str, *, cause: str, forced: bool = False) -> None:
-    """Begin a round with this re-entry package. Reminders stay; unanswered messages come along, word for word (R6)."""
+def clear_within(unit: Change, package: str, *, cause: str, unproven: bool = False) -> None:
+    """Begin a round with this re-entry package. Reminders stay; unanswered messages come along, word for word (R6).
+
+    ``unproven``: the next report tells whether it helped, and counts against the episode if it did not.
+    """
     dialog = unit.dialog
     carried = [dialog.answering_seq] if dialog.answering_seq is not None else []
     dialog.round_number += 1
     Round.objects.create(
         dialog=dialog, number=dialog.round_number, cause=cause, package=package.strip(), carried=carried
     )
-    counters = after_clear(Counters(failed_clears=dialog.failed_clears), forced=forced)
+    counters = after_clear(Counters(failed_clears=dialog.failed_clears), forced=unproven)
     dialog.kept_since_guidance, dialog.guided_generations = counters.kept_since_guidance, counters.guided_generations
     dialog.failed_clears, dialog.clear_unproven = counters.failed_clears, counters.clear_unproven
     forget_report(dialog)
-    if cause != Round.Cause.PERSON and not carried:
-        dialog.continuing = True
+    dialog.continuing = cause != Round.Cause.PERSON and not carried  # after a person's, only if a message is owed
     unit.event("round", number=dialog.round_number, cause=cause)
     unit.event("health", **health_of(dialog))
 
@@ -35,13 +37,16 @@ def forget_report(dialog: Dialog) -> None:
     dialog.history_version += 1
 
 
-def suspend_within(unit: Change, decision: Suspend) -> Question:
-    """Open the critical Q4H and stop generating until a person takes one of its exits (A7, R7)."""
+def suspend_within(unit: Change, decision: Suspend, about: int | None = None) -> Question:
+    """Open the critical Q4H and stop generating until a person takes one of its exits (A7, R7).
+
+    ``about`` is the message that was too long, where it is not the one that still waits.
+    """
     dialog = unit.dialog
     question = Question.objects.create(
         dialog=dialog,
         kind=decision.kind,
-        text=_why(dialog, decision),
+        text=_why(dialog, decision, about),
         clear_episode=dialog.clear_episode,
         draft=drafting.draft_package(dialog),
     )
@@ -57,15 +62,21 @@ def announce(unit: Change, question: Question) -> None:
     operators.tell(question)
 
 
-def _why(dialog: Dialog, decision: Suspend) -> str:
+def _why(dialog: Dialog, decision: Suspend, about: int | None) -> str:
     lines = [decision.reason]
     if dialog.prompt_tokens is not None:
         lines.append(f"Last reported prompt: {dialog.prompt_tokens:,} tokens.")
-    message = dialog.turns.filter(seq=dialog.answering_seq).first() if dialog.answering_seq is not None else None
-    if message is not None:
-        lines.append(f"Message {message.seq} ({len(message.text):,} characters) still waits for its answer.")
-        if dialog.failed_clears >= MAX_FORCED_CLEARS and dialog.round_number > message.round_number:
-            lines.append(f"Message {message.seq} alone does not fit: the context stayed critical in a fresh round.")
+    seq = about or dialog.answering_seq
+    message = dialog.turns.filter(seq=seq).first() if seq is not None else None
+    if message is None:
+        return " ".join(lines)
+    size = f"{len(message.text):,} characters"
+    if message.seq == dialog.answering_seq:
+        lines.append(f"Message {message.seq} ({size}) still waits for its answer.")
+    if dialog.failed_clears >= MAX_FORCED_CLEARS and dialog.round_number > message.round_number:
+        lines.append(
+            f"Message {message.seq} alone ({size}) does not fit: the context stayed critical in a fresh round with it."
+        )
     return " ".join(lines)
 
 

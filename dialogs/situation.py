@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from dialogs import clients, watchfulness
 from dialogs.estimates import Sizes, StreamWatch, sizes_of
 from dialogs.model_limits import judgement_of, model_of, policy_of, thresholds_of_model
-from dialogs.models import Agent, Dialog
+from dialogs.models import Agent, Dialog, Generation
 from dialogs.tools.registry import Tool
 from dialogs.transcript import View, view_of
 from dominds.llm.catalog import ModelInfo
 from health.levels import Thresholds
+from health.models import HealthSnapshot
 from remediation.context import Context
 from remediation.policies import POLICIES, Policies, requested, watches_stream, while_streaming
 
@@ -34,6 +35,11 @@ class Situation:
     def policies(self) -> Policies:
         return POLICIES[self.policy]
 
+    @property
+    def lacks_limit(self) -> bool:
+        """Only a model of LM Studio's kind needs a limit to be usable (R16)."""
+        return self.model.kind == "lmstudio" and self.thresholds.context_limit is None
+
     @functools.cached_property
     def context(self) -> Context:
         dialog = self.dialog
@@ -44,11 +50,13 @@ class Situation:
             level=judgement_of(dialog, self.thresholds).level,
             est_tokens=sizes.request if sizes else 0,
             limit=sizes.limit if sizes else None,
+            standing_tokens=sizes.standing if sizes else 0,
             warning_threshold=sizes.config.warning_threshold if sizes else 0.8,
             changed=dialog.changed_since_rewrite,
             overflowed=dialog.overflowed,
             restarts=dialog.restarts,
             failed_clears=dialog.failed_clears,
+            clear_owed=clear_owed(dialog, self.thresholds),
             kept_since_guidance=dialog.kept_since_guidance,
             guided_generations=dialog.guided_generations,
             cadence=self.model.cadence,
@@ -87,4 +95,24 @@ def situation_of(dialog: Dialog) -> Situation:
         policy=policy_of(dialog),
         tools=clients.offered_to(dialog),
         view=view_of(dialog),
+    )
+
+
+def clear_owed(dialog: Dialog, thresholds: Thresholds) -> bool:
+    """Whether an episode of forced clears is open (R3): the dialog's newest call was such an attempt, of this round, of
+    this model and under these limits. A level that is unknown or has fallen meanwhile does not close it."""
+    if not dialog.clear_episode:
+        return False
+    calls = dialog.generations.filter(purpose__in=[Generation.Purpose.REPLY, Generation.Purpose.FORCED_CLEAR])
+    over = calls.exclude(outcome__in=[Generation.Outcome.RUNNING, Generation.Outcome.CRASHED])
+    newest = over.select_related("snapshot").order_by("-id").first()
+    if newest is None or newest.purpose != Generation.Purpose.FORCED_CLEAR:
+        return False
+    snapshot: HealthSnapshot | None = getattr(newest, "snapshot", None)
+    return (
+        snapshot is not None
+        and newest.round_number == dialog.round_number
+        and (newest.provider, newest.model) == (dialog.provider_id, dialog.model_id)
+        and snapshot.model_context_limit == thresholds.context_limit
+        and snapshot.critical_max_tokens == thresholds.effective_critical_max
     )

@@ -132,11 +132,13 @@ class Context:
     level: Level
     est_tokens: int = 0
     limit: int | None = None
+    standing_tokens: int = 0  # of est_tokens, what no rewrite may take away
     warning_threshold: float = 0.8
     changed: bool = True
     overflowed: bool = False
     restarts: int = 0  # rewrites since the newest user message, document B
     failed_clears: int = 0  # of the open episode
+    clear_owed: bool = False  # an episode of forced clears is open, whatever the level is now (R3)
     kept_since_guidance: int | None = None  # None: no guidance yet in this caution
     guided_generations: int = 0  # since guidance began, for the countdown
     cadence: int = 10

@@ -10,6 +10,8 @@ from remediation.context import Context
 from remediation.decisions import Discard, Keep, ReplyDecision
 
 MAX_FORCED_CLEARS = 3
+CRITICAL_KIND = "context_health_critical"
+EXHAUSTED = f"{MAX_FORCED_CLEARS} forced attempts to clear the mind failed."
 COUNTDOWN_GENERATIONS = 5  # ruling R14
 CLEAR_MIND = "clear_mind"
 
@@ -67,11 +69,12 @@ class Counters:
 def after_kept(counters: Counters, level: Level, *, guided: bool) -> Counters:
     """A generation of the dialog was kept and reported ``level``.
 
-    Unknown freezes everything; only guidance that was given still counts as given.
+    Unknown freezes everything; only guidance that was given still counts as given. A reply is kept only while no episode
+    of forced clears is open: refusals of an episode that new limits closed are not held against the next one.
     """
     if level is Level.UNKNOWN:
         return replace(counters, kept_since_guidance=0) if guided else counters
-    counters = judge_last_clear(counters, level)
+    counters = judge_last_clear(counters, level) if counters.clear_unproven else replace(counters, failed_clears=0)
     if level is Level.CAUTION:
         kept = 1 if guided else None if counters.kept_since_guidance is None else counters.kept_since_guidance + 1
         return replace(counters, kept_since_guidance=kept, guided_generations=0)
@@ -86,6 +89,10 @@ def judge_last_clear(counters: Counters, level: Level) -> Counters:
         return counters
     failed = counters.failed_clears + 1 if level is Level.CRITICAL else 0
     return replace(counters, failed_clears=failed, clear_unproven=False)
+
+
+def clears_exhausted(counters: Counters) -> bool:
+    return counters.failed_clears >= MAX_FORCED_CLEARS
 
 
 def after_discarded(counters: Counters) -> Counters:

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from dominds.llm.messages import ToolCall
 from health.levels import Level
 from remediation.context import Context
-from remediation.decisions import ClearMind, Decision, Keep, Proceed, ReplyDecision, Suspend
+from remediation.decisions import ClearMind, Decision, Fail, Keep, Proceed, ReplyDecision, Suspend
 from remediation.guidance import (
     CLEAR_ONLY,
     CLEAR_OR_REMIND,
     COUNTDOWN_GENERATIONS,
+    CRITICAL_KIND,
+    EXHAUSTED,
     MAX_FORCED_CLEARS,
     countdown_guidance,
     guidance_due,
@@ -18,7 +20,7 @@ from remediation.guidance import (
 
 
 def before_generation(context: Context) -> Decision:
-    if context.overflowed or context.level is Level.CRITICAL:
+    if context.overflowed or context.clear_owed or context.level is Level.CRITICAL:
         return _countdown(context) if context.countdown else _forced(context)
     if context.level is Level.CAUTION and guidance_due(context):
         return Proceed(guidance=CLEAR_OR_REMIND)
@@ -27,12 +29,18 @@ def before_generation(context: Context) -> Decision:
 
 def _forced(context: Context) -> Decision:
     if context.failed_clears >= MAX_FORCED_CLEARS:
-        return Suspend("context_health_critical", f"{MAX_FORCED_CLEARS} forced attempts to clear the mind failed.")
+        return Suspend(CRITICAL_KIND, EXHAUSTED)
     return Proceed(guidance=CLEAR_ONLY, clear_only=True)
 
 
 def _countdown(context: Context) -> Decision:
     """R14: never suspends. A request that the provider refuses as too long leaves no generation to guide."""
+    if context.overflowed and context.failed_clears >= MAX_FORCED_CLEARS:
+        return Fail(
+            "TOKEN_LIMIT_EXCEEDED",
+            f"The provider refuses the message as too long even in a fresh round, {MAX_FORCED_CLEARS} times now. Send a "
+            "shorter one, or choose a model with a larger context.",
+        )
     remaining = COUNTDOWN_GENERATIONS - context.guided_generations
     if context.overflowed or remaining <= 0:
         return ClearMind("overflow" if context.overflowed else f"{COUNTDOWN_GENERATIONS} guided generations")

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 import yaml
+from django.contrib.auth.models import User
 
 from dialogs import inbox
 from dialogs.driver import drive
 from dialogs.models import Dialog
 from dominds.llm import lmstudio
-from tests.dialogs.factories import make_dialog
+from tests.dialogs.factories import UserFactory, make_dialog
 from tests.flows.chat_server import ChatServer, running
 
 
@@ -81,6 +82,11 @@ def serve(minds: Minds) -> Iterator[Callable[..., ChatServer]]:
             return server
 
         yield start
+
+
+@pytest.fixture
+def staff(db: None) -> User:
+    return UserFactory.create(is_staff=True, is_superuser=True)
 
 
 def dialog_with(server: ChatServer, **agent: Any) -> Dialog:

@@ -8,7 +8,6 @@ from django.contrib.auth.models import User
 
 from dialogs.models import Dialog, Generation
 from remediation.guidance import CLEAR_OR_REMIND
-from tests.dialogs.factories import UserFactory
 from tests.flows.chat_server import Answer, Body, ChatServer, InOrder
 from tests.flows.conftest import Minds, dialog_with, say
 from tests.flows.traces import shown, shown_holding, tables_holding
@@ -18,11 +17,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 Serve = Callable[..., ChatServer]
 WORDS = "Context guidance from the runtime"  # how guidance begins; nothing else says this
 YELLOW, GREEN = (110_000, 5), (90_000, 5)
-
-
-@pytest.fixture
-def staff(db: None) -> User:
-    return UserFactory.create(is_staff=True, is_superuser=True)
 
 
 def guided(bodies: list[Body]) -> list[int]:

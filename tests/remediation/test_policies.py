@@ -265,7 +265,11 @@ def test_only_autocompaction_watches_the_stream() -> None:
 def test_a_dialog_under_document_a_alone_is_never_rewritten_by_itself(name: str, context: Context) -> None:
     decision = decide(POLICIES[name], context)
     if name == "none" and not context.requested:
-        assert not isinstance(decision, Rewrite | Fail)
+        assert not isinstance(decision, Rewrite)
+        # Only a countdown fails, when not even a fresh round is short enough: it never suspends (R14).
+        assert not isinstance(decision, Fail) or (
+            context.countdown and context.overflowed and context.failed_clears >= 3
+        )
     if isinstance(decision, Rewrite) and not context.requested:
         assert context.changed
         assert context.limit is not None

@@ -1,0 +1,35 @@
+"""The receiving end of a webhook."""
+
+import queue
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tests.llm.model_server import Connection, ModelServer, plain
+
+WAIT_SECONDS = 10
+
+
+class Hook(ModelServer):
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: queue.Queue[Any] = queue.Queue()
+
+    def talk(self, connection: Connection) -> None:
+        if (asked := connection.read_request()) is not None:
+            self._told.put(asked.body)
+            plain(204, "")(connection)
+
+    def wait(self) -> Any:
+        return self._told.get(timeout=WAIT_SECONDS)
+
+
+@contextmanager
+def listening() -> Iterator[Hook]:
+    hook = Hook()
+    server = hook.serve()
+    try:
+        yield hook
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,364 @@
+"""Document A's critical level behind a real server: forced attempts, what they leave, and where they end."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from dialogs import inbox, questions, sweeping
+from dialogs.driver import drive
+from dialogs.errors import Conflict
+from dialogs.keys import create_key
+from dialogs.models import Dialog, SiteSettings
+from health.models import HealthSnapshot
+from remediation.guidance import CLEAR_ONLY
+from remediation.models import ContextEvent
+from tests.dialogs.factories import UserFactory
+from tests.flows.chat_server import OVERFLOW, Answer, ChatServer, InOrder
+from tests.flows.conftest import Minds, dialog_with, go_on, say
+from tests.flows.traces import shown_holding, tables_holding
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Serve = Callable[..., ChatServer]
+RED, GREEN = (120_000, 7), (500, 7)
+SAID = "zebra-4711"  # in every refused output
+FULL = Answer("full", usage=RED)
+PENDING = "  Word for\n\n word:\t ümlaut 🚀 \\n  "
+
+REFUSALS = {
+    "text only": Answer(f"I would rather say {SAID}.", usage=RED),
+    "blank package": Answer(SAID, calls=(("clear_mind", {"reminder_content": " \n\t "}),), usage=RED),
+    "wrong tool": Answer(calls=(("add_reminder", {"content": SAID, "position": 0}),), usage=RED),
+    "two clears": Answer(calls=(("clear_mind", {"reminder_content": SAID}),) * 2, usage=RED),
+    "malformed arguments": Answer(calls=(("clear_mind", f'{{"reminder_content": "{SAID}'),), usage=RED),
+    "arguments that are no object": Answer(calls=(("clear_mind", f'["{SAID}"]'),), usage=RED),
+    "a package that is no text": Answer(SAID, calls=(("clear_mind", {"reminder_content": 4711}),), usage=RED),
+}
+
+
+def accepted(package: str = "Goal: go on", **fields: Any) -> Answer:
+    return Answer(calls=(("clear_mind", {"reminder_content": package}),), usage=RED, **fields)
+
+
+def outcomes(dialog: Dialog) -> list[tuple[str, str, int]]:
+    return list(dialog.generations.order_by("id").values_list("purpose", "outcome", "attempt"))
+
+
+@pytest.mark.parametrize("form", REFUSALS)
+def test_three_refusals_suspend_and_leave_nothing_of_their_text(
+    serve: Serve, redis_client: Any, settings: Any, form: str
+) -> None:
+    server = serve(context_length=128_000, supports_tool_choice=True)
+    server.answer = InOrder([FULL, REFUSALS[form]])
+    dialog = dialog_with(server, tools=["read_file"])
+    say(dialog, "fill it")
+    turns, events = dialog.turns.count(), dialog.events.count()
+    say(dialog, PENDING)
+
+    forced = server.bodies[1:]
+    assert len(forced) == 3
+    for body in forced:
+        assert [tool["function"]["name"] for tool in body["tools"]] == ["clear_mind"]
+        assert (body["tool_choice"], body["messages"][-1]["content"]) == ("required", CLEAR_ONLY)
+        assert body["messages"][-2]["content"] == PENDING
+
+    assert outcomes(dialog)[1:] == [("forced_clear", "discarded", k) for k in (1, 2, 3)]
+    usages = dialog.generations.filter(outcome="discarded").values_list("prompt_tokens", "completion_tokens")
+    assert list(usages) == [RED] * 3
+    levels = HealthSnapshot.objects.filter(generation__dialog=dialog).values_list("level", flat=True)
+    assert list(levels) == ["critical"] * 4
+
+    assert dialog.turns.count() == turns + 1  # the message alone
+    new = [event.type for event in dialog.events.order_by("seq")[events:]]
+    assert set(new) <= {"turn", "generation", "health", "state", "question"} and new.count("question") == 1
+    assert tables_holding(SAID) == []
+    assert not [key for key in redis_client.scan_iter() if SAID.encode() in (redis_client.dump(key) or b"")]
+
+    assert (dialog.state, dialog.turns.get(text=PENDING).status) == ("suspended", "suspended")
+    question = dialog.questions.get()
+    assert (question.kind, question.state) == ("context_health_critical", "open")
+    _nothing_follows(server, dialog)
+    logged = "".join(path.read_text() for path in (Path(settings.DATA_DIR) / "discarded").iterdir())
+    assert logged.count(SAID) >= 3
+
+
+def _nothing_follows(server: ChatServer, dialog: Dialog) -> None:
+    asked = len(server.exchanges)
+    with pytest.raises(Conflict) as refused:
+        inbox.post_message(dialog.pk, "hello?")
+    assert refused.value.code == "dialog_suspended"
+    with pytest.raises(Conflict):
+        questions.answer(dialog.questions.get().pk, dialog.owner, "go on then")
+    with pytest.raises(Conflict):
+        questions.cancel(dialog.questions.get().pk, dialog.owner)
+    drive(dialog.pk)
+    sweeping.sweep()
+    assert len(server.exchanges) == asked
+
+
+def test_the_server_refuses_what_the_page_and_programs_send_to_a_suspended_dialog(serve: Serve) -> None:
+    server = serve(context_length=128_000)
+    server.answer = InOrder([FULL, REFUSALS["text only"]])
+    dialog = dialog_with(server)
+    say(dialog, "fill it")
+    say(dialog, "next")
+    assert shown_holding(dialog, UserFactory.create(is_staff=True, is_superuser=True), SAID) == []
+
+    program = Client(headers={"Authorization": f"Bearer {create_key(dialog.owner)}"})
+    sent = program.post(f"/api/dialogs/{dialog.pk}/messages", {"text": "hi"}, content_type="application/json")
+    assert (sent.status_code, orjson.loads(sent.content)["error"]["code"]) == (409, "dialog_suspended")
+    question = dialog.questions.get()
+    answered = program.post(f"/api/questions/{question.pk}/answer", {"text": "hi"}, content_type="application/json")
+    assert (answered.status_code, orjson.loads(answered.content)["error"]["code"]) == (409, "not_answerable")
+    page = Client()
+    page.force_login(dialog.owner)
+    page.post(f"/d/{dialog.pk}/messages/", {"text": "hi"})
+    page.post(f"/q4h/{question.pk}/answer/", {"text": "hi"})
+    assert dialog.turns.filter(text="hi").count() == 0
+    question.refresh_from_db()
+    assert question.state == "open"
+
+
+@pytest.mark.parametrize("refused", [0, 1, 2])
+def test_an_accepted_clear_answers_the_pending_message_in_a_fresh_round(serve: Serve, refused: int) -> None:
+    server = serve(context_length=128_000)
+    refusals = [REFUSALS["text only"], REFUSALS["wrong tool"]][:refused]
+    server.answer = InOrder(
+        [FULL, *refusals, accepted("  Goal: sort the shelf\n- step 2 "), Answer("Sorted.", usage=GREEN)]
+    )
+    dialog = dialog_with(server)
+    say(dialog, "fill it")
+    say(dialog, PENDING)
+    assert outcomes(dialog)[1:] == [
+        *[("forced_clear", "discarded", k + 1) for k in range(refused)],
+        ("forced_clear", "kept", refused + 1),
+        ("reply", "kept", 1),
+    ]
+    assert (dialog.state, dialog.round_number) == ("idle", 2)
+    assert dialog.rounds.get(number=2).package == "Goal: sort the shelf\n- step 2"
+    fresh = server.bodies[-1]
+    assert [message["content"] for message in fresh["messages"]][-1] == PENDING
+    assert "Goal: sort the shelf\n- step 2" in fresh["messages"][-2]["content"]
+    assert len(fresh["messages"]) == 3 and len(fresh["tools"]) > 1  # system, package, message; all tools again
+    assert "tool_choice" not in fresh
+    assert (dialog.turns.get(text=PENDING).status, dialog.turns.order_by("position").last().text) == (
+        "answered",
+        "Sorted.",
+    )
+    # The near-empty round is not cleared again, and its episode is over.
+    server.answer = lambda _: Answer("ok", usage=GREEN)
+    say(dialog, "and then?")
+    assert outcomes(dialog)[-1] == ("reply", "kept", 1)
+    assert (dialog.failed_clears, dialog.clear_unproven) == (0, False)
+    assert not server.problems
+
+
+def test_what_stands_beside_an_accepted_clear_is_not_run_and_counted_as_skipped(serve: Serve) -> None:
+    server = serve(context_length=128_000)
+    beside = Answer(
+        SAID,
+        calls=(("add_reminder", {"content": SAID}), ("clear_mind", {"reminder_content": "Goal"}), ("ask_human", {})),
+        usage=RED,
+    )
+    server.answer = InOrder([FULL, beside, Answer("fine", usage=GREEN)])
+    dialog = dialog_with(server)
+    say(dialog, "fill it")
+    say(dialog, "next")
+    clear = dialog.generations.get(purpose="forced_clear")
+    assert (clear.outcome, clear.skipped_calls) == ("kept", 2)
+    assert (dialog.reminders.count(), dialog.questions.count(), tables_holding(SAID)) == (0, 0, [])
+
+
+def test_a_clear_whose_next_report_is_critical_counts_and_the_question_names_the_message(serve: Serve) -> None:
+    server = serve(context_length=128_000)
+    server.answer = InOrder(
+        [FULL, REFUSALS["text only"], accepted(), FULL, accepted(), Answer("still full", usage=RED), FULL]
+    )
+    dialog = dialog_with(server)
+    say(dialog, "fill it")
+    say(dialog, "a message that is far too long for this model")
+    say(dialog, "next")
+    assert outcomes(dialog)[1:] == [
+        ("forced_clear", "discarded", 1),
+        ("forced_clear", "kept", 2),
+        ("reply", "kept", 1),  # its report says: still critical, the second failure
+        ("forced_clear", "kept", 3),
+        ("reply", "kept", 1),  # the third
+    ]
+    assert (dialog.state, dialog.round_number) == ("suspended", 3)
+    question = dialog.questions.get()
+    message = dialog.turns.get(text="next")
+    assert (message.status, f"Message {message.seq} alone (4 characters)" in question.text) == ("answered", True)
+    assert len(questions.attempts_of(question)) == 3
+
+
+def test_a_clear_that_meets_an_overflow_counts_so_that_clears_do_not_go_on_for_ever(serve: Serve) -> None:
+    """A model that always clears, in front of a provider that always finds the message too long."""
+    server = serve(context_length=128_000)
+
+    def answer(body: dict[str, Any]) -> Answer:
+        is_forced = body["messages"][-1]["content"] == CLEAR_ONLY
+        return accepted() if is_forced else Answer(refused=(400, json.dumps(OVERFLOW)))
+
+    server.answer = answer
+    dialog = dialog_with(server)
+    say(dialog, "far too long")
+    assert outcomes(dialog) == [
+        ("reply", "failed", 1),
+        *_clear_then_overflow(1),
+        *_clear_then_overflow(2),
+        *_clear_then_overflow(3),
+    ]
+    assert dialog.state == "suspended"
+    assert "Message 1 alone (12 characters) does not fit" in dialog.questions.get().text
+    assert dialog.turns.get(text="far too long").status == "suspended"
+
+
+def _clear_then_overflow(attempt: int) -> list[tuple[str, str, int]]:
+    return [("forced_clear", "kept", attempt), ("reply", "failed", 1)]
+
+
+def test_a_provider_failure_inside_a_forced_attempt_is_not_counted(serve: Serve) -> None:
+    server = serve(context_length=128_000)
+    broken = Answer(refused=(400, '{"error": {"message": "no", "code": "invalid_request_error"}}'))
+    server.answer = InOrder(
+        [FULL, REFUSALS["text only"], Answer("half", error_event="overloaded"), REFUSALS["text only"], broken]
+    )
+    dialog = dialog_with(server)
+    say(dialog, "fill it")
+    say(dialog, "next")
+    assert outcomes(dialog)[1:] == [
+        ("forced_clear", "discarded", 1),
+        ("forced_clear", "failed", 2),
+        ("forced_clear", "discarded", 2),
+        ("forced_clear", "failed", 3),
+    ]
+    assert (dialog.state, dialog.failed_clears, dialog.turns.get(text="next").status) == ("failed", 2, "failed")
+    server.answer = InOrder([accepted(), Answer("done", usage=GREEN)])
+    inbox.retry(dialog.pk)
+    go_on(dialog)
+    assert outcomes(dialog)[-2:] == [("forced_clear", "kept", 3), ("reply", "kept", 1)]
+    assert dialog.turns.get(text="next").status == "answered"
+
+
+@pytest.mark.parametrize("later", [None, (100, 5)], ids=["unreported", "much smaller"])
+def test_an_episode_stays_open_when_the_level_is_unknown_or_falls_by_itself(serve: Serve, later: Any) -> None:
+    server = serve(context_length=128_000)
+    server.answer = InOrder([FULL, Answer("no", usage=later)])
+    dialog = dialog_with(server)
+    say(dialog, "fill it")
+    say(dialog, "next")
+    assert outcomes(dialog)[1:] == [("forced_clear", "discarded", k) for k in (1, 2, 3)]
+    assert dialog.state == "suspended"
+
+
+def test_a_change_of_limits_closes_an_episode(serve: Serve, minds: Minds) -> None:
+    server = serve(context_length=128_000)
+    server.answer = InOrder([FULL, REFUSALS["text only"], Answer(refused=(400, "{}")), Answer("ok", usage=RED)])
+    dialog = dialog_with(server)
+    say(dialog, "fill it")
+    say(dialog, "next")  # one refusal, then a provider's no
+    assert (dialog.state, dialog.failed_clears) == ("failed", 1)
+    minds.set(server.model, context_length=200_000, optimal_max_tokens=150_000)
+    say(dialog, "with more room")
+    assert (outcomes(dialog)[-1], dialog.failed_clears) == (("reply", "kept", 1), 0)
+    minds.set(server.model, context_length=128_000)
+    server.answer = lambda _: REFUSALS["text only"]
+    say(dialog, "and less again")
+    assert outcomes(dialog)[-3:] == [("forced_clear", "discarded", k) for k in (1, 2, 3)]
+    assert len(questions.attempts_of(dialog.questions.get())) == 3
+
+
+def test_an_overflow_without_a_policy_forces_a_clear_and_inside_one_asks_a_human_at_once(serve: Serve) -> None:
+    server = serve(context_length=128_000)
+    server.answer = lambda _: Answer(refused=(400, json.dumps(OVERFLOW)))
+    dialog = dialog_with(server)
+    say(dialog, "hello")
+    assert outcomes(dialog) == [("reply", "failed", 1), ("forced_clear", "failed", 1)]
+    assert dialog.state == "suspended"
+    assert ContextEvent.objects.filter(dialog=dialog, code="TOKEN_LIMIT_EXCEEDED").count() == 2
+    assert HealthSnapshot.objects.filter(generation__dialog=dialog).exclude(level="unknown").count() == 0
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        Answer(
+            refused=(429, '{"error": {"message": "Request too large for gpt-4: limit 10000 tokens per min (TPM)"}}')
+        ),
+        Answer("", error_event="Rate limit reached: too many tokens per minute"),
+    ],
+)
+def test_a_rate_limit_that_says_too_large_is_no_overflow(serve: Serve, refusal: Answer) -> None:
+    server = serve(context_length=128_000)
+    server.answer = InOrder([refusal, Answer("ok", usage=GREEN)])
+    dialog = dialog_with(server)
+    say(dialog, "hello")
+    if dialog.state != "idle":  # a backoff of some seconds was due
+        Dialog.objects.filter(pk=dialog.pk).update(wake_at=None)
+        go_on(dialog)
+    assert [purpose for purpose, *_ in outcomes(dialog)] == ["reply", "reply"]
+    assert not dialog.overflowed
+
+
+def test_the_log_of_discarded_outputs_is_kept_seven_days_or_switched_off(serve: Serve, settings: Any) -> None:
+    from dialogs import discarded
+
+    SiteSettings.objects.create(keep_discarded_outputs=False)
+    server = serve(context_length=128_000)
+    server.answer = InOrder([FULL, REFUSALS["text only"]])
+    dialog = dialog_with(server)
+    say(dialog, "fill it")
+    say(dialog, "next")
+    folder = Path(settings.DATA_DIR) / "discarded"
+    assert dialog.state == "suspended" and not folder.exists()
+
+    folder.mkdir(parents=True)
+    (folder / "2026-01-01.jsonl").write_text("{}")
+    day = 86_400
+    written_at = (folder / "2026-01-01.jsonl").stat().st_mtime
+    assert discarded.delete_old(written_at + 7 * day) == 0
+    assert discarded.delete_old(written_at + 7 * day + 1) == 1
+
+
+def test_operators_are_told_by_webhook_when_a_dialog_is_suspended(serve: Serve, staff: User) -> None:
+    from tests.flows.hook import listening
+
+    with listening() as hook:
+        SiteSettings.objects.create(webhook_url=hook.url)
+        server = serve(context_length=128_000)
+        server.answer = InOrder([FULL, REFUSALS["text only"]])
+        dialog = dialog_with(server)
+        say(dialog, "fill it")
+        say(dialog, "next")
+        told = hook.wait()
+    question = dialog.questions.get()
+    assert (told["question"], told["kind"]) == (str(question.pk), "context_health_critical")
+    assert told["path"] == f"/q4h/{question.pk}/" and SAID not in json.dumps(told)
+
+
+def test_stop_ends_a_forced_attempt_and_counts_nothing(serve: Serve) -> None:
+    from django.db import connection
+
+    server = serve(context_length=128_000)
+
+    def answer(body: dict[str, Any]) -> Answer:
+        if len(server.exchanges) == 1:
+            return FULL
+        inbox.stop(dialog.pk)
+        connection.close()
+        return Answer("too late " * 400, chunk_chars=10, chunk_seconds=0.05, usage=RED)
+
+    server.answer = answer
+    dialog = dialog_with(server)
+    say(dialog, "fill it")
+    say(dialog, "next")
+    assert outcomes(dialog)[1:] == [("forced_clear", "stopped", 1)]
+    assert (dialog.state, dialog.failed_clears, dialog.turns.get(text="next").status) == ("idle", 0, "stopped")
+    assert not dialog.turns.filter(text__contains="too late").exists()
