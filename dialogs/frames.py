@@ -14,6 +14,7 @@ from dialogs import events, questions
 from dialogs.models import Dialog, Question, Round, Turn
 from dialogs.pages import DialogPage, Entry, entries_of, run_entry
 from dialogs.panel import run_lines
+from dialogs.transcript import standing_run
 
 BATCH = 200
 PIECES: dict[str, tuple[str, ...]] = {
@@ -59,6 +60,8 @@ def add_html(page: DialogPage, frames: list[Frame]) -> None:
             html += turns.pop(frame["data"].get("seq", 0), [])
         elif frame["type"] == "round":
             html += _round_pieces(page, frame["data"].get("number"))
+        elif frame["type"] == "state" and last_with["state"] == index:
+            html += _standing_run_piece(page)
         elif frame["type"] == "remediation":
             html += _run_pieces(page, frame["data"].get("id"))
         if html:
@@ -113,6 +116,12 @@ def _run_pieces(page: DialogPage, run_id: int | None) -> list[str]:
     newest = next((line for line in lines if line.run.pk == run_id), None)
     pieces = [page.entry(run_entry(line)) for line in lines[-3:]]
     return [*pieces, page.piece("breaking_details", line=newest)] if newest else pieces
+
+
+def _standing_run_piece(page: DialogPage) -> list[str]:
+    """The newest rewrite again: whether it can be undone follows the dialog's state."""
+    standing = standing_run(page.dialog)
+    return [page.entry(run_entry(line)) for line in run_lines(page.dialog, pk=standing.pk)] if standing else []
 
 
 def badges_of(user_id: int) -> Frame | None:

@@ -21,6 +21,7 @@ from dialogs.rendering import render
 from dialogs.state import State
 from health.models import HealthSnapshot
 from remediation.guidance import COUNTDOWN_GENERATIONS
+from remediation.models import RemediationRun
 
 PAGE_TURNS = 40
 SPARK_POINTS = 60
@@ -118,7 +119,9 @@ def _run_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
 
 
 def run_entry(line: RunLine) -> Entry:
-    return Entry(position=line.run.base_position + 0.25, run=line)
+    """After what was said before it; autocompaction's own first notice stands between."""
+    notices = 1 if line.run.policy == RemediationRun.Policy.AUTOCOMPACTION else 0
+    return Entry(position=line.run.base_position + notices + 0.25, run=line)
 
 
 def entry_of(turn: Turn, calls: dict[str, dict[str, str]], answered: set[str]) -> Entry:
