@@ -139,6 +139,7 @@ def fail(lease: Lease, message: str, code: str = "") -> None:
         unit.dialog.failure, unit.dialog.requested_rewrite = message, ""
         if unit.dialog.agent.critical_policy == Agent.CriticalPolicy.COUNTDOWN:
             unit.dialog.failed_clears = 0  # the next message, perhaps a shorter one, is cleared for again
+        abandon(unit, "Not run: the message failed.")
         unit.end_message(Turn.Status.FAILED)
         proceed_or_release(unit)
 
