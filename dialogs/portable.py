@@ -1,0 +1,108 @@
+"""The database as JSON lines, the same for PostgreSQL and SQLite: the way from one to the other, and without any tool.
+
+A line is ``{"model", "columns"}`` and opens a table; the lines after it are its rows, as arrays.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from django.apps import apps
+from django.contrib.sessions.models import Session
+from django.core.management.color import no_style
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db import connections, transaction
+from django.db.models import Model
+
+BATCH = 500
+
+
+class _Encoder(DjangoJSONEncoder):
+    """Django's own cuts microseconds."""
+
+    def default(self, value: Any) -> Any:
+        return value.isoformat() if hasattr(value, "isoformat") else super().default(value)
+
+
+def _models() -> list[type[Model]]:
+    found = apps.get_models(include_auto_created=True)
+    return [model for model in found if model._meta.managed and not model._meta.proxy]
+
+
+def dump(lines: TextIO, using: str) -> None:
+    """Write every row of every table, but login sessions, as they stand at one moment."""
+    with _snapshot(using):
+        for model in _models():
+            if model is Session:
+                continue
+            columns = [field.attname for field in model._meta.concrete_fields]
+            print(json.dumps({"model": model._meta.label, "columns": columns}), file=lines)
+            rows = model._base_manager.using(using).order_by("pk").values_list(*columns)
+            for row in rows.iterator(chunk_size=BATCH):
+                print(json.dumps(row, cls=_Encoder), file=lines)
+
+
+@contextmanager
+def _snapshot(using: str) -> Iterator[None]:
+    connection = connections[using]
+    if connection.vendor == "postgresql":
+        with transaction.atomic(using=using), connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            _allow_minutes(cursor)
+            yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("BEGIN DEFERRED")  # not atomic(): that would take the only place for a writer
+        try:
+            yield
+        finally:
+            cursor.execute("ROLLBACK")
+
+
+def _allow_minutes(cursor: Any) -> None:
+    cursor.execute("SET LOCAL statement_timeout = 0")
+    cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+
+
+def load(lines: TextIO, using: str) -> None:
+    """Replace all rows of all tables, in one transaction; foreign keys are checked at its end."""
+    connection = connections[using]
+    tables = [model._meta.db_table for model in _models()]
+    with transaction.atomic(using=using), connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            _allow_minutes(cursor)
+        for statement in connection.ops.sql_flush(no_style(), tables, allow_cascade=True):
+            cursor.execute(statement)
+        for model, rows in _batches(lines):
+            model._base_manager.using(using).bulk_create(rows)
+        for statement in connection.ops.sequence_reset_sql(no_style(), _models()):
+            cursor.execute(statement)
+
+
+def _batches(lines: TextIO) -> Iterator[tuple[type[Model], list[Model]]]:
+    model: type[Model] | None = None
+    fields: list[Any] = []
+    rows: list[Model] = []
+    for line in lines:
+        found = json.loads(line)
+        if isinstance(found, dict):
+            if model is not None and rows:
+                yield model, rows
+            model, rows = apps.get_model(found["model"]), []
+            by_name = {field.attname: field for field in model._meta.concrete_fields}
+            fields = [by_name[name] for name in found["columns"]]
+            continue
+        assert model is not None, "the first line opens a table"
+        values = {field.attname: _value(field, value) for field, value in zip(fields, found, strict=True)}
+        rows.append(model(**values))
+        if len(rows) == BATCH:
+            yield model, rows
+            rows = []
+    if model is not None and rows:
+        yield model, rows
+
+
+def _value(field: Any, value: Any) -> Any:
+    target = field.target_field if field.is_relation else field
+    return None if value is None else target.to_python(value)
