@@ -72,6 +72,17 @@ def unusable_reason(subject: Dialog | Agent) -> str:
     return ""
 
 
+def larger_models(dialog: Dialog) -> list[tuple[str, int]]:
+    """Models with a larger window than the dialog's, as ``provider/model`` with its tokens, smallest first."""
+    now = thresholds_of(dialog).context_limit or 0
+    known = [
+        (f"{model.provider_id}/{model.model_id}", model.limit[0])
+        for model in catalog().models.values()
+        if model.limit[0] and model.limit[0] > now and not model.unusable and model.api_type != "lmstudio"
+    ]
+    return sorted(known, key=lambda entry: (entry[1], entry[0]))
+
+
 def policy_of(subject: Dialog | Agent) -> str:
     """The one compaction policy (R2)."""
     agent = subject.agent if isinstance(subject, Dialog) else subject

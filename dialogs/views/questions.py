@@ -91,23 +91,14 @@ def _page(
         "attempts": attempts.select_related("snapshot").order_by("pk") if question.clear_episode is not None else [],
         "entries": pages.entries_of(dialog, transcript.visible_turns(dialog, None, LAST_TURNS)),
         "may_resolve": may_resolve,
-        "larger_models": _larger_models(dialog) if may_resolve and question.kind == Question.Kind.CRITICAL else [],
+        "larger_models": model_limits.larger_models(dialog)
+        if may_resolve and question.kind == Question.Kind.CRITICAL
+        else [],
         "error": error,
         "text": text,
         "section": "q4h",
     }
     return render(request, "questions/question.html", context, status=status)
-
-
-def _larger_models(dialog: Dialog) -> list[tuple[str, int]]:
-    """Models with a larger window than the dialog's, smallest first."""
-    now = model_limits.thresholds_of(dialog).context_limit or 0
-    known = [
-        (f"{model.provider_id}/{model.model_id}", model.limit[0])
-        for model in model_limits.catalog().models.values()
-        if model.limit[0] and model.limit[0] > now and not model.unusable and model.api_type != "lmstudio"
-    ]
-    return sorted(known, key=lambda entry: (entry[1], entry[0]))
 
 
 @login_required

@@ -446,7 +446,9 @@ def test_only_staff_choose_the_pruning_agent(caller: Caller, agent: Agent) -> No
 # -- who is asking -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Bearer dmk_wrong", "Basic eDp5", "dmk_wrong", "Bearer \0"])
+@pytest.mark.parametrize(
+    "header", ["", "Bearer", "Bearer ", "Bearer dmk_wrong", "Basic eDp5", "dmk_wrong", "Bearer \0"]
+)
 def test_without_a_key_that_holds_the_answer_is_401(script: Script, header: str) -> None:
     for method, path in (("get", "/api/agents"), ("post", "/api/dialogs"), ("get", f"/api/dialogs/{uuid4()}/events")):
         answer = getattr(Client(headers={"Authorization": header}), method)(path)

@@ -1,0 +1,5 @@
+"""The operator's admin: all rows, history read-only, and a few deeds that call the services. One module per subject."""
+
+from dialogs.admin import agents, critique, history, people, questions
+
+__all__ = ["agents", "critique", "history", "people", "questions"]

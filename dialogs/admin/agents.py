@@ -1,0 +1,68 @@
+"""Agents, edited under the rules of ``team.yaml``."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.http import HttpRequest
+
+from dialogs import model_limits
+from dialogs.models import Agent
+from dialogs.team import AGENT_ID, validate_agent
+from dominds.record_admin import StaffReads
+
+LISTED = "team.yaml, or the demo team, names this agent: at the next start its fields are read from there again."
+
+
+class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
+    class Meta:
+        model = Agent
+        fields = (
+            "id", "name", "provider", "model", "instructions", "tools", "context_policy", "critical_policy",
+            "context_limit", "llm_type", "priority", "priority_areas", "is_default", "enabled",
+        )  # fmt: skip
+
+    def clean_id(self) -> str:
+        agent_id = str(self.cleaned_data["id"])
+        if not AGENT_ID.fullmatch(agent_id):
+            raise forms.ValidationError("An id has up to 64 letters, digits, dashes and underscores.")
+        return agent_id
+
+    def clean(self) -> dict[str, Any]:
+        """The shared rules. Each problem stands beside its field."""
+        given = super().clean() or {}
+        for name in ("tools", "priority_areas"):
+            given[name] = given.get(name) or []  # an emptied field, which the column would refuse
+        for name, reason in validate_agent(given):
+            if name not in self.errors:
+                self.add_error(name if name in self.fields else None, reason)
+        return given
+
+
+@admin.register(Agent)
+class AgentAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
+    form = AgentForm
+    list_display = ("id", "name", "provider", "model", "policy", "critical_policy", "enabled", "is_listed", "usable")
+    list_filter = ("enabled", "provider", "context_policy", "is_listed", "is_demo")
+    search_fields = ("id", "name", "model")
+    show_full_result_count = False
+
+    @admin.display(description="context policy")
+    def policy(self, agent: Agent) -> str:
+        return model_limits.policy_of(agent)
+
+    @admin.display(boolean=True)
+    def usable(self, agent: Agent) -> bool:
+        return not model_limits.unusable_reason(agent)
+
+    @admin.display(description="why it cannot answer now")
+    def reason(self, agent: Agent) -> str:
+        return model_limits.unusable_reason(agent) or "–"
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        return ("id", "reason") if obj else ()
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        (name, options), *others = super().get_fieldsets(request, obj)
+        note = {"description": LISTED} if obj and obj.is_listed else {}
+        return [(name, {**options, **note}), *others]

@@ -1,0 +1,62 @@
+"""What the system asks a person to do or to accept (C10). Here and not below, since accepting changes agents."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from dialogs import critique, interventions
+from dialogs.errors import Refusal
+from dominds.record_admin import RecordAdmin
+from remediation.models import CleanupTask, Proposal
+
+
+class DeedsAdmin(RecordAdmin):
+    """Each selected row by itself: a refusal is told and does not hold up the others."""
+
+    def do(self, request: HttpRequest, selected: QuerySet[Any], deed: Callable[[int, User], object], past: str) -> None:
+        assert isinstance(request.user, User)
+        done = 0
+        for row in selected:
+            try:
+                deed(row.pk, request.user)
+            except Refusal as refusal:
+                messages.error(request, f"{row}: {refusal.message}")
+                continue
+            self.log_change(request, row, past)
+            done += 1
+        if done:
+            messages.success(request, f"{past}: {done}.")
+
+
+@admin.register(Proposal)
+class ProposalAdmin(DeedsAdmin):
+    list_display = ("id", "agent", "kind", "change", "grounds", "state", "decided_by", "created_at")
+    list_filter = ("state", "kind")
+    list_select_related = ("agent", "decided_by")
+    search_fields = ("agent__id", "grounds")
+    actions = ("accept", "reject")
+
+    @admin.action(description="Accept selected proposals: apply the change")
+    def accept(self, request: HttpRequest, selected: QuerySet[Proposal]) -> None:
+        self.do(request, selected, critique.accept, "Accepted")
+
+    @admin.action(description="Reject selected proposals")
+    def reject(self, request: HttpRequest, selected: QuerySet[Proposal]) -> None:
+        self.do(request, selected, critique.reject, "Rejected")
+
+
+@admin.register(CleanupTask)
+class CleanupTaskAdmin(DeedsAdmin):
+    list_display = ("id", "dialog", "reason", "state", "created_at", "done_by", "done_at")
+    list_filter = ("state",)
+    list_select_related = ("dialog", "done_by")
+    search_fields = ("=dialog__id", "reason")
+    actions = ("finish",)
+
+    @admin.action(description="Mark selected tasks as done")
+    def finish(self, request: HttpRequest, selected: QuerySet[CleanupTask]) -> None:
+        self.do(request, selected, interventions.finish_task, "Done")

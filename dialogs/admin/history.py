@@ -1,0 +1,142 @@
+"""Dialogs and all that happened in them: to read."""
+
+from typing import Any, ClassVar
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from dialogs.models import Artifact, Client, Dialog, Event, Generation, Question, Reminder, Round, Turn
+from dominds.record_admin import RecordAdmin, RecordInline, shortened
+
+LISTS = (
+    ("turns", "admin:dialogs_turn_changelist"),
+    ("generations", "admin:dialogs_generation_changelist"),
+    ("events", "admin:dialogs_event_changelist"),
+    ("rewrites", "admin:remediation_remediationrun_changelist"),
+    ("archive", "admin:remediation_removedunit_changelist"),
+    ("context events", "admin:remediation_contextevent_changelist"),
+)
+
+
+class RoundInline(RecordInline):
+    model = Round
+    fields = ("number", "cause", "package", "carried", "created_at")
+
+
+class ReminderInline(RecordInline):
+    model = Reminder
+    fields = ("position", "text", "created_at")
+
+
+class OpenQuestionInline(RecordInline):
+    model = Question
+    verbose_name_plural = "open questions"
+    fields = ("kind", "text", "created_at")
+    show_change_link = True
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Question]:
+        return super().get_queryset(request).filter(state=Question.State.OPEN)
+
+
+@admin.register(Dialog)
+class DialogAdmin(RecordAdmin):
+    list_display = ("__str__", "owner", "agent", "state", "round_number", "last_turn_seq", "active_at")
+    list_filter = ("state", "agent", "active_at")
+    list_select_related = ("owner", "agent")
+    search_fields = ("=id", "title", "owner__username")
+    ordering = ("-active_at",)
+    inlines = (RoundInline, ReminderInline, OpenQuestionInline)
+
+    @admin.display(description="everything of it")
+    def lists(self, dialog: Dialog) -> SafeString:
+        links = [(reverse(address), dialog.pk, name) for name, address in LISTS]
+        return format_html_join(" · ", '<a href="{}?dialog__id__exact={}">{}</a>', links)
+
+    @admin.display(description="export")
+    def exports(self, dialog: Dialog) -> SafeString:
+        addresses = (reverse("export-markdown", args=[dialog.pk]), reverse("export-json", args=[dialog.pk]))
+        return format_html('<a href="{}">Markdown</a> · <a href="{}">JSON</a>', *addresses)
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        return ["lists", "exports", *(field.name for field in Dialog._meta.concrete_fields)]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        return self.get_fields(request, obj)
+
+    def view_on_site(self, dialog: Dialog) -> str:
+        return reverse("dialog", args=[dialog.pk])
+
+
+class OfDialog(RecordAdmin):
+    """Rows of one table, most often looked at for one dialog."""
+
+    list_select_related: ClassVar[tuple[str, ...]] = ("dialog",)
+    search_fields: ClassVar[tuple[str, ...]] = ("=dialog__id",)
+
+
+@admin.register(Turn)
+class TurnAdmin(OfDialog):
+    list_display = ("seq", "dialog", "round_number", "role", "status", "start", "created_at")
+    list_filter = ("role", "status")
+
+    @admin.display(description="text")
+    def start(self, turn: Turn) -> str:
+        return shortened(turn.text)
+
+
+@admin.register(Generation)
+class GenerationAdmin(OfDialog):
+    """``guided``: whether guidance was given with this call. Its text is stored nowhere."""
+
+    list_display = (
+        "id", "dialog", "purpose", "outcome", "attempt", "guided", "prompt_tokens", "completion_tokens", "level",
+        "started_at",
+    )  # fmt: skip
+    list_filter = ("purpose", "outcome", "guided", "provider", "snapshot__level", "started_at")
+    list_select_related = ("dialog", "snapshot")
+    search_fields = ("=dialog__id", "model", "error_kind")
+
+    @admin.display(ordering="snapshot__level")
+    def level(self, generation: Generation) -> str:
+        snapshot = getattr(generation, "snapshot", None)
+        return snapshot.level if snapshot else "–"
+
+    @admin.display(description="guidance given")
+    def guidance_given_at(self, generation: Generation) -> Any:
+        return generation.started_at if generation.guided else "no"
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        return ("guidance_given_at", "level")
+
+
+@admin.register(Event)
+class EventAdmin(OfDialog):
+    list_display = ("seq", "dialog", "type", "data", "created_at")
+    list_filter = ("type",)
+
+
+@admin.register(Round)
+class RoundAdmin(OfDialog):
+    list_display = ("number", "dialog", "cause", "created_at")
+    list_filter = ("cause",)
+
+
+@admin.register(Reminder)
+class ReminderAdmin(OfDialog):
+    list_display = ("id", "dialog", "position", "__str__", "created_at")
+
+
+@admin.register(Artifact)
+class ArtifactAdmin(OfDialog):
+    list_display = ("__str__", "dialog", "tool_call_id", "created_at")
+
+
+@admin.register(Client)
+class ClientAdmin(OfDialog):
+    list_display = ("dialog", "key", "required_tool")
+    list_select_related = ("dialog", "key")
+    ordering = ("dialog",)

@@ -1,0 +1,69 @@
+"""API keys, which can only be revoked; settings of persons and of the site; and logging in to the admin."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+
+from dialogs import accounts, keys
+from dialogs.models import ApiKey, PersonSettings, SiteSettings
+from dominds.record_admin import RecordAdmin, StaffReads
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(RecordAdmin):
+    list_display = ("__str__", "owner", "name", "created_at", "revoked_at")
+    list_filter = (("revoked_at", admin.EmptyFieldListFilter),)
+    list_select_related = ("owner",)
+    search_fields = ("owner__username", "name", "last_four")
+    fields = ("owner", "name", "last_four", "created_at", "revoked_at")
+    actions = ("revoke",)
+
+    @admin.action(description="Revoke selected keys")
+    def revoke(self, request: HttpRequest, selected: QuerySet[ApiKey]) -> None:
+        revoked = [row for row in selected.select_related("owner") if keys.revoke(row.owner, row.pk)]
+        self.log_change_of(request, revoked)
+        messages.success(request, f"Revoked: {len(revoked)}. Programs that use them are refused from now on.")
+
+    def log_change_of(self, request: HttpRequest, rows: list[ApiKey]) -> None:
+        for row in rows:
+            self.log_change(request, row, "Revoked")
+
+
+@admin.register(PersonSettings)
+class PersonSettingsAdmin(RecordAdmin):
+    list_display = ("user", "theme", "notifications", "show_breaking_progress", "progress_detail")
+    list_select_related = ("user",)
+
+
+@admin.register(SiteSettings)
+class SiteSettingsAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
+    """The one row; it can be made while there is none."""
+
+    list_display = ("__str__", "pruning_agent", "keep_discarded_outputs", "webhook_url")
+    list_select_related = ("pruning_agent",)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return super().has_add_permission(request) and not SiteSettings.objects.exists()
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+_log_in = admin.site.login
+
+
+def log_in(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    """As everywhere: ten failures of one address in a minute, and it waits for the next."""
+    if request.method == "POST" and (seconds := accounts.wait_before_login(request)):
+        answer = HttpResponse(f"Too many failed logins. Wait {seconds} s.", status=429, content_type="text/plain")
+        answer["Retry-After"] = str(seconds)
+        return answer
+    answer = _log_in(request, extra_context)
+    if request.method == "POST" and answer.status_code == 200:
+        accounts.count_failed_login(request)
+    return answer
+
+
+admin.site.login = log_in  # type: ignore[method-assign]

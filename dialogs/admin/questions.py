@@ -1,0 +1,178 @@
+"""Q4H for operators: the evidence to read, and the ways out. Every way out is a service; nothing is decided here."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+
+from dialogs import model_limits, questions, transcript
+from dialogs.errors import Refusal
+from dialogs.forms import AnswerForm, ResolveForm
+from dialogs.models import Question
+from dominds.record_admin import RecordAdmin, shortened
+
+LAST_TURNS = 5
+
+
+class AgeFilter(admin.SimpleListFilter):
+    title = "age"
+    parameter_name = "age"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("1", "over 1 hour"), ("24", "over 1 day"), ("168", "over 1 week")]
+
+    def queryset(self, request: HttpRequest, found: QuerySet[Question]) -> QuerySet[Question]:
+        if (hours := self.value()) in dict(self.lookup_choices):
+            return found.filter(created_at__lt=timezone.now() - timedelta(hours=int(str(hours))))
+        return found
+
+
+@admin.register(Question)
+class QuestionAdmin(RecordAdmin):
+    list_display = ("asked", "kind", "state", "age", "dialog", "agent", "owner", "resolved_by", "created_at")
+    list_filter = ("kind", "state", AgeFilter)
+    list_select_related = ("dialog__agent", "dialog__owner", "resolved_by")
+    search_fields = ("=id", "=dialog__id", "text", "dialog__title", "dialog__owner__username")
+    ordering = ("-created_at",)
+    actions = ("cancel_selected",)
+
+    @admin.display(description="question")
+    def asked(self, question: Question) -> str:
+        return shortened(question.text)
+
+    @admin.display(ordering="-created_at")
+    def age(self, question: Question) -> str:
+        hours, seconds = divmod(int((timezone.now() - question.created_at).total_seconds()), 3600)
+        return f"{hours:02}:{seconds // 60:02}"
+
+    @admin.display(ordering="dialog__agent")
+    def agent(self, question: Question) -> str:
+        return str(question.dialog.agent)
+
+    @admin.display(ordering="dialog__owner")
+    def owner(self, question: Question) -> str:
+        return str(question.dialog.owner)
+
+    # -- one question --------------------------------------------------------------------------------------------------
+    def get_urls(self) -> list[Any]:
+        deeds = (("answer", self.answer), ("cancel", self.cancel), ("resolve", self.resolve))
+        own = [
+            path(
+                f"<uuid:question_id>/{name}/",
+                self.admin_site.admin_view(require_POST(view)),
+                name=f"dialogs_question_{name}",
+            )
+            for name, view in deeds
+        ]
+        return own + super().get_urls()
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """The evidence, and while the question is open the ways out of it."""
+        try:
+            return self._page(request, UUID(object_id))
+        except ValueError:
+            raise Http404 from None
+
+    def _page(
+        self, request: HttpRequest, question_id: UUID, *, error: str = "", text: str | None = None, status: int = 200
+    ) -> HttpResponse:
+        assert isinstance(request.user, User)
+        question = questions.questions_of(request.user).filter(pk=question_id).first()
+        if question is None or not self.has_view_permission(request, question):
+            raise Http404
+        dialog = question.dialog
+        critical = question.kind == Question.Kind.CRITICAL
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": "Critical context" if critical else "Question",
+            "original": question,
+            "question": question,
+            "critical": critical,
+            "dialog": dialog,
+            "is_open": question.state == Question.State.OPEN,
+            "may_resolve": questions.may_resolve(request.user, question),
+            "attempts": questions.attempts_of(question),
+            "health": model_limits.health_of(dialog),
+            "reminders": dialog.reminders.all(),
+            "turns": transcript.visible_turns(dialog, limit=LAST_TURNS),
+            "larger_models": model_limits.larger_models(dialog) if critical else [],
+            "text": (question.draft if critical else "") if text is None else text,
+            "error": error,
+        }
+        return TemplateResponse(request, "admin/dialogs/question/change_form.html", context, status=status)
+
+    # -- deeds ---------------------------------------------------------------------------------------------------------
+    def answer(self, request: HttpRequest, question_id: UUID) -> HttpResponse:
+        form = AnswerForm(request.POST)
+        form.is_valid()
+        text = form.cleaned_data.get("text", "").replace("\r\n", "\n")
+        assert isinstance(request.user, User)
+        try:
+            question = questions.answer(question_id, request.user, text)
+        except Refusal as refusal:
+            return self._page(request, question_id, error=refusal.message, text=text, status=refusal.status)
+        return self._done(request, question, "Answered. The agent goes on.")
+
+    def cancel(self, request: HttpRequest, question_id: UUID) -> HttpResponse:
+        assert isinstance(request.user, User)
+        try:
+            question = questions.cancel(question_id, request.user)
+        except Refusal as refusal:
+            return self._page(request, question_id, error=refusal.message, status=refusal.status)
+        return self._done(request, question, "Cancelled. The agent goes on without an answer.")
+
+    def resolve(self, request: HttpRequest, question_id: UUID) -> HttpResponse:
+        """One of the five exits (R7). The service writes it into the admin's log."""
+        form = ResolveForm(request.POST)
+        if not form.is_valid():
+            return self._page(request, question_id, error="Choose one of the five ways out.", status=400)
+        given = {name: text.replace("\r\n", "\n") for name, text in form.options().items()}
+        assert isinstance(request.user, User)
+        try:
+            questions.resolve(question_id, request.user, form.cleaned_data["action"], **given)
+        except Refusal as refusal:
+            text = form.cleaned_data["reminder_content"]
+            return self._page(request, question_id, error=refusal.message, text=text, status=refusal.status)
+        messages.success(request, f"Resolved by: {form.cleaned_data['action']}.")
+        return redirect(reverse("admin:dialogs_question_change", args=[question_id]))
+
+    def _done(self, request: HttpRequest, question: Question, words: str) -> HttpResponse:
+        self.log_change(request, question, words)
+        messages.success(request, words)
+        return redirect(reverse("admin:dialogs_question_change", args=[question.pk]))
+
+    @admin.action(description="Cancel selected (ordinary questions only)")
+    def cancel_selected(self, request: HttpRequest, selected: QuerySet[Question]) -> HttpResponse | None:
+        """Asks first. Critical questions are left as they are."""
+        open_ones = selected.filter(kind=Question.Kind.QUESTION, state=Question.State.OPEN)
+        if "confirmed" not in request.POST:
+            context = {
+                **self.admin_site.each_context(request),
+                "opts": self.opts,
+                "title": "Cancel these questions?",
+                "questions": open_ones,
+                "left_out": selected.count() - open_ones.count(),
+                "checkbox": ACTION_CHECKBOX_NAME,
+            }
+            return TemplateResponse(request, "admin/dialogs/question/cancel_selected.html", context)
+        assert isinstance(request.user, User)
+        for question in open_ones:
+            try:
+                self.log_change(request, questions.cancel(question.pk, request.user), "Cancelled")
+            except Refusal as refusal:
+                messages.error(request, f"{shortened(question.text)}: {refusal.message}")
+        messages.success(request, "Cancelled. The agents go on without an answer.")
+        return None

@@ -1,0 +1,44 @@
+"""Rewrites, their archive and their troubles: to read. What asks for a decision stands where it can be carried out."""
+
+from django.contrib import admin
+
+from dominds.record_admin import RecordAdmin, shortened
+from remediation.models import ContextEvent, ContextSettings, RemediationRun, RemovedUnit
+
+
+@admin.register(RemediationRun)
+class RemediationRunAdmin(RecordAdmin):
+    list_display = (
+        "id", "dialog", "round_number", "policy", "reason", "est_before", "est_after", "recovered", "reward",
+        "undone_at", "created_at",
+    )  # fmt: skip
+    list_filter = ("policy", "recovered", ("undone_at", admin.EmptyFieldListFilter), "created_at")
+    list_select_related = ("dialog",)
+    search_fields = ("=dialog__id", "reason")
+
+
+@admin.register(RemovedUnit)
+class RemovedUnitAdmin(RecordAdmin):
+    list_display = ("unit_id", "dialog", "run", "kind", "role", "est_tokens", "start")
+    list_filter = ("kind", "role")
+    list_select_related = ("dialog", "run")
+    search_fields = ("=dialog__id",)
+
+    @admin.display(description="text")
+    def start(self, unit: RemovedUnit) -> str:
+        return shortened(unit.text)
+
+
+@admin.register(ContextEvent)
+class ContextEventAdmin(RecordAdmin):
+    """Every error of context management (C11)."""
+
+    list_display = ("id", "code", "dialog", "message", "est_tokens", "limit", "created_at")
+    list_filter = ("code", "created_at")
+    list_select_related = ("dialog",)
+    search_fields = ("=dialog__id", "message")
+
+
+@admin.register(ContextSettings)
+class ContextSettingsAdmin(RecordAdmin):
+    list_display = ("__str__", "config")
