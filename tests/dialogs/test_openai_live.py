@@ -44,6 +44,11 @@ SCRIPTS: dict[str, list[dict[str, Any]]] = {
         {"match": "Euro", "text": "Booked.", "usage": FIXED},
         {"text": "Nice.", "usage": FIXED},
     ],
+    "endless": [
+        {"match": "cut off to compact", "text": "and so it ends.", "usage": "estimate"},
+        {"match": "Tell", "text": "word " * 9_000, "usage": "estimate"},
+        {"text": "Fine. " * 220, "usage": "estimate"},
+    ],
     "long": [{"text": "Understood. " * 40, "usage": "estimate"}],
     "failing": [{"error": "auth"}],
     "stubborn": [{"text": "no", "usage": {"prompt_tokens": 120_000, "completion_tokens": 1}}],
@@ -57,6 +62,7 @@ def stack(django_db_blocker: Any) -> Iterator[Stack]:
         models: dict[str, Any] = {
             name: {"name": name, "script": f"{name}.yaml", "context_length": 128_000} for name in SCRIPTS
         }
+        models["endless"] |= {"context_length": 12_000, "kind": "lmstudio"}
         models["long"] |= {"context_length": 8_000, "kind": "lmstudio"}
         models["unloaded"] = {"name": "unloaded", "script": "plain.yaml", "kind": "lmstudio"}
         members = {
@@ -310,6 +316,28 @@ def test_the_two_notices_are_lines_of_the_answer_and_the_dialog_goes_on(client: 
     assert len(lines) >= 2
     assert lines == [COMPACTING, COMPACTED] * (len(lines) // 2)
     assert not Turn.objects.filter(dialog__in=dialogs, role="assistant", text__contains=COMPACTING).exists()
+
+
+@pytest.mark.parametrize("notices", ["text", "comment", "off"])
+def test_an_answer_that_fills_the_window_is_compacted_and_goes_on(stack: Stack, client: OpenAI, notices: str) -> None:
+    before = [text for number in range(10) for text in (f"Question {number}", "Fine. " * 220)]
+    said = [*before, "Tell a story."]
+    messages = [{"role": ("user", "assistant")[number % 2], "content": text} for number, text in enumerate(said)]
+    body = {"model": "endless", "stream": True, "metadata": {"notices": notices}, "messages": messages}
+    headers = {"Authorization": f"Bearer {client.api_key}"}
+    answer = httpx2.post(f"{stack.base_url}/v1/chat/completions", json=body, headers=headers, timeout=60)
+    lines = answer.text.splitlines()
+    data = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
+    assert not [chunk for chunk in data if "error" in chunk], data[-1]
+    text = "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in data)
+    told = [line for line in text.splitlines() if line in (COMPACTING, COMPACTED)]
+    comments = [line[2:] for line in lines if line.startswith(": C")]
+    assert told == ([COMPACTING, COMPACTED] if notices == "text" else [])
+    assert comments == ([COMPACTING, COMPACTED] if notices == "comment" else [])
+    assert text.startswith("word word")
+    assert text.endswith("and so it ends.")
+    again = ask(client, "endless", *said, text, "Thanks")
+    assert str(dialog_of(again).pk) == answer.headers["x-dominds-dialog"]
 
 
 # -- errors --------------------------------------------------------------------------------------------------------------
