@@ -1,0 +1,3 @@
+from tests.dialogs.conftest import _redis, script
+
+__all__ = ["_redis", "script"]

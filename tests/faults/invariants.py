@@ -1,0 +1,308 @@
+"""What must hold whatever was broken (faults.md section 1): plain functions over the rows, each naming what it found.
+
+Numbers are those of the invariants. A function yields one sentence for each breach and nothing when all is well.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from django.db import connection
+from django.db.models import Count
+
+from dialogs.changes import facts_of
+from dialogs.models import Dialog, Event, Generation, Question, Round, Turn
+from dialogs.state import state_of
+from dominds.llm.usage import Usage, UsageReport, UsageUnavailable
+from health.levels import Thresholds, UnknownReason, judge
+from remediation.guidance import MAX_FORCED_CLEARS
+
+ENDED = {"answered", "failed", "stopped", "superseded"}
+PENDING = {"queued", "answering", "suspended"}
+SENTINEL = re.compile(r"snt-[0-9a-f]{8}")  # each answer of the tests' provider carries one of its own
+GUIDANCE = "Context guidance from the runtime"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request as the provider's own log has it."""
+
+    sentinel: str
+    dialog: str  # what the test wrote into the dialog's messages to know it by
+    at: float  # time.time()
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the rows are held against: what clients were told, and what the provider saw."""
+
+    accepted: Mapping[str, str] = field(default_factory=dict)  # client_message_id -> text, of every 202
+    asked: tuple[Asked, ...] = ()
+    secrets: tuple[str, ...] = ()
+    log_files: tuple[Path, ...] = ()
+    settled: bool = True  # nothing is owed any more
+
+
+def breaches(dialogs: Iterable[Dialog], evidence: Evidence | None = None) -> list[str]:
+    """Every breach of every invariant."""
+    evidence = evidence or Evidence()
+    found = [f"{dialog.pk}: {breach}" for dialog in dialogs for check in OF_DIALOGS for breach in check(dialog)]
+    if evidence.settled:
+        found += [f"{dialog.pk}: {breach}" for dialog in dialogs for breach in nothing_is_owed(dialog)]
+    return found + [breach for check in OF_EVIDENCE for breach in check(evidence)]
+
+
+# -- of each dialog --------------------------------------------------------------------------------------------------------
+
+
+def state_is_that_of_its_rows(dialog: Dialog) -> Iterator[str]:
+    expected = state_of(facts_of(dialog))
+    if dialog.state != expected:
+        yield f"state is {dialog.state}, its rows say {expected}"
+
+
+def messages_end_once(dialog: Dialog) -> Iterator[str]:
+    """I1."""
+    for turn in dialog.turns.filter(role=Turn.Role.USER):
+        if turn.status not in ENDED | PENDING:
+            yield f"I1: message {turn.seq} is {turn.status}"
+        if turn.status == "suspended" and not _has_open_question(dialog, Question.Kind.CRITICAL):
+            yield f"I1: message {turn.seq} is suspended without its Q4H"
+        if turn.status == "answering" and dialog.answering_seq != turn.seq:
+            yield f"I1: message {turn.seq} is being answered, the dialog says {dialog.answering_seq}"
+    for turn in dialog.turns.filter(role=Turn.Role.USER, status="answered"):
+        answers = _final_answers_to(dialog, turn)
+        if answers != 1:
+            yield f"I1: message {turn.seq} is answered, by {answers} answers"
+
+
+def _final_answers_to(dialog: Dialog, message: Turn) -> int:
+    generations = Generation.objects.filter(dialog=dialog, answers_seq=message.seq, outcome="kept")
+    return dialog.turns.filter(role="assistant", status="complete", tool_calls__isnull=True, generation__in=generations).count()
+
+
+def nothing_is_owed(dialog: Dialog) -> Iterator[str]:
+    """I1, once everything has had its time."""
+    if dialog.state in ("queued", "generating"):
+        yield f"I1: still {dialog.state}: owner {dialog.lease_owner!r}, wake_at {dialog.wake_at}"
+    if dialog.state in ("idle", "failed", "closed"):
+        for turn in dialog.turns.filter(role=Turn.Role.USER, status__in=PENDING):
+            yield f"I1: message {turn.seq} is {turn.status} in a dialog that is {dialog.state}"
+    if running := dialog.generations.filter(outcome="running").count():
+        yield f"I1: {running} generations run in a dialog that is {dialog.state}"
+
+
+def turns_are_stored_once(dialog: Dialog) -> Iterator[str]:
+    """I2. A clear by force stores a call and its result of one generation; only the call names it."""
+    doubled = dialog.turns.exclude(generation=None).values("generation").annotate(n=Count("id")).filter(n__gt=1)
+    for row in doubled:
+        yield f"I2: generation {row['generation']} has {row['n']} turns"
+    places = list(dialog.turns.filter(position__isnull=False).values_list("position", flat=True))
+    for position, times in Counter(places).items():
+        if times > 1:
+            yield f"I2: position {position} is taken {times} times"
+    if dialog.last_turn_seq != dialog.turns.count():
+        yield f"I2: {dialog.turns.count()} turns, numbered up to {dialog.last_turn_seq}"
+
+
+def only_kept_attempts_left_turns(dialog: Dialog) -> Iterator[str]:
+    """I3. What a person stopped, and the partial answer of a message that failed, stand as such (R17)."""
+    allowed = {"kept": {"complete", "interrupted"}, "stopped": {"stopped"}, "failed": {"failed"}}
+    for turn in dialog.turns.exclude(generation=None).select_related("generation"):
+        assert turn.generation is not None
+        if turn.status not in allowed.get(turn.generation.outcome, set()):
+            yield f"I3: generation {turn.generation.pk} is {turn.generation.outcome}, its turn {turn.status}"
+    for turn in dialog.turns.filter(role="assistant", generation=None):
+        yield f"I3: answer {turn.seq} is of no generation"
+
+
+def epochs_grow(dialog: Dialog) -> Iterator[str]:
+    """I4."""
+    epochs = list(dialog.generations.order_by("id").values_list("epoch", flat=True))
+    if epochs != sorted(epochs) or any(epoch > dialog.epoch for epoch in epochs):
+        yield f"I4: epochs of the generations are {epochs}, the dialog is at {dialog.epoch}"
+
+
+def generations_have_usage_and_health(dialog: Dialog) -> Iterator[str]:
+    """I5."""
+    for row in dialog.generations.select_related("snapshot"):
+        snapshot = getattr(row, "snapshot", None)
+        if row.purpose in ("prune", "summary") or row.outcome in ("crashed", "running"):
+            continue
+        if snapshot is None:
+            if row.outcome in ("kept", "discarded", "failed"):
+                yield f"I5: generation {row.pk}, {row.outcome}, has no snapshot"
+            continue
+        if row.prompt_tokens == 0 or snapshot.prompt_tokens == 0:
+            yield f"I5: generation {row.pk} counts zero prompt tokens"
+        usage: UsageReport = UsageUnavailable()
+        if snapshot.prompt_tokens is not None:
+            usage = Usage(snapshot.prompt_tokens, snapshot.completion_tokens or 0, snapshot.total_tokens)
+        limits = Thresholds(snapshot.model_context_limit, snapshot.optimal_max_tokens, snapshot.critical_max_tokens)
+        suspected = snapshot.reason == UnknownReason.TRUNCATION_SUSPECTED
+        expected = judge(usage, limits, truncation_suspected=suspected)
+        if (snapshot.level, snapshot.reason) != (expected.level, expected.reason or ""):
+            yield f"I5: generation {row.pk} is {snapshot.level} {snapshot.reason}, by its numbers {expected.level}"
+        if row.outcome in ("kept", "discarded") and row.prompt_tokens != snapshot.prompt_tokens:
+            yield f"I5: generation {row.pk} reports {row.prompt_tokens}, its snapshot {snapshot.prompt_tokens}"
+
+
+def forced_attempts_are_bounded(dialog: Dialog) -> Iterator[str]:
+    """I7. Only refusals count (R5): not crashes, not provider errors, not what a person stopped."""
+    refused = dialog.generations.filter(purpose="forced_clear", outcome="discarded").exclude(clear_episode=None)
+    for row in refused.values("clear_episode").annotate(n=Count("id")):
+        retried = dialog.questions.filter(kind=Question.Kind.CRITICAL, action="retry").count()
+        if row["n"] > MAX_FORCED_CLEARS * (1 + retried):
+            yield f"I7: {row['n']} refused attempts in episode {row['clear_episode']}"
+    if dialog.failed_clears > MAX_FORCED_CLEARS:
+        yield f"I7: {dialog.failed_clears} failed clears"
+
+
+def an_old_report_counts_no_more(dialog: Dialog) -> Iterator[str]:
+    """I8."""
+    newest = dialog.rounds.order_by("-number").first()
+    if newest is None or newest.number != dialog.round_number:
+        yield f"I8: the dialog is in round {dialog.round_number}, the newest is {newest and newest.number}"
+    numbers = list(Round.objects.filter(dialog=dialog).order_by("number").values_list("number", flat=True))
+    if numbers != list(range(1, len(numbers) + 1)):
+        yield f"I8: rounds are {numbers}"
+    reported = dialog.generations.filter(
+        round_number=dialog.round_number, outcome__in=["kept", "discarded"], purpose__in=["reply", "forced_clear"]
+    )
+    if not reported.exists() and dialog.prompt_tokens is not None:
+        yield f"I8: nothing was reported in round {dialog.round_number}, yet the level rests on {dialog.prompt_tokens}"
+
+
+def calls_have_one_result(dialog: Dialog) -> Iterator[str]:
+    """I10."""
+    results = Counter(dialog.turns.filter(role="tool").values_list("tool_call_id", flat=True))
+    for call_id, times in results.items():
+        if times > 1:
+            yield f"I10: call {call_id} has {times} results"
+    called = {call["id"] for turn in dialog.turns.filter(role="assistant") for call in turn.tool_calls or ()}
+    for call_id in set(results) - called:
+        yield f"I10: result of {call_id}, which nobody called"
+    if dialog.state in ("idle", "failed"):
+        for call_id in sorted(called - set(results)):
+            yield f"I10: call {call_id} has no result, and the dialog is {dialog.state}"
+
+
+def events_are_gapless(dialog: Dialog) -> Iterator[str]:
+    """I11."""
+    seqs = list(Event.objects.filter(dialog=dialog).order_by("seq").values_list("seq", flat=True))
+    if seqs != list(range(1, dialog.last_event_seq + 1)):
+        missing = sorted(set(range(1, dialog.last_event_seq + 1)) - set(seqs))
+        yield f"I11: {len(seqs)} events up to {dialog.last_event_seq}, missing {missing[:10]}"
+
+
+def events_tell_every_turn_and_state(dialog: Dialog) -> Iterator[str]:
+    """I9: who follows the events ends with what the rows say."""
+    told = {
+        event.data["turn"] for event in Event.objects.filter(dialog=dialog, type="turn") if "turn" in event.data
+    }
+    for seq in set(dialog.turns.values_list("seq", flat=True)) - told:
+        yield f"I9: no event tells of turn {seq}"
+    state = Event.objects.filter(dialog=dialog, type="state").order_by("-seq").first()
+    if state is not None and state.data["state"] != dialog.state:
+        yield f"I9: the last state told is {state.data['state']}, the dialog is {dialog.state}"
+    for row in dialog.generations.exclude(outcome="running"):
+        last = Event.objects.filter(dialog=dialog, type="generation", data__id=row.pk).order_by("-seq").first()
+        if last is None or last.data["outcome"] != row.outcome:
+            yield f"I9: generation {row.pk} is {row.outcome}, told was {last and last.data['outcome']}"
+
+
+def at_most_one_question_is_open(dialog: Dialog) -> Iterator[str]:
+    if (n := dialog.questions.filter(state="open").count()) > 1:
+        yield f"{n} questions are open"
+
+
+def _has_open_question(dialog: Dialog, kind: str) -> bool:
+    return dialog.questions.filter(kind=kind, state="open").exists()
+
+
+# -- of clients and provider -----------------------------------------------------------------------------------------------
+
+
+def nothing_accepted_is_lost(evidence: Evidence) -> Iterator[str]:
+    """I1: each 202 is one turn with exactly that text."""
+    for client_id, text in evidence.accepted.items():
+        found = list(Turn.objects.filter(client_message_id=client_id).values_list("text", flat=True))
+        if found != [text]:
+            yield f"I1: message {client_id} was accepted, its turns are {found!r}"
+
+
+def discarded_output_is_nowhere(evidence: Evidence) -> Iterator[str]:
+    """I3: whatever the provider said that no turn holds, no text column of any table holds either."""
+    kept = {sentinel for (text,) in Turn.objects.values_list("text") for sentinel in SENTINEL.findall(text)}
+    ours = {asked.sentinel for asked in evidence.asked}
+    for table, column, text in text_values(SENTINEL.pattern):
+        for sentinel in set(SENTINEL.findall(text)) & ours - kept:
+            yield f"I3: {sentinel}, which no turn holds, stands in {table}.{column}"
+    for text in Turn.objects.filter(role="assistant").values_list("text", flat=True):
+        if len(set(SENTINEL.findall(text))) > 1:
+            yield f"I3: one answer mixes the attempts {sorted(set(SENTINEL.findall(text)))}"
+
+
+def suspended_dialogs_ask_nothing(evidence: Evidence) -> Iterator[str]:
+    """I6, with the provider's log as witness. Both clocks are this machine's."""
+    for question in Question.objects.filter(kind=Question.Kind.CRITICAL):
+        marks = set(re.findall(r"dlg-[0-9a-f]{8}", " ".join(question.dialog.turns.values_list("text", flat=True))))
+        until = question.resolved_at.timestamp() if question.resolved_at else float("inf")
+        for asked in evidence.asked:
+            if asked.dialog in marks and question.created_at.timestamp() < asked.at < until:
+                yield f"I6: {asked.dialog} asked at {datetime.fromtimestamp(asked.at)} while suspended"  # noqa: DTZ006
+
+
+def guidance_is_stored_nowhere(evidence: Evidence) -> Iterator[str]:
+    """I7."""
+    for table, column, text in text_values(re.escape(GUIDANCE)):
+        yield f"I7: guidance stands in {table}.{column}: {text[:60]!r}"
+
+
+def secrets_are_nowhere(evidence: Evidence) -> Iterator[str]:
+    """I14."""
+    for secret in evidence.secrets:
+        for table, column, _ in text_values(re.escape(secret)):
+            yield f"I14: a secret stands in {table}.{column}"
+        for file in evidence.log_files:
+            if secret in file.read_text(errors="replace"):
+                yield f"I14: a secret stands in {file.name}"
+
+
+def text_values(pattern: str) -> Iterator[tuple[str, str, str]]:
+    """Every value of a text or JSON column of any table that the pattern finds. PostgreSQL only."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public' "
+            "AND data_type IN ('text', 'character varying', 'jsonb', 'json') ORDER BY 1, 2"
+        )
+        columns = cursor.fetchall()
+        for table, column in columns:
+            cursor.execute(f'SELECT "{column}"::text FROM "{table}" WHERE "{column}"::text ~ %s', [pattern])
+            yield from ((table, column, text) for (text,) in cursor.fetchall())
+
+
+OF_DIALOGS: tuple[Callable[[Dialog], Iterator[str]], ...] = (
+    state_is_that_of_its_rows,
+    messages_end_once,
+    turns_are_stored_once,
+    only_kept_attempts_left_turns,
+    epochs_grow,
+    generations_have_usage_and_health,
+    forced_attempts_are_bounded,
+    an_old_report_counts_no_more,
+    calls_have_one_result,
+    events_are_gapless,
+    events_tell_every_turn_and_state,
+    at_most_one_question_is_open,
+)
+OF_EVIDENCE: tuple[Callable[[Evidence], Iterator[str]], ...] = (
+    nothing_accepted_is_lost,
+    discarded_output_is_nowhere,
+    suspended_dialogs_ask_nothing,
+    guidance_is_stored_nowhere,
+    secrets_are_nowhere,
+)

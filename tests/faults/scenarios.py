@@ -1,0 +1,116 @@
+"""Stories that a dialog can live through, each to be broken at every point. Played by the scripted provider."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dialogs import inbox, questions, rewrites
+from dialogs.driver import drive
+from dialogs.models import Dialog
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import make_dialog
+
+FULL = {"prompt_tokens": 120_000, "completion_tokens": 1}
+LOW = {"prompt_tokens": 60, "completion_tokens": 1}
+CLEAR = {"name": "clear_mind", "arguments": {"reminder_content": "Goal: test"}}
+REMIND = {"name": "add_reminder", "arguments": {"content": "keep this"}}
+ASK = {"name": "ask_human", "arguments": {"question": "Which?"}}
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """``begin`` brings the dialog to where work is owed; ``ends`` is what must come of it, broken or not."""
+
+    name: str
+    steps: tuple[dict[str, Any], ...]
+    ends: dict[str, str]  # the messages' texts and how they end
+    state: str = "idle"
+    begin: Callable[[Dialog], object] = lambda dialog: inbox.post_message(dialog.pk, "Hi")
+    agent: dict[str, Any] = field(default_factory=dict)
+    refusals: int = 0
+    reminders: int = 0
+    sentinels: int = 1  # answers that stand at the end
+
+    def prepare(self, script: Script) -> Dialog:
+        script(*self.steps)
+        dialog = make_dialog(**self.agent)
+        self.begin(dialog)
+        return dialog
+
+
+def _two_messages(dialog: Dialog) -> None:
+    inbox.post_message(dialog.pk, "Hi")
+    inbox.post_message(dialog.pk, "Ho")
+
+
+def _full_then_asked(dialog: Dialog) -> None:
+    inbox.post_message(dialog.pk, "fill it")
+    drive(dialog.pk)
+    inbox.post_message(dialog.pk, "Hi")
+
+
+def _asked_and_answered(dialog: Dialog) -> None:
+    inbox.post_message(dialog.pk, "Hi")
+    drive(dialog.pk)
+    questions.answer(dialog.questions.get().pk, dialog.owner, "The red one")
+
+
+def _clear_asked_for(dialog: Dialog) -> None:
+    inbox.post_message(dialog.pk, "fill it")
+    drive(dialog.pk)
+    rewrites.clear(dialog.pk, "Goal: test", dialog.owner)
+
+
+SCENARIOS = (
+    Scenario("answer", ({"text": "Hello."},), {"Hi": "answered"}),
+    Scenario("two messages", ({"text": "Hello."},), {"Hi": "answered", "Ho": "answered"}, begin=_two_messages),
+    Scenario(
+        "tools",
+        ({"match": "^Hi$", "tool_calls": [REMIND, {"name": "list_files", "arguments": {}}]}, {"text": "done"}),
+        {"Hi": "answered"},
+        reminders=1,
+    ),
+    Scenario("question", ({"tool_calls": [ASK]},), {"Hi": "answering"}, state="waiting"),
+    Scenario(
+        "answered question",
+        ({"match": "^Hi$", "tool_calls": [ASK]}, {"text": "thanks"}),
+        {"Hi": "answered"},
+        begin=_asked_and_answered,
+    ),
+    Scenario(
+        "refused clears",
+        ({"text": "no", "usage": FULL},),
+        {"fill it": "answered", "Hi": "suspended"},
+        state="suspended",
+        begin=_full_then_asked,
+        refusals=3,
+    ),
+    Scenario(
+        "accepted clear",
+        (
+            {"match": "Context guidance", "tool_calls": [CLEAR, REMIND], "usage": FULL},
+            {"match": "Goal: test", "text": "fresh", "usage": LOW},
+            {"text": "full", "usage": FULL},
+        ),
+        {"fill it": "answered", "Hi": "answered"},
+        begin=_full_then_asked,
+    ),
+    Scenario(
+        "clear by the model",
+        ({"match": "^Hi$", "tool_calls": [REMIND, CLEAR]}, {"text": "fresh"}),
+        {"Hi": "answered"},
+        reminders=1,
+    ),
+    Scenario("clear by a person", ({"text": "ok"},), {"fill it": "answered"}, begin=_clear_asked_for),
+    Scenario(
+        "failure",
+        ({"error": {"kind": "refused", "message": "No."}},),
+        {"Hi": "failed"},
+        state="failed",
+    ),
+    Scenario(
+        "retried error",
+        ({"text": "lost", "error": {"kind": "network", "message": "Gone.", "retry_after": 0.01}}, {"text": "back"}),
+        {"Hi": "answered"},
+    ),
+)
