@@ -81,7 +81,9 @@ def messages_end_once(dialog: Dialog) -> Iterator[str]:
 
 def _final_answers_to(dialog: Dialog, message: Turn) -> int:
     generations = Generation.objects.filter(dialog=dialog, answers_seq=message.seq, outcome="kept")
-    return dialog.turns.filter(role="assistant", status="complete", tool_calls__isnull=True, generation__in=generations).count()
+    return dialog.turns.filter(
+        role="assistant", status="complete", tool_calls__isnull=True, generation__in=generations
+    ).count()
 
 
 def nothing_is_owed(dialog: Dialog) -> Iterator[str]:
@@ -200,9 +202,7 @@ def events_are_gapless(dialog: Dialog) -> Iterator[str]:
 
 def events_tell_every_turn_and_state(dialog: Dialog) -> Iterator[str]:
     """I9: who follows the events ends with what the rows say."""
-    told = {
-        event.data["turn"] for event in Event.objects.filter(dialog=dialog, type="turn") if "turn" in event.data
-    }
+    told = {event.data["turn"] for event in Event.objects.filter(dialog=dialog, type="turn") if "turn" in event.data}
     for seq in set(dialog.turns.values_list("seq", flat=True)) - told:
         yield f"I9: no event tells of turn {seq}"
     state = Event.objects.filter(dialog=dialog, type="state").order_by("-seq").first()
