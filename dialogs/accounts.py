@@ -51,7 +51,7 @@ def settings_of(user: User) -> PersonSettings:
 def wait_before_login(request: HttpRequest) -> int:
     """How many seconds this address must wait, 0 for none. Without Redis nobody is kept out."""
     try:
-        failures = int(client().get(_failures_key(request)) or 0)  # type: ignore[arg-type]
+        failures = int(client().get(_failures_key(request)) or 0)
     except redis.RedisError as error:
         log.warning("login_throttle_off", error=str(error))
         return 0
@@ -74,7 +74,8 @@ def _failures_key(request: HttpRequest) -> str:
 
 def _address(request: HttpRequest) -> str:
     """The client's address; a proxy's header counts only where the operator says that there is a proxy."""
-    if settings.SECURE_PROXY_SSL_HEADER:
+    behind_proxy: tuple[str, str] | None = settings.SECURE_PROXY_SSL_HEADER
+    if behind_proxy:
         return request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
     return str(request.META.get("REMOTE_ADDR", ""))
 

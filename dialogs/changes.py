@@ -136,7 +136,7 @@ def change(dialog_id: UUID, *, epoch: int | None = None, durable: bool = True) -
 def _locked(dialog_id: UUID) -> Dialog | None:
     """The row, locked, with what only the database's clock can say of its lease."""
     rows = Dialog.objects.select_for_update(of=("self",)).select_related("agent").filter(pk=dialog_id)
-    return rows.annotate(
+    return rows.annotate(  # type: ignore[no-redef]  # the model types what is annotated here
         lease_over=Case(When(lease_until__lt=Now(), then=True), default=False, output_field=BooleanField()),
         awake=Case(When(wake_at__gt=Now(), then=False), default=True, output_field=BooleanField()),
     ).first()

@@ -7,7 +7,7 @@ event it sent. It acknowledges by answering ``ping`` frames; what it does not re
 import asyncio
 import time
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qs
 from uuid import UUID
 
@@ -49,13 +49,18 @@ class PageSocket(AsyncWebsocketConsumer):
         """As Channels does, without asking the database about its connections at every acknowledgement."""
         await getattr(self, message["type"].replace(".", "_"))(message)
 
+    @property
+    def _scope(self) -> dict[str, Any]:
+        """The scope with what the middlewares and the router put in."""
+        return cast(dict[str, Any], self.scope)
+
     async def connect(self) -> None:
         self.user_id = 0
-        self.dialog_id: UUID | None = self.scope["url_route"]["kwargs"].get("dialog_id")
+        self.dialog_id: UUID | None = self._scope["url_route"]["kwargs"].get("dialog_id")
         self._feed: Feed | None = None
         self._admitted = self._joined = False
         self._writer: asyncio.Task[None] | None = None
-        user = self.scope["user"]
+        user = self._scope["user"]
         if not user.is_authenticated:
             await self.close(LOGGED_OUT)
             return
@@ -240,7 +245,7 @@ class PageSocket(AsyncWebsocketConsumer):
     # -- who is there --------------------------------------------------------------------------------------------------
     @property
     def _session_key(self) -> str:
-        return str(self.scope["session"].session_key or "")
+        return str(self._scope["session"].session_key or "")
 
     async def _check_session(self, now: float) -> None:
         if now - self._session_at >= SESSION_SECONDS or not self._session_at:

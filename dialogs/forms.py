@@ -127,6 +127,6 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        field = cast(forms.ModelChoiceField, self.fields["pruning_agent"])
+        field = cast("forms.ModelChoiceField[Agent]", self.fields["pruning_agent"])
         field.empty_label = "Same as current agent"
         field.queryset = Agent.objects.filter(enabled=True)

@@ -99,7 +99,7 @@ def _asking_turns(dialog: Dialog, rows: list[Turn]) -> list[Turn]:
 
 def _round_pieces(page: DialogPage, number: int | None) -> list[str]:
     """The divider where a round begins: before its first turn, or at the end while it has none."""
-    row = page.dialog.rounds.filter(number=number).first()
+    row = page.dialog.rounds.filter(number=number).first() if number is not None else None
     if row is None or row.number == 1:
         return []
     return [page.entry(Entry(position=_start_of(page.dialog, row), round=row))]

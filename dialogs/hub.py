@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
@@ -154,7 +154,7 @@ class Feed:
         except (TimeoutError, RedisError, OSError) as error:
             log.warning("draft_not_loaded", dialog_id=str(self.dialog_id), error=str(error))
             return
-        text = (raw or b"").decode("utf-8", "ignore")
+        text = cast(bytes, raw or b"").decode("utf-8", "ignore")
         current = len(self.draft.text) if self.draft and self.generation == generation else -1
         if generation < self.generation or generation <= self.ended or len(text) <= current:
             return

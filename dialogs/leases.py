@@ -223,8 +223,8 @@ class Keeper:
         ids = [lease.dialog_id for lease in leases]
         started = time.monotonic()
         found = Dialog.objects.filter(pk__in=ids).values_list("pk", "epoch", "answering_seq", "stop_requested")
-        rows = {pk: row for pk, *row in found}
-        gone = (-1, None, False)
+        rows = {pk: (epoch, answering_seq, stop) for pk, epoch, answering_seq, stop in found}
+        gone: tuple[int, int | None, bool] = (-1, None, False)
         if renew:
             held = [lease.dialog_id for lease in leases if rows.get(lease.dialog_id, gone)[0] == lease.epoch]
             Dialog.objects.filter(pk__in=held, lease_owner=worker_name()).update(

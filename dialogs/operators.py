@@ -34,6 +34,6 @@ def _post(url: str, body: dict[str, str]) -> None:
         url, data=json.dumps(body).encode(), headers={"Content-Type": "application/json"}, method="POST"
     )
     try:
-        urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS).close()
+        urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS).close()  # nosec B310  the form allows http and https only
     except (OSError, ValueError) as error:
         log.warning("webhook_failed", url=url, error=str(error))

@@ -127,7 +127,7 @@ def run_entry(line: RunLine) -> Entry:
 def entry_of(turn: Turn, calls: dict[str, dict[str, str]], answered: set[str]) -> Entry:
     generation = turn.generation
     snapshot = getattr(generation, "snapshot", None) if generation and turn.role == Turn.Role.ASSISTANT else None
-    html = mark_safe(render(turn.text)) if turn.role == Turn.Role.ASSISTANT and turn.text else None
+    html = mark_safe(render(turn.text)) if turn.role == Turn.Role.ASSISTANT and turn.text else None  # nosec B308 B703  render() cleans it
     if turn.role == Turn.Role.TOOL:
         cards: tuple[Call, ...] = (_card(calls.get(turn.tool_call_id), turn),)
     else:

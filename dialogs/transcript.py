@@ -214,7 +214,7 @@ def unresolved_calls(dialog: Dialog) -> tuple[Call, ...]:
     )
     if newest is None or not newest[1]:
         return ()
-    position, calls = newest
+    position, calls = newest[0], list(newest[1])
     answered = set(
         dialog.turns.filter(role=Turn.Role.TOOL, position__gt=position).values_list("tool_call_id", flat=True)
     )

@@ -13,9 +13,9 @@ def record(
     reported = usage if isinstance(usage, Usage) else None
     return HealthSnapshot.objects.create(
         generation_id=generation_id,
-        prompt_tokens=reported and reported.prompt_tokens,
-        completion_tokens=reported and reported.completion_tokens,
-        total_tokens=reported and reported.total_tokens,
+        prompt_tokens=reported.prompt_tokens if reported else None,
+        completion_tokens=reported.completion_tokens if reported else None,
+        total_tokens=reported.total_tokens if reported else None,
         model_context_limit=thresholds.context_limit,
         limit_source=thresholds.limit_source,
         optimal_max_tokens=thresholds.effective_optimal_max,

@@ -6,6 +6,7 @@ from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.db.models import Q
 from django.http import Http404, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
@@ -56,13 +57,13 @@ def usage(request: PersonRequest, dialog_id: UUID, seq: int) -> HttpResponse:
 
 @login_required
 @require_GET
-def export_markdown(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
+def export_markdown(request: PersonRequest, dialog_id: UUID) -> HttpResponseBase:
     dialog = dialog_or_404(dialog_id, request.user)
     return download(export.as_markdown(dialog), f"dialog-{str(dialog.pk)[:8]}.md", "text/markdown")
 
 
 @login_required
 @require_GET
-def export_json(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
+def export_json(request: PersonRequest, dialog_id: UUID) -> HttpResponseBase:
     dialog = dialog_or_404(dialog_id, request.user)
     return download(export.as_json(dialog), f"dialog-{str(dialog.pk)[:8]}.json", "application/json")

@@ -18,6 +18,7 @@ from dialogs.frames import frames_after
 from dialogs.hub import current_draft
 from dialogs.models import Agent, Dialog, Question, Turn
 from dialogs.pages import DialogPage, all_entries
+from dialogs.state import State
 from dialogs.views.answers import PersonRequest, dialog_or_404
 
 ROWS = 30
@@ -31,7 +32,7 @@ def index(request: PersonRequest) -> HttpResponse:
     form.is_valid()
     given = form.cleaned_data
     found = Paginator(_matching(request, given), ROWS).get_page(given.get("page") or 1)
-    rows = [(dialog, pages.STATES[dialog.state], chip_of(model_limits.health_of(dialog))) for dialog in found]
+    rows = [(dialog, pages.STATES[State(dialog.state)], chip_of(model_limits.health_of(dialog))) for dialog in found]
     context = {
         "form": form,
         "rows": rows,

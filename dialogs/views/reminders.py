@@ -1,5 +1,7 @@
 """Reminders of a dialog, edited by its person."""
 
+from typing import Any
+
 from django.http import Http404
 
 from dialogs import reminders
@@ -30,7 +32,7 @@ def delete(request: PersonRequest, dialog: Dialog, reminder_id: int) -> None:
     reminders.delete(dialog.pk, reminder_id)
 
 
-def _given(request: PersonRequest) -> dict[str, str]:
+def _given(request: PersonRequest) -> dict[str, Any]:
     form = ReminderForm(request.POST)
     if not form.is_valid():
         raise Invalid("A reminder needs some text.")

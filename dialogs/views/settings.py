@@ -1,5 +1,7 @@
 """A person's own settings: look, notifications, context display, password, API keys."""
 
+from typing import Any
+
 from django import forms
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
@@ -62,9 +64,10 @@ def save_site(request: PersonRequest) -> HttpResponse:
     return _save(request, SiteForm(request.POST, instance=SiteSettings.current()), "site_form")
 
 
-def _save(request: PersonRequest, form: forms.ModelForm, name: str) -> HttpResponse:
+def _save(request: PersonRequest, form: "forms.ModelForm[Any]", name: str) -> HttpResponse:
     if not form.is_valid():
-        return _page(request, status=400, **{name: form})
+        context: dict[str, Any] = {name: form}
+        return _page(request, status=400, **context)
     form.save()
     messages.success(request, "Saved.")
     return redirect("settings")
