@@ -5,12 +5,14 @@ from typing import Any, cast
 import orjson
 from django.http import HttpRequest
 from ninja import NinjaAPI
+from ninja.openapi.schema import OpenAPISchema
 from ninja.parser import Parser
 from ninja.renderers import BaseRenderer
 from ninja.types import DictStrAny
 
 from dialogs.api import agents, context, dialogs, events, messages, problems, questions, reminders, settings
 from dialogs.api.auth import AUTH
+from dialogs.api.schemas import Problem
 
 
 class JsonParser(Parser):
@@ -25,7 +27,22 @@ class JsonRenderer(BaseRenderer):
         return orjson.dumps(data)
 
 
-api = NinjaAPI(
+class Api(NinjaAPI):
+    """With the one shape of all errors in the description of every call."""
+
+    def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
+        found = super().get_openapi_schema(**options)
+        schemas = found["components"]["schemas"]
+        schemas["Problem"] = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+        schemas |= schemas["Problem"].pop("$defs")
+        problem = {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+        for calls in found["paths"].values():
+            for call in calls.values():
+                call["responses"]["default"] = {"description": "refused, or failed", "content": problem}
+        return found
+
+
+api = Api(
     title="Dominds",
     description="Dialogs with agents, and the health of their contexts. Errors are `{error: {code, message}}`.",
     urls_namespace="api",

@@ -509,6 +509,12 @@ def test_openapi_names_every_call_and_the_docs_need_nobody_else(caller: Caller) 
     assert {"/api/agents", "/api/dialogs/{dialog_id}/messages", "/api/questions/{question_id}/resolve"} <= set(
         found["paths"]
     )
+    assert all(
+        call["responses"]["default"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Problem"}
+        for calls in found["paths"].values()
+        for call in calls.values()
+    )
+    assert {"Problem", "Error", "DialogOut"} <= set(found["components"]["schemas"])
     page = Client().get("/api/docs")
     assert page.status_code == 200
     assert "http" not in page.content.decode().replace("http-equiv", "")
