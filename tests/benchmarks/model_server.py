@@ -1,0 +1,133 @@
+"""An OpenAI-compatible server on asyncio streams, cheap enough to share a machine with what it measures.
+
+Two models: ``quick`` answers at once; ``steady`` sends ``--rate`` tokens a second. A steady token is the microsecond of
+CLOCK_MONOTONIC at which it was sent, in hexadecimal, so that whoever receives it on this machine can tell its age.
+``GET /sent`` answers what each conversation was sent, keyed by its newest user message.
+"""
+
+import argparse
+import asyncio
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import orjson
+
+TICKS = 10  # the steady streams are served in so many groups, one after another
+ANSWER_WORD = "answer "
+
+
+@dataclass(eq=False)
+class Steady:
+    """One answer under way."""
+
+    writer: asyncio.StreamWriter
+    left: int
+    sent: list[str]
+    done: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def send_token(self) -> None:
+        text = f"{time.monotonic_ns() // 1000:x} "
+        self.sent.append(text)
+        self.writer.write(chunked(delta(text)))
+        self.left -= 1
+        if self.left == 0 or self.writer.is_closing():
+            self.done.set()
+
+
+def delta(text: str) -> bytes:
+    return b"data: " + orjson.dumps({"choices": [{"index": 0, "delta": {"content": text}}]}) + b"\n\n"
+
+
+def ending(prompt_tokens: int, completion_tokens: int) -> bytes:
+    total = prompt_tokens + completion_tokens
+    usage = {"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens, "total_tokens": total}
+    stop = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    told = orjson.dumps({"choices": [], "usage": usage})
+    return b"data: " + orjson.dumps(stop) + b"\n\ndata: " + told + b"\n\ndata: [DONE]\n\n"
+
+
+def chunked(part: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(part), part)
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+class ModelServer:
+    def __init__(self, rate: float, tokens: int, answer_chars: int) -> None:
+        self.tokens = tokens
+        self.tick_seconds = 1 / rate / TICKS
+        self.groups: list[set[Steady]] = [set() for _ in range(TICKS)]
+        self.sent: dict[str, list[str]] = {}
+        words = (ANSWER_WORD * (answer_chars // len(ANSWER_WORD) + 1))[:answer_chars]
+        pieces = [words[at : at + 25] for at in range(0, answer_chars, 25)]
+        self.quick_answer = HEAD + b"".join(chunked(delta(piece)) for piece in pieces)
+        self.quick_pieces = len(pieces)
+
+    async def serve(self) -> None:
+        server = await asyncio.start_server(self._connection, "127.0.0.1", 0, backlog=2048)
+        print(server.sockets[0].getsockname()[1], flush=True)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(server.serve_forever())
+            tasks.create_task(self._tick())
+
+    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                body = await reader.readexactly(_content_length(head))
+                if head.startswith(b"GET /sent"):
+                    told = orjson.dumps({key: "".join(parts) for key, parts in self.sent.items()})
+                    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(told), told))
+                else:
+                    await self._answer(body, writer)
+                await writer.drain()
+        writer.close()
+
+    async def _answer(self, body: bytes, writer: asyncio.StreamWriter) -> None:
+        asked = orjson.loads(body)
+        prompt_tokens = len(body) // 4
+        if asked["model"] == "quick":
+            writer.write(self.quick_answer + chunked(ending(prompt_tokens, self.quick_pieces)) + b"0\r\n\r\n")
+            return
+        parts = self.sent.setdefault(str(asked["messages"][-1]["content"]), [])
+        parts.clear()
+        writer.write(HEAD)
+        steady = Steady(writer, self.tokens, parts)
+        group = min(self.groups, key=len)
+        group.add(steady)
+        await steady.done.wait()
+        group.discard(steady)
+        writer.write(chunked(ending(prompt_tokens, self.tokens)) + b"0\r\n\r\n")
+
+    async def _tick(self) -> None:
+        due, number = time.monotonic(), 0
+        while True:
+            for steady in tuple(self.groups[number % TICKS]):
+                if steady.left > 0:
+                    steady.send_token()
+            number += 1
+            due += self.tick_seconds
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
+
+
+def _content_length(head: bytes) -> int:
+    for line in head.split(b"\r\n"):
+        name, _, value = line.partition(b":")
+        if name.lower() == b"content-length":
+            return int(value)
+    return 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rate", type=float, default=25.0, help="tokens a second of the model 'steady'")
+    parser.add_argument("--tokens", type=int, default=250, help="of one answer of the model 'steady'")
+    parser.add_argument("--answer-chars", type=int, default=400, help="of one answer of the model 'quick'")
+    asked = parser.parse_args()
+    asyncio.run(ModelServer(asked.rate, asked.tokens, asked.answer_chars).serve())
+
+
+if __name__ == "__main__":
+    main()

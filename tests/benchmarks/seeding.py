@@ -1,0 +1,68 @@
+"""Dialogs that already have a history: the rows that the product itself would have written, stored in bulk."""
+
+from typing import Any
+
+USER_CHARS = 100
+ANSWER_CHARS = 400
+
+
+def said(chars: int, number: int) -> str:
+    return (f"{number} " + "lorem ipsum dolor sit amet " * (chars // 27 + 1))[:chars]
+
+
+def dialog_at(depth: int, agent: Any, owner: Any, window: int | None = None) -> Any:
+    """An idle dialog after ``depth`` answered messages; with ``window``, a rewrite lets the model see that many turns."""
+    from dialogs.inbox import create_dialog
+    from dialogs.models import Event, Generation, Turn
+    from health.models import HealthSnapshot
+
+    dialog = create_dialog(owner, agent.pk)
+    generations = Generation.objects.bulk_create(
+        Generation(
+            **{"dialog": dialog, "round_number": 1, "purpose": "reply", "outcome": "kept", "epoch": n},
+            **{"provider": agent.provider, "model": agent.model, "answers_seq": 2 * n - 1, "frame": "f" * 32},
+            **{"base": "1:0", "request_chars": n * 500, "prompt_tokens": n * 150, "completion_tokens": 100},
+            **{"total_tokens": n * 150 + 100, "finish_reason": "stop"},
+        )
+        for n in range(1, depth + 1)
+    )
+    HealthSnapshot.objects.bulk_create(
+        HealthSnapshot(
+            **{"generation": row, "prompt_tokens": row.prompt_tokens, "completion_tokens": 100, "level": "healthy"},
+            **{"model_context_limit": 10**8, "optimal_max_tokens": 10**8, "hard_util": 0.1, "optimal_util": 0.1},
+        )
+        for row in generations
+    )
+    turns = []
+    for n, row in enumerate(generations, 1):
+        at = {"dialog": dialog, "round_number": 1}
+        turns.append(
+            Turn(**at, seq=2 * n - 1, position=2 * n - 1, role="user", status="answered", text=said(USER_CHARS, n))
+        )
+        turns.append(
+            Turn(
+                **at, seq=2 * n, position=2 * n, role="assistant", status="complete", text=said(ANSWER_CHARS, n),
+                generation=row,
+            )
+        )  # fmt: skip
+    Turn.objects.bulk_create(turns)
+    Event.objects.bulk_create(
+        Event(dialog=dialog, seq=seq, type="turn", data={"turn": (seq - 1) // 4 + 1}) for seq in range(1, depth * 8 + 1)
+    )
+    dialog.last_turn_seq = dialog.last_position = 2 * depth
+    dialog.last_event_seq, dialog.title = depth * 8, "A benchmark"
+    dialog.save()
+    if window is not None:
+        _rewrite(dialog, window)
+    return dialog
+
+
+def _rewrite(dialog: Any, window: int) -> None:
+    from remediation.models import RemediationRun
+
+    last = dialog.last_position
+    RemediationRun.objects.create(
+        **{"dialog": dialog, "round_number": 1, "policy": "retention", "reason": "benchmark", "est_before": 1},
+        **{"est_after": 1, "base_position": last, "removed": []},
+        view=[{"turns": [seq]} for seq in range(max(1, last - window + 1), last + 1)],
+    )
