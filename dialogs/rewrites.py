@@ -28,6 +28,7 @@ from remediation.context import Rewritten, Toolbox, Units, total_tokens
 from remediation.decisions import Rewrite
 from remediation.models import ContextEvent, RemediationRun, RemovedUnit
 from remediation.policies import requested
+from remediation.policies.autocompaction import REQUEST_PERCENT
 from remediation.retention import Weights, retain
 from remediation.rewards import outcome_of, reward, reward_record, state_of
 from remediation.strategies.chain import break_context
@@ -143,6 +144,16 @@ class Job:
     def dialog(self) -> Dialog:
         return self.situation.dialog
 
+    @property
+    def enough(self) -> int:
+        """Tokens for units that leave headroom: R15 aims at half the limit, and two thirds are still far from the trigger.
+
+        Where what must stay takes more than half, a request that triggers no further compaction has to do.
+        """
+        limit, standing = self.sizes.limit or 0, self.sizes.standing - self.sizes.fixed
+        whole = limit * 2 // 3 if standing <= self.target else limit * REQUEST_PERCENT // 100
+        return max(self.target, whole - self.sizes.fixed)
+
 
 def perform(lease: Lease, situation: Situation, decision: Rewrite) -> None:
     """Rewrite what the model sees, as a policy or a person decided, and store it if it became smaller (R10)."""
@@ -179,18 +190,25 @@ def rewrite(job: Job, toolbox: Toolbox) -> Rewritten:
 
 
 def _compact(job: Job, toolbox: Toolbox) -> Rewritten:
-    """Document B: the pruning agent, and on any failure the system message and the last five."""
-    units = job.sizes.units
+    """Document B: the pruning agent, and on any failure the system message and the last five.
+
+    A view with too little headroom would be compacted again at the next turn: then the smaller of both views is taken.
+    """
+    pruned: Rewritten | None = None
     try:
-        rewritten = _pruned_by_agent(job, toolbox)
-        if not rewritten.failure and rewritten.est_after <= job.budget:
-            return rewritten
-        reason = rewritten.failure or f"the pruned conversation still has est. {rewritten.est_after:,} tokens"
+        pruned = _pruned_by_agent(job, toolbox)
+        if not pruned.failure and pruned.est_after <= job.enough:
+            return pruned
+        reason = pruned.failure or f"the pruned conversation still has est. {pruned.est_after:,} tokens"
     except (PruningFailed, ProviderError) as error:
         reason = str(error)
     log.warning("pruner_failed", dialog_id=str(job.dialog.pk), reason=reason)
     rounds.record_context_error(job.dialog, ContextEvent.Code.PRUNER_FAILED, reason)
-    return fallback(units, toolbox, job.budget, reason)
+    cut = fallback(job.sizes.units, toolbox, job.budget, reason, job.target)
+    is_usable = pruned is not None and not pruned.failure and pruned.est_after <= job.budget
+    if pruned is not None and is_usable and (cut.failure or pruned.est_after <= cut.est_after):
+        return pruned
+    return cut
 
 
 def _pruned_by_agent(job: Job, toolbox: Toolbox) -> Rewritten:
@@ -390,5 +408,5 @@ def preview(dialog: Dialog, kind: str) -> Rewritten:
     count = job.sizes.count_text
     toolbox = toolbox_of(job.sizes, lambda text, tokens: extractive_summary(text, tokens, count), lambda *_: None)
     if policy == RemediationRun.Policy.AUTOCOMPACTION:
-        return fallback(job.sizes.units, toolbox, job.budget, "preview without the pruning agent")
+        return fallback(job.sizes.units, toolbox, job.budget, "preview without the pruning agent", job.target)
     return rewrite(job, toolbox)

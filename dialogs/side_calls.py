@@ -38,6 +38,14 @@ def pruning_window(dialog: Dialog) -> int | None:
     return thresholds_of_model(pruning_model(dialog)).context_limit
 
 
+def _longest_answer(model: ModelInfo) -> int | None:
+    """LM Studio goes on past the end of its window; a question takes at most half of it, see ``split_for``."""
+    window = thresholds_of_model(model).context_limit
+    if model.kind != "lmstudio" or window is None:
+        return model.output_length
+    return min(model.output_length or window, window // 2)
+
+
 def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: str) -> str:
     """Ask the pruning model once and return its text. Raises ``ProviderError``; the attempt is recorded either way."""
     model = pruning_model(dialog)
@@ -46,7 +54,7 @@ def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: 
         model=model.model_id,
         instructions=instructions,
         messages=(Message(Role.USER, content),),
-        max_output_tokens=model.output_length,
+        max_output_tokens=_longest_answer(model),
         conversation=f"{dialog.pk}:{purpose}",
         cursor=cursor_of(dialog, model, purpose),
     )

@@ -20,13 +20,13 @@ PREVIEW_CHARS = 4_000
 
 def fitted(dialog: Dialog, call_id: str, result: Result) -> Result:
     """The result as the model is to see it."""
-    if len(result.text) > MOST_CHARS:
-        note = f"The result has {len(result.text):,} characters; the first {PREVIEW_CHARS:,} follow."
-        result_seen = _as_artifact(dialog.pk, call_id, result, f"{note}\n\n{result.text[:PREVIEW_CHARS]}")
-        return Result(result_seen, result.failed)
-    if policy_of(dialog) != Agent.ContextPolicy.AUTOCOMPACTION:
-        return result  # B9
-    return _judged(dialog, call_id, result)
+    if policy_of(dialog) == Agent.ContextPolicy.AUTOCOMPACTION:  # no other is touched by estimates (B9)
+        result = _judged(dialog, call_id, result)
+    if len(result.text) <= MOST_CHARS:
+        return result
+    note = f"The result has {len(result.text):,} characters; the first {PREVIEW_CHARS:,} follow."
+    result_seen = _as_artifact(dialog.pk, call_id, result, f"{note}\n\n{result.text[:PREVIEW_CHARS]}")
+    return Result(result_seen, result.failed)
 
 
 def _judged(dialog: Dialog, call_id: str, result: Result) -> Result:

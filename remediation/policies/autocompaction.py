@@ -58,9 +58,10 @@ def on_tool_result(context: Context, result_tokens: int) -> ToolResultDecision:
     limit = context.limit
     if limit is None:
         return Accept()
-    if result_tokens > limit:
+    if context.standing_tokens + result_tokens > limit:
         return Reject(
-            f"The tool result has est. {result_tokens:,} tokens, and the model's whole context is {limit:,}. No compaction "
-            "can make it fit. Use a model with a larger context, or read the result in parts with read_artifact."
+            f"The tool result has est. {result_tokens:,} tokens, what must stay beside it est. {context.standing_tokens:,}, "
+            f"and the model's whole context is {limit:,}. No compaction can make it fit. Use a model with a larger context, "
+            "or read the result in parts with read_artifact."
         )
     return Compact("tool result would overflow") if context.est_tokens + result_tokens > limit else Accept()

@@ -200,10 +200,13 @@ def _with_summary(units: Units, view: dict[int, Unit], summary: str, toolbox: To
     return put_in_place(merged, gone, unit)
 
 
-def fallback(units: Units, toolbox: Toolbox, limit: int, reason: str = "") -> Rewritten:
+def fallback(
+    units: Units, toolbox: Toolbox, limit: int, reason: str = "", target_tokens: int | None = None
+) -> Rewritten:
     """System message and last five, document B's way out, cut between units so that no tool result is orphaned.
 
-    Pinned units and the newest user message stay as well; of the last five, those that fit.
+    Pinned units and the newest user message stay as well. The newest unit, perhaps a tool exchange under way, stays if it
+    fits into ``limit``; the others of the last five if they fit into ``target_tokens`` (the limit where there is none).
     """
     attempt = Attempt(units, limit, toolbox.clock(), (StrategyStep("fallback", total_tokens(units), 0, reason),))
     kept = {i for i, unit in enumerate(units) if unit.role is UnitRole.SYSTEM or unit.pinned} | {newest_user(units)} - {
@@ -215,7 +218,10 @@ def fallback(units: Units, toolbox: Toolbox, limit: int, reason: str = "") -> Re
     last = [
         i for i in range(max(0, len(units) - RECENT_UNITS), len(units)) if i not in kept and not is_ledger(units[i])
     ]
-    kept |= newest_fitting(units, last, limit - used)
+    newest = newest_fitting(units, [i for i in last if i == len(units) - 1], limit - used)
+    used += sum(units[index].est_tokens for index in newest)
+    room = (limit if target_tokens is None else min(limit, target_tokens)) - used
+    kept |= newest | newest_fitting(units, [i for i in last if i not in newest], room)
     after = tuple(units[index] for index in sorted(kept))
     step = StrategyStep("fallback", total_tokens(units), total_tokens(after), reason)
     return conclude(Attempt(units, limit, attempt.started_at, (step,)), after, toolbox)

@@ -133,16 +133,20 @@ class ChatServer(ModelServer):
     def _stream(self, connection: Connection, exchange: Exchange, answer: Answer) -> None:
         connection.start_stream()
         written: list[str] = []
+        asked_for = exchange.body.get("max_tokens") or 1_000_000
         try:
+            is_cut = False
             for delta, text in _deltas(answer):
                 exchange.tokens_written += count_text(self.model, text)
+                if is_cut := exchange.tokens_written > asked_for:
+                    break
                 connection.chunk(data({"choices": [{"index": 0, "delta": delta}]}))
                 written.append(text)
                 time.sleep(answer.chunk_seconds)
             if answer.error_event:
                 connection.chunk(data({"error": {"message": answer.error_event}}))
             else:
-                finish = answer.finish or ("tool_calls" if answer.calls else "stop")
+                finish = "length" if is_cut else answer.finish or ("tool_calls" if answer.calls else "stop")
                 connection.chunk(data({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}))
                 if (usage := self._usage(exchange, answer)) is not None:
                     connection.chunk(data({"choices": [], "usage": usage}))

@@ -1,0 +1,346 @@
+"""Document B behind LM Studio's API: the window is never overrun, whatever the tools and the pruning agent answer."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dialogs import rewrites, side_calls
+from dialogs.models import Artifact, Dialog, Turn
+from dialogs.requests import GO_ON
+from remediation.models import ContextEvent, RemediationRun, RemovedUnit
+from tests.flows import pruner
+from tests.flows.chat_server import Answer, Body, ChatServer, InOrder
+from tests.flows.conftest import dialog_with, go_on, say
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Serve = Callable[..., ChatServer]
+LIMIT = 8_000  # of which tools, instructions and the room for an answer take about 2,000
+COMPACTING, COMPACTED = "Compacting conversation history...", "Context compacted, continuing..."
+
+
+def prose(number: int, tokens: int = 500) -> str:
+    """A text of about so many tokens, and no sentence of it twice."""
+    line = "The clerk of office {n} wrote that the {k}th cart of wool came late because the bridge was closed again. "
+    return "".join(line.format(n=number, k=k) for k in range(tokens // 23))
+
+
+@pytest.fixture
+def lmstudio(serve: Serve) -> ChatServer:
+    server = serve(limit=LIMIT, api_type="lmstudio")
+    server.answer = lambda body: pruner.prune(body) if pruner.is_asked(body) else Answer("Understood.")
+    return server
+
+
+def talked(server: ChatServer, messages: int, tokens: int = 500, **agent: Any) -> Dialog:
+    dialog = dialog_with(server, **agent)
+    for number in range(messages):
+        say(dialog, prose(number, tokens))
+    return dialog
+
+
+def runs(dialog: Dialog) -> list[RemediationRun]:
+    return list(RemediationRun.objects.filter(dialog=dialog).order_by("id"))
+
+
+def replies(server: ChatServer) -> list[Body]:
+    return [body for body in server.bodies if not pruner.is_asked(body)]
+
+
+def assert_sound(server: ChatServer, dialog: Dialog) -> None:
+    assert (server.overflows, server.problems) == (0, [])
+    assert dialog.state == "idle"
+    assert set(dialog.turns.filter(role="user").values_list("status", flat=True)) == {"answered"}
+
+
+# Phase 1: before the request
+
+
+def test_above_80_percent_the_conversation_is_compacted_first_and_then_sent(lmstudio: ChatServer) -> None:
+    dialog = talked(lmstudio, 10)
+    assert_sound(lmstudio, dialog)
+    run, *_ = runs(dialog)
+    assert run.reason == "est. over 80 % of the limit" and run.limit == LIMIT
+    assert run.est_before + 1_024 > LIMIT * 0.8  # with the room for the answer
+    assert run.est_after <= LIMIT * 6 // 10 and "Removed" in run.summary
+    notices = list(dialog.turns.filter(role=Turn.Role.NOTICE).order_by("seq").values_list("text", flat=True))
+    assert notices[:2] == [COMPACTING, COMPACTED]
+    # The task, the newest message and the last exchanges are seen as they were; nothing is lost for people.
+    sent = [message["content"] for message in replies(lmstudio)[-1]["messages"]]
+    assert prose(0) in sent and prose(9) in sent
+    assert dialog.turns.filter(role="user").count() == 10
+    assert RemovedUnit.objects.filter(dialog=dialog).exists()
+    # The level is gray until the next report (R3).
+    events = [event.data for event in dialog.events.filter(type="health").order_by("seq")]
+    awaiting = [index for index, data in enumerate(events) if data["reason"] == "awaiting_report"]
+    assert awaiting and events[awaiting[0] + 1]["level"] == "healthy"
+
+
+def test_trigger_at_80_and_aim_at_half_so_that_compactions_stay_rare(lmstudio: ChatServer) -> None:
+    dialog = talked(lmstudio, 18)
+    made = runs(dialog)
+    assert 2 <= len(made) <= 4
+    assert all(run.est_after <= LIMIT * 6 // 10 for run in made)
+
+
+# Phase 2: tool results
+
+
+def writes(name: str, text: str, settings: Any) -> None:
+    (Path(settings.WORKSPACE_DIR) / name).write_text(text)
+
+
+def reader(name: str) -> Callable[[Body], Answer]:
+    """A model that reads a file once for each message, and then answers."""
+
+    def answer(body: Body) -> Answer:
+        if pruner.is_asked(body):
+            return pruner.prune(body)
+        if body["messages"][-1]["role"] == "tool":
+            return Answer("I have read it.")
+        return Answer(calls=(("read_file", {"path": name}),))
+
+    return answer
+
+
+def test_a_result_that_would_overflow_marks_a_restart_and_is_kept_whole(
+    lmstudio: ChatServer, settings: Any, caplog: Any
+) -> None:
+    dialog = talked(lmstudio, 4, tools=["read_file"])
+    result = prose(99, 3_900)
+    writes("big.txt", result, settings)
+    lmstudio.answer = reader("big.txt")
+    say(dialog, "read big.txt")
+    assert_sound(lmstudio, dialog)
+    assert "restart_marked" in caplog.text
+    assert len(runs(dialog)) == 1
+    last = replies(lmstudio)[-1]["messages"]
+    assert last[-1] == {"role": "tool", "tool_call_id": last[-1]["tool_call_id"], "content": result}
+    assert last[-2]["tool_calls"][0]["id"] == last[-1]["tool_call_id"]
+    assert dialog.turns.get(role="tool").text == result
+
+
+@pytest.mark.parametrize("tokens", [12_000, 6_200], ids=["longer than the window", "too long beside what must stay"])
+def test_a_result_that_nothing_can_make_fit_is_an_error_with_sizes_and_stays_readable(
+    lmstudio: ChatServer, settings: Any, tokens: int
+) -> None:
+    dialog = talked(lmstudio, 2, tools=["read_file"])
+    result = prose(99, tokens)
+    writes("huge.txt", result, settings)
+    lmstudio.answer = reader("huge.txt")
+    say(dialog, "read huge.txt")
+    assert_sound(lmstudio, dialog)
+    turn = dialog.turns.get(role="tool")
+    assert turn.status == "error"
+    assert f"{LIMIT:,}" in turn.text and "larger context" in turn.text and "read_artifact" in turn.text
+    artifact = Artifact.objects.get(dialog=dialog)
+    assert artifact.text == result
+    lmstudio.answer = InOrder(
+        [Answer(calls=(("read_artifact", {"id": artifact.pk, "offset": 100, "limit": 400}),)), Answer("There it is.")]
+    )
+    say(dialog, "read a part")
+    assert dialog.turns.filter(role="tool").last().text.startswith(result[100:500])
+    assert not runs(dialog)
+
+
+def test_parallel_results_that_fit_only_one_by_one_never_overrun_the_window(
+    lmstudio: ChatServer, settings: Any
+) -> None:
+    for number in range(3):
+        writes(f"{number}.txt", prose(number, 2_400), settings)
+    both = Answer(calls=tuple(("read_file", {"path": f"{number}.txt"}) for number in range(3)))
+    lmstudio.answer = InOrder([both, Answer("Read.")])
+    dialog = dialog_with(lmstudio, tools=["read_file"])
+    say(dialog, "read all three")
+    assert_sound(lmstudio, dialog)
+    assert list(dialog.turns.filter(role="tool").order_by("position").values_list("status", flat=True)) == [
+        "ok",
+        "ok",
+        "error",
+    ]
+
+
+# Phase 3: while streaming
+
+
+def test_at_90_percent_the_stream_stops_and_the_answer_goes_on_after_the_notice(lmstudio: ChatServer) -> None:
+    dialog = talked(lmstudio, 4)
+    book = prose(500, 6_000)
+
+    def answer(body: Body) -> Answer:
+        if pruner.is_asked(body):
+            return pruner.prune(body)
+        return Answer("The end.") if body["messages"][-1]["content"] == GO_ON else Answer(book, chunk_seconds=0.01)
+
+    lmstudio.answer = answer
+    say(dialog, "write a book")
+    assert_sound(lmstudio, dialog)
+    assert len(lmstudio.cut_off) == 1
+    rows = list(dialog.turns.filter(position__gt=dialog.turns.get(text="write a book").position).order_by("position"))
+    assert [(row.role, row.status) for row in rows] == [
+        ("assistant", "interrupted"),
+        ("notice", "complete"),
+        ("notice", "complete"),
+        ("assistant", "complete"),
+    ]
+    assert book.startswith(rows[0].text) and len(rows[0].text) > 1_000
+    assert [row.text for row in rows[1:]] == [COMPACTING, COMPACTED, "The end."]
+    assert runs(dialog)[-1].reason == "the answer filled 90 % of the limit"
+    sent = replies(lmstudio)[-1]["messages"]
+    assert sent[-2] == {"role": "assistant", "content": rows[0].text} and sent[-1]["content"] == GO_ON
+    assert not dialog.turns.filter(text=GO_ON).exists()
+
+
+def test_a_tool_call_that_is_cut_half_written_is_never_run(lmstudio: ChatServer, settings: Any) -> None:
+    dialog = talked(lmstudio, 4, tools=["read_file"])
+    long_call = Answer("I look.", calls=(("read_file", {"path": prose(500, 6_000)}),), chunk_seconds=0.01)
+
+    def answer(body: Body) -> Answer:
+        if pruner.is_asked(body):
+            return pruner.prune(body)
+        return Answer("Never mind.") if body["messages"][-1]["content"] == GO_ON else long_call
+
+    lmstudio.answer = answer
+    say(dialog, "read it")
+    assert_sound(lmstudio, dialog)
+    assert not dialog.turns.filter(role="tool").exists()
+    assert list(dialog.turns.filter(role="assistant").order_by("position").values_list("status", "text"))[-2:] == [
+        ("interrupted", "I look."),
+        ("complete", "Never mind."),
+    ]
+    assert not dialog.turns.filter(status="interrupted", tool_calls__isnull=False).exists()
+
+
+def test_at_100_percent_the_answer_is_aborted_with_an_error(lmstudio: ChatServer) -> None:
+    dialog = talked(lmstudio, 4)
+    lmstudio.answer = lambda _: Answer(prose(500, 9_000), chunk_chars=100_000)
+    say(dialog, "write it all at once")
+    assert (dialog.state, dialog.turns.get(text="write it all at once").status) == ("failed", "failed")
+    assert "filled the context" in dialog.failure and f"{LIMIT:,}" in dialog.failure
+    assert dialog.turns.filter(role="assistant").last().status == "failed"
+    assert ContextEvent.objects.filter(dialog=dialog, code="TOKEN_LIMIT_EXCEEDED").exists()
+    lmstudio.answer = lambda body: pruner.prune(body) if pruner.is_asked(body) else Answer("Short.")
+    say(dialog, "then briefly")
+    assert dialog.turns.filter(role="assistant").last().text == "Short."
+
+
+def test_an_answer_that_always_fills_the_window_ends_after_three_compactions(lmstudio: ChatServer) -> None:
+    dialog = talked(lmstudio, 4)
+    lmstudio.answer = lambda body: (
+        pruner.prune(body) if pruner.is_asked(body) else Answer(prose(500, 9_000), chunk_seconds=0.005)
+    )
+    say(dialog, "write for ever")
+    assert dialog.restarts == 3
+    assert (dialog.state, dialog.failure.startswith("After 3 compactions")) == ("failed", True)
+    assert dialog.turns.filter(status="interrupted").count() == 4
+    assert dialog.turns.get(text="write for ever").status == "failed"
+    assert lmstudio.overflows == 0
+
+
+# The pruning agent
+
+
+@pytest.mark.parametrize("form", [*pruner.NONSENSE, "growth"])
+def test_when_the_pruning_agent_fails_the_fallback_goes_on(lmstudio: ChatServer, form: str) -> None:
+    def answer(body: Body) -> Answer:
+        if not pruner.is_asked(body):
+            return Answer("Understood.")
+        return pruner.grow(body) if form == "growth" else pruner.NONSENSE[form]
+
+    lmstudio.answer = answer
+    dialog = talked(lmstudio, 6, tokens=1_000)
+    assert_sound(lmstudio, dialog)
+    run, *_ = runs(dialog)
+    assert (run.steps[-1]["strategy"], run.est_after <= LIMIT // 2) == ("fallback", True)
+    assert ContextEvent.objects.filter(dialog=dialog, code="PRUNER_FAILED").exists()
+    assert run.steps[-1]["note"]  # why
+
+
+def test_a_pruning_agent_that_hangs_is_left_behind(lmstudio: ChatServer, monkeypatch: Any) -> None:
+    monkeypatch.setattr(side_calls, "SECONDS", 0.4)
+    lmstudio.answer = lambda body: Answer("late", pause_seconds=2) if pruner.is_asked(body) else Answer("Understood.")
+    dialog = talked(lmstudio, 6, tokens=1_000)
+    assert_sound(lmstudio, dialog)
+    assert dialog.generations.filter(purpose="prune", outcome="failed", error_kind="timeout").exists()
+    assert runs(dialog)[0].steps[-1]["strategy"] == "fallback"
+
+
+def test_three_useless_rounds_end_in_one_clear_error(lmstudio: ChatServer, settings: Any) -> None:
+    """The message alone takes most of the window: nothing can be removed, and each tool result asks again."""
+    lmstudio.answer = InOrder([Answer(calls=(("list_files", {}),))])
+    dialog = dialog_with(lmstudio, tools=["list_files"])
+    say(dialog, prose(1, 4_700))
+    assert (dialog.state, dialog.restarts) == ("failed", 3)
+    assert dialog.failure.startswith("After 3 compactions the request still has est. ")
+    assert f"of {LIMIT:,} tokens" in dialog.failure
+    errors = ContextEvent.objects.filter(dialog=dialog).values_list("code", flat=True)
+    assert list(errors).count("BREAKER_FAILED") + len(runs(dialog)) == 3
+    assert all(run.est_before - run.est_after < 100 for run in runs(dialog))
+    assert list(errors).count("TOKEN_LIMIT_EXCEEDED") == 1
+    assert (lmstudio.overflows, lmstudio.problems) == (0, [])
+
+
+def test_an_overflow_is_answered_by_the_policy_and_not_by_a_forced_clear(serve: Serve) -> None:
+    server = serve(limit=LIMIT, api_type="lmstudio")
+    refused = []
+
+    def answer(body: Body) -> Answer:
+        if pruner.is_asked(body):
+            return pruner.prune(body, keep=1)
+        if len(body["messages"]) > 6 and not refused:
+            refused.append(body)
+            return Answer(refused=(400, '{"error": {"code": "context_length_exceeded", "message": "too long"}}'))
+        return Answer("Understood.")
+
+    server.answer = answer
+    dialog = dialog_with(server)
+    for number in range(5):
+        say(dialog, prose(number, 150))
+    assert_sound(server, dialog)
+    assert refused and [run.reason for run in runs(dialog)] == ["the provider refused the request as too long"]
+    assert not dialog.generations.filter(purpose="forced_clear").exists()
+
+
+# Others, and the way back
+
+
+def test_another_provider_is_not_touched_at_the_same_size(serve: Serve) -> None:
+    bodies = []
+    for fields in ({}, {"context_policy": "none"}):
+        server = serve(context_length=LIMIT // 2, critical_max_tokens=90_000)
+        server.answer = lambda _: Answer("Understood.")
+        dialog = talked(server, 8, **fields)
+        assert not runs(dialog) and not dialog.generations.filter(est_prompt_tokens__isnull=False).exists()
+        bodies.append([json.dumps(body) for body in server.bodies])
+        assert not server.listings and dialog.calibration is None
+    assert bodies[0] == bodies[1] and len(bodies[0]) == 8
+    for shorter, longer in zip(bodies[0], bodies[0][1:], strict=False):
+        before, after = json.loads(shorter)["messages"], json.loads(longer)["messages"]
+        assert json.dumps(after[: len(before)]) == json.dumps(before)  # a stable prefix, and all of it
+
+
+def test_undoing_two_nested_compactions_restores_byte_equal_requests(lmstudio: ChatServer, settings: Any) -> None:
+    writes("a.txt", prose(7, 200), settings)
+    lmstudio.answer = reader("a.txt")
+    dialog = dialog_with(lmstudio, tools=["read_file"])
+    for number in range(4):
+        say(dialog, prose(number, 150))
+    before = replies(lmstudio)[-1]
+    for keep in (8, 1):
+        lmstudio.answer = lambda body, keep=keep: pruner.prune(body, keep)
+        rewrites.request(dialog.pk, "compact", dialog.owner)
+        go_on(dialog)
+    made = runs(dialog)
+    assert len(made) == 2 and made[1].est_after < made[0].est_after < made[0].est_before
+    for run in reversed(made):
+        rewrites.undo(run.pk, dialog.owner)
+    lmstudio.answer = lambda _: Answer("So it is.")
+    say(dialog, "as before?")
+    after = replies(lmstudio)[-1]
+    count = len(before["messages"])
+    assert json.dumps(after["messages"][:count]) == json.dumps(before["messages"])
+    assert json.dumps({**after, "messages": None}) == json.dumps({**before, "messages": None})
+    assert [message["content"] for message in after["messages"][count:]] == ["I have read it.", "as before?"]
