@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := run
-.PHONY: run test lint lock audit setup setup-dev browser clean
+.PHONY: run test lint lock audit setup setup-dev browser proxies clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -14,7 +14,7 @@ ARGS ?=
 run: setup
 	@exec $(BIN)/python manage.py up
 
-test: setup-dev browser
+test: setup-dev browser proxies
 	$(BIN)/python -m pytest $(ARGS)
 
 lint: setup-dev
@@ -33,6 +33,9 @@ setup-dev:
 
 browser:
 	@CHROMIUM=$(CHROMIUM) .ci/browser
+
+proxies:
+	@.ci/proxies
 
 # Known holes in what is locked. Fails also when a package could not be looked up; needs a network.
 audit: setup-dev

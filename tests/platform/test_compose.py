@@ -17,7 +17,7 @@ def compose() -> dict[str, Any]:
 
 
 def test_there_is_one_service_per_part(compose: dict[str, Any]) -> None:
-    assert set(compose["services"]) == {"postgres", "redis", "migrate", "web", "worker", "sweeper"}
+    assert set(compose["services"]) == {"postgres", "redis", "migrate", "web", "proxy", "worker", "sweeper"}
 
 
 @pytest.mark.parametrize("name", ["web", "worker", "sweeper"])
@@ -44,12 +44,27 @@ def test_parts_run_what_up_runs(compose: dict[str, Any]) -> None:
         assert services[name]["command"][2] in get_commands()
 
 
-def test_no_secret_has_a_default_and_only_the_web_port_is_published_on_loopback(compose: dict[str, Any]) -> None:
+def test_no_secret_has_a_default_and_only_the_proxys_port_is_published_on_loopback(compose: dict[str, Any]) -> None:
     environment = compose["services"]["web"]["environment"]
     assert environment["SECRET_KEY"].startswith("${SECRET_KEY:?")
     assert "${POSTGRES_PASSWORD:?" in environment["DATABASE_URL"]
     published = {name: service["ports"] for name, service in compose["services"].items() if "ports" in service}
-    assert published == {"web": ["127.0.0.1:${PORT:-8000}:8000"]}
+    assert published == {"proxy": ["127.0.0.1:${PORT:-8000}:8000"]}
+
+
+@pytest.mark.parametrize("name", ["web", "worker", "sweeper"])
+def test_there_may_be_many_of_a_part(compose: dict[str, Any], name: str) -> None:
+    """Neither a name nor a port of the host that only one container could have."""
+    assert not {"container_name", "ports", "hostname", "network_mode"} & set(compose["services"][name])
+
+
+def test_the_proxy_stands_before_every_web_container(compose: dict[str, Any]) -> None:
+    proxy = compose["services"]["proxy"]
+    assert proxy["depends_on"] == {"web": {"condition": "service_healthy"}}
+    mounted, inside, _ = proxy["volumes"][0].split(":")
+    assert inside == "/etc/caddy/Caddyfile"
+    assert "dynamic a web 8000" in (ROOT / mounted).read_text()
+    assert compose["services"]["web"]["expose"] == ["8000"]
 
 
 def test_the_image_copies_folders_that_exist(compose: dict[str, Any]) -> None:
