@@ -4,10 +4,12 @@ import uuid
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models.functions import Now
 
 from dialogs.state import State
+from dominds import outbound
 
 
 class Agent(models.Model):
@@ -446,6 +448,13 @@ class SiteSettings(models.Model):
 
     def __str__(self) -> str:
         return "Site settings"
+
+    def clean(self) -> None:
+        if self.webhook_url:
+            try:
+                outbound.check(self.webhook_url, allow_private=settings.PRIVATE_WEBHOOKS)
+            except outbound.Refused as refused:
+                raise ValidationError({"webhook_url": str(refused)}) from refused
 
     @classmethod
     def current(cls) -> "SiteSettings":

@@ -1,13 +1,15 @@
 """Tells operators that a dialog needs a human: by a webhook of theirs, after commit, never in anybody's way."""
 
 import json
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPException
 
 import structlog
+from django.conf import settings
 from django.db import transaction
 
 from dialogs.models import Question, SiteSettings
+from dominds import outbound
 
 log = structlog.get_logger(__name__)
 
@@ -30,10 +32,17 @@ def tell(question: Question) -> None:
 
 
 def _post(url: str, body: dict[str, str]) -> None:
-    request = urllib.request.Request(
-        url, data=json.dumps(body).encode(), headers={"Content-Type": "application/json"}, method="POST"
-    )
+    """The address was checked when it was typed; what its name means now is checked again."""
     try:
-        urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS).close()  # nosec B310  the form allows http and https only
-    except (OSError, ValueError) as error:
+        status = outbound.post(
+            url,
+            json.dumps(body).encode(),
+            {"Content-Type": "application/json"},
+            timeout_seconds=TIMEOUT_SECONDS,
+            allow_private=settings.PRIVATE_WEBHOOKS,
+        )
+    except (OSError, ValueError, HTTPException) as error:
         log.warning("webhook_failed", url=url, error=str(error))
+    else:
+        if status >= 300:
+            log.warning("webhook_failed", url=url, status=status)

@@ -204,6 +204,9 @@ PROMETHEUS_EXPORT_MIGRATIONS = False  # asks the database at import
 PROMETHEUS_METRICS_EXPORT_PORT = None
 METRICS_TOKEN = env.text("DOMINDS_METRICS_TOKEN")
 
+# Whether addresses that staff type into a page may lie on this machine or in its network. See dominds.outbound.
+PRIVATE_WEBHOOKS = env.flag("DOMINDS_PRIVATE_WEBHOOKS", default=LOOPBACK_ONLY)
+
 # -- Limits of the public contract; 0 switches one off ---------------------------------------------
 MESSAGES_PER_MINUTE = env.number("DOMINDS_MESSAGES_PER_MINUTE", default=120)  # per person
 RUNNING_DIALOGS = env.number("DOMINDS_RUNNING_DIALOGS", default=50)  # per person

@@ -1,0 +1,172 @@
+"""S10: an address that somebody typed must not make the server call itself, its network, or a cloud's metadata."""
+
+import socket
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.test import Client
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dialogs import operators
+from dialogs.models import SiteSettings
+from dominds import outbound
+from dominds.outbound import Refused, check
+from tests.dialogs.factories import UserFactory
+
+INSIDE = [
+    "http://127.0.0.1/",
+    "http://127.1/",  # short for the same
+    "http://2130706433/",  # and as one number
+    "http://0x7f000001/",
+    "http://0177.0.0.1/",
+    "http://localhost:6379/",
+    "http://[::1]/",
+    "http://[::ffff:127.0.0.1]/",
+    "http://[::ffff:10.0.0.1]/",
+    "http://[64:ff9b::a00:1]/",  # 10.0.0.1 by NAT64
+    "http://[2002:a00:1::]/",  # 10.0.0.1 by 6to4
+    "http://10.0.0.1/",
+    "http://172.16.0.1/",
+    "http://192.168.1.1/",
+    "http://100.64.0.1/",
+    "http://[fd00::1]/",
+]
+NEVER = [
+    "http://169.254.169.254/latest/meta-data/",
+    "http://[::ffff:169.254.169.254]/",
+    "http://[fe80::1]/",
+    "http://0.0.0.0/",
+    "http://[::]/",
+    "http://224.0.0.1/",
+    "http://255.255.255.255/",
+    "file:///etc/passwd",
+    "ftp://example.org/",
+    "gopher://127.0.0.1:6379/_FLUSHALL",
+    "//example.org/",
+    "https://",
+    "https://name:password@example.org/",
+    "https://name@example.org/",
+    "http://example.org:99999/",
+    "http://[::1/",
+    "http://no-such-host.invalid/",
+]
+
+
+@pytest.mark.parametrize("url", [*INSIDE, *NEVER])
+def test_addresses_inside_are_refused(url: str) -> None:
+    with pytest.raises(Refused):
+        check(url, allow_private=False)
+
+
+@pytest.mark.parametrize("url", INSIDE)
+def test_an_operator_may_allow_the_own_network(url: str) -> None:
+    check(url, allow_private=True)
+
+
+@pytest.mark.parametrize("url", NEVER)
+def test_some_addresses_stay_refused_even_then(url: str) -> None:
+    with pytest.raises(Refused):
+        check(url, allow_private=True)
+
+
+@given(st.ip_addresses())
+def test_only_what_the_registries_call_global_is_called(address: Any) -> None:
+    try:
+        outbound._check_address(address, allow_private=False)
+    except Refused:
+        return
+    real = getattr(address, "ipv4_mapped", None) or address
+    assert real.is_global
+    assert not (real.is_private or real.is_loopback or real.is_link_local or real.is_multicast or real.is_reserved)
+
+
+@contextmanager
+def answering(answer: bytes) -> Iterator[tuple[int, list[bytes]]]:
+    """A server on loopback that answers this; its port, and what it was asked."""
+    asked: list[bytes] = []
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            asked.append(self.request.recv(65536))
+            self.request.sendall(answer)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        yield server.server_address[1], asked
+        server.shutdown()
+
+
+def send(url: str) -> int:
+    return outbound.post(url, b"{}", {"Content-Type": "application/json"}, timeout_seconds=3, allow_private=True)
+
+
+def test_a_redirect_is_not_followed() -> None:
+    with answering(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n") as (secret_port, asked_inside):
+        location = b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:%d/secret\r\ncontent-length: 0\r\n\r\n"
+        with answering(location % secret_port) as (port, asked):
+            assert send(f"http://127.0.0.1:{port}/hook?a=b") == 302
+    assert asked[0].startswith(b"POST /hook?a=b HTTP/1.1\r\n")
+    assert not asked_inside
+
+
+def test_a_name_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DNS that answers well at first and leads inside afterwards (rebinding)."""
+    looked_up: list[str] = []
+    original = socket.getaddrinfo
+
+    def rebinding(host: Any, *arguments: Any, **options: Any) -> Any:
+        if host == "rebinding.example":
+            looked_up.append(host)
+            host = "127.0.0.1" if len(looked_up) == 1 else "10.0.0.1"
+        return original(host, *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", rebinding)
+    with answering(b"HTTP/1.1 204 No Content\r\n\r\n") as (port, asked):
+        assert send(f"http://rebinding.example:{port}/") == 204
+    assert len(looked_up) == 1
+    assert f"Host: rebinding.example:{port}".encode() in asked[0]
+
+
+def test_one_inner_address_among_several_is_enough_to_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
+    def two(host: str, port: int, **_: Any) -> Any:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in ("8.8.8.8", "10.0.0.1")]
+
+    monkeypatch.setattr(socket, "getaddrinfo", two)
+    with pytest.raises(Refused):
+        check("https://both.example/", allow_private=False)
+
+
+def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    with answering(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n") as (port, _):
+        assert send(f"http://127.0.0.1:{port}/") == 200
+
+
+@pytest.mark.django_db
+def test_the_admins_form_refuses_them_too(client: Client, settings: Any) -> None:
+    client.force_login(UserFactory.create(is_staff=True, is_superuser=True))
+    row = SiteSettings.objects.create()
+    settings.PRIVATE_WEBHOOKS = False
+    answer = client.post(f"/admin/dialogs/sitesettings/{row.pk}/change/", {"webhook_url": "http://127.0.0.1:6379/"})
+    assert "lies on this machine" in answer.content.decode()
+    row.refresh_from_db()
+    assert row.webhook_url == ""
+
+
+def test_a_refused_webhook_is_logged_and_harms_nobody(settings: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    settings.PRIVATE_WEBHOOKS = False
+    with answering(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n") as (port, asked):
+        operators._post(f"http://127.0.0.1:{port}/", {"question": "1"})
+    assert not asked
+
+
+def test_a_server_that_talks_nonsense_harms_nobody(settings: Any) -> None:
+    settings.PRIVATE_WEBHOOKS = True
+    with answering(b"nonsense\r\n\r\n") as (port, asked):
+        operators._post(f"http://127.0.0.1:{port}/", {"question": "1"})
+    assert asked
