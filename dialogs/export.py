@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from dialogs import overviews, questions, reminders, representation
+from dialogs import context_view, overviews, questions, reminders, representation
 from dialogs.models import Dialog, Generation, Round, Turn
 
 BATCH = 200
@@ -50,7 +50,7 @@ def _fenced(text: str, language: str = "") -> str:
 
 
 def as_json(dialog: Dialog) -> Iterator[str]:
-    """One object: the dialog's overview, rounds, reminders and questions, then all turns and generations."""
+    """One object: the dialog's overview, rounds, reminders, questions and rewrites, then all turns and generations."""
     head = {
         "dialog": overviews.of_dialog(dialog),
         "rounds": [_round_json(row) for row in dialog.rounds.all()],
@@ -59,6 +59,7 @@ def as_json(dialog: Dialog) -> Iterator[str]:
             representation.question(row, questions.attempts_of(row))
             for row in dialog.questions.select_related("resolved_by")
         ],
+        "remediations": [context_view.remediation_json(run) for run in dialog.remediations.order_by("pk")],
     }
     yield orjson.dumps(head).decode()[:-1]
     yield ',"turns":['

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from types import SimpleNamespace
 
+from django.conf import settings
 from django.contrib.auth import get_user
 from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
@@ -53,7 +54,7 @@ class KeyAuth(HttpBearer):
 class SessionAuth(APIKeyCookie):
     """The session of the pages."""
 
-    param_name = "sessionid"
+    param_name = settings.SESSION_COOKIE_NAME
 
     def __call__(self, request: HttpRequest) -> User | None:
         return self.authenticate(request, None)

@@ -6,9 +6,11 @@ from typing import Any
 from uuid import uuid4
 
 import orjson
+import psycopg
 import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client, override_settings
 
 from dialogs import inbox
@@ -198,6 +200,20 @@ def test_too_many_messages_are_told_when_to_come_back(caller: Caller, dialog: Di
         answer = caller("POST", f"/dialogs/{dialog.pk}/messages", {"text": "Hi"})
     assert code_of(answer) == (429, "rate_limited")
     assert int(caller.headers["Retry-After"]) > 0
+
+
+def test_a_dialog_that_somebody_holds_locked_is_told_to_try_again(caller: Caller, dialog: Dialog) -> None:
+    with psycopg.connect(**_connection_parameters()) as other:
+        other.execute("SELECT 1 FROM dialogs_dialog WHERE id = %s FOR UPDATE", [dialog.pk])
+        answer = caller("POST", f"/dialogs/{dialog.pk}/messages", {"text": "Hi"})
+    assert code_of(answer) == (503, "unavailable")
+    assert int(caller.headers["Retry-After"]) > 0
+    assert dialog.turns.count() == 0
+
+
+def _connection_parameters() -> dict[str, Any]:
+    found = connection.get_connection_params()
+    return {name: found[name] for name in ("dbname", "user", "host", "port") if name in found}
 
 
 def test_stop_retry_and_close(caller: Caller, dialog: Dialog) -> None:
@@ -406,7 +422,7 @@ def test_the_export_is_the_whole_dialog(caller: Caller, dialog: Dialog) -> None:
     drive(dialog.pk)
     answer = caller._client.get(f"/api/dialogs/{dialog.pk}/export?format=json")
     found = json.loads(b"".join(_pieces(answer)))
-    assert set(found) == {"dialog", "rounds", "reminders", "questions", "turns", "generations"}
+    assert set(found) == {"dialog", "rounds", "reminders", "questions", "remediations", "turns", "generations"}
     assert found["turns"] == caller.get(f"/dialogs/{dialog.pk}/turns")
     assert found["generations"] == caller.get(f"/dialogs/{dialog.pk}/generations")
     assert found["dialog"] == caller.get(f"/dialogs/{dialog.pk}")
@@ -510,7 +526,8 @@ def test_openapi_names_every_call_and_the_docs_need_nobody_else(caller: Caller) 
         found["paths"]
     )
     assert all(
-        call["responses"]["default"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Problem"}
+        call["responses"]["default"]["content"]["application/json"]["schema"]
+        == {"$ref": "#/components/schemas/Problem"}
         for calls in found["paths"].values()
         for call in calls.values()
     )

@@ -403,6 +403,25 @@ def test_two_million_characters_of_history_are_understood(client: OpenAI) -> Non
     assert ask(client, "quiet", *said, "Go on").choices[0].message.content == "Hello."
 
 
+def test_a_message_behind_another_gets_its_own_answer_only(stack: Stack, client: OpenAI) -> None:
+    slow = ask(client, "slow", "first", stream=True)
+    dialog_id = next(iter(slow)).metadata["dialog_id"]
+    second = ask(client, "slow", "second", stream=True, metadata={"dialog_id": dialog_id})
+    texts = ["".join(chunk.choices[0].delta.content or "" for chunk in answer) for answer in (slow, second)]
+    assert texts == [SCRIPTS["slow"][0]["text"]] * 2
+    assert [role for role, _ in said_in(Dialog.objects.get(pk=dialog_id))] == ["user", "assistant"] * 2
+
+
+def test_a_lost_worker_costs_time_and_no_character(stack: Stack, client: OpenAI) -> None:
+    answer = iter(ask(client, "slow", "Hi", stream=True))
+    heard = "".join(next(answer).choices[0].delta.content or "" for _ in range(5))
+    for worker in stack.workers:
+        worker.kill()
+    stack.start_worker()
+    heard += "".join(chunk.choices[0].delta.content or "" for chunk in answer)
+    assert heard == SCRIPTS["slow"][0]["text"]
+
+
 # -- langchain -----------------------------------------------------------------------------------------------------------
 
 
