@@ -11,7 +11,7 @@ from django.utils import timezone
 from dialogs import inbox, rounds
 from dialogs.changes import Change, change
 from dialogs.errors import Conflict, Invalid, NotFound
-from dialogs.model_limits import catalog
+from dialogs.model_limits import catalog, unusable_reason
 from dialogs.models import Dialog, Generation, Question, Round, Turn
 from dominds.llm.catalog import UnknownModel
 from remediation.guidance import Counters
@@ -136,8 +136,10 @@ def _switch_model(unit: Change, question: Question, user: User, options: dict[st
     if found.unusable:
         raise Invalid(found.unusable)
     dialog.provider, dialog.model = provider, model
+    if reason := unusable_reason(dialog):
+        raise Invalid(reason)
     _new_episode(dialog)
-    dialog.overflowed = False
+    dialog.overflowed, dialog.calibration = False, None  # what was learnt of the other model does not hold for this one
 
 
 def _close_dialog(unit: Change, question: Question, user: User, options: dict[str, str]) -> None:

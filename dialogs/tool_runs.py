@@ -44,11 +44,15 @@ def run(lease: Lease, dialog: Dialog, work: ToolsOwed) -> None:
     beside_clear = client_calls.clears_beside(work.calls)
     if clients and beside_clear:
         _hand_over(lease, clients, beside_clear=True)
+    clears = [call for call in work.calls if call.name == CLEAR_MIND]
     for call in sorted(work.calls, key=lambda call: call.name == CLEAR_MIND):
         if call in clients:
             continue
         if lease.stopping or not lease.holds:
             return
+        if call in clears and len(clears) > 1:  # as in a forced attempt (R6), two are invalid
+            _store(lease, call, Result(f"Refused: clear_mind was called {len(clears)} times. Call it once.", failed=True))
+            continue
         tool = tools.get(call.name)
         if _run_one(lease, dialog, call, tool):
             return

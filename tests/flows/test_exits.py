@@ -1,0 +1,208 @@
+"""The exits of a critical suspension (R7), each taken by an operator through the service that page, API and admin share."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission, User
+
+from dialogs import inbox, questions
+from dialogs.errors import Conflict, Invalid
+from dialogs.models import Dialog, Question
+from tests.dialogs.factories import UserFactory
+from tests.flows.chat_server import Answer, ChatServer, InOrder
+from tests.flows.conftest import Minds, dialog_with, go_on, say
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Serve = Callable[..., ChatServer]
+RED, GREEN = (120_000, 7), (500, 7)
+FULL, NO = Answer("full", usage=RED), Answer("no", usage=RED)
+FINE = Answer("fine", usage=GREEN)
+PENDING = "and now,  please?"
+
+
+@pytest.fixture
+def server(serve: Serve) -> ChatServer:
+    return serve(context_length=128_000)
+
+
+@pytest.fixture
+def suspended(server: ChatServer) -> Dialog:
+    server.answer = InOrder([FULL, NO])
+    dialog = dialog_with(server)
+    say(dialog, "Sort the shelf by colour.")
+    say(dialog, PENDING)
+    assert dialog.state == "suspended"
+    return dialog
+
+
+def take(dialog: Dialog, user: User, action: str, **options: str) -> Question:
+    question = questions.resolve(dialog.questions.get(state="open").pk, user, action, **options)
+    go_on(dialog)
+    return question
+
+
+def asked(server: ChatServer) -> int:
+    return len(server.exchanges)
+
+
+def test_a_person_writes_the_package_and_the_pending_message_is_answered(
+    server: ChatServer, suspended: Dialog, staff: User
+) -> None:
+    server.answer = lambda _: FINE
+    question = take(suspended, staff, "clear", reminder_content="Goal: sort the shelf, red is done")
+    assert (suspended.state, suspended.round_number) == ("idle", 2)
+    assert suspended.rounds.get(number=2).cause == "person"
+    sent = [message["content"] for message in server.bodies[-1]["messages"]]
+    assert "Goal: sort the shelf, red is done" in sent[1] and sent[2:] == [PENDING]
+    assert suspended.turns.get(text=PENDING).status == "answered"
+    _recorded(question, staff, "clear")
+
+
+def _recorded(question: Question, by: User, action: str) -> None:
+    question.refresh_from_db()
+    assert (question.state, question.action, question.resolved_by) == ("resolved", action, by)
+    assert question.resolved_at is not None
+    entry = LogEntry.objects.get(object_id=str(question.pk))
+    assert (entry.user, action in entry.change_message) == (by, True)
+
+
+def test_a_person_accepts_the_drafted_package(server: ChatServer, suspended: Dialog, staff: User) -> None:
+    server.answer = lambda _: FINE
+    draft = suspended.questions.get().draft
+    assert "Sort the shelf by colour." in draft
+    question = take(suspended, staff, "accept_draft")
+    assert suspended.rounds.get(number=2).package == draft
+    assert suspended.turns.get(text=PENDING).status == "answered"
+    _recorded(question, staff, "accept_draft")
+
+
+def test_the_forced_clear_is_tried_again_three_times_in_an_episode_of_its_own(
+    server: ChatServer, suspended: Dialog, staff: User
+) -> None:
+    first = suspended.questions.get()
+    question = take(suspended, staff, "retry")
+    assert suspended.state == "suspended" and suspended.questions.filter(state="open").count() == 1
+    second = suspended.questions.get(state="open")
+    attempts = [questions.attempts_of(row) for row in (first, second)]
+    assert [[row.outcome for row in rows] for rows in attempts] == [["discarded"] * 3] * 2
+    assert not {row.pk for row in attempts[0]} & {row.pk for row in attempts[1]}
+    _recorded(question, staff, "retry")
+    package = Answer(calls=(("clear_mind", {"reminder_content": "Goal"}),), usage=RED)
+    server.answer = InOrder([package, FINE])
+    take(suspended, staff, "retry")
+    assert suspended.turns.get(text=PENDING).status == "answered"
+
+
+def test_a_retry_after_unreported_attempts_still_forces_a_clear(serve: Serve, staff: User) -> None:
+    server = serve(context_length=128_000)
+    server.answer = InOrder([FULL, Answer("no", usage=None)])
+    dialog = dialog_with(server)
+    say(dialog, "fill it")
+    say(dialog, PENDING)
+    take(dialog, staff, "retry")
+    assert set(dialog.generations.order_by("id").values_list("purpose", flat=True)[1:]) == {"forced_clear"}
+    assert dialog.generations.filter(purpose="forced_clear").count() == 6
+
+
+def test_a_larger_model_judges_the_last_report_anew_and_answers(
+    server: ChatServer, suspended: Dialog, staff: User, minds: Minds
+) -> None:
+    minds.providers["double"]["models"]["larger"] = {"context_length": 1_000_000, "optimal_max_tokens": 150_000}
+    minds.write()
+    server.answer = lambda _: Answer("fine", usage=(121_000, 7))
+    before = asked(server)
+    question = take(suspended, staff, "switch_model", model="larger")
+    assert (suspended.state, suspended.round_number, asked(server)) == ("idle", 1, before + 1)
+    assert server.bodies[-1]["model"] == "larger" and server.bodies[-1]["messages"][-1]["content"] == PENDING
+    assert suspended.generations.latest("id").snapshot.level == "healthy"
+    _recorded(question, staff, "switch_model")
+
+
+def test_a_model_that_is_unknown_or_unusable_is_refused_and_the_question_stays_open(
+    suspended: Dialog, staff: User, minds: Minds, serve: Serve
+) -> None:
+    minds.providers["studio"] = {"apiType": "lmstudio", "baseUrl": "http://127.0.0.1:9/v1", "models": {"m": {}}}
+    minds.write()
+    for options in ({"model": "none such"}, {"provider": "studio", "model": "m"}):
+        with pytest.raises(Invalid):
+            questions.resolve(suspended.questions.get().pk, staff, "switch_model", **options)
+    suspended.refresh_from_db()
+    assert (suspended.state, suspended.model, suspended.questions.get().state) == ("suspended", "", "open")
+
+
+def test_closing_ends_the_message_and_everything_stays_readable(
+    server: ChatServer, suspended: Dialog, staff: User
+) -> None:
+    before = asked(server)
+    question = take(suspended, staff, "close")
+    assert (suspended.state, asked(server)) == ("closed", before)
+    assert suspended.turns.get(text=PENDING).status == "superseded"
+    _recorded(question, staff, "close")
+    with pytest.raises(Conflict):
+        inbox.post_message(suspended.pk, "hello?")
+
+
+def test_only_those_who_may_resolve_take_an_exit(suspended: Dialog, server: ChatServer) -> None:
+    question = suspended.questions.get()
+    with pytest.raises(Conflict) as refused:
+        questions.resolve(question.pk, suspended.owner, "clear", reminder_content="Goal")
+    assert refused.value.code == "permission_required"
+    suspended.owner.user_permissions.add(Permission.objects.get(codename="resolve_question"))
+    server.answer = lambda _: FINE
+    take(suspended, User.objects.get(pk=suspended.owner_id), "clear", reminder_content="Goal")
+    assert suspended.state == "idle"
+
+
+def test_there_is_no_other_exit_and_each_is_taken_once(suspended: Dialog, staff: User, server: ChatServer) -> None:
+    question = suspended.questions.get()
+    for action, options in (("answer", {}), ("clear", {"reminder_content": " \n"})):
+        with pytest.raises(Invalid):
+            questions.resolve(question.pk, staff, action, **options)
+    server.answer = lambda _: FINE
+    take(suspended, staff, "accept_draft")
+    with pytest.raises(Conflict) as second:
+        questions.resolve(question.pk, UserFactory.create(is_staff=True), "accept_draft")
+    assert second.value.code == "already_resolved"
+    assert staff.get_username() in second.value.message and "UTC" in second.value.message
+
+
+def test_a_clear_by_a_person_generates_only_if_a_message_is_owed(serve: Serve, staff: User) -> None:
+    """The third failure may come with an answer: then the dialog is suspended, and nothing waits."""
+    server = serve(context_length=128_000)
+    clear = Answer(calls=(("clear_mind", {"reminder_content": "Goal"}),), usage=RED)
+    server.answer = InOrder([FULL, NO, NO, clear, FULL])
+    dialog = dialog_with(server)
+    say(dialog, "fill it")
+    say(dialog, PENDING)
+    assert (dialog.state, dialog.turns.get(text=PENDING).status) == ("suspended", "answered")
+    before = asked(server)
+    take(dialog, staff, "clear", reminder_content="Goal")
+    assert (dialog.state, dialog.round_number, asked(server)) == ("idle", 3, before)
+    server.answer = lambda _: FINE
+    say(dialog, "next")
+    assert [message["content"] for message in server.bodies[-1]["messages"]][-1] == "next"
+    assert dialog.state == "idle"
+
+
+def test_a_message_that_was_queued_before_the_suspension_follows_the_exit(serve: Serve, staff: User) -> None:
+    from django.db import connection
+
+    server = serve(context_length=128_000)
+    clear = Answer(calls=(("clear_mind", {"reminder_content": "Goal"}),), usage=RED)
+
+    def answer(body: dict[str, Any]) -> Answer:
+        if len(server.exchanges) == 5:  # while the answer that suspends is being written
+            inbox.post_message(dialog.pk, "one more")
+            connection.close()
+        return [FULL, NO, NO, clear, FULL, FINE][min(len(server.exchanges), 6) - 1]
+
+    server.answer = answer
+    dialog = dialog_with(server)
+    say(dialog, "fill it")
+    say(dialog, PENDING)
+    assert (dialog.state, dialog.turns.get(text="one more").status) == ("suspended", "queued")
+    take(dialog, staff, "clear", reminder_content="Goal")
+    assert (dialog.state, dialog.turns.get(text="one more").status) == ("idle", "answered")

@@ -1,0 +1,167 @@
+"""Asking people (A8), and what the agent keeps in mind by itself."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from dialogs import inbox, questions, reminders
+from dialogs.errors import Conflict
+from dialogs.models import Dialog
+from dialogs.questions import CANCELLED
+from tests.dialogs.factories import UserFactory
+from tests.flows.chat_server import Answer, ChatServer, InOrder
+from tests.flows.conftest import dialog_with, go_on, say
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Serve = Callable[..., ChatServer]
+
+
+@pytest.fixture
+def server(serve: Serve) -> ChatServer:
+    return serve(context_length=128_000)
+
+
+def ask(question: str = "Which colour?") -> tuple[str, Any]:
+    return "ask_human", {"question": question}
+
+
+def remind(text: str) -> tuple[str, Any]:
+    return "add_reminder", {"content": text}
+
+
+def waiting(server: ChatServer, *calls: tuple[str, Any]) -> Dialog:
+    server.answer = InOrder([Answer(calls=calls), Answer("Thank you.")])
+    dialog = dialog_with(server)
+    say(dialog, "choose")
+    assert dialog.state == "waiting"
+    return dialog
+
+
+def test_the_calls_beside_a_question_run_and_the_answer_takes_its_place_among_them(server: ChatServer) -> None:
+    dialog = waiting(server, remind("before"), ask(), remind("after"))
+    assert [row.text for row in dialog.reminders.all()] == ["before"]
+    questions.answer(dialog.questions.get().pk, dialog.owner, "Red")
+    go_on(dialog)
+    assert [row.text for row in dialog.reminders.all()] == ["before", "after"]
+    results = [message for message in server.bodies[-1]["messages"] if message["role"] == "tool"]
+    assert [message["content"].split()[0] for message in results] == ["Reminder", "Red", "Reminder"]
+    assert (dialog.state, dialog.turns.get(text="choose").status, server.problems) == ("idle", "answered", [])
+
+
+def test_two_questions_of_one_answer_are_asked_one_after_the_other(server: ChatServer) -> None:
+    dialog = waiting(server, ask("First?"), ask("Second?"))
+    questions.answer(dialog.questions.get(state="open").pk, dialog.owner, "one")
+    go_on(dialog)
+    assert (dialog.state, dialog.questions.get(state="open").text) == ("waiting", "Second?")
+    questions.answer(dialog.questions.get(state="open").pk, dialog.owner, "two")
+    go_on(dialog)
+    assert (dialog.state, server.problems) == ("idle", [])
+
+
+def test_a_cancelled_question_is_told_to_the_agent_and_the_run_goes_on(server: ChatServer) -> None:
+    dialog = waiting(server, ask())
+    question = questions.cancel(dialog.questions.get().pk, dialog.owner)
+    go_on(dialog)
+    assert (question.state, dialog.state) == ("cancelled", "idle")
+    assert server.bodies[-1]["messages"][-1]["content"] == CANCELLED
+
+
+def test_a_second_answer_hears_who_was_first_and_when(server: ChatServer) -> None:
+    dialog = waiting(server, ask())
+    operator = UserFactory.create(is_staff=True)
+    question = questions.answer(dialog.questions.get().pk, operator, "Red")
+    for late in (questions.answer, lambda pk, user, _: questions.cancel(pk, user)):
+        with pytest.raises(Conflict) as second:
+            late(question.pk, dialog.owner, "Blue")
+        assert second.value.code == "already_resolved"
+        assert (
+            operator.get_username() in second.value.message and f"{question.resolved_at:%H:%M}" in second.value.message
+        )
+    go_on(dialog)
+    assert dialog.turns.get(role="tool").text == "Red"
+
+
+def test_of_two_answers_at_the_same_moment_one_counts(server: ChatServer) -> None:
+    dialog = waiting(server, ask())
+    question, outcomes = dialog.questions.get(), []
+
+    def answer(text: str) -> None:
+        try:
+            outcomes.append(questions.answer(question.pk, dialog.owner, text).answer)
+        except Conflict as conflict:
+            outcomes.append(conflict.code)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=answer, args=(text,)) for text in ("Red", "Blue")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert "already_resolved" in outcomes and len({"Red", "Blue"} & set(outcomes)) == 1
+    assert dialog.turns.filter(role="tool").count() == 1
+
+
+def test_a_message_sent_while_a_question_is_open_waits_for_its_turn(server: ChatServer) -> None:
+    dialog = waiting(server, ask())
+    accepted = inbox.post_message(dialog.pk, "also this")
+    assert accepted.state == "waiting" and len(server.exchanges) == 1
+    questions.answer(dialog.questions.get().pk, dialog.owner, "Red")
+    go_on(dialog)
+    users = dialog.turns.filter(role="user").order_by("position").values_list("text", "status")
+    assert list(users) == [("choose", "answered"), ("also this", "answered")]
+
+
+# What the agent keeps in mind
+
+
+def test_a_clear_beside_a_call_that_failed_is_refused(server: ChatServer) -> None:
+    clear = ("clear_mind", {"reminder_content": "Goal"})
+    server.answer = InOrder([Answer(calls=(clear, ("delete_reminder", {"id": 4711}))), Answer("I stay.")])
+    dialog = dialog_with(server)
+    say(dialog, "clean up")
+    results = [message["content"] for message in server.bodies[-1]["messages"] if message["role"] == "tool"]
+    assert results[0].startswith("Refused: another tool call") and "no reminder 4711" in results[1]
+    assert (dialog.round_number, server.problems) == (1, [])
+
+
+def test_two_clears_in_one_answer_are_refused_and_nothing_is_lost(server: ChatServer) -> None:
+    clears = tuple(("clear_mind", {"reminder_content": f"Goal {number}"}) for number in range(2))
+    server.answer = InOrder([Answer(calls=clears), Answer("Then not.")])
+    dialog = dialog_with(server)
+    say(dialog, "clean up")
+    results = list(dialog.turns.filter(role="tool").values_list("status", flat=True))
+    assert (dialog.round_number, results, server.problems) == (1, ["error", "error"], [])
+
+
+def test_reminders_have_a_budget_and_say_so(server: ChatServer) -> None:
+    long = "many words " * 12_000
+    server.answer = InOrder(
+        [Answer(calls=(remind("short"),)), Answer(calls=(remind(long),)), Answer("Too long, I see.")]
+    )
+    dialog = dialog_with(server)
+    say(dialog, "remember all of it")
+    turn = dialog.turns.filter(role="tool").last()
+    assert turn.status == "error" and "at most 16,000" in turn.text and "Shorten it, or delete one" in turn.text
+    assert [row.text for row in dialog.reminders.all()] == ["short"]
+    (row, size), *_ = reminders.listed(dialog)
+    assert (row.text, size) == ("short", 1)
+
+
+def test_reminders_keep_their_ids_and_survive_a_clear(server: ChatServer) -> None:
+    dialog = dialog_with(server)
+    row = reminders.add(dialog.pk, "keep")
+    server.answer = InOrder(
+        [
+            Answer(calls=(("update_reminder", {"id": row.pk, "content": "kept"}),)),
+            Answer(calls=(("clear_mind", {"reminder_content": "Goal"}),)),
+            Answer("fresh"),
+        ]
+    )
+    say(dialog, "go")
+    assert dialog.round_number == 2
+    assert f"[reminder {row.pk}] kept" in server.bodies[-1]["messages"][-1]["content"]
