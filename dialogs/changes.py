@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import cache
 from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import BooleanField, Case, Exists, OuterRef, Subquery, When
+from django.db.models import BooleanField, Case, Exists, Func, OuterRef, Subquery, TextField, Value, When
 from django.db.models.functions import Now
 
 from dialogs import events, poke
@@ -20,6 +21,11 @@ _WRITTEN = tuple(
     field.attname
     for field in Dialog._meta.concrete_fields
     if field.name not in ("id", "owner", "created_at", "lease_until", "active_at")
+)
+_STATES_WITHOUT_QUESTION = (State.IDLE, State.QUEUED, State.GENERATING, State.FAILED)
+_ANY_ID = UUID(int=0xD1A106)  # stands for the id in compiled SQL
+_RELAXED = Func(  # SET LOCAL, without a round trip of its own
+    Value("synchronous_commit"), Value("off"), Value(True), function="set_config", output_field=TextField()
 )
 
 
@@ -36,6 +42,7 @@ class Change:
         self.keeps_state = False  # set by changes that cannot alter the state, to spare the look
         self.lease_seconds: int | None = None  # set by a claim: the lease runs from the database's now
         self._drafts: list[events.Draft] = []
+        self._found = {name: getattr(dialog, name) for name in _WRITTEN}
 
     def event(self, kind: str, /, **data: Any) -> None:
         self._drafts.append((kind, data))
@@ -73,7 +80,7 @@ class Change:
     def take_next_message(self) -> None:
         """The oldest queued message takes its turn, if nothing else is being worked on."""
         dialog = self.dialog
-        if dialog.answering_seq is not None or dialog.continuing:
+        if dialog.answering_seq is not None or dialog.continuing or _all_taken(dialog):
             return
         turn = dialog.turns.filter(status=Turn.Status.QUEUED).order_by("seq").first()
         if turn is None:
@@ -94,23 +101,37 @@ class Change:
 
     def finish(self) -> None:
         dialog = self.dialog
-        state = State(dialog.state) if self.keeps_state else state_of(facts_of(dialog))
+        state = State(dialog.state) if self.keeps_state else state_of(self._facts())
         if state != dialog.state:
             dialog.state = state.value
             self.event("state", state=state.value, failure=dialog.failure)
             if state in (State.WAITING, State.SUSPENDED, State.IDLE, State.FAILED):
                 poke.poke_user(dialog.owner_id)
-        columns = {name: getattr(dialog, name) for name in _WRITTEN}
+        first = dialog.last_event_seq + 1
+        dialog.last_event_seq += len(self._drafts)
+        events.store(dialog, first, self._drafts)
+        self._write()
+        if self.wakes and state is State.QUEUED:
+            poke.wake(dialog.pk)
+
+    def _write(self) -> None:
+        """Only what differs from what was found: most changes touch a few of the row's many columns."""
+        columns = {
+            name: getattr(self.dialog, name) for name in _WRITTEN if getattr(self.dialog, name) != self._found[name]
+        }
         if self._drafts:
             columns["active_at"] = Now()
         if self.lease_seconds is not None:
             columns["lease_until"] = Now() + timedelta(seconds=self.lease_seconds)
-        first = dialog.last_event_seq + 1
-        columns["last_event_seq"] = dialog.last_event_seq = dialog.last_event_seq + len(self._drafts)
-        events.store(dialog, first, self._drafts)
-        Dialog.objects.filter(pk=dialog.pk).update(**columns)
-        if self.wakes and state is State.QUEUED:
-            poke.wake(dialog.pk)
+        if columns:
+            Dialog.objects.filter(pk=self.dialog.pk).update(**columns)
+
+    def _facts(self) -> Facts:
+        """From the row alone where it tells: an open question shows in the state that it was found in, or in an event."""
+        asked = any(kind == "question" for kind, _ in self._drafts)
+        if asked or self._found["state"] not in _STATES_WITHOUT_QUESTION or not _all_taken(self.dialog):
+            return facts_of(self.dialog)
+        return _facts(self.dialog, queued=False, question_kind="")
 
 
 @contextmanager
@@ -120,10 +141,7 @@ def change(dialog_id: UUID, *, epoch: int | None = None, durable: bool = True) -
     ``durable=False`` lets PostgreSQL answer before its log is on disk: for what a crash of the machine may forget.
     """
     with transaction.atomic():
-        if not durable and connection.vendor == "postgresql":
-            with connection.cursor() as cursor:
-                cursor.execute("SET LOCAL synchronous_commit TO OFF")
-        dialog = _locked(dialog_id)
+        dialog = _locked(dialog_id, durable=durable)
         if dialog is None:
             raise NotFound("There is no such dialog.")
         if epoch is not None and dialog.epoch != epoch:
@@ -133,13 +151,36 @@ def change(dialog_id: UUID, *, epoch: int | None = None, durable: bool = True) -
         unit.finish()
 
 
-def _locked(dialog_id: UUID) -> Dialog | None:
-    """The row, locked, with what only the database's clock can say of its lease."""
-    rows = Dialog.objects.select_for_update(of=("self",)).select_related("agent").filter(pk=dialog_id)
-    return rows.annotate(  # type: ignore[no-redef]  # the model types what is annotated here
+def _locked(dialog_id: UUID, *, durable: bool) -> Dialog | None:
+    """The row, locked, with what only the database's clock can say of its lease.
+
+    Its SQL is made once: to compile some fifty columns costs more than to run them.
+    """
+    sql, params = _locking_sql(connection.vendor, relaxed=not durable and connection.vendor == "postgresql")
+    key = Dialog._meta.pk.get_db_prep_value(dialog_id, connection)
+    return next(iter(Dialog.objects.raw(sql, [key if param == _ANY_ID else param for param in params])), None)
+
+
+@cache
+def _locking_sql(vendor: str, *, relaxed: bool) -> tuple[str, tuple[Any, ...]]:
+    rows = Dialog.objects.select_for_update().filter(pk=_ANY_ID)
+    rows = rows.annotate(
         lease_over=Case(When(lease_until__lt=Now(), then=True), default=False, output_field=BooleanField()),
         awake=Case(When(wake_at__gt=Now(), then=False), default=True, output_field=BooleanField()),
-    ).first()
+    )
+    if relaxed:
+        rows = rows.annotate(relaxed=_RELAXED)
+    sql, params = rows.query.get_compiler(connection=connection).as_sql()
+    return sql, tuple(_ANY_ID if _is_any_id(param) else param for param in params)
+
+
+def _is_any_id(param: Any) -> bool:
+    return str(param).replace("-", "") == _ANY_ID.hex
+
+
+def _all_taken(dialog: Dialog) -> bool:
+    """Each turn has a place in the conversation, so none is queued. False says nothing: one may have been taken back."""
+    return dialog.last_turn_seq == dialog.last_position
 
 
 def facts_of(dialog: Dialog) -> Facts:
@@ -151,9 +192,13 @@ def facts_of(dialog: Dialog) -> Facts:
         )
         .get()
     )
+    return _facts(dialog, queued=queued, question_kind=kind or "")
+
+
+def _facts(dialog: Dialog, *, queued: bool, question_kind: str) -> Facts:
     return Facts(
         closed=dialog.closed_at is not None,
-        open_question_kind=kind or "",
+        open_question_kind=question_kind,
         leased=dialog.is_leased,
         owes_work=bool(queued or dialog.answering_seq is not None or dialog.continuing or dialog.requested_rewrite),
         failed=bool(dialog.failure),
