@@ -1,0 +1,114 @@
+"""LM Studio's limits (B5, R16): what the model is loaded with, or the agent cannot be used, and why."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core.checks import run_checks
+from django.db import connection
+from django.test import Client
+
+from dialogs import inbox
+from dialogs.errors import Conflict
+from dialogs.keys import create_key
+from dialogs.models import Dialog
+from dominds.llm import lmstudio
+from tests.flows.chat_server import Answer, ChatServer
+from tests.flows.conftest import Minds, dialog_with, say
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Serve = Callable[..., ChatServer]
+
+
+def later() -> None:
+    """The two seconds pass for which a listing is kept."""
+    lmstudio._listings.clear()
+
+
+def refusal(dialog: Dialog) -> str:
+    with pytest.raises(Conflict) as refused:
+        inbox.post_message(dialog.pk, "hello?")
+    assert refused.value.code == "agent_unusable"
+    return refused.value.message
+
+
+def test_listed_but_not_loaded_is_unusable_with_that_reason_until_it_is_loaded(serve: Serve) -> None:
+    server = serve(limit=8_000, api_type="lmstudio")
+    server.is_loaded = False
+    dialog = dialog_with(server)
+    assert "has not loaded it. Load the model there" in refusal(dialog)
+    program = Client(headers={"Authorization": f"Bearer {create_key(dialog.owner)}"})
+    entry = next(row for row in program.get("/api/agents").json() if row["id"] == dialog.agent_id)
+    assert (entry["usable"], entry["model_context_limit"]) == (False, None) and "Load the model" in entry["reason"]
+    assert not dialog.turns.exists() and not server.exchanges
+    server.is_loaded = True
+    later()
+    say(dialog, "hello!")
+    assert dialog.turns.get(text="hello!").status == "answered"
+    assert dialog.generations.get().snapshot.limit_source == "loaded_context_length"
+
+
+def test_the_limit_is_looked_up_again_at_each_message(serve: Serve) -> None:
+    server = serve(limit=8_000, api_type="lmstudio")
+    dialog = dialog_with(server)
+    for limit in (8_000, 4_096):
+        server.limit = limit
+        later()
+        say(dialog, "hello")
+        assert dialog.generations.latest("id").snapshot.model_context_limit == limit
+
+
+def test_without_a_reported_length_there_is_no_table_and_no_default(serve: Serve) -> None:
+    server = serve(limit=None, api_type="lmstudio", context_length=32_000)
+    assert "reports no context length" in refusal(dialog_with(server))
+
+
+def test_a_length_in_llm_yaml_is_ignored_with_a_warning(serve: Serve) -> None:
+    server = serve(limit=8_000, api_type="lmstudio", context_length=32_000)
+    dialog = dialog_with(server)
+    say(dialog, "hello")
+    assert dialog.generations.get().snapshot.model_context_limit == 8_000
+    warned = [message for message in run_checks() if message.id == "health.W003"]
+    assert len(warned) == 1 and "double/llama-3.1-8b-instruct" in warned[0].msg and "ignored" in warned[0].msg
+
+
+def test_a_model_that_is_unloaded_while_a_message_waits_is_not_asked_blindly(serve: Serve) -> None:
+    server = serve(limit=8_000, api_type="lmstudio")
+    dialog = dialog_with(server)
+
+    def answer(_: Any) -> Answer:
+        inbox.post_message(dialog.pk, "second")
+        connection.close()
+        server.is_loaded = False
+        later()
+        return Answer("ok")
+
+    server.answer = answer
+    say(dialog, "first")
+    assert dialog.turns.get(text="first").status == "answered"
+    assert (dialog.turns.get(text="second").status, dialog.state) == ("failed", "failed")
+    assert "has not loaded it" in dialog.failure and len(server.exchanges) == 1
+
+
+def test_any_other_model_without_a_limit_chats_on_in_gray(serve: Serve) -> None:
+    server = serve()
+    dialog = dialog_with(server)
+    say(dialog, "hello")
+    snapshot = dialog.generations.get().snapshot
+    assert (dialog.state, snapshot.level, snapshot.reason) == ("idle", "unknown", "limit_unknown")
+    assert snapshot.prompt_tokens is not None
+
+
+def test_a_change_of_limits_judges_the_last_report_anew(serve: Serve, minds: Minds) -> None:
+    from dialogs.model_limits import health_of
+
+    server = serve(context_length=128_000)
+    server.answer = lambda _: Answer("ok", usage=(110_000, 5))
+    dialog = dialog_with(server)
+    say(dialog, "hello")
+    assert health_of(dialog)["level"] == "caution"
+    minds.set(server.model, context_length=120_000)
+    assert health_of(dialog)["level"] == "critical"
+    minds.set(server.model, context_length=1_000_000, optimal_max_tokens=200_000)
+    assert (health_of(dialog)["level"], health_of(dialog)["hard_util"]) == ("healthy", 0.11)

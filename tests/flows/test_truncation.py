@@ -1,0 +1,86 @@
+"""Servers that drop part of the prompt and report what is left (R13), through the driver."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dialogs import reminders
+from health.models import HealthSnapshot
+from tests.flows.chat_server import Answer, ChatServer
+from tests.flows.conftest import Minds, dialog_with, say
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Serve = Callable[..., ChatServer]
+LONG = "x" * 8_200
+SHORT = "and?"
+SUSPECTED, KNOWN = ("unknown", "truncation_suspected"), ("healthy", "")
+
+
+def levels(serve: Serve, said: list[tuple[str, Any]], **fields: Any) -> list[tuple[str, str]]:
+    """The level and reason after each message; ``said`` are messages and the usage reported for each."""
+    server = serve(context_length=128_000, **fields)
+    server.answer = lambda _: Answer("ok", usage=said[len(server.exchanges) - 1][1])
+    dialog = dialog_with(server)
+    for text, _ in said:
+        say(dialog, text)
+    rows = HealthSnapshot.objects.filter(generation__dialog=dialog).order_by("generation_id")
+    return list(rows.values_list("level", "reason"))
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        pytest.param([(LONG, (5_000, 10)), (LONG, (2_000, 10))], [KNOWN, SUSPECTED], id="it fell"),
+        pytest.param([(LONG, (5_000, 400)), (SHORT, (4_700, 10))], [KNOWN, KNOWN], id="it fell by less than was said"),
+        pytest.param([(LONG, (5_000, 300)), (SHORT, (4_699, 10))], [KNOWN, SUSPECTED], id="it fell by one more"),
+        pytest.param(
+            [(LONG, (5_000, 300)), (SHORT, (4_699, 500))], [KNOWN, SUSPECTED], id="its own answer is no reason"
+        ),
+        pytest.param([(LONG, (5_000, 10)), (SHORT, (5_000, 10))], [KNOWN, KNOWN], id="an equal number proves nothing"),
+        pytest.param([(LONG, (5_000, 10)), (LONG, (5_000, 10))], [KNOWN, SUSPECTED], id="it did not grow by 8,000"),
+        pytest.param([(LONG, (5_000, 10)), (LONG, (5_001, 10))], [KNOWN, KNOWN], id="it grew"),
+        pytest.param(
+            [(LONG, (50_000, 10)), (LONG, (8_000, 10)), (SHORT, (8_001, 10)), (SHORT, (52_500, 10))],
+            [KNOWN, SUSPECTED, SUSPECTED, KNOWN],
+            id="a server that truncates goes on doing so",
+        ),
+        pytest.param(
+            [(LONG, (5_000, 10)), (SHORT, None), (SHORT, (2_000, 10))],
+            [KNOWN, ("unknown", "usage_unavailable"), KNOWN],
+            id="after a gray one there is nothing to compare with",
+        ),
+    ],
+)
+def test_what_is_suspected(serve: Serve, said: list[tuple[str, Any]], expected: list[tuple[str, str]]) -> None:
+    assert levels(serve, said) == expected
+
+
+def test_a_fall_beside_guidance_proves_nothing(serve: Serve) -> None:
+    said = [(LONG, (5_000, 10)), (LONG, (2_000, 10)), (LONG, (1_000, 10))]
+    assert levels(serve, said, optimal_max_tokens=900)[1:] == [("caution", "")] * 2
+
+
+def test_other_reminders_or_a_fresh_round_prove_nothing(serve: Serve) -> None:
+    server = serve(context_length=128_000)
+    usages = [(5_000, 10), (2_000, 10), (1_000, 10)]
+    server.answer = lambda _: Answer("ok", usage=usages[len(server.exchanges) - 1])
+    dialog = dialog_with(server)
+    say(dialog, LONG)
+    reminders.add(dialog.pk, "new")
+    say(dialog, SHORT)
+    assert dialog.report == "reported"
+
+
+def test_the_page_is_told_and_nothing_is_learnt_from_a_suspected_report(serve: Serve, minds: Minds) -> None:
+    server = serve(limit=60_000, api_type="lmstudio")
+    usages: list[Any] = ["counted", (300, 10)]
+    server.answer = lambda _: Answer("ok", usage=usages[len(server.exchanges) - 1])
+    dialog = dialog_with(server)
+    say(dialog, LONG)
+    learnt = dialog.calibration
+    say(dialog, LONG)
+    assert (dialog.report, dialog.calibration) == ("suspected", learnt)
+    told = dialog.events.filter(type="health").latest("seq").data
+    assert (told["level"], told["reason"], told["prompt_tokens"]) == ("unknown", "truncation_suspected", 300)
