@@ -217,10 +217,10 @@ def test_an_older_portable_backup_is_refused_before_anything_is_deleted(dialog: 
     with tarfile.open(file) as archive:
         archive.extractall(tmp_path / "parts", filter="data")
     stated = json.loads((tmp_path / "parts" / backups.MANIFEST).read_text())
-    stated["migrations"].remove("dialogs.0002_artifact")
+    stated["migrations"].remove("dialogs.0001_initial")
     (tmp_path / "parts" / backups.MANIFEST).write_text(json.dumps(stated))
     with tarfile.open(tmp_path / "older", "w") as archive:
         archive.add(tmp_path / "parts", ".")
-    with pytest.raises(BackupFailed, match=r"dialogs\.0002_artifact"):
+    with pytest.raises(BackupFailed, match=r"dialogs\.0001_initial"):
         restore(tmp_path / "older", using="default", replace=True)
     assert rows() == before
