@@ -98,7 +98,7 @@ class Story:
     closed: bool = False
     failed: bool = False
     prompt: int | None = None
-    counters: Counters = Counters()
+    counters: Counters = field(default_factory=Counters)
     rounds: int = 1
     forced_under: tuple[int, Thresholds] | None = (
         None  # round and limits of a forced attempt, if it was the newest call

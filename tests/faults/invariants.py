@@ -253,7 +253,7 @@ def suspended_dialogs_ask_nothing(evidence: Evidence) -> Iterator[str]:
         until = question.resolved_at.timestamp() if question.resolved_at else float("inf")
         for asked in evidence.asked:
             if asked.dialog in marks and question.created_at.timestamp() < asked.at < until:
-                yield f"I6: {asked.dialog} asked at {datetime.fromtimestamp(asked.at)} while suspended"  # noqa: DTZ006
+                yield f"I6: {asked.dialog} asked at {datetime.fromtimestamp(asked.at)} while suspended"
 
 
 def guidance_is_stored_nowhere(evidence: Evidence) -> Iterator[str]:
