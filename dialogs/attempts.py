@@ -208,10 +208,14 @@ def _suspected(attempt: Attempt, usage: Usage) -> bool:
         pk__lt=generation.pk,
     )
     doubted = HealthSnapshot.objects.filter(reason=UnknownReason.TRUNCATION_SUSPECTED)
-    previous = kept.exclude(snapshot__in=doubted).order_by("-id").first()
-    if previous is None or previous.prompt_tokens is None:
+    believed = kept.exclude(snapshot__in=doubted).order_by("-id")
+    previous = believed.values_list("frame", "base", "request_chars", "guided", "prompt_tokens").first()
+    if previous is None:
         return False
-    sent = SentRequest(previous.frame, previous.base, previous.request_chars, previous.guided, previous.prompt_tokens)
+    frame, base, chars, guided, prompt_tokens = previous
+    if prompt_tokens is None:
+        return False
+    sent = SentRequest(frame, base, chars, guided, prompt_tokens)
     now = SentRequest(
         generation.frame, generation.base, generation.request_chars, generation.guided, usage.prompt_tokens
     )

@@ -163,13 +163,13 @@ def _locked(dialog_id: UUID, *, durable: bool) -> Dialog | None:
 
 @cache
 def _locking_sql(vendor: str, *, relaxed: bool) -> tuple[str, tuple[Any, ...]]:
-    rows = Dialog.objects.select_for_update().filter(pk=_ANY_ID)
-    rows = rows.annotate(
-        lease_over=Case(When(lease_until__lt=Now(), then=True), default=False, output_field=BooleanField()),
-        awake=Case(When(wake_at__gt=Now(), then=False), default=True, output_field=BooleanField()),
-    )
+    told: dict[str, Any] = {
+        "lease_over": Case(When(lease_until__lt=Now(), then=True), default=False, output_field=BooleanField()),
+        "awake": Case(When(wake_at__gt=Now(), then=False), default=True, output_field=BooleanField()),
+    }
     if relaxed:
-        rows = rows.annotate(relaxed=_RELAXED)
+        told["relaxed"] = _RELAXED
+    rows = Dialog.objects.select_for_update().filter(pk=_ANY_ID).annotate(**told)
     sql, params = rows.query.get_compiler(connection=connection).as_sql()
     return sql, tuple(_ANY_ID if _is_any_id(param) else param for param in params)
 

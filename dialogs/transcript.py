@@ -16,6 +16,8 @@ PENDING = (Turn.Status.QUEUED, Turn.Status.ANSWERING, Turn.Status.SUSPENDED)
 _TURN_COLUMNS = (
     "seq", "position", "role", "status", "text", "tool_calls", "tool_call_id", "provider_items",
 )  # fmt: skip
+_ROLES = {role.value: role for role in Role}  # a look-up, since calling an enumeration costs three times as much
+_UNIT_ROLES = {role.value: role for role in UnitRole}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ def view_of(dialog: Dialog) -> View:
 def standing_run(dialog: Dialog) -> RemediationRun | None:
     return (
         RemediationRun.objects.filter(dialog=dialog, round_number=dialog.round_number, undone_at__isnull=True)
+        .defer("removed")  # the archive's copy of what went away can be long, and is not part of the view
         .order_by("-id")
         .first()
     )
@@ -145,19 +148,24 @@ def group(rows: Iterable[Any]) -> list[Unit]:
     result gets a stand-in, so that no provider ever refuses the request for it."""
     units: list[Unit] = []
     rows = list(rows)
-    results: dict[str, Any] = {row.tool_call_id: row for row in rows if row.role == Turn.Role.TOOL}
+    results: dict[str, Any] = {row.tool_call_id: row for row in rows if row.role == "tool"}
     for row in rows:
-        if row.role == Turn.Role.TOOL:
+        if row.role == "tool":
             continue
-        message = Message(Role(row.role), row.text, _calls(row.tool_calls), "", tuple(row.provider_items or ()))
-        if not (message.text or message.tool_calls):
+        calls, items = _calls(row.tool_calls) if row.tool_calls else (), tuple(row.provider_items or ())
+        if not (row.text or calls):
             continue
-        answers = [(call, results.pop(call.id, None)) for call in message.tool_calls]
+        message = Message(_ROLES[row.role], row.text, calls, "", items)
+        if not calls:  # most turns, and there may be thousands
+            role = _UNIT_ROLES[row.role]
+            units.append(Unit(f"turn-{row.seq}", UnitKind.MESSAGE, role, (message,), (row.seq,)))
+            continue
+        answers = [(call, results.pop(call.id, None)) for call in calls]
         units.append(
             Unit(
                 id=f"turn-{row.seq}",
                 kind=UnitKind.MESSAGE,
-                role=UnitRole.TOOL if message.tool_calls else UnitRole(row.role),
+                role=UnitRole.TOOL,
                 messages=(message, *(_result(call, answer) for call, answer in answers)),
                 source=(row.seq, *(answer.seq for _, answer in answers if answer)),
             )
@@ -165,8 +173,8 @@ def group(rows: Iterable[Any]) -> list[Unit]:
     return units
 
 
-def _calls(calls: Sequence[dict[str, str]] | None) -> tuple[ToolCall, ...]:
-    return tuple(ToolCall(call["id"], call["name"], call["arguments"]) for call in calls or ())
+def _calls(calls: Sequence[dict[str, str]]) -> tuple[ToolCall, ...]:
+    return tuple(ToolCall(call["id"], call["name"], call["arguments"]) for call in calls)
 
 
 def _result(call: ToolCall, row: Any | None) -> Message:
@@ -208,7 +216,7 @@ def unresolved_calls(dialog: Dialog) -> tuple[Call, ...]:
     """What the newest reply of the round still waits for, in the model's order."""
     newest = (
         dialog.turns.filter(round_number=dialog.round_number, role=Turn.Role.ASSISTANT, status=Turn.Status.COMPLETE)
-        .order_by("-position")
+        .order_by("-seq")  # has an index, and for answers it is the order of positions
         .values_list("position", "tool_calls")
         .first()
     )
