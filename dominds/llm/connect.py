@@ -12,6 +12,7 @@ from dominds.llm.openai_chat import OpenAIChat
 from dominds.llm.openai_responses import OpenAIResponses
 from dominds.llm.provider import AuthFailed, Provider, RequestRefused
 from dominds.llm.scripted import Scripted
+from dominds.redaction import remember
 
 
 def connect(model: ModelInfo, *, environ: Mapping[str, str] = os.environ) -> Provider:
@@ -33,6 +34,7 @@ def key_of(model: ModelInfo, environ: Mapping[str, str] = os.environ) -> str:
         )
     if not key.isascii() or not key.isprintable():
         raise AuthFailed(f"The environment variable {model.api_key_env} holds characters that no key has. Correct it.")
+    remember(key)  # whatever its variable is called: from now on no log line shows it
     return key
 
 
