@@ -174,9 +174,9 @@ async def stream(rig: Rig, dialogs: int, tokens: int) -> Outcome:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    sent = orjson.loads(await asyncio.to_thread(lambda: urlopen(f"{rig.model_url}/sent").read()))  # noqa: S310
+    sent = orjson.loads(await asyncio.to_thread(lambda: urlopen(f"{rig.model_url}/sent").read()))
     lost = [watcher for watcher in watchers if watcher.answer != sent.get(f"{run} {watcher.dialog_id}")]
-    missing = sum(len((w.answer or "")) - len(w.drafted) for w in watchers if len(w.drafted) < len(w.answer or ""))
+    missing = sum(len(w.answer or "") - len(w.drafted) for w in watchers if len(w.drafted) < len(w.answer or ""))
     ages = [age for watcher in watchers for age in watcher.ages]
     ended = sum(watcher.ended.is_set() for watcher in watchers)
     return Outcome(dialogs, ended, len(lost), missing, ages, sum(w.resets for w in watchers), seconds, processes)

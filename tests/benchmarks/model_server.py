@@ -1,6 +1,7 @@
 """An OpenAI-compatible server on asyncio streams, cheap enough to share a machine with what it measures.
 
-Two models: ``quick`` answers at once; ``steady`` sends ``--rate`` tokens a second. A steady token is the microsecond of
+Three models: ``quick`` answers at once; ``counted`` as well, and reports the prompt that its chat template makes of the
+request; ``steady`` sends ``--rate`` tokens a second. A steady token is the microsecond of
 CLOCK_MONOTONIC at which it was sent, in hexadecimal, so that whoever receives it on this machine can tell its age.
 ``GET /sent`` answers what each conversation was sent, keyed by its newest user message.
 """
@@ -88,7 +89,11 @@ class ModelServer:
     async def _answer(self, body: bytes, writer: asyncio.StreamWriter) -> None:
         asked = orjson.loads(body)
         prompt_tokens = len(body) // 4
-        if asked["model"] == "quick":
+        if asked["model"].startswith("counted"):
+            from tests.flows.chat_templates import count_prompt  # loads vocabularies: only where they are asked for
+
+            prompt_tokens = count_prompt("gpt-4", asked)
+        if asked["model"] != "steady":
             writer.write(self.quick_answer + chunked(ending(prompt_tokens, self.quick_pieces)) + b"0\r\n\r\n")
             return
         parts = self.sent.setdefault(str(asked["messages"][-1]["content"]), [])

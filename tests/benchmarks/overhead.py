@@ -51,7 +51,10 @@ class Floor:
         dialog = uuid4()
         rows = []
         for n in range(1, depth + 1):
-            rows += [(dialog, 2 * n - 1, "user", said(USER_CHARS, n)), (dialog, 2 * n, "assistant", said(ANSWER_CHARS, n))]
+            rows += [
+                (dialog, 2 * n - 1, "user", said(USER_CHARS, n)),
+                (dialog, 2 * n, "assistant", said(ANSWER_CHARS, n)),
+            ]
         with self.connection.cursor() as cursor:
             cursor.executemany("INSERT INTO floor (dialog, seq, role, text) VALUES (%s, %s, %s, %s)", rows)
         self.connection.commit()
@@ -81,7 +84,8 @@ class Floor:
     def size(self, *tables: str) -> int:
         # CHECKPOINT is not needed: sizes count pages, written or not.
         found = self.connection.execute(
-            "SELECT sum(pg_total_relation_size(name::regclass))::bigint FROM unnest(%s::text[]) AS name", (list(tables),)
+            "SELECT sum(pg_total_relation_size(name::regclass))::bigint FROM unnest(%s::text[]) AS name",
+            (list(tables),),
         ).fetchone()
         self.connection.commit()
         return int(found[0]) if found else 0

@@ -20,6 +20,7 @@ from tests.harness.redis_server import RedisServer
 from tests.harness.stack import ROOT, Stack, running
 
 HUGE = 100_000_000  # tokens: no level, policy or limit interferes
+SMALL = 8_000  # tokens, the window of "counted-small"
 NO_LIMITS = {
     "SECRET_KEY": "only-for-benchmarks-" + "0123456789abcdef" * 3,
     "DOMINDS_MESSAGES_PER_MINUTE": "0",
@@ -36,17 +37,17 @@ class Rig:
     model_url: str
     own_redis: RedisServer  # of this process: what it wakes must not reach the stack's workers
 
-    def agent(self, model: str) -> Any:
+    def agent(self, model: str, policy: str = "none") -> Any:
         from dialogs.models import Agent
 
         return Agent.objects.get_or_create(
-            id=f"bench-{model}",
+            id=f"bench-{model}-{policy}",
             defaults={
                 "name": "Bench",
                 "provider": "bench",
                 "model": model,
                 "instructions": "Be brief.",
-                "context_policy": "none",
+                "context_policy": policy,
             },
         )[0]
 
@@ -67,8 +68,15 @@ def rig(
         own_redis = RedisServer().start()
         opened.callback(own_redis.remove)
         model = subprocess.Popen(
-            [sys.executable, "-m", "tests.benchmarks.model_server"]
-            + ["--tokens", str(tokens), "--answer-chars", str(answer_chars)],
+            [
+                sys.executable,
+                "-m",
+                "tests.benchmarks.model_server",
+                "--tokens",
+                str(tokens),
+                "--answer-chars",
+                str(answer_chars),
+            ],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             text=True,
@@ -89,9 +97,10 @@ def rig(
 
 
 def _llm_yaml(model_url: str) -> str:
+    windows = {"quick": HUGE, "steady": HUGE, "counted": HUGE, "counted-small": SMALL}
     models = "".join(
-        f"      {name}: {{name: {name}, context_length: {HUGE}, optimal_max_tokens: {HUGE}}}\n"
-        for name in ("quick", "steady")
+        f"      {name}: {{name: {name}, context_length: {tokens}, optimal_max_tokens: {HUGE}}}\n"
+        for name, tokens in windows.items()
     )
     return (
         "providers:\n  bench:\n    name: Bench\n    apiType: openai-compatible\n"

@@ -19,17 +19,34 @@ def dialog_at(depth: int, agent: Any, owner: Any, window: int | None = None) -> 
     dialog = create_dialog(owner, agent.pk)
     generations = Generation.objects.bulk_create(
         Generation(
-            **{"dialog": dialog, "round_number": 1, "purpose": "reply", "outcome": "kept", "epoch": n},
-            **{"provider": agent.provider, "model": agent.model, "answers_seq": 2 * n - 1, "frame": "f" * 32},
-            **{"base": "1:0", "request_chars": n * 500, "prompt_tokens": n * 150, "completion_tokens": 100},
-            **{"total_tokens": n * 150 + 100, "finish_reason": "stop"},
+            dialog=dialog,
+            round_number=1,
+            purpose="reply",
+            outcome="kept",
+            epoch=n,
+            provider=agent.provider,
+            model=agent.model,
+            answers_seq=2 * n - 1,
+            frame="f" * 32,
+            base="1:0",
+            request_chars=n * 500,
+            prompt_tokens=n * 150,
+            completion_tokens=100,
+            total_tokens=n * 150 + 100,
+            finish_reason="stop",
         )
         for n in range(1, depth + 1)
     )
     HealthSnapshot.objects.bulk_create(
         HealthSnapshot(
-            **{"generation": row, "prompt_tokens": row.prompt_tokens, "completion_tokens": 100, "level": "healthy"},
-            **{"model_context_limit": 10**8, "optimal_max_tokens": 10**8, "hard_util": 0.1, "optimal_util": 0.1},
+            generation=row,
+            prompt_tokens=row.prompt_tokens,
+            completion_tokens=100,
+            level="healthy",
+            model_context_limit=10**8,
+            optimal_max_tokens=10**8,
+            hard_util=0.1,
+            optimal_util=0.1,
         )
         for row in generations
     )
@@ -62,7 +79,13 @@ def _rewrite(dialog: Any, window: int) -> None:
 
     last = dialog.last_position
     RemediationRun.objects.create(
-        **{"dialog": dialog, "round_number": 1, "policy": "retention", "reason": "benchmark", "est_before": 1},
-        **{"est_after": 1, "base_position": last, "removed": []},
+        dialog=dialog,
+        round_number=1,
+        policy="retention",
+        reason="benchmark",
+        est_before=1,
+        est_after=1,
+        base_position=last,
+        removed=[],
         view=[{"turns": [seq]} for seq in range(max(1, last - window + 1), last + 1)],
     )
