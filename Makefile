@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := run
-.PHONY: run test lint lock audit setup setup-dev browser proxies clean
+.PHONY: run test bench lint lock audit setup setup-dev browser proxies clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -16,6 +16,12 @@ run: setup
 
 test: setup-dev browser proxies
 	$(BIN)/python -m pytest $(ARGS)
+
+# Timings, not tests: minutes on an idle machine. `make bench BENCHMARKS="pure overhead"` runs some of them.
+BENCHMARKS ?= pure overhead fanout page retention
+bench: setup-dev browser
+	@mkdir -p var && rm -f var/bench.md
+	@for name in $(BENCHMARKS); do $(BIN)/python -m tests.benchmarks.$$name $(ARGS); done
 
 lint: setup-dev
 	$(BIN)/ruff check .
