@@ -64,7 +64,7 @@ class EventStream:
     def drafted(self, frame: dict[str, Any]) -> None:
         if frame.get("reset"):
             self._drafts.clear()
-        if self._caught_up and (frame["text"] or frame.get("reset")):
+        if self._caught_up and frame["text"]:
             self._drafts.append(frame)
             self._wake.set()
 
@@ -83,9 +83,11 @@ class EventStream:
             yield f"retry: {RETRY_SECONDS * 1000}\n\n".encode()
             feed = await hub().join(self, self._dialog_id)
             assert feed is not None
-            while not self._ended:
+            while True:
                 async for piece in self._due(feed):
                     yield piece
+                if self._ended:
+                    return
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._wake.wait(), KEEP_ALIVE_SECONDS)
                 if not self._wake.is_set():
@@ -115,7 +117,8 @@ class EventStream:
             self._behind = self._behind or bool(rows)
         if not self._caught_up:
             self._caught_up = True
-            if snapshot := feed.snapshot():
+            snapshot = feed.snapshot()
+            if snapshot and snapshot["text"]:
                 self._drafts = [snapshot]
             else:
                 feed.load()

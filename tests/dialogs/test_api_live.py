@@ -99,7 +99,9 @@ def test_events_come_as_they_happen_with_the_draft_between(api: Api, dialog_id: 
 
 def test_a_reader_that_comes_late_gets_the_draft_from_its_beginning(api: Api, dialog_id: str) -> None:
     api.post(f"/api/dialogs/{dialog_id}/messages", json={"text": "Hi"})
-    time.sleep(1.2)
+    with stream(api, dialog_id) as early:
+        heard = (event for event in read(early) if event.get("event") == "draft")
+        next(heard), next(heard)
     with stream(api, dialog_id) as answer:
         found = until_idle(read(answer))
     drafts = [event["data"] for event in found if event.get("event") == "draft"]
@@ -126,7 +128,9 @@ def test_a_stream_ends_when_its_key_is_revoked(api: Api, person: User, dialog_id
 
 def test_quiet_streams_are_kept_alive_and_hold_no_database_connection(api: Api, person: User, dialog_id: str) -> None:
     """More streams than the pool has connections (16), and the next call is answered all the same."""
-    clients = [httpx2.Client(headers=api.headers, base_url=api.base_url, timeout=30, trust_env=False) for _ in range(24)]
+    clients = [
+        httpx2.Client(headers=api.headers, base_url=api.base_url, timeout=30, trust_env=False) for _ in range(24)
+    ]
     answers = [stream(client, dialog_id) for client in clients]  # type: ignore[arg-type]
     opened = [answer.__enter__() for answer in answers]
     try:
