@@ -8,10 +8,10 @@ from django.http import StreamingHttpResponse
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
-from dialogs import export, inbox, overviews
+from dialogs import export, inbox, overviews, statistics
 from dialogs.api.auth import PersonRequest
 from dialogs.api.lists import Text, UuidWindow, oldest_first
-from dialogs.api.schemas import DialogOut
+from dialogs.api.schemas import DialogOut, StatisticsOut
 from dialogs.hub import off_loop
 from dialogs.models import Dialog
 
@@ -39,6 +39,12 @@ def list_dialogs(request: PersonRequest, window: Query[UuidWindow]) -> list[dict
 @router.get("/dialogs/{uuid:dialog_id}", response=DialogOut)
 def get_dialog(request: PersonRequest, dialog_id: UUID) -> dict[str, Any]:
     return overviews.of_dialog(inbox.owned(dialog_id, request.auth))
+
+
+@router.get("/dialogs/{uuid:dialog_id}/statistics", response=StatisticsOut)
+def get_statistics(request: PersonRequest, dialog_id: UUID) -> dict[str, Any]:
+    """Tokens that its model calls took, as reported, and an estimate of the next request."""
+    return statistics.statistics_of(inbox.owned(dialog_id, request.auth))
 
 
 @router.get("/dialogs/{uuid:dialog_id}/export")

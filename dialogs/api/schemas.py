@@ -77,6 +77,28 @@ class DialogOut(Schema):
     active_at: str
 
 
+class Sums(Schema):
+    generations: int
+    unreported: int
+    input_tokens: int | None
+    output_tokens: int | None
+    total_tokens: int | None
+
+
+class NextRequest(Schema):
+    est_input_tokens: int
+    est_output_room: int
+    est_total_tokens: int
+    est_source: str
+    limit: int | None
+
+
+class StatisticsOut(Schema):
+    reported: Sums
+    by_purpose: dict[str, Sums]
+    next_request: NextRequest | None
+
+
 class Accepted(Schema):
     seq: int
     state: str

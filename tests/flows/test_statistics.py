@@ -1,0 +1,57 @@
+"""Counters of input, output and total (B4): sums of what was reported, beside an estimate that is named one."""
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from dialogs.keys import create_key
+from dialogs.models import Dialog
+from tests.dialogs.factories import UserFactory
+from tests.flows.chat_server import Answer, ChatServer, InOrder
+from tests.flows.conftest import dialog_with, say
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Serve = Callable[..., ChatServer]
+
+
+def asked_for(dialog: Dialog) -> Client:
+    return Client(headers={"Authorization": f"Bearer {create_key(dialog.owner)}"})
+
+
+def test_reported_tokens_are_summed_and_missing_ones_are_counted_apart(serve: Serve) -> None:
+    server = serve(context_length=128_000)
+    server.answer = InOrder([Answer("a", usage=(100, 10)), Answer("b", usage=None), Answer("c", usage=(300, 20))])
+    dialog = dialog_with(server)
+    for text in ("one", "two", "three"):
+        say(dialog, text)
+    found = asked_for(dialog).get(f"/api/dialogs/{dialog.pk}/statistics").json()
+    sums = {"generations": 3, "unreported": 1, "input_tokens": 400, "output_tokens": 30, "total_tokens": 430}
+    assert found == {"reported": sums, "by_purpose": {"reply": sums}, "next_request": None}
+
+
+def test_nothing_reported_is_unknown_and_not_zero(serve: Serve) -> None:
+    server = serve()
+    server.answer = lambda _: Answer("a", usage=None)
+    dialog = dialog_with(server)
+    say(dialog, "one")
+    reported = asked_for(dialog).get(f"/api/dialogs/{dialog.pk}/statistics").json()["reported"]
+    assert (reported["input_tokens"], reported["total_tokens"], reported["unreported"]) == (None, None, 1)
+
+
+def test_the_next_request_is_an_estimate_with_its_source_and_limit(serve: Serve) -> None:
+    server = serve(limit=8_000, api_type="lmstudio")
+    dialog = dialog_with(server)
+    say(dialog, "hello")
+    following = asked_for(dialog).get(f"/api/dialogs/{dialog.pk}/statistics").json()["next_request"]
+    assert (following["limit"], following["est_output_room"], following["est_source"]) == (8_000, 1_024, "calibrated")
+    assert following["est_total_tokens"] == following["est_input_tokens"] + 1_024
+    say(dialog, "again")
+    assert server.exchanges[-1].prompt_tokens == pytest.approx(following["est_input_tokens"], rel=0.05)
+
+
+def test_strangers_are_told_nothing(serve: Serve) -> None:
+    dialog = dialog_with(serve())
+    stranger = Client(headers={"Authorization": f"Bearer {create_key(UserFactory.create())}"})
+    assert stranger.get(f"/api/dialogs/{dialog.pk}/statistics").status_code == 404
