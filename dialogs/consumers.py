@@ -154,7 +154,8 @@ class PageSocket(AsyncWebsocketConsumer):
         self._feed = await hub().join(self, self.dialog_id)
         while not self._goodbye:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), TICK_SECONDS)
+                async with asyncio.timeout(TICK_SECONDS):  # unlike wait_for it makes no task, at each frame of each socket
+                    await self._wake.wait()
             self._wake.clear()
             try:
                 await self._write_what_is_due()
