@@ -32,13 +32,13 @@ Frame = dict[str, Any]
 
 def frames_after(dialog_id: UUID, user_id: int, seq: int) -> list[Frame] | None:
     """The next events after ``seq`` with their HTML; ``None`` when the dialog is not this person's any more."""
+    frames = events.after(dialog_id, seq, BATCH)  # before the rows: pieces may be newer than their event, never older
     viewer = User.objects.filter(pk=user_id, is_active=True).first()
     dialog = viewer and Dialog.objects.for_user(viewer).select_related("agent", "owner").filter(pk=dialog_id).first()
     if not viewer or not dialog:
         return None
     if seq > dialog.last_event_seq:
         return [resync(dialog.last_event_seq)]
-    frames = events.after(dialog_id, seq, BATCH)
     add_html(DialogPage(dialog, viewer), frames)
     return frames
 

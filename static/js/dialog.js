@@ -57,7 +57,7 @@ function showNotice(text) {
 function turned(turn, placed) {
   if (turn.role !== "tool") showNotice("");
   if (turn.generation) draft.finish(turn.generation, false);
-  if (placed.some((piece) => piece.id === `turn-${turn.seq}`) && turn.role !== "tool") follower.arrived(1);
+  if (placed.some((piece) => piece.isNew && piece.id === `turn-${turn.seq}`) && turn.role !== "tool") follower.arrived(1);
   if (turn.role === "assistant" && turn.text && ["complete", "stopped"].includes(turn.status)) {
     const words = turn.text.trim().split(/\s+/).length;
     announce(`Answer ${turn.status === "stopped" ? "stopped" : "complete"}, ${words} words`);

@@ -37,6 +37,7 @@ function place(piece) {
   const entries = document.getElementById("entries");
   if (!entries || entries.closest("[data-newest='no']")) return false;
   const position = Number(piece.dataset.position);
+  piece.isNew = true;
   const first = entries.querySelector("[data-position]");
   const older = document.getElementById("older");
   if (older && first && position < Number(first.dataset.position)) return false; // belongs to a page not loaded
@@ -50,10 +51,19 @@ function place(piece) {
   return true;
 }
 
-/** A word to people who listen instead of looking. */
+let unsaid = [];
+
+/** A word to people who listen instead of looking. What comes at one moment is said in one sentence, so that nothing is cut off. */
 export function announce(words) {
+  if (!unsaid.length) setTimeout(say, 150);
+  unsaid.push(words);
+}
+
+function say() {
   const announcer = document.getElementById("announcer");
+  const words = unsaid.join(". ");
   announcer.textContent = announcer.textContent === words ? `${words}\u00a0` : words;
+  unsaid = [];
 }
 
 export function toast(text, kind = "success", href = "") {

@@ -1,0 +1,156 @@
+"""One stack of real processes for all browser tests, with scripted agents that are slow enough to watch."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from playwright.sync_api import BrowserContext, Page, expect
+
+from dialogs import inbox
+from dialogs.models import Dialog
+from tests.dialogs.factories import UserFactory
+from tests.harness import services
+from tests.harness.browser import session_key
+from tests.harness.live import orm_on
+from tests.harness.stack import Stack, eventually, running
+
+expect.set_options(timeout=15_000)
+
+LONG = "".join(
+    f"## Part {number} 😀\n\nSome *words* with `code` and [a link](https://example.org/{number}).\n\n"
+    f"```python\ndef part_{number}(x: int) -> int:\n    return x + {number}  # <b>not bold</b>\n```\n\n"
+    f"- one of {number}\n- two of {number}\n\n"
+    for number in range(12)
+)
+HOSTILE = (
+    "<script>window.hacked = 1</script><img src=https://evil.example/x.png onerror='window.hacked=1'>\n\n"
+    "![x](https://evil.example/y.png) [x](javascript:window.hacked=1) <b hx-get='/d/new/' hx-trigger='load'>b</b>\n\n"
+    "```html onload=alert(1)\n<script>window.hacked = 1</script>\n```\n"
+)
+SCRIPTS: dict[str, dict[str, Any]] = {
+    "long": {"chunk_chars": 10, "chunk_delay_ms": 30, "steps": [{"text": LONG}]},
+    "short": {"steps": [{"text": "A short answer."}]},
+    "hostile": {"chunk_chars": 7, "chunk_delay_ms": 5, "steps": [{"text": HOSTILE}]},
+    "asks": {
+        "steps": [
+            {
+                "match": "^Please ask",
+                "tool_calls": [{"name": "ask_human", "arguments": {"question": "Which currency?"}}],
+            },
+            {"text": "Thank you."},
+        ]
+    },
+    "lights": {
+        "steps": [
+            {"match": f"(?m)^{tokens}$", "text": "Noted.", "usage": {"prompt_tokens": tokens, "completion_tokens": 3}}
+            for tokens in (50, 100_001, 115_201)
+        ]
+        + [{"match": "(?m)^none$", "text": "Noted.", "usage": "none"}]
+    },
+    "refuses": {"steps": [{"text": "No.", "usage": {"prompt_tokens": 950, "completion_tokens": 2}}]},
+    "fills": {"steps": [{"text": "A sentence that takes room. " * 60}]},
+}
+LIMITS = {"lights": 128_000, "refuses": 1_000, "fills": 2_000}
+
+
+@pytest.fixture(scope="session")
+def browser_stack(postgres: services.PostgresServer, django_db_blocker: Any) -> Iterator[Stack]:
+    """The stack behind ``stack``; use that."""
+    stack = Stack(postgres.create_database("dominds_browser"))
+    stack.minds_dir.mkdir(parents=True, exist_ok=True)
+    for name, script in SCRIPTS.items():
+        (stack.minds_dir / f"{name}.yaml").write_text(json.dumps(script, ensure_ascii=False))
+    models = {
+        name: {"script": f"{name}.yaml", "context_length": LIMITS.get(name, 200_000), "supports_tool_choice": True}
+        for name in SCRIPTS
+    }
+    models["fills"]["optimal_max_tokens"] = 1_900
+    members = {name: {"name": name.capitalize(), "provider": "lab", "model": name} for name in SCRIPTS}
+    members["fills"]["context_policy"] = "none"
+    llm = {"providers": {"lab": {"name": "Lab", "apiType": "scripted", "models": models}}}
+    (stack.minds_dir / "llm.yaml").write_text(json.dumps(llm))
+    (stack.minds_dir / "team.yaml").write_text(json.dumps({"members": members}))
+    with running(stack) as started:
+        with orm_on(started.database_url, django_db_blocker):
+            _wait_for_the_worker(started)
+        yield started
+
+
+def _wait_for_the_worker(stack: Stack) -> None:
+    """The web server is ready before the worker is; what browser tests time should not be that."""
+    user = UserFactory.create(is_superuser=True, is_staff=True)
+    connection.close()
+    with stack.api(user.username) as api:
+        dialog = api.post("/api/dialogs", json={"agent": "short"}).json()
+        api.post(f"/api/dialogs/{dialog['id']}/messages", json={"text": "Are you there?"})
+        eventually(lambda: api.get(f"/api/dialogs/{dialog['id']}").json()["state"] == "idle", seconds=90)
+
+
+@pytest.fixture
+def stack(browser_stack: Stack, django_db_blocker: Any) -> Iterator[Stack]:
+    """The stack, with the ORM of this process on its database."""
+    with orm_on(browser_stack.database_url, django_db_blocker):
+        yield browser_stack
+        connection.close()
+
+
+@pytest.fixture
+def person(stack: Stack) -> User:
+    """Somebody new."""
+    return UserFactory.create()
+
+
+LogIn = Callable[[BrowserContext, User], None]
+
+
+@pytest.fixture
+def log_in(stack: Stack) -> LogIn:
+    def set_cookie(context: BrowserContext, user: User) -> None:
+        context.add_cookies([{"name": "sessionid", "value": session_key(user), "url": stack.base_url}])
+
+    return set_cookie
+
+
+@pytest.fixture
+def complaints(page: Page) -> Iterator[list[str]]:
+    """What the browser complained about: errors of scripts, refusals by the content policy. Must stay empty."""
+    found: list[str] = []
+    page.on("pageerror", lambda error: found.append(f"script: {error}"))
+    page.on("console", lambda message: found.append(message.text) if _is_ours(message.text, message.type) else None)
+    yield found
+    assert not found
+
+
+def _is_ours(text: str, kind: str) -> bool:
+    return kind == "error" and not re.search(r"Failed to load resource|WebSocket connection", text)
+
+
+@pytest.fixture
+def open_dialog(stack: Stack, person: User, page: Page, log_in: LogIn) -> Callable[[str], Dialog]:
+    """``open_dialog("long")``: a new dialog with that agent, shown in ``page``."""
+
+    def open_it(agent: str) -> Dialog:
+        dialog = inbox.create_dialog(person, agent)
+        connection.close()
+        log_in(page.context, person)
+        page.goto(f"{stack.base_url}/d/{dialog.pk}/")
+        expect(page.locator("#connection")).to_have_attribute("data-state", "live")
+        return dialog
+
+    return open_it
+
+
+def send(page: Page, text: str) -> None:
+    page.fill("#text", text)
+    page.press("#text", "Enter")
+
+
+def answered(page: Page, times: int = 1) -> None:
+    """Wait for so many complete answers, and for the dialog to rest."""
+    expect(page.locator(".turn-assistant[data-status=complete]")).to_have_count(times, timeout=30_000)
+    expect(page.locator("#state")).to_have_attribute("data-state", "idle")
+    expect(page.locator("#live")).to_have_count(0)

@@ -1,0 +1,221 @@
+"""Everything else that people do in a browser: health, questions, narrow screens, keys, no scripts at all."""
+
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from dialogs import inbox
+from dialogs.models import Dialog, Question, Turn
+from remediation.models import RemediationRun
+from tests.browser.conftest import LogIn, answered, send
+from tests.dialogs.factories import UserFactory
+from tests.harness.stack import Stack, eventually
+
+Opener = Callable[[str], Dialog]
+
+
+def test_the_chip_goes_green_yellow_red_and_gray(open_dialog: Opener, page: Page, complaints: list[str]) -> None:
+    open_dialog("lights")
+    chip = page.locator("#chip")
+    for times, (said, level, words) in enumerate(
+        [
+            ("none", "unknown", "unknown · usage not reported"),
+            ("50", "healthy", "50 tok · 0 % of 128,000 · Healthy"),
+            ("100001", "caution", "100,001 tok · 78 % of 128,000 · Caution"),
+            ("115201", "critical", "115,201 tok · 90 % of 128,000 · Critical"),
+        ],
+        start=1,
+    ):
+        send(page, said)
+        answered(page, times)
+        expect(chip).to_have_attribute("data-level", level)
+        expect(chip).to_contain_text(words)
+    expect(page.locator("#announcer")).to_contain_text("critical")
+    chip.click()
+    expect(page.locator("#chip-notes")).to_contain_text("Critical above 115,200 tokens.")
+
+
+def test_a_question_is_answered_in_the_composer_and_the_badge_follows(
+    open_dialog: Opener, page: Page, context: BrowserContext, stack: Stack, complaints: list[str]
+) -> None:
+    open_dialog("asks")
+    elsewhere = context.new_page()
+    elsewhere.goto(f"{stack.base_url}/models/")
+    send(page, "Please ask")
+    expect(page.locator("#banner")).to_contain_text("Which currency?")
+    expect(elsewhere.locator("#badge")).to_have_text("(1) Q4H")
+    expect(elsewhere).to_have_title("(1) Models · Dominds")
+    expect(elsewhere.locator(".toast")).to_contain_text("A question waits")
+    page.fill("#text", "EUR")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Thank you.")).to_be_visible()
+    expect(page.locator("#banner")).to_have_text("")
+    expect(elsewhere.locator("#badge")).to_have_text("Q4H")
+    expect(elsewhere).to_have_title("Models · Dominds")
+
+
+def test_an_operator_resolves_and_the_open_page_comes_back_to_life(
+    open_dialog: Opener, page: Page, browser: Browser, stack: Stack, log_in: LogIn, complaints: list[str]
+) -> None:
+    dialog = open_dialog("refuses")
+    send(page, "one")
+    answered(page)
+    send(page, "two")
+    expect(page.locator("#state")).to_have_attribute("data-state", "suspended")
+    expect(page.locator("#text")).to_be_disabled()
+    expect(page.get_by_role("button", name="Send")).to_be_disabled()
+    expect(page.locator("#banner")).to_contain_text("an operator resolves it")
+    question = Question.objects.get(dialog=dialog)
+    operator = browser.new_context()
+    log_in(operator, UserFactory.create(is_staff=True))
+    desk = operator.new_page()
+    desk.goto(f"{stack.base_url}/q4h/{question.pk}/")
+    expect(desk.locator("tbody tr")).to_have_count(3)
+    desk.get_by_label("Close the dialog").check()
+    desk.get_by_role("button", name="Apply").click()
+    expect(page.locator("#state")).to_have_attribute("data-state", "closed")
+    expect(page.locator("#banner")).to_contain_text("Closed")
+    operator.close()
+
+
+def test_prune_now_prunes_once_on_a_double_click_and_undoes(
+    open_dialog: Opener, page: Page, context: BrowserContext, complaints: list[str]
+) -> None:
+    dialog = open_dialog("fills")
+    second = context.new_page()
+    second.goto(page.url)
+    panel = page.locator("#context-panel")
+    times = 0
+    while "exceeds 80%" not in panel.inner_text():
+        assert times < 12
+        send(page, f"More, {times}")
+        times += 1
+        answered(page, times)
+    expect(second.locator("#context-panel")).to_contain_text("exceeds 80%")
+    before = RemediationRun.objects.filter(dialog=dialog).count()
+    panel.get_by_role("button", name="Prune Context Now").dblclick()
+    expect(page.locator(".toast")).to_contain_text("Context pruned:")
+    expect(page.locator(".run-line")).to_have_count(1)
+    expect(second.locator(".run-line")).to_have_count(1)
+    expect(panel).not_to_contain_text("exceeds 80%")
+    expect(page.locator("#chip")).to_contain_text("awaiting report")
+    assert RemediationRun.objects.filter(dialog=dialog).count() == before + 1
+    page.locator(".run-line").get_by_role("button", name="Undo").click()
+    expect(second.locator(".run-line")).to_contain_text("undone")
+    expect(panel).to_contain_text("exceeds 80%")
+
+
+def test_reminders_are_kept_while_being_written_and_shown_to_the_other_tab(
+    open_dialog: Opener, page: Page, context: BrowserContext, complaints: list[str]
+) -> None:
+    open_dialog("short")
+    second = context.new_page()
+    second.goto(page.url)
+    page.get_by_text("Add a reminder").click()
+    page.fill("#new-reminder", "Mind the gap")
+    page.get_by_role("button", name="Add").click()
+    expect(second.locator("#reminders-panel")).to_contain_text("Mind the gap")
+    expect(page.locator("#reminders-panel")).to_contain_text("Mind the gap")
+
+
+def test_a_long_dialog_loads_older_pages_where_the_reader_is(
+    stack: Stack, person: User, page: Page, log_in: LogIn, complaints: list[str]
+) -> None:
+    dialog = inbox.create_dialog(person, "short")
+    Turn.objects.bulk_create(
+        Turn(
+            dialog=dialog,
+            seq=number,
+            position=number,
+            round_number=1,
+            role="user" if number % 2 else "assistant",
+            status="answered" if number % 2 else "complete",
+            text=f"line {number:03}\n\nand more of it",
+        )
+        for number in range(1, 121)
+    )
+    Dialog.objects.filter(pk=dialog.pk).update(last_turn_seq=120, last_position=120)
+    connection.close()
+    log_in(page.context, person)
+    page.goto(f"{stack.base_url}/d/{dialog.pk}/")
+    expect(page.get_by_text("line 120")).to_be_in_viewport()
+    assert page.locator(".turn").count() in (40, 80)
+    for _ in range(12):
+        page.locator("#transcript").hover()
+        page.mouse.wheel(0, -3000)
+        page.wait_for_timeout(250)
+    expect(page.get_by_text("line 001")).to_be_visible()
+    positions = page.locator("[data-position]").evaluate_all("all => all.map(e => Number(e.dataset.position))")
+    assert positions == sorted(positions)
+    assert len(positions) == 120
+
+
+@pytest.mark.parametrize("path", ["/", "/q4h/", "/models/", "/settings/", "dialog", "context/", "archive/", "health/"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_is_wider_than_a_phone_and_none_breaks_the_content_policy(
+    open_dialog: Opener, page: Page, stack: Stack, path: str, scheme: str, complaints: list[str]
+) -> None:
+    dialog = open_dialog("short")
+    send(page, "A fairly long word: " + "x" * 200)
+    answered(page)
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    own = f"/d/{dialog.pk}/"
+    page.goto(stack.base_url + (path if path.startswith("/") else own + ("" if path == "dialog" else path)))
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert page.locator("h1").count() == 1
+
+
+def test_keys_alone_are_enough(open_dialog: Opener, page: Page, stack: Stack, complaints: list[str]) -> None:
+    open_dialog("short")
+    page.goto(stack.base_url + "/")
+    page.keyboard.press("/")
+    expect(page.locator("#search")).to_be_focused()
+    page.keyboard.press("Tab")
+    page.locator("h1").click()
+    page.keyboard.press("j")
+    expect(page.locator("[data-row]").first).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#text")).to_be_focused()
+    page.keyboard.type("Hello")
+    page.keyboard.press("Enter")
+    answered(page)
+    page.locator("#transcript").focus()
+    page.keyboard.press("n")
+    expect(page.locator("#new-dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#new-dialog")).to_be_hidden()
+
+
+def test_everything_important_works_without_scripts(
+    browser: Browser, stack: Stack, person: User, log_in: LogIn
+) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    log_in(context, person)
+    page = context.new_page()
+    page.goto(stack.base_url + "/")
+    page.locator("main .agent[value=asks]").click()
+    page.fill("#text", "Please ask")
+    page.get_by_role("button", name="Send").click()
+    dialog = Dialog.objects.get(owner=person)
+    eventually(lambda: Dialog.objects.get(pk=dialog.pk).state == "waiting")
+    page.reload()
+    expect(page.locator("#banner")).to_contain_text("Which currency?")
+    page.fill("#text", "EUR")
+    page.get_by_role("button", name="Answer").click()
+    eventually(lambda: Dialog.objects.get(pk=dialog.pk).state == "idle")
+    page.reload()
+    expect(page.get_by_text("Thank you.")).to_be_visible()
+    assert page.locator(".js-only").first.is_hidden()
+    context.close()
+
+
+def test_logging_out_in_one_tab_closes_the_other(open_dialog: Opener, page: Page, context: BrowserContext) -> None:
+    open_dialog("short")
+    second = context.new_page()
+    second.goto(page.url)
+    second.get_by_role("button", name="Log out").click()
+    expect(page.locator("#id_username")).to_be_visible(timeout=10_000)

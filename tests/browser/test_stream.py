@@ -1,0 +1,228 @@
+"""An answer on the page, whatever happens to the page meanwhile: the final text is what the model said, once."""
+
+import time
+from collections.abc import Callable
+
+from django.contrib.auth.models import User
+from django.utils.html import strip_tags
+from playwright.sync_api import BrowserContext, Page, WebSocketRoute, expect
+
+from dialogs.models import Dialog, Turn
+from dialogs.rendering import render
+from tests.browser.conftest import LONG, LogIn, answered, send
+from tests.harness.stack import Stack
+
+Opener = Callable[[str], Dialog]
+
+
+def words_of(page: Page) -> str:
+    """All that the answers on the page say, as one line."""
+    parts = page.locator(".turn-assistant .md").all_text_contents()
+    return " ".join(" ".join(parts).replace("Copy", "").split())
+
+
+def expected_words(times: int = 1) -> str:
+    from html import unescape
+
+    return " ".join(" ".join([unescape(strip_tags(render(LONG)))] * times).split())
+
+
+def squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+def assert_whole(page: Page, dialog: Dialog) -> None:
+    answered(page)
+    assert squeezed(words_of(page)) == squeezed(expected_words())
+    assert Turn.objects.get(dialog=dialog, role="assistant").text == LONG
+
+
+def test_an_answer_streams_and_ends_as_the_model_said_it(
+    open_dialog: Opener, page: Page, complaints: list[str]
+) -> None:
+    dialog = open_dialog("long")
+    send(page, "Go")
+    expect(page.locator("#live .md h4, #live .md h3").first).to_be_visible()
+    expect(page.locator("#activity")).to_contain_text("Generating…")
+    assert page.locator("#live .tail").count() == 1
+    assert_whole(page, dialog)
+    assert page.locator(".hl-k").count() >= 12
+    expect(page.locator("#announcer")).to_contain_text("Answer complete")
+
+
+def test_a_reload_in_the_middle_loses_and_doubles_nothing(
+    open_dialog: Opener, page: Page, complaints: list[str]
+) -> None:
+    dialog = open_dialog("long")
+    send(page, "Go")
+    for _ in range(3):
+        page.wait_for_timeout(500)
+        page.reload()
+        expect(page.locator("#live")).to_have_count(1)
+    assert_whole(page, dialog)
+    page.reload()
+    assert squeezed(words_of(page)) == squeezed(expected_words())
+
+
+def test_a_closed_socket_in_the_middle_loses_and_doubles_nothing(
+    open_dialog: Opener, page: Page, complaints: list[str]
+) -> None:
+    sockets: list[WebSocketRoute] = []
+
+    def proxy(socket: WebSocketRoute) -> None:
+        sockets.append(socket)
+        socket.connect_to_server()
+
+    page.route_web_socket("**/ws/dialogs/**", proxy)
+    dialog = open_dialog("long")
+    send(page, "Go")
+    for _ in range(3):
+        expect(page.locator("#live")).to_have_count(1)
+        page.wait_for_timeout(400)
+        sockets[-1].close(code=1012)
+        expect(page.locator("#connection")).to_have_attribute("data-state", "live")
+    assert_whole(page, dialog)
+    assert len(sockets) == 4
+
+
+def test_without_any_socket_the_page_asks_and_still_gets_everything(
+    open_dialog: Opener, page: Page, stack: Stack
+) -> None:
+    dialog = open_dialog("long")
+    page.route_web_socket("**/ws/dialogs/**", lambda socket: socket.close(code=1011))
+    page.reload()
+    send(page, "Go")
+    expect(page.locator("#connection")).to_have_attribute("data-state", "polling", timeout=30_000)
+    expect(page.locator("#connection")).to_contain_text("Live updates blocked")
+    assert_whole(page, dialog)
+
+
+def test_a_second_tab_sees_the_same(
+    open_dialog: Opener, page: Page, context: BrowserContext, complaints: list[str]
+) -> None:
+    dialog = open_dialog("long")
+    send(page, "Go")
+    expect(page.locator("#live")).to_have_count(1)
+    second = context.new_page()
+    second.goto(page.url)
+    send(second, "And then?")
+    expect(page.locator("#queued")).to_contain_text("And then?")
+    page.locator("#queued button").click()
+    expect(second.locator("#queued li")).to_have_count(0)
+    assert_whole(page, dialog)
+    assert_whole(second, dialog)
+    assert page.locator("#entries .turn").count() == second.locator("#entries .turn").count() == 2
+
+
+def test_stop_in_the_middle_keeps_what_was_said(open_dialog: Opener, page: Page, complaints: list[str]) -> None:
+    dialog = open_dialog("long")
+    send(page, "Go")
+    expect(page.locator("#live .md p").first).to_be_visible()
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator(".turn-assistant[data-status=stopped]")).to_have_count(1)
+    expect(page.locator("#live")).to_have_count(0)
+    expect(page.locator("#state")).to_have_attribute("data-state", "idle")
+    said = Turn.objects.get(dialog=dialog, role="assistant").text
+    assert 0 < len(said) < len(LONG)
+    assert LONG.startswith(said)
+    first = squeezed(words_of(page))
+    page.reload()
+    assert squeezed(words_of(page)) == first
+    page.get_by_role("button", name="Retry").click()
+    answered(page)
+
+
+def test_the_page_of_a_lost_connection_says_so_and_keeps_what_is_written(
+    open_dialog: Opener, page: Page, context: BrowserContext
+) -> None:
+    dialog = open_dialog("short")
+    page.route("**/messages/", lambda route: route.abort())
+    send(page, "Do not lose me")
+    expect(page.locator("#sending-error")).to_contain_text("Not sent")
+    expect(page.locator("#text")).to_have_value("Do not lose me")
+    page.unroute("**/messages/")
+    page.get_by_role("button", name="Retry").click()
+    answered(page)
+    expect(page.locator("#text")).to_have_value("")
+    assert Turn.objects.filter(dialog=dialog, role="user").count() == 1
+
+
+def test_what_is_written_survives_a_reload(open_dialog: Opener, page: Page) -> None:
+    open_dialog("short")
+    page.fill("#text", "Half a thought")
+    page.wait_for_timeout(700)
+    page.reload()
+    expect(page.locator("#text")).to_have_value("Half a thought")
+
+
+def test_an_input_method_keeps_its_enter(open_dialog: Opener, page: Page) -> None:
+    dialog = open_dialog("short")
+    page.fill("#text", "にほん")
+    page.locator("#text").evaluate(
+        "field => field.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', keyCode: 229, isComposing: true, bubbles: true}))"
+    )
+    page.keyboard.press("Shift+Enter")
+    page.wait_for_timeout(300)
+    assert not Turn.objects.filter(dialog=dialog).exists()
+    assert "\n" in page.locator("#text").input_value()
+
+
+def test_the_reader_is_not_pulled_down_and_can_jump(open_dialog: Opener, page: Page) -> None:
+    open_dialog("long")
+    send(page, "Go")
+    expect(page.locator("#live .md .code").nth(2)).to_be_attached()
+    transcript = page.locator("#transcript")
+    transcript.hover()
+    page.mouse.wheel(0, -2000)
+    expect(page.locator("#jump")).to_be_visible()
+    top = transcript.evaluate("element => element.scrollTop")
+    page.wait_for_timeout(800)
+    assert abs(transcript.evaluate("element => element.scrollTop") - top) < 5
+    expect(page.locator("#jump")).to_contain_text("1 new", timeout=30_000)
+    page.locator("#jump").click()
+    expect(page.locator("#jump")).to_be_hidden()
+    assert transcript.evaluate("element => element.scrollHeight - element.scrollTop - element.clientHeight") < 5
+
+
+def test_a_page_that_follows_stays_at_the_end(open_dialog: Opener, page: Page) -> None:
+    open_dialog("long")
+    send(page, "Go")
+    answered(page)
+    page.wait_for_timeout(300)
+    gap = page.locator("#transcript").evaluate("e => e.scrollHeight - e.scrollTop - e.clientHeight")
+    assert gap < 5
+
+
+def test_hostile_answers_do_nothing_while_they_stream_and_after(
+    open_dialog: Opener, page: Page, complaints: list[str]
+) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    open_dialog("hostile")
+    send(page, "<img src=x onerror='window.hacked=1'>")
+    answered(page)
+    page.reload()
+    answered(page)
+    assert page.evaluate("window.hacked") is None
+    assert not [url for url in asked if "evil.example" in url or url.endswith("/d/new/")]
+    assert page.locator("#entries img, #entries script, #entries [hx-get]:not(#older)").count() == 0
+
+
+def test_killing_the_socket_server_brings_every_page_back(
+    page: Page, log_in: LogIn, person: User, stack: Stack
+) -> None:
+    """The web server dies in the middle of an answer; the worker goes on, and the page catches up (fault 53)."""
+    from dialogs import inbox
+
+    dialog = inbox.create_dialog(person, "long")
+    log_in(page.context, person)
+    page.goto(f"{stack.base_url}/d/{dialog.pk}/")
+    expect(page.locator("#connection")).to_have_attribute("data-state", "live")
+    send(page, "Go")
+    expect(page.locator("#live")).to_have_count(1)
+    stack.web.kill()
+    expect(page.locator("#connection")).not_to_have_attribute("data-state", "live")
+    time.sleep(1)
+    stack.wait_until_ready(stack.start_web())
+    expect(page.locator("#connection")).to_have_attribute("data-state", "live", timeout=30_000)
+    assert_whole(page, dialog)
