@@ -17,7 +17,7 @@ from dialogs.errors import Refusal
 from dialogs.forms import AnswerForm, QuestionFilter, ResolveForm
 from dialogs.models import Agent, Dialog, Generation, Question
 from dialogs.pages import DialogPage
-from dialogs.views.answers import PersonRequest
+from dialogs.views.answers import PersonRequest, changed_since, refused
 
 ROWS = 50
 LAST_TURNS = 5
@@ -151,11 +151,15 @@ def _question_or_404(request: PersonRequest, question_id: UUID) -> Question:
 
 def _refused(request: PersonRequest, question: Question, refusal: Refusal, text: str = "") -> HttpResponse:
     """What stands in the way, with nobody's words lost; who was faster shows on the page itself."""
+    if request.htmx:
+        return refused(request, refusal, f"/d/{question.dialog_id}/")
     question = _question_or_404(request, question.pk)
     return _page(request, question, error=refusal.message, text=text, status=refusal.status)
 
 
 def _done(request: PersonRequest, question: Question, words: str) -> HttpResponse:
+    if request.htmx:
+        return changed_since(request, question.dialog)
     messages.success(request, words)
     if request.POST.get("from") == "dialog":
         return redirect("dialog", dialog_id=question.dialog_id)

@@ -8,7 +8,7 @@ localTimes(document);
 document.addEventListener("htmx:beforeOnLoad", (event) => {
   const { xhr, elt } = event.detail;
   if (new URL(xhr.responseURL).pathname === "/login/") location.reload(); // the session has ended
-  else if (elt.getAttribute("hx-swap") === "none") applyPieces(xhr.responseText);
+  else if (elt.getAttribute("hx-swap") === "none" && !/^\s*<!doctype/i.test(xhr.responseText)) applyPieces(xhr.responseText);
 });
 document.addEventListener("dominds:toast", (event) => toast(event.detail.text, event.detail.kind));
 document.addEventListener("htmx:sendError", (event) => {

@@ -351,6 +351,17 @@ def test_an_answer_from_the_inbox_lets_the_run_go_on(script: Script) -> None:
     assert "EUR or USD?" in client.get("/q4h/?tab=answered").content.decode()
 
 
+def test_an_answer_from_the_composer_brings_pieces_not_a_page(script: Script) -> None:
+    dialog, question = asked_dialog(script)
+    client = browser_of(dialog.owner)
+    html = client.post(f"/q4h/{question.pk}/answer/", {"text": "EUR", "from": "dialog"}, headers=HTMX).content.decode()
+    assert 'id="composer-state"' in html
+    assert "<html" not in html
+    answer = client.post(f"/q4h/{question.pk}/answer/", {"text": "USD"}, headers=HTMX)
+    assert answer.status_code == 409
+    assert "answered by" in answer["HX-Trigger"]
+
+
 def test_who_comes_second_learns_who_was_first(script: Script) -> None:
     dialog, question = asked_dialog(script)
     client = browser_of(dialog.owner)
