@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from dominds.llm.clients import Endpoint, openai_exchange
@@ -69,14 +70,16 @@ def _items(message: Message, owner: str) -> Iterator[dict[str, Any]]:
 
 def _assistant_items(message: Message, owner: str) -> Iterator[dict[str, Any]]:
     """Text and calls, with reasoning at its old place. Reasoning that nothing follows is left out: it is refused."""
-    calls = {call.id: _call(call) for call in message.tool_calls}
+    calls = {
+        number: _call(call) for number, call in enumerate(message.tool_calls)
+    }  # callers give calls ids of their own
     text = {"role": "assistant", "content": message.text} if message.text else None
     waiting: list[dict[str, Any]] = []
     for item in given_back(owner, message.provider_items):
         if item.get("type") == "reasoning":
             waiting.append(item)
             continue
-        placed = text if item.get("type") == TEXT_PLACE else calls.pop(str(item.get("call_id")), None)
+        placed = text if item.get("type") == TEXT_PLACE else calls.pop(item.get("number", -1), None)
         if item.get("type") == TEXT_PLACE:
             text = None
         if placed is not None:
@@ -154,7 +157,7 @@ class ResponsesReader:
             usage=usage_of(self._response.get("usage")),
             tool_calls=calls,
             finish_reason=_finish_reason(self._response, has_calls=bool(calls)),
-            provider_items=kept(self._owner, _places(self._items, calls)),
+            provider_items=kept(self._owner, _places(self._items)),
         )
 
 
@@ -171,11 +174,11 @@ def _finish_reason(response: dict[str, Any], *, has_calls: bool) -> str:
     return "tool_calls" if has_calls else "stop"
 
 
-def _places(items: list[dict[str, Any]], calls: tuple[ToolCall, ...]) -> list[dict[str, Any]]:
+def _places(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Reasoning items whole, and where text and calls stood among them; nothing when there was no reasoning."""
     if not any(item.get("type") == "reasoning" for item in items):
         return []
-    ids = iter(calls)
+    numbers = count()
     places: list[dict[str, Any]] = []
     for item in items:
         match item.get("type"):
@@ -184,7 +187,7 @@ def _places(items: list[dict[str, Any]], calls: tuple[ToolCall, ...]) -> list[di
             case "message":
                 places.append({"type": TEXT_PLACE})
             case "function_call":
-                places.append({"type": CALL_PLACE, "call_id": next(ids).id})
+                places.append({"type": CALL_PLACE, "number": next(numbers)})
     return places
 
 
