@@ -13,10 +13,10 @@ def statistics_of(dialog: Dialog) -> dict[str, Any]:
     """``reported`` sums only what providers said, discarded calls included; ``unreported`` counts the calls they said
     nothing about. ``next_request`` is an estimate throughout, and null where no compaction policy counts."""
     over = dialog.generations.exclude(outcome=Generation.Outcome.RUNNING)
-    by_purpose = {row.pop("purpose"): row for row in over.values("purpose").annotate(**_SUMS).order_by("purpose")}
+    purposes = over.values("purpose").annotate(**_SUMS).order_by("purpose")
     return {
         "reported": over.aggregate(**_SUMS),
-        "by_purpose": by_purpose,
+        "by_purpose": {row["purpose"]: _sums_of(row) for row in purposes},
         "next_request": _next_request(dialog),
     }
 
@@ -28,6 +28,10 @@ _SUMS: dict[str, Any] = {
     "output_tokens": Sum("completion_tokens"),
     "total_tokens": Sum("total_tokens"),
 }
+
+
+def _sums_of(row: Any) -> dict[str, Any]:
+    return {name: row[name] for name in _SUMS}
 
 
 def _next_request(dialog: Dialog) -> dict[str, Any] | None:
