@@ -115,9 +115,38 @@ class ContextDisplayForm(forms.ModelForm):  # type: ignore[type-arg]
             "auto_hide_seconds": "Auto-hide delay (seconds)",
             "highlight_p1": "Highlight P1 protection",
         }
-        widgets = {
-            "auto_hide_seconds": forms.NumberInput(attrs={"type": "range", "min": 1, "max": 10, "step": 1})
-        }
+        widgets = {"auto_hide_seconds": forms.NumberInput(attrs={"type": "range", "min": 1, "max": 10, "step": 1})}
+
+
+class LimitsForm(forms.Form):
+    """Document C's limits. Only shapes are checked here; the rules are those of ``context.yaml``."""
+
+    min_limit = forms.IntegerField(label="Global minimum", min_value=0, help_text="tokens; no limit lies below it")
+    default_limit = forms.IntegerField(
+        label="Default limit", min_value=0, help_text="tokens, for agents without their own"
+    )
+    warning_threshold = forms.FloatField(
+        label="Warning threshold", min_value=0, max_value=1, help_text="share of the limit above which breaking begins"
+    )
+    recovery_mode = forms.ChoiceField(
+        label="When nothing helps",
+        choices=[
+            ("fresh_start", "start fresh from a handover"),
+            ("truncate", "keep what is important and newest"),
+            ("error", "fail the message with the cause"),
+        ],
+    )
+
+
+class LlmLimitForm(forms.Form):
+    """One LLM type; a row without a type is left out."""
+
+    type = forms.CharField(label="LLM type", max_length=40, required=False)
+    limit = forms.IntegerField(label="Limit", min_value=0, required=False)
+    follow_default = forms.BooleanField(label="Follow default", required=False)
+
+
+LlmLimits = forms.formset_factory(LlmLimitForm, extra=1, can_delete=True, max_num=100)
 
 
 class SiteForm(forms.ModelForm):  # type: ignore[type-arg]

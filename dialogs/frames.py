@@ -7,6 +7,7 @@ each piece is rendered once, with the last event that asks for it.
 from typing import Any
 from uuid import UUID
 
+import structlog
 from django.contrib.auth.models import User
 from django.template.loader import render_to_string
 
@@ -15,6 +16,8 @@ from dialogs.models import Dialog, Question, Round, Turn
 from dialogs.pages import DialogPage, Entry, entries_of, run_entry
 from dialogs.panel import run_lines
 from dialogs.transcript import standing_run
+
+log = structlog.get_logger(__name__)
 
 BATCH = 200
 PIECES: dict[str, tuple[str, ...]] = {
@@ -39,7 +42,11 @@ def frames_after(dialog_id: UUID, user_id: int, seq: int) -> list[Frame] | None:
         return None
     if seq > dialog.last_event_seq:
         return [resync(dialog.last_event_seq)]
-    add_html(DialogPage(dialog, viewer), frames)
+    try:
+        add_html(DialogPage(dialog, viewer), frames)
+    except Exception:  # what cannot be drawn must not hold up what happened: the page fetches itself instead
+        log.exception("pieces_not_rendered", dialog_id=str(dialog_id), after=seq)
+        frames[-1]["refetch"] = True
     return frames
 
 

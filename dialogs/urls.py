@@ -4,6 +4,7 @@ from dialogs.views import (
     accounts,
     context,
     dialogs,
+    limits,
     messages,
     models,
     ops,
@@ -24,6 +25,7 @@ urlpatterns = [
     path("settings/context-display/", settings.save_context_display, name="save-context-display"),
     path("settings/site/", settings.save_site, name="save-site"),
     path("settings/password/", settings.change_password, name="change-password"),
+    path("settings/limits/", limits.show, name="limits"),
     path("settings/keys/", settings.create_key, name="create-key"),
     path("settings/keys/<int:key_id>/revoke/", settings.revoke_key, name="revoke-key"),
     # Dialogs

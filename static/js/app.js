@@ -63,6 +63,14 @@ for (const range of document.querySelectorAll("input[type='range']")) {
   show();
 }
 
+// A number that follows the default is grey, and stays as it is.
+for (const row of document.querySelectorAll("[data-follows]")) {
+  const [tick, number] = [row.querySelector("[name$='follow_default']"), row.querySelector("[name$='limit']")];
+  const obey = () => { number.readOnly = tick.checked; number.classList.toggle("follows", tick.checked); };
+  tick.addEventListener("change", obey);
+  obey();
+}
+
 if ("person" in document.body.dataset && !document.getElementById("dialog")) {
   new Connection({
     path: () => "/ws/me/",

@@ -38,6 +38,7 @@ function receive(frame) {
   if (frame.seq <= seq) return;
   seq = frame.seq;
   const placed = frame.html ? applyPieces(frame.html) : [];
+  if (frame.refetch) startOver();
   if (frame.type === "turn") turned(frame.data, placed);
   else if (frame.type === "generation") generated(frame.data);
   else if (frame.type === "health") showLevel();

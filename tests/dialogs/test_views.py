@@ -11,6 +11,7 @@ from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 
 from dialogs import export, inbox, keys, questions, reminders
+from dialogs.context_settings import current_config
 from dialogs.driver import drive
 from dialogs.models import Agent, ApiKey, Dialog, PersonSettings, Question, Turn
 from dialogs.tools.human import ASK_HUMAN
@@ -544,6 +545,35 @@ def test_only_staff_choose_the_pruning_agent() -> None:
     assert "Same as current agent" in staff.get("/settings/").content.decode()
     staff.post("/settings/site/", {"pruning_agent": agent.pk})
     assert f'value="{agent.pk}" selected' in staff.get("/settings/").content.decode()
+
+
+def test_staff_edit_context_limits_under_the_rules_of_the_file(script: Script) -> None:
+    agent: Agent = AgentFactory.create(llm_type="local_14b")
+    assert browser_of(UserFactory.create()).get("/settings/limits/").status_code == 404
+    staff = browser_of(UserFactory.create(is_staff=True))
+    given = {
+        "min_limit": 3500,
+        "default_limit": 6000,
+        "warning_threshold": 0.7,
+        "recovery_mode": "truncate",
+        "llm-TOTAL_FORMS": 2,
+        "llm-INITIAL_FORMS": 0,
+        "llm-0-type": "local_14b",
+        "llm-0-limit": 4200,
+        "llm-1-type": "",
+    }
+    assert staff.post("/settings/limits/", given).status_code == 302
+    config = current_config()
+    assert (config.default_limit, config.warning_threshold, config.recovery_mode) == (6000, 0.7, "truncate")
+    page = staff.get("/settings/limits/").content.decode()
+    assert re.search(rf"{agent}.*?4,200", page, re.S)
+    given |= {"llm-INITIAL_FORMS": 1, "llm-0-follow_default": "on"}
+    staff.post("/settings/limits/", given)
+    assert re.search(rf"{agent}.*?6,000", staff.get("/settings/limits/").content.decode(), re.S)
+    refused = staff.post("/settings/limits/", {**given, "default_limit": 0})
+    assert refused.status_code == 400
+    assert "default_limit" in refused.content.decode()
+    assert current_config().default_limit == 6000
 
 
 def test_what_people_and_models_wrote_is_escaped_on_every_page(script: Script) -> None:

@@ -1,0 +1,97 @@
+"""Document C's limits, edited by staff under the same validation as ``context.yaml``."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from dialogs import context_settings, model_limits
+from dialogs.forms import LimitsForm, LlmLimits
+from dialogs.models import Agent
+from dialogs.views.answers import PersonRequest
+from dominds.llm.catalog import UnknownModel
+from remediation.config import ContextConfig, effective_limit
+from remediation.models import ContextSettings
+
+
+@dataclass(frozen=True, slots=True)
+class AgentLimit:
+    """What holds for one agent, and why."""
+
+    agent: Agent
+    limit: int
+    source: str
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def show(request: PersonRequest) -> HttpResponse:
+    if not request.user.is_staff:
+        raise Http404
+    config = context_settings.current_config()
+    form = LimitsForm(request.POST or None, initial=_limits(config))
+    rows = LlmLimits(
+        request.POST or None, initial=[_row(entry) for entry in config.to_mapping()["per_llm"]], prefix="llm"
+    )
+    problems: list[tuple[str, str]] = []
+    if request.method == "POST" and form.is_valid() and rows.is_valid():
+        problems = context_settings.save_edits({**_edits(), **form.cleaned_data, "per_llm": _given(rows)})
+        if not problems:
+            messages.success(request, "Saved. It holds from the next model call on.")
+            return redirect("limits")
+    context = {
+        "form": form,
+        "rows": rows,
+        "problems": problems,
+        "file_problems": context_settings.problems(),
+        "agents": [_of_agent(config, agent) for agent in Agent.objects.filter(enabled=True)],
+        "section": "settings",
+    }
+    return render(request, "accounts/limits.html", context, status=400 if request.method == "POST" else 200)
+
+
+def _edits() -> dict[str, Any]:
+    """What was edited before, so that saving the limits keeps the rest."""
+    return ContextSettings.objects.values_list("config", flat=True).first() or {}
+
+
+def _limits(config: ContextConfig) -> dict[str, Any]:
+    mapping = config.to_mapping()
+    return {name: mapping[name] for name in LimitsForm.base_fields}
+
+
+def _row(entry: dict[str, Any]) -> dict[str, Any]:
+    return {name: entry[name] for name in ("type", "limit", "follow_default")}
+
+
+def _given(rows: Any) -> list[dict[str, Any]]:
+    """The rows that name a type and are not ticked for removal; one that follows the default needs no number."""
+    entries = []
+    for row in rows.cleaned_data:
+        if row.get("type") and not row.get("DELETE"):
+            limit = {"limit": row["limit"]} if row["limit"] else {}
+            entries.append({"type": row["type"], "follow_default": row["follow_default"], **limit})
+    return entries
+
+
+def _of_agent(config: ContextConfig, agent: Agent) -> AgentLimit:
+    try:
+        window = model_limits.model_of(agent).limit[0]
+    except UnknownModel:
+        window = None
+    limit = effective_limit(config, agent.context_limit, agent.llm_type, agent.priority, window)
+    return AgentLimit(agent, limit, _source(config, agent))
+
+
+def _source(config: ContextConfig, agent: Agent) -> str:
+    if agent.context_limit:
+        source = f"its own {agent.context_limit:,}"
+    elif any(entry.type == agent.llm_type and not entry.follow_default for entry in config.per_llm):
+        source = f"LLM type {agent.llm_type}"
+    else:
+        source = "default"
+    return f"{source}, +20 % for priority 1" if agent.priority == 1 else source
