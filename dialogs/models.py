@@ -198,7 +198,7 @@ class Generation(models.Model):
         STOPPED = "stopped"
         CRASHED = "crashed"
 
-    dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, related_name="generations")
+    dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, db_index=False, related_name="generations")
     round_number = models.PositiveIntegerField()
     purpose = models.CharField(max_length=12, choices=Purpose.choices)
     outcome = models.CharField(max_length=10, choices=Outcome.choices, default=Outcome.RUNNING)
@@ -264,7 +264,7 @@ class Turn(models.Model):
         ERROR = "error"
         UNKNOWN = "unknown"  # the worker died while it ran
 
-    dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, related_name="turns")
+    dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, db_index=False, related_name="turns")
     seq = models.PositiveIntegerField()
     position = models.PositiveIntegerField(null=True)
     round_number = models.PositiveIntegerField()
@@ -286,6 +286,7 @@ class Turn(models.Model):
             models.UniqueConstraint(fields=["dialog", "client_message_id"], name="turn_client_message_unique"),
         ]
         indexes = [
+            models.Index(fields=["dialog", "position"], name="turn_position"),
             models.Index(
                 fields=["dialog", "seq"],
                 condition=models.Q(status__in=["queued", "answering", "suspended"]),
@@ -300,7 +301,7 @@ class Turn(models.Model):
 class Event(models.Model):
     """What happened, numbered per dialog without gaps. ``data`` holds references; texts are read from their rows."""
 
-    dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, related_name="events")
+    dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, db_index=False, related_name="events")
     seq = models.PositiveIntegerField()
     type = models.CharField(max_length=24)
     data = models.JSONField(default=dict)
