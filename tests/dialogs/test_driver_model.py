@@ -4,7 +4,6 @@ The model knows nothing of leases, epochs, transactions or commits. Policies and
 their own, so the model asks them as the driver does.
 """
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,11 +33,11 @@ from remediation.guidance import Counters, after_clear, after_discarded, after_k
 from remediation.policies import POLICIES, decide
 from tests.dialogs.factories import make_dialog, write_minds
 from tests.dialogs.vanishing import call_and_vanish, take_and_vanish
+from tests.faults.effort import DEEP
 from tests.faults.invariants import breaches
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-DEEP = os.environ.get("DOMINDS_FAULTS") == "all"
 REFUSALS: dict[str, list[dict[str, Any]]] = {
     "text": [],
     "blank": [{"name": "clear_mind", "arguments": {"reminder_content": "  "}}],
@@ -100,10 +99,11 @@ class Story:
     prompt: int | None = None
     counters: Counters = field(default_factory=Counters)
     rounds: int = 1
-    forced_under: tuple[int, Thresholds] | None = (
-        None  # round and limits of a forced attempt, if it was the newest call
-    )
+    forced_under: tuple[int, Thresholds] | None = None  # round and limits, if the newest call was a forced attempt
     outcomes: list[str] = field(default_factory=list)
+    called_for: set[tuple[str, int]] = field(
+        default_factory=set
+    )  # messages and rounds in which the model called a tool
 
     @property
     def level(self) -> Level:
@@ -157,7 +157,6 @@ class Story:
             return
         self.crashes, self.held = self.crashes + self.held, False
         self.take_next()
-        asked = False  # whether the newest answer in sight was the tool call itself
         while not self.question:
             if self.stop or self.crashes >= MAX_CRASHES:
                 self.end("stopped") if self.stop else self.fail()
@@ -171,12 +170,12 @@ class Story:
                 self.clear_requested = False
                 self.clear(forced=False, by_person=True)
             else:
-                asked = self.call(behaviour, prompt, asked)
+                self.call(behaviour, prompt)
                 if not self.question:
                     self.take_next()
         self.crashes, self.stop = 0, False
 
-    def call(self, behaviour: Behaviour, prompt: int, asked: bool) -> bool:
+    def call(self, behaviour: Behaviour, prompt: int) -> None:
         owed = self.forced_under == (self.rounds, self.limits)
         match decide(POLICIES["none"], Context(self.level, failed_clears=self.counters.failed_clears, clear_owed=owed)):
             case Suspend():
@@ -186,8 +185,7 @@ class Story:
                 self.force(behaviour.forced, prompt)
             case _:
                 self.crashes, self.forced_under = 0, None
-                return self.reply(behaviour, prompt, asked)
-        return False
+                self.reply(behaviour, prompt)
 
     def force(self, kind: str, prompt: int) -> None:
         if kind == "error":
@@ -202,12 +200,13 @@ class Story:
             self.outcomes.append("discarded")
             self.counters = after_discarded(judge_last_clear(self.counters, self.level))
 
-    def reply(self, behaviour: Behaviour, prompt: int, asked: bool) -> bool:
-        calls = behaviour.plain in TOOLS and self.answering is not None and not asked
+    def reply(self, behaviour: Behaviour, prompt: int) -> None:
+        subject = (self.answering or "", self.rounds)
+        calls = behaviour.plain in TOOLS and self.answering is not None and subject not in self.called_for
         if behaviour.plain == "error" and not calls:
             self.outcomes.append("failed")
             self.fail()
-            return False
+            return
         self.outcomes.append("kept")
         self.prompt = prompt if behaviour.reports else None
         self.counters = after_kept(self.counters, self.level, guided=False)
@@ -215,9 +214,10 @@ class Story:
             self.end("answered")
             if clears_exhausted(self.counters):
                 self.suspend()
-        elif behaviour.plain == "ask":
+            return
+        self.called_for.add(subject)
+        if behaviour.plain == "ask":
             self.question = "question"
-        return calls
 
 
 class DriverMachine(RuleBasedStateMachine):

@@ -1,6 +1,5 @@
 """Two workers on one dialog: one is paused at any statement and overtaken, and then goes on. It must change nothing."""
 
-import os
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ from dialogs import inbox
 from dialogs.driver import drive
 from dialogs.models import Dialog
 from tests.dialogs.conftest import Script
+from tests.faults.effort import DEEP
 from tests.faults.invariants import breaches
 from tests.faults.processes import Forked, pause
 from tests.faults.scenarios import SCENARIOS, Scenario
@@ -17,9 +17,8 @@ from tests.harness.stack import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ALL = os.environ.get("DOMINDS_FAULTS") == "all"
-EVERY = 1 if ALL else 7
-TOLD = [each for each in SCENARIOS if ALL or each.name in ("answer", "tools", "refused clears", "accepted clear")]
+EVERY = 1 if DEEP else 9
+TOLD = [each for each in SCENARIOS if DEEP or each.name in ("answer", "tools", "refused clears", "accepted clear")]
 
 
 @pytest.fixture(autouse=True)

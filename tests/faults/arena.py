@@ -1,6 +1,8 @@
 """A whole Dominds to break: real processes on a PostgreSQL, a Redis and a provider of its own, each behind a proxy."""
 
+import contextlib
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -13,11 +15,13 @@ from typing import Any
 from uuid import uuid4
 
 import httpx2
+import psutil
 from django.contrib.auth.models import User
 from django.db import connection, connections
 
 from dialogs.models import Dialog
 from dominds.embedded_redis import free_port
+from dominds.processes import spawn
 from tests.faults.invariants import Asked, Evidence, breaches
 from tests.faults.proxy import Proxy
 from tests.harness.postgres import SUPERUSER, PostgresServer
@@ -54,7 +58,7 @@ class ProviderProcess:
     def __init__(self, folder: Path) -> None:
         self.log_file = folder / "provider.jsonl"
         command = [sys.executable, "-m", "tests.faults.provider", str(self.log_file)]
-        self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
+        self.process = spawn(command, os.environ, subprocess.PIPE, ROOT)
         assert self.process.stdout is not None
         self.port = int(self.process.stdout.readline())
 
@@ -107,8 +111,7 @@ class Arena:
     def stop(self) -> None:
         for proxy in (self.database_proxy, self.redis_proxy, self.provider_proxy):
             proxy.heal()
-        self.postgres.thaw()
-        self.redis.thaw()
+        self._thaw()
         self.stack.stop()
         self.provider.process.kill()
         self.postgres.remove()
@@ -136,8 +139,7 @@ class Arena:
         """Everything runs and nothing misbehaves."""
         for proxy in (self.database_proxy, self.redis_proxy, self.provider_proxy):
             proxy.heal()
-        self.postgres.thaw()
-        self.redis.thaw()
+        self._thaw()
         if self.postgres.process is None or self.postgres.process.poll() is not None:
             self.postgres.start()
         if self.redis.process is None or self.redis.process.poll() is not None:
@@ -152,6 +154,11 @@ class Arena:
         ):
             for _ in range(count - len(self.stack.parts_named(name))):
                 start()
+
+    def _thaw(self) -> None:
+        with contextlib.suppress(psutil.NoSuchProcess):  # backends come and go
+            self.postgres.thaw()
+        self.redis.thaw()
 
     def start_worker(self) -> Part:
         worker = self.stack.start_worker()

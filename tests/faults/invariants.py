@@ -236,7 +236,8 @@ def nothing_accepted_is_lost(evidence: Evidence) -> Iterator[str]:
 
 def discarded_output_is_nowhere(evidence: Evidence) -> Iterator[str]:
     """I3: whatever the provider said that no turn holds, no text column of any table holds either."""
-    kept = {sentinel for (text,) in Turn.objects.values_list("text") for sentinel in SENTINEL.findall(text)}
+    told = Turn.objects.exclude(role=Turn.Role.TOOL).values_list("text", "tool_calls")
+    kept = {sentinel for turn in told for sentinel in SENTINEL.findall(str(turn))}
     ours = {asked.sentinel for asked in evidence.asked}
     for table, column, text in text_values(SENTINEL.pattern):
         for sentinel in set(SENTINEL.findall(text)) & ours - kept:

@@ -1,6 +1,5 @@
 """A worker that dies before any of its statements: another one brings the story to the same end."""
 
-import os
 from typing import Any
 
 import pytest
@@ -9,13 +8,14 @@ from dialogs.driver import drive
 from dialogs.models import Dialog
 from tests.dialogs.conftest import Script
 from tests.dialogs.vanishing import expire
+from tests.faults.effort import DEEP
 from tests.faults.invariants import breaches
 from tests.faults.processes import Forked
 from tests.faults.scenarios import SCENARIOS, Scenario
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-EVERY = 1 if os.environ.get("DOMINDS_FAULTS") == "all" else 15  # every point, or each fifteenth with a shifting start
+EVERY = 1 if DEEP else 15  # every point, or each fifteenth with a shifting start
 
 
 def drive_to_its_end(dialog: Dialog) -> None:

@@ -5,6 +5,8 @@ import time
 
 from dialogs.models import Generation
 from tests.faults.arena import SETTLED_SECONDS, Arena
+from tests.faults.effort import everything
+from tests.harness.stack import eventually
 
 RECOVERY_SECONDS = 20.0
 SLACK_SECONDS = 5.0  # for a machine that is shared with others
@@ -29,6 +31,7 @@ def test_a_killed_worker_is_replaced_within_20_seconds_and_each_message_answered
     print(f"all answered {took:.1f} s after the kill")
 
 
+@everything
 def test_all_workers_killed_and_started_again(arena: Arena) -> None:
     talks = [arena.talk(words=30, every=0.1) for _ in range(3)]
     for talk in talks:
@@ -42,6 +45,7 @@ def test_all_workers_killed_and_started_again(arena: Arena) -> None:
     assert {status for talk in talks for status in talk.statuses} == {"answered"}
 
 
+@everything
 def test_a_worker_paused_past_its_lease_writes_nothing_when_it_goes_on(arena: Arena) -> None:
     talk = arena.talk(words=40, every=0.1)
     arena.streaming(talk)
@@ -101,8 +105,6 @@ def test_a_worker_killed_in_a_forced_attempt_leaves_three_refusals_and_one_quest
     arena.settled()
     arena.say(talk, every=2.0, forced="text")
     forced = Generation.objects.filter(dialog_id=talk.id, purpose="forced_clear")
-    from tests.harness.stack import eventually
-
     eventually(lambda: forced.filter(outcome="discarded").count() == 1 and forced.filter(outcome="running").exists())
     arena.driven_by(talk).kill()
     arena.settled(seconds=RECOVERY_SECONDS + 6 + SLACK_SECONDS)
