@@ -246,6 +246,7 @@ def _kept(unit: Change, attempt: Attempt, reply: Reply) -> None:
         generation=attempt.generation,
     )
     if reply.interrupted:
+        log.info("stream_interrupted", dialog_id=str(dialog.pk), reason=reply.interrupted)
         dialog.changed_since_rewrite = True  # the stream filled the window: the policy may compact again (R10)
         return
     level = _report(unit, attempt, reply.usage)
@@ -298,6 +299,7 @@ def _failed(unit: Change, attempt: Attempt, reply: Reply) -> float:
         return 0.0
     dialog.tries += 1
     if reply.aborted:
+        log.warning("stream_aborted", dialog_id=str(dialog.pk), reason=reply.aborted)
         rounds.record_context_error(dialog, "TOKEN_LIMIT_EXCEEDED", reply.aborted)
     delay = delay_before_retry(error, dialog.tries, random()) if error else None
     if delay is not None:

@@ -158,9 +158,27 @@ class Job:
 def perform(lease: Lease, situation: Situation, decision: Rewrite) -> None:
     """Rewrite what the model sees, as a policy or a person decided, and store it if it became smaller (R10)."""
     job = _job(lease, situation, decision)
+    log.info(
+        "rewriting",
+        dialog_id=str(job.dialog.pk),
+        policy=decision.policy,
+        reason=decision.reason,
+        est_tokens=job.sizes.request,
+        limit=job.sizes.limit,
+        restart=job.dialog.restarts + 1,
+    )
     if decision.policy == RemediationRun.Policy.AUTOCOMPACTION:
         _notice(lease, COMPACTING)
     rewritten = rewrite(job, _toolbox(job))
+    log.info(
+        "rewritten",
+        dialog_id=str(job.dialog.pk),
+        policy=decision.policy,
+        steps=[step.strategy for step in rewritten.steps],
+        est_before=rewritten.est_before,
+        est_after=rewritten.est_after,
+        failure=rewritten.failure,
+    )
     if rewritten.failure:
         _store_failure(job, rewritten)
     else:

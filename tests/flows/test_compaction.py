@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from dialogs import rewrites, side_calls
-from dialogs.models import Artifact, Dialog, Turn
+from dialogs.models import Artifact, Dialog, SiteSettings, Turn
 from dialogs.requests import GO_ON
+from health.models import HealthSnapshot
 from remediation.models import ContextEvent, RemediationRun, RemovedUnit
+from tests.dialogs.factories import AgentFactory
 from tests.flows import pruner
-from tests.flows.chat_server import Answer, Body, ChatServer, InOrder
-from tests.flows.conftest import dialog_with, go_on, say
+from tests.flows.chat_server import Answer, Body, ChatServer, InOrder, running
+from tests.flows.conftest import Minds, dialog_with, go_on, say
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -59,9 +61,10 @@ def assert_sound(server: ChatServer, dialog: Dialog) -> None:
 # Phase 1: before the request
 
 
-def test_above_80_percent_the_conversation_is_compacted_first_and_then_sent(lmstudio: ChatServer) -> None:
+def test_above_80_percent_the_conversation_is_compacted_first_and_then_sent(lmstudio: ChatServer, caplog: Any) -> None:
     dialog = talked(lmstudio, 10)
     assert_sound(lmstudio, dialog)
+    assert "rewriting" in caplog.text and "rewritten" in caplog.text
     run, *_ = runs(dialog)
     assert run.reason == "est. over 80 % of the limit" and run.limit == LIMIT
     assert run.est_before + 1_024 > LIMIT * 0.8  # with the room for the answer
@@ -166,7 +169,9 @@ def test_parallel_results_that_fit_only_one_by_one_never_overrun_the_window(
 # Phase 3: while streaming
 
 
-def test_at_90_percent_the_stream_stops_and_the_answer_goes_on_after_the_notice(lmstudio: ChatServer) -> None:
+def test_at_90_percent_the_stream_stops_and_the_answer_goes_on_after_the_notice(
+    lmstudio: ChatServer, caplog: Any
+) -> None:
     dialog = talked(lmstudio, 4)
     book = prose(500, 6_000)
 
@@ -178,6 +183,7 @@ def test_at_90_percent_the_stream_stops_and_the_answer_goes_on_after_the_notice(
     lmstudio.answer = answer
     say(dialog, "write a book")
     assert_sound(lmstudio, dialog)
+    assert "stream_interrupted" in caplog.text
     assert len(lmstudio.cut_off) == 1
     rows = list(dialog.turns.filter(position__gt=dialog.turns.get(text="write a book").position).order_by("position"))
     assert [(row.role, row.status) for row in rows] == [
@@ -266,6 +272,26 @@ def test_a_pruning_agent_that_hangs_is_left_behind(lmstudio: ChatServer, monkeyp
     assert_sound(lmstudio, dialog)
     assert dialog.generations.filter(purpose="prune", outcome="failed", error_kind="timeout").exists()
     assert runs(dialog)[0].steps[-1]["strategy"] == "fallback"
+
+
+def test_the_pruning_agent_of_the_settings_is_asked_and_its_window_is_not_overrun(
+    lmstudio: ChatServer, minds: Minds
+) -> None:
+    with running(ChatServer("mistral-7b-instruct", 4_000)) as other:
+        other.answer = pruner.prune
+        entry = {"apiType": "lmstudio", "baseUrl": f"{other.url}/v1", "models": {other.model: {}}}
+        minds.providers["other"] = entry
+        minds.write()
+        agent = AgentFactory.create(provider="other", model=other.model)
+        SiteSettings.objects.create(pruning_agent=agent)
+        dialog = talked(lmstudio, 10)
+    assert_sound(lmstudio, dialog)
+    assert len(other.exchanges) > 1  # in parts, each with room for the answer
+    assert all(pruner.is_asked(body) for body in other.bodies) and (other.overflows, other.problems) == (0, [])
+    assert len(replies(lmstudio)) == len(lmstudio.bodies)
+    assert "Removed" in runs(dialog)[0].summary
+    levels = HealthSnapshot.objects.filter(generation__dialog=dialog, generation__purpose="prune")
+    assert not levels.exists()  # a side call is no measure of the dialog's health
 
 
 def test_three_useless_rounds_end_in_one_clear_error(lmstudio: ChatServer, settings: Any) -> None:

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 
+from dialogs import inbox
 from dialogs.models import Dialog, Generation
 from remediation.guidance import CLEAR_OR_REMIND
 from tests.flows.chat_server import Answer, Body, ChatServer, InOrder
@@ -99,6 +101,24 @@ def test_a_failed_guided_generation_is_repeated_with_its_guidance(serve: Serve) 
     assert guided(server.bodies) == [1, 2, 3]
     outcomes = list(dialog.generations.order_by("id").values_list("outcome", "guided"))
     assert outcomes == [("kept", False), ("failed", True), ("failed", True), ("kept", True), ("kept", False)]
+
+
+def test_a_stopped_guided_generation_does_not_count(serve: Serve) -> None:
+    server = serve(context_length=128_000)
+
+    def answer(body: Body) -> Answer:
+        if len(server.exchanges) != 2:
+            return Answer("ok", usage=YELLOW)
+        inbox.stop(dialog.pk)
+        connection.close()
+        return Answer("too late " * 400, chunk_chars=10, chunk_seconds=0.05, usage=YELLOW)
+
+    server.answer = answer
+    dialog = dialog_with(server)
+    talk(dialog, 4)
+    assert guided(server.bodies) == [1, 2]
+    stopped = dialog.turns.get(role="assistant", status="stopped")
+    assert "too late".startswith(stopped.text[:8]) and dialog.turns.get(text="message 1").status == "stopped"
 
 
 def test_a_voluntary_clear_starts_a_round_and_the_count_anew(serve: Serve) -> None:
