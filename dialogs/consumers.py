@@ -36,6 +36,7 @@ UNREAD_BYTES = 256 * 1024
 # A program that never acknowledges is paced by the clock instead.
 SILENT_BYTES_PER_SECOND = 32 * 1024
 RETRY_SECONDS = 3
+GATHER_SECONDS = 0.06  # a message, its claim and its begin come within moments: one look, one rendering for all three
 
 LOGGED_OUT, NOT_FOUND, TOO_MANY, TRY_LATER = 4401, 4404, 4429, 1013
 
@@ -191,6 +192,8 @@ class PageSocket(AsyncWebsocketConsumer):
     async def _write_events(self) -> None:
         assert self.dialog_id is not None
         assert self._feed is not None
+        if self._behind and self._live:
+            await asyncio.sleep(GATHER_SECONDS)
         while self._behind and not self._is_slow(time.monotonic()):
             self._behind = False
             frames = await off_loop(frames_after, self.dialog_id, self.user_id, self._sent_seq)
