@@ -24,6 +24,7 @@ from remediation.policies import decide
 log = structlog.get_logger(__name__)
 
 MAX_GENERATIONS_PER_MESSAGE = 200
+PATIENCE_SECONDS = 10  # a longer wait for the next try holds no worker
 
 
 def drive(dialog_id: UUID) -> None:
@@ -51,7 +52,7 @@ def drive(dialog_id: UUID) -> None:
 
 def owed_work(lease: Lease) -> Dialog | None:
     """The dialog as it stands, if this worker still has something to do for it."""
-    dialog = Dialog.objects.select_related("agent").get(pk=lease.dialog_id)
+    dialog = Dialog.objects.select_related("agent", "client").get(pk=lease.dialog_id)
     if dialog.epoch != lease.epoch or not dialog.is_leased:
         return None
     if dialog.stop_requested:
@@ -112,7 +113,10 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
     with observing.generating(attempt.generation) as told:
         reply = told(stream_reply(lease, provider, prepared.request, draft, watch))
         delay = attempts.end(lease, attempt, reply)
-    lease.pause(delay)
+    if delay > PATIENCE_SECONDS:
+        lease.let_go()  # its row says when to wake it; a provider that is busy must not keep every worker waiting
+    else:
+        lease.pause(delay)
 
 
 def suspend(lease: Lease, decision: Suspend) -> None:

@@ -69,6 +69,10 @@ class Lease:
         """What a look at the row found. It may be older than what this worker has committed since."""
         self.stopping = self.stopping or (stop and answering_seq == self.answering_seq)
 
+    def let_go(self) -> None:
+        """End the run as after a drain: whoever is woken next goes on."""
+        self.lost = True
+
     def pause(self, seconds: float) -> None:
         """Wait, unless stop is pressed or the lease is lost meanwhile."""
         until = time.monotonic() + seconds

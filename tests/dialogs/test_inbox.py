@@ -3,17 +3,20 @@
 import threading
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 from django.db import connection
+from django.db.models.functions import Now
 
 from dialogs import inbox, questions, rewrites, tool_runs
 from dialogs.driver import drive, owed_work, step
 from dialogs.errors import Conflict, Invalid, RateLimited, TooLarge
 from dialogs.leases import claim, keeper
 from dialogs.models import Dialog, Turn
+from dialogs.sweeping import sweep
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import AgentFactory, make_dialog
 from tests.dialogs.test_leases import in_threads, refreshed, user_turns
@@ -378,6 +381,23 @@ def test_an_error_that_passes_is_tried_again_in_the_same_message(script: Script,
     found = send(dialog, "Hi")
     assert (found.state, answers(dialog)) == ("idle", [("back", "complete")])
     assert list(dialog.generations.order_by("id").values_list("outcome", "attempt")) == [("failed", 1), ("kept", 2)]
+
+
+def test_a_long_wait_for_the_provider_holds_no_worker(script: Script, dialog: Dialog) -> None:
+    script(
+        {"text": "lost", "error": {"kind": "rate_limit", "message": "Slow down.", "retry_after": 40}}, {"text": "ok"}
+    )
+    started = time.monotonic()
+    waiting = send(dialog, "Hi")
+    assert time.monotonic() - started < 10
+    assert (waiting.state, waiting.lease_owner, waiting.crashes) == ("queued", "", 0)
+    drive(dialog.pk)
+    assert dialog.generations.count() == 1, "nobody drives it before its time"
+    assert sweep() == 0
+    Dialog.objects.filter(pk=dialog.pk).update(wake_at=Now(), active_at=Now() - timedelta(seconds=2))
+    assert sweep() == 1
+    drive(dialog.pk)
+    assert (user_turns(dialog), answers(dialog)) == ([("Hi", "answered")], [("ok", "complete")])
 
 
 def test_a_failed_message_is_answered_by_a_retry(script: Script, dialog: Dialog) -> None:
