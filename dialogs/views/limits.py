@@ -84,7 +84,7 @@ def _of_agent(config: ContextConfig, agent: Agent) -> AgentLimit:
     except UnknownModel:
         window = None
     limit = effective_limit(config, agent.context_limit, agent.llm_type, agent.priority, window)
-    return AgentLimit(agent, limit, _source(config, agent))
+    return AgentLimit(agent, limit, "its model's window" if limit == window else _source(config, agent))
 
 
 def _source(config: ContextConfig, agent: Agent) -> str:

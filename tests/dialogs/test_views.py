@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import Permission, User
+from django.template.loader import render_to_string
 from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 
@@ -111,6 +112,15 @@ def test_every_change_needs_a_token(script: Script) -> None:
         given |= {"kind": "prune", "action": "stop"}
         address = reverse(pattern.name, kwargs={key: given.get(key, 1) for key in pattern.pattern.converters})
         assert client.post(address).status_code in (403, 405), address
+
+
+def test_errors_have_pages_too() -> None:
+    client = browser_of(UserFactory.create())
+    assert "There is no such page" in client.get("/nowhere/").content.decode()
+    assert "There is no such page" in Client().get("/nowhere/").content.decode()
+    strict = Client(enforce_csrf_checks=True)
+    assert "Please send it again" in strict.post("/login/").content.decode()
+    assert "Something failed" in render_to_string("500.html")
 
 
 def test_looking_changes_nothing(script: Script) -> None:
