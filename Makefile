@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := run
-.PHONY: run test bench lint lock audit setup setup-dev browser proxies clean
+.PHONY: run test faults bench lint lock audit setup setup-dev browser proxies clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -16,6 +16,13 @@ run: setup
 
 test: setup-dev browser proxies
 	$(BIN)/python -m pytest $(ARGS)
+
+# Every fault there is a way to inject here, every crash point, and ten minutes of random ones: about an hour.
+# `make test` runs a selection. The seed of the random loop is printed; DOMINDS_FAULT_SEED repeats it.
+FAULTS := tests/faults tests/dialogs/test_leases.py tests/dialogs/test_schedules.py tests/dialogs/test_driver_model.py
+faults: setup-dev
+	DOMINDS_FAULTS=all DOMINDS_FAULT_WORKERS=3 DOMINDS_FAULT_SECONDS=600 DOMINDS_FAULT_COUNT=200 \
+		$(BIN)/python -m pytest $(FAULTS) -s --timeout 7200 $(ARGS)
 
 # Timings, not tests: minutes on an idle machine. `make bench BENCHMARKS="pure overhead"` runs some of them.
 BENCHMARKS ?= pure overhead fanout page retention

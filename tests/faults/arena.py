@@ -29,7 +29,7 @@ from tests.harness.redis_server import RedisServer
 from tests.harness.stack import ROOT, Part, Stack, eventually
 
 KEY = "canary-key-4f1a9c77d2"  # the provider's; must be seen nowhere
-WORKERS = 2
+WORKERS = int(os.environ.get("DOMINDS_FAULT_WORKERS", "2"))
 SETTLED_SECONDS = 60  # generous: this machine is shared
 
 

@@ -88,7 +88,7 @@ class Loop:
         getattr(self.arena, proxy).heal()
 
 
-@pytest.mark.timeout(SECONDS * 3 + 400)
+@pytest.mark.timeout(SECONDS * 4 + 600)
 def test_whatever_is_broken_no_invariant_is(arena: Arena) -> None:
     print(f"DOMINDS_FAULT_SEED={SEED}")
     loop = Loop(arena, SEED)
