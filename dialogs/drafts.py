@@ -31,7 +31,7 @@ class Draft:
             self.flush()
 
     def flush(self) -> None:
-        text = "".join(self._waiting)
+        text = "".join(self._waiting).encode("utf-8", "replace").decode()  # models do send half surrogate pairs
         if not text:
             return
         frame = orjson.dumps({"generation": self._generation, "pos": self._position, "text": text})

@@ -1,15 +1,21 @@
 """Rows for tests, and a folder of minds whose models follow a script."""
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import factory
 import yaml
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
 
 from dialogs.inbox import create_dialog
 from dialogs.models import Agent, Dialog
+
+
+PASSWORD = "a long enough password"
+hashed = cache(make_password)  # half a second of CPU each time: that is the point of it, but once is enough
 
 
 class UserFactory(factory.django.DjangoModelFactory[User]):
@@ -18,7 +24,7 @@ class UserFactory(factory.django.DjangoModelFactory[User]):
         skip_postgeneration_save = True
 
     username = factory.Sequence(lambda number: f"person-{number}")
-    password = factory.django.Password("a long enough password")
+    password = factory.LazyFunction(lambda: hashed(PASSWORD))
 
 
 class AgentFactory(factory.django.DjangoModelFactory[Agent]):

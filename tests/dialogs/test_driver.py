@@ -115,3 +115,10 @@ def test_ask_human_waits_and_goes_on_with_the_answer(script: Script) -> None:
     drive(dialog.pk)
     dialog.refresh_from_db()
     assert (dialog.state, turns(dialog)[-1][2]) == ("idle", "Thanks")
+
+
+def test_half_a_surrogate_pair_in_an_answer_is_replaced_and_stored(script: Script) -> None:
+    script({"text": "broken \ud83d here " * 20})
+    dialog = make_dialog()
+    send(dialog, "Hi")
+    assert turns(dialog)[-1] == ("assistant", "complete", "broken ? here " * 20)
