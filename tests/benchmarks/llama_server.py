@@ -7,7 +7,7 @@ here with PyPI's gguf, so that nothing is downloaded but packages::
     cmake -S llama_cpp_python-*/vendor/llama.cpp -B llama -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF \
         -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_APP=OFF \
         -DLLAMA_BUILD_UI=OFF -DLLAMA_USE_PREBUILT_UI=OFF
-    nice cmake --build llama --target llama-server     # 5 minutes on 4 cores
+    nice cmake --build llama --target llama-server     # 26 minutes, niced, on 2 busy cores
     pip install gguf
     LLAMA_SERVER=llama/bin/llama-server pytest -s tests/benchmarks/llama_server.py
 
