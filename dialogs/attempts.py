@@ -1,8 +1,11 @@
 """Generations as rows: begun before the provider is asked, ended in one transaction with all that they changed."""
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from random import random
+from typing import ParamSpec, TypeVar
 
 import stamina
 import structlog
@@ -42,8 +45,23 @@ from remediation.tokens.calibration import Calibration, calibrate
 
 log = structlog.get_logger(__name__)
 
-commits = stamina.retry(on=OperationalError, attempts=5, timeout=8, wait_initial=0.1, wait_max=2.0)
-"""Lock time-outs and lost connections pass; the epoch check makes the repetition safe."""
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
+
+
+def commits(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+    """Repeat a change when the database was away: lock time-outs and lost connections pass, and the epoch check makes the
+    repetition safe. Not ``stamina.retry``, whose log line shows all arguments, the conversation among them.
+    """
+
+    @functools.wraps(function)
+    def repeated(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
+        for attempt in stamina.retry_context(OperationalError, attempts=5, timeout=8, wait_initial=0.1, wait_max=2.0):
+            with attempt:
+                return function(*args, **kwargs)
+        raise AssertionError("stamina either returns or raises")
+
+    return repeated
 
 
 _ENDED_COLUMNS = (

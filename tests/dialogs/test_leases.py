@@ -283,6 +283,24 @@ def test_a_stream_that_lost_its_lease_ends_for_good(asked: Dialog) -> None:
         assert not lease.holds
 
 
+def test_a_repeated_commit_does_not_log_what_was_said(asked: Dialog, caplog: pytest.LogCaptureFixture) -> None:
+    """The helper that repeats it would log its arguments: request and reply."""
+    from django.db import OperationalError
+
+    from dialogs.attempts import commits
+
+    failures = [OperationalError("the database was away")]
+
+    @commits
+    def store(said: str) -> str:
+        if failures:
+            raise failures.pop()
+        return said
+
+    assert store("SENTINEL") == "SENTINEL"
+    assert "SENTINEL" not in caplog.text
+
+
 def test_only_one_generation_can_run_at_a_time(asked: Dialog) -> None:
     call_and_vanish(asked)
     row = Generation.objects.get(dialog=asked)

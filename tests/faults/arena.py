@@ -201,6 +201,10 @@ class Arena:
         self.say(talk, **play)
         return talk
 
+    def busy(self, talk: Talk) -> bool:
+        """Whether the person still waits, as the API tells them."""
+        return self._insist("GET", f"/api/dialogs/{talk.id}").json()["state"] in ("queued", "generating")
+
     # -- looking -----------------------------------------------------------------------------------------------------------
     def driven_by(self, talk: Talk) -> Part:
         """The worker that drives the dialog now."""
@@ -237,7 +241,7 @@ class Arena:
 
 
 class Chatter:
-    """People who keep talking, from threads of their own, until the block ends."""
+    """People who keep talking, two messages at a time, from threads of their own, until the block ends."""
 
     def __init__(self, arena: Arena, people: int, **play: Any) -> None:
         self._arena, self._play = arena, play
@@ -258,7 +262,10 @@ class Chatter:
     def _chat(self) -> None:
         try:
             talk = self._arena.open()
-            while not self._ending.wait(1.0):
-                self._arena.say(talk, **self._play)
+            while not self._ending.wait(0.5):
+                for _ in range(2):
+                    self._arena.say(talk, **self._play)
+                while self._arena.busy(talk) and not self._ending.wait(0.5):
+                    pass
         except Exception as error:  # noqa: BLE001  the test looks at them
             self.problems.append(repr(error))

@@ -263,6 +263,14 @@ def guidance_is_stored_nowhere(evidence: Evidence) -> Iterator[str]:
         yield f"I7: guidance stands in {table}.{column}: {text[:60]!r}"
 
 
+def logs_hold_no_conversation(evidence: Evidence) -> Iterator[str]:
+    """I3, I14: what was said is in rows, and what was thrown away in a log of its own."""
+    ours = {asked.sentinel for asked in evidence.asked}
+    for file in evidence.log_files:
+        if found := ours & set(SENTINEL.findall(file.read_text(errors="replace"))):
+            yield f"I14: {file.name} holds {len(found)} answers, {min(found)} among them"
+
+
 def secrets_are_nowhere(evidence: Evidence) -> Iterator[str]:
     """I14."""
     for secret in evidence.secrets:
@@ -305,5 +313,6 @@ OF_EVIDENCE: tuple[Callable[[Evidence], Iterator[str]], ...] = (
     discarded_output_is_nowhere,
     suspended_dialogs_ask_nothing,
     guidance_is_stored_nowhere,
+    logs_hold_no_conversation,
     secrets_are_nowhere,
 )
