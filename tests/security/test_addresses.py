@@ -18,7 +18,7 @@ from dialogs.models import ApiKey, Dialog, Question
 from dialogs.tools.human import ASK_HUMAN
 from remediation.models import CleanupTask
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import UserFactory, make_dialog
+from tests.dialogs.factories import PASSWORD, UserFactory, make_dialog
 from tests.harness.stack import ROOT
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -187,12 +187,13 @@ def test_a_nonce_is_used_once(belongings: dict[str, Any]) -> None:
 
 def test_a_login_gets_a_session_of_its_own() -> None:
     """A session that somebody slipped to a visitor is not the one they are logged in with (S23)."""
-    user, client = UserFactory.create(password="a long enough password", is_superuser=True), Client()
+    user, client = UserFactory.create(is_superuser=True), Client()
     planted = client.session
     planted["planted"] = True
     planted.save()
     client.cookies["sessionid"] = planted.session_key
-    client.post("/login/", {"username": user.username, "password": "a long enough password"})
+    answer = client.post("/login/", {"username": user.username, "password": PASSWORD})
+    assert answer.status_code == 302, answer.content.decode()
     assert client.cookies["sessionid"].value != planted.session_key
     assert not Session.objects.filter(pk=planted.session_key).exists()
 

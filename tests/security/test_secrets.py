@@ -10,6 +10,7 @@ import pytest
 import yaml
 from asgiref.sync import async_to_sync
 from django.apps import apps
+from django.contrib.auth.hashers import make_password
 from django.db import connection
 from django.test import Client
 
@@ -145,7 +146,7 @@ def test_a_key_that_a_provider_echoes_is_in_no_log_row_or_page(
 
 
 def test_passwords_and_keys_are_stored_as_hashes_and_logged_nowhere(client: Client, logged: StringIO) -> None:
-    user = UserFactory.create(password="a canary of a password")
+    user = UserFactory.create(password=make_password("a canary of a password"))
     key = keys.create_key(user, name="program")
     client.post("/login/", {"username": user.username, "password": "a canary of a wrong one"})
     assert client.post("/login/", {"username": user.username, "password": "a canary of a password"}).status_code == 302
