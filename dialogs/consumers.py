@@ -155,7 +155,9 @@ class PageSocket(AsyncWebsocketConsumer):
         self._feed = await hub().join(self, self.dialog_id)
         while not self._goodbye:
             with suppress(TimeoutError):
-                async with asyncio.timeout(TICK_SECONDS):  # unlike wait_for it makes no task, at each frame of each socket
+                async with asyncio.timeout(
+                    TICK_SECONDS
+                ):  # unlike wait_for it makes no task, at each frame of each socket
                     await self._wake.wait()
             self._wake.clear()
             try:

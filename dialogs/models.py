@@ -291,7 +291,7 @@ class Turn(models.Model):
                 fields=["dialog", "seq"],
                 condition=models.Q(status__in=["queued", "answering", "suspended"]),
                 name="turn_pending",
-            )
+            ),
         ]
 
     def __str__(self) -> str:

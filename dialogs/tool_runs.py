@@ -51,7 +51,9 @@ def run(lease: Lease, dialog: Dialog, work: ToolsOwed) -> None:
         if lease.stopping or not lease.holds:
             return
         if call in clears and len(clears) > 1:  # as in a forced attempt (R6), two are invalid
-            _store(lease, call, Result(f"Refused: clear_mind was called {len(clears)} times. Call it once.", failed=True))
+            _store(
+                lease, call, Result(f"Refused: clear_mind was called {len(clears)} times. Call it once.", failed=True)
+            )
             continue
         tool = tools.get(call.name)
         if _run_one(lease, dialog, call, tool):

@@ -13,7 +13,6 @@ from django.contrib.auth.models import User
 from dialogs.inbox import create_dialog
 from dialogs.models import Agent, Dialog
 
-
 PASSWORD = "a long enough password"
 hashed = cache(make_password)  # half a second of CPU each time: that is the point of it, but once is enough
 

@@ -52,7 +52,9 @@ def test_the_first_generation_since_a_moment_is_found_by_halving(hours: int) -> 
     Generation.objects.filter(pk__in=[rows[3].pk, rows[4].pk]).delete()
     since = timezone.now() - timedelta(hours=hours)
     wanted = {row.pk for row in Generation.objects.filter(started_at__gte=since)}
-    found = set(Generation.objects.filter(pk__gte=operations.first_generation_since(since)).values_list("pk", flat=True))
+    found = set(
+        Generation.objects.filter(pk__gte=operations.first_generation_since(since)).values_list("pk", flat=True)
+    )
     assert found == wanted
 
 
@@ -90,8 +92,15 @@ def test_levels_and_compactions_are_counted_by_hour_and_day() -> None:
         snapshot(generation(dialog, ago=timedelta(hours=ago)), level)
     for policy, days in (("breaking", 20), ("breaking", 1), ("retention", 0)):
         RemediationRun.objects.create(
-            **{"dialog": dialog, "round_number": 1, "policy": policy, "reason": "x", "est_before": 9, "est_after": 3},
-            **{"base_position": 1, "view": [], "removed": []},
+            dialog=dialog,
+            round_number=1,
+            policy=policy,
+            reason="x",
+            est_before=9,
+            est_after=3,
+            base_position=1,
+            view=[],
+            removed=[],
             created_at=timezone.now() - timedelta(days=days),
         )
     hours = operations.levels_by_hour()

@@ -26,7 +26,7 @@ class Command(BaseCommand):
     def handle(
         self, *args: Any, file: Path, seed: int, number: int, limit: int, multiple: float, **options: Any
     ) -> None:
-        rng, count = Random(seed), counter_for("gpt-4").count_messages  # noqa: S311  a test's seed, no secret
+        rng, count = Random(seed), counter_for("gpt-4").count_messages
         with file.open("wb") as lines:
             for _ in track(range(number), "Writing"):
                 lines.write(orjson.dumps(_as_json(overflowing_dialog(rng, limit, multiple, count))) + b"\n")
