@@ -52,9 +52,15 @@ SCRIPTS: dict[str, dict[str, Any]] = {
         + [{"match": "(?m)^none$", "text": "Noted.", "usage": "none"}]
     },
     "refuses": {"steps": [{"text": "No.", "usage": {"prompt_tokens": 950, "completion_tokens": 2}}]},
+    "relents": {
+        "steps": [
+            {"match": "Re-entry package", "text": "Gladly.", "usage": {"prompt_tokens": 60, "completion_tokens": 2}},
+            {"text": "No.", "usage": {"prompt_tokens": 950, "completion_tokens": 2}},
+        ]
+    },
     "fills": {"steps": [{"text": "A sentence that takes room. " * 60}]},
 }
-LIMITS = {"lights": 128_000, "refuses": 1_000, "fills": 2_000}
+LIMITS = {"lights": 128_000, "refuses": 1_000, "relents": 1_000, "fills": 2_000}
 
 
 @pytest.fixture(scope="session")

@@ -81,6 +81,46 @@ def test_an_operator_resolves_and_the_open_page_comes_back_to_life(
     operator.close()
 
 
+@pytest.mark.parametrize(
+    ("exit_taken", "then"),
+    [
+        ("clear", "idle"),
+        ("accept_draft", "idle"),
+        ("retry", "suspended"),
+        ("switch_model", "idle"),
+        ("close", "closed"),
+    ],
+)
+def test_each_exit_in_the_admin_reaches_the_open_page(
+    open_dialog: Opener, page: Page, browser: Browser, stack: Stack, log_in: LogIn, exit_taken: str, then: str
+) -> None:
+    """The model refuses as long as it is this one and answers 950 of 1,000 tokens, so a retry is refused again."""
+    dialog = open_dialog("relents")
+    send(page, "one")
+    answered(page)
+    send(page, "two")
+    expect(page.locator("#state")).to_have_attribute("data-state", "suspended")
+    question = Question.objects.get(dialog=dialog)
+    operator = browser.new_context()
+    log_in(operator, UserFactory.create(is_staff=True, is_superuser=True))
+    desk = operator.new_page()
+    desk.goto(f"{stack.base_url}/admin/dialogs/question/{question.pk}/change/")
+    desk.locator(f"input[name=action][value={exit_taken}]").check()
+    if exit_taken == "clear":
+        desk.get_by_label("Re-entry package", exact=True).fill("Goal: answer two. Fresh.")
+    if exit_taken == "switch_model":
+        desk.get_by_label("Larger model", exact=True).select_option("lab/short")
+    desk.locator("#exits input[type=submit]").click()
+    eventually(lambda: Question.objects.get(pk=question.pk).action == exit_taken)
+    if exit_taken == "retry":
+        eventually(lambda: Question.objects.filter(dialog=dialog).count() == 2, seconds=30)
+    expect(page.locator("#state")).to_have_attribute("data-state", then)
+    if then == "idle":
+        assert Turn.objects.get(dialog=dialog, text="two").status == "answered"
+        expect(page.locator("#text")).to_be_enabled()
+    operator.close()
+
+
 def test_prune_now_prunes_once_on_a_double_click_and_undoes(
     open_dialog: Opener, page: Page, context: BrowserContext, complaints: list[str]
 ) -> None:
