@@ -1,5 +1,6 @@
 """Shared fixtures. The first lines start the servers, since settings read their addresses when Django loads."""
 
+import os
 from collections.abc import Iterator
 
 import django
@@ -18,6 +19,15 @@ services.set_environment()
 django.setup()  # pytest-django would do so later, but plugins below and factories import models
 
 pytest_plugins = ["tests.harness.live", "tests.harness.browser"]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the long ways of breaking things to ``make faults``."""
+    if os.environ.get("DOMINDS_FAULTS") == "all":
+        return
+    deep = [item for item in items if item.get_closest_marker("deep")]
+    config.hook.pytest_deselected(items=deep)
+    items[:] = [item for item in items if item not in deep]
 
 
 @pytest.fixture(scope="session")

@@ -5,4 +5,4 @@ import os
 import pytest
 
 DEEP = os.environ.get("DOMINDS_FAULTS") == "all"
-everything = pytest.mark.skipif(not DEEP, reason="slow: make faults runs it")
+everything = pytest.mark.deep  # left out of a run by tests/conftest.py unless it is a deep one
