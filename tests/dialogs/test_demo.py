@@ -12,7 +12,7 @@ from dialogs.driver import drive
 from dialogs.inbox import create_dialog
 from dialogs.models import Dialog, Question, Turn
 from dominds.llm.scripted import SCRIPTS
-from remediation.models import ContextEvent, RemediationRun
+from remediation.models import RemediationRun
 from tests.dialogs.factories import UserFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -125,7 +125,7 @@ def test_a_context_is_shortened_and_the_talk_goes_on(talk: Talk, agent: str, pol
     assert all(run.est_after < run.est_before for run in runs)
     assert story(dialog) == ["healthy"]
     assert clean(dialog)
-    assert not ContextEvent.objects.filter(dialog=dialog, code="PRUNER_FAILED").exists()
+    assert any(step["strategy"] == "prune" for run in runs for step in run.steps) or policy == "breaking"
 
 
 def test_the_compactor_compacts_in_the_middle_of_a_long_answer(talk: Talk) -> None:
