@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from dialogs.clients import instructions_of
 from dialogs.context_settings import current_config
+from dialogs.model_limits import counted_by_server
 from dialogs.models import Agent, Dialog
 from dialogs.requests import reminders_text
 from dominds.llm.catalog import ModelInfo
@@ -17,8 +18,12 @@ from remediation.config import ContextConfig, effective_limit
 from remediation.context import Unit, UnitKind, UnitRole, Units, total_tokens
 from remediation.decisions import StreamDecision
 from remediation.retention import document_limit
-from remediation.tokens.calibration import Calibration, estimate_request, output_buffer
+from remediation.tokens.calibration import Calibration, calibrate, estimate_request, output_buffer
 from remediation.tokens.counting import Counter, counter_for
+
+SAMPLE_CHARS = (
+    8_000  # of the newest text: enough to tell two vocabularies apart, little enough to count in milliseconds
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +76,7 @@ def sizes_of(
     counter = counter_for(
         model.model_id, config.tokenizer if policy in ("breaking", "fresh_start") else model.tokenizer
     )
-    calibration = Calibration(dialog.calibration) if dialog.calibration else None
+    calibration = Calibration(dialog.calibration) if dialog.calibration else _first_calibration(model, units, counter)
     factor = calibration.factor if calibration else 1.0
     limit = _limit(policy, dialog.agent, model, thresholds, config)
     room = output_buffer(model.output_length, limit) if policy == "autocompaction" else 0
@@ -80,6 +85,13 @@ def sizes_of(
     frame = estimate_request(instructions_of(dialog), beside, tools, counter, calibration, room)
     sized = tuple(_sized(unit, dialog.agent, counter, factor) for unit in units)
     return Sizes(sized, frame.total_tokens, room, limit, frame.source, factor, counter, config)
+
+
+def _first_calibration(model: ModelInfo, units: Units, counter: Counter) -> Calibration | None:
+    """By the server's own tokenizer, where it offers one, until its first report tells more."""
+    text = "\n".join(unit.text for unit in units)[-SAMPLE_CHARS:]
+    tokens = counted_by_server(model, text) if text else None
+    return calibrate(None, counter.count(text), tokens) if tokens else None
 
 
 def _limit(policy: str, agent: Agent, model: ModelInfo, thresholds: Thresholds, config: ContextConfig) -> int | None:

@@ -35,6 +35,16 @@ def loaded_limit(model: ModelInfo) -> LoadedLimit | LimitUnavailable:
         return LimitUnavailable(str(error))
 
 
+def counted_by_server(model: ModelInfo, text: str) -> int | None:
+    """Tokens of ``text`` by the loaded model's own tokenizer; None where the server offers none or cannot be asked."""
+    if model.api_type != "lmstudio":
+        return None
+    try:
+        return lmstudio.count_tokens(model.base_url, model.model_id, text, key=key_of(model))
+    except AuthFailed:
+        return None
+
+
 def thresholds_of_model(model: ModelInfo) -> Thresholds:
     """A model of LM Studio's API has the limit that it is loaded with, and no other (R16)."""
     tokens, source = model.limit

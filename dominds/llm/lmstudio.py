@@ -128,19 +128,19 @@ def count_tokens(base_url: str, model: str, text: str, *, key: str = "") -> int 
     if isinstance(loaded_limit(base_url, model, key=key), LimitUnavailable):
         return None
     try:
-        handles = _sdk_client(urlsplit(root).netloc).llm.list_loaded()
-        handle = next((handle for handle in handles if handle.identifier == model), None)
-        return None if handle is None else int(handle.count_tokens(text))
+        with _sdk_client(urlsplit(root).netloc) as client:
+            handle = next((handle for handle in client.llm.list_loaded() if handle.identifier == model), None)
+            return None if handle is None else int(handle.count_tokens(text))
     except Exception:  # noqa: BLE001 - the SDK raises a dozen families; an exact count is only an improvement
-        _sdk_client.cache_clear()
         _unreachable_until[root] = time.monotonic() + UNREACHABLE_SECONDS
         return None
 
 
-@cache
 def _sdk_client(host: str) -> Any:
+    """Opened for one count, which a dialog needs once: nothing is left that could be half-open later."""
     import lmstudio
 
-    logging.getLogger("AsyncWebsocketThread").setLevel(logging.WARNING)  # it tells of every thread it starts
+    for name in ("AsyncWebsocketThread", "SyncLMStudioWebsocket"):  # they tell of every thread and socket
+        logging.getLogger(name).setLevel(logging.WARNING)
     lmstudio.set_sync_api_timeout(ANSWER_SECONDS)
     return lmstudio.Client(host)

@@ -5,11 +5,13 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
+from dialogs.inbox import post_message
 from dialogs.keys import create_key
 from dialogs.models import Dialog
-from tests.dialogs.factories import UserFactory
+from tests.dialogs.factories import UserFactory, make_dialog
 from tests.flows.chat_server import Answer, ChatServer, InOrder
-from tests.flows.conftest import dialog_with, say
+from tests.flows.conftest import Minds, dialog_with, say
+from tests.llm.studio_server import StudioServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -49,6 +51,25 @@ def test_the_next_request_is_an_estimate_with_its_source_and_limit(serve: Serve)
     assert following["est_total_tokens"] == following["est_input_tokens"] + 1_024
     say(dialog, "again")
     assert server.exchanges[-1].prompt_tokens == pytest.approx(following["est_input_tokens"], rel=0.05)
+
+
+def test_before_the_first_report_the_servers_own_tokenizer_counts(minds: Minds) -> None:
+    text = "Plain words, which most vocabularies hold as one token each. " * 40
+
+    def estimate(characters_per_token: float) -> int:
+        studio = StudioServer("qwen3-14b", 8_000, tokenize=lambda sample: round(len(sample) / characters_per_token))
+        with studio.running():
+            models = {studio.model: {"name": "Double"}}
+            entry = {"name": "Double", "apiType": "lmstudio", "baseUrl": studio.url, "models": models}
+            minds.providers["double"] = entry
+            minds.write()
+            dialog = make_dialog(provider="double", model=studio.model)
+            post_message(dialog.pk, text)
+            following = asked_for(dialog).get(f"/api/dialogs/{dialog.pk}/statistics").json()["next_request"]
+        assert following["est_source"] == "calibrated"
+        return int(following["est_input_tokens"])
+
+    assert estimate(3.0) == pytest.approx(2 * estimate(6.0), rel=0.01)
 
 
 def test_strangers_are_told_nothing(serve: Serve) -> None:

@@ -7,6 +7,7 @@ import pytest
 from dominds.llm import lmstudio
 from dominds.llm.lmstudio import LimitUnavailable, LoadedLimit, count_tokens, limit_in, loaded_limit, root_of
 from tests.llm.model_server import ModelServer, plain
+from tests.llm.studio_server import StudioServer
 
 
 def entry(**fields: Any) -> dict[str, Any]:
@@ -86,6 +87,13 @@ def test_counting_fails_fast_where_there_is_no_lm_studio(server: ModelServer) ->
     server.will(plain(200, listing(entry(loaded_context_length=4096))), plain(404, "{}"))
     assert count_tokens(server.url, "qwen3-14b", "Hello") is None
     assert time.monotonic() - started_at < 5
+
+
+def test_the_loaded_model_counts_by_its_own_tokenizer() -> None:
+    with StudioServer("qwen3-14b", 4096, tokenize=lambda text: len(text.split())).running() as studio:
+        assert count_tokens(studio.url, "qwen3-14b", "three plain words") == 3
+        assert count_tokens(studio.url, "another", "three plain words") is None
+    assert studio.counted == ["three plain words"]
 
 
 def test_the_model_api_stands_at_the_servers_root() -> None:
