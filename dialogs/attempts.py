@@ -11,6 +11,7 @@ import stamina
 import structlog
 from django.db import OperationalError
 from django.db.models import Sum
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from dialogs import discarded, leases, rounds
@@ -321,7 +322,7 @@ def _failed(unit: Change, attempt: Attempt, reply: Reply) -> float:
         rounds.record_context_error(dialog, "TOKEN_LIMIT_EXCEEDED", reply.aborted)
     delay = delay_before_retry(error, dialog.tries, random()) if error else None
     if delay is not None:
-        dialog.wake_at = timezone.now() + timedelta(seconds=delay)
+        dialog.wake_at = Now() + timedelta(seconds=delay)  # by the database's clock: workers differ
         unit.event("notice", text=f"{error} Trying again in {max(1, round(delay))} s.")
         return delay
     if reply.text and not attempt.forced:
