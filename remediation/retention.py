@@ -6,6 +6,7 @@ All sizes are estimated tokens. A unit is a message, or a tool call with its res
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from typing import NamedTuple
 
 from dominds.llm.messages import Message, Role
 from remediation.context import Rewritten, StrategyStep, Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
@@ -53,8 +54,7 @@ class Weights:
     long_text_chars: int = 1_000  # a text longer than this earns ``length``
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(NamedTuple):
     """One unit's points by cause, so that a preview can say why it goes."""
 
     recency: float
@@ -117,17 +117,40 @@ def document_limit(model_name: str) -> int:
 
 def score_parts(unit: Unit, index: int, total: int, weights: Weights) -> Score:
     """The points of the unit at ``index`` of ``total``, oldest first."""
-    text = unit.text
-    return Score(
-        recency=_recency(unit, index, total, weights),
-        role=_role_points(unit.role, weights),
-        keywords=_keyword_points(unit, text.lower(), weights),
-        length=weights.length if len(text) > weights.long_text_chars else 0,
-    )
+    return _points(unit, _read(unit, weights), index, total, weights)
 
 
 def score(unit: Unit, index: int, total: int, weights: Weights) -> float:
     return score_parts(unit, index, total, weights).total
+
+
+class _Reading(NamedTuple):
+    """What a unit's text is about. Read once for score and urgency: searching the text is most of the work of pruning."""
+
+    fails: bool
+    operates: bool
+    forbids: bool  # a user's constraint
+    is_long: bool
+
+
+def _read(unit: Unit, weights: Weights) -> _Reading:
+    text = unit.text
+    lowered = text.lower()
+    return _Reading(
+        fails=_mentions(lowered, FAILURE_WORDS),
+        operates=any(message.tool_calls for message in unit.messages) or _mentions(lowered, OPERATION_WORDS),
+        forbids=unit.role is UnitRole.USER and _mentions(lowered, CONSTRAINT_WORDS),
+        is_long=len(text) > weights.long_text_chars,
+    )
+
+
+def _points(unit: Unit, reading: _Reading, index: int, total: int, weights: Weights) -> Score:
+    return Score(
+        recency=_recency(unit, index, total, weights),
+        role=_role_points(unit.role, weights),
+        keywords=(weights.failures if reading.fails else 0) + (weights.operations if reading.operates else 0),
+        length=weights.length if reading.is_long else 0,
+    )
 
 
 def _recency(unit: Unit, index: int, total: int, weights: Weights) -> float:
@@ -147,13 +170,11 @@ def _role_points(role: UnitRole, weights: Weights) -> float:
             return weights.role_model
 
 
-def _keyword_points(unit: Unit, lowered: str, weights: Weights) -> float:
-    operates = any(message.tool_calls for message in unit.messages) or _mentions(lowered, OPERATION_WORDS)
-    return (weights.failures if _mentions(lowered, FAILURE_WORDS) else 0) + (weights.operations if operates else 0)
-
-
 def _mentions(lowered: str, words: Iterable[str]) -> bool:
-    return any(word in lowered for word in words)
+    for word in words:  # noqa: SIM110 - ``any`` over a generator takes twice as long, and this is where the time goes
+        if word in lowered:
+            return True
+    return False
 
 
 def prune(units: Units, max_tokens: int, weights: Weights, count: Count) -> Pruned:
@@ -191,24 +212,17 @@ def _indispensable(units: Units) -> set[int]:
 
 
 def _best_fitting(units: Units, sizes: Sequence[int], kept: set[int], room: int, weights: Weights) -> set[int]:
+    readings = {index: _read(unit, weights) for index, unit in enumerate(units) if index not in kept}
     ranks = {
-        index: (-score(unit, index, len(units), weights), -index)
-        for index, unit in enumerate(units)
-        if index not in kept
+        index: (-_points(units[index], reading, index, len(units), weights).total, -index)
+        for index, reading in readings.items()
     }
     by_score = sorted(ranks, key=ranks.__getitem__)
-    urgency = {index: _urgency(units[index]) for index in by_score}
-    rescued = _fill(sorted((i for i in by_score if urgency[i]), key=urgency.__getitem__), sizes, room // RESCUED_SHARE)
+    constraints = [index for index in by_score if readings[index].forbids]
+    failures = [index for index in by_score if readings[index].fails and not readings[index].forbids]
+    rescued = _fill((*constraints, *failures), sizes, room // RESCUED_SHARE)
     room -= sum(sizes[index] for index in rescued)
     return rescued | _fill((index for index in by_score if index not in rescued), sizes, room)
-
-
-def _urgency(unit: Unit) -> int:
-    """1 for a user's constraint, 2 for a failure, 0 for neither."""
-    lowered = unit.text.lower()
-    if unit.role is UnitRole.USER and _mentions(lowered, CONSTRAINT_WORDS):
-        return 1
-    return 2 if _mentions(lowered, FAILURE_WORDS) else 0
 
 
 def _fill(ranked: Iterable[int], sizes: Sequence[int], room: int) -> set[int]:
