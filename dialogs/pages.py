@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
@@ -11,6 +10,7 @@ from django.contrib.auth.models import User
 from django.db.models import Q
 from django.http import HttpRequest
 from django.template.loader import render_to_string
+from django.utils.functional import cached_property  # functools' own holds one lock for all pages until Python 3.12
 from django.utils.safestring import SafeString, mark_safe
 
 from dialogs import model_limits, questions, reminders, transcript

@@ -1,11 +1,11 @@
 """What stands around every page: who looks, what waits for them, where they were last."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from django import template
 from django.contrib.auth.models import User
+from django.utils.functional import cached_property
 
 from dialogs import accounts, pages, questions
 from dialogs.models import Dialog, PersonSettings
