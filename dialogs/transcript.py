@@ -110,6 +110,7 @@ def unit_to_json(unit: Unit, original: bool) -> dict[str, Any]:
         "priority": unit.priority,
         "area": unit.area,
         "pinned": unit.pinned,
+        "failed": unit.failed,
         "messages": [
             {
                 "role": message.role.value,
@@ -140,6 +141,7 @@ def unit_from_json(item: dict[str, Any]) -> Unit:
         priority=item["priority"],
         area=item["area"],
         pinned=item["pinned"],
+        failed=item.get("failed", False),  # rewrites stored before there was such a field
     )
 
 
@@ -168,6 +170,7 @@ def group(rows: Iterable[Any]) -> list[Unit]:
                 role=UnitRole.TOOL,
                 messages=(message, *(_result(call, answer) for call, answer in answers)),
                 source=(row.seq, *(answer.seq for _, answer in answers if answer)),
+                failed=any(answer.status == Turn.Status.ERROR for _, answer in answers if answer),
             )
         )
     return units

@@ -34,6 +34,7 @@ class Unit:
     ``id`` is unique within the dialog and stable. ``source`` holds the seqs of the turns it stands for, oldest first.
     ``priority`` is 1 (protect) to 3. ``est_tokens`` is the cached count of the context's counter, overhead included.
     A ``pinned`` unit is never changed or removed: unanswered and newest user messages, the re-entry package.
+    ``failed`` says that one of its tools ended in an error, whatever words the result has for that.
     """
 
     id: str
@@ -45,6 +46,7 @@ class Unit:
     area: str = ""  # the priority area that gave it its priority, for the page's badge
     est_tokens: int = 0
     pinned: bool = False
+    failed: bool = False
 
     @property
     def text(self) -> str:

@@ -137,7 +137,7 @@ def _read(unit: Unit, weights: Weights) -> _Reading:
     text = unit.text
     lowered = text.lower()
     return _Reading(
-        fails=_mentions(lowered, FAILURE_WORDS),
+        fails=unit.failed or _mentions(lowered, FAILURE_WORDS),
         operates=any(message.tool_calls for message in unit.messages) or _mentions(lowered, OPERATION_WORDS),
         forbids=unit.role is UnitRole.USER and _mentions(lowered, CONSTRAINT_WORDS),
         is_long=len(text) > weights.long_text_chars,

@@ -114,7 +114,6 @@ def test_the_countdown_ends_with_a_clear_by_itself(change: dict[str, int]) -> No
         ({"est_tokens": 8_000}, False),
         ({"est_tokens": 8_001}, True),
         ({"est_tokens": 8_001, "changed": False}, False),  # R10
-        ({"est_tokens": 100, "overflowed": True}, True),  # R12
         ({"est_tokens": 100, "interrupted": True}, True),  # B3
         ({"est_tokens": 99_999, "limit": None}, False),
         ({"est_tokens": 8_001, "restarts": 2}, True),
@@ -202,7 +201,6 @@ def test_breaking(change: dict[str, int], policy: str) -> None:
         ({"est_tokens": 8_000}, False),
         ({"est_tokens": 8_001}, True),
         ({"est_tokens": 8_001, "changed": False}, False),
-        ({"est_tokens": 100, "overflowed": True}, True),
         ({"est_tokens": 99_999, "limit": None}, False),
     ],
 )
@@ -211,6 +209,13 @@ def test_retention(change: dict[str, int], rewrites: bool) -> None:
     assert isinstance(decision, Rewrite) is rewrites
     if isinstance(decision, Rewrite):
         assert (decision.policy, decision.target_tokens) == ("retention", 5_000)
+
+
+def test_what_was_refused_as_too_long_is_halved_where_the_limit_is_only_assumed() -> None:
+    refused = replace(HEALTHY, limit=100_000, est_tokens=8_200, overflowed=True)
+    assert retention.before_generation(refused) == Rewrite(
+        "retention", "the provider refused the request as too long", 4_100
+    )
 
 
 # By hand: R15 aims at half, D's own function at 80 %

@@ -1,6 +1,7 @@
 """Document D: scores, pruning, the line of counts, statistics (D1, D2; R11, R15, R18)."""
 
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -119,6 +120,13 @@ def test_old_failures_and_constraints_outlive_newer_pleasantries() -> None:
     kept = texts(prune(units, 60, WEIGHTS, count).pruned)
     assert "Never push to main" in kept
     assert "ERROR: disk full" in kept
+
+
+def test_a_tool_that_failed_is_a_failure_whatever_its_words() -> None:
+    quiet = replace(tool("There is no 'a.txt' here."), failed=True)
+    assert score_parts(quiet, 1, 3, WEIGHTS).keywords == 25
+    units = numbered(system(), quiet, *(user(f"thanks {i}") for i in range(40)), user("go"))
+    assert quiet.text in texts(prune(units, 60, WEIGHTS, count).pruned)
 
 
 def test_failures_leave_half_the_room_to_the_scores() -> None:

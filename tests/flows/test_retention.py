@@ -1,0 +1,123 @@
+"""Document D over 200 turns with tools: nothing overruns, nothing is orphaned, and what matters stays in sight (D5, R9, R11)."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dialogs.models import Dialog
+from remediation.models import RemediationRun
+from tests.flows.chat_server import Answer, Body, ChatServer
+from tests.flows.conftest import dialog_with, say
+from tests.flows.test_compaction import prose
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Serve = Callable[..., ChatServer]
+LIMIT = 8_000
+MESSAGES = 100  # with their answers 200 turns, and those of the tools beside them
+CONSTRAINTS = {
+    3: "Never push to the branch release-7.",
+    21: "Do not touch /srv/ledger/keys.pem, whatever happens.",
+    42: "You must not mail customers before Friday.",
+    64: "Avoid the word 'synergy' in every text.",
+}
+FAILING = {9: "missing-A17.txt", 33: "missing-B42.txt", 58: "missing-C99.txt"}  # files that are not there
+REPORTED = {15: "ERROR E1042: the disk of depot 4 is full.", 77: "The nightly import failed with code 137."}
+
+
+class Worker:
+    """Reads two files at once for every other message, then tells about them. Now and then a file is missing."""
+
+    def __init__(self) -> None:
+        self.number = -1
+
+    def __call__(self, body: Body) -> Answer:
+        if body["messages"][-1]["role"] == "tool":
+            return Answer(f"I have read it. {prose(self.number, 90)}")
+        self.number += 1
+        if self.number in FAILING:
+            return Answer("I look.", calls=(("read_file", {"path": FAILING[self.number]}),))
+        if self.number in REPORTED:
+            return Answer(REPORTED[self.number])
+        if self.number % 2:
+            return Answer(prose(self.number, 120))
+        paths = (f"notes-{self.number % 6}.txt", f"notes-{self.number % 4}.txt")
+        return Answer("I look.", calls=tuple(("read_file", {"path": path}) for path in paths))
+
+
+@pytest.fixture
+def notes(settings: Any) -> None:
+    for number in range(6):
+        (Path(settings.WORKSPACE_DIR) / f"notes-{number}.txt").write_text(prose(1_000 + number, 60 + 70 * number))
+
+
+def asked(number: int) -> str:
+    return CONSTRAINTS.get(number, f"Please go on with step {number}. {prose(2_000 + number, 46)}")
+
+
+def talked(server: ChatServer) -> tuple[Dialog, dict[str, int]]:
+    """The dialog, and how many requests had been sent when each thing that must stay was first said."""
+    dialog, said = dialog_with(server, context_policy="retention", tools=["read_file"]), {}
+    for number in range(MESSAGES):
+        said.update({text: len(server.exchanges) for text in named(number)})
+        say(dialog, asked(number))
+    return dialog, said
+
+
+def named(number: int) -> Iterator[str]:
+    """What stands for a constraint or a failure that message ``number`` brings up: its own words, or the file's name."""
+    yield from (kept[number] for kept in (CONSTRAINTS, FAILING, REPORTED) if number in kept)
+
+
+@pytest.mark.timeout(300)
+def test_two_hundred_turns_with_tools_stay_within_the_limit_and_keep_what_matters(serve: Serve, notes: None) -> None:
+    server = serve(limit=LIMIT, context_length=LIMIT)
+    server.answer = Worker()
+    dialog, said = talked(server)
+
+    # Sound: the server refuses what is longer than its window, and what a strict provider would (``violations``).
+    assert (server.overflows, server.problems) == (0, [])
+    assert dialog.turns.filter(role="user", status="answered").count() == MESSAGES
+    assert dialog.turns.filter(role="tool").count() > MESSAGES * 8 // 10
+    assert set(dialog.generations.values_list("purpose", "outcome")) == {("reply", "kept")}  # no forced clear
+
+    # By retention, and not too often: each prune goes far below what triggered it.
+    runs = list(RemediationRun.objects.filter(dialog=dialog).order_by("id"))
+    assert {run.policy for run in runs} == {"retention"}
+    assert 5 <= len(runs) <= MESSAGES // 4
+    assert all(run.est_after <= LIMIT * 6 // 10 < LIMIT * 8 // 10 < run.est_before for run in runs)
+    removed_calls = [unit for run in runs for unit in run.removed if len(unit["turns"]) > 1]
+    assert removed_calls, "no tool exchange was ever pruned, so nothing was shown about pairs"
+
+    # What matters is seen in every request since it was said, as it was said.
+    assert len(said) == len(CONSTRAINTS) + len(FAILING) + len(REPORTED)
+    for text, first in said.items():
+        for exchange in server.exchanges[first + 1 :]:
+            assert seen(exchange.messages, text), f"{text!r} is no longer in sight"
+    last = server.exchanges[-1].messages
+    assert any("step 99." in (message["content"] or "") for message in last)
+    assert not any("step 5." in (message["content"] or "") for message in last), "old small talk should have gone"
+
+
+def seen(messages: list[dict[str, Any]], text: str) -> bool:
+    """As a message of its own, or as a call with its result; a line of the ledger alone would not do."""
+    if text in FAILING.values():
+        calls = [call["id"] for message in messages for call in message.get("tool_calls") or () if text in str(call)]
+        return any(message.get("tool_call_id") in calls and text in message["content"] for message in messages)
+    return any(message.get("content") == text for message in messages)
+
+
+def test_an_overflow_where_no_limit_is_known_prunes_what_was_refused(serve: Serve) -> None:
+    """The catalog knows no limit, so the document's 100,000 hold (R18); the server's true window shows only in a refusal."""
+    server = serve(limit=LIMIT)
+    server.answer = lambda _: Answer("Noted.")
+    dialog = dialog_with(server, context_policy="retention")
+    for number in range(16):
+        say(dialog, prose(number, 600))
+    assert server.overflows == 1  # the refused request itself
+    assert dialog.turns.filter(role="user", status="answered").count() == 16
+    (run,) = RemediationRun.objects.filter(dialog=dialog)
+    assert (run.policy, run.reason) == ("retention", "the provider refused the request as too long")
+    assert run.est_after <= LIMIT * 6 // 10
