@@ -3,6 +3,8 @@
 from dialogs.attempts import commits
 from dialogs.estimates import Sizes
 from dialogs.leases import Lease
+from remediation.context import UnitRole, Units
+from remediation.strategies.outcome import STAND_INS
 
 SUMMARY_AIM = 300
 
@@ -28,17 +30,27 @@ def progress(phase: str, tokens: int, limit: int) -> int:
     return -1 if phase == "recovery" else min(100, round(tokens * 100 / max(1, limit)))
 
 
+def badge(units: Units, default_priority: int) -> tuple[int | None, str]:
+    """The highest priority that tags or areas gave to a message, with its area if one did; nothing without either.
+
+    A handover is of priority 1 by rule, and an agent's own priority belongs to all its units: neither is a tag.
+    """
+    said = [unit for unit in units if unit.kind not in STAND_INS and unit.role is not UnitRole.SYSTEM]
+    tagged = [unit for unit in said if unit.priority < 3 and (unit.area or unit.priority < max(default_priority, 2))]
+    priority = min((unit.priority for unit in tagged), default=None)
+    return priority, next((unit.area for unit in tagged if unit.priority == priority and unit.area), "")
+
+
 @commits
-def tell(lease: Lease, sizes: Sizes, phase: str, tokens: int, limit: int) -> None:
-    urgent = min(sizes.units, key=lambda unit: unit.priority, default=None)
-    area = next((unit.area for unit in sizes.units if unit.area), "")
+def tell(lease: Lease, sizes: Sizes, phase: str, tokens: int, limit: int, default_priority: int = 3) -> None:
+    priority, area = badge(sizes.units, default_priority)
     with lease.change(durable=False) as unit:
         unit.event(
             "contextBreakingUpdate",
             phase=phase,
             progress=progress(phase, tokens, limit),
             message=message(phase, tokens, limit, sizes.config.breaking_strategy.summarize_old.summary_length),
-            priority=urgent.priority if urgent and urgent.priority < 3 else None,
+            priority=priority,
             area=area,
             est_tokens=tokens,
             limit=limit,

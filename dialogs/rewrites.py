@@ -251,7 +251,8 @@ def _toolbox(job: Job) -> Toolbox:
     def report(phase: str, tokens: int, limit: int) -> None:
         if job.decision.policy in (RemediationRun.Policy.BREAKING, RemediationRun.Policy.FRESH_START):
             assert job.lease is not None
-            phases.tell(job.lease, job.sizes, phase, tokens + job.sizes.fixed, limit + job.sizes.fixed)
+            est_tokens, ceiling = tokens + job.sizes.fixed, limit + job.sizes.fixed
+            phases.tell(job.lease, job.sizes, phase, est_tokens, ceiling, job.dialog.agent.priority)
 
     def summarise(text: str, tokens: int) -> str:
         assert job.lease is not None

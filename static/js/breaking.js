@@ -33,9 +33,9 @@ export function showBreaking(update) {
   if (COMPUTING.includes(update.phase) || update.progress < 0) bar.removeAttribute("value");
   else bar.value = update.progress;
   const badge = document.getElementById("breaking-priority");
-  badge.hidden = !update.priority || !update.area;
+  badge.hidden = !update.priority;
   badge.dataset.priority = update.priority ?? "";
-  badge.textContent = badge.hidden ? "" : `P${update.priority}: ${update.area}`;
+  badge.textContent = badge.hidden ? "" : `P${update.priority}${update.area ? `: ${update.area}` : ""}`;
   if (update.phase === "detection") document.getElementById("breaking-details").hidden = true;
   if (LAST.includes(update.phase) || update.phase === "recovery") announce(update.message);
   const seconds = Number(box.dataset.hide);

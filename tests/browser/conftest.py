@@ -31,6 +31,10 @@ HOSTILE = (
     "![x](https://evil.example/y.png) [x](javascript:window.hacked=1) <b hx-get='/d/new/' hx-trigger='load'>b</b>\n\n"
     "```html onload=alert(1)\n<script>window.hacked = 1</script>\n```\n"
 )
+PLANS_SUMMARY = (
+    "The weekly notes were about the importer: the parser was rewritten, exports were checked against the old ones, "
+    "and the team decided to keep the nightly run. Never delete the raw files."
+)
 SCRIPTS: dict[str, dict[str, Any]] = {
     "long": {"chunk_chars": 10, "chunk_delay_ms": 30, "steps": [{"text": LONG}]},
     "short": {"steps": [{"text": "A short answer."}]},
@@ -59,6 +63,13 @@ SCRIPTS: dict[str, dict[str, Any]] = {
         ]
     },
     "fills": {"steps": [{"text": "A sentence that takes room. " * 60}]},
+    "plans": {
+        "chunk_chars": 200,
+        "steps": [
+            {"match": r"\AWeek \d+ notes|Week \d+ notes.*Week \d+ notes", "text": PLANS_SUMMARY},
+            {"text": "Noted; I keep the list in mind."},
+        ],
+    },
 }
 LIMITS = {"lights": 128_000, "refuses": 1_000, "relents": 1_000, "fills": 2_000}
 
@@ -77,6 +88,7 @@ def browser_stack(postgres: services.PostgresServer, django_db_blocker: Any) -> 
     models["fills"]["optimal_max_tokens"] = 1_900
     members = {name: {"name": name.capitalize(), "provider": "lab", "model": name} for name in SCRIPTS}
     members["fills"]["context_policy"] = "none"
+    members["plans"] |= {"context_policy": "breaking", "context_limit": 3_500, "priority_areas": ["To Do List"]}
     llm = {"providers": {"lab": {"name": "Lab", "apiType": "scripted", "models": models}}}
     (stack.minds_dir / "llm.yaml").write_text(json.dumps(llm))
     (stack.minds_dir / "team.yaml").write_text(json.dumps({"members": members}))

@@ -1,0 +1,173 @@
+"""Document C's nine phases on the page: the right words, icon and colour for each, made by the real chain in a real worker.
+
+A chain is over in less time than an eye needs, so the network is slow here: the socket's frames wait until a phase has been
+looked at. They are the product's own, in their order.
+"""
+
+import json
+import re
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from playwright.sync_api import Page, WebSocketRoute, expect
+
+from dialogs.models import Dialog
+from remediation.models import RemediationRun
+from tests.browser.conftest import send
+from tests.harness.stack import eventually
+
+Opener = Callable[[str], Dialog]
+
+BLUE, GREEN, ORANGE, RED = "rgb(0, 122, 204)", "rgb(76, 175, 80)", "rgb(255, 152, 0)", "rgb(244, 67, 54)"  # document C
+TEXTS = {
+    "detection": r"^Checking context length…$",
+    "summarize_old": r"^Summarizing old context… \(est\. \d\.\dk → 300 tokens\)$",
+    "prioritize_recent": r"^Prioritizing P1 units & recent messages…$",
+    "content_type_chunking": r"^Chunking code & plan references…$",
+    "discard_low_rel": r"^Removing low-relevance units…$",
+    "hybrid": r"^Applying hybrid compression…$",
+    "success": r"^Context reduced to [\d,]+ / 3,500 tokens$",
+    "recovery": r"^Overflow detected – starting fresh conversation$",
+    "handover": r"^Resumed from summary\. Continuing task…$",
+}
+ICONS = {
+    "detection": "sync",
+    "summarize_old": "compress",
+    "prioritize_recent": "star",
+    "content_type_chunking": "code",
+    "discard_low_rel": "clear",
+    "hybrid": "layers",
+    "success": "check",
+    "recovery": "retry",
+    "handover": "sync",
+}
+INDETERMINATE = {"detection", "recovery"}
+
+
+class SlowNetwork:
+    """Lets frames through until one tells of a phase; from then on each ``next_phase`` lets them through up to the next."""
+
+    def __init__(self, page: Page) -> None:
+        self._page, self._held = page, deque[str]()
+        page.route_web_socket("**/ws/dialogs/**", self._proxy)
+
+    def _proxy(self, socket: WebSocketRoute) -> None:
+        self._socket = socket
+        socket.connect_to_server().on_message(lambda message: self._come(str(message)))
+
+    def _come(self, message: str) -> None:
+        if self._held or _phase_of(message):
+            self._held.append(message)
+        else:
+            self._socket.send(message)
+
+    def next_phase(self) -> str:
+        """Deliver up to the next phase and return its name; empty when everything has been delivered."""
+        while self._held:
+            message = self._held.popleft()
+            self._socket.send(message)
+            if phase := _phase_of(message):
+                return phase
+        return ""
+
+
+def _phase_of(message: str) -> str:
+    frame = json.loads(message)
+    return str(frame["data"]["phase"]) if frame["type"] == "contextBreakingUpdate" else ""
+
+
+@dataclass
+class Look:
+    """What a person sees of the bar, its colour as the browser computed it."""
+
+    phase: str
+    colour: str
+    icon: str
+    indeterminate: bool
+    badge: str
+
+
+def look(page: Page, phase: str) -> Look:
+    """Wait for the phase and its words, then look."""
+    box = page.locator("#breaking")
+    expect(box).to_have_attribute("data-phase", phase)
+    expect(page.locator("#breaking-message")).to_have_text(re.compile(TEXTS[phase]))
+    expect(page.locator("#breaking-message")).to_be_visible()
+    badge = page.locator("#breaking-priority")
+    return Look(
+        phase,
+        box.evaluate("box => getComputedStyle(box).borderLeftColor"),
+        str(page.locator("#breaking-icon").get_attribute("href")).removeprefix("#i-"),
+        page.locator("#breaking-bar").get_attribute("value") is None,
+        badge.inner_text() if badge.is_visible() else "",
+    )
+
+
+def notes(week: int, words: int) -> str:
+    """Meeting notes that differ from week to week."""
+    rng = Random(week)
+    things = (
+        "importer parser export schema queue report invoice index backup nightly batch header column currency".split()
+    )
+    deeds = ("checked", "moved", "rewrote", "compared", "delayed", "tested", "renamed", "measured", "discussed")
+    said, length = [f"Week {week} notes."], 3
+    while length < words:
+        said.append(
+            f"We {rng.choice(deeds)} the {rng.choice(things)} {rng.choice(things)} before the {rng.choice(things)}."
+        )
+        length += 8
+    return " ".join(said)
+
+
+def say(page: Page, dialog: Dialog, text: str) -> None:
+    """Send, and wait in the database, since the page may be behind its slow network."""
+    asked = dialog.turns.filter(role="user").count() + 1
+    send(page, text)
+    eventually(lambda: dialog.turns.filter(role="user", status="answered").count() == asked, seconds=60)
+
+
+def watch(page: Page, network: SlowNetwork, last: str, colours: dict[str, str], badge: str) -> list[str]:
+    """Look at each phase up to ``last``; return their names. ``colours`` are by phase, or by "" for all others."""
+    told: list[str] = []
+    while last not in told:
+        phase = eventually(lambda: _waited(page, network), seconds=60)
+        assert look(page, phase) == Look(
+            phase, colours.get(phase, colours[""]), ICONS[phase], phase in INDETERMINATE, badge
+        )
+        told.append(phase)
+    return told
+
+
+def _waited(page: Page, network: SlowNetwork) -> str:
+    page.wait_for_timeout(20)  # Playwright hands frames over while it waits
+    return network.next_phase()
+
+
+def test_all_nine_phases_are_shown_in_their_words_and_colours(
+    page: Page, open_dialog: Opener, complaints: list[str]
+) -> None:
+    network = SlowNetwork(page)
+    dialog = open_dialog("plans")
+    # Nothing is tagged and much is old: one summary is enough, in blue after the orange warning.
+    week = 1
+    while not RemediationRun.objects.filter(dialog=dialog).exists():
+        say(page, dialog, notes(week, 190))
+        week += 1
+    phases = watch(page, network, "success", {"detection": ORANGE, "": BLUE}, badge="")
+    assert phases[:2] == ["detection", "summarize_old"]
+    page.locator("#breaking").wait_for(state="hidden")  # by itself, after the person's three seconds
+    # Much of it is on the To Do List and stays by rule: the whole chain runs for headroom, in green.
+    for number in (1, 2, 3):
+        say(page, dialog, f"To Do List, part {number}: {notes(100 + number, 330)}")
+    phases = watch(page, network, "success", {"detection": ORANGE, "": GREEN}, badge="P1: To Do List")
+    assert set(phases) == set(TEXTS) - {"recovery", "handover"}
+    # Now the To Do List alone is too long: nothing helps but a fresh start, in red.
+    say(page, dialog, f"To Do List, part 4: {notes(104, 700)}")
+    say(page, dialog, f"To Do List, part 5: {notes(105, 700)}")
+    colours = {"detection": ORANGE, "recovery": RED, "": GREEN}
+    phases = watch(page, network, "handover", colours, badge="P1: To Do List")
+    assert phases[-2:] == ["recovery", "handover"]
+    expect(page.locator("#announcer")).to_contain_text("Resumed from summary")
+    assert [run.recovered for run in RemediationRun.objects.filter(dialog=dialog).order_by("id")][-1]
