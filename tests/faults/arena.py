@@ -73,8 +73,8 @@ class ProviderProcess:
 
 
 class Arena:
-    def __init__(self) -> None:
-        self.postgres = PostgresServer(durable=True, tcp_port=free_port()).start()
+    def __init__(self, *, disk_mb: int | None = None) -> None:
+        self.postgres = PostgresServer(durable=True, tcp_port=free_port(), disk_mb=disk_mb).start()
         self.postgres.create_database("arena")
         self.redis = RedisServer().start()
         self.database_proxy = Proxy(self.postgres.tcp_port or 0, "database")
@@ -160,9 +160,12 @@ class Arena:
             self.postgres.thaw()
         self.redis.thaw()
 
-    def start_worker(self) -> Part:
-        worker = self.stack.start_worker()
-        eventually(lambda: " ready." in worker.log(200), 60)
+    def start_worker(self, **environment: str) -> Part:
+        worker = self.stack.start_worker(**environment)
+        try:
+            eventually(lambda: " ready." in worker.log(200), 60)
+        except AssertionError as error:
+            raise AssertionError(f"a worker did not start: {worker.log(200)}") from error
         return worker
 
     # -- people ------------------------------------------------------------------------------------------------------------

