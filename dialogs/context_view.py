@@ -7,6 +7,7 @@ from django.db.models import QuerySet
 from dialogs import rewrites
 from dialogs.estimates import Sizes
 from dialogs.models import Dialog
+from dialogs.searching import matching
 from dialogs.situation import Situation, situation_of
 from remediation.context import Unit
 from remediation.models import RemediationRun, RemovedUnit
@@ -100,11 +101,7 @@ def remediation_json(run: RemediationRun) -> dict[str, Any]:
 
 
 def archive(dialog: Dialog, query: str = "") -> QuerySet[RemovedUnit]:
-    """What rewrites took out of the model's sight, oldest first; with a query, units that hold every word of it.
-
-    Plain text search: PostgreSQL's full text would refuse the longest units (a tsvector ends at 1 MB).
-    """
-    units = RemovedUnit.objects.filter(dialog=dialog).select_related("run").order_by("id")
-    for word in query.split()[:MAX_WORDS]:
-        units = units.filter(text__icontains=word)
-    return units
+    """What rewrites took out of the model's sight, newest first; with a query, units that hold every word, best first."""
+    units = RemovedUnit.objects.filter(dialog=dialog).select_related("run").order_by("-id")
+    words = query.replace("\0", "").split()[:MAX_WORDS]
+    return matching(units, words, every=True) if words else units

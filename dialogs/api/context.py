@@ -110,4 +110,5 @@ def list_archive(request: PersonRequest, dialog_id: UUID, window: Query[ArchiveW
 
 
 def _archive(dialog: Dialog, window: ArchiveWindow) -> list[RemovedUnit]:
-    return list(context_view.archive(dialog, window.q).filter(pk__gt=window.after)[: window.limit])
+    found = context_view.archive(dialog, window.q).filter(pk__gt=window.after)
+    return list(found.order_by("pk")[: window.limit])

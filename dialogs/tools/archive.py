@@ -4,9 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from django.db.models import Case, IntegerField, Model, Q, QuerySet, Value, When
+from django.db.models import Model, QuerySet
 
 from dialogs.models import Artifact, Dialog, Turn
+from dialogs.searching import matching
 from dialogs.tools.registry import Invocation, Result, Tool, parameters
 from dominds.llm.messages import ToolSpec
 from remediation.models import RemovedUnit
@@ -21,12 +22,13 @@ def search_archive(call: Invocation) -> Result:
     words = list(dict.fromkeys(re.findall(r"[^\s,;\0]{2,}", str(call.arguments["query"]).lower())))[:MAX_WORDS]
     if not words:
         return Result("The query holds no word of two letters or more. Name what you look for.", failed=True)
-    turns = _matching(_older_turns(call), words)
+    turns = matching(_older_turns(call), words)[:MAX_HITS]
     # A unit named after a turn is that turn, which is found as such.
-    stand_ins = _matching(RemovedUnit.objects.filter(dialog=call.dialog_id).exclude(unit_id__startswith="turn-"), words)
-    hits = [(row.matched, f"seq {row.seq} ({row.role}, round {row.round_number})", row.text) for row in turns]
-    hits += [(row.matched, f"unit {row.pk} ({row.kind})", row.text) for row in stand_ins]
-    hits.sort(key=lambda hit: -hit[0])
+    stand_ins = RemovedUnit.objects.filter(dialog=call.dialog_id).exclude(unit_id__startswith="turn-")
+    units = matching(stand_ins, words)[:MAX_HITS]
+    hits = [(_merit(row), f"seq {row.seq} ({row.role}, round {row.round_number})", row.text) for row in turns]
+    hits += [(_merit(row), f"unit {row.pk} ({row.kind})", row.text) for row in units]
+    hits.sort(key=lambda hit: hit[0], reverse=True)
     if not hits:
         return Result(f"Nothing earlier in this dialog mentions {', '.join(words)}. Try other words, or fewer.")
     return Result("\n\n".join(f"{where}: {_snippet(text, words)}" for _, where, text in hits[:MAX_HITS]))
@@ -38,15 +40,9 @@ def _older_turns(call: Invocation) -> QuerySet[Turn]:
     return turns if answering is None else turns.filter(seq__lt=answering)
 
 
-def _matching(rows: QuerySet[Any], words: list[str]) -> list[Any]:
-    """The rows that hold most of the words, the newest first among equals."""
-    any_word = Q()
-    matched: Any = Value(0)
-    for word in words:
-        holds = Q(text__icontains=word)
-        any_word |= holds
-        matched = matched + Case(When(holds, then=1), default=0, output_field=IntegerField())
-    return list(rows.filter(any_word).annotate(matched=matched).order_by("-matched", "-id")[:MAX_HITS])
+def _merit(row: Any) -> tuple[int, float]:
+    """How many of the words a row holds, then how well: turns and units are merged by it."""
+    return row.matched, row.rank
 
 
 def _snippet(text: str, words: list[str]) -> str:

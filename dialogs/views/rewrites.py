@@ -86,7 +86,7 @@ def archive(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     """Everything that rewrites took out of the model's sight, searchable; nothing is ever deleted (R8)."""
     dialog = dialog_or_404(dialog_id, request.user)
     query = request.GET.get("q", "")
-    found = context_view.archive(dialog, query).order_by("-id")
+    found = context_view.archive(dialog, query)
     context = {
         "page": DialogPage(dialog, request.user, request=request),
         "query": query,

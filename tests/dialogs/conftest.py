@@ -1,9 +1,12 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import call_command
+from django.db import connections
 
+from dominds.settings import SQLITE_OPTIONS
 from tests.dialogs.factories import write_minds
 
 Script = Callable[..., None]
@@ -25,3 +28,25 @@ def script(tmp_path: Path, settings: Any) -> Script:
 @pytest.fixture(autouse=True)
 def _redis(redis_client: Any) -> None:
     """Services poke and wake through Redis: give them the real one."""
+
+
+@pytest.fixture
+def lite(tmp_path: Path, django_db_blocker: Any) -> Iterator[str]:
+    """The alias of a migrated SQLite database."""
+    described = connections.settings["default"] | {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": str(tmp_path / "lite.sqlite3"),
+        "OPTIONS": SQLITE_OPTIONS,
+        "HOST": "",
+        "PORT": "",
+        "USER": "",
+        "PASSWORD": "",
+        "CONN_HEALTH_CHECKS": False,
+    }
+    connections.settings["lite"] = connections.databases["lite"] = described
+    with django_db_blocker.unblock():
+        call_command("migrate", database="lite", interactive=False, verbosity=0)
+        yield "lite"
+        connections["lite"].close()
+    del connections["lite"]
+    del connections.settings["lite"]

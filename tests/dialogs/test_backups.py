@@ -4,7 +4,6 @@ import json
 import os
 import stat
 import tarfile
-from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,12 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
-from django.db import connection, connections
+from django.db import connection
 
 from dialogs import backups, inbox, portable, postgres_tools, reminders
 from dialogs.backups import BackupFailed, back_up, restore
 from dialogs.driver import drive
 from dialogs.models import Dialog
-from dominds.settings import SQLITE_OPTIONS
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog
 from tests.harness.browser import session_key
@@ -31,28 +29,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def _tools(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tools of the PostgreSQL that the tests run on."""
     monkeypatch.setenv("PATH", f"{find_binaries()}:{os.environ['PATH']}")
-
-
-@pytest.fixture
-def lite(tmp_path: Path, django_db_blocker: Any) -> Iterator[str]:
-    """The alias of a migrated SQLite database."""
-    described = connections.settings["default"] | {
-        "ENGINE": "django.db.backends.sqlite3",
-        "NAME": str(tmp_path / "lite.sqlite3"),
-        "OPTIONS": SQLITE_OPTIONS,
-        "HOST": "",
-        "PORT": "",
-        "USER": "",
-        "PASSWORD": "",
-        "CONN_HEALTH_CHECKS": False,
-    }
-    connections.settings["lite"] = connections.databases["lite"] = described
-    with django_db_blocker.unblock():
-        call_command("migrate", database="lite", interactive=False, verbosity=0)
-        yield "lite"
-        connections["lite"].close()
-    del connections["lite"]
-    del connections.settings["lite"]
 
 
 @pytest.fixture
