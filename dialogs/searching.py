@@ -10,9 +10,8 @@ from django.db.models import Case, FloatField, IntegerField, Q, QuerySet, Value,
 from django.db.models.functions import Left
 
 CONFIG = "english"  # stems are harmless to other languages, since texts and words are treated alike
-READ_CHARS = (
-    20_000  # of a text that full-text search reads: PostgreSQL takes 0.1 s for 1 MB of it, and refuses the longest
-)
+# Full-text search reads so much of a text: 1 MB takes PostgreSQL 0.1 s, and of much more it refuses to make a vector.
+READ_CHARS = 20_000
 
 
 def matching(rows: QuerySet[Any], words: list[str], *, every: bool = False) -> QuerySet[Any]:
