@@ -5,12 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from random import random
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
+from uuid import UUID
 
 import stamina
 import structlog
 from django.db import OperationalError
-from django.db.models import Sum
+from django.db.models import QuerySet, Sum
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -21,11 +22,13 @@ from dialogs.leases import Lease
 from dialogs.model_limits import health_of, judgement_of
 from dialogs.models import Agent, Dialog, Generation, Turn
 from dialogs.requests import Prepared
+from dominds import statements
 from dominds.llm.catalog import ModelInfo
 from dominds.llm.messages import ToolCall
 from dominds.llm.provider import ContextOverflow
 from dominds.llm.retry import delay_before_retry
 from dominds.llm.usage import Usage, UsageReport, UsageUnavailable
+from dominds.statements import Select
 from health import recording
 from health.levels import Level, Thresholds, UnknownReason
 from health.models import HealthSnapshot
@@ -90,15 +93,29 @@ class Attempt:
 
 def cursor_of(dialog: Dialog, model: ModelInfo, purpose: str = "") -> str:
     """What the newest call to this model for the conversation, or for a side purpose, told us to hand back."""
-    purposes = [purpose] if purpose else [Generation.Purpose.REPLY, Generation.Purpose.FORCED_CLEAR]
-    return (
-        dialog.generations.filter(provider=model.provider_id, model=model.model_id, purpose__in=purposes)
-        .exclude(outcome__in=[Generation.Outcome.CRASHED, Generation.Outcome.RUNNING])
-        .order_by("-id")
-        .values_list("cursor", flat=True)
-        .first()
-        or ""
+    if purpose:
+        return _SIDE_CURSOR.first(dialog.pk, model.provider_id, model.model_id, purpose) or ""
+    return _CURSOR.first(dialog.pk, model.provider_id, model.model_id) or ""
+
+
+def _cursors(dialog_id: UUID, provider: str, model: str) -> QuerySet[Generation, str]:
+    purposes = [Generation.Purpose.REPLY, Generation.Purpose.FORCED_CLEAR]
+    calls = Generation.objects.filter(dialog_id=dialog_id, provider=provider, model=model, purpose__in=purposes)
+    return _newest_cursor(calls)
+
+
+def _side_cursors(dialog_id: UUID, provider: str, model: str, purpose: str) -> QuerySet[Generation, str]:
+    return _newest_cursor(
+        Generation.objects.filter(dialog_id=dialog_id, provider=provider, model=model, purpose=purpose)
     )
+
+
+def _newest_cursor(calls: QuerySet[Generation]) -> QuerySet[Generation, str]:
+    over = calls.exclude(outcome__in=[Generation.Outcome.CRASHED, Generation.Outcome.RUNNING])
+    return over.order_by("-id").values_list("cursor", flat=True)[:1]
+
+
+_CURSOR, _SIDE_CURSOR = Select(_cursors), Select(_side_cursors)
 
 
 @commits
@@ -112,7 +129,7 @@ def begin(
         dialog.generations_for_message += 1
         if forced and dialog.failed_clears == 0 and not dialog.clear_unproven:
             dialog.clear_episode += 1
-        generation = Generation.objects.create(
+        generation = Generation(
             dialog=dialog,
             round_number=dialog.round_number,
             purpose=purpose,
@@ -128,6 +145,7 @@ def begin(
             request_chars=prepared.chars,
             est_prompt_tokens=est_prompt,
         )
+        statements.insert(generation)
         unit.keeps_state = True
         unit.event("generation", id=generation.pk, purpose=purpose, attempt=generation.attempt, outcome="running")
     return Attempt(generation, prepared, thresholds)
@@ -188,7 +206,7 @@ def _close(unit: Change, attempt: Attempt, reply: Reply, outcome: str) -> None:
     elif reply.aborted:
         generation.error_kind, generation.error = "context_full", reply.aborted
     fields = {name: getattr(generation, name) for name in _ENDED_COLUMNS}
-    if not Generation.objects.filter(pk=generation.pk, outcome=Generation.Outcome.RUNNING).update(**fields):
+    if not statements.update(Generation, {"id": generation.pk, "outcome": Generation.Outcome.RUNNING}, fields):
         raise AlreadyEnded
     if outcome in (Generation.Outcome.FAILED, Generation.Outcome.STOPPED) or reply.interrupted:
         recording.record(generation.pk, UsageUnavailable(), attempt.thresholds)
@@ -219,16 +237,7 @@ def _report(unit: Change, attempt: Attempt, usage: UsageReport) -> Level:
 def _suspected(attempt: Attempt, usage: Usage) -> bool:
     """R13, against the last kept report of the round that was believed: a server that truncates goes on doing so."""
     generation = attempt.generation
-    kept = Generation.objects.filter(
-        dialog_id=generation.dialog_id,
-        round_number=generation.round_number,
-        purpose=Generation.Purpose.REPLY,
-        outcome=Generation.Outcome.KEPT,
-        pk__lt=generation.pk,
-    )
-    doubted = HealthSnapshot.objects.filter(reason=UnknownReason.TRUNCATION_SUSPECTED)
-    believed = kept.exclude(snapshot__in=doubted).order_by("-id")
-    previous = believed.values_list("frame", "base", "request_chars", "guided", "prompt_tokens").first()
+    previous = _BELIEVED.first(generation.dialog_id, generation.round_number, generation.pk)
     if previous is None:
         return False
     frame, base, chars, guided, prompt_tokens = previous
@@ -240,8 +249,28 @@ def _suspected(attempt: Attempt, usage: Usage) -> bool:
     )
     if now.prompt_tokens > sent.prompt_tokens:
         return False  # grown: no need to add up the round
+    kept = _kept_before(generation.dialog_id, generation.round_number, generation.pk)
     completion = kept.aggregate(total=Sum("completion_tokens"))["total"] or 0
     return truncation_suspected(sent, now, completion)
+
+
+def _kept_before(dialog_id: UUID, round_number: int, generation_id: int) -> QuerySet[Generation]:
+    return Generation.objects.filter(
+        dialog_id=dialog_id,
+        round_number=round_number,
+        purpose=Generation.Purpose.REPLY,
+        outcome=Generation.Outcome.KEPT,
+        pk__lt=generation_id,
+    )
+
+
+def _believed_before(dialog_id: UUID, round_number: int, generation_id: int) -> QuerySet[Generation, Any]:
+    doubted = HealthSnapshot.objects.filter(reason=UnknownReason.TRUNCATION_SUSPECTED)
+    believed = _kept_before(dialog_id, round_number, generation_id).exclude(snapshot__in=doubted).order_by("-id")
+    return believed.values_list("frame", "base", "request_chars", "guided", "prompt_tokens")[:1]
+
+
+_BELIEVED = Select(_believed_before)
 
 
 def _counters(dialog: Dialog) -> Counters:

@@ -3,18 +3,19 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import cache
 from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import BooleanField, Case, Exists, Func, OuterRef, Subquery, TextField, Value, When
+from django.db.models import BooleanField, Case, Exists, Func, OuterRef, QuerySet, Subquery, TextField, Value, When
 from django.db.models.functions import Now
 
 from dialogs import events, poke
 from dialogs.errors import NotFound
 from dialogs.models import Dialog, Question, Turn
 from dialogs.state import Facts, State, state_of
+from dominds import statements
+from dominds.statements import Select
 
 # Columns of a dialog that a change may write; the identity columns are never among them.
 _WRITTEN = tuple(
@@ -23,10 +24,6 @@ _WRITTEN = tuple(
     if field.name not in ("id", "owner", "created_at", "lease_until", "active_at")
 )
 _STATES_WITHOUT_QUESTION = (State.IDLE, State.QUEUED, State.GENERATING, State.FAILED)
-_ANY_ID = UUID(int=0xD1A106)  # stands for the id in compiled SQL
-_RELAXED = Func(  # SET LOCAL, without a round trip of its own
-    Value("synchronous_commit"), Value("off"), Value(True), function="set_config", output_field=TextField()
-)
 
 
 class LeaseLost(Exception):
@@ -50,7 +47,7 @@ class Change:
     def turn(self, role: str, status: str, *, queued: bool = False, **columns: Any) -> Turn:
         """Append a turn. Only a queued message has no place in the conversation yet."""
         self.dialog.last_turn_seq += 1
-        turn = Turn.objects.create(
+        turn = Turn(
             dialog=self.dialog,
             seq=self.dialog.last_turn_seq,
             position=None if queued else self.next_position(),
@@ -59,6 +56,7 @@ class Change:
             status=status,
             **columns,
         )
+        statements.insert(turn)
         self.event("turn", turn=turn.seq)
         return turn
 
@@ -74,7 +72,7 @@ class Change:
         self.dialog.continuing = False
 
     def mark(self, seq: int, status: str) -> None:
-        Turn.objects.filter(dialog=self.dialog, seq=seq).update(status=status)
+        statements.update(Turn, {"dialog_id": self.dialog.pk, "seq": seq}, {"status": status})
         self.event("turn", turn=seq)
 
     def take_next_message(self) -> None:
@@ -124,7 +122,7 @@ class Change:
         if self.lease_seconds is not None:
             columns["lease_until"] = Now() + timedelta(seconds=self.lease_seconds)
         if columns:
-            Dialog.objects.filter(pk=self.dialog.pk).update(**columns)
+            statements.update(Dialog, {"id": self.dialog.pk}, columns)
 
     def _facts(self) -> Facts:
         """From the row alone where it tells: an open question shows in the state that it was found in, or in an event."""
@@ -152,30 +150,26 @@ def change(dialog_id: UUID, *, epoch: int | None = None, durable: bool = True) -
 
 
 def _locked(dialog_id: UUID, *, durable: bool) -> Dialog | None:
-    """The row, locked, with what only the database's clock can say of its lease.
-
-    Its SQL is made once: to compile some fifty columns costs more than to run them.
-    """
-    sql, params = _locking_sql(connection.vendor, relaxed=not durable and connection.vendor == "postgresql")
-    key = Dialog._meta.pk.get_db_prep_value(dialog_id, connection)
-    return next(iter(Dialog.objects.raw(sql, [key if param == _ANY_ID else param for param in params])), None)
+    """The row, locked, with what only the database's clock can say of its lease."""
+    relaxed = not durable and connection.vendor == "postgresql"
+    return (_LOCK_RELAXED if relaxed else _LOCK).first(dialog_id)
 
 
-@cache
-def _locking_sql(vendor: str, *, relaxed: bool) -> tuple[str, tuple[Any, ...]]:
+def _lock(dialog_id: UUID) -> QuerySet[Dialog]:
     told: dict[str, Any] = {
         "lease_over": Case(When(lease_until__lt=Now(), then=True), default=False, output_field=BooleanField()),
         "awake": Case(When(wake_at__gt=Now(), then=False), default=True, output_field=BooleanField()),
     }
-    if relaxed:
-        told["relaxed"] = _RELAXED
-    rows = Dialog.objects.select_for_update().filter(pk=_ANY_ID).annotate(**told)
-    sql, params = rows.query.get_compiler(connection=connection).as_sql()
-    return sql, tuple(_ANY_ID if _is_any_id(param) else param for param in params)
+    return Dialog.objects.select_for_update().filter(pk=dialog_id).annotate(**told)
 
 
-def _is_any_id(param: Any) -> bool:
-    return str(param).replace("-", "") == _ANY_ID.hex
+def _lock_relaxed(dialog_id: UUID) -> QuerySet[Dialog]:
+    """With SET LOCAL of synchronous_commit, without a round trip of its own."""
+    setting = (Value("synchronous_commit"), Value("off"), Value(True))
+    return _lock(dialog_id).annotate(relaxed=Func(*setting, function="set_config", output_field=TextField()))
+
+
+_LOCK, _LOCK_RELAXED = Select(_lock), Select(_lock_relaxed)
 
 
 def _all_taken(dialog: Dialog) -> bool:

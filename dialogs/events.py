@@ -7,6 +7,7 @@ from uuid import UUID
 from dialogs import representation
 from dialogs.models import Dialog, Event, Turn
 from dialogs.poke import poke_dialog
+from dominds import statements
 
 Draft = tuple[str, dict[str, Any]]  # type and data
 
@@ -15,8 +16,8 @@ def store(dialog: Dialog, first: int, drafts: Sequence[Draft]) -> None:
     """Store events from number ``first`` on, and poke the browsers after commit. The caller holds the dialog's row."""
     if not drafts:
         return
-    Event.objects.bulk_create(
-        Event(dialog=dialog, seq=first + offset, type=kind, data=data) for offset, (kind, data) in enumerate(drafts)
+    statements.insert(
+        *(Event(dialog=dialog, seq=first + offset, type=kind, data=data) for offset, (kind, data) in enumerate(drafts))
     )
     poke_dialog(dialog.pk, first + len(drafts) - 1)
 

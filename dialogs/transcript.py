@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
+from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import QuerySet
 
 from dialogs.models import Dialog, Round, Turn
 from dominds.llm.messages import Message, Role, ToolCall
+from dominds.statements import Select
 from remediation.context import Unit, UnitKind, UnitRole, Units
 from remediation.models import RemediationRun
 
@@ -33,9 +36,8 @@ class View:
 
 def view_of(dialog: Dialog) -> View:
     """The current round as the newest rewrite that stands left it, with every turn since."""
-    current = dialog.rounds.get(number=dialog.round_number)
-    run = standing_run(dialog)
-    rows = list(_rows(dialog, current, run).values_list(*_TURN_COLUMNS, named=True))
+    current, run = _ROUND.one(dialog.pk, dialog.round_number), standing_run(dialog)
+    rows = _rows(dialog, current, run)
     by_seq = {row.seq: row for row in rows}
     units: list[Unit] = _rewritten_units(run, by_seq) if run else _opening_units(current)
     base_position = run.base_position if run else 0
@@ -54,22 +56,45 @@ def view_of(dialog: Dialog) -> View:
 
 
 def standing_run(dialog: Dialog) -> RemediationRun | None:
+    return _STANDING.first(dialog.pk, dialog.round_number)
+
+
+def _round(dialog_id: UUID, number: int) -> QuerySet[Round]:
+    return Round.objects.filter(dialog_id=dialog_id, number=number)
+
+
+def _standing(dialog_id: UUID, round_number: int) -> QuerySet[RemediationRun]:
     return (
-        RemediationRun.objects.filter(dialog=dialog, round_number=dialog.round_number, undone_at__isnull=True)
+        RemediationRun.objects.filter(dialog_id=dialog_id, round_number=round_number, undone_at__isnull=True)
         .defer("removed")  # the archive's copy of what went away can be long, and is not part of the view
-        .order_by("-id")
-        .first()
+        .order_by("-id")[:1]
     )
 
 
-def _rows(dialog: Dialog, current: Round, run: RemediationRun | None):  # type: ignore[no-untyped-def]
-    rows = dialog.turns.filter(position__isnull=False).exclude(role=Turn.Role.NOTICE)
-    if run is None:
-        wanted = Q(round_number=dialog.round_number) | Q(seq__in=current.carried)
-    else:
-        shown = [seq for item in run.view for seq in item.get("turns", ())]
-        wanted = Q(round_number=dialog.round_number, position__gt=run.base_position) | Q(seq__in=shown)
-    return rows.filter(wanted).order_by("position")
+def _rows(dialog: Dialog, current: Round, run: RemediationRun | None) -> list[Any]:
+    """The turns that the view is made of, in order: those of the round, and older ones that it names."""
+    since, named = (run.base_position, _shown(run)) if run else (-1, list(current.carried))
+    rows = _TURNS_SINCE(dialog.pk, dialog.round_number, since)
+    if not named:
+        return rows
+    older = _shown_turns(Turn.objects.filter(dialog=dialog, seq__in=named))
+    return sorted({row.seq: row for row in (*older, *rows)}.values(), key=attrgetter("position"))
+
+
+def _shown(run: RemediationRun) -> list[int]:
+    return [seq for item in run.view for seq in item.get("turns", ())]
+
+
+def _turns_since(dialog_id: UUID, round_number: int, position: int) -> QuerySet[Turn, Any]:
+    return _shown_turns(Turn.objects.filter(dialog_id=dialog_id, round_number=round_number, position__gt=position))
+
+
+def _shown_turns(turns: QuerySet[Turn]) -> QuerySet[Turn, Any]:
+    placed = turns.filter(position__isnull=False).exclude(role=Turn.Role.NOTICE)
+    return placed.order_by("position").values_list(*_TURN_COLUMNS, named=True)
+
+
+_ROUND, _STANDING, _TURNS_SINCE = Select(_round), Select(_standing), Select(_turns_since)
 
 
 def _opening_units(current: Round) -> list[Unit]:
@@ -217,12 +242,7 @@ class Call:
 
 def unresolved_calls(dialog: Dialog) -> tuple[Call, ...]:
     """What the newest reply of the round still waits for, in the model's order."""
-    newest = (
-        dialog.turns.filter(round_number=dialog.round_number, role=Turn.Role.ASSISTANT, status=Turn.Status.COMPLETE)
-        .order_by("-seq")  # has an index, and for answers it is the order of positions
-        .values_list("position", "tool_calls")
-        .first()
-    )
+    newest = _NEWEST_REPLY.first(dialog.pk, dialog.round_number)
     if newest is None or not newest[1]:
         return ()
     position, calls = newest[0], list(newest[1])
@@ -235,3 +255,14 @@ def unresolved_calls(dialog: Dialog) -> tuple[Call, ...]:
         for call in calls
         if call["id"] not in answered
     )
+
+
+def _newest_reply(dialog_id: UUID, round_number: int) -> QuerySet[Turn, Any]:
+    replies = Turn.objects.filter(
+        dialog_id=dialog_id, round_number=round_number, role=Turn.Role.ASSISTANT, status=Turn.Status.COMPLETE
+    )
+    # ``seq`` has an index, and for answers it is the order of positions.
+    return replies.order_by("-seq").values_list("position", "tool_calls")[:1]
+
+
+_NEWEST_REPLY = Select(_newest_reply)

@@ -1,6 +1,7 @@
 """Writes one snapshot per generation, inside the caller's transaction."""
 
 from dominds.llm.usage import Usage, UsageReport
+from dominds.statements import insert
 from health.levels import Thresholds, judge
 from health.models import HealthSnapshot
 
@@ -11,7 +12,7 @@ def record(
     """Store the judgement of one generation together with the limits it was judged by."""
     judgement = judge(usage, thresholds, truncation_suspected=truncation_suspected)
     reported = usage if isinstance(usage, Usage) else None
-    return HealthSnapshot.objects.create(
+    snapshot = HealthSnapshot(
         generation_id=generation_id,
         prompt_tokens=reported.prompt_tokens if reported else None,
         completion_tokens=reported.completion_tokens if reported else None,
@@ -25,3 +26,5 @@ def record(
         level=judgement.level.value,
         reason=judgement.reason.value if judgement.reason else "",
     )
+    insert(snapshot)
+    return snapshot

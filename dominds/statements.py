@@ -1,0 +1,233 @@
+"""SQL that is made once in a process.
+
+Django needs about a millisecond to build a statement, and PostgreSQL a tenth of that to run it. The statements of every
+generation are therefore built from their querysets and models once, and run with new values from then on.
+"""
+
+from collections import namedtuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from inspect import get_annotations
+from operator import itemgetter
+from typing import Any, Generic, TypeVar, cast
+from uuid import UUID
+
+from django.core.exceptions import ObjectDoesNotExist
+from django.db import connection
+from django.db.models import Expression, Field, Model, QuerySet
+from django.db.models.expressions import DatabaseDefault
+from django.db.models.query import (
+    FlatValuesListIterable,
+    ModelIterable,
+    NamedValuesListIterable,
+    get_related_populators,
+)
+
+Row = TypeVar("Row")
+_Convert = tuple[int, Sequence[Callable[..., Any]], Any]  # a column, what turns it into Python, its expression
+
+
+class Select(Generic[Row]):
+    """A query whose values come later: ``Select(build)(*values)``.
+
+    ``build`` makes the queryset of its parameters, each annotated as UUID, int or str and used as it is. It may follow
+    foreign keys with ``select_related``, and yields models, tuples or named tuples.
+    """
+
+    def __init__(self, build: Callable[..., QuerySet[Any, Row]]) -> None:
+        self._build = build
+        self._stand_ins = tuple(_stand_in(n, kind) for n, kind in enumerate(_parameters(build)))
+        self._made: dict[str, _Made] = {}
+
+    def __call__(self, *values: Any) -> list[Row]:
+        made = self._made.get(connection.vendor)
+        if made is None:  # two threads may both make it: they make the same
+            made = self._made[connection.vendor] = _Made(self._build(*self._stand_ins), self._stand_ins)
+        with connection.cursor() as cursor:
+            cursor.execute(made.sql, made.params(values))
+            found = cursor.fetchall()
+        return cast("list[Row]", made.rows(found))
+
+    def first(self, *values: Any) -> Row | None:
+        return next(iter(self(*values)), None)
+
+    def one(self, *values: Any) -> Row:
+        """Raises ``ObjectDoesNotExist`` with the values that were asked for."""
+        for row in self(*values):
+            return row
+        raise ObjectDoesNotExist(f"{self._build.__name__.strip('_')} finds nothing for {', '.join(map(str, values))}.")
+
+
+class _Made:
+    """The SQL of one queryset on one kind of database, and how its rows become what the queryset yields."""
+
+    def __init__(self, queryset: QuerySet[Any, Any], stand_ins: Sequence[Any]) -> None:
+        compiler = queryset.query.get_compiler(connection=connection)
+        self.sql, params = compiler.as_sql()
+        self._params = tuple(_place(param, stand_ins) for param in params)
+        columns = [column for column, _, _ in compiler.select]
+        self._converters: list[_Convert] = [
+            (index, converters, expression)
+            for index, (converters, expression) in compiler.get_converters(columns).items()
+        ]
+        self._shape = _shape_of(queryset, compiler)
+
+    def params(self, values: Sequence[Any]) -> list[Any]:
+        ready = [_as_param(value) for value in values]
+        return [ready[place] if place is not None else fixed for fixed, place in self._params]
+
+    def rows(self, found: Sequence[Sequence[Any]]) -> list[Any]:
+        return (
+            [self._shape(self._converted(row)) for row in found] if self._converters else list(map(self._shape, found))
+        )
+
+    def _converted(self, row: Sequence[Any]) -> list[Any]:
+        values = list(row)
+        for index, converters, expression in self._converters:
+            if values[index] is not None:
+                for convert in converters:
+                    values[index] = convert(values[index], expression, connection)
+        return values
+
+
+def _shape_of(queryset: Any, compiler: Any) -> Callable[[Sequence[Any]], Any]:
+    iterable = queryset._iterable_class
+    if issubclass(iterable, ModelIterable):
+        return _model_shape(compiler)
+    if issubclass(iterable, FlatValuesListIterable):
+        return itemgetter(0)
+    if issubclass(iterable, NamedValuesListIterable):
+        row: Any = namedtuple("Row", queryset._fields)  # type: ignore[misc]
+        return cast("Callable[[Sequence[Any]], Any]", row._make)
+    return tuple
+
+
+def _model_shape(compiler: Any) -> Callable[[Sequence[Any]], Model]:
+    """What Django's own iterable does for each row, prepared once."""
+    model, columns = compiler.klass_info["model"], compiler.klass_info["select_fields"]
+    start, stop = columns[0], columns[-1] + 1
+    names = [compiler.select[column][0].target.attname for column in columns]
+    related = get_related_populators(compiler.klass_info, compiler.select, connection.alias)  # type: ignore[call-arg]
+    told = tuple(compiler.annotation_col_map.items())
+
+    def shape(row: Sequence[Any]) -> Model:
+        instance = cast("Model", model.from_db(connection.alias, names, row[start:stop]))
+        for populator in related:
+            populator.populate(row, instance)
+        for name, column in told:
+            setattr(instance, name, row[column])
+        return instance
+
+    return shape
+
+
+def update(model: type[Model], where: Mapping[str, Any], columns: Mapping[str, Any]) -> int:
+    """Set columns of the rows that equal ``where``, both by attribute names; the number of rows. New values may be
+    expressions."""
+    expressions = tuple((name, value) for name, value in columns.items() if isinstance(value, Expression))
+    sql, places = _update_sql(connection.vendor, model, tuple(where), tuple(columns), expressions)
+    given = {**columns, **{f"where {name}": value for name, value in where.items()}}
+    values = [fixed if field is None else field.get_db_prep_save(given[fixed], connection) for field, fixed in places]
+    with connection.cursor() as cursor:
+        cursor.execute(sql, values)
+        return int(cursor.rowcount)
+
+
+@cache
+def _update_sql(
+    vendor: str,
+    model: type[Model],
+    where: tuple[str, ...],
+    names: tuple[str, ...],
+    expressions: tuple[tuple[str, Expression], ...],
+) -> tuple[str, tuple[tuple["Field[Any, Any] | None", Any], ...]]:
+    """The SQL, and for each placeholder its field and the name of its value, or no field and a value that never changes."""
+    made = dict(expressions)
+    query = model._base_manager.all().query
+    compiler = query.get_compiler(connection=connection)
+    parts: list[str] = []
+    places: list[tuple[Field[Any, Any] | None, Any]] = []
+    for name in names:
+        field, part = _field(model, name), "%s"
+        if name in made:
+            part, params = compiler.compile(made[name].resolve_expression(query, allow_joins=False, for_save=True))
+            places += [(None, param) for param in params]
+        else:
+            places.append((field, name))
+        parts.append(f"{_quoted(field)} = {part}")
+    places += [(_field(model, name), f"where {name}") for name in where]
+    condition = " AND ".join(f"{_quoted(_field(model, name))} = %s" for name in where)
+    sql = f"UPDATE {connection.ops.quote_name(model._meta.db_table)} SET {', '.join(parts)} WHERE {condition}"
+    return sql, tuple(places)
+
+
+def insert(*rows: Model) -> None:
+    """Store new rows of one model; their keys and what the database fills in are set on them, as ``save`` does."""
+    model = type(rows[0])
+    names = tuple(
+        field.attname
+        for field in model._meta.concrete_fields
+        if not (field.primary_key and rows[0].pk is None)
+        and not isinstance(getattr(rows[0], field.attname), DatabaseDefault)
+    )
+    sql, fields, told = _insert_sql(connection.vendor, model, names, len(rows))
+    values = [field.get_db_prep_save(field.pre_save(row, True), connection) for row in rows for field in fields]
+    with connection.cursor() as cursor:
+        cursor.execute(sql, values)
+        found = cursor.fetchall()
+    for row, filled in zip(rows, found, strict=True):
+        for field, value in zip(told, filled, strict=True):
+            setattr(row, field.attname, _converted(value, field))
+        row._state.adding, row._state.db = False, connection.alias
+
+
+@cache
+def _insert_sql(
+    vendor: str, model: type[Model], names: tuple[str, ...], number: int
+) -> tuple[str, tuple["Field[Any, Any]", ...], tuple["Field[Any, Any]", ...]]:
+    given = tuple(_field(model, name) for name in names)
+    filled = tuple(field for field in model._meta.concrete_fields if field.attname not in names) or (model._meta.pk,)
+    columns = ", ".join(_quoted(field) for field in given)
+    row = f"({', '.join(['%s'] * len(given))})"
+    told = ", ".join(_quoted(field) for field in filled)
+    sql = f"INSERT INTO {connection.ops.quote_name(model._meta.db_table)} ({columns}) VALUES {', '.join([row] * number)} RETURNING {told}"
+    return sql, given, filled
+
+
+def _converted(value: Any, field: "Field[Any, Any]") -> Any:
+    column = field.cached_col
+    for convert in (*connection.ops.get_db_converters(column), *field.get_db_converters(connection)):
+        value = convert(value, column, connection)
+    return value
+
+
+def _quoted(field: "Field[Any, Any]") -> str:
+    return connection.ops.quote_name(field.column or "")
+
+
+def _field(model: type[Model], attname: str) -> "Field[Any, Any]":
+    return next(field for field in model._meta.concrete_fields if field.attname == attname)
+
+
+def _parameters(build: Callable[..., Any]) -> list[type]:
+    return [kind for name, kind in get_annotations(build, eval_str=True).items() if name != "return"]
+
+
+def _stand_in(number: int, kind: type) -> Any:
+    """A value that no query holds by itself, to be found again among the parameters of the SQL."""
+    if kind is UUID:
+        return UUID(int=0xD1A106_0000 + number)
+    return 2_000_100_000 + number if kind is int else f"stand-in {number} of a value that comes later"
+
+
+def _place(param: Any, stand_ins: Sequence[Any]) -> tuple[Any, int | None]:
+    """A parameter as it is, or the number of the value that takes its place."""
+    for number, stand_in in enumerate(stand_ins):
+        if param == stand_in or (isinstance(stand_in, UUID) and param == stand_in.hex):
+            return None, number
+    return param, None
+
+
+def _as_param(value: Any) -> Any:
+    has_uuid = connection.features.has_native_uuid_field
+    return value.hex if isinstance(value, UUID) and not has_uuid else value
