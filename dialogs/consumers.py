@@ -5,7 +5,9 @@ event it sent. It acknowledges by answering ``ping`` frames; what it does not re
 """
 
 import asyncio
+import random
 import time
+from collections import deque
 from contextlib import suppress
 from typing import Any, cast
 from urllib.parse import parse_qs
@@ -21,7 +23,7 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.db import DatabaseError
 from django.utils.crypto import constant_time_compare
 
-from dialogs.frames import badges_of, frames_after
+from dialogs.frames import BATCH, frames_after
 from dialogs.hub import Feed, hub, off_loop, session_mark
 from dialogs.models import Dialog
 
@@ -91,14 +93,20 @@ class PageSocket(AsyncWebsocketConsumer):
         now = time.monotonic()
         self._wake = asyncio.Event()
         self._wake.set()
-        self._behind = True  # events are to be read
-        self._badges_due = True
-        self._live = False  # the draft may be sent: all events so far have been
-        self._drafts: list[dict[str, Any]] = []
+        self._unsure = self.dialog_id is not None  # there may be events of which nobody told
+        self._wanted = 0  # the newest event that was told of
+        self._found: deque[dict[str, Any]] = deque()  # events that were read and not sent yet
+        self._looking: asyncio.Task[None] | None = None
+        self._live = False  # all events up to the opening have been sent: what follows is news
+        self._drafts: deque[dict[str, Any]] = deque()
         self._draft_lost = True  # the draft is to be sent from its beginning
+        self._known = 0  # the newest generation that the other side has been told of
+        self._strange = 0  # one whose draft came before it
+        self._badges: dict[str, Any] | None = None  # to be sent
         self._sent_bytes = self._acked_bytes = 0
         self._acks = False
-        self._all_acked_at = self._pinged_at = self._session_at = self._opened_at = now
+        self._all_acked_at = self._pinged_at = self._opened_at = now
+        self._session_at = now - random.random() * SESSION_SECONDS / 2  # pages that opened together ask one by one
         self._goodbye = 0
 
     # -- the other side speaks -----------------------------------------------------------------------------------------
@@ -116,6 +124,8 @@ class PageSocket(AsyncWebsocketConsumer):
             self._writer.cancel()
             with suppress(asyncio.CancelledError, ConnectionError):
                 await self._writer
+            if self._looking is not None:
+                self._looking.cancel()
         if self._joined:
             await hub().leave(self, self._feed)
         if self._admitted:
@@ -123,8 +133,9 @@ class PageSocket(AsyncWebsocketConsumer):
 
     # -- the hub speaks ------------------------------------------------------------------------------------------------
     def poked(self, seq: int) -> None:
-        if seq == 0 or seq > self._sent_seq:
-            self._behind = True
+        self._unsure = self._unsure or seq == 0
+        self._wanted = max(self._wanted, seq)
+        if self._is_behind:
             self._wake.set()
 
     def drafted(self, frame: dict[str, Any]) -> None:
@@ -143,16 +154,59 @@ class PageSocket(AsyncWebsocketConsumer):
         if frame.get("logout") and frame["logout"] == session_mark(self._session_key):
             self._goodbye = LOGGED_OUT
         if frame.get("recheck"):
-            self._session_at = 0.0
-        if frame.get("badges"):
-            self._badges_due = True
+            self._session_at = float("-inf")
+        if frame.get("type") == "badges":
+            self._badges = frame
         self._wake.set()
+
+    # -- looking -------------------------------------------------------------------------------------------------------
+    @property
+    def _is_behind(self) -> bool:
+        return self._unsure or self._wanted > self._sent_seq
+
+    def _look_if_due(self, now: float) -> None:
+        """The database is asked beside the writing: a draft must not wait for other things to be drawn."""
+        due = self._is_behind or now - self._session_at >= SESSION_SECONDS
+        if due and self._looking is None:
+            self._looking = asyncio.create_task(self._look())
+
+    async def _look(self) -> None:
+        try:
+            await self._check_session()
+            if self._is_behind and not self._goodbye:
+                await self._find_events()
+        except Exception:  # a database that is away must not cost the connection either
+            log.exception("socket_look_failed", dialog_id=str(self.dialog_id), user_id=self.user_id)
+            self._unsure = self.dialog_id is not None
+            await asyncio.sleep(RETRY_SECONDS)
+        finally:
+            self._looking = None
+            self._wake.set()
+
+    async def _find_events(self) -> None:
+        assert self.dialog_id is not None
+        assert self._feed is not None
+        if self._live and not self._strange:
+            await asyncio.sleep(GATHER_SECONDS)
+        async with hub().looks:
+            begun = max(self._strange, self._feed.generation)  # generations begin with an event, which is found now
+            self._unsure, self._wanted, self._strange = False, 0, 0
+            found = await off_loop(frames_after, self.dialog_id, self.user_id, self._sent_seq)
+        if found is None:
+            self._goodbye = NOT_FOUND
+            return
+        self._found.extend(found)
+        if len(found) < BATCH:
+            self._found.append({"known": begun})
+        else:
+            self._unsure = True
 
     # -- writing -------------------------------------------------------------------------------------------------------
     async def _write(self) -> None:
         """Subscribe first; then what was missed, then the live draft, then whatever comes."""
         self._joined = True
         self._feed = await hub().join(self, self.dialog_id)
+        hub().show_badges(self)
         while not self._goodbye:
             with suppress(TimeoutError):
                 async with asyncio.timeout(
@@ -164,69 +218,66 @@ class PageSocket(AsyncWebsocketConsumer):
                 await self._write_what_is_due()
             except (asyncio.CancelledError, ConnectionError):
                 raise
-            except Exception:  # one bad frame, or a database that is away, must not cost the connection
+            except Exception:  # one bad frame must not cost the connection
                 log.exception("socket_frame_failed", dialog_id=str(self.dialog_id), user_id=self.user_id)
-                self._behind = True
+                self._unsure = self.dialog_id is not None
                 await asyncio.sleep(RETRY_SECONDS)
         await self.close(self._goodbye)
 
     async def _write_what_is_due(self) -> None:
         now = time.monotonic()
-        await self._check_session(now)
-        if self._goodbye:
-            return
         if self._is_slow(now):
             self._drafts.clear()
             self._draft_lost = True
             if self._acks and now - self._all_acked_at > DEAD_SECONDS:
                 self._goodbye = TRY_LATER
-            await self._ping(now)
-            return
-        if self._badges_due:
-            self._badges_due = False
-            if badges := await off_loop(badges_of, self.user_id):
+        else:
+            badges, self._badges = self._badges, None
+            if badges is not None:
                 await self._send(badges)
-        if self._feed is not None:
-            await self._write_events()
-            await self._write_draft()
+            if self._feed is not None:
+                await self._write_events(self._feed)
+                await self._write_draft(self._feed)
+            self._look_if_due(now)
         await self._ping(now)
 
-    async def _write_events(self) -> None:
-        assert self.dialog_id is not None
-        assert self._feed is not None
-        if self._behind and self._live:
-            await asyncio.sleep(GATHER_SECONDS)
-        while self._behind and not self._is_slow(time.monotonic()):
-            self._behind = False
-            frames = await off_loop(frames_after, self.dialog_id, self.user_id, self._sent_seq)
-            if frames is None:
-                self._goodbye = NOT_FOUND
+    async def _write_events(self, feed: Feed) -> None:
+        while self._found:
+            frame = self._found.popleft()
+            if "known" in frame:
+                self._known = max(self._known, frame["known"])
+                self._live = True
+                continue
+            if self._is_slow(time.monotonic()):
+                self._found.clear()
+                self._unsure = True  # what it has not read is not held for it, but read again later
                 return
-            for frame in frames:
-                if self._is_slow(time.monotonic()):
-                    self._behind = True  # what it has not read is not held for it, but read again later
-                    return
-                if frame["type"] == "generation" and frame["data"].get("outcome") != "running":
-                    self._feed.end(int(frame["data"]["id"]))
-                await self._send(frame)
-                self._sent_seq = frame["seq"]
-            if frames:
-                self._behind = True  # perhaps there are more
-        self._live = True
+            if frame["type"] == "generation":
+                generation = int(frame["data"]["id"])
+                self._known = max(self._known, generation)
+                if frame["data"].get("outcome") != "running":
+                    feed.end(generation)
+            await self._send(frame)
+            self._sent_seq = frame["seq"]
 
-    async def _write_draft(self) -> None:
-        assert self._feed is not None
+    async def _write_draft(self, feed: Feed) -> None:
+        if not self._live:
+            return
         if self._draft_lost:
-            if snapshot := self._feed.snapshot():
-                self._draft_lost = False
-                self._drafts.clear()
-                await self._send(snapshot)
+            self._draft_lost = False
+            self._drafts.clear()
+            if snapshot := feed.snapshot():
+                self._drafts.append(snapshot)
             else:
-                self._draft_lost = False
-                self._feed.load()
-        waiting, self._drafts = self._drafts, []
-        for frame in waiting:
-            if frame["generation"] > self._feed.ended:
+                feed.load()
+        while self._drafts:
+            generation = self._drafts[0]["generation"]
+            if generation > max(self._known, feed.ended):
+                if generation != self._strange:
+                    self._strange, self._unsure = generation, True
+                return
+            frame = self._drafts.popleft()
+            if generation > feed.ended:
                 await self._send(frame)
 
     async def _send(self, frame: dict[str, Any]) -> None:
@@ -253,8 +304,9 @@ class PageSocket(AsyncWebsocketConsumer):
     def _session_key(self) -> str:
         return str(self._scope["session"].session_key or "")
 
-    async def _check_session(self, now: float) -> None:
-        if now - self._session_at >= SESSION_SECONDS or not self._session_at:
+    async def _check_session(self) -> None:
+        now = time.monotonic()
+        if now - self._session_at >= SESSION_SECONDS:
             self._session_at = now
             if not await off_loop(_is_logged_in, self._session_key, self.user_id):
                 self._goodbye = LOGGED_OUT

@@ -23,16 +23,21 @@ from django.db import close_old_connections, connection
 from redis.exceptions import RedisError
 
 from dialogs import poke
+from dialogs.frames import badges_of
 from dialogs.models import Dialog, Generation
-from dialogs.poke import dialog_channel, draft_key, user_channel
+from dialogs.poke import DRAFTS_CHANNEL, dialog_channel, draft_key, user_channel
 from dialogs.rendering import GrowingText
 
 log = structlog.get_logger(__name__)
 
 QUIET_SECONDS = 10  # then Redis is asked whether it is still there
 POLL_SECONDS = 15  # how often the database is asked what a lost frame would have said
+RETRY_SECONDS = 3
 FINISH_SECONDS = 0.25  # how often a draft is searched for finished blocks
 DATABASE_SECONDS = 5
+LOOKS_AT_ONCE = 4  # of sockets at the database; the others wait their turn, and their time-out does not run yet
+BADGES_SECONDS = 0.25  # a person's dialogs may end at one moment: their badges are counted once
+REFRESHES_PER_SECOND = 100  # after a break, sockets look anew spread over so much time
 SOCKETS_PER_PERSON = 20
 SOCKETS_PER_PROCESS = 10_000
 
@@ -88,12 +93,10 @@ class Feed:
         self._loading: asyncio.Task[None] | None = None
 
     def receive(self, frame: dict[str, Any]) -> None:
-        if "seq" in frame:
-            self.seq = max(self.seq, int(frame["seq"]))
-            for listener in tuple(self.listeners):
-                listener.poked(self.seq)
-        elif "generation" in frame:
-            self._extend(int(frame["generation"]), int(frame["pos"]), str(frame["text"]))
+        """A poke: the dialog has events up to ``seq``."""
+        self.seq = max(self.seq, int(frame["seq"]))
+        for listener in tuple(self.listeners):
+            listener.poked(self.seq)
 
     def end(self, generation: int) -> None:
         """A generation's draft is over: its turn, or nothing, takes its place."""
@@ -119,7 +122,8 @@ class Feed:
         if self._loading is None or self._loading.done():
             self._loading = asyncio.create_task(self._load())
 
-    def _extend(self, generation: int, position: int, text: str) -> None:
+    def extend(self, generation: int, position: int, text: str) -> None:
+        """A piece of the draft has come."""
         if generation <= self.ended or generation < self.generation:
             return
         if generation > self.generation:
@@ -201,6 +205,47 @@ def _last_seqs(dialog_ids: list[UUID]) -> dict[UUID, int]:
     return dict(Dialog.objects.filter(pk__in=dialog_ids).values_list("pk", "last_event_seq"))
 
 
+class Person:
+    """One person as this process serves them: their listeners, and the badges that their pages share."""
+
+    def __init__(self, user_id: int) -> None:
+        self.user_id = user_id
+        self.listeners: set[Listener] = set()
+        self._shown: dict[Listener, dict[str, Any] | None] = {}
+        self._due = False
+        self._counting: asyncio.Task[None] | None = None
+
+    def show_badges(self, listener: Listener) -> None:
+        """Tell this listener of the badges, now and whenever they change."""
+        self._shown[listener] = None
+        self.count_badges()
+
+    def forget(self, listener: Listener) -> None:
+        self.listeners.discard(listener)
+        self._shown.pop(listener, None)
+
+    def count_badges(self) -> None:
+        self._due = True
+        if self._shown and (self._counting is None or self._counting.done()):
+            self._counting = asyncio.create_task(self._count())
+
+    async def _count(self) -> None:
+        while self._due and self._shown:
+            await asyncio.sleep(BADGES_SECONDS)
+            self._due = False
+            try:
+                badges = await off_loop(badges_of, self.user_id)
+            except Exception as error:  # noqa: BLE001  the database is away: what is shown stays, and is counted again
+                log.warning("badges_not_counted", user_id=self.user_id, error=str(error) or type(error).__name__)
+                await asyncio.sleep(RETRY_SECONDS)
+                self._due = True
+                continue
+            for listener, shown in tuple(self._shown.items()):
+                if badges is not None and badges != shown:
+                    self._shown[listener] = badges
+                    listener.told(badges)
+
+
 class Hub:
     """Who listens to what, and the connection that tells them."""
 
@@ -209,8 +254,9 @@ class Hub:
             settings.REDIS_URL, socket_timeout=3, socket_connect_timeout=2, socket_keepalive=True
         )
         self._feeds: dict[str, Feed] = {}
-        self._people: defaultdict[str, set[Listener]] = defaultdict(set)
+        self._people: dict[str, Person] = {}
         self._sockets: defaultdict[int, int] = defaultdict(int)
+        self.looks = asyncio.Semaphore(LOOKS_AT_ONCE)
         self._pubsub: Any = None
         self._subscribed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -232,8 +278,11 @@ class Hub:
         """Subscribe, and return once Redis has confirmed or a moment has passed; then what is read misses nothing."""
         self._start()
         person = user_channel(listener.user_id)
-        channels = [] if self._people[person] else [person]
-        self._people[person].add(listener)
+        channels = []
+        if person not in self._people:
+            self._people[person] = Person(listener.user_id)
+            channels.append(person)
+        self._people[person].listeners.add(listener)
         feed = None
         if dialog_id is not None:
             channel = dialog_channel(dialog_id)
@@ -247,11 +296,12 @@ class Hub:
 
     async def leave(self, listener: Listener, feed: Feed | None) -> None:
         channels = []
-        person = user_channel(listener.user_id)
-        self._people[person].discard(listener)
-        if not self._people[person]:
-            del self._people[person]
-            channels.append(person)
+        channel = user_channel(listener.user_id)
+        if person := self._people.get(channel):
+            person.forget(listener)
+            if not person.listeners:
+                del self._people[channel]
+                channels.append(channel)
         if feed is not None:
             feed.listeners.discard(listener)
             channel = dialog_channel(feed.dialog_id)
@@ -259,6 +309,9 @@ class Hub:
                 del self._feeds[channel]
                 channels.append(channel)
         await self._tell_redis("unsubscribe", channels)
+
+    def show_badges(self, listener: Listener) -> None:
+        self._people[user_channel(listener.user_id)].show_badges(listener)
 
     async def _tell_redis(self, command: str, channels: list[str]) -> None:
         """A failure here is mended by the reader, which subscribes to everything again when it reconnects."""
@@ -295,7 +348,7 @@ class Hub:
             settings.REDIS_URL, socket_timeout=None, socket_connect_timeout=2, socket_keepalive=True
         )
         async with connection, connection.pubsub() as pubsub:
-            await pubsub.subscribe("dominds:hub", *self._channels())  # one channel always: without any, reading fails
+            await pubsub.subscribe(DRAFTS_CHANNEL, *self._channels())
             self._pubsub = pubsub
             self._subscribed.set()
             self._lost()
@@ -317,18 +370,32 @@ class Hub:
         channel = message["channel"].decode()
         try:
             frame = orjson.loads(message["data"])
-            if feed := self._feeds.get(channel):
+            if channel == DRAFTS_CHANNEL:
+                self._spread(frame)
+            elif feed := self._feeds.get(channel):
                 feed.receive(frame)
-            for listener in tuple(self._people.get(channel, ())):
-                listener.told(frame)
+            elif person := self._people.get(channel):
+                if frame.get("badges"):
+                    person.count_badges()
+                for listener in tuple(person.listeners):
+                    listener.told(frame)
         except (ValueError, KeyError, TypeError) as error:  # one bad frame must not end the subscription
             log.warning("bad_frame", channel=channel, error=str(error))
 
+    def _spread(self, drafts: list[dict[str, Any]]) -> None:
+        """What all generations of a worker wrote at one beat, to the dialogs that are watched here."""
+        for draft in drafts:
+            if feed := self._feeds.get(dialog_channel(draft["dialog"])):
+                feed.extend(int(draft["generation"]), int(draft["pos"]), str(draft["text"]))
+
     def _lost(self) -> None:
-        """Frames may have been missed: everyone looks, spread over a second."""
+        """Frames may have been missed: everyone looks, not all at the same moment."""
         loop = asyncio.get_running_loop()
+        seconds = max(1.0, len(self._feeds) / REFRESHES_PER_SECOND)
         for feed in self._feeds.values():
-            loop.call_later(random.random(), self._refresh, feed)
+            loop.call_later(random.random() * seconds, self._refresh, feed)
+        for person in self._people.values():
+            person.count_badges()
 
     def _refresh(self, feed: Feed) -> None:
         if not feed.listeners:

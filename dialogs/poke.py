@@ -14,6 +14,7 @@ from django.db import transaction
 log = structlog.get_logger(__name__)
 
 DRAFT_SECONDS = 3600
+DRAFTS_CHANNEL = "dominds:drafts"  # of all dialogs, in lists: a web process takes what it has sockets for
 _background = ThreadPoolExecutor(max_workers=2, thread_name_prefix="poke")
 MAX_WAITING = 10_000
 
