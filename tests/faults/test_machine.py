@@ -139,17 +139,25 @@ def test_a_worker_whose_clock_is_an_hour_off(arena: Arena, other_clock: Path, sh
 
 # -- new versions ----------------------------------------------------------------------------------------------------------
 
-EXPANSION = """
-    from django.contrib.postgres.operations import AddIndexConcurrently
+ADDITIONS = """
     from django.db import migrations, models
 
     class Migration(migrations.Migration):
-        atomic = False
         dependencies = [("dialogs", "{before}")]
         operations = [
             migrations.AddField("dialog", "arena_note", models.TextField(db_default="")),
             migrations.AddField("turn", "arena_note", models.TextField(null=True)),
             migrations.CreateModel("ArenaThing", [("id", models.BigAutoField(primary_key=True))]),
+        ]
+"""
+INDEX = """
+    from django.contrib.postgres.operations import AddIndexConcurrently
+    from django.db import migrations, models
+
+    class Migration(migrations.Migration):
+        atomic = False
+        dependencies = [("dialogs", "9998_additions")]
+        operations = [
             AddIndexConcurrently("turn", models.Index(fields=["created_at"], name="arena_turn_created")),
         ]
 """
@@ -157,11 +165,12 @@ EXPANSION = """
 
 @pytest.fixture
 def next_version(tmp_path: Path) -> dict[str, str]:
-    """The environment of a version with one more migration, which only adds."""
+    """The environment of a version with two more migrations, which only add."""
     migrations = tmp_path / "next_version" / "migrations"
     shutil.copytree(ROOT / "dialogs" / "migrations", migrations, ignore=shutil.ignore_patterns("__pycache__"))
     newest = max(file.stem for file in migrations.glob("0*.py"))
-    (migrations / "9999_expand.py").write_text(textwrap.dedent(EXPANSION).format(before=newest))
+    (migrations / "9998_additions.py").write_text(textwrap.dedent(ADDITIONS).format(before=newest))
+    (migrations / "9999_index.py").write_text(textwrap.dedent(INDEX))
     (migrations.parent / "__init__.py").touch()
     settings = 'from dominds.settings import *\n\nMIGRATION_MODULES = {"dialogs": "next_version.migrations"}\n'
     (migrations.parent / "settings.py").write_text(settings)
@@ -170,16 +179,14 @@ def next_version(tmp_path: Path) -> dict[str, str]:
 
 def test_a_new_version_is_deployed_while_people_talk(arena: Arena, next_version: dict[str, str]) -> None:
     """As DEPLOYMENT.md has it: migrate, then replace workers, web server and sweeper, one by one, by TERM."""
-    streams = [arena.talk(words=150, every=0.1) for _ in range(6)]
+    streams = [arena.talk(words=600, every=0.1) for _ in range(6)]
     for talk in streams:
         arena.streaming(talk)
     with Chatter(arena, 3, words=8, every=0.05) as people:
-        time.sleep(1)
         started = time.monotonic()
-        with a_long_look_at_the_rows(arena, seconds=4):
+        with a_long_look_at_the_rows(arena, seconds=12):
             arena.stack.manage("prepare", **next_version)
         print(f"migrated in {time.monotonic() - started:.1f} s")
-        time.sleep(2)
         assert [talk.outcomes for talk in streams] == [["running"]] * 6, "a migration must not disturb an answer"
         for old in arena.stack.workers:
             arena.start_worker(**next_version)
@@ -192,7 +199,7 @@ def test_a_new_version_is_deployed_while_people_talk(arena: Arena, next_version:
         arena.stack.parts_named("sweeper")[0].terminate()
         arena.stack.start_sweeper()
         time.sleep(2)
-    arena.settled()
+    arena.settled(seconds=150)
     assert people.problems == []
     assert arena.breaches() == []
     assert {status for talk in arena.talks for status in talk.statuses} == {"answered"}

@@ -3,12 +3,16 @@
 import os
 from typing import Any
 
+import stamina
 from django.contrib.auth import get_user_model
 from django.core.management import call_command, get_commands
 from django.core.management.base import BaseCommand
-from django.db import connections
+from django.db import OperationalError, connection, connections
 
 from dominds import env
+
+LOCK_NOT_AVAILABLE = "55P03"  # of PostgreSQL's error codes
+MIGRATE_SECONDS = 120.0
 
 
 class Command(BaseCommand):
@@ -17,12 +21,39 @@ class Command(BaseCommand):
     help = "Bring the tables up to date, load the agents of .minds, and make the first administrator if one is named."
 
     def handle(self, **_: Any) -> None:
-        call_command("migrate", interactive=False, verbosity=0)
+        migrate()
         if "sync_agents" in get_commands():
             call_command("sync_agents")
         if name := make_administrator():
             self.stdout.write(f"Made the administrator '{name}'.")
         connections.close_all()
+
+
+def migrate() -> None:
+    """Change the tables beside whoever works on them.
+
+    A statement may take as long as an index takes. It waits for a lock no longer than anyone else (settings: two seconds),
+    for whoever comes after it waits behind it; then it tries again.
+    """
+    on_postgresql = connection.vendor == "postgresql"
+    try:
+        for attempt in stamina.retry_context(_wants_a_lock, attempts=60, timeout=MIGRATE_SECONDS, wait_max=3.0):
+            with attempt:
+                if on_postgresql:
+                    _set("SET statement_timeout = 0")
+                call_command("migrate", interactive=False, verbosity=0)
+    finally:
+        if on_postgresql and connection.connection is not None:
+            _set("RESET statement_timeout")
+
+
+def _wants_a_lock(error: Exception) -> bool:
+    return isinstance(error, OperationalError) and getattr(error.__cause__, "sqlstate", "") == LOCK_NOT_AVAILABLE
+
+
+def _set(statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
 
 
 def has_administrator() -> bool:
