@@ -1,15 +1,20 @@
 """Durable events: numbered per dialog without gaps, in the transaction that made them happen."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 from uuid import UUID
+
+from django.db.models import QuerySet
 
 from dialogs import representation
 from dialogs.models import Dialog, Event, Turn
 from dialogs.poke import poke_dialog
 from dominds import statements
+from dominds.statements import Select
 
 Draft = tuple[str, dict[str, Any]]  # type and data
+FEW = 3  # turns that one statement each, made long ago, reads faster than one made for them
 
 
 def store(dialog: Dialog, first: int, drafts: Sequence[Draft]) -> None:
@@ -24,27 +29,47 @@ def store(dialog: Dialog, first: int, drafts: Sequence[Draft]) -> None:
 
 def after(dialog_id: UUID, seq: int, limit: int = 1000) -> list[dict[str, Any]]:
     """The events after ``seq`` as the page and the API receive them, oldest first."""
-    return hydrate(dialog_id, Event.objects.filter(dialog_id=dialog_id, seq__gt=seq).order_by("seq")[:limit])
+    return hydrated(*read(dialog_id, seq, limit))
 
 
-def hydrate(dialog_id: UUID, events: Iterable[Event]) -> list[dict[str, Any]]:
-    """Give events their payload. A ``turn`` event stores its turn's seq alone; the turn is read from its row."""
-    rows = list(events)
-    seqs = [row.data["turn"] for row in rows if row.type == "turn"]
-    turns = (
-        {
-            turn.seq: representation.turn(turn)
-            for turn in Turn.objects.filter(dialog_id=dialog_id, seq__in=seqs).select_related("generation__snapshot")
-        }
-        if seqs
-        else {}
-    )
+def read(dialog_id: UUID, seq: int, limit: int) -> tuple[list[Event], dict[int, Turn]]:
+    """The next events, and by ``seq`` the turns that they tell of: a ``turn`` event stores no more than that number."""
+    rows = _after(limit)(dialog_id, seq)
+    seqs = {row.data["turn"] for row in rows if row.type == "turn"}
+    if len(seqs) > FEW:
+        turns: Iterable[Turn] = _turns(dialog_id).filter(seq__in=seqs)
+    else:
+        turns = [turn for number in seqs for turn in _TURN(dialog_id, number)]
+    return rows, {turn.seq: turn for turn in turns}
+
+
+def hydrated(rows: Iterable[Event], turns: Mapping[int, Turn]) -> list[dict[str, Any]]:
+    told = {number: representation.turn(turn) for number, turn in turns.items()}
     return [
         {
             "seq": row.seq,
             "type": row.type,
-            "data": turns.get(row.data["turn"], row.data) if row.type == "turn" else row.data,
+            "data": told.get(row.data["turn"], row.data) if row.type == "turn" else row.data,
             "created_at": representation.when(row.created_at),
         }
         for row in rows
     ]
+
+
+@cache
+def _after(limit: int) -> Select[Event]:
+    def events(dialog_id: UUID, seq: int) -> QuerySet[Event]:
+        return Event.objects.filter(dialog_id=dialog_id, seq__gt=seq).order_by("seq")[:limit]
+
+    return Select(events)
+
+
+def _turns(dialog_id: UUID) -> QuerySet[Turn]:
+    return Turn.objects.filter(dialog_id=dialog_id).select_related("generation__snapshot")
+
+
+def _turn(dialog_id: UUID, seq: int) -> QuerySet[Turn]:
+    return _turns(dialog_id).filter(seq=seq)
+
+
+_TURN = Select(_turn)

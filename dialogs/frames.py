@@ -4,18 +4,21 @@ Pieces are rendered from the rows as they are now, so a repeated or late event c
 each piece is rendered once, with the last event that asks for it.
 """
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
 import structlog
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 from django.template.loader import render_to_string
 
 from dialogs import events, questions
 from dialogs.models import Dialog, Question, Round, Turn
-from dialogs.pages import DialogPage, Entry, entries_of, run_entry
+from dialogs.pages import DialogPage, Entry, run_entry, turn_entries
 from dialogs.panel import run_lines
 from dialogs.transcript import standing_run
+from dominds.statements import Select
 
 log = structlog.get_logger(__name__)
 
@@ -35,19 +38,39 @@ Frame = dict[str, Any]
 
 def frames_after(dialog_id: UUID, user_id: int, seq: int) -> list[Frame] | None:
     """The next events after ``seq`` with their HTML; ``None`` when the dialog is not this person's any more."""
-    frames = events.after(dialog_id, seq, BATCH)  # before the rows: pieces may be newer than their event, never older
-    viewer = User.objects.filter(pk=user_id, is_active=True).first()
-    dialog = viewer and Dialog.objects.for_user(viewer).select_related("agent", "owner").filter(pk=dialog_id).first()
+    rows, turns = events.read(
+        dialog_id, seq, BATCH
+    )  # before the rest: pieces may be newer than their event, never older
+    dialog = _DIALOG.first(dialog_id)
+    viewer = dialog and _viewer(dialog, user_id)
     if not viewer or not dialog:
         return None
     if seq > dialog.last_event_seq:
         return [resync(dialog.last_event_seq)]
+    frames = events.hydrated(rows, turns)
+    if not frames:
+        return []
     try:
-        add_html(DialogPage(dialog, viewer), frames)
+        add_html(DialogPage(dialog, viewer), frames, turns)
     except Exception:  # what cannot be drawn must not hold up what happened: the page fetches itself instead
         log.exception("pieces_not_rendered", dialog_id=str(dialog_id), after=seq)
         frames[-1]["refetch"] = True
     return frames
+
+
+def _dialog(dialog_id: UUID) -> QuerySet[Dialog]:
+    return Dialog.objects.filter(pk=dialog_id).select_related("agent", "owner")
+
+
+_DIALOG = Select(_dialog)
+
+
+def _viewer(dialog: Dialog, user_id: int) -> User | None:
+    """The person, if they may see the dialog now."""
+    if dialog.owner_id == user_id:
+        return dialog.owner if dialog.owner.is_active else None
+    viewer = User.objects.filter(pk=user_id, is_active=True).first()
+    return viewer if viewer and Dialog.objects.for_user(viewer).filter(pk=dialog.pk).exists() else None
 
 
 def resync(seq: int) -> Frame:
@@ -55,16 +78,14 @@ def resync(seq: int) -> Frame:
     return {"type": "resync", "seq": seq}
 
 
-def add_html(page: DialogPage, frames: list[Frame]) -> None:
-    last_with: dict[str, int] = {}
+def add_html(page: DialogPage, frames: list[Frame], turns: Mapping[int, Turn]) -> None:
+    asked = [_pieces_for(page, frame["type"]) for frame in frames]
+    last_with = {name: index for index, names in enumerate(asked) for name in names}
+    drawn = _turn_pieces(page, turns)
     for index, frame in enumerate(frames):
-        for name in PIECES.get(frame["type"], ()):
-            last_with[name] = index
-    turns = _turn_pieces(page, frames)
-    for index, frame in enumerate(frames):
-        html = [page.piece(name) for name in PIECES.get(frame["type"], ()) if last_with[name] == index]
+        html = [page.piece(name) for name in asked[index] if last_with[name] == index]
         if frame["type"] == "turn":
-            html += turns.pop(frame["data"].get("seq", 0), [])
+            html += drawn.pop(frame["data"].get("seq", 0), [])
         elif frame["type"] == "round":
             html += _round_pieces(page, frame["data"].get("number"))
         elif frame["type"] == "state" and last_with["state"] == index:
@@ -75,16 +96,19 @@ def add_html(page: DialogPage, frames: list[Frame]) -> None:
             frame["html"] = "".join(html)
 
 
-def _turn_pieces(page: DialogPage, frames: list[Frame]) -> dict[int, list[str]]:
+def _pieces_for(page: DialogPage, kind: str) -> tuple[str, ...]:
+    """The context panel weighs the whole context: while an answer is under way, it waits for what that will add."""
+    names = PIECES.get(kind, ())
+    if kind == "state" and page.is_busy and not page.rewrite_pending:
+        return tuple(name for name in names if name != "context_panel")
+    return names
+
+
+def _turn_pieces(page: DialogPage, turns: Mapping[int, Turn]) -> dict[int, list[str]]:
     """Each turn once, and the turns whose tool cards a result moves out of."""
-    seqs = {frame["data"].get("seq") for frame in frames if frame["type"] == "turn"}
-    rows = list(
-        page.dialog.turns.filter(seq__in=seqs, position__isnull=False)
-        .select_related("generation__snapshot")
-        .order_by("position")
-    )
+    rows = sorted((turn for turn in turns.values() if turn.position is not None), key=lambda turn: turn.position or 0)
     owners = _asking_turns(page.dialog, rows)
-    entries = {entry.turn.seq: entry for entry in entries_of(page.dialog, rows + owners) if entry.turn}
+    entries = {entry.turn.seq: entry for entry in turn_entries(page.dialog, rows + owners) if entry.turn}
     pieces = {seq: [page.entry(entry)] for seq, entry in entries.items()}
     for turn in rows:
         if turn.role == Turn.Role.TOOL:

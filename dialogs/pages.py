@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import orjson
 from django.contrib.auth.models import User
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.utils.functional import cached_property  # functools' own holds one lock for all pages until Python 3.12
@@ -19,6 +20,7 @@ from dialogs.models import Agent, Dialog, Generation, PersonSettings, Question, 
 from dialogs.panel import Panel, RunLine, panel_of, run_lines
 from dialogs.rendering import render
 from dialogs.state import State
+from dominds.statements import Select
 from health.models import HealthSnapshot
 from remediation.guidance import COUNTDOWN_GENERATIONS
 from remediation.models import RemediationRun
@@ -92,19 +94,24 @@ class Entry:
 
 def entries_of(dialog: Dialog, turns: Sequence[Turn], *, opens: bool = False) -> list[Entry]:
     """Turns as entries, with a divider where a round begins. ``opens``: these are the oldest turns there are."""
+    rounds = {row.number: row for row in dialog.rounds.filter(number__in={turn.round_number for turn in turns})}
+    entries: list[Entry] = []
+    last = 0 if opens else None
+    for entry, turn in zip(turn_entries(dialog, turns), turns, strict=True):
+        if last is not None and turn.round_number > last and turn.round_number > 1:
+            entries.append(Entry(position=(turn.position or 0) - 0.5, round=rounds.get(turn.round_number)))
+        last = max(turn.round_number, last or 0)
+        entries.append(entry)
+    return sorted(entries + _run_entries(dialog, turns), key=lambda entry: entry.position)
+
+
+def turn_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
+    """Turns as entries, without what stands between them."""
     calls = _calls_of(dialog, turns)
     answered = {turn.tool_call_id for turn in turns if turn.role == Turn.Role.TOOL}
     if pending := [call["id"] for turn in turns for call in turn.tool_calls or () if call["id"] not in answered]:
         answered |= set(dialog.turns.filter(tool_call_id__in=pending).values_list("tool_call_id", flat=True))
-    rounds = {row.number: row for row in dialog.rounds.filter(number__in={turn.round_number for turn in turns})}
-    entries: list[Entry] = []
-    last = 0 if opens else None
-    for turn in turns:
-        if last is not None and turn.round_number > last and turn.round_number > 1:
-            entries.append(Entry(position=(turn.position or 0) - 0.5, round=rounds.get(turn.round_number)))
-        last = max(turn.round_number, last or 0)
-        entries.append(entry_of(turn, calls, answered))
-    return sorted(entries + _run_entries(dialog, turns), key=lambda entry: entry.position)
+    return [entry_of(turn, calls, answered) for turn in turns]
 
 
 def _run_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
@@ -220,7 +227,7 @@ class DialogPage:
 
     @cached_property
     def running(self) -> Generation | None:
-        return self.dialog.generations.filter(outcome=Generation.Outcome.RUNNING).first()
+        return _RUNNING.first(self.dialog.pk)
 
     @property
     def activity(self) -> str:
@@ -250,14 +257,14 @@ class DialogPage:
 
     @cached_property
     def queued(self) -> list[Turn]:
-        return transcript.queued_turns(self.dialog)
+        return _QUEUED(self.dialog.pk)
 
     @cached_property
     def may_retry(self) -> bool:
         """Whether the newest message ended without an answer and nothing is going on."""
         if self.state not in (State.IDLE, State.FAILED):
             return False
-        newest = self.dialog.turns.filter(role=Turn.Role.USER, position__isnull=False).order_by("-position").first()
+        newest = _NEWEST_MESSAGE.first(self.dialog.pk)
         return newest is not None and newest.status in (Turn.Status.FAILED, Turn.Status.STOPPED)
 
     @cached_property
@@ -313,14 +320,35 @@ class DialogPage:
         return render_to_string(entry.template, {"page": self, "entry": entry}, self.request)
 
 
+def _running(dialog_id: UUID) -> QuerySet[Generation]:
+    return Generation.objects.filter(dialog_id=dialog_id, outcome=Generation.Outcome.RUNNING).order_by("pk")[:1]
+
+
+def _queued(dialog_id: UUID) -> QuerySet[Turn]:
+    return Turn.objects.filter(dialog_id=dialog_id, status=Turn.Status.QUEUED).order_by("seq")
+
+
+def _newest_message(dialog_id: UUID) -> QuerySet[Turn]:
+    said = Turn.objects.filter(dialog_id=dialog_id, role=Turn.Role.USER, position__isnull=False)
+    return said.order_by("-position")[:1]
+
+
+@cache
+def _snapshots(limit: int) -> Select[HealthSnapshot]:
+    def snapshots(dialog_id: UUID) -> QuerySet[HealthSnapshot]:
+        told = Q(generation__purpose=Generation.Purpose.REPLY) | Q(generation__purpose=Generation.Purpose.FORCED_CLEAR)
+        rows = HealthSnapshot.objects.filter(told, generation__dialog_id=dialog_id).select_related("generation")
+        return rows.order_by("-generation_id")[:limit]
+
+    return Select(snapshots)
+
+
+_RUNNING, _QUEUED, _NEWEST_MESSAGE = Select(_running), Select(_queued), Select(_newest_message)
+
+
 def usage_points(dialog: Dialog, limit: int = SPARK_POINTS) -> list[dict[str, Any]]:
     """Prompt tokens of the newest kept generations as bars of a small chart, oldest first; heights are percents."""
-    counted = Q(generation__purpose=Generation.Purpose.REPLY) | Q(generation__purpose=Generation.Purpose.FORCED_CLEAR)
-    rows = list(
-        HealthSnapshot.objects.filter(counted, generation__dialog=dialog)
-        .select_related("generation")
-        .order_by("-generation_id")[:limit]
-    )[::-1]
+    rows = _snapshots(limit)(dialog.pk)[::-1]
     top = max((max(row.model_context_limit or 0, row.prompt_tokens or 0) for row in rows), default=0) or 1
     points = []
     for index, row in enumerate(rows, start=max(0, SPARK_POINTS // 2 - len(rows))):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 from uuid import UUID
@@ -19,6 +20,7 @@ PENDING = (Turn.Status.QUEUED, Turn.Status.ANSWERING, Turn.Status.SUSPENDED)
 _TURN_COLUMNS = (
     "seq", "position", "role", "status", "text", "tool_calls", "tool_call_id", "provider_items",
 )  # fmt: skip
+REMEMBERED_CHARS = 2_000  # longer texts cost more memory than it takes to make their units anew
 _ROLES = {role.value: role for role in Role}  # a look-up, since calling an enumeration costs three times as much
 _UNIT_ROLES = {role.value: role for role in UnitRole}
 
@@ -179,14 +181,13 @@ def group(rows: Iterable[Any]) -> list[Unit]:
     for row in rows:
         if row.role == "tool":
             continue
-        calls, items = _calls(row.tool_calls) if row.tool_calls else (), tuple(row.provider_items or ())
-        if not (row.text or calls):
+        if not row.tool_calls:
+            if row.text:
+                says = _says if len(row.text) <= REMEMBERED_CHARS else _says.__wrapped__
+                units.append(says(row.seq, row.role, row.text, tuple(row.provider_items or ())))
             continue
-        message = Message(_ROLES[row.role], row.text, calls, "", items)
-        if not calls:  # most turns, and there may be thousands
-            role = _UNIT_ROLES[row.role]
-            units.append(Unit(f"turn-{row.seq}", UnitKind.MESSAGE, role, (message,), (row.seq,)))
-            continue
+        calls = _calls(row.tool_calls)
+        message = Message(_ROLES[row.role], row.text, calls, "", tuple(row.provider_items or ()))
         answers = [(call, results.pop(call.id, None)) for call in calls]
         units.append(
             Unit(
@@ -199,6 +200,13 @@ def group(rows: Iterable[Any]) -> list[Unit]:
             )
         )
     return units
+
+
+@lru_cache(maxsize=8_192)
+def _says(seq: int, role: str, text: str, items: tuple[str, ...]) -> Unit:
+    """A turn of words alone. There may be thousands, and each generation sees almost all of those of the one before."""
+    message = Message(_ROLES[role], text, (), "", items)
+    return Unit(f"turn-{seq}", UnitKind.MESSAGE, _UNIT_ROLES[role], (message,), (seq,))
 
 
 def _calls(calls: Sequence[dict[str, str]]) -> tuple[ToolCall, ...]:
