@@ -12,7 +12,7 @@ from dialogs.situation import Situation, situation_of
 from remediation.context import Unit
 from remediation.models import RemediationRun, RemovedUnit
 from remediation.policies import requested
-from remediation.retention import Weights, score
+from remediation.retention import Weights, score_parts
 
 TEXT_SHOWN = 400
 MAX_WORDS = 8
@@ -41,6 +41,7 @@ def _panel_policy(situation: Situation) -> str:
 
 def _units(sizes: Sizes) -> list[dict[str, Any]]:
     total = len(sizes.units)
+    scores = [score_parts(unit, index, total, Weights()) for index, unit in enumerate(sizes.units)]
     return [
         {
             "id": unit.id,
@@ -50,10 +51,11 @@ def _units(sizes: Sizes) -> list[dict[str, Any]]:
             "est_tokens": unit.est_tokens,
             "source": list(unit.source),
             "pinned": unit.pinned,
-            "score": round(score(unit, index, total, Weights()), 1),
+            "score": round(points.total, 1),
+            "points": {cause: round(float(part), 1) for cause, part in points._asdict().items()},
             "text": unit.text[:TEXT_SHOWN],
         }
-        for index, unit in enumerate(sizes.units)
+        for unit, points in zip(sizes.units, scores, strict=True)
     ]
 
 

@@ -195,6 +195,7 @@ class UnitOut(Schema):
     source: list[int]
     pinned: bool
     score: float
+    points: dict[str, float]
     text: str
 
 

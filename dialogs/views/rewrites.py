@@ -76,8 +76,13 @@ def _seen(dialog: Dialog, kind: str) -> dict[str, object]:
     seen = context_view.context_of(dialog, kind)
     preview = seen.get("preview")
     goes = {unit["id"] for unit in preview["removed"]} if preview else set()
-    units = [{**unit, "goes": unit["id"] in goes} for unit in seen["units"]]
+    units = [{**unit, "goes": unit["id"] in goes, "why": _why(unit["points"])} for unit in seen["units"]]
     return {"seen": seen, "units": units, "preview": preview, "goes": len(goes)}
+
+
+def _why(points: dict[str, float]) -> str:
+    """What a score is made of: ``8 recency + 20 role``."""
+    return " + ".join(f"{part:g} {cause}" for cause, part in points.items() if part)
 
 
 @login_required

@@ -34,6 +34,31 @@ def test_the_context_is_shown_unit_by_unit(caller: Caller, long_dialog: Dialog) 
     assert "preview" not in found
     assert (found["policy"], found["limit"], len(found["units"])) == ("retention", 8_000, 16)
     assert {"id", "role", "kind", "priority", "est_tokens", "source", "score"} <= set(found["units"][0])
+    for unit in found["units"]:
+        assert set(unit["points"]) == {"recency", "role", "keywords", "length"}
+        assert sum(unit["points"].values()) == pytest.approx(unit["score"], abs=0.2)
+
+
+def test_a_preview_of_a_prune_tells_what_the_prune_then_takes(caller: Caller, script: Script) -> None:
+    """No window of 8,000 was full, so the dialog moves to a smaller model first."""
+    script({"text": "word " * 300, "usage": {"prompt_tokens": 900, "completion_tokens": 300}}, context_length=20_000)
+    agent: Agent = AgentFactory.create(context_policy="none")
+    dialog = inbox.create_dialog(caller.owner, agent.pk)
+    for number in range(8):
+        inbox.post_message(dialog.pk, f"message {number} " + "about the zebra " * 30)
+        drive(dialog.pk)
+    script({"text": "unused"}, context_length=3_000)
+    path = f"/dialogs/{dialog.pk}"
+    seen = caller.get(f"{path}/context?preview=prune")
+    preview = seen["preview"]
+    assert preview["problem"] is None
+    assert preview["est_after"] <= 2_400 < preview["est_before"] == seen["est_tokens"]
+    assert caller.get(f"{path}/remediations") == []
+    assert caller("POST", f"{path}/prune") == (202, {"state": "queued"})
+    drive(dialog.pk)
+    (run,) = caller.get(f"{path}/remediations")
+    assert [unit["id"] for unit in run["removed"]] == [unit["id"] for unit in preview["removed"]]
+    assert (run["est_before"], run["est_after"]) == (preview["est_before"], preview["est_after"])
 
 
 def test_a_preview_tells_what_would_go_and_changes_nothing(caller: Caller, long_dialog: Dialog) -> None:
