@@ -20,7 +20,7 @@ from tests.harness.redis_server import RedisServer
 from tests.harness.stack import ROOT, Stack, running
 
 HUGE = 100_000_000  # tokens: no level, policy or limit interferes
-SMALL = 8_000  # tokens, the window of "counted-small"
+SMALL = 8_000  # tokens, the window of "counted-small" and "counted-otherwise"
 NO_LIMITS = {
     "SECRET_KEY": "only-for-benchmarks-" + "0123456789abcdef" * 3,
     "DOMINDS_MESSAGES_PER_MINUTE": "0",
@@ -97,7 +97,7 @@ def rig(
 
 
 def _llm_yaml(model_url: str) -> str:
-    windows = {"quick": HUGE, "steady": HUGE, "counted": HUGE, "counted-small": SMALL}
+    windows = {"quick": HUGE, "steady": HUGE, "counted": HUGE, "counted-small": SMALL, "counted-otherwise": SMALL}
     models = "".join(
         f"      {name}: {{name: {name}, context_length: {tokens}, optimal_max_tokens: {HUGE}}}\n"
         for name, tokens in windows.items()
