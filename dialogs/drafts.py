@@ -19,6 +19,7 @@ log = structlog.get_logger(__name__)
 BEAT_SECONDS = 0.04
 BEAT_SECONDS_PER_DRAFT = 0.0002  # a frame costs the same whatever its length: with many answers at once, longer ones
 LONGEST_BEAT_SECONDS = 0.12
+LOST = -1  # as a draft's number of losses: write it whole at the next beat
 LAST_WORDS_SECONDS = 3  # how long an ended answer waits for them to be written; Redis' own time-outs are shorter
 
 
@@ -33,6 +34,7 @@ class Draft:
         self.tried = 0  # parts that were given to Redis, whether or not it took them
         self.written = 0  # parts that it took
         self.position = 0  # characters that it took
+        self.bytes = 0  # what its text should have in Redis
         self.losses = _writer.losses
 
     def write(self, text: str) -> None:
@@ -117,16 +119,20 @@ class Writer:
                     frames.append(
                         {"dialog": draft.dialog, "generation": draft.generation, "pos": draft.position, "text": fresh}
                     )
-                    took.append((draft, parts, len(fresh)))
+                    took.append((draft, parts, fresh))
                 pipe.publish(DRAFTS_CHANNEL, orjson.dumps(frames))
-                pipe.execute()
+                *lengths, _ = pipe.execute()
         except redis.RedisError as error:
             self._lost(drafts, error)
             return
         self._is_lost = False
-        for draft, parts, chars in took:
+        for (draft, parts, fresh), length in zip(took, lengths, strict=True):
             draft.written, draft.losses = parts, losses
-            draft.position += chars
+            draft.position += len(fresh)
+            draft.bytes += len(fresh.encode())
+            if length not in (draft.bytes, True):  # True: it was set whole
+                draft.losses = LOST  # silently: its key was dropped, or Redis was empty when redis-py reconnected
+                self.add(draft)
 
     def _lost(self, drafts: Collection[Draft], error: redis.RedisError) -> None:
         """Try again at the next beat, with the whole text: readers know by the position what they have of it."""

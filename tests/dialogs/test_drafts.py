@@ -6,6 +6,7 @@ from redis import Redis
 
 from dialogs.drafts import Draft
 from dialogs.poke import DRAFT_SECONDS, draft_key
+from tests.harness.stack import eventually
 
 GENERATION = 7
 
@@ -29,7 +30,7 @@ def test_a_draft_that_redis_lost_is_whole_again_with_the_next_piece_and_still_go
     say(draft, "Grüße ", "aus ")
     redis_client.flushall()
     say(draft, "Köln")
-    assert redis_client.get(draft_key(GENERATION)) == "Grüße aus Köln".encode()
+    eventually(lambda: redis_client.get(draft_key(GENERATION)) == "Grüße aus Köln".encode())
     assert 0 < redis_client.ttl(draft_key(GENERATION)) <= DRAFT_SECONDS
 
 
