@@ -1,6 +1,7 @@
 """The ASGI application: pages by Django, sockets by Channels. ``daphne dominds.asgi:application`` serves it."""
 
 import os
+import sys
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dominds.settings")
 
@@ -14,6 +15,11 @@ from channels.security.websocket import AllowedHostsOriginValidator
 from django.conf import settings
 from django.utils.module_loading import import_string
 
+from dominds import garbage
+
+# The loop needs the interpreter several times for each frame. By default each time may take 5 ms while a thread draws a page.
+sys.setswitchinterval(0.0005)
+
 application = ProtocolTypeRouter(
     {
         "http": django_application,
@@ -21,3 +27,5 @@ application = ProtocolTypeRouter(
         "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(import_string(settings.SOCKET_ROUTES)))),
     }
 )
+
+garbage.settle()
