@@ -1,5 +1,6 @@
 """The context panel of document D, and how a rewrite reads in the transcript. Every number here is an estimate."""
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,11 +9,12 @@ from dialogs.models import Dialog
 from dialogs.transcript import standing_run
 from dominds.llm.catalog import UnknownModel
 from remediation.models import RemediationRun
+from remediation.strategies.stand_ins import HANDOVER_OPENING, SUMMARY_HEADING
 
 WARNING_PERCENT = 80
 AUTOMATIC = {
     "retention": "Context is automatically pruned before API calls when utilization exceeds 80%",
-    "breaking": "Context is broken down before model calls when it exceeds its budget",
+    "breaking": "Context is broken down before model calls when it nears its budget",
     "autocompaction": "Context is compacted before model calls when it exceeds 80% of the window",
     "none": "Nothing is pruned by itself. Reported usage alone decides when the agent is asked to clear its mind",
 }
@@ -69,15 +71,30 @@ class RunLine:
 
     @property
     def title(self) -> str:
-        return NAMES[RemediationRun.Policy(self.run.policy)]
+        return NAMES[RemediationRun.Policy.FRESH_START if self.is_handover else RemediationRun.Policy(self.run.policy)]
+
+    @property
+    def is_handover(self) -> bool:
+        """Whether the agent went on from a handover, whichever policy led there."""
+        return self.run.summary.startswith(HANDOVER_OPENING)
 
     @property
     def sizes(self) -> str:
         return f"est. {short(self.run.est_before)} → {short(self.run.est_after)} tokens"
 
     @property
+    def summary(self) -> str:
+        """What was written in place of what was removed, without the frame that the model sees."""
+        return self.run.summary.removeprefix(SUMMARY_HEADING).removeprefix(HANDOVER_OPENING).strip()
+
+    @property
     def strategies(self) -> list[str]:
-        return [step["strategy"] for step in self.run.steps if isinstance(step, dict) and "strategy" in step]
+        """Each strategy once, in words, with how often it ran; and the recovery, if nothing else helped."""
+        ran = Counter(step["strategy"] for step in self.run.steps if isinstance(step, dict) and "strategy" in step)
+        said = [name.replace("_", " ") + (f" ×{times}" if times > 1 else "") for name, times in ran.items()]
+        if self.run.recovered:
+            said.append("fresh start" if self.is_handover else "truncation")
+        return said
 
     @property
     def removed(self) -> int:

@@ -35,7 +35,8 @@ def recover(attempt: Attempt, toolbox: Toolbox) -> Rewritten:
         return fail(attempt, "A fresh start would remove nothing: every unit must stay.", toolbox)
     handover = _handover(attempt.before, gone, min(HANDOVER_TOKENS, room), toolbox)
     rewritten = conclude(attempt, _in_order(attempt.before, kept, handover), toolbox)
-    toolbox.report("handover", rewritten.est_after, attempt.limit)
+    if not rewritten.failure:
+        toolbox.report("handover", rewritten.est_after, attempt.limit)
     return rewritten
 
 

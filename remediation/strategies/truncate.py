@@ -28,7 +28,10 @@ def truncate(attempt: Attempt, target_tokens: int, toolbox: Toolbox) -> Rewritte
     used = sum(units[index].est_tokens for index in kept)
     others = [i for i, unit in enumerate(units) if i not in kept and not is_ledger(unit)]
     kept |= newest_fitting(units, others, target_tokens - ledger_budget(limit) - used)
-    return conclude(attempt, tuple(units[index] for index in sorted(kept)), toolbox)
+    rewritten = conclude(attempt, tuple(units[index] for index in sorted(kept)), toolbox)
+    if not rewritten.failure:
+        toolbox.report("success", rewritten.est_after, limit)
+    return rewritten
 
 
 def newest_fitting(units: Units, candidates: list[int], room: int, skip: bool = False) -> set[int]:

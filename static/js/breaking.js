@@ -42,6 +42,14 @@ export function showBreaking(update) {
   timer = setTimeout(() => { box.hidden = true; }, LAST.includes(update.phase) ? seconds * 1000 : STUCK_MS);
 }
 
+/** Nothing could be made smaller: the notice says so, and no bar is to go on claiming that work is under way. */
+export function endBreaking() {
+  const box = document.getElementById("breaking");
+  if (LAST.includes(box.dataset.phase)) return;
+  clearTimeout(timer);
+  box.hidden = true;
+}
+
 function toneOf(update, highlightsP1) {
   if (update.phase === "recovery" || update.progress < 0) return "recovery";
   if (update.phase === "detection") return "warning";

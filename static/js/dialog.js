@@ -1,6 +1,6 @@
 // The dialog page: what the socket says, in the order of its numbers, put where it belongs.
 import { showBadges } from "./badges.js";
-import { showBreaking } from "./breaking.js";
+import { endBreaking, showBreaking } from "./breaking.js";
 import { startComposer } from "./composer.js";
 import { Draft } from "./draft.js";
 import { Follower } from "./follow.js";
@@ -45,9 +45,14 @@ function receive(frame) {
   else if (frame.type === "contextBreakingUpdate") showBreaking(frame.data);
   else if (frame.type === "context:pruned") toast(`Context pruned: ${frame.data.removed} items removed`);
   else if (frame.type === "remediation" && frame.data.undone) toast("Undone: what was removed is seen again.");
-  else if (frame.type === "notice") showNotice(frame.data.text);
+  else if (frame.type === "notice") told(frame.data.text);
   else if (frame.type === "state" && frame.data.state === "generating") announce("Generating");
   else if (frame.type === "state" && frame.data.state === "failed") announce("The message was not answered");
+}
+
+function told(text) {
+  endBreaking();
+  showNotice(text);
 }
 
 function showNotice(text) {

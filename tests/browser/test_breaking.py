@@ -15,7 +15,7 @@ from playwright.sync_api import Page, WebSocketRoute, expect
 
 from dialogs.models import Dialog
 from remediation.models import RemediationRun
-from tests.browser.conftest import send
+from tests.browser.conftest import answered, send
 from tests.harness.stack import eventually
 
 Opener = Callable[[str], Dialog]
@@ -71,6 +71,16 @@ class SlowNetwork:
             if phase := _phase_of(message):
                 return phase
         return ""
+
+    def deliver(self) -> None:
+        """Everything up to the answer; no phase is looked at."""
+        eventually(self._deliver_some, seconds=30)
+
+    def _deliver_some(self) -> bool:
+        self._page.wait_for_timeout(50)
+        while self.next_phase():
+            pass
+        return self._page.locator("#state[data-state=idle]").count() == 1
 
 
 def _phase_of(message: str) -> str:
@@ -157,6 +167,11 @@ def test_all_nine_phases_are_shown_in_their_words_and_colours(
         week += 1
     phases = watch(page, network, "success", {"detection": ORANGE, "": BLUE}, badge="")
     assert phases[:2] == ["detection", "summarize_old"]
+    network.deliver()
+    details = page.locator("#breaking-details")
+    details.locator("summary").click()
+    expect(details).to_contain_text("summarize old")
+    expect(details).to_contain_text("kept in the archive")
     page.locator("#breaking").wait_for(state="hidden")  # by itself, after the person's three seconds
     # Much of it is on the To Do List and stays by rule: the whole chain runs for headroom, in green.
     for number in (1, 2, 3):
@@ -170,4 +185,21 @@ def test_all_nine_phases_are_shown_in_their_words_and_colours(
     phases = watch(page, network, "handover", colours, badge="P1: To Do List")
     assert phases[-2:] == ["recovery", "handover"]
     expect(page.locator("#announcer")).to_contain_text("Resumed from summary")
+    network.deliver()
+    expect(details).to_contain_text("fresh start")
+    expect(page.locator(".run-line").last).to_contain_text("Fresh start from a handover")
     assert [run.recovered for run in RemediationRun.objects.filter(dialog=dialog).order_by("id")][-1]
+
+
+def test_a_bar_does_not_stay_when_nothing_could_be_made_smaller(
+    page: Page, open_dialog: Opener, complaints: list[str]
+) -> None:
+    open_dialog("plans")
+    send(page, "Hello")
+    answered(page)
+    page.on("dialog", lambda question: question.accept())
+    page.get_by_text("Act on the context").click()
+    page.get_by_role("button", name="Reset Agent Chat").click()
+    expect(page.locator("#notice")).to_contain_text("The context could not be made smaller")
+    expect(page.locator("#breaking")).to_have_attribute("data-phase", "recovery")
+    expect(page.locator("#breaking")).to_be_hidden()
