@@ -10,11 +10,16 @@ export function startComposer(dialogId) {
   const error = () => document.getElementById("sending-error");
   const key = `dominds:draft:${dialogId}`;
   let timer = 0;
+  let sent = "";
 
   if (!field.value) field.value = localStorage.getItem(key) ?? "";
+  const keep = () => {
+    clearTimeout(timer);
+    field.value ? localStorage.setItem(key, field.value) : localStorage.removeItem(key);
+  };
   const save = () => {
     clearTimeout(timer);
-    timer = setTimeout(() => (field.value ? localStorage.setItem(key, field.value) : localStorage.removeItem(key)), SAVE_MS);
+    timer = setTimeout(keep, SAVE_MS);
   };
   field.addEventListener("input", save);
 
@@ -29,14 +34,15 @@ export function startComposer(dialogId) {
   });
 
   form.addEventListener("htmx:beforeRequest", (event) => {
-    if (sends(event)) error().textContent = "";
+    if (!sends(event)) return;
+    error().textContent = "";
+    sent = field.value;
   });
   form.addEventListener("htmx:afterRequest", (event) => {
     if (!sends(event)) return;
     if (event.detail.successful) {
-      field.value = "";
-      localStorage.removeItem(key);
-      clearTimeout(timer);
+      field.value = unsent();
+      keep();
       messageId.value = randomId();
       document.dispatchEvent(new Event("dominds:sent"));
     } else if (event.detail.xhr.status >= 500) {
@@ -45,6 +51,9 @@ export function startComposer(dialogId) {
     field.focus({ preventScroll: true });
   });
   form.addEventListener("htmx:sendError", () => fail("Not sent: no connection."));
+
+  /** What was typed while the message was on its way. */
+  const unsent = () => (field.value.startsWith(sent) ? field.value.slice(sent.length).trimStart() : field.value);
 
   /** The same message id goes out again, so that a repeat is never a second message. */
   function fail(reason) {

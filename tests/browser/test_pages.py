@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from dialogs import inbox
 from dialogs.models import Dialog, Question, Turn
@@ -146,6 +146,25 @@ def test_prune_now_prunes_once_on_a_double_click_and_undoes(
     page.locator(".run-line").get_by_role("button", name="Undo").click()
     expect(second.locator(".run-line")).to_contain_text("undone")
     expect(panel).to_contain_text("exceeds 80%")
+
+
+def test_what_is_typed_while_a_message_is_on_its_way_stays(
+    open_dialog: Opener, page: Page, complaints: list[str]
+) -> None:
+    dialog = open_dialog("short")
+    waiting: list[Route] = []
+    page.route(f"**/d/{dialog.pk}/messages/", lambda route: waiting.append(route))  # noqa: PLW0108 - Playwright marks it
+    send(page, "The first")
+    eventually(lambda: (page.wait_for_timeout(20), waiting)[1])
+    page.locator("#text").press_sequentially(" and then the next")
+    waiting.pop().continue_()
+    expect(page.locator("#text")).to_have_value("and then the next")
+    page.unroute_all()
+    page.press("#text", "Enter")
+    answered(page, 2)
+    expect(page.locator("#text")).to_have_value("")
+    texts = Turn.objects.filter(dialog=dialog, role="user").order_by("position").values_list("text", flat=True)
+    assert list(texts) == ["The first", "and then the next"]
 
 
 def test_reminders_are_kept_while_being_written_and_shown_to_the_other_tab(
