@@ -80,7 +80,7 @@ def sizes_of(
     factor = calibration.factor if calibration else 1.0
     limit = _limit(policy, dialog.agent, model, thresholds, config)
     room = output_buffer(model.output_length, limit) if policy == "autocompaction" else 0
-    reminders = reminders_text(dialog.reminders.all())
+    reminders = reminders_text(dialog)
     beside = (Message(Role.USER, reminders),) if reminders else ()
     frame = estimate_request(instructions_of(dialog), beside, tools, counter, calibration, room)
     sized = tuple(_sized(unit, dialog.agent, counter, factor) for unit in units)

@@ -7,7 +7,7 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -18,6 +18,7 @@ from dialogs.model_limits import unusable_reason
 from dialogs.models import Agent, Dialog, Question, Round, Turn
 from dialogs.state import State
 from dialogs.tool_turns import abandon
+from dominds.statements import Select
 
 MAX_MESSAGE_BYTES = 1_000_000
 MAX_TITLE = 60
@@ -184,7 +185,7 @@ def _check_text(text: str) -> None:
 def check_open(dialog: Dialog) -> None:
     if dialog.closed_at is not None:
         raise Conflict("dialog_closed", "The dialog is closed. Open a new one.")
-    if dialog.questions.filter(state="open", kind="context_health_critical").exists():
+    if dialog.state == State.SUSPENDED:
         raise Conflict(
             "dialog_suspended",
             "The dialog is suspended: its context is critical and an operator must resolve it first.",
@@ -193,8 +194,15 @@ def check_open(dialog: Dialog) -> None:
 
 def unusable(dialog_id: UUID) -> str:
     """Asked before the row is locked: it may take a call to the model's server."""
-    dialog = Dialog.objects.select_related("agent").filter(pk=dialog_id).first()
+    dialog = _DIALOG.first(dialog_id)
     return unusable_reason(dialog) if dialog is not None else ""
+
+
+def _with_agent(dialog_id: UUID) -> QuerySet[Dialog]:
+    return Dialog.objects.select_related("agent").filter(pk=dialog_id)
+
+
+_DIALOG = Select(_with_agent)
 
 
 def _check_rate(dialog: Dialog) -> None:

@@ -2,16 +2,20 @@
 instructions, tools and history first; reminders and guidance last; nothing carries a clock."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
 
 import orjson
+from django.db.models import QuerySet
 
 from dialogs import clients
 from dialogs.models import Dialog, Reminder
 from dialogs.transcript import View
 from dominds.llm.catalog import ModelInfo
 from dominds.llm.messages import Message, Request, Role, ToolSpec
+from dominds.statements import Select
 
 GO_ON = (
     "[Runtime: your answer was cut off to compact the conversation. Go on exactly where it stopped; repeat nothing.]"
@@ -39,7 +43,7 @@ def prepare(
     required_tool: str = "",
     cursor: str = "",
 ) -> Prepared:
-    reminders = reminders_text(dialog.reminders.all())
+    reminders = reminders_text(dialog)
     messages = [message for unit in view.units for message in unit.messages]
     if view.interrupted:
         messages.append(Message(Role.USER, GO_ON))
@@ -63,9 +67,16 @@ def prepare(
     return Prepared(request, _frame(model, request, reminders), view.base, _chars(request), bool(guidance))
 
 
-def reminders_text(reminders: Iterable[Reminder]) -> str:
-    lines = [f"[reminder {row.pk}] {row.text}" for row in reminders]
+def reminders_text(dialog: Dialog) -> str:
+    lines = [f"[reminder {pk}] {text}" for pk, text in _REMINDERS(dialog.pk)]
     return "\n".join(["[Your reminders; update_reminder and delete_reminder take these ids]", *lines]) if lines else ""
+
+
+def _reminders(dialog_id: UUID) -> QuerySet[Reminder, Any]:
+    return Reminder.objects.filter(dialog_id=dialog_id).values_list("pk", "text")
+
+
+_REMINDERS = Select(_reminders)
 
 
 def _frame(model: ModelInfo, request: Request, reminders: str) -> str:
@@ -78,8 +89,7 @@ def _tools_json(tools: Sequence[ToolSpec]) -> str:
 
 
 def _chars(request: Request) -> int:
-    said = sum(
-        len(message.text) + sum(len(call.name) + len(call.arguments) for call in message.tool_calls)
-        for message in request.messages
-    )
-    return len(request.instructions) + said + len(_tools_json(request.tools))
+    said = sum([len(message.text) for message in request.messages])
+    calls = [call for message in request.messages if message.tool_calls for call in message.tool_calls]
+    asked = sum([len(call.name) + len(call.arguments) for call in calls])
+    return len(request.instructions) + said + asked + len(_tools_json(request.tools))

@@ -81,13 +81,17 @@ class _Made:
             [self._shape(self._converted(row)) for row in found] if self._converters else list(map(self._shape, found))
         )
 
-    def _converted(self, row: Sequence[Any]) -> list[Any]:
-        values = list(row)
+    def _converted(self, row: Sequence[Any]) -> Sequence[Any]:
+        values: list[Any] | None = None
         for index, converters, expression in self._converters:
-            if values[index] is not None:
-                for convert in converters:
-                    values[index] = convert(values[index], expression, connection)
-        return values
+            value = row[index]
+            if value is None:  # most JSON columns of most rows
+                continue
+            for convert in converters:
+                value = convert(value, expression, connection)
+            values = list(row) if values is None else values
+            values[index] = value
+        return row if values is None else values
 
 
 def _shape_of(queryset: Any, compiler: Any) -> Callable[[Sequence[Any]], Any]:
