@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString, mark_safe
 from dialogs import model_limits, questions, reminders, transcript
 from dialogs.chip import Chip, chip_of
 from dialogs.models import Agent, Dialog, Generation, PersonSettings, Question, Reminder, Round, Turn
-from dialogs.panel import Panel, RunLine, panel_of, run_lines
+from dialogs.panel import NAMES, Panel, RunLine, panel_of, run_lines
 from dialogs.rendering import render
 from dialogs.state import State
 from dominds.statements import Select
@@ -29,6 +29,7 @@ PAGE_TURNS = 40
 SPARK_POINTS = 60
 RESULT_SHOWN_CHARS = 20_000
 HINT_CHARS = 120
+OPERATIONS_SHOWN = 3
 
 STATES = {
     State.IDLE: "Idle",
@@ -90,6 +91,16 @@ class Entry:
         if self.run is not None:
             return "dialogs/_run.html"
         return "dialogs/_round.html" if self.turn is None else "dialogs/_turn.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One of the last rewrites, in the context panel."""
+
+    run_id: int
+    title: str
+    est_saved: int
+    is_undone: bool
 
 
 def entries_of(dialog: Dialog, turns: Sequence[Turn], *, opens: bool = False) -> list[Entry]:
@@ -288,6 +299,16 @@ class DialogPage:
     def panel(self) -> Panel | None:
         return panel_of(self.dialog)
 
+    @cached_property
+    def operations(self) -> list[Operation]:
+        """The last rewrites, newest first."""
+        return [
+            Operation(
+                row.pk, NAMES[RemediationRun.Policy(row.policy)], row.est_before - row.est_after, bool(row.undone_at)
+            )
+            for row in _OPERATIONS(self.dialog.pk)
+        ]
+
     @property
     def may_rewrite(self) -> bool:
         """Whether a rewrite may be asked for by hand; one that is under way must end first."""
@@ -333,6 +354,11 @@ def _newest_message(dialog_id: UUID) -> QuerySet[Turn]:
     return said.order_by("-position")[:1]
 
 
+def _operations(dialog_id: UUID) -> QuerySet[RemediationRun, Any]:
+    rows = RemediationRun.objects.filter(dialog_id=dialog_id).order_by("-pk")[:OPERATIONS_SHOWN]
+    return rows.values_list("pk", "policy", "est_before", "est_after", "undone_at", named=True)
+
+
 @cache
 def _snapshots(limit: int) -> Select[HealthSnapshot]:
     def snapshots(dialog_id: UUID) -> QuerySet[HealthSnapshot]:
@@ -344,6 +370,7 @@ def _snapshots(limit: int) -> Select[HealthSnapshot]:
 
 
 _RUNNING, _QUEUED, _NEWEST_MESSAGE = Select(_running), Select(_queued), Select(_newest_message)
+_OPERATIONS: Select[Any] = Select(_operations)
 
 
 def usage_points(dialog: Dialog, limit: int = SPARK_POINTS) -> list[dict[str, Any]]:

@@ -329,6 +329,9 @@ def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolb
     """The rewrite of document D's policy: prune to ``target_tokens``, one line of counts and the key facts included (R15)."""
     attempt = Attempt(units, limit, toolbox.clock())
     before = total_tokens(units)
+    if before <= target_tokens:
+        says = f"the messages take est. {before:,} tokens, and {target_tokens:,} are theirs."
+        return fail(attempt, f"Nothing to prune: {says}", toolbox)
     reserved = ledger_budget(limit) + COUNTS_TOKENS
     pruned = prune(
         tuple(unit for unit in units if not _is_account(unit)), max(1, target_tokens - reserved), weights, toolbox.count
@@ -336,7 +339,7 @@ def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolb
     if pruned.failure and pruned.stats.final + COUNTS_TOKENS > limit:
         return fail(attempt, pruned.failure, toolbox)
     if not pruned.removed:
-        return fail(attempt, f"Nothing to prune: est. {before:,} tokens are within {target_tokens:,}.", toolbox)
+        return fail(attempt, f"Nothing to prune: all messages must stay, est. {before:,} tokens.", toolbox)
     after = _with_counts(units, pruned.pruned, toolbox)
     step = StrategyStep("prune", before, total_tokens(after), f"removed {len(pruned.removed)} units")
     return conclude(replace(attempt, steps=(step,)), after, toolbox)

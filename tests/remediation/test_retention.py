@@ -331,7 +331,12 @@ def test_the_policys_rewrite_can_run_again_and_keeps_one_ledger() -> None:
 
 
 def test_the_policys_rewrite_fails_where_nothing_can_go() -> None:
-    assert "Nothing to prune" in retain(dialog(3), 1000, 900, WEIGHTS, toolbox()).failure
+    assert "Nothing to prune: the messages take" in retain(dialog(3), 1000, 900, WEIGHTS, toolbox()).failure
+    nearly = dialog(20)  # would be within the target, but not with room for counts and key facts beside it
+    size = sum(unit.est_tokens for unit in nearly)
+    assert "Nothing to prune" in retain(nearly, size * 10 // 8, size, WEIGHTS, toolbox()).failure
+    pinned = numbered(system(), *(user(prose("x", 9), pinned=True) for _ in range(9)))
+    assert "must stay" in retain(pinned, 1000, 60, WEIGHTS, toolbox()).failure
     huge = numbered(system(), user(prose("x", 2000)))
     assert "budget" in retain(huge, 1000, 500, WEIGHTS, toolbox()).failure
 

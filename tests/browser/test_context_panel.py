@@ -1,0 +1,162 @@
+"""Document D's panel in a browser: when it warns, how it keeps up in every tab, and what its previews say."""
+
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from playwright.sync_api import BrowserContext, Page, WebSocketRoute, expect
+
+from dialogs import inbox
+from dialogs.models import Dialog, Turn
+from remediation.models import RemediationRun
+from tests.browser.conftest import LogIn
+from tests.harness.stack import Stack, eventually
+
+LIMIT = 2_000  # of the agent "fills"
+Filled = Callable[[int], Dialog]
+
+
+@pytest.fixture
+def filled(stack: Stack, person: User, page: Page, log_in: LogIn) -> Filled:
+    """``filled(1_602)``: an old dialog that is estimated at exactly so many tokens, ready to be opened."""
+
+    def fill(tokens: int) -> Dialog:
+        dialog = inbox.create_dialog(person, "fills")
+        with stack.api(person.username) as api:
+
+            def estimated() -> int:
+                connection.close()
+                found: int = api.get(f"/api/dialogs/{dialog.pk}/context").json()["est_tokens"]
+                return found
+
+            number = 0
+            while estimated() < tokens - 200:
+                number += 1
+                add_turn(dialog, number, f"Line {number}:" + " word" * 80)
+            add_turn(dialog, number + 1, "Last:")
+            last = Turn.objects.filter(dialog=dialog, seq=number + 1)
+            last.update(text="Last:" + " word" * (tokens - estimated()))
+            assert estimated() == tokens
+        log_in(page.context, person)
+        return dialog
+
+    return fill
+
+
+def add_turn(dialog: Dialog, number: int, text: str) -> None:
+    role, status = ("user", "answered") if number % 2 else ("assistant", "complete")
+    Turn.objects.create(dialog=dialog, seq=number, position=number, round_number=1, role=role, status=status, text=text)
+    Dialog.objects.filter(pk=dialog.pk).update(last_turn_seq=number, last_position=number)
+    connection.close()
+
+
+def show(page: Page, stack: Stack, dialog: Dialog) -> None:
+    page.goto(f"{stack.base_url}/d/{dialog.pk}/")
+    expect(page.locator("#connection")).to_have_attribute("data-state", "live")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "percent", "warns"), [(1_598, "79.9%", False), (1_600, "80.0%", False), (1_602, "80.1%", True)]
+)
+def test_the_panel_warns_above_80_percent_only(
+    filled: Filled, stack: Stack, page: Page, complaints: list[str], tokens: int, percent: str, warns: bool
+) -> None:
+    show(page, stack, filled(tokens))
+    panel = page.locator("#context-panel")
+    expect(panel).to_contain_text(percent)
+    expect(panel).to_contain_text(f"{tokens:,}")
+    expect(panel).to_have_attribute("data-state", "warning" if warns else "active")
+    expect(panel.get_by_text("Context exceeds 80% capacity - pruning recommended")).to_have_count(int(warns))
+    expect(panel.get_by_role("button", name="Prune Context Now")).to_have_count(int(warns))
+
+
+def test_a_prune_in_one_tab_is_pushed_to_the_other(
+    filled: Filled, stack: Stack, page: Page, context: BrowserContext, complaints: list[str]
+) -> None:
+    dialog = filled(1_900)
+    show(page, stack, dialog)
+    second = context.new_page()
+    show(second, stack, dialog)
+    second.evaluate("window.neverReloaded = true")
+    asked: list[str] = []
+    second.on("request", lambda request: asked.append(request.url))
+    expect(second.locator("#context-panel")).to_have_attribute("data-state", "warning")
+    page.get_by_role("button", name="Prune Context Now").click()
+    expect(second.locator("#context-panel")).to_have_attribute("data-state", "active")
+    expect(second.locator(".run-line")).to_have_count(1)
+    expect(second.locator("#context-panel")).not_to_contain_text("95.0%")
+    assert second.evaluate("window.neverReloaded") is True
+    assert not [url for url in asked if "/frames" in url], "it came over the socket, not by asking"
+
+
+def test_the_panel_is_asked_for_only_while_the_socket_is_down(
+    filled: Filled, stack: Stack, person: User, page: Page
+) -> None:
+    """Every 2 s, so that it is never more than document D's 3 s behind. The page's clock is the test's."""
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "/frames" in request.url else None)
+    is_down = True
+    page.route_web_socket("**/ws/dialogs/**", lambda socket: socket.close() if is_down else through(socket))
+    dialog = filled(1_900)
+    page.clock.install()
+    page.goto(f"{stack.base_url}/d/{dialog.pk}/")
+    expect(page.locator("#connection")).to_have_attribute("data-state", "polling", timeout=30_000)
+    page.clock.pause_at(page.evaluate("Date.now() / 1000 + 1"))
+    before = len(asked)
+    page.clock.run_for(20_000)
+    eventually(lambda: len(asked) >= before + 10)
+    assert len(asked) == before + 10
+
+    with stack.api_as(person) as api:
+        connection.close()
+        assert api.post(f"/api/dialogs/{dialog.pk}/prune").status_code == 202
+    eventually(lambda: RemediationRun.objects.filter(dialog=dialog).exists(), seconds=30)
+    eventually(lambda: Dialog.objects.get(pk=dialog.pk).state == "idle")
+    page.clock.run_for(2_000)
+    expect(page.locator("#context-panel")).to_have_attribute("data-state", "active")
+
+    is_down = False
+    page.clock.resume()
+    expect(page.locator("#connection")).to_have_attribute("data-state", "live", timeout=40_000)
+    page.clock.pause_at(page.evaluate("Date.now() / 1000 + 1"))
+    before = len(asked)
+    page.clock.run_for(15_000)
+    page.wait_for_timeout(1_000)
+    assert len(asked) == before, "nothing is asked for while the socket tells"
+
+
+def through(socket: WebSocketRoute) -> None:
+    socket.connect_to_server()
+
+
+@pytest.mark.parametrize(
+    ("link", "deed", "policy"),
+    [
+        ("Prune…", "Prune Context Now", "retention"),
+        ("Compact…", "Compact now", "autocompaction"),
+        ("Report & Continue…", "Report & Continue", "breaking"),
+    ],
+)
+def test_a_dry_run_shows_what_would_go_and_then_it_goes(
+    filled: Filled, stack: Stack, page: Page, complaints: list[str], link: str, deed: str, policy: str
+) -> None:
+    dialog = filled(1_900)
+    show(page, stack, dialog)
+    page.get_by_text("Act on the context").click()
+    page.get_by_role("link", name=link).click()
+    expect(page.locator(".preview")).to_contain_text("A dry run: nothing has changed")
+    going = page.locator("tr.goes").count()
+    assert going
+    expect(page.locator(".preview")).to_contain_text(f"{going} of {page.locator('tbody tr').count()} units would go")
+    assert not RemediationRun.objects.filter(dialog=dialog).exists()
+    page.get_by_role("button", name=deed).click()
+    expect(page.locator(".run-line")).to_have_count(1, timeout=60_000)
+    run = RemediationRun.objects.get(dialog=dialog)
+    assert (run.policy, run.est_after < run.est_before) == (policy, True)
+    panel = page.locator("#context-panel")
+    expect(panel).to_have_attribute("data-state", "active")
+    expect(panel).to_contain_text(f"est. {run.est_before - run.est_after:,} tokens saved")
+    page.locator(".run-line").get_by_role("button", name="Undo").click()
+    expect(panel).to_contain_text("undone")
+    expect(panel).to_have_attribute("data-state", "warning")
