@@ -1,19 +1,20 @@
 """Relevance is by meaning where MiniLM is there and quick, by wording otherwise, and says which."""
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from remediation.embeddings import (
+    GLANCE_CHARACTERS,
+    GLANCE_PARTS,
     REMEMBERED_SECONDS,
     RETRY_SECONDS,
     LexicalEmbedder,
     MiniLMEmbedder,
     PacedEmbedder,
     RememberingEmbedder,
+    best_embedder,
     embedder,
     parts_of,
     relevance,
@@ -87,9 +88,9 @@ def test_the_end_of_a_long_text_is_seen(minilm):
 
 
 @needs_minilm
-def test_the_shared_embedder_is_minilm():
+def test_minilm_is_chosen_where_it_is_installed():
     assert embedder() is embedder()
-    assert embedder().name == "minilm"
+    assert best_embedder().name == "minilm"  # the shared one may be lexical by now, on a busy machine
 
 
 def test_a_directory_without_a_model_is_refused_with_advice(tmp_path):
@@ -148,23 +149,30 @@ def test_parts_lie_within_the_text_and_are_few(text, most):
     assert all(part in text for part in parts)
     assert len(parts) <= most
     assert sum(map(len, parts)) <= max(200, most * 128)
+    assert sum(map(len, parts_of(text, most, 64))) <= max(200, most * 64)
 
 
 @given(st.integers(201, 100_000))
 def test_parts_reach_from_the_start_to_the_end(length):
     text = ("word " * (length // 5 + 1))[:length]
-    parts = parts_of(text, 16)
-    assert text.startswith(parts[0])
-    assert text.strip().endswith(parts[-1])
+    for parts in (parts_of(text, 3), parts_of(text, 48, 64)):
+        assert text.startswith(parts[0])
+        assert text.strip().endswith(parts[-1])
 
 
 @needs_minilm
-@pytest.mark.timeout(60)
-def test_fifty_long_units_take_about_two_seconds(minilm):
-    texts = [
-        f"Unit {n}: the deploy of service-{n} to host db-{n:02}.internal was slower than before. " * 15
-        for n in range(50)
-    ]
-    started = time.perf_counter()
-    relevance(texts, "slow deploys", minilm)
-    assert time.perf_counter() - started < 6  # measured 1.5 s; a loaded machine is given four times that
+def test_what_was_left_out_of_a_long_text_is_noticed(minilm):
+    """Coherence falls with what is lost, however large the text is."""
+    kitchen, deploys = (
+        " ".join(f"{sentence} It was the case number {n}." for n in range(150))
+        for sentence in ("The cook salted the soup and tasted it.", "The rollout of the cluster failed its probe.")
+    )
+    whole = kitchen + deploys
+    assert similarity(whole, whole[: len(whole) * 9 // 10], minilm) > 0.95
+    assert similarity(whole, kitchen, minilm) < 0.85
+
+
+def test_a_glance_at_a_long_text_is_three_short_parts():
+    """What fifty units cost; ``tests/benchmarks/pure.py`` says how long that takes."""
+    text = "The deploy of service-7 to host db-07.internal was slower than before. " * 15
+    assert [len(part) for part in parts_of(text, GLANCE_PARTS)] == [pytest.approx(GLANCE_CHARACTERS, abs=2)] * 3

