@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dialogs.minds import Field, one_of, shown, text, text_up_to, texts, whole_number
 from dialogs.model_limits import catalog
 from dialogs.models import Agent
 from dialogs.tools import mcp
 from dialogs.tools.registry import builtin_tools
 from dominds.llm.catalog import ModelInfo, UnknownModel
-from dominds.llm.catalog_fields import Bad
+from dominds.llm.yaml_fields import Bad, Field, one_of, shown, text, text_up_to, texts, whole_number
 
 FieldProblem = tuple[str, str]  # field, reason
 MOST_TOKENS = 1_000_000_000

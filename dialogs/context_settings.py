@@ -5,7 +5,7 @@ from typing import Any
 
 from django.conf import settings
 
-from dominds.llm.catalog_fields import Problem
+from dominds.llm.yaml_fields import Problem
 from dominds.llm.yaml_file import BadYaml, read_yaml
 from remediation.config import ContextConfig, parse_context_config
 from remediation.models import ContextSettings

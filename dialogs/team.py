@@ -10,9 +10,8 @@ from django.conf import settings
 from django.db import transaction
 
 from dialogs.agent_fields import FIELDS, FieldProblem, checked
-from dialogs.minds import Reading, anything, text, truth
 from dialogs.models import Agent
-from dominds.llm.catalog_fields import Problem
+from dominds.llm.yaml_fields import Problem, Reading, anything, text, truth
 
 FILE_NAME = "team.yaml"
 DEMO_FILE = Path(__file__).parent / "demo_team.yaml"
@@ -54,7 +53,7 @@ def current_team() -> Team:
 
 
 def read_team(path: Path) -> Team:
-    reading = Reading(path)
+    reading = Reading.of(path)
     top = reading.fields(
         reading.document,
         "",

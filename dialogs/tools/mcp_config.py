@@ -22,8 +22,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from dialogs.minds import Field, Reading, anything, one_of, shown, text
-from dominds.llm.catalog_fields import Bad, Problem
+from dominds.llm.yaml_fields import Bad, Field, Problem, Reading, anything, one_of, shown, text
 from dominds.redaction import remember
 
 FILE_NAME = "mcp.yaml"
@@ -110,7 +109,7 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 def read_config(path: Path) -> McpConfig:
-    reading = Reading(path)
+    reading = Reading.of(path)
     top = reading.fields(reading.document, "", {"version": anything, "servers": anything})
     servers: dict[str, Server] = {}
     for server_id, entry in reading.entries(top.get("servers"), "servers"):

@@ -10,9 +10,9 @@ from types import MappingProxyType
 from typing import Any
 
 from dominds.llm import catalog_fields as fields
-from dominds.llm.catalog_fields import Problem
 from dominds.llm.scripted import SCRIPTS, BadScript, load_script
-from dominds.llm.yaml_file import BadYaml, read_yaml
+from dominds.llm.yaml_fields import Problem, Reading
+from dominds.llm.yaml_file import BadYaml
 
 DEFAULTS_FILE = Path(__file__).parent / "defaults.yaml"
 FILE_NAME = "llm.yaml"
@@ -105,27 +105,13 @@ def _unknown(what: str, name: str, known: list[str]) -> str:
 
 def load_catalog(minds_dir: Path) -> Catalog:
     """Read the shipped defaults and lay ``.minds/llm.yaml`` over them. Never raises for what the file says."""
-    file = minds_dir / FILE_NAME
-    shipped = _shipped()
-    if not file.exists():
-        return _catalog_of(shipped.providers, minds_dir, shipped.problems)
-    own = _read(file)
+    shipped, own = _shipped(), fields.entries_of(Reading.of(minds_dir / FILE_NAME))
     return _catalog_of(merged(shipped.providers, own.providers), minds_dir, shipped.problems + own.problems)
 
 
 @cache
 def _shipped() -> fields.Entries:
-    return _read(DEFAULTS_FILE)
-
-
-def _read(file: Path) -> fields.Entries:
-    try:
-        found = read_yaml(file)
-    except BadYaml as error:
-        return fields.Entries({}, (Problem(str(file), "", f"the file {error}; it is ignored"),))
-    doubles = tuple(Problem(str(file), path, "the key occurs twice; the last one holds") for path in found.double_keys)
-    entries = fields.entries_of(found.document, str(file))
-    return fields.Entries(entries.providers, doubles + entries.problems)
+    return fields.entries_of(Reading.of(DEFAULTS_FILE))
 
 
 Entry = Mapping[str, Any]

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dominds.llm.catalog import Catalog, ModelInfo, UnknownModel, current_catalog, load_catalog, merged
-from dominds.llm.catalog_fields import API_TYPES, Problem, entries_of
+from dominds.llm.catalog_fields import API_TYPES, entries_of
+from dominds.llm.yaml_fields import Problem, Reading
 
 NOWHERE = Path("/nonexistent")
 
@@ -223,11 +224,11 @@ documents: Any = st.recursive(
 
 @given(documents)
 def test_no_document_stops_the_others(document: Any) -> None:
-    entries = entries_of(
-        {"providers": {"a": document, "b": {"apiType": "openai", "baseUrl": "https://x/v1"}}}, "llm.yaml"
-    )
-    assert entries.providers["b"]["apiType"] == "openai"
-    assert entries_of(document, "llm.yaml").problems or isinstance(document, dict | None)
+    beside, alone = Reading("llm.yaml"), Reading("llm.yaml")
+    beside.document = {"providers": {"a": document, "b": {"apiType": "openai", "baseUrl": "https://x/v1"}}}
+    alone.document = document
+    assert entries_of(beside).providers["b"]["apiType"] == "openai"
+    assert entries_of(alone).problems or isinstance(document, dict | None)
 
 
 def test_merging_changes_neither_side() -> None:

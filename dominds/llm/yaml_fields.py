@@ -1,35 +1,57 @@
-"""Reads the files of ``.minds``: what is sound is used, and the rest is reported by file, path and reason."""
+"""The fields of files that people write: what is sound is used, and the rest is reported by file, path and reason."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dominds.llm.catalog_fields import Bad, Problem
 from dominds.llm.yaml_file import BadYaml, read_yaml
 
 Field = Callable[[Any], Any]  # raises Bad
 SHOWN_CHARS = 60
 
 
-class Reading:
-    """One file while it is read. ``usable`` is false when it could not be read at all; a missing file is an empty one."""
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in a file that is not used, and why; ``path`` leads to it inside the file."""
 
-    def __init__(self, path: Path) -> None:
-        self.file = str(path)
+    file: str
+    path: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.path}: {self.reason}" if self.path else f"{self.file}: {self.reason}"
+
+
+class Bad(ValueError):
+    """A value that is not used; the text says what was found and expected."""
+
+
+class Reading:
+    """One file while its fields are read."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
         self.problems: list[Problem] = []
         self.usable = True
         self.document: Any = None
+
+    @classmethod
+    def of(cls, path: Path) -> "Reading":
+        """Begin with the file's document. ``usable`` is false when it could not be read; a missing file is an empty one."""
+        reading = cls(str(path))
         if not path.exists():
-            return
+            return reading
         try:
             found = read_yaml(path)
         except BadYaml as error:
-            self.usable = False
-            self.report("", f"the file {error}; it is ignored")
-            return
-        self.document = found.document
+            reading.usable = False
+            reading.report("", f"the file {error}; it is ignored")
+            return reading
+        reading.document = found.document
         for key in found.double_keys:
-            self.report(key, "the key occurs twice; the last one holds")
+            reading.report(key, "the key occurs twice; the last one holds")
+        return reading
 
     def report(self, path: str, reason: str) -> None:
         self.problems.append(Problem(self.file, path, reason))
