@@ -106,7 +106,7 @@ def test_the_panel_is_asked_for_only_while_the_socket_is_down(
     before = len(asked)
     page.clock.run_for(20_000)
     eventually(lambda: len(asked) >= before + 10)
-    assert len(asked) == before + 10
+    assert len(asked) <= before + 11  # one may have been on its way when the clock was stopped
 
     with stack.api_as(person) as api:
         connection.close()
