@@ -15,7 +15,7 @@ from channels.security.websocket import AllowedHostsOriginValidator
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from dominds import garbage
+from dominds import garbage, socket_frames
 
 # The loop needs the interpreter several times for each frame. By default each time may take 5 ms while a thread draws a page.
 sys.setswitchinterval(0.0005)
@@ -28,4 +28,5 @@ application = ProtocolTypeRouter(
     }
 )
 
+socket_frames.lift_limit_on_what_we_send()
 garbage.settle()

@@ -30,6 +30,7 @@ class Play:
     """How one answer goes. ``fails`` says how often the ``then`` happens before the answer is regular."""
 
     words: int = 10
+    chars: int = 0  # each word is at least so long
     every: float = 0.0  # seconds between words
     first: float = 0.0  # seconds before the first byte
     usage: Any = field(default_factory=lambda: GOOD_USAGE)  # "absent": the chunk is not sent
@@ -167,7 +168,7 @@ async def _reply(play: Play, sentinel: str, request: dict[str, Any], then: str) 
         return
     else:
         for number in range(play.words):
-            yield _chunk({"content": f"{sentinel} " if number == 0 else f"w{number} "})
+            yield _chunk({"content": f"{sentinel} " if number == 0 else f"w{number}".ljust(play.chars, "x") + " "})
             yield float(play.every)
             if number == play.words // 2 and then in ("rst", "fin"):
                 yield then

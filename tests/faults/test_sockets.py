@@ -1,0 +1,156 @@
+"""Pages while things break between them and the product: what a page ends up showing is what the rows say."""
+
+import os
+import signal
+import sys
+import time
+
+import psutil
+
+from dialogs.consumers import DEAD_SECONDS, UNREAD_BYTES
+from dialogs.models import Generation
+from dialogs.poke import draft_key
+from tests.faults.arena import Arena
+from tests.faults.blockable import BLOCKED_SECONDS
+from tests.faults.effort import everything
+from tests.faults.pages import all_right, pages_on
+from tests.harness.stack import eventually
+
+SHOWN_SECONDS = 30  # to come back and be right, on a shared machine
+
+
+def words_in_order(draft: str) -> bool:
+    sentinel, *words = draft.split(" ")[:-1]
+    return sentinel.startswith("snt-") and words == [f"w{number}" for number in range(1, len(words) + 1)]
+
+
+def test_a_page_that_comes_back_after_redis_dropped_the_draft_sees_it_whole(arena: Arena) -> None:
+    talk = arena.talk(words=100, every=0.1)
+    with pages_on(arena, [talk]) as [first]:
+        eventually(lambda: len(first.draft) > 60, 30)
+        generation = Generation.objects.get(dialog_id=talk.id, outcome="running").pk
+        with arena.redis.client() as client:
+            client.delete(draft_key(generation))
+            with pages_on(arena, [talk]) as [second]:
+                eventually(lambda: len(second.draft) > 100, 30)
+                assert words_in_order(second.draft), second.draft
+                assert words_in_order(first.draft), first.draft
+                assert client.ttl(draft_key(generation)) > 0
+                arena.settled()
+                all_right([first, second], SHOWN_SECONDS)
+    assert arena.breaches() == []
+
+
+def test_an_answer_of_any_length_reaches_its_page_and_a_page_may_not_send_as_much(arena: Arena) -> None:
+    """The limit on what a browser may send held for both directions: a page with a long answer stood still for good."""
+    talk = arena.talk(words=20, chars=20_000)
+    with pages_on(arena, [talk]) as [page]:
+        arena.settled()
+        all_right([page], SHOWN_SECONDS)
+        assert max(len(text) for text in page.turns.values()) > 300_000
+        page.says.put("x" * 70_000)
+        eventually(lambda: page.connections == 2, 10)
+        assert page.closed_with in ([1006], [1009]), "it should have been cut off"
+    assert arena.breaches() == []
+
+
+@everything
+def test_pages_that_stop_reading_cost_little_and_hold_up_nobody(arena: Arena) -> None:
+    """Three megabytes come by twice, the second time while fourteen of fifteen pages do not read."""
+    grown = []
+    for asleep in (0, 14):
+        before = rss_of_web(arena)
+        talk = arena.talk(words=300, every=0.08, chars=10_000)
+        with pages_on(arena, [talk] * (1 + asleep)) as pages:
+            eventually(lambda pages=pages: all(page.draft for page in pages), 30)  # type: ignore[misc]
+            time.sleep(3)  # they acknowledge
+            for page in pages[1:]:
+                page.may_read.clear()
+            had = [page.bytes for page in pages[1:]]
+            arena.settled()
+            all_right(pages[:1], SHOWN_SECONDS)
+            grown.append(rss_of_web(arena) - before)
+            for page in pages[1:]:
+                page.acknowledges = False
+                page.may_read.set()
+            time.sleep(3)
+            held = [page.bytes - before for page, before in zip(pages[1:], had, strict=True)]
+            for page in pages:
+                page.acknowledges = True
+            took = all_right(pages, DEAD_SECONDS + SHOWN_SECONDS)
+    print(f"the web server grew by {grown[0] / 1e6:.1f} MB, with pages that do not read by {grown[1] / 1e6:.1f} MB")
+    print(f"held for each: {min(held):,} to {max(held):,} bytes; all right {took:.1f} s after they read on")
+    assert max(held) < UNREAD_BYTES + 2_000_000  # the frame that goes over may be the draft from its beginning
+    assert (grown[1] - grown[0]) / asleep < 2_000_000
+    assert arena.breaches() == []
+
+
+def rss_of_web(arena: Arena) -> int:
+    return int(psutil.Process(arena.stack.web.pid).memory_info().rss)
+
+
+@everything
+def test_the_web_server_killed_under_forty_pages(arena: Arena) -> None:
+    talks = [arena.talk(words=150, every=0.1) for _ in range(8)]
+    with pages_on(arena, talks * 5) as pages:
+        eventually(lambda: all(page.draft for page in pages), 30)
+        arena.stack.web.kill()
+        time.sleep(1)
+        arena.stack.wait_until_ready(arena.stack.start_web())
+        started = time.monotonic()
+        eventually(lambda: all(page.connections == 2 for page in pages), 30)
+        print(f"40 pages are back after {time.monotonic() - started:.1f} s")
+        eventually(lambda: all(words_in_order(page.draft) for page in pages if page.draft), 10)
+        arena.settled()
+        took = all_right(pages, SHOWN_SECONDS)
+        print(f"all right {took:.1f} s after the last answer")
+        assert {page.resyncs for page in pages} == {0}
+    assert [talk.outcomes for talk in talks] == [["kept"]] * 8
+    assert arena.breaches() == []
+
+
+@everything
+def test_an_event_loop_that_is_blocked_for_five_seconds(arena: Arena) -> None:
+    arena.stack.web.terminate()
+    options = ["-v", "0", "-b", "127.0.0.1", "-p", str(arena.stack.port), "dominds.asgi:application"]
+    web = arena.stack.start_part("web", sys.executable, "-m", "tests.faults.blockable", *options)
+    arena.stack.wait_until_ready(web)
+    talks = [arena.talk(words=150, every=0.1) for _ in range(8)]
+    with pages_on(arena, talks * 5) as pages:
+        eventually(lambda: all(page.draft for page in pages), 30)
+        os.kill(web.pid, signal.SIGUSR2)
+        time.sleep(0.3)
+        started = time.monotonic()
+        late = arena.talk(words=3)
+        print(f"a message sent meanwhile was accepted after {time.monotonic() - started:.1f} s")
+        assert time.monotonic() - started < BLOCKED_SECONDS + 5
+        arena.settled()
+        all_right(pages, SHOWN_SECONDS)
+        assert {page.connections for page in pages} == {1}, "a pause is no reason to cut anybody off"
+    assert [talk.outcomes for talk in [*talks, late]] == [["kept"]] * 9
+    assert arena.breaches() == []
+    web.terminate()
+
+
+@everything
+def test_more_than_redis_keeps_for_a_reader_that_lags(arena: Arena) -> None:
+    """Redis cuts off a subscriber whose backlog grows too long; the hub comes back and every page is made whole."""
+    with arena.redis.client() as client:
+        client.config_set("client-output-buffer-limit", "pubsub 65536 32768 1")
+        try:
+            talks = [arena.talk(words=200, every=0.1) for _ in range(6)]
+            with pages_on(arena, talks * 2) as pages:
+                eventually(lambda: all(page.draft for page in pages), 30)
+                arena.stack.web.freeze()
+                try:
+                    eventually(lambda: client.publish("dominds:hub", "x" * 1_000_000) == 0, 20, every=0.01)
+                    time.sleep(2)  # what is said now, nobody hears
+                finally:
+                    arena.stack.web.thaw()
+                arena.settled()
+                took = all_right(pages, SHOWN_SECONDS)
+                print(f"all right {took:.1f} s after the last answer")
+        finally:
+            client.config_set("client-output-buffer-limit", "pubsub 33554432 8388608 60")
+    assert [talk.outcomes for talk in talks] == [["kept"]] * 6
+    assert arena.breaches() == []
