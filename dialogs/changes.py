@@ -33,8 +33,9 @@ class LeaseLost(Exception):
 class Change:
     """A dialog under change. Set its columns, add turns and events; the rest follows when the block ends."""
 
-    def __init__(self, dialog: Dialog) -> None:
+    def __init__(self, dialog: Dialog, *, durable: bool) -> None:
         self.dialog = dialog
+        self._durable = durable
         self.wakes = False
         self.keeps_state = False  # set by changes that cannot alter the state, to spare the look
         self.lease_seconds: int | None = None  # set by a claim: the lease runs from the database's now
@@ -117,7 +118,7 @@ class Change:
         columns = {
             name: getattr(self.dialog, name) for name in _WRITTEN if getattr(self.dialog, name) != self._found[name]
         }
-        if self._drafts:
+        if self._drafts and self._durable:  # a step on the way is not worth a new place in the index of recent dialogs
             columns["active_at"] = Now()
         if self.lease_seconds is not None:
             columns["lease_until"] = Now() + timedelta(seconds=self.lease_seconds)
@@ -144,7 +145,7 @@ def change(dialog_id: UUID, *, epoch: int | None = None, durable: bool = True) -
             raise NotFound("There is no such dialog.")
         if epoch is not None and dialog.epoch != epoch:
             raise LeaseLost(f"Dialog {dialog_id} is at epoch {dialog.epoch}, this worker holds {epoch}.")
-        unit = Change(dialog)
+        unit = Change(dialog, durable=durable)
         yield unit
         unit.finish()
 
