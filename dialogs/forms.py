@@ -1,11 +1,15 @@
 from typing import Any, cast
+from uuid import UUID
 
 from django import forms
 from django.contrib.auth.forms import BaseUserCreationForm
 from django.contrib.auth.models import User
+from django.http import QueryDict
 
 from dialogs.models import Agent, PersonSettings, SiteSettings
 from dialogs.pages import STATES
+
+MOST_SELECTED = 100
 
 
 class SetupForm(BaseUserCreationForm):  # type: ignore[type-arg]
@@ -28,11 +32,28 @@ class NewDialogForm(forms.Form):
 class ListFilter(forms.Form):
     q = forms.CharField(max_length=200, required=False)
     state = forms.ChoiceField(
-        choices=[("", "any state"), *((state.value, label) for state, label in STATES.items())], required=False
+        choices=[
+            ("", "any state"),
+            *((state.value, label) for state, label in STATES.items()),
+            ("archived", "archived"),
+        ],
+        required=False,
     )
     agent = forms.CharField(max_length=64, required=False)
     owner = forms.CharField(max_length=150, required=False)
     page = forms.IntegerField(min_value=1, required=False)
+
+
+class SelectionForm(forms.Form):
+    """Ticked dialogs, as many as a page of the list holds, and one of the bar's buttons."""
+
+    action = forms.ChoiceField(choices=[("archive", "Archive"), ("restore", "Bring back"), ("export", "Export")])
+    dialog = forms.TypedMultipleChoiceField(coerce=UUID)
+
+    def __init__(self, content: QueryDict) -> None:
+        super().__init__(content)
+        ticked = content.getlist("dialog")[:MOST_SELECTED]
+        cast(forms.ChoiceField, self.fields["dialog"]).choices = [(value, value) for value in ticked]
 
 
 class MessageForm(forms.Form):

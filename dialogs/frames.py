@@ -25,6 +25,7 @@ log = structlog.get_logger(__name__)
 BATCH = 200
 PIECES: dict[str, tuple[str, ...]] = {
     "turn": ("queued",),
+    "title": ("heading", "recent_current"),
     "generation": ("activity",),
     "health": ("chip", "usage_panel", "context_panel", "banner"),
     "state": ("heading", "recent_current", "state", "activity", "banner", "composer_state", "context_panel"),

@@ -20,6 +20,8 @@ from dialogs.state import State
 from dialogs.tool_turns import abandon
 from dominds.statements import Select
 
+LONGEST_TITLE = 200
+
 MAX_MESSAGE_BYTES = 1_000_000
 MAX_TITLE = 60
 _TURNS_PER_MESSAGE = 50
@@ -37,7 +39,7 @@ def create_dialog(owner: User, agent_id: str, title: str = "") -> Dialog:
     if agent is None:
         raise Invalid(f"There is no agent {agent_id!r}. GET /api/agents lists them.")
     with transaction.atomic():
-        dialog = Dialog.objects.create(owner=owner, agent=agent, title=title.strip()[:200])
+        dialog = Dialog.objects.create(owner=owner, agent=agent, title=title.strip()[:LONGEST_TITLE])
         Round.objects.create(dialog=dialog, number=1, cause=Round.Cause.START)
     return dialog
 
@@ -68,6 +70,7 @@ def post_message(dialog_id: UUID, text: str, client_message_id: str | None = Non
         if at_once:
             unit.begin_message(turn.seq)
         dialog.title = dialog.title or _title_from(text)
+        dialog.archived_at = None
         dialog.failure = ""
         unit.wakes = True
     return Accepted(turn.seq, dialog.state)
@@ -84,6 +87,16 @@ def remove_queued(dialog_id: UUID, seq: int, user: User) -> None:
         if not unit.dialog.turns.filter(seq=seq, status=Turn.Status.QUEUED).exists():
             raise Conflict("not_queued", f"Message {seq} is not waiting any more, so it cannot be taken back.")
         unit.mark(seq, Turn.Status.SUPERSEDED)
+
+
+def rename(dialog_id: UUID, title: str) -> None:
+    """A blank title is refused: the old one stands."""
+    title = " ".join(title.replace("\x00", "").split())[:LONGEST_TITLE]
+    if not title:
+        raise Invalid("The title is blank. Write what the dialog is about.")
+    with change(dialog_id) as unit:
+        unit.dialog.title = title
+        unit.event("title", title=title)
 
 
 def stop(dialog_id: UUID) -> str:

@@ -95,6 +95,8 @@ class Dialog(models.Model):
     last_event_seq = models.PositiveIntegerField(default=0)
     history_version = models.PositiveIntegerField(default=0, help_text="grows with every rewrite, undo and clear")
 
+    archived_at = models.DateTimeField(null=True, help_text="put away by its owner, until the next message")
+
     answering_seq = models.PositiveIntegerField(null=True, help_text="the user turn that is being answered")
     continuing = models.BooleanField(default=False, help_text="a generation is owed without a message")
     requested_rewrite = models.CharField(

@@ -393,7 +393,7 @@ def all_entries(page: DialogPage, before: int | None = None) -> tuple[list[Entry
 
 
 def recent_dialogs(user: User, limit: int = 12) -> Iterable[Dialog]:
-    return Dialog.objects.filter(owner=user).select_related("agent").order_by("-active_at")[:limit]
+    return Dialog.objects.filter(owner=user, archived_at=None).select_related("agent").order_by("-active_at")[:limit]
 
 
 def agents() -> list[tuple[Agent, str]]:

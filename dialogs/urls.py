@@ -31,6 +31,7 @@ urlpatterns = [
     # Dialogs
     path("", dialogs.index, name="dialogs"),
     path("d/new/", dialogs.create, name="create-dialog"),
+    path("d/selected/", dialogs.selected, name="selected-dialogs"),
     path("d/<uuid:dialog_id>/", dialogs.show, name="dialog"),
     path("d/<uuid:dialog_id>/older", dialogs.older, name="older"),
     path("d/<uuid:dialog_id>/frames", dialogs.frames, name="frames"),
@@ -38,6 +39,7 @@ urlpatterns = [
     path("d/<uuid:dialog_id>/messages/<int:seq>/remove/", messages.remove_queued, name="remove-queued"),
     path("d/<uuid:dialog_id>/stop/", messages.stop, name="stop"),
     path("d/<uuid:dialog_id>/retry/", messages.retry, name="retry"),
+    path("d/<uuid:dialog_id>/rename/", messages.rename, name="rename"),
     path("d/<uuid:dialog_id>/close/", messages.close, name="close"),
     path("d/<uuid:dialog_id>/reminders/", reminders.add, name="add-reminder"),
     path("d/<uuid:dialog_id>/reminders/<int:reminder_id>/", reminders.update, name="update-reminder"),

@@ -7,13 +7,15 @@ from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
 from django.http import HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from dialogs import inbox, model_limits, pages
+from dialogs import inbox, model_limits, pages, shelf
+from dialogs.api.dialogs import download
 from dialogs.chip import chip_of
 from dialogs.errors import Refusal
-from dialogs.forms import ListFilter, NewDialogForm
+from dialogs.forms import ListFilter, NewDialogForm, SelectionForm
 from dialogs.frames import frames_after
 from dialogs.hub import current_draft
 from dialogs.models import Agent, Dialog, Question, Turn
@@ -51,7 +53,9 @@ def _matching(request: PersonRequest, given: dict[str, str]) -> QuerySet[Dialog]
     if words := given.get("q"):
         said = Turn.objects.filter(dialog=OuterRef("pk"), role__in=["user", "assistant"], text__icontains=words)
         dialogs = dialogs.filter(Q(title__icontains=words) | Exists(said))
-    if state := given.get("state"):
+    archived = given.get("state") == "archived"
+    dialogs = dialogs.filter(archived_at__isnull=not archived)
+    if (state := given.get("state")) and not archived:
         dialogs = dialogs.filter(state=state)
     if agent := given.get("agent"):
         dialogs = dialogs.filter(agent=agent)
@@ -59,6 +63,28 @@ def _matching(request: PersonRequest, given: dict[str, str]) -> QuerySet[Dialog]
         dialogs = dialogs.filter(owner__username=owner)
     waiting = Prefetch("questions", Question.objects.filter(state=Question.State.OPEN), to_attr="waiting")
     return dialogs.prefetch_related(waiting).order_by("-active_at", "pk")
+
+
+@login_required
+@require_POST
+def selected(request: PersonRequest) -> HttpResponseBase:
+    """What one button of the list does with the dialogs that were ticked."""
+    form = SelectionForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, "Tick the dialogs first.")
+    elif form.cleaned_data["action"] == "export":
+        return download(shelf.as_json(request.user, form.cleaned_data["dialog"]), "dialogs.json", "application/json")
+    else:
+        away = form.cleaned_data["action"] == "archive"
+        number = shelf.put_away(request.user, form.cleaned_data["dialog"], away=away)
+        said = "archived: found again under the state" if away else "back in the list"
+        messages.success(request, f"{number} dialog{'' if number == 1 else 's'} {said}{' “archived”' if away else ''}.")
+    return redirect(form.data.get("back", "") if _is_list(form.data.get("back", "")) else "dialogs")
+
+
+def _is_list(path: str) -> bool:
+    """A place of ours to go back to: the list with its filters, nothing else."""
+    return path == "/" or path.startswith("/?")
 
 
 @login_required

@@ -65,5 +65,10 @@ def retry(request: PersonRequest, dialog: Dialog) -> None:
 
 
 @dialog_action
+def rename(request: PersonRequest, dialog: Dialog) -> None:
+    inbox.rename(dialog.pk, request.POST.get("title", ""))
+
+
+@dialog_action
 def close(request: PersonRequest, dialog: Dialog) -> None:
     inbox.close(dialog.pk, request.user)

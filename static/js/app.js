@@ -63,6 +63,11 @@ for (const range of document.querySelectorAll("input[type='range']")) {
   show();
 }
 
+document.addEventListener("change", (event) => {
+  if (!event.target.matches("[data-tick-all]")) return;
+  for (const tick of document.querySelectorAll(".tick input")) tick.checked = event.target.checked;
+});
+
 // A number that follows the default is grey, and stays as it is.
 for (const row of document.querySelectorAll("[data-follows]")) {
   const [tick, number] = [row.querySelector("[name$='follow_default']"), row.querySelector("[name$='limit']")];

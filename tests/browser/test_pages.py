@@ -278,3 +278,30 @@ def test_logging_out_in_one_tab_closes_the_other(open_dialog: Opener, page: Page
     second.goto(page.url)
     second.get_by_role("button", name="Log out").click()
     expect(page.locator("#id_username")).to_be_visible(timeout=10_000)
+
+
+def test_ticked_dialogs_are_archived_by_keyboard_and_a_dialog_gets_a_new_name(
+    stack: Stack, person: User, page: Page, log_in: LogIn, complaints: list[str]
+) -> None:
+    for title in ("One", "Two", "Three"):
+        inbox.create_dialog(person, "short", title)
+    connection.close()
+    log_in(page.context, person)
+    page.goto(stack.base_url)
+    page.get_by_label("Select Two").focus()
+    page.keyboard.press("Space")
+    page.get_by_role("button", name="Archive").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".messages")).to_contain_text("1 dialog archived")
+    expect(page.locator("[data-row]")).to_have_count(2)
+    page.get_by_label("All on this page").check()
+    expect(page.locator(".tick :checked")).to_have_count(2)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export").click()
+    assert download.value.suggested_filename == "dialogs.json"
+    page.get_by_role("link", name="Three").last.click()
+    page.get_by_role("button", name="More", exact=True).click()
+    page.get_by_text("Rename…").click()
+    page.fill("#new-title", "Three and a half")
+    page.keyboard.press("Enter")
+    expect(page.locator("#heading")).to_have_text("Three and a half")
