@@ -17,6 +17,7 @@ import orjson
 import structlog
 from asgiref.typing import WebSocketScope
 from channels.generic.websocket import AsyncWebsocketConsumer
+from channels.sessions import InstanceSessionWrapper
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
@@ -78,6 +79,9 @@ class PageSocket(AsyncWebsocketConsumer):
         self._sent_seq = _cursor(self.scope["query_string"])
         self._start()
         await self.accept()
+        wrapper = getattr(self.base_send, "__self__", None)
+        # From here on nothing can change the session; Channels would look for that at each frame.
+        self._server = wrapper.real_send if isinstance(wrapper, InstanceSessionWrapper) else self.base_send
         self._writer = asyncio.create_task(self._write())
 
     async def _refusal(self) -> int:
@@ -148,7 +152,8 @@ class PageSocket(AsyncWebsocketConsumer):
         if len(self._drafts) > 200:
             self._drafts.clear()
             self._draft_lost = True
-        self._wake.set()
+        if len(self._drafts) == 1:
+            hub().write_soon(self._write_draft)
 
     def told(self, frame: dict[str, Any]) -> None:
         if frame.get("logout") and frame["logout"] == session_mark(self._session_key):
@@ -237,7 +242,7 @@ class PageSocket(AsyncWebsocketConsumer):
                 await self._send(badges)
             if self._feed is not None:
                 await self._write_events(self._feed)
-                await self._write_draft(self._feed)
+                await self._write_draft()
             self._look_if_due(now)
         await self._ping(now)
 
@@ -260,8 +265,10 @@ class PageSocket(AsyncWebsocketConsumer):
             await self._send(frame)
             self._sent_seq = frame["seq"]
 
-    async def _write_draft(self, feed: Feed) -> None:
-        if not self._live:
+    async def _write_draft(self) -> None:
+        """What there is of the draft, unless something else comes first; then this is called again."""
+        feed = self._feed
+        if feed is None or not self._live or self._found or self._goodbye or self._is_slow(time.monotonic()):
             return
         if self._draft_lost:
             self._draft_lost = False
@@ -275,6 +282,7 @@ class PageSocket(AsyncWebsocketConsumer):
             if generation > max(self._known, feed.ended):
                 if generation != self._strange:
                     self._strange, self._unsure = generation, True
+                    self._wake.set()
                 return
             frame = self._drafts.popleft()
             if generation > feed.ended:
@@ -285,7 +293,7 @@ class PageSocket(AsyncWebsocketConsumer):
         if self._sent_bytes == self._acked_bytes:
             self._all_acked_at = time.monotonic()
         self._sent_bytes += len(text)
-        await self.send(text)
+        await self._server({"type": "websocket.send", "text": text})
 
     async def _ping(self, now: float) -> None:
         unread = self._sent_bytes > self._acked_bytes

@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import random
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar, cast
@@ -260,6 +260,8 @@ class Hub:
         self._pubsub: Any = None
         self._subscribed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._writes: list[Callable[[], Awaitable[None]]] = []
+        self._to_write = asyncio.Event()
 
     # -- sockets -------------------------------------------------------------------------------------------------------
     def admit(self, user_id: int) -> bool:
@@ -313,6 +315,27 @@ class Hub:
     def show_badges(self, listener: Listener) -> None:
         self._people[user_channel(listener.user_id)].show_badges(listener)
 
+    def write_soon(self, write: Callable[[], Awaitable[None]]) -> None:
+        """One task writes the drafts of all sockets: waking one for each frame costs more than the frame.
+
+        ``write`` must not wait for a slow reader. Daphne's ``send`` never does; who does not read is left out by the socket.
+        """
+        self._writes.append(write)
+        self._to_write.set()
+
+    async def _write_for_ever(self) -> None:
+        while True:
+            await self._to_write.wait()
+            self._to_write.clear()
+            writes, self._writes = self._writes, []
+            for write in writes:
+                try:
+                    await write()
+                except ConnectionError:
+                    continue  # the socket's own task sees that as well
+                except Exception:  # one socket must not end the drafts of all
+                    log.exception("draft_not_written")
+
     async def _tell_redis(self, command: str, channels: list[str]) -> None:
         """A failure here is mended by the reader, which subscribes to everything again when it reconnects."""
         if not channels:
@@ -325,7 +348,8 @@ class Hub:
     # -- the connection ------------------------------------------------------------------------------------------------
     def _start(self) -> None:
         if not self._tasks:
-            self._tasks = [asyncio.create_task(self._read_for_ever()), asyncio.create_task(self._poll_for_ever())]
+            endless = (self._read_for_ever(), self._poll_for_ever(), self._write_for_ever())
+            self._tasks = [asyncio.create_task(work) for work in endless]
 
     def _channels(self) -> list[str]:
         return [*self._feeds, *self._people]

@@ -53,6 +53,7 @@ class EventStream:
         self._wake = asyncio.Event()
         self._behind = True
         self._drafts: list[dict[str, Any]] = []
+        self._known = 0  # the newest generation that the reader has been told of
         self._caught_up = False
         self._ended = False
 
@@ -66,6 +67,7 @@ class EventStream:
             self._drafts.clear()
         if self._caught_up and frame["text"]:
             self._drafts.append(frame)
+            self._behind = self._behind or frame["generation"] > self._known
             self._wake.set()
 
     def told(self, frame: dict[str, Any]) -> None:
@@ -100,8 +102,11 @@ class EventStream:
                 await hub().leave(self, feed)
 
     async def _due(self, feed: Feed) -> AsyncIterator[bytes]:
+        for piece in self._of_drafts(feed):  # the last words of an answer, before its end
+            yield piece
         while self._behind:
             self._behind = False
+            told = max((frame["generation"] for frame in self._drafts), default=0)  # generations begin with an event
             try:
                 rows = await off_loop(self._fetch)
             except (DatabaseError, TimeoutError) as error:
@@ -110,22 +115,34 @@ class EventStream:
                 self._behind = True
                 return
             for row in rows:
-                if row["type"] == "generation" and row["data"].get("outcome") != "running":
-                    feed.end(int(row["data"]["id"]))
+                if row["type"] == "generation":
+                    self._known = max(self._known, int(row["data"]["id"]))
+                    if row["data"].get("outcome") != "running":
+                        feed.end(int(row["data"]["id"]))
                 self._seq = row["seq"]
                 yield written(row, event=row["type"], number=row["seq"])
+            self._known = max(self._known, told)
             self._behind = self._behind or bool(rows)
         if not self._caught_up:
             self._caught_up = True
             snapshot = feed.snapshot()
             if snapshot and snapshot["text"]:
                 self._drafts = [snapshot]
+                self._known = max(self._known, snapshot["generation"])
             else:
                 feed.load()
-        waiting, self._drafts = self._drafts, []
-        for frame in waiting:
-            if frame["generation"] > feed.ended:
-                yield written({name: frame[name] for name in ("generation", "pos", "text")}, event="draft")
+        for piece in self._of_drafts(feed):
+            yield piece
+
+    def _of_drafts(self, feed: Feed) -> list[bytes]:
+        """What there is of drafts whose beginning has been told."""
+        ready = [frame for frame in self._drafts if frame["generation"] <= self._known]
+        self._drafts = [frame for frame in self._drafts if frame["generation"] > self._known]
+        return [
+            written({name: frame[name] for name in ("generation", "pos", "text")}, event="draft")
+            for frame in ready
+            if frame["generation"] > feed.ended
+        ]
 
     def _fetch(self) -> list[dict[str, Any]]:
         user = User.objects.filter(pk=self.user_id, is_active=True).first()

@@ -3,6 +3,7 @@
 import ipaddress
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -14,13 +15,15 @@ import httpx2
 import stamina
 
 from dominds.llm.errors import complaint_of_response, error_of, readable
-from dominds.llm.exchange import DEFAULT_TIMEOUTS, Exchange, Timeouts, exchange_being_opened
+from dominds.llm.exchange import DEFAULT_TIMEOUTS, Exchange, Timeouts, exchange_being_opened, gather_seconds
 from dominds.llm.provider import NetworkFailed, ProviderError, ProviderTimeout
 
 CONNECT_TRIES = 3  # only while nothing was sent; every other retry is the driver's, through rows
 MAX_CONNECTIONS = 2000
 KEEPALIVE_CONNECTIONS = 200
 KEEPALIVE_SECONDS = 30.0
+READS_AT_ONCE = 3  # of an answer's beginning, its headers among them
+THIN_BYTES = 16 * 1024
 _making = threading.Lock()  # a client costs 30 ms: a hundred first calls at once must not make a hundred
 NO_KEY = "none"  # given to an SDK that insists on one, and never sent
 
@@ -214,6 +217,9 @@ class SocketNotingBackend(httpcore2.NetworkBackend):
 class SocketNotingStream(httpcore2.NetworkStream):
     def __init__(self, inner: httpcore2.NetworkStream) -> None:
         self._inner = inner
+        self._reads = 0  # since the request was sent
+        self._read_at = 0.0  # monotonic seconds
+        self._is_thin = False  # the last read found no more than some tokens
         self._note()
 
     def _note(self) -> None:
@@ -222,10 +228,20 @@ class SocketNotingStream(httpcore2.NetworkStream):
             exchange.note_socket(self._inner.get_extra_info("socket"))
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._inner.read(max_bytes, timeout)
+        self._gather()
+        found = self._inner.read(max_bytes, timeout)
+        self._reads += 1
+        self._read_at, self._is_thin = time.monotonic(), len(found) < THIN_BYTES
+        return found
+
+    def _gather(self) -> None:
+        """With many answers at once, wake up less often for more tokens; the beginning of an answer waits for nothing."""
+        if self._reads >= READS_AT_ONCE and self._is_thin and (seconds := gather_seconds()):
+            time.sleep(max(0.0, self._read_at + seconds - time.monotonic()))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         self._note()  # a connection from the pool is first met here
+        self._reads = 0
         self._inner.write(buffer, timeout)
 
     def close(self) -> None:

@@ -20,6 +20,9 @@ from dominds.llm.provider import (
 
 DRAIN_SECONDS = 0.25  # after the provider's end, for the last bytes that let the connection be used again
 LONGEST_TICK_SECONDS = 1.0
+GATHER_SECONDS_PER_CALL = 0.0003
+MIN_GATHER_SECONDS = 0.01
+LONGEST_GATHER_SECONDS = 0.08
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +226,9 @@ class Watch:
         with self._changed:
             self._exchanges.discard(exchange)
 
+    def __len__(self) -> int:
+        return len(self._exchanges)
+
     def look_again(self) -> None:
         with self._changed:
             self._changed.notify()
@@ -242,6 +248,12 @@ class Watch:
 
 WATCH = Watch()
 _opening = threading.local()
+
+
+def gather_seconds() -> float:
+    """How long a reader lets tokens gather. A thread costs the same for each wake-up; with few calls it wakes for all."""
+    seconds = GATHER_SECONDS_PER_CALL * len(WATCH)
+    return min(LONGEST_GATHER_SECONDS, seconds) if seconds > MIN_GATHER_SECONDS else 0.0
 
 
 def exchange_being_opened() -> Exchange | None:
