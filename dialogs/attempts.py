@@ -24,6 +24,7 @@ from dialogs.models import Agent, Dialog, Generation, Turn
 from dialogs.requests import Prepared
 from dominds import statements
 from dominds.llm.catalog import ModelInfo
+from dominds.llm.circuit import Rest
 from dominds.llm.messages import ToolCall
 from dominds.llm.provider import ContextOverflow
 from dominds.llm.retry import delay_before_retry
@@ -48,6 +49,8 @@ from remediation.guidance import (
 from remediation.tokens.calibration import Calibration, calibrate
 
 log = structlog.get_logger(__name__)
+
+REST_SPREAD_SECONDS = 3.0  # so that not all dialogs of a model that was let rest come back at once
 
 Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
@@ -359,6 +362,17 @@ def _failed(unit: Change, attempt: Attempt, reply: Reply) -> float:
     dialog.failure = str(error) if error else reply.aborted
     unit.end_message(Turn.Status.FAILED)
     return 0.0
+
+
+@commits
+def hold_back(lease: Lease, rest: Rest) -> float:
+    """Note that the model was not asked, and return after how many seconds it will be."""
+    delay = rest.seconds + random() * REST_SPREAD_SECONDS
+    with lease.change() as unit:
+        unit.dialog.tries += 1
+        unit.dialog.wake_at = Now() + timedelta(seconds=delay)
+        unit.event("notice", text=f"{rest} Trying again in {max(1, round(delay))} s.")
+    return delay
 
 
 def _overflowed(unit: Change, attempt: Attempt, error: ContextOverflow) -> None:

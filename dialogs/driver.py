@@ -16,8 +16,10 @@ from dialogs.requests import prepare
 from dialogs.situation import Situation, situation_of
 from dialogs.tool_turns import abandon
 from dominds.llm.catalog import UnknownModel
+from dominds.llm.circuit import Rest, circuits
 from dominds.llm.connect import connect
-from dominds.llm.provider import ProviderError
+from dominds.llm.provider import ProviderError, StreamAborted
+from dominds.llm.retry import MAX_TRIES
 from dominds.statements import Select
 from remediation.decisions import ClearMind, Fail, Proceed, Rewrite, Suspend
 from remediation.guidance import CLEAR_MIND
@@ -105,6 +107,9 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
         fail(lease, reason)
         return
     provider = connect(situation.model)
+    if rest := circuits.rest_of(situation.model):
+        hold_back(lease, dialog, rest)
+        return
     prepared = prepare(
         dialog,
         situation.view,
@@ -121,7 +126,20 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
     watch = None if plan.clear_only else situation.stream_watch()  # a forced clear is the way out: it is not cut
     with observing.generating(attempt.generation) as told:
         reply = told(stream_reply(lease, provider, prepared.request, draft, watch))
+        circuits.note(situation.model, StreamAborted("We left.") if reply.stopped or reply.lost else reply.error)
         delay = attempts.end(lease, attempt, reply)
+    wait(lease, delay)
+
+
+def hold_back(lease: Lease, dialog: Dialog, rest: Rest) -> None:
+    """Its model fails for everybody just now, so it is not asked. That counts as a try: nobody waits without an end."""
+    if dialog.tries + 1 >= MAX_TRIES:
+        fail(lease, str(rest))
+    else:
+        wait(lease, attempts.hold_back(lease, rest))
+
+
+def wait(lease: Lease, delay: float) -> None:
     if delay > PATIENCE_SECONDS:
         lease.let_go()  # its row says when to wake it; a provider that is busy must not keep every worker waiting
     else:

@@ -20,6 +20,7 @@ from django.conf import settings
 
 from dominds import garbage, heartbeats, telemetry
 from dominds.canary import EVERY_SECONDS, Canary
+from dominds.llm.circuit import circuits
 
 # The warning is about pickle, which is refused below; in a container every process is root.
 warnings.filterwarnings("ignore", message="You're running the worker with superuser")
@@ -70,7 +71,8 @@ def watch_for_deafness(sender: Any, **_: Any) -> None:
     def beat() -> None:
         busy = len(state.active_requests)
         waiting = len(state.reserved_requests) - busy
-        heartbeats.beat("worker", sender.hostname, busy=busy, waiting=waiting, unheard=watch.unheard)
+        resting = [str(rest) for rest in circuits.resting()]
+        heartbeats.beat("worker", sender.hostname, busy=busy, waiting=waiting, unheard=watch.unheard, resting=resting)
 
     def send() -> None:
         beat()

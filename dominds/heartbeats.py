@@ -6,6 +6,7 @@ depends on these words; they are for the operator's eyes.
 
 import os
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,7 @@ class Heartbeat:
     busy: int | None = None
     waiting: int | None = None
     unheard: int = 0  # of a worker's messages to itself: see ``dominds.canary``
+    resting: Sequence[str] = ()  # models that a worker does not call now, and why: see ``dominds.llm.circuit``
 
     @property
     def is_late(self) -> bool:
@@ -75,10 +77,15 @@ def heartbeats() -> list[Heartbeat]:
         if silent := [name for name, (said, _) in words.items() if said is None]:
             client.srem(_NAMES, *silent)
     return [
-        Heartbeat(name=name, age_seconds=max(0.0, KEPT_SECONDS - left / 1000), **orjson.loads(said))
+        Heartbeat(name=name, age_seconds=max(0.0, KEPT_SECONDS - left / 1000), **_known(orjson.loads(said)))
         for name, (said, left) in words.items()
         if said is not None
     ]
+
+
+def _known(said: dict[str, Any]) -> dict[str, Any]:
+    """Without what a newer version says in the middle of an upgrade."""
+    return {name: value for name, value in said.items() if name in Heartbeat.__slots__}
 
 
 def queue_depth(queue: str) -> int:

@@ -2,14 +2,20 @@
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from dialogs import inbox
 from dialogs.driver import drive
-from dialogs.models import Dialog, Turn
+from dialogs.model_limits import model_of
+from dialogs.models import Dialog, Event, Turn
+from dominds.llm.circuit import FAILURES, circuits
+from dominds.llm.provider import Overloaded
+from dominds.llm.retry import MAX_TRIES
 from tests.dialogs.factories import make_dialog
 from tests.faults.arena import KEY, ProviderProcess
 from tests.faults.effort import everything
@@ -124,6 +130,50 @@ def test_a_fault_that_never_passes_ends_after_its_budget(dialog: Dialog, provide
 
 
 # -- the wire ----------------------------------------------------------------------------------------------------------------
+
+
+# -- a model that fails for everybody (V1) -----------------------------------------------------------------------------------
+
+
+def let_rest(dialog: Dialog, **advice: float) -> None:
+    """Five calls of other dialogs have failed."""
+    for _ in range(FAILURES):
+        circuits.note(model_of(dialog), Overloaded("The provider is down.", **advice))
+
+
+def test_a_model_that_is_let_rest_is_asked_when_the_rest_is_over(dialog: Dialog, provider: ProviderProcess) -> None:
+    asked = len(provider.asked())
+    let_rest(dialog)
+    found = say(dialog)
+    assert (found.state, outcomes(found), len(provider.asked())) == ("idle", [("kept", "")], asked + 1)
+    (notice,) = Event.objects.filter(dialog=dialog, type="notice").values_list("data__text", flat=True)
+    assert notice.startswith("stub/m is let rest: its last 5 calls failed. The provider is down. Trying again in ")
+    assert circuits.rest_of(model_of(dialog)) is None
+    assert breaches([found]) == []
+
+
+def test_a_long_rest_holds_no_worker_and_ends_within_the_tries(dialog: Dialog, provider: ProviderProcess) -> None:
+    asked = len(provider.asked())
+    let_rest(dialog, retry_after_seconds=50)
+    found = say(dialog)
+    assert (found.state, found.lease_owner, outcomes(found)) == ("queued", "", [])
+    assert found.wake_at is not None
+    assert found.wake_at > timezone.now() + timedelta(seconds=40)
+    for _ in range(MAX_TRIES):
+        Dialog.objects.filter(pk=dialog.pk).update(wake_at=None)
+        drive(dialog.pk)
+    found.refresh_from_db()
+    assert (found.state, len(provider.asked())) == ("failed", asked)
+    assert found.failure == "stub/m is let rest: its last 5 calls failed. The provider is down."
+    assert breaches([found]) == []
+
+
+def test_failures_of_many_dialogs_let_their_model_rest(dialog: Dialog, provider: ProviderProcess) -> None:
+    circuits.note(model_of(dialog), None)
+    say(dialog, then="status", status=429, retry_after="0.1")
+    rest = circuits.rest_of(model_of(dialog))
+    assert rest is not None
+    assert rest.failures == FAILURES
 
 
 def test_an_answer_in_single_bytes_is_the_same_answer(dialog: Dialog, proxy: Proxy, provider: ProviderProcess) -> None:
