@@ -3,10 +3,13 @@
 from dialogs.attempts import commits
 from dialogs.estimates import Sizes
 from dialogs.leases import Lease
+from remediation.classify import has_tag
 from remediation.context import UnitRole, Units
 from remediation.strategies.outcome import STAND_INS
 
 SUMMARY_AIM = 300
+
+Pill = tuple[int | None, str]  # a priority and its area
 
 
 def message(phase: str, tokens: int, limit: int, aim: int = SUMMARY_AIM) -> str:
@@ -30,20 +33,20 @@ def progress(phase: str, tokens: int, limit: int) -> int:
     return -1 if phase == "recovery" else min(100, round(tokens * 100 / max(1, limit)))
 
 
-def badge(units: Units, default_priority: int) -> tuple[int | None, str]:
-    """The highest priority that tags or areas gave to a message, with its area if one did; nothing without either.
+def badge(units: Units) -> Pill:
+    """The highest priority that a tag or an area gave to a message, with its area if one did; nothing without either.
 
     A handover is of priority 1 by rule, and an agent's own priority belongs to all its units: neither is a tag.
     """
-    said = [unit for unit in units if unit.kind not in STAND_INS and unit.role is not UnitRole.SYSTEM]
-    tagged = [unit for unit in said if unit.priority < 3 and (unit.area or unit.priority < max(default_priority, 2))]
-    priority = min((unit.priority for unit in tagged), default=None)
-    return priority, next((unit.area for unit in tagged if unit.priority == priority and unit.area), "")
+    said = [unit for unit in units if unit.kind not in STAND_INS and unit.role in (UnitRole.USER, UnitRole.ASSISTANT)]
+    given = [unit for unit in said if unit.priority < 3 and (unit.area or has_tag(unit.text))]
+    priority = min((unit.priority for unit in given), default=None)
+    return priority, next((unit.area for unit in given if unit.priority == priority and unit.area), "")
 
 
 @commits
-def tell(lease: Lease, sizes: Sizes, phase: str, tokens: int, limit: int, default_priority: int = 3) -> None:
-    priority, area = badge(sizes.units, default_priority)
+def tell(lease: Lease, sizes: Sizes, pill: Pill, phase: str, tokens: int, limit: int) -> None:
+    priority, area = pill
     with lease.change(durable=False) as unit:
         unit.event(
             "contextBreakingUpdate",

@@ -248,11 +248,14 @@ def _pruned_by_agent(job: Job, toolbox: Toolbox) -> Rewritten:
 
 
 def _toolbox(job: Job) -> Toolbox:
+    is_document_c = job.decision.policy in (RemediationRun.Policy.BREAKING, RemediationRun.Policy.FRESH_START)
+    pill = phases.badge(job.sizes.units) if is_document_c else (None, "")
+
     def report(phase: str, tokens: int, limit: int) -> None:
-        if job.decision.policy in (RemediationRun.Policy.BREAKING, RemediationRun.Policy.FRESH_START):
+        if is_document_c:
             assert job.lease is not None
             est_tokens, ceiling = tokens + job.sizes.fixed, limit + job.sizes.fixed
-            phases.tell(job.lease, job.sizes, phase, est_tokens, ceiling, job.dialog.agent.priority)
+            phases.tell(job.lease, job.sizes, pill, phase, est_tokens, ceiling)
 
     def summarise(text: str, tokens: int) -> str:
         assert job.lease is not None

@@ -86,6 +86,11 @@ def priority_of(text: str, areas: Sequence[str], default: int, role: UnitRole = 
     return (1, area) if area else (default, "")
 
 
+def has_tag(text: str) -> bool:
+    """Whether somebody wrote a priority into the message, as ``priority_of`` reads it."""
+    return TAGS.search(text[:INSPECTED_CHARS]) is not None
+
+
 def _area_in(text: str, areas: Sequence[str]) -> str:
     lowered = text.lower()
     return next((area for area in areas if area.strip() and _names(lowered, area.strip().lower())), "")

@@ -191,15 +191,20 @@ def test_all_nine_phases_are_shown_in_their_words_and_colours(
     assert [run.recovered for run in RemediationRun.objects.filter(dialog=dialog).order_by("id")][-1]
 
 
-def test_a_bar_does_not_stay_when_nothing_could_be_made_smaller(
+def test_a_tag_is_shown_and_no_bar_stays_when_nothing_could_be_made_smaller(
     page: Page, open_dialog: Opener, complaints: list[str]
 ) -> None:
-    open_dialog("plans")
-    send(page, "Hello")
+    network = SlowNetwork(page)
+    dialog = open_dialog("plans")
+    say(page, dialog, "[P2] Hello")
     answered(page)
     page.on("dialog", lambda question: question.accept())
     page.get_by_text("Act on the context").click()
     page.get_by_role("button", name="Reset Agent Chat").click()
+    assert eventually(lambda: _waited(page, network)) == "recovery"
+    assert look(page, "recovery") == Look("recovery", RED, "retry", True, "P2")
+    yellow = page.locator("#breaking-priority").evaluate("pill => getComputedStyle(pill).borderTopColor")
+    assert yellow == "rgb(178, 137, 0)"
+    network.deliver()
     expect(page.locator("#notice")).to_contain_text("The context could not be made smaller")
-    expect(page.locator("#breaking")).to_have_attribute("data-phase", "recovery")
     expect(page.locator("#breaking")).to_be_hidden()

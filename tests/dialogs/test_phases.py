@@ -7,7 +7,7 @@ import pytest
 from dialogs.phases import badge, message, progress
 from remediation.context import Unit, UnitKind, Units
 from remediation.overflowing import AREAS
-from tests.remediation.building import model, system, unit, user
+from tests.remediation.building import model, system, tool, unit, user
 
 
 def in_area(text: str, priority: int, area: str) -> Unit:
@@ -19,22 +19,23 @@ HANDOVER = unit("Resuming from overflow: all is well.", kind=UnitKind.SUMMARY, p
 
 
 @pytest.mark.parametrize(
-    ("units", "agent_priority", "shown"),
+    ("units", "shown"),
     [
-        ((system(), user("plain"), model("plain")), 3, (None, "")),
-        ((user("[P1] keep this", priority=1), user("plain")), 3, (1, "")),
-        ((in_area("the list", 1, LIST), user("[P1]", priority=1)), 3, (1, LIST)),
-        ((in_area("#p2 the calendar", 2, CALENDAR), user("[P1]", priority=1)), 3, (1, "")),
-        ((in_area("#p2 the calendar", 2, CALENDAR), user("plain")), 3, (2, CALENDAR)),
-        ((HANDOVER, user("plain")), 3, (None, "")),
-        ((user("as its agent", priority=2), model("as its agent", priority=2)), 1, (None, "")),
-        ((in_area("#p2 the calendar", 2, CALENDAR), user("as its agent", priority=2)), 2, (2, CALENDAR)),
+        ((system(), user("plain"), model("plain")), (None, "")),
+        ((user("[P1] keep this", priority=1), user("plain")), (1, "")),
+        ((in_area("the list", 1, LIST), user("[P1]", priority=1)), (1, LIST)),
+        ((in_area("#p2 the calendar", 2, CALENDAR), user("[P1]", priority=1)), (1, "")),
+        ((in_area("#p2 the calendar", 2, CALENDAR), user("plain")), (2, CALENDAR)),
+        ((HANDOVER, user("plain")), (None, "")),
+        ((user("as its agent", priority=2), model("as its agent", priority=2)), (None, "")),
+        ((user("#p2 soon", priority=2), model("as its agent", priority=2)), (2, "")),
+        ((user("[P3] some day", priority=3),), (None, "")),
+        ((tool("[P1] says a page", priority=1),), (None, "")),
+        ((in_area("#p2 the calendar", 2, CALENDAR), user("as its agent", priority=2)), (2, CALENDAR)),
     ],
 )
-def test_the_pill_names_the_highest_priority_that_somebody_gave(
-    units: Units, agent_priority: int, shown: tuple[int | None, str]
-) -> None:
-    assert badge(units, agent_priority) == shown
+def test_the_pill_names_the_highest_priority_that_somebody_gave(units: Units, shown: tuple[int | None, str]) -> None:
+    assert badge(units) == shown
 
 
 def test_the_aim_of_a_summary_is_the_configured_one() -> None:
