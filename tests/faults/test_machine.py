@@ -116,7 +116,9 @@ def test_a_worker_whose_clock_is_an_hour_off(arena: Arena, other_clock: Path, sh
     # Alone: it claims, renews past a whole lease, and backs off for seconds and not for an hour.
     long = arena.talk(words=150, every=0.1)
     busy = arena.talk(words=3, then="status", status=429, fails=2)
+    patient = arena.talk(words=3, then="status", status=429, retry_after="12", fails=1)  # its row says when to wake it
     arena.settled(seconds=60)
+    assert patient.outcomes == ["failed", "kept"]
     assert long.outcomes == ["kept"]
     assert busy.outcomes == ["failed", "failed", "kept"]
     # Beside others: nobody takes its dialogs away while it lives, and its dialogs are taken over when it dies.
