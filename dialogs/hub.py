@@ -212,13 +212,17 @@ class Person:
         self.user_id = user_id
         self.listeners: set[Listener] = set()
         self._shown: dict[Listener, dict[str, Any] | None] = {}
-        self._due = False
+        self._badges: dict[str, Any] | None = None  # as last counted
+        self._due = True
         self._counting: asyncio.Task[None] | None = None
 
     def show_badges(self, listener: Listener) -> None:
         """Tell this listener of the badges, now and whenever they change."""
         self._shown[listener] = None
-        self.count_badges()
+        if self._badges is None or self._due:
+            self.count_badges()
+        else:
+            self._show(self._badges)
 
     def forget(self, listener: Listener) -> None:
         self.listeners.discard(listener)
@@ -231,7 +235,8 @@ class Person:
 
     async def _count(self) -> None:
         while self._due and self._shown:
-            await asyncio.sleep(BADGES_SECONDS)
+            if self._badges is not None:
+                await asyncio.sleep(BADGES_SECONDS)
             self._due = False
             try:
                 badges = await off_loop(badges_of, self.user_id)
@@ -240,10 +245,15 @@ class Person:
                 await asyncio.sleep(RETRY_SECONDS)
                 self._due = True
                 continue
-            for listener, shown in tuple(self._shown.items()):
-                if badges is not None and badges != shown:
-                    self._shown[listener] = badges
-                    listener.told(badges)
+            if badges is not None:
+                self._badges = badges
+                self._show(badges)
+
+    def _show(self, badges: dict[str, Any]) -> None:
+        for listener, shown in tuple(self._shown.items()):
+            if badges != shown:
+                self._shown[listener] = badges
+                listener.told(badges)
 
 
 class Hub:
