@@ -6,12 +6,14 @@ Where one of these is missing the test fails and says so.
 
 import shutil
 import signal
+import sqlite3
 import subprocess
 import textwrap
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,8 @@ import pytest
 
 from tests.faults.arena import Arena, Chatter
 from tests.faults.effort import everything
-from tests.harness.stack import ROOT, eventually
+from tests.harness.postgres import fill
+from tests.harness.stack import ROOT, Stack, eventually, running
 
 pytestmark = everything
 
@@ -45,7 +48,7 @@ def test_a_full_disk_under_the_database(small_disk: Arena) -> None:
     answers: list[tuple[int, str]] = []
     with Chatter(arena, 3, words=10, every=0.05) as people:
         time.sleep(3)
-        ballast = arena.postgres.fill_disk()
+        ballast = fill(arena.postgres.folder)
         probe = arena.talks[0]
         deadline = time.monotonic() + 60
         while "No space left on device" not in arena.postgres.log or not any(code >= 500 for code, _ in answers):
@@ -92,6 +95,103 @@ def failing_syncs(arena: Arena) -> Iterator[None]:
     finally:
         tracer.send_signal(signal.SIGINT)  # it lets go of them all
         print(f"strace: {tracer.communicate(timeout=20)[1][:300]!r}")
+
+
+@pytest.fixture
+def embedded(tmp_path: Path) -> Iterator[Stack]:
+    """A product on SQLite, as it comes, whose database lies on a disk of its own."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "dominds-test", str(disk)], check=True)
+    try:
+        stack = Stack(f"sqlite:///{disk / 'dominds.sqlite3'}")
+        with running(stack):
+            model = {"name": "Slow", "script": "slow.yaml", "context_length": 128_000}
+            stack.write_minds(
+                slow={"chunk_chars": 5, "chunk_delay_ms": 50, "steps": [{"text": "word " * 20}] * 500},
+                llm={"providers": {"test": {"name": "Test", "apiType": "scripted", "models": {"slow": model}}}},
+                team={"members": {"slow": {"name": "Slow", "provider": "test", "model": "slow"}}},
+            )
+            stack.create_person("ada")
+            yield stack
+    finally:
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+class Talkers:
+    """Three dialogs with the embedded product, by its API alone."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._api = stack.api("ada")
+        self.dialogs = [self._api.post("/api/dialogs", json={"agent": "slow"}).json()["id"] for _ in range(3)]
+        self.accepted: Counter[str] = Counter()
+        self.answers: set[tuple[int, str]] = set()
+
+    def say(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            for dialog in self.dialogs:
+                answer = self._api.post(f"/api/dialogs/{dialog}/messages", json={"text": "x" * 5_000})
+                self.accepted[dialog] += answer.status_code == 202
+                self.answers.add((answer.status_code, answer.json().get("error", {}).get("code", "")))
+            time.sleep(0.3)
+
+    def settle(self) -> None:
+        """Each accepted message has its one answer, and the events have no gap."""
+        eventually(lambda: {self._read(dialog)["state"] for dialog in self.dialogs} == {"idle"}, 150)
+        print(f"{self.accepted.total()} messages; answers: {sorted(self.answers)}")
+        for dialog in self.dialogs:
+            ends = Counter((turn["role"], turn["status"]) for turn in self._read(dialog, "/turns?limit=1000"))
+            number = self.accepted[dialog]
+            assert ends == {("user", "answered"): number, ("assistant", "complete"): number}
+            events = [event["seq"] for event in self._read(dialog, "/events?limit=1000")]
+            assert events == list(range(1, len(events) + 1))
+
+    def _read(self, dialog: str, more: str = "") -> Any:
+        return self._api.get(f"/api/dialogs/{dialog}{more}").json()
+
+
+def test_a_full_disk_under_sqlite(embedded: Stack) -> None:
+    people = Talkers(embedded)
+    people.say(2)
+    ballast = fill(file_of(embedded).parent)
+    people.say(8)
+    ballast.unlink()
+    people.say(2)
+    people.settle()
+    assert people.answers == {(202, ""), (503, "unavailable")}
+
+
+def test_eight_other_writers_on_sqlite(embedded: Stack) -> None:
+    people, ending = Talkers(embedded), threading.Event()
+    with closing(sqlite3.connect(file_of(embedded))) as first:
+        first.executescript("CREATE TABLE others (number INTEGER); INSERT INTO others VALUES (0)")
+    written: Counter[int] = Counter()
+
+    def write(number: int) -> None:
+        with closing(sqlite3.connect(file_of(embedded), timeout=60, isolation_level=None)) as database:
+            while not ending.is_set():
+                database.execute("BEGIN IMMEDIATE")
+                database.execute("UPDATE others SET number = ?", [number])
+                database.execute("COMMIT")
+                written[number] += 1
+
+    writers = [threading.Thread(target=write, args=[number]) for number in range(8)]
+    for writer in writers:
+        writer.start()
+    try:
+        people.say(12)
+        people.settle()
+    finally:
+        ending.set()
+        for writer in writers:
+            writer.join()
+    print(f"{written.total()} transactions of others meanwhile")
+    assert people.answers == {(202, "")}
+
+
+def file_of(stack: Stack) -> Path:
+    return Path(stack.database_url.removeprefix("sqlite://"))
 
 
 # -- clocks ----------------------------------------------------------------------------------------------------------------

@@ -188,16 +188,6 @@ class PostgresServer:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
 
-    def fill_disk(self) -> Path:
-        """Leave not one free byte, and return the file whose removal frees them."""
-        ballast = self.folder / "ballast"
-        with ballast.open("ab", buffering=0) as file:
-            for size in (2**20, 2**12, 1):
-                with contextlib.suppress(OSError):
-                    while file.write(b"\0" * size):
-                        pass
-        return ballast
-
     def pids(self) -> list[int]:
         """The postmaster and its backends."""
         import psutil
@@ -231,3 +221,14 @@ class PostgresServer:
 
 def _all_may_enter(folder: Path) -> bool:
     return all(path.stat().st_mode & 0o001 for path in [folder, *folder.parents])
+
+
+def fill(folder: Path) -> Path:
+    """Leave not one free byte on the disk of this folder, and return the file whose removal frees them."""
+    ballast = folder / "ballast"
+    with ballast.open("ab", buffering=0) as file:
+        for size in (2**20, 2**12, 1):
+            with contextlib.suppress(OSError):
+                while file.write(b"\0" * size):
+                    pass
+    return ballast
