@@ -20,7 +20,7 @@ from dialogs import inbox, poke, questions
 from dialogs.consumers import UNREAD_BYTES
 from dialogs.driver import drive
 from dialogs.hub import SOCKETS_PER_PERSON
-from dialogs.models import Dialog, Event, Turn
+from dialogs.models import Dialog, Event, Generation, Turn
 from dialogs.tools.human import ASK_HUMAN
 from dominds.asgi import application
 from tests.dialogs.conftest import Script
@@ -204,6 +204,37 @@ def test_a_running_answer_streams_whole_and_its_turn_says_the_same(script: Scrip
         assert any(frame.get("block") and "<p>Word" in frame["html"] for frame in frames)
         order = [frame["type"] for frame in frames]
         assert "draft" not in order[order.index("turn", order.index("draft")) :]  # no draft outlives its turn
+
+    go(scenario)
+
+
+def test_a_draft_comes_after_the_event_of_its_generation_though_nobody_told_of_that(
+    script: Script, redis_client: Redis
+) -> None:
+    dialog = make_dialog()
+    answer(dialog)
+    last = Dialog.objects.get(pk=dialog.pk).last_event_seq
+
+    def begin() -> int:
+        newest = Generation.objects.get(dialog=dialog)
+        newest.pk, newest.outcome = None, "running"
+        newest.save(force_insert=True)
+        told = {"id": newest.pk, "purpose": "reply", "attempt": 1, "outcome": "running"}
+        Event.objects.create(dialog=dialog, seq=last + 1, type="generation", data=told)
+        Dialog.objects.filter(pk=dialog.pk).update(last_event_seq=last + 1)
+        return int(newest.pk)
+
+    async def scenario() -> None:
+        async with listening(path_of(dialog), dialog.owner) as page:
+            await frames_until(page, is_state("idle"))
+            generation = await rows(begin)
+            for pos, text in ((0, "Good "), (5, "morning")):
+                draft = {"dialog": str(dialog.pk), "generation": generation, "pos": pos, "text": text}
+                await rows(redis_client.publish, poke.DRAFTS_CHANNEL, orjson.dumps([draft]))
+            frames = await frames_until(page, lambda frame: frame["type"] == "draft" and frame["end"] == 12)
+        frames = [frame for frame in frames if frame["type"] != "badges"]
+        assert [frame["type"] for frame in frames] == ["generation", "draft", "draft"]
+        assert drafted(frames) == "Good morning"
 
     go(scenario)
 
