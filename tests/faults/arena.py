@@ -258,6 +258,9 @@ class Chatter:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
         self._ending.set()
         for thread in self._threads:
             thread.join(90)

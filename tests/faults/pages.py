@@ -12,6 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from django.contrib.auth.models import User
+from django.db import connection
 from websockets.exceptions import ConnectionClosed, WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
@@ -140,6 +141,8 @@ def pages_on(arena: Arena, talks: Sequence[Talk]) -> Iterator[list[Page]]:
     for number in range(0, len(talks), PAGES_PER_PERSON):
         person = User.objects.create(username=f"reader-{uuid4().hex[:8]}", is_staff=True)
         cookies += [session_key(person)] * len(talks[number : number + PAGES_PER_PERSON])
+    connection.close()  # the database may be broken while they are open
+    connection.close_pool()
     pages = [Page(arena, talk, cookie) for talk, cookie in zip(talks, cookies, strict=True)]
     try:
         yield pages

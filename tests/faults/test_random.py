@@ -13,10 +13,14 @@ from collections.abc import Callable
 import pytest
 
 from tests.faults.arena import Arena, Chatter
+from tests.faults.pages import all_right, pages_on
 from tests.faults.proxy import Toxics
+from tests.harness.stack import eventually
 
 SECONDS = int(os.environ.get("DOMINDS_FAULT_SECONDS", "25"))
 LEAST = int(os.environ.get("DOMINDS_FAULT_COUNT", "0"))
+PEOPLE = 4  # each with a page open
+SHOWN_SECONDS = 60  # for pages to come back and be right
 SEED = int(os.environ.get("DOMINDS_FAULT_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
 
 
@@ -31,6 +35,7 @@ class Loop:
             "pause a worker": self.pause_worker,
             "end a worker": self.end_worker,
             "kill the sweeper": self.kill_sweeper,
+            "kill the web server": self.kill_web,
             "kill redis": self.kill_redis,
             "freeze redis": self.freeze_redis,
             "break redis connections": arena.redis_proxy.reset_all,
@@ -68,6 +73,10 @@ class Loop:
         self.arena.stack.parts_named("sweeper")[0].kill()
         self.arena.stack.start_sweeper()
 
+    def kill_web(self) -> None:
+        self.arena.stack.web.kill()
+        self.arena.stack.start_web()
+
     def kill_redis(self) -> None:
         self.arena.redis.kill()
         self.arena.redis.start()
@@ -93,11 +102,15 @@ def test_whatever_is_broken_no_invariant_is(arena: Arena) -> None:
     print(f"DOMINDS_FAULT_SEED={SEED}")
     loop = Loop(arena, SEED)
     started = time.monotonic()
-    with Chatter(arena, 4, words=12, every=0.1) as people:
-        while time.monotonic() - started < SECONDS or loop.done.total() < LEAST:
-            loop.step()
-        arena.heal()
-    arena.settled(seconds=120)
+    with Chatter(arena, PEOPLE, words=12, every=0.1) as people:
+        eventually(lambda: len(arena.talks) == PEOPLE, 30)
+        with pages_on(arena, arena.talks) as pages:
+            while time.monotonic() - started < SECONDS or loop.done.total() < LEAST:
+                loop.step()
+            arena.heal()
+            people.stop()
+            arena.settled(seconds=120)
+            all_right(pages, SHOWN_SECONDS)
     ends = Counter(status for talk in arena.talks for status in talk.statuses)
     print(f"{loop.done.total()} faults: {dict(loop.done)}; messages ended as {dict(ends)}")
     assert people.problems == []
