@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import structlog
 from opentelemetry.trace import Span
 from structlog.contextvars import bound_contextvars
 
@@ -11,6 +12,8 @@ from dialogs.leases import Lease
 from dialogs.models import Generation
 from dominds import telemetry
 from dominds.llm.usage import Usage
+
+log = structlog.get_logger(__name__)
 
 
 @contextmanager
@@ -41,6 +44,15 @@ def generating(generation: Generation) -> Iterator[Callable[[Reply], Reply]]:
 
         def tell(reply: Reply) -> Reply:
             _describe(span, reply)
+            used = reply.usage if isinstance(reply.usage, Usage) else None
+            log.info(
+                "model_call_ended",
+                finish_reason=reply.finish_reason,
+                prompt_tokens=used and used.prompt_tokens,
+                completion_tokens=used and used.completion_tokens,
+                first_token_ms=reply.first_token_ms,
+                error=reply.error.kind if reply.error else "",
+            )
             return reply
 
         yield tell
