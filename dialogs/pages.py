@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import orjson
 from django.contrib.auth.models import User
-from django.db.models import Q, QuerySet
+from django.db.models import Case, F, Q, QuerySet, Value, When
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.utils.functional import cached_property  # functools' own holds one lock for all pages until Python 3.12
@@ -24,6 +24,7 @@ from dominds.statements import Select
 from health.models import HealthSnapshot
 from remediation.guidance import COUNTDOWN_GENERATIONS
 from remediation.models import RemediationRun
+from remediation.strategies.stand_ins import HANDOVER_OPENING
 
 PAGE_TURNS = 40
 SPARK_POINTS = 60
@@ -304,7 +305,7 @@ class DialogPage:
         """The last rewrites, newest first."""
         return [
             Operation(
-                row.pk, NAMES[RemediationRun.Policy(row.policy)], row.est_before - row.est_after, bool(row.undone_at)
+                row.pk, NAMES[RemediationRun.Policy(row.shown_as)], row.est_before - row.est_after, bool(row.undone_at)
             )
             for row in _OPERATIONS(self.dialog.pk)
         ]
@@ -355,8 +356,11 @@ def _newest_message(dialog_id: UUID) -> QuerySet[Turn]:
 
 
 def _operations(dialog_id: UUID) -> QuerySet[RemediationRun, Any]:
-    rows = RemediationRun.objects.filter(dialog_id=dialog_id).order_by("-pk")[:OPERATIONS_SHOWN]
-    return rows.values_list("pk", "policy", "est_before", "est_after", "undone_at", named=True)
+    """``shown_as`` says fresh start, as the transcript does, of whatever ended in a handover."""
+    is_handover = When(summary__startswith=HANDOVER_OPENING, then=Value(RemediationRun.Policy.FRESH_START.value))
+    rows = RemediationRun.objects.filter(dialog_id=dialog_id).annotate(shown_as=Case(is_handover, default=F("policy")))
+    newest = rows.order_by("-pk")[:OPERATIONS_SHOWN]
+    return newest.values_list("pk", "shown_as", "est_before", "est_after", "undone_at", named=True)
 
 
 @cache

@@ -443,6 +443,9 @@ def test_a_fresh_start_stands_in_the_transcript_and_can_be_undone(script: Script
     page = client.get(f"/d/{dialog.pk}/").content.decode()
     assert f'id="run-{run.pk}"' in page
     assert "Fresh start from a handover est." in page
+    RemediationRun.objects.filter(pk=run.pk).update(policy="breaking")  # whose recovery may lead there too
+    again = client.get(f"/d/{dialog.pk}/").content.decode()
+    assert again.count("Fresh start from a handover") == page.count("Fresh start from a handover") > 1
     assert client.get(f"/d/{dialog.pk}/archive/{run.pk}/").status_code == 200
     assert "A long answer." in client.get(f"/d/{dialog.pk}/archive/?q=long").content.decode()
     client.post(f"/d/{dialog.pk}/archive/{run.pk}/undo/")
