@@ -46,6 +46,18 @@ def test_all_workers_killed_and_started_again(arena: Arena) -> None:
 
 
 @everything
+def test_a_stream_that_falls_silent_is_given_up_after_a_minute_and_tried_again(arena: Arena) -> None:
+    talk = arena.talk(words=20, then="stall", fails=1)
+    others = [arena.talk(words=20, every=0.1) for _ in range(4)]
+    arena.settled(others, seconds=30)
+    took = arena.settled([talk], seconds=120)
+    print(f"answered {took:.0f} s after the others")
+    assert talk.outcomes == ["failed", "kept"]
+    assert talk.row.generations.order_by("id").values_list("error_kind", flat=True)[0] == "timeout"
+    assert arena.breaches() == []
+
+
+@everything
 def test_a_worker_paused_past_its_lease_writes_nothing_when_it_goes_on(arena: Arena) -> None:
     talk = arena.talk(words=40, every=0.1)
     arena.streaming(talk)
