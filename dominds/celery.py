@@ -6,7 +6,6 @@ for ever and there is no result backend.
 
 import logging.config
 import os
-import sys
 import warnings
 from typing import Any
 
@@ -105,12 +104,6 @@ def settle_garbage(**_: Any) -> None:
 def start_telemetry(**_: Any) -> None:
     """Spans come from workers: they make the model calls."""
     telemetry.start("dominds-worker")
-
-
-@worker_init.connect
-def take_short_turns(**_: Any) -> None:
-    """Hundreds of threads read answers; one that stores a turn must not keep the interpreter from them for 5 ms at a time."""
-    sys.setswitchinterval(0.0005)
 
 
 @setup_logging.connect
