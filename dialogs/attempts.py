@@ -96,6 +96,8 @@ class Attempt:
 
 def cursor_of(dialog: Dialog, model: ModelInfo, purpose: str = "") -> str:
     """What the newest call to this model for the conversation, or for a side purpose, told us to hand back."""
+    if not model.has_cursor:
+        return ""
     if purpose:
         return _SIDE_CURSOR.first(dialog.pk, model.provider_id, model.model_id, purpose) or ""
     return _CURSOR.first(dialog.pk, model.provider_id, model.model_id) or ""

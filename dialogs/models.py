@@ -168,6 +168,8 @@ class Round(models.Model):
         PERSON = "person"
         COUNTDOWN = "countdown"
 
+    is_rewritten: bool  # annotated where the view is read: a rewrite of it stands
+
     dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, related_name="rounds")
     number = models.PositiveIntegerField()
     cause = models.CharField(max_length=12, choices=Cause.choices)

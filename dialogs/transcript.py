@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Exists, QuerySet
 
 from dialogs.models import Dialog, Round, Turn
 from dominds.llm.messages import Message, Role, ToolCall
@@ -38,7 +38,8 @@ class View:
 
 def view_of(dialog: Dialog) -> View:
     """The current round as the newest rewrite that stands left it, with every turn since."""
-    current, run = _ROUND.one(dialog.pk, dialog.round_number), standing_run(dialog)
+    current = _ROUND.one(dialog.pk, dialog.round_number)
+    run = standing_run(dialog) if current.is_rewritten else None
     rows = _rows(dialog, current, run)
     by_seq = {row.seq: row for row in rows}
     units: list[Unit] = _rewritten_units(run, by_seq) if run else _opening_units(current)
@@ -62,7 +63,8 @@ def standing_run(dialog: Dialog) -> RemediationRun | None:
 
 
 def _round(dialog_id: UUID, number: int) -> QuerySet[Round]:
-    return Round.objects.filter(dialog_id=dialog_id, number=number)
+    rounds: QuerySet[Round] = Round.objects.filter(dialog_id=dialog_id, number=number)
+    return rounds.annotate(is_rewritten=Exists(_standing(dialog_id, number)))
 
 
 def _standing(dialog_id: UUID, round_number: int) -> QuerySet[RemediationRun]:

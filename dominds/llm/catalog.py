@@ -60,6 +60,11 @@ class ModelInfo:
     unusable: str = ""
 
     @property
+    def has_cursor(self) -> bool:
+        """Whether each call is to be told what the one before handed back: a script's place in its steps."""
+        return self.api_type == "scripted"
+
+    @property
     def limit(self) -> tuple[int | None, str]:
         """The window in tokens and the field that states it (A2)."""
         if self.context_length is not None:
