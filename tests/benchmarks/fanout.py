@@ -1,13 +1,23 @@
 """N dialogs that stream at once, each to its own socket: is anything lost, and how old is a token when it arrives?
 
-``python -m tests.benchmarks.fanout [--dialogs 50,100,300] [--tokens 250]``. Model server, PostgreSQL, Redis, web, worker,
-sweeper and all N clients share the machine. Each token is the microsecond at which the provider sent it. Nothing is lost
-when the text of the answer's turn, as the socket delivered it, equals what the provider sent.
+``python -m tests.benchmarks.fanout [--dialogs 50,100,300] [--tokens 750] [--ramp 0.07]``. Model server, PostgreSQL, Redis, web,
+worker, sweeper, all N clients and the sender share the machine. Each token is the microsecond at which the provider sent
+it. Nothing is lost when the text of the answer's turn, as the socket delivered it, equals what the provider sent.
+``--ramp`` is the pause between two messages in seconds; "all" counts the tokens of the time in which all N stream.
+``--kill worker,web,redis`` kills these parts, each in a run of its own, while all stream, starts them again, and tells when
+each dialog went on.
+``--idle 1000`` opens so many sockets on which nothing happens and tells what they cost the web process.
 """
 
 import argparse
 import asyncio
+import random
+import subprocess
+import sys
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from statistics import quantiles
 from typing import Any
@@ -17,39 +27,58 @@ from uuid import UUID
 import orjson
 import psutil
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import WebSocketException
 
 from tests.benchmarks.rig import Rig, load, progress, report, rig, table
+from tests.harness.stack import ROOT
 
 DIALOGS_PER_PERSON = 10  # a person may have 20 sockets
 ANSWER_SECONDS = 60  # beyond the stream's own length
 SAMPLE_SECONDS = 0.5
+SUPERVISOR_SECONDS = 0.3  # until ``up`` has seen a death
 
 
 @dataclass
 class Watcher:
-    """One page: its socket, and what came through it."""
+    """One page: its socket, and what came through it. Moments are microseconds of the monotonic clock."""
 
     dialog_id: UUID
     cookie: str
-    ages: list[float] = field(default_factory=list)  # milliseconds, one per token
+    key: str
+    seq: int = 0
+    generation: int = 0
+    ages: list[tuple[int, float]] = field(default_factory=list)  # when a token came, and its age in milliseconds
     drafted: str = ""
     resets: int = 0
+    connections: int = 0
     answer: str | None = None
+    said_us: int = 0
+    first_us: int = 0
+    ended_us: int = 0
+    killed_us: int = 0  # when a part was killed
+    went_on_us: int = 0  # when something came that was sent after that
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def listen(self, rig: Rig, ready: asyncio.Semaphore) -> None:
-        url = f"{rig.stack.socket_url}/ws/dialogs/{self.dialog_id}/"
         headers = {"Cookie": f"sessionid={self.cookie}"}
         origin: Any = rig.stack.base_url
-        async with connect(url, additional_headers=headers, origin=origin, compression=None, open_timeout=60) as socket:
-            ready.release()
-            async for text in socket:
-                now_us = time.monotonic_ns() // 1000
-                await self._take(orjson.loads(text), now_us, socket)
-                if self.ended.is_set():
-                    return
+        while not self.ended.is_set():
+            url = f"{rig.stack.socket_url}/ws/dialogs/{self.dialog_id}/?after={self.seq}"
+            with suppress(OSError, WebSocketException, TimeoutError):
+                async with connect(
+                    url, additional_headers=headers, origin=origin, compression=None, open_timeout=60
+                ) as socket:
+                    self.connections += 1
+                    ready.release()
+                    async for text in socket:
+                        await self._take(orjson.loads(text), time.monotonic_ns() // 1000, socket)
+                        if self.ended.is_set():
+                            return
+            await asyncio.sleep(0.25 + random.random())  # as a page does after a first failure
 
     async def _take(self, frame: dict[str, Any], now_us: int, socket: ClientConnection) -> None:
+        if "seq" in frame:
+            self.seq = frame["seq"]
         match frame["type"]:
             case "ping":
                 await socket.send(orjson.dumps({"type": "ack", "n": frame["n"]}).decode())
@@ -58,15 +87,24 @@ class Watcher:
             case "turn" if frame["data"].get("role") == "assistant":
                 self.answer = frame["data"]["text"]
             case "state" if frame["data"]["state"] in ("idle", "failed") and self.answer is not None:
+                self.ended_us = now_us
+                self.went_on_us = self.went_on_us or now_us
                 self.ended.set()
 
     def _take_draft(self, frame: dict[str, Any], now_us: int) -> None:
         if frame.get("reset"):
             self.resets += 1
+        if frame["generation"] != self.generation:
+            self.generation, self.drafted = frame["generation"], ""
         fresh = frame["text"][max(0, len(self.drafted) - frame["pos"]) :]
         if frame["pos"] <= len(self.drafted):
             self.drafted += fresh
-        self.ages += [(now_us - int(token, 16)) / 1000 for token in fresh.split()]
+        for token in fresh.split():
+            sent_us = int(token, 16)
+            self.first_us = self.first_us or now_us
+            if self.killed_us and sent_us > self.killed_us and not self.went_on_us:
+                self.went_on_us = now_us
+            self.ages.append((now_us, (now_us - sent_us) / 1000))
 
 
 @dataclass
@@ -83,8 +121,9 @@ class Meter:
 
     def sample(self) -> None:
         for name, found in self.processes.items():
-            mb = sum(process.memory_info().rss for process in found if process.is_running()) / 1e6
-            self.peak_mb[name] = max(self.peak_mb.get(name, 0.0), mb)
+            with suppress(psutil.NoSuchProcess):
+                mb = sum(process.memory_info().rss for process in found) / 1e6
+                self.peak_mb[name] = max(self.peak_mb.get(name, 0.0), mb)
 
     def rows(self) -> list[list[str]]:
         seconds = time.monotonic() - self.began
@@ -104,7 +143,7 @@ class Meter:
         return spent
 
 
-def meter_of(rig: Rig) -> Meter:
+def meter_of(rig: Rig, sender: int) -> Meter:
     def tree(pid: int) -> list[psutil.Process]:
         parent = psutil.Process(pid)
         return [parent, *parent.children(recursive=True)]
@@ -119,6 +158,7 @@ def meter_of(rig: Rig) -> Meter:
             "Redis": tree(rig.stack.redis.process.pid),
             "model server": tree(rig.model_process.pid),
             "clients": [psutil.Process()],
+            "sender": [psutil.Process(sender)],
         }
     )
 
@@ -126,98 +166,216 @@ def meter_of(rig: Rig) -> Meter:
 @dataclass
 class Outcome:
     dialogs: int
-    ended: int
+    watchers: list[Watcher]
     lost: int
-    missing_chars: int
-    ages: list[float]
-    resets: int
     seconds: float
     processes: list[list[str]]
+    posts: list[float]  # milliseconds each took
+    kill: str = ""
+    killed_us: int = 0
+
+    @property
+    def all_stream(self) -> tuple[int, int]:
+        """From the last first token to the first end."""
+        return max(w.first_us for w in self.watchers), min((w.ended_us for w in self.watchers if w.ended_us), default=0)
+
+    def row(self) -> list[str]:
+        found = self.watchers
+        since, until = self.all_stream
+        ages = [age for watcher in found for _, age in watcher.ages]
+        while_all = [age for watcher in found for at, age in watcher.ages if since <= at < until]
+        missing = sum(len(w.answer or "") - len(w.drafted) for w in found if len(w.drafted) < len(w.answer or ""))
+        firsts = [(w.first_us - w.said_us) / 1000 for w in found if w.first_us and w.said_us]
+        return [
+            f"{self.dialogs}", f"{sum(w.ended.is_set() for w in found)}", f"{self.lost}", f"{missing:,}", f"{len(ages):,}",
+            cuts(ages), f"{max(0, until - since) / 1e6:.0f}", cuts(while_all), cuts(firsts), cuts(self.posts), f"{self.seconds:.0f}",
+        ]  # fmt: skip
 
 
-def prepare(rig: Rig, dialogs: int) -> list[tuple[UUID, str, Any]]:
+def cuts(values: list[float]) -> str:
+    """p50 / p95 / p99."""
+    if len(values) < 2:
+        return "–"
+    cut = quantiles(values, n=100)
+    return f"{cut[49]:.0f} / {cut[94]:.0f} / {cut[98]:.0f}"
+
+
+def prepare(rig: Rig, dialogs: int) -> list[Watcher]:
     from dialogs.inbox import create_dialog
+    from dialogs.keys import create_key
     from tests.harness.browser import session_key
 
     agent, people = rig.agent("steady"), rig.people((dialogs - 1) // DIALOGS_PER_PERSON + 1)
-    cookies = {person.pk: session_key(person) for person in people}
+    cookies = {person.pk: (session_key(person), create_key(person, name="bench")) for person in people}
     owners = [people[index // DIALOGS_PER_PERSON] for index in range(dialogs)]
-    return [(create_dialog(owner, agent.pk, "Stream").pk, cookies[owner.pk], owner) for owner in owners]
+    return [Watcher(create_dialog(owner, agent.pk, "Stream").pk, *cookies[owner.pk]) for owner in owners]
 
 
-def say(rig: Rig, dialog_ids: list[UUID], run: str) -> None:
-    """Send the messages as the API would, but wake the stack's own workers."""
-    from dialogs.inbox import post_message
-
-    for dialog_id in dialog_ids:
-        post_message(dialog_id, f"{run} {dialog_id}")
-
-
-async def stream(rig: Rig, dialogs: int, tokens: int) -> Outcome:
-    made = await asyncio.to_thread(prepare, rig, dialogs)
-    watchers = [Watcher(dialog_id, cookie) for dialog_id, cookie, _ in made]
+async def opened(rig: Rig, watchers: list[Watcher]) -> list["asyncio.Task[None]"]:
+    """Every watcher's socket, once all are open."""
     ready = asyncio.Semaphore(0)
     tasks = [asyncio.create_task(watcher.listen(rig, ready)) for watcher in watchers]
     for _ in watchers:
         await ready.acquire()
-    await asyncio.sleep(1)
-    meter = meter_of(rig)
+    await asyncio.sleep(2)
+    return tasks
+
+
+async def stream(rig: Rig, dialogs: int, tokens: int, ramp: float, kill: str) -> Outcome:
+    watchers = await asyncio.to_thread(prepare, rig, dialogs)
+    tasks = await opened(rig, watchers)
+    saying = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "tests.benchmarks.saying"),
+            *("--port", str(rig.stack.port), "--seconds", str(ramp * dialogs)),
+        ],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    meter = meter_of(rig, saying.pid)
     meter.start()
     started = time.monotonic()
-    run = f"{dialogs}"
-    await asyncio.to_thread(say, rig, [watcher.dialog_id for watcher in watchers], run)
-    deadline = time.monotonic() + tokens / 25 + ANSWER_SECONDS
+    lines = "".join(f"{watcher.dialog_id} {watcher.key} {dialogs} {watcher.dialog_id}\n" for watcher in watchers)
+    sending = asyncio.create_task(asyncio.to_thread(saying.communicate, lines))
+    deadline = time.monotonic() + ramp * dialogs + tokens / 25 + ANSWER_SECONDS
+    killed_us = 0
     while time.monotonic() < deadline and not all(task.done() for task in tasks):
         meter.sample()
         await asyncio.sleep(SAMPLE_SECONDS)
+        if kill and not killed_us and all(watcher.first_us for watcher in watchers):
+            await asyncio.sleep(2)
+            killed_us = time.monotonic_ns() // 1000
+            for watcher in watchers:
+                watcher.killed_us = killed_us
+            await asyncio.get_running_loop().run_in_executor(_supervisor, KILLS[kill], rig)
     processes, seconds = meter.rows(), time.monotonic() - started
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+    said = [line.split() for line in (await sending)[0].splitlines()]
+    sent_us = {dialog: int(at) for dialog, at, _, _ in said}
+    for watcher in watchers:
+        watcher.said_us = sent_us.get(str(watcher.dialog_id), 0)
     sent = orjson.loads(await asyncio.to_thread(lambda: urlopen(f"{rig.model_url}/sent").read()))
-    lost = [watcher for watcher in watchers if watcher.answer != sent.get(f"{run} {watcher.dialog_id}")]
-    missing = sum(len(w.answer or "") - len(w.drafted) for w in watchers if len(w.drafted) < len(w.answer or ""))
-    ages = [age for watcher in watchers for age in watcher.ages]
-    ended = sum(watcher.ended.is_set() for watcher in watchers)
-    return Outcome(dialogs, ended, len(lost), missing, ages, sum(w.resets for w in watchers), seconds, processes)
+    lost = [watcher for watcher in watchers if watcher.answer != sent.get(f"{dialogs} {watcher.dialog_id}")]
+    posts = [int(took) / 1000 for _, _, _, took in said]
+    return Outcome(dialogs, watchers, len(lost), seconds, processes, posts, kill, killed_us)
 
 
-def row_of(found: Outcome) -> list[str]:
-    cut = quantiles(found.ages, n=100) if len(found.ages) > 1 else [0.0] * 99
+# What a thread has started dies with it, so this one stays.
+_supervisor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="supervisor")
+
+# -- A part dies -------------------------------------------------------------------------------------------------------
+
+
+def kill_worker(rig: Rig) -> None:
+    """As ``up`` does: a new worker starts, and what the dead one held is freed by its name."""
+    dead = rig.stack.workers[0]
+    name = next(word for word in psutil.Process(dead.pid).cmdline() if word.startswith("worker-")).removesuffix("@%h")
+    dead.kill()
+    time.sleep(SUPERVISOR_SECONDS)
+    rig.stack.start_worker()
+    rig.stack.manage("free_leases", "--worker", name)
+
+
+def kill_web(rig: Rig) -> None:
+    rig.stack.web.kill()
+    time.sleep(SUPERVISOR_SECONDS)
+    rig.stack.start_web()
+
+
+def kill_redis(rig: Rig) -> None:
+    rig.stack.redis.kill()
+    time.sleep(SUPERVISOR_SECONDS)
+    rig.stack.redis.start()
+
+
+KILLS: dict[str, Callable[[Rig], None]] = {"worker": kill_worker, "web": kill_web, "redis": kill_redis}
+
+
+def recovery_row(found: Outcome) -> list[str]:
+    after = [(w.went_on_us - found.killed_us) / 1e6 for w in found.watchers if w.went_on_us]
+    ended = sum(watcher.ended.is_set() for watcher in found.watchers)
+    middle = sorted(after)[len(after) // 2] if after else 0.0
+    return [found.kill, f"{len(after)} of {found.dialogs}", f"{middle:.1f}", f"{max(after, default=0.0):.1f}", f"{ended}", f"{found.lost}"]  # fmt: skip
+
+
+# -- Nothing happens ---------------------------------------------------------------------------------------------------
+
+
+async def idle(rig: Rig, sockets: int) -> list[str]:
+    """Memory of the web process before, with, and after so many open sockets."""
+    web = psutil.Process(rig.stack.web.pid)
+
+    def mb() -> float:
+        return float(web.memory_info().rss / 1e6)
+
+    first = await asyncio.to_thread(prepare, rig, 20)
+    warm = await opened(rig, first)  # what the first sockets import and cache is no cost of the others
+    before = mb()
+    watchers = await asyncio.to_thread(prepare, rig, sockets)
+    started = time.monotonic()
+    tasks: list[asyncio.Task[None]] = []
+    for at in range(0, sockets, 50):
+        tasks += await opened(rig, watchers[at : at + 50])
+    seconds = time.monotonic() - started
+    spent = web.cpu_times()
+    await asyncio.sleep(10)
+    now = web.cpu_times()
+    cpu = (now.user + now.system - spent.user - spent.system) * 10
+    with_all = mb()
+    for task in (*warm, *tasks):
+        task.cancel()
+    await asyncio.gather(*warm, *tasks, return_exceptions=True)
     return [
-        f"{found.dialogs}", f"{found.ended}", f"{found.lost}", f"{found.missing_chars:,}", f"{len(found.ages):,}",
-        f"{cut[49]:.0f}", f"{cut[94]:.0f}", f"{cut[98]:.0f}", f"{found.seconds:.0f}",
-    ]  # fmt: skip
+        f"{sockets}",
+        f"{before:.0f}",
+        f"{with_all:.0f}",
+        f"{with_all - before:.0f}",
+        f"{cpu:.0f} %",
+        f"{seconds:.0f}",
+    ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--dialogs", default="50,100,300")
-    parser.add_argument("--tokens", type=int, default=250, help="of each answer, at 25 a second")
+    parser.add_argument("--tokens", type=int, default=750, help="of each answer, at 25 a second")
+    parser.add_argument("--ramp", type=float, default=0.07, help="seconds between two messages")
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--kill", default="", help=f"some of {','.join(KILLS)}")
+    parser.add_argument("--idle", type=int, default=0, help="so many sockets on which nothing happens")
     asked = parser.parse_args()
-    sizes = [int(size) for size in asked.dialogs.split(",")]
-    concurrency = max(sizes) // asked.workers + 20
-    outcomes = []
+    sizes = [int(size) for size in asked.dialogs.split(",") if size != "0"]
+    concurrency = max(sizes, default=10) // asked.workers + 20
+    outcomes, idles = [], []
     with rig(workers=asked.workers, concurrency=concurrency, tokens=asked.tokens) as running, progress() as bar:
-        from django.conf import settings
-
-        settings.REDIS_URL = running.stack.redis.url  # here the stack's workers are to be woken
-        from dominds.celery import app
-
-        app.conf.broker_url = running.stack.redis.url
-        task = bar.add_task("streaming", total=len(sizes))
-        for size in sizes:
-            outcomes.append(asyncio.run(stream(running, size, asked.tokens)))
+        runs = [(size, kill) for size in sizes for kill in asked.kill.split(",")]
+        task = bar.add_task("streaming", total=len(runs))
+        for size, kill in runs:
+            outcomes.append(asyncio.run(stream(running, size, asked.tokens, asked.ramp, kill)))
             bar.advance(task)
+        if asked.idle:
+            idles.append(asyncio.run(idle(running, asked.idle)))
     head = ["dialogs", "ended", "answers not equal", "draft characters only seen at the commit", "tokens seen live"]
-    head += ["p50, ms", "p95", "p99", "seconds"]
-    report(
-        f"## Streams of 25 tokens a second ({load()}; {asked.tokens} tokens each, {asked.workers} worker)\n\n"
-        + table(head, [row_of(found) for found in outcomes])
-    )
+    head += ["age p50 / p95 / p99, ms", "seconds of all", "age while all", "send to first token", "POST", "seconds"]
+    if outcomes:
+        report(
+            f"## Streams of 25 tokens a second ({load()}; {asked.tokens} tokens each, one message each {asked.ramp:g} s, "
+            f"{asked.workers} worker)\n\n" + table(head, [found.row() for found in outcomes])
+        )
     for found in outcomes:
-        report(f"{found.dialogs} dialogs:\n\n" + table(["process", "CPU of one core", "memory, MB"], found.processes))
+        if not found.kill:
+            processes = table(["process", "CPU of one core", "memory, MB"], found.processes)
+            report(f"{found.dialogs} dialogs:\n\n{processes}")
+    if killed := [recovery_row(found) for found in outcomes if found.kill]:
+        head = ["killed", "dialogs that went on", "s, median", "s, most", "ended", "answers not equal"]
+        report(f"## A part dies ({load()})\n\n" + table(head, killed))
+    if idles:
+        head = ["idle sockets", "MB before", "MB with them", "extra", "CPU of one core", "s to open"]
+        report(f"## Idle sockets ({load()})\n\n" + table(head, idles))
 
 
 if __name__ == "__main__":

@@ -97,10 +97,10 @@ class ModelServer:
         if asked["model"] != "steady":
             writer.write(self.quick_answer + chunked(ending(prompt_tokens, self.quick_pieces)) + b"0\r\n\r\n")
             return
-        parts = self.sent.setdefault(str(asked["messages"][-1]["content"]), [])
-        parts.clear()
+        parts = self.sent[str(asked["messages"][-1]["content"])] = []
         writer.write(HEAD)
         steady = Steady(writer, self.tokens, parts)
+        steady.send_token()  # at once: what passes before the socket has it is not the provider's time
         group = min(self.groups, key=len)
         group.add(steady)
         await steady.done.wait()
