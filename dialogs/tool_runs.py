@@ -30,8 +30,6 @@ class ToolsOwed:
 
 
 def owed(dialog: Dialog) -> ToolsOwed | None:
-    if dialog.generations_for_message == 0:
-        return None  # nothing has been said to this message yet
     calls = unresolved_calls(dialog)
     return None if not calls or client_calls.are_with_client(dialog, calls) else ToolsOwed(calls)
 

@@ -63,8 +63,8 @@ def standing_run(dialog: Dialog) -> RemediationRun | None:
 
 
 def _round(dialog_id: UUID, number: int) -> QuerySet[Round]:
-    rounds: QuerySet[Round] = Round.objects.filter(dialog_id=dialog_id, number=number)
-    return rounds.annotate(is_rewritten=Exists(_standing(dialog_id, number)))
+    told: dict[str, Any] = {"is_rewritten": Exists(_standing(dialog_id, number))}
+    return Round.objects.filter(dialog_id=dialog_id, number=number).annotate(**told)
 
 
 def _standing(dialog_id: UUID, round_number: int) -> QuerySet[RemediationRun]:
