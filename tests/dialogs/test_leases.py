@@ -236,13 +236,18 @@ def test_an_error_in_our_own_code_fails_the_message_after_three_tries(script: Sc
 
 
 def test_losing_the_lease_in_the_middle_is_no_error(script: Script, asked: Dialog) -> None:
-    script({"text": "Hello.", "delay_ms": 1500})
+    script({"text": "Hello.", "delay_ms": 6_000})
     driving = threading.Thread(target=lambda: (drive(asked.pk), connection.close()))
     driving.start()
     eventually(lambda: asked.generations.filter(outcome="running").exists())
-    expire(asked)
     script({"text": "Hello."})
-    drive(asked.pk)
+
+    def taken_over() -> bool:
+        expire(asked)  # again and again: the thread that renews leases may come in between
+        drive(asked.pk)
+        return refreshed(asked).epoch > 1
+
+    eventually(taken_over)
     driving.join(30)
     assert not driving.is_alive()
     assert [row.outcome for row in asked.generations.order_by("id")] == ["crashed", "kept"]
