@@ -161,7 +161,8 @@ def _update_sql(
         parts.append(f"{_quoted(field)} = {part}")
     places += [(_field(model, name), f"where {name}") for name in where]
     condition = " AND ".join(f"{_quoted(_field(model, name))} = %s" for name in where)
-    sql = f"UPDATE {connection.ops.quote_name(model._meta.db_table)} SET {', '.join(parts)} WHERE {condition}"
+    table = connection.ops.quote_name(model._meta.db_table)
+    sql = f"UPDATE {table} SET {', '.join(parts)} WHERE {condition}"  # nosec B608: names alone
     return sql, tuple(places)
 
 
@@ -194,7 +195,8 @@ def _insert_sql(
     columns = ", ".join(_quoted(field) for field in given)
     row = f"({', '.join(['%s'] * len(given))})"
     told = ", ".join(_quoted(field) for field in filled)
-    sql = f"INSERT INTO {connection.ops.quote_name(model._meta.db_table)} ({columns}) VALUES {', '.join([row] * number)} RETURNING {told}"
+    table, rows = connection.ops.quote_name(model._meta.db_table), ", ".join([row] * number)
+    sql = f"INSERT INTO {table} ({columns}) VALUES {rows} RETURNING {told}"  # nosec B608: names alone
     return sql, given, filled
 
 
