@@ -1,6 +1,7 @@
 """Document A's caution, as a provider sees it: a log of every request that arrived, beside what was stored and shown."""
 
 from collections.abc import Callable
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -106,11 +107,14 @@ def test_a_failed_guided_generation_is_repeated_with_its_guidance(serve: Serve) 
 def test_a_stopped_guided_generation_does_not_count(serve: Serve) -> None:
     server = serve(context_length=128_000)
 
+    def stop() -> None:
+        inbox.stop(dialog.pk)
+        connection.close()
+
     def answer(body: Body) -> Answer:
         if len(server.exchanges) != 2:
             return Answer("ok", usage=YELLOW)
-        inbox.stop(dialog.pk)
-        connection.close()
+        Timer(1.0, stop).start()  # once something has been said
         return Answer("too late " * 400, chunk_chars=10, chunk_seconds=0.05, usage=YELLOW)
 
     server.answer = answer
