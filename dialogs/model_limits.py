@@ -27,6 +27,12 @@ def model_of(subject: Dialog | Agent) -> ModelInfo:
     return catalog().model(subject.provider, subject.model)
 
 
+def models_in_use() -> set[ModelInfo]:
+    """Those of the enabled agents, as far as the catalog knows them."""
+    named = Agent.objects.filter(enabled=True).values_list("provider", "model")
+    return {catalog().models[pair] for pair in named if pair in catalog().models}
+
+
 def loaded_limit(model: ModelInfo) -> LoadedLimit | LimitUnavailable:
     """Ask the LM Studio server what the model is loaded with; answers are kept for two seconds."""
     try:

@@ -18,7 +18,7 @@ from celery.utils.nodenames import worker_direct
 from celery.worker import state
 from django.conf import settings
 
-from dominds import garbage, heartbeats, telemetry
+from dominds import heartbeats, telemetry
 from dominds.canary import EVERY_SECONDS, Canary
 from dominds.llm.circuit import circuits
 
@@ -92,12 +92,6 @@ def watch_for_deafness(sender: Any, **_: Any) -> None:
     worker_shutting_down.connect(leave, weak=False)
     watch.start()
     beat()
-
-
-@worker_ready.connect
-def settle_garbage(**_: Any) -> None:
-    """The tasks are loaded now, and with them the product."""
-    garbage.settle()
 
 
 @worker_init.connect

@@ -1,8 +1,10 @@
 """From a model's metadata to the provider that talks to it."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 
 from dominds.llm.anthropic_messages import AnthropicMessages
@@ -10,9 +12,17 @@ from dominds.llm.catalog import ModelInfo
 from dominds.llm.clients import Endpoint
 from dominds.llm.openai_chat import OpenAIChat
 from dominds.llm.openai_responses import OpenAIResponses
-from dominds.llm.provider import AuthFailed, Provider, RequestRefused
+from dominds.llm.provider import AuthFailed, Provider, ProviderError, RequestRefused
 from dominds.llm.scripted import Scripted
 from dominds.redaction import remember
+
+_SDKS = {
+    "openai": "openai",
+    "openai-compatible": "openai",
+    "lmstudio": "openai",
+    "anthropic": "anthropic",
+    "anthropic-compatible": "anthropic",
+}
 
 
 def connect(model: ModelInfo, *, environ: Mapping[str, str] = os.environ) -> Provider:
@@ -20,6 +30,15 @@ def connect(model: ModelInfo, *, environ: Mapping[str, str] = os.environ) -> Pro
     if model.unusable:
         raise RequestRefused(model.unusable)
     return _connected(model, key_of(model, environ))
+
+
+def load_sdks(models: Iterable[ModelInfo], environ: Mapping[str, str] = os.environ) -> None:
+    """Import what calls to these models need. An SDK takes a second, which the first person to ask would wait for."""
+    for model in models:
+        with suppress(ProviderError):  # it cannot be called, and says so when somebody tries
+            connect(model, environ=environ)
+            if model.api_type in _SDKS:
+                import_module(_SDKS[model.api_type])
 
 
 def key_of(model: ModelInfo, environ: Mapping[str, str] = os.environ) -> str:

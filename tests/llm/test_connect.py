@@ -70,3 +70,26 @@ def test_the_library_brings_no_web_framework() -> None:
     root = Path(__file__).parents[2]
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
     assert result.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("api_type", "key_variable", "loaded"),
+    [
+        ("openai-compatible", "", "openai"),
+        ("anthropic-compatible", "", "anthropic"),
+        ("openai", "A_KEY_THAT_IS_NOT_SET", ""),
+    ],
+)
+def test_sdks_are_loaded_before_they_are_needed(api_type: str, key_variable: str, loaded: str) -> None:
+    """In a process of its own, where nothing else has loaded them."""
+    program = (
+        "import sys\n"
+        "from dominds.llm.catalog import ModelInfo\n"
+        "from dominds.llm.connect import load_sdks\n"
+        f"model = ModelInfo('p', 'm', 'M', {api_type!r}, 'http://127.0.0.1:9/v1', {key_variable!r})\n"
+        "assert not {'openai', 'anthropic'} & set(sys.modules)\n"
+        "load_sdks([model])\n"
+        "print(*({'openai', 'anthropic'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == loaded
