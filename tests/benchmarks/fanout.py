@@ -30,10 +30,12 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
 from tests.benchmarks.rig import Rig, load, progress, report, rig, table
+from tests.benchmarks.seeding import dialog_at
 from tests.harness.stack import ROOT
 
 DIALOGS_PER_PERSON = 10  # a person may have 20 sockets
 ANSWER_SECONDS = 60  # beyond the stream's own length
+WARM_UP_ANSWERS = 40
 SAMPLE_SECONDS = 0.5
 SUPERVISOR_SECONDS = 0.3  # until ``up`` has seen a death
 
@@ -211,6 +213,19 @@ def prepare(rig: Rig, dialogs: int) -> list[Watcher]:
     return [Watcher(create_dialog(owner, agent.pk, "Stream").pk, *cookies[owner.pk]) for owner in owners]
 
 
+def warm_up(rig: Rig) -> None:
+    """Answers before those that are measured: a worker's first call loads an SDK, and threads open their connections."""
+    from dialogs.models import Dialog
+
+    owner = rig.people(1)[0]
+    api = rig.stack.api_as(owner)
+    dialogs = [dialog_at(0, rig.agent("quick"), owner).pk for _ in range(WARM_UP_ANSWERS)]
+    for dialog_id in dialogs:
+        assert api.post(f"/api/dialogs/{dialog_id}/messages", json={"text": "Hello."}).status_code == 202
+    while Dialog.objects.filter(pk__in=dialogs).exclude(state="idle").exists():
+        time.sleep(SAMPLE_SECONDS)
+
+
 async def opened(rig: Rig, watchers: list[Watcher]) -> list["asyncio.Task[None]"]:
     """Every watcher's socket, once all are open."""
     ready = asyncio.Semaphore(0)
@@ -354,6 +369,7 @@ def main() -> None:
     with rig(workers=asked.workers, concurrency=concurrency, tokens=asked.tokens) as running, progress() as bar:
         runs = [(size, kill) for size in sizes for kill in asked.kill.split(",")]
         task = bar.add_task("streaming", total=len(runs))
+        warm_up(running)
         for size, kill in runs:
             outcomes.append(asyncio.run(stream(running, size, asked.tokens, asked.ramp, kill)))
             bar.advance(task)
