@@ -18,7 +18,14 @@ from dominds.llm.usage import Usage
 from health.levels import Thresholds, judge
 from remediation.config import ContextConfig
 from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units
-from remediation.embeddings import Embedder, LexicalEmbedder, MiniLMEmbedder, relevance, similarity
+from remediation.embeddings import (
+    Embedder,
+    LexicalEmbedder,
+    MiniLMEmbedder,
+    RememberingEmbedder,
+    relevance,
+    similarity,
+)
 from remediation.minilm import MiniLM, model_directory
 from remediation.overflowing import Mix, overflowing_dialog
 from remediation.retention import Weights, prune, score
@@ -100,9 +107,8 @@ def scoring(number: int) -> Row:
 
 
 def chain(name: str, using: Embedder) -> Row:
-    box = toolbox(using)
-
     def run(number: int) -> object:
+        box = toolbox(RememberingEmbedder(using, time.monotonic))  # as in the product, and empty each time
         rng = Random(number)
         dialog = overflowing_dialog(rng, 5_000, 2.0, box.count, Mix())
         fifty = dialog.units[-50:]
