@@ -19,6 +19,7 @@ PLAN_STARTS = ("plan:", "## plan", "# plan", "todo:", "next steps:", "steps:", "
 # Each pattern is anchored to one line and repeats no group inside another: linear on any input.
 CHECKBOX = re.compile(r"[-*+] \[[ xX]\] ")
 STEP = re.compile(r"(?:step|phase|milestone) \d{1,3}\b", re.IGNORECASE)
+# An entry of a plan as texts name it, such as TODO-12 or PLAN#3: document C's type plan_ref.
 PLAN_REFERENCE = re.compile(r"\b(?:TODO|PLAN|TASK|MILESTONE)[-#:]\d{1,6}\b")
 TIMESTAMP = re.compile(r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d\b")
 LOG_LEVEL = re.compile(r"\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL)\b[\]:]? ?")

@@ -16,14 +16,6 @@ from dominds.llm.provider import AuthFailed, Provider, ProviderError, RequestRef
 from dominds.llm.scripted import Scripted
 from dominds.redaction import remember
 
-_SDKS = {
-    "openai": "openai",
-    "openai-compatible": "openai",
-    "lmstudio": "openai",
-    "anthropic": "anthropic",
-    "anthropic-compatible": "anthropic",
-}
-
 
 def connect(model: ModelInfo, *, environ: Mapping[str, str] = os.environ) -> Provider:
     """The provider for a model. Sends nothing; raises ``RequestRefused`` or ``AuthFailed`` when it cannot be called."""
@@ -36,9 +28,11 @@ def load_sdks(models: Iterable[ModelInfo], environ: Mapping[str, str] = os.envir
     """Import what calls to these models need. An SDK takes a second, which the first person to ask would wait for."""
     for model in models:
         with suppress(ProviderError):  # it cannot be called, and says so when somebody tries
-            connect(model, environ=environ)
-            if model.api_type in _SDKS:
-                import_module(_SDKS[model.api_type])
+            match connect(model, environ=environ):
+                case OpenAIChat() | OpenAIResponses():
+                    import_module("openai")
+                case AnthropicMessages():
+                    import_module("anthropic")
 
 
 def key_of(model: ModelInfo, environ: Mapping[str, str] = os.environ) -> str:

