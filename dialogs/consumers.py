@@ -24,9 +24,11 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.db import DatabaseError
 from django.utils.crypto import constant_time_compare
 
+from dialogs.feeds import Feed
 from dialogs.frames import BATCH, frames_after
-from dialogs.hub import Feed, hub, off_loop, session_mark
+from dialogs.hub import hub, session_mark
 from dialogs.models import Dialog
+from dialogs.off_loop import off_loop
 
 log = structlog.get_logger(__name__)
 

@@ -9,9 +9,8 @@ import hashlib
 import random
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
@@ -19,45 +18,23 @@ import orjson
 import redis.asyncio
 import structlog
 from django.conf import settings
-from django.db import close_old_connections, connection
 from redis.exceptions import RedisError
 
-from dialogs import poke
-from dialogs.frames import badges_of
-from dialogs.models import Dialog, Generation
-from dialogs.poke import DRAFTS_CHANNEL, dialog_channel, draft_key, user_channel
-from dialogs.rendering import GrowingText
+from dialogs.feeds import Feed, Listener
+from dialogs.models import Dialog
+from dialogs.off_loop import off_loop
+from dialogs.people import Person
+from dialogs.poke import DRAFTS_CHANNEL, dialog_channel, user_channel
 
 log = structlog.get_logger(__name__)
 
 QUIET_SECONDS = 10  # then Redis is asked whether it is still there
 POLL_SECONDS = 15  # how often the database is asked what a lost frame would have said
 RETRY_SECONDS = 3
-FINISH_SECONDS = 0.25  # how often a draft is searched for finished blocks
-DATABASE_SECONDS = 5
 LOOKS_AT_ONCE = 4  # of sockets at the database; the others wait their turn, and their time-out does not run yet
-BADGES_SECONDS = 0.25  # a person's dialogs may end at one moment: their badges are counted once
 REFRESHES_PER_SECOND = 100  # after a break, sockets look anew spread over so much time
 SOCKETS_PER_PERSON = 20
 SOCKETS_PER_PROCESS = 10_000
-
-_database_threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="sockets")
-_render_threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="drafts")
-Answer = TypeVar("Answer")
-
-
-async def off_loop(function: Callable[..., Answer], *arguments: Any) -> Answer:
-    """Run database work on the sockets' own threads: one slow query must not freeze every page of the process."""
-
-    def work() -> Answer:
-        close_old_connections()
-        try:
-            return function(*arguments)
-        finally:
-            connection.close()
-
-    loop = asyncio.get_running_loop()
-    return await asyncio.wait_for(loop.run_in_executor(_database_threads, work), DATABASE_SECONDS)
 
 
 def session_mark(session_key: str) -> str:
@@ -65,195 +42,8 @@ def session_mark(session_key: str) -> str:
     return hashlib.sha256(session_key.encode()).hexdigest()[:24]
 
 
-class Listener(Protocol):
-    """A socket. Called on the loop; must not block."""
-
-    user_id: int
-
-    def poked(self, seq: int) -> None:
-        """The dialog has events up to ``seq``; 0: look yourself."""
-
-    def drafted(self, frame: dict[str, Any]) -> None: ...
-
-    def told(self, frame: dict[str, Any]) -> None:
-        """Something for the person behind the socket."""
-
-
-class Feed:
-    """One dialog as this process watches it: its sockets, and the draft that they share."""
-
-    def __init__(self, dialog_id: UUID) -> None:
-        self.dialog_id = dialog_id
-        self.listeners: set[Listener] = set()
-        self.generation = 0  # whose draft this is; generations of a dialog only grow
-        self.ended = 0  # the newest generation known to have ended
-        self.draft: GrowingText | None = None
-        self.seq = 0
-        self._finishing: asyncio.Task[None] | None = None
-        self._loading: asyncio.Task[None] | None = None
-
-    def receive(self, frame: dict[str, Any]) -> None:
-        """A poke: the dialog has events up to ``seq``."""
-        self.seq = max(self.seq, int(frame["seq"]))
-        for listener in tuple(self.listeners):
-            listener.poked(self.seq)
-
-    def end(self, generation: int) -> None:
-        """A generation's draft is over: its turn, or nothing, takes its place."""
-        self.ended = max(self.ended, generation)
-        if self.generation <= self.ended:
-            self.draft = None
-
-    def snapshot(self) -> dict[str, Any] | None:
-        """The draft from its beginning, for a socket that has none of it."""
-        if self.draft is None:
-            return None
-        draft = self.draft
-        return {
-            **self._frame(0, draft.text),
-            "reset": True,
-            "block": draft.blocks,
-            "html": draft.html,
-            "tail": draft.tail,
-        }
-
-    def load(self) -> None:
-        """Fetch the draft whole: at the first socket, and after a gap."""
-        if self._loading is None or self._loading.done():
-            self._loading = asyncio.create_task(self._load())
-
-    def extend(self, generation: int, position: int, text: str) -> None:
-        """A piece of the draft has come."""
-        if generation <= self.ended or generation < self.generation:
-            return
-        if generation > self.generation:
-            self.generation, self.draft = generation, GrowingText()
-        if self.draft is None or position > len(self.draft.text):
-            self.load()
-            return
-        fresh = text[len(self.draft.text) - position :]
-        if not fresh:
-            return
-        position = len(self.draft.text)
-        self.draft.text += fresh
-        self._send(self._frame(position, fresh))
-        if "\n" in fresh and (self._finishing is None or self._finishing.done()):
-            self._finishing = asyncio.create_task(self._finish(self.draft))
-
-    async def _finish(self, draft: GrowingText) -> None:
-        """Give finished blocks their final looks, away from the loop."""
-        await asyncio.sleep(FINISH_SECONDS)
-        loop = asyncio.get_running_loop()
-        chars, html = await loop.run_in_executor(_render_threads, draft.newly_finished)
-        draft.finish(chars, html)
-        if chars and draft is self.draft:
-            self._send({**self._frame(len(draft.text), ""), "block": draft.blocks, "html": html, "tail": draft.tail})
-
-    async def _load(self) -> None:
-        try:
-            generation = await off_loop(_running_reply, self.dialog_id)
-            if not generation or generation <= self.ended:
-                return
-            raw = await hub().redis.get(draft_key(generation))
-        except (TimeoutError, RedisError, OSError) as error:
-            log.warning("draft_not_loaded", dialog_id=str(self.dialog_id), error=str(error))
-            return
-        text = cast(bytes, raw or b"").decode("utf-8", "ignore")
-        current = len(self.draft.text) if self.draft and self.generation == generation else -1
-        if generation < self.generation or generation <= self.ended or len(text) <= current:
-            return
-        draft = GrowingText(text)
-        loop = asyncio.get_running_loop()
-        draft.finish(*await loop.run_in_executor(_render_threads, draft.newly_finished))
-        self.generation, self.draft = generation, draft
-        if snapshot := self.snapshot():
-            self._send(snapshot)
-
-    def _frame(self, position: int, text: str) -> dict[str, Any]:
-        return {
-            "type": "draft",
-            "generation": self.generation,
-            "pos": position,
-            "end": position + len(text),
-            "text": text,
-        }
-
-    def _send(self, frame: dict[str, Any]) -> None:
-        for listener in tuple(self.listeners):
-            listener.drafted(frame)
-
-
-def _running_reply(dialog_id: UUID) -> int | None:
-    running = Generation.objects.filter(dialog_id=dialog_id, outcome="running", purpose="reply")
-    return running.values_list("pk", flat=True).first()
-
-
-def current_draft(dialog_id: UUID) -> dict[str, Any] | None:
-    """The live draft from its beginning, for a page that polls. Without Redis there is none."""
-    generation = _running_reply(dialog_id)
-    if not generation:
-        return None
-    try:
-        text = (poke.client().get(draft_key(generation)) or b"").decode("utf-8", "ignore")  # type: ignore[union-attr]
-    except RedisError:
-        return None
-    frame = {"type": "draft", "generation": generation, "pos": 0, "end": len(text), "text": text, "reset": True}
-    return {**frame, "html": "", "tail": text} if text else None
-
-
 def _last_seqs(dialog_ids: list[UUID]) -> dict[UUID, int]:
     return dict(Dialog.objects.filter(pk__in=dialog_ids).values_list("pk", "last_event_seq"))
-
-
-class Person:
-    """One person as this process serves them: their listeners, and the badges that their pages share."""
-
-    def __init__(self, user_id: int) -> None:
-        self.user_id = user_id
-        self.listeners: set[Listener] = set()
-        self._shown: dict[Listener, dict[str, Any] | None] = {}
-        self._badges: dict[str, Any] | None = None  # as last counted
-        self._due = True
-        self._counting: asyncio.Task[None] | None = None
-
-    def show_badges(self, listener: Listener) -> None:
-        """Tell this listener of the badges, now and whenever they change."""
-        self._shown[listener] = None
-        if self._badges is None or self._due:
-            self.count_badges()
-        else:
-            self._show(self._badges)
-
-    def forget(self, listener: Listener) -> None:
-        self.listeners.discard(listener)
-        self._shown.pop(listener, None)
-
-    def count_badges(self) -> None:
-        self._due = True
-        if self._shown and (self._counting is None or self._counting.done()):
-            self._counting = asyncio.create_task(self._count())
-
-    async def _count(self) -> None:
-        while self._due and self._shown:
-            if self._badges is not None:
-                await asyncio.sleep(BADGES_SECONDS)
-            self._due = False
-            try:
-                badges = await off_loop(badges_of, self.user_id)
-            except Exception as error:  # noqa: BLE001  the database is away: what is shown stays, and is counted again
-                log.warning("badges_not_counted", user_id=self.user_id, error=str(error) or type(error).__name__)
-                await asyncio.sleep(RETRY_SECONDS)
-                self._due = True
-                continue
-            if badges is not None:
-                self._badges = badges
-                self._show(badges)
-
-    def _show(self, badges: dict[str, Any]) -> None:
-        for listener, shown in tuple(self._shown.items()):
-            if badges != shown:
-                self._shown[listener] = badges
-                listener.told(badges)
 
 
 class Hub:
@@ -300,7 +90,7 @@ class Hub:
             channel = dialog_channel(dialog_id)
             feed = self._feeds.get(channel)
             if feed is None:
-                feed = self._feeds[channel] = Feed(dialog_id)
+                feed = self._feeds[channel] = Feed(dialog_id, self.redis)
                 channels.append(channel)
             feed.listeners.add(listener)
         await self._tell_redis("subscribe", channels)

@@ -12,8 +12,8 @@ from dialogs import export, inbox, overviews, statistics
 from dialogs.api.auth import PersonRequest
 from dialogs.api.lists import Text, UuidWindow, oldest_first
 from dialogs.api.schemas import DialogOut, StatisticsOut
-from dialogs.hub import off_loop
 from dialogs.models import Dialog
+from dialogs.off_loop import off_loop
 
 router = Router(tags=["dialogs"])
 

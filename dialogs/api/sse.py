@@ -18,8 +18,10 @@ from django.http import StreamingHttpResponse
 
 from dialogs import events
 from dialogs.errors import RateLimited
-from dialogs.hub import Feed, hub, off_loop
+from dialogs.feeds import Feed
+from dialogs.hub import hub
 from dialogs.models import Dialog
+from dialogs.off_loop import off_loop
 
 log = structlog.get_logger(__name__)
 

@@ -14,8 +14,10 @@ from django.db import DatabaseError
 from django.db.models import QuerySet
 
 from dialogs import client_calls, events
-from dialogs.hub import Feed, hub, off_loop
+from dialogs.feeds import Feed
+from dialogs.hub import hub
 from dialogs.models import Dialog, Generation, Question, Turn
+from dialogs.off_loop import off_loop
 from dialogs.openai_api.composing import Composer
 from dialogs.openai_api.conversations import Run
 from dialogs.openai_api.errors import ApiError

@@ -18,8 +18,8 @@ from dialogs import keys, overviews
 from dialogs.api.auth import bearer_of
 from dialogs.api.sse import KEEP_ALIVE, streamed, written
 from dialogs.errors import Refusal
-from dialogs.hub import off_loop
 from dialogs.models import Agent, ApiKey
+from dialogs.off_loop import off_loop
 from dialogs.openai_api import conversations
 from dialogs.openai_api.composing import Restarted
 from dialogs.openai_api.conversations import Run

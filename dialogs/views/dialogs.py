@@ -15,9 +15,9 @@ from dialogs import inbox, model_limits, pages, shelf
 from dialogs.api.dialogs import download
 from dialogs.chip import chip_of
 from dialogs.errors import Refusal
+from dialogs.feeds import current_draft
 from dialogs.forms import ListFilter, NewDialogForm, SelectionForm
 from dialogs.frames import frames_after
-from dialogs.hub import current_draft
 from dialogs.models import Agent, Dialog, Question, Turn
 from dialogs.pages import DialogPage, all_entries
 from dialogs.state import State
