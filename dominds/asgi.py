@@ -16,16 +16,21 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from dominds import garbage, socket_frames
+from dominds.watchdog import watched
 
 # The loop needs the interpreter several times for each frame. By default each time may take 5 ms while a thread draws a page.
 sys.setswitchinterval(0.0005)
 
-application = ProtocolTypeRouter(
-    {
-        "http": django_application,
-        # The origin check is outermost: another site's page must not open a socket with this person's cookie.
-        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(import_string(settings.SOCKET_ROUTES)))),
-    }
+application = watched(
+    ProtocolTypeRouter(
+        {
+            "http": django_application,
+            # The origin check is outermost: another site's page must not open a socket with this person's cookie.
+            "websocket": AllowedHostsOriginValidator(
+                AuthMiddlewareStack(URLRouter(import_string(settings.SOCKET_ROUTES)))
+            ),
+        }
+    )
 )
 
 socket_frames.lift_limit_on_what_we_send()
