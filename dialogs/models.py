@@ -168,7 +168,7 @@ class Round(models.Model):
         PERSON = "person"
         COUNTDOWN = "countdown"
 
-    is_rewritten: bool  # annotated where the view is read: a rewrite of it stands
+    standing_run: int | None  # annotated where the view is read: the rewrite of it that stands
 
     dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, related_name="rounds")
     number = models.PositiveIntegerField()

@@ -21,7 +21,8 @@ from dialogs.model_limits import health_of
 from dialogs.models import Dialog, Generation, Turn
 from dialogs.situation import Situation, situation_of
 from dialogs.state import State
-from dialogs.transcript import standing_run, unit_to_json
+from dialogs.transcript import standing_run
+from dialogs.units import unit_to_json
 from dominds.llm.provider import ProviderError
 from remediation import embeddings
 from remediation.context import Rewritten, Toolbox, Units, total_tokens

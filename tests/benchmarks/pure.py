@@ -120,7 +120,7 @@ def chain(name: str, using: Embedder) -> Row:
 
 
 def rows() -> Iterator[Row]:
-    from dialogs.transcript import group
+    from dialogs.units import group
 
     limits = Thresholds(context_limit=128_000)
     yield Row("judge a level", "–", lambda number: judge(Usage(100_000 + number, 10), limits), 200)

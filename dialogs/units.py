@@ -1,0 +1,102 @@
+"""Turns as units of context, and units as a rewrite stores them."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from dialogs.models import Turn
+from dominds.llm.messages import Message, Role, ToolCall
+from remediation.context import Unit, UnitKind, UnitRole
+
+NO_RESULT = "[No result was recorded for this call.]"
+_ROLES = {role.value: role for role in Role}  # a look-up, since calling an enumeration costs three times as much
+_UNIT_ROLES = {role.value: role for role in UnitRole}
+
+
+def group(rows: Iterable[Any]) -> list[Unit]:
+    """Turns into units: a tool call and its results are one (R9). A result without its call is left out, a call without a
+    result gets a stand-in, so that no provider ever refuses the request for it."""
+    units: list[Unit] = []
+    rows = list(rows)
+    results: dict[str, Any] = {row.tool_call_id: row for row in rows if row.role == "tool"}
+    for row in rows:
+        if row.role == "tool":
+            continue
+        if not row.tool_calls:
+            if row.text:
+                units.append(_says(row))
+            continue
+        calls = _calls(row.tool_calls)
+        message = Message(_ROLES[row.role], row.text, calls, "", tuple(row.provider_items or ()))
+        answers = [(call, results.pop(call.id, None)) for call in calls]
+        units.append(
+            Unit(
+                id=f"turn-{row.seq}",
+                kind=UnitKind.MESSAGE,
+                role=UnitRole.TOOL,
+                messages=(message, *(_result(call, answer) for call, answer in answers)),
+                source=(row.seq, *(answer.seq for _, answer in answers if answer)),
+                failed=any(answer.status == Turn.Status.ERROR for _, answer in answers if answer),
+            )
+        )
+    return units
+
+
+def _says(row: Any) -> Unit:
+    """A turn of words alone."""
+    message = Message(_ROLES[row.role], row.text, (), "", tuple(row.provider_items or ()))
+    return Unit(f"turn-{row.seq}", UnitKind.MESSAGE, _UNIT_ROLES[row.role], (message,), (row.seq,))
+
+
+def _calls(calls: Sequence[dict[str, str]]) -> tuple[ToolCall, ...]:
+    return tuple(ToolCall(call["id"], call["name"], call["arguments"]) for call in calls)
+
+
+def _result(call: ToolCall, row: Any | None) -> Message:
+    return Message(Role.TOOL, row.text if row else NO_RESULT, tool_call_id=call.id)
+
+
+def unit_to_json(unit: Unit, original: bool) -> dict[str, Any]:
+    """How a rewrite stores a unit of its view: by reference when it stands as it was said, by value otherwise."""
+    if original and unit.source:
+        return {"turns": list(unit.source)}
+    return {
+        "id": unit.id,
+        "kind": unit.kind.value,
+        "role": unit.role.value,
+        "sources": list(unit.source),
+        "priority": unit.priority,
+        "area": unit.area,
+        "pinned": unit.pinned,
+        "failed": unit.failed,
+        "messages": [
+            {
+                "role": message.role.value,
+                "text": message.text,
+                "tool_calls": [[call.id, call.name, call.arguments] for call in message.tool_calls],
+                "tool_call_id": message.tool_call_id,
+            }
+            for message in unit.messages
+        ],
+    }
+
+
+def unit_from_json(item: dict[str, Any]) -> Unit:
+    return Unit(
+        id=item["id"],
+        kind=UnitKind(item["kind"]),
+        role=UnitRole(item["role"]),
+        messages=tuple(
+            Message(
+                Role(message["role"]),
+                message["text"],
+                tuple(ToolCall(*call) for call in message["tool_calls"]),
+                message["tool_call_id"],
+            )
+            for message in item["messages"]
+        ),
+        source=tuple(item["sources"]),
+        priority=item["priority"],
+        area=item["area"],
+        pinned=item["pinned"],
+        failed=item.get("failed", False),  # rewrites stored before there was such a field
+    )
