@@ -15,9 +15,10 @@ from datetime import timedelta
 from uuid import UUID
 
 import structlog
-from django.db import DatabaseError, close_old_connections, connection
+from django.db import DatabaseError, close_old_connections, connection, transaction
 from django.db.models.functions import Now
 
+from dialogs import poke
 from dialogs.changes import Change, change
 from dialogs.models import Dialog, Generation
 from dialogs.state import State
@@ -165,12 +166,16 @@ def _give_back(lease: Lease, *, crashed: bool) -> None:
 
 
 def free_leases_of(owner: str) -> int:
-    """Free the leases of a worker that is known to be dead, for the supervisor that saw it die."""
-    held = list(Dialog.objects.filter(lease_owner=owner).values_list("pk", "epoch"))
-    for dialog_id, _ in held:
-        with change(dialog_id) as unit:
-            if unit.dialog.lease_owner == owner:
-                Dialog.objects.filter(pk=dialog_id).update(lease_until=Now() - timedelta(seconds=1))
+    """Free the leases of a worker that is known to be dead and wake its dialogs, for the supervisor that saw it die.
+
+    A row that somebody else is at just now is left alone: its lease runs out by itself, and the sweeper comes by.
+    """
+    with transaction.atomic():
+        rows = Dialog.objects.select_for_update(skip_locked=True).filter(lease_owner=owner)
+        held = list(rows.order_by("active_at").values_list("pk", flat=True))
+        Dialog.objects.filter(pk__in=held).update(lease_until=Now() - timedelta(seconds=1))
+        for dialog_id in held:
+            poke.wake(dialog_id)
     return len(held)
 
 

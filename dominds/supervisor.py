@@ -32,8 +32,8 @@ class Part:
     name: str
     command: Callable[[], Sequence[str]]
     environment: Mapping[str, str] = field(default_factory=dict)
-    #: What to run when it has died, to clean up behind it.
-    after_death: Callable[[], Sequence[str]] | None = None
+    #: Called when it has died, before it is started again, to clean up behind it. Must not wait for anything.
+    after_death: Callable[[], object] | None = None
     #: Stopped after the others, which still need it.
     stops_last: bool = False
     #: Its output is kept for the day it dies, and not shown.
@@ -71,7 +71,6 @@ class Supervisor:
         self.folder = folder
         self.say = say
         self.running: list[Running] = []
-        self.errands: list[Process] = []
         self._stop_asked = threading.Event()
 
     def run(self, each_tick: Callable[[], None] = lambda: None) -> None:
@@ -86,7 +85,6 @@ class Supervisor:
                 for running in self.running:
                     if running.process.poll() is not None:
                         self._bury(running)
-                self.errands = [errand for errand in self.errands if errand.poll() is None]
                 each_tick()
         finally:
             self.stop()
@@ -125,12 +123,9 @@ class Supervisor:
             raise PartKeepsDying(running)
         self.say(f"{running.part.name} ended (code {running.process.returncode}); starting it again")
         if running.part.after_death:
-            self._run_errand(running.part.after_death())
+            running.part.after_death()
         running.process = self._spawn(running.part)
         self._read(running)
-
-    def _run_errand(self, command: Sequence[str]) -> None:
-        self.errands.append(spawn(command, self.environment, subprocess.DEVNULL, self.folder))
 
     def _read(self, running: Running) -> None:
         """Pass a part's output on, from a thread of its own."""
@@ -150,9 +145,9 @@ class Supervisor:
         """Stop every part and whatever it started. Takes at most about ten seconds."""
         first = [running.process for running in self.running if not running.part.stops_last]
         last = [running.process for running in self.running if running.part.stops_last]
-        _end([*first, *self.errands], QUIT_AFTER_SECONDS, KILL_AFTER_SECONDS)
+        _end(first, QUIT_AFTER_SECONDS, KILL_AFTER_SECONDS)
         _end(last, LAST_PART_SECONDS, LAST_PART_SECONDS)
-        self.running, self.errands = [], []
+        self.running = []
 
 
 def _end(processes: Sequence[Process], quit_after: float, kill_after: float) -> None:

@@ -188,6 +188,7 @@ class Stack:
         """Start one more worker; keyword arguments are environment variables of it alone."""
         name = f"worker-{uuid4().hex[:8]}"
         options = ["--pool", "threads", "--concurrency", str(concurrency or self.concurrency), "-n", f"{name}@%h"]
+        options += ["--without-gossip", "--without-mingle"]
         command = [sys.executable, "-m", "celery", "-q", "-A", "dominds.celery", "worker", *options]
         return self.start_part("worker", *command, DOMINDS_WORKER=name, **environment)
 

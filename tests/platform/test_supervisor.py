@@ -77,7 +77,7 @@ def test_what_a_dead_part_left_behind_is_cleaned_up(supervisor: Supervisor, tmp_
     part = shell(
         "worker",
         "[ -e once ] && exec sleep 60; touch once; sleep 77 & echo $! > child; exit 1",
-        after_death=lambda: ["touch", str(cleaned)],
+        after_death=cleaned.touch,
     )
     supervisor.start(part)
     supervisor.run(stop_when(supervisor, cleaned.exists))

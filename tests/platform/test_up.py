@@ -126,6 +126,7 @@ def test_a_killed_worker_is_replaced_under_a_new_name(up: Up) -> None:
     eventually(lambda: "worker ended (code -9); starting it again" in up.output)
     new = up.part("dominds.celery worker")
     assert new.cmdline()[-1] != old_name
+    eventually(lambda: f"{old_name.removesuffix('@%h')} is gone: 0 leases freed" in up.output)
     assert up.get("/readyz") == 200
 
 

@@ -17,6 +17,8 @@ TIDY_EVERY = 3600 // SWEEP_SECONDS
 class Command(BaseCommand):
     help = "Wake dialogs whose wake-up was lost or whose worker vanished, every 5 seconds. Several may run."
 
+    requires_system_checks = ()  # they would load every page; `up` and `prepare` check
+
     def handle(self, *args: Any, **options: Any) -> None:
         ending = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):

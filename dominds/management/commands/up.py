@@ -11,14 +11,16 @@ import urllib.request
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from io import StringIO
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from uuid import uuid4
 
 from django.conf import settings
 from django.core.management import call_command, get_commands
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connections
+from django.db import DatabaseError, connections
 
 from dominds import embedded_redis, env
 from dominds.management.commands.prepare import has_administrator
@@ -170,10 +172,22 @@ def worker_part(concurrency: int) -> Part:
         names.append(f"worker-{uuid4().hex[:8]}")
         return worker_command(names[-1], concurrency)
 
-    def free_leases() -> list[str]:
-        return manage("free_leases", "--worker", names[-1])
+    def clean_up() -> None:
+        Thread(target=free_leases, args=(names[-1],), name="cleaning-up", daemon=True).start()
 
-    return Part("worker", command, after_death=free_leases if "free_leases" in get_commands() else None)
+    return Part("worker", command, after_death=clean_up if "free_leases" in get_commands() else None)
+
+
+def free_leases(worker: str) -> None:
+    """In this process: another one would take seconds to start, and take them from the new worker."""
+    said = StringIO()
+    try:
+        call_command("free_leases", worker=worker, stdout=said)
+        say(f"{worker} is gone: {said.getvalue().strip()}")
+    except (DatabaseError, OSError) as error:
+        say(f"{worker} is gone, its leases run out by themselves: {error}")
+    finally:
+        connections.close_all()
 
 
 def worker_command(name: str, concurrency: int) -> list[str]:
