@@ -10,9 +10,10 @@ from dialogs.leases import Lease
 from dialogs.model_limits import model_of, thresholds_of_model
 from dialogs.models import Agent, Dialog, Generation, SiteSettings
 from dominds.llm.catalog import ModelInfo, UnknownModel
+from dominds.llm.circuit import circuits
 from dominds.llm.connect import connect
 from dominds.llm.messages import Message, Request, Role
-from dominds.llm.provider import ProviderError
+from dominds.llm.provider import Overloaded, ProviderError, StreamAborted
 from dominds.llm.usage import Usage
 
 log = structlog.get_logger(__name__)
@@ -47,8 +48,13 @@ def _longest_answer(model: ModelInfo) -> int | None:
 
 
 def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: str) -> str:
-    """Ask the pruning model once and return its text. Raises ``ProviderError``; the attempt is recorded either way."""
+    """Ask the pruning model once and return its text. Raises ``ProviderError``; the attempt is recorded either way.
+
+    A model that is let rest is not asked, and nothing is recorded: the caller goes on as when the call had failed.
+    """
     model = pruning_model(dialog)
+    if rest := circuits.rest_of(model):
+        raise Overloaded(str(rest), retry_after_seconds=rest.seconds)
     generation = _begin(lease, dialog, model, purpose, len(instructions) + len(content))
     request = Request(
         model=model.model_id,
@@ -63,6 +69,7 @@ def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: 
             reply = told(stream_reply(lease, connect(model), request, draft=None, seconds=SECONDS))
         except ProviderError as error:
             reply = told(Reply(error=error))
+        circuits.note(model, StreamAborted("We left.") if reply.stopped or reply.lost else reply.error)
         _end(lease, generation, reply)
     if reply.error:
         raise reply.error
