@@ -5,9 +5,9 @@ import sys
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dominds.settings")
 
-from django.core.asgi import get_asgi_application
+from dominds.one_hop import get_one_hop_application
 
-django_application = get_asgi_application()  # sets Django up; what follows may import models
+django_application = get_one_hop_application()  # sets Django up; what follows may import models
 
 from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter

@@ -20,13 +20,3 @@ def asked_by_address(get_response: Handler) -> Handler:
         return get_response(request)
 
     return named
-
-
-@sync_only_middleware
-def on_one_thread(get_response: Handler) -> Handler:
-    """Keep all middleware of a request on one thread: the last in the list, synchronous, makes the others so.
-
-    Under ASGI each of Django's middlewares would else hop to a thread and back, twice: 9 ms a request against 3 ms. What
-    an asynchronous view streams is still read by the event loop.
-    """
-    return get_response

@@ -159,7 +159,6 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "django_prometheus.middleware.PrometheusAfterMiddleware",
-    "dominds.middleware.on_one_thread",
 ]
 ROOT_URLCONF = "dominds.urls"
 ASGI_APPLICATION = "dominds.asgi.application"
