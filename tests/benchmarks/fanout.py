@@ -256,15 +256,19 @@ async def stream(rig: Rig, dialogs: int, tokens: int, ramp: float, kill: str) ->
     sending = asyncio.create_task(asyncio.to_thread(saying.communicate, lines))
     deadline = time.monotonic() + ramp * dialogs + tokens / 25 + ANSWER_SECONDS
     killed_us = 0
+
+    def tell() -> None:
+        nonlocal killed_us
+        killed_us = time.monotonic_ns() // 1000
+        for watcher in watchers:
+            watcher.killed_us = killed_us
+
     while time.monotonic() < deadline and not all(task.done() for task in tasks):
         meter.sample()
         await asyncio.sleep(SAMPLE_SECONDS)
         if kill and not killed_us and all(watcher.first_us for watcher in watchers):
             await asyncio.sleep(2)
-            killed_us = time.monotonic_ns() // 1000
-            for watcher in watchers:
-                watcher.killed_us = killed_us
-            await asyncio.get_running_loop().run_in_executor(_supervisor, KILLS[kill], rig)
+            await asyncio.get_running_loop().run_in_executor(_supervisor, KILLS[kill], rig, tell)
     processes, seconds = meter.rows(), time.monotonic() - started
     for task in tasks:
         task.cancel()
@@ -285,29 +289,56 @@ _supervisor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="supervisor")
 # -- A part dies -------------------------------------------------------------------------------------------------------
 
 
-def kill_worker(rig: Rig) -> None:
-    """As ``up`` does: a new worker starts, and what the dead one held is freed by its name."""
+SUPERVISOR = """
+import django
+django.setup()
+from django.core.management import call_command, load_command_class
+load_command_class("dialogs", "free_leases")
+print("ready", flush=True)
+call_command("free_leases", worker=input())
+"""
+
+
+def kill_worker(rig: Rig, tell: Callable[[], None]) -> None:
+    """As ``up`` does: a new worker starts, and a process that was there before frees by name what the dead one held."""
     dead = rig.stack.workers[0]
     name = next(word for word in psutil.Process(dead.pid).cmdline() if word.startswith("worker-")).removesuffix("@%h")
+    supervisor = subprocess.Popen(
+        [sys.executable, "-c", SUPERVISOR],
+        cwd=ROOT,
+        env=rig.stack.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert supervisor.stdout is not None
+    supervisor.stdout.readline()
+    tell()
     dead.kill()
     time.sleep(SUPERVISOR_SECONDS)
     rig.stack.start_worker()
-    rig.stack.manage("free_leases", "--worker", name)
+    supervisor.communicate(name)
 
 
-def kill_web(rig: Rig) -> None:
+def kill_web(rig: Rig, tell: Callable[[], None]) -> None:
+    tell()
     rig.stack.web.kill()
     time.sleep(SUPERVISOR_SECONDS)
     rig.stack.start_web()
 
 
-def kill_redis(rig: Rig) -> None:
+def kill_redis(rig: Rig, tell: Callable[[], None]) -> None:
+    tell()
     rig.stack.redis.kill()
     time.sleep(SUPERVISOR_SECONDS)
     rig.stack.redis.start()
 
 
-KILLS: dict[str, Callable[[Rig], None]] = {"worker": kill_worker, "web": kill_web, "redis": kill_redis}
+KILLS: dict[str, Callable[[Rig, Callable[[], None]], None]] = {
+    "worker": kill_worker,
+    "web": kill_web,
+    "redis": kill_redis,
+}
 
 
 def recovery_row(found: Outcome) -> list[str]:
