@@ -208,7 +208,11 @@ class SocketNotingBackend(httpcore2.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.NetworkStream:
-        return SocketNotingStream(self._inner.connect_tcp(host, port, timeout, local_address, socket_options))
+        def connect() -> httpcore2.NetworkStream:
+            return self._inner.connect_tcp(host, port, timeout, local_address, socket_options)
+
+        exchange = exchange_being_opened()
+        return SocketNotingStream(exchange.connected(connect) if exchange else connect())
 
     def sleep(self, seconds: float) -> None:
         self._inner.sleep(seconds)

@@ -1,4 +1,4 @@
-"""One HTTP exchange with a model server: opened in a thread of its own, watched by one clock, cut off at will."""
+"""One HTTP exchange with a model server: watched by one clock, cut off at will."""
 
 import contextlib
 import os
@@ -6,8 +6,11 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
+import httpcore2
 import httpx2
 
 from dominds.llm.provider import (
@@ -18,8 +21,10 @@ from dominds.llm.provider import (
     StreamAborted,
 )
 
+Made = TypeVar("Made", bound=httpcore2.NetworkStream)
+
 DRAIN_SECONDS = 0.25  # after the provider's end, for the last bytes that let the connection be used again
-LONGEST_TICK_SECONDS = 1.0
+TICK_SECONDS = 0.2
 GATHER_SECONDS_PER_CALL = 0.0003
 MIN_GATHER_SECONDS = 0.01
 LONGEST_GATHER_SECONDS = 0.08
@@ -56,12 +61,11 @@ class Exchange:
         self._provider = provider
         self._timeouts = timeouts
         self._lock = threading.Lock()
-        self._opened = threading.Event()
+        self._connecting: Future[Any] | None = None
         self._socket: socket.socket | None = None
         self._cut: ProviderError | None = None
         self._is_over = False
         self._response: httpx2.Response | None = None
-        self._failure: BaseException | None = None
         self._started_at = self._last_byte_at = self._last_event_at = time.monotonic()
         self._got_bytes = False
         self._drain_until: float | None = None
@@ -76,7 +80,8 @@ class Exchange:
                 return
             self._cut = reason
             _shut_down(self._socket)
-        self._opened.set()
+            if self._connecting is not None:
+                self._connecting.cancel()
 
     @property
     def is_cut(self) -> bool:
@@ -103,30 +108,27 @@ class Exchange:
         self._started_at = self._last_byte_at = self._last_event_at = time.monotonic()
         self.raise_if_cut()
         WATCH.add(self)
-        threading.Thread(target=self._open_in_thread, name="model-call", daemon=True).start()
-        self._opened.wait()
-        self.raise_if_cut()
-        if self._failure is not None:
-            raise self._failure
-        assert self._response is not None
-        return self._response
-
-    def _open_in_thread(self) -> None:
         _opening.exchange = self
         try:
-            response = self._open_response()
-        except BaseException as error:  # noqa: BLE001 - it is raised again in the thread that waits for it
-            self._failure = error
-        else:
-            with self._lock:
-                if self._cut is None:
-                    self._socket = response.extensions["network_stream"].get_extra_info("socket")
-                    self._response = response
-            if self._response is None:
-                response.close()
+            self._response = self._open_response()
+        except ProviderError:
+            self.raise_if_cut()  # then what became of its socket is no news
+            raise
         finally:
             _opening.exchange = None
-            self._opened.set()
+        self.raise_if_cut()
+        return self._response
+
+    def connected(self, connect: Callable[[], Made]) -> Made:
+        """What ``connect`` makes, in a thread of its own: a name look-up and a connection under way cannot be ended, but
+        left. Raises what it raises, or at once when the exchange is cut."""
+        made: Future[Made] = Future()
+        with self._lock:
+            self._connecting = made
+            if self._cut is not None:
+                raise self._cut
+        threading.Thread(target=_fulfil, args=(made, connect), name="model-connect", daemon=True).start()
+        return made.result()
 
     def chunks(self) -> Iterator[bytes]:
         """The body as it arrives. Ends at its regular end only; everything else raises."""
@@ -154,7 +156,6 @@ class Exchange:
     def drain(self, chunks: Iterator[bytes]) -> None:
         """Read the few bytes behind the provider's end, so that the connection can be used again."""
         self._drain_until = time.monotonic() + DRAIN_SECONDS
-        WATCH.look_again()
         with contextlib.suppress(ProviderError):
             for _ in chunks:
                 pass
@@ -181,12 +182,24 @@ class Exchange:
         silent = (self._last_event_at + limits.comments, f"sent only keep-alive comments for {limits.comments:g} s")
         return min(total, idle, silent)
 
-    def expire_if_due(self, now: float) -> float:
-        """Cut the exchange when its time is up; answers when to look again."""
+    def expire_if_due(self, now: float) -> None:
+        """Cut the exchange when its time is up."""
         deadline, words = self.expires()
         if now >= deadline:
             self.cut(ProviderTimeout(f"{self._provider} {words}."))
-        return deadline
+
+
+def _fulfil(made: "Future[Made]", connect: Callable[[], Made]) -> None:
+    try:
+        found = connect()
+    except Exception as error:  # noqa: BLE001 - it is raised again in the thread that waits for it
+        if made.set_running_or_notify_cancel():
+            made.set_exception(error)
+        return
+    if made.set_running_or_notify_cancel():
+        made.set_result(found)
+    else:
+        found.close()
 
 
 def _body_of(response: httpx2.Response) -> Iterator[bytes]:
@@ -207,43 +220,38 @@ def _shut_down(found: socket.socket | None) -> None:
 
 
 class Watch:
-    """The one thread of a process that cuts exchanges whose time is up: threads cannot be killed, sockets can."""
+    """The one thread of a process that cuts exchanges whose time is up: threads cannot be killed, sockets can.
+
+    It looks at fixed intervals from the first call on: to be woken for each call would cost the calls more.
+    """
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         self._exchanges: set[Exchange] = set()
         self._thread: threading.Thread | None = None
 
     def add(self, exchange: Exchange) -> None:
-        with self._changed:
+        with self._lock:
             self._exchanges.add(exchange)
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="model-call-watch", daemon=True)
                 self._thread.start()
-            self._changed.notify()
 
     def remove(self, exchange: Exchange) -> None:
-        with self._changed:
+        with self._lock:
             self._exchanges.discard(exchange)
 
     def __len__(self) -> int:
         return len(self._exchanges)
 
-    def look_again(self) -> None:
-        with self._changed:
-            self._changed.notify()
-
     def _run(self) -> None:
         while True:
-            with self._changed:
+            time.sleep(TICK_SECONDS)
+            with self._lock:
                 exchanges = tuple(self._exchanges)
             now = time.monotonic()
-            nearest = min((exchange.expire_if_due(now) for exchange in exchanges), default=now + LONGEST_TICK_SECONDS)
-            with self._changed:
-                if not self._exchanges:
-                    self._changed.wait()
-                else:
-                    self._changed.wait(min(LONGEST_TICK_SECONDS, max(0.01, nearest - now)))
+            for exchange in exchanges:
+                exchange.expire_if_due(now)
 
 
 WATCH = Watch()

@@ -1,8 +1,10 @@
 """Silence, aborts and deadlines: what a stream does when a server does nothing."""
 
+import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -80,6 +82,18 @@ def test_abort_on_a_connection_used_before_is_felt_at_once(server: ModelServer) 
     assert aborted_after(provider.stream(HELLO), 0.2) < 0.5
     assert silence.hung_up.wait(1)
     assert {asked.connection for asked in server.asked} == {1}
+
+
+def test_abort_is_felt_at_once_while_the_server_accepts_no_connection() -> None:
+    with ExitStack() as opened:
+        busy = opened.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        address = busy.getsockname()
+        for _ in range(3):  # as many as the queue takes; whoever comes then waits
+            waiting = opened.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(address)
+        stream = OpenAIChat(Endpoint(f"http://127.0.0.1:{address[1]}/v1", timeouts=Timeouts(connect=30))).stream(HELLO)
+        assert aborted_after(stream, 0.3) < 0.5
 
 
 def test_abort_before_the_start_sends_nothing(server: ModelServer) -> None:
