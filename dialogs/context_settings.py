@@ -4,9 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.db.models import QuerySet
 
 from dominds.llm.yaml_fields import Problem
 from dominds.llm.yaml_file import BadYaml, read_yaml
+from dominds.statements import Select
 from remediation.config import ContextConfig, parse_context_config
 from remediation.models import ContextSettings
 
@@ -37,8 +39,14 @@ def save_edits(content: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _merged() -> dict[str, Any]:
-    edits = ContextSettings.objects.values_list("config", flat=True).first() or {}
-    return _laid_over(_from_file(), edits)
+    return _laid_over(_from_file(), _EDITS.first() or {})
+
+
+def _edits() -> QuerySet[ContextSettings, Any]:
+    return ContextSettings.objects.order_by("pk").values_list("config", flat=True)[:1]
+
+
+_EDITS: Select[Any] = Select(_edits)
 
 
 def _path() -> Path:

@@ -20,10 +20,9 @@ MAX_WORDS = 8
 
 def context_of(dialog: Dialog, preview: str = "") -> dict[str, Any]:
     """The view with its estimated sizes and document D's scores; with ``preview``, what a rewrite would remove."""
-    situation = situation_of(dialog)
-    sizes = situation.sizes_for(requested.policy_of(preview) or _panel_policy(situation))
+    policy, sizes = sizes_of(dialog, preview)
     body = {
-        "policy": situation.policy,
+        "policy": policy,
         "est_tokens": sizes.prompt,
         "est_source": sizes.source,
         "limit": sizes.limit,
@@ -32,6 +31,12 @@ def context_of(dialog: Dialog, preview: str = "") -> dict[str, Any]:
     if preview:
         body["preview"] = _preview(dialog, preview, sizes)
     return body
+
+
+def sizes_of(dialog: Dialog, preview: str = "") -> tuple[str, Sizes]:
+    """The dialog's policy, and its view as counted for people: under that policy, or the one that ``preview`` asks for."""
+    situation = situation_of(dialog)
+    return situation.policy, situation.sizes_for(requested.policy_of(preview) or _panel_policy(situation))
 
 
 def _panel_policy(situation: Situation) -> str:

@@ -60,7 +60,7 @@ def frames_after(dialog_id: UUID, user_id: int, seq: int) -> list[Frame] | None:
 
 
 def _dialog(dialog_id: UUID) -> QuerySet[Dialog]:
-    return Dialog.objects.filter(pk=dialog_id).select_related("agent", "owner")
+    return Dialog.objects.filter(pk=dialog_id).select_related("agent", "owner", "client")
 
 
 _DIALOG = Select(_dialog)
@@ -158,10 +158,10 @@ def _standing_run_piece(page: DialogPage) -> list[str]:
 
 def badges_of(user_id: int) -> Frame | None:
     """How many questions wait for this person, as a frame; the newest for a notification."""
-    viewer = User.objects.filter(pk=user_id, is_active=True).first()
+    viewer = _PERSON.first(user_id)
     if viewer is None:
         return None
-    waiting = list(questions.open_questions(viewer))
+    waiting = _WAITING_FOR_STAFF() if viewer.is_staff else _WAITING(user_id)
     newest = max(waiting, key=lambda question: question.created_at, default=None)
     return {
         "type": "badges",
@@ -169,6 +169,21 @@ def badges_of(user_id: int) -> Frame | None:
         "newest": _notification(newest) if newest else None,
         "html": render_to_string("_badge.html", {"waiting": len(waiting)}),
     }
+
+
+def _person(user_id: int) -> QuerySet[User]:
+    return User.objects.filter(pk=user_id, is_active=True)
+
+
+def _waiting(user_id: int) -> QuerySet[Question]:
+    return questions.open_questions(User(pk=user_id))
+
+
+def _waiting_for_staff() -> QuerySet[Question]:
+    return questions.open_questions(User(is_staff=True))
+
+
+_PERSON, _WAITING, _WAITING_FOR_STAFF = Select(_person), Select(_waiting), Select(_waiting_for_staff)
 
 
 def _notification(question: Question) -> dict[str, str]:

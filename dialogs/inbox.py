@@ -245,7 +245,7 @@ def _title_from(text: str) -> str:
 
 def owned(dialog_id: UUID, user: User) -> Dialog:
     """The dialog, if this person may see it; otherwise it does not exist."""
-    dialog = Dialog.objects.for_user(user).select_related("agent").filter(pk=dialog_id).first()
-    if dialog is None:
+    dialog = _DIALOG.first(dialog_id)
+    if dialog is None or not (user.is_staff or dialog.owner_id == user.pk):  # as ``for_user`` says it to the database
         raise NotFound()
     return dialog

@@ -4,9 +4,11 @@ import hashlib
 import secrets
 
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from dialogs.models import ApiKey
+from dominds.statements import Select
 
 PREFIX = "dmk_"
 
@@ -20,8 +22,15 @@ def create_key(owner: User, name: str = "") -> str:
 
 def key_of(key: str) -> ApiKey | None:
     """The row of a key that holds and whose owner is active."""
-    row = ApiKey.objects.select_related("owner").filter(digest=_digest(key), revoked_at__isnull=True).first()
+    row = _THAT_HOLDS.first(_digest(key))
     return row if row is not None and row.owner.is_active else None
+
+
+def _that_holds(digest: str) -> QuerySet[ApiKey]:
+    return ApiKey.objects.select_related("owner").filter(digest=digest, revoked_at__isnull=True)
+
+
+_THAT_HOLDS = Select(_that_holds)
 
 
 def owner_of(key: str) -> User | None:

@@ -49,16 +49,16 @@ class Panel:
 def panel_of(dialog: Dialog) -> Panel | None:
     """``None`` while the catalog does not know the dialog's model."""
     try:
-        seen = context_view.context_of(dialog)
+        policy, sizes = context_view.sizes_of(dialog)
     except UnknownModel:
         return None
-    limit, tokens = seen["limit"], seen["est_tokens"]
+    limit, tokens = sizes.limit, sizes.prompt
     return Panel(
-        messages=len(seen["units"]),
+        messages=len(sizes.units),
         est_tokens=tokens,
         limit=limit,
         utilisation=tokens * 100 / limit if limit else None,
-        info=AUTOMATIC[seen["policy"]],
+        info=AUTOMATIC[policy],
     )
 
 
