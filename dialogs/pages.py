@@ -364,11 +364,11 @@ def _operations(dialog_id: UUID) -> QuerySet[RemediationRun, Any]:
 
 
 @cache
-def _snapshots(limit: int) -> Select[HealthSnapshot]:
-    def snapshots(dialog_id: UUID) -> QuerySet[HealthSnapshot]:
+def _snapshots(limit: int) -> Select[Any]:
+    def snapshots(dialog_id: UUID) -> QuerySet[HealthSnapshot, Any]:
         told = Q(generation__purpose=Generation.Purpose.REPLY) | Q(generation__purpose=Generation.Purpose.FORCED_CLEAR)
-        rows = HealthSnapshot.objects.filter(told, generation__dialog_id=dialog_id).select_related("generation")
-        return rows.order_by("-generation_id")[:limit]
+        rows = HealthSnapshot.objects.filter(told, generation__dialog_id=dialog_id).order_by("-generation_id")[:limit]
+        return rows.values_list("prompt_tokens", "model_context_limit", "level", named=True)
 
     return Select(snapshots)
 
