@@ -74,7 +74,8 @@ class PageSocket(AsyncWebsocketConsumer):
         if refusal := await self._refusal():
             await self.close(refusal)
             return
-        if not hub().admit(self.user_id):
+        self._hub = hub()
+        if not self._hub.admit(self.user_id):
             await self.close(TOO_MANY)
             return
         self._admitted = True
@@ -108,6 +109,8 @@ class PageSocket(AsyncWebsocketConsumer):
         self._draft_lost = True  # the draft is to be sent from its beginning
         self._known = 0  # the newest generation that the other side has been told of
         self._strange = 0  # one whose draft came before it
+        self._shown = 0  # the newest generation whose draft was sent
+        self._over = 0  # the newest generation whose end was sent
         self._badges: dict[str, Any] | None = None  # to be sent
         self._sent_bytes = self._acked_bytes = 0
         self._acks = False
@@ -133,9 +136,9 @@ class PageSocket(AsyncWebsocketConsumer):
             if self._looking is not None:
                 self._looking.cancel()
         if self._joined:
-            await hub().leave(self, self._feed)
+            await self._hub.leave(self, self._feed)
         if self._admitted:
-            hub().dismiss(self.user_id)
+            self._hub.dismiss(self.user_id)
 
     # -- the hub speaks ------------------------------------------------------------------------------------------------
     def poked(self, seq: int) -> None:
@@ -155,7 +158,7 @@ class PageSocket(AsyncWebsocketConsumer):
             self._drafts.clear()
             self._draft_lost = True
         if len(self._drafts) == 1:
-            hub().write_soon(self._write_draft)
+            self._hub.write_soon(self._write_draft)
 
     def told(self, frame: dict[str, Any]) -> None:
         if frame.get("logout") and frame["logout"] == session_mark(self._session_key):
@@ -195,7 +198,7 @@ class PageSocket(AsyncWebsocketConsumer):
         assert self._feed is not None
         if self._live and not self._strange:
             await asyncio.sleep(GATHER_SECONDS)
-        async with hub().looks:
+        async with self._hub.looks:
             begun = max(self._strange, self._feed.generation)  # generations begin with an event, which is found now
             self._unsure, self._wanted, self._strange = False, 0, 0
             found = await off_loop(frames_after, self.dialog_id, self.user_id, self._sent_seq)
@@ -212,8 +215,8 @@ class PageSocket(AsyncWebsocketConsumer):
     async def _write(self) -> None:
         """Subscribe first; then what was missed, then the live draft, then whatever comes."""
         self._joined = True
-        self._feed = await hub().join(self, self.dialog_id)
-        hub().show_badges(self)
+        self._feed = await self._hub.join(self, self.dialog_id)
+        self._hub.show_badges(self)
         while not self._goodbye:
             with suppress(TimeoutError):
                 async with asyncio.timeout(
@@ -264,11 +267,16 @@ class PageSocket(AsyncWebsocketConsumer):
                 self._known = max(self._known, generation)
                 if frame["data"].get("outcome") != "running":
                     feed.end(generation)
+                    self._over = max(self._over, generation)
             await self._send(frame)
             self._sent_seq = frame["seq"]
 
     async def _write_draft(self) -> None:
-        """What there is of the draft, unless something else comes first; then this is called again."""
+        """What there is of the draft, unless something else comes first; then this is called again.
+
+        A draft need not wait for its message to be drawn: the page puts that above it. It waits for the end of a draft that stands
+        there, which it would take the place of.
+        """
         feed = self._feed
         if feed is None or not self._live or self._found or self._goodbye or self._is_slow(time.monotonic()):
             return
@@ -282,12 +290,14 @@ class PageSocket(AsyncWebsocketConsumer):
         while self._drafts:
             generation = self._drafts[0]["generation"]
             if generation > max(self._known, feed.ended):
-                if generation != self._strange:
+                if self._looking is None and generation != self._strange:
                     self._strange, self._unsure = generation, True
                     self._wake.set()
-                return
+                if self._shown > self._over:
+                    return
             frame = self._drafts.popleft()
             if generation > feed.ended:
+                self._shown = generation
                 await self._send(frame)
 
     async def _send(self, frame: dict[str, Any]) -> None:

@@ -31,7 +31,9 @@ log = structlog.get_logger(__name__)
 QUIET_SECONDS = 10  # then Redis is asked whether it is still there
 POLL_SECONDS = 15  # how often the database is asked what a lost frame would have said
 RETRY_SECONDS = 3
-LOOKS_AT_ONCE = 4  # of sockets at the database; the others wait their turn, and their time-out does not run yet
+LOOKS_AT_ONCE = (
+    2  # of sockets; they draw, so more only take turns. Who waits finds more at once, and no time-out runs yet
+)
 REFRESHES_PER_SECOND = 100  # after a break, sockets look anew spread over so much time
 SOCKETS_PER_PERSON = 20
 SOCKETS_PER_PROCESS = 10_000

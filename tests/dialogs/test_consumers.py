@@ -203,38 +203,75 @@ def test_a_running_answer_streams_whole_and_its_turn_says_the_same(script: Scrip
         assert any(frame.get("reset") for frame in late)
         assert any(frame.get("block") and "<p>Word" in frame["html"] for frame in frames)
         order = [frame["type"] for frame in frames]
-        assert "draft" not in order[order.index("turn", order.index("draft")) :]  # no draft outlives its turn
+        ends = next(at for at, frame in enumerate(frames) if frame.get("data", {}).get("role") == "assistant")
+        assert order.index("draft") < ends
+        assert "draft" not in order[ends:]  # no draft outlives its turn
 
     go(scenario)
 
 
-def test_a_draft_comes_after_the_event_of_its_generation_though_nobody_told_of_that(
+def begin_generation(dialog: Dialog, ended: int = 0) -> int:
+    """Store that a generation runs, after the end of another if there is one, and tell nobody. Its number."""
+    Generation.objects.filter(pk=ended).update(outcome="kept")
+    newest = Generation.objects.filter(dialog=dialog).order_by("-pk")[0]
+    newest.pk, newest.outcome = None, "running"
+    newest.save(force_insert=True)
+    seq = Dialog.objects.get(pk=dialog.pk).last_event_seq
+    for generation, outcome in [(ended, "kept")] * bool(ended) + [(newest.pk, "running")]:
+        seq += 1
+        told = {"id": generation, "purpose": "reply", "attempt": 1, "outcome": outcome}
+        Event.objects.create(dialog=dialog, seq=seq, type="generation", data=told)
+    Dialog.objects.filter(pk=dialog.pk).update(last_event_seq=seq)
+    return int(newest.pk)
+
+
+async def write_draft(redis: Redis, dialog: Dialog, generation: int, *pieces: tuple[int, str]) -> None:
+    for pos, text in pieces:
+        draft = {"dialog": str(dialog.pk), "generation": generation, "pos": pos, "text": text}
+        await rows(redis.publish, poke.DRAFTS_CHANNEL, orjson.dumps([draft]))
+
+
+def test_a_draft_comes_at_once_and_brings_the_event_of_its_generation_though_nobody_told_of_that(
     script: Script, redis_client: Redis
 ) -> None:
     dialog = make_dialog()
     answer(dialog)
-    last = Dialog.objects.get(pk=dialog.pk).last_event_seq
-
-    def begin() -> int:
-        newest = Generation.objects.get(dialog=dialog)
-        newest.pk, newest.outcome = None, "running"
-        newest.save(force_insert=True)
-        told = {"id": newest.pk, "purpose": "reply", "attempt": 1, "outcome": "running"}
-        Event.objects.create(dialog=dialog, seq=last + 1, type="generation", data=told)
-        Dialog.objects.filter(pk=dialog.pk).update(last_event_seq=last + 1)
-        return int(newest.pk)
 
     async def scenario() -> None:
         async with listening(path_of(dialog), dialog.owner) as page:
             await frames_until(page, is_state("idle"))
-            generation = await rows(begin)
-            for pos, text in ((0, "Good "), (5, "morning")):
-                draft = {"dialog": str(dialog.pk), "generation": generation, "pos": pos, "text": text}
-                await rows(redis_client.publish, poke.DRAFTS_CHANNEL, orjson.dumps([draft]))
-            frames = await frames_until(page, lambda frame: frame["type"] == "draft" and frame["end"] == 12)
+            generation = await rows(begin_generation, dialog)
+            await write_draft(redis_client, dialog, generation, (0, "Good "))
+            frames = await frames_until(page, lambda frame: frame["type"] == "generation")
+            await write_draft(redis_client, dialog, generation, (5, "morning"))
+            frames += await frames_until(page, lambda frame: frame["type"] == "draft" and frame["end"] == 12)
         frames = [frame for frame in frames if frame["type"] != "badges"]
-        assert [frame["type"] for frame in frames] == ["generation", "draft", "draft"]
+        assert [frame["type"] for frame in frames] == ["draft", "generation", "draft"]
         assert drafted(frames) == "Good morning"
+
+    go(scenario)
+
+
+def test_a_draft_takes_the_place_of_another_only_after_the_end_of_that(script: Script, redis_client: Redis) -> None:
+    dialog = make_dialog()
+    answer(dialog)
+
+    async def scenario() -> None:
+        async with listening(path_of(dialog), dialog.owner) as page:
+            await frames_until(page, is_state("idle"))
+            first = await rows(begin_generation, dialog)
+            await write_draft(redis_client, dialog, first, (0, "Let me look."))
+            frames = await frames_until(page, lambda frame: frame["type"] == "generation")
+            second = await rows(begin_generation, dialog, first)
+            await write_draft(redis_client, dialog, second, (0, "Found "), (6, "it."))
+            frames += await frames_until(page, lambda frame: frame["type"] == "draft" and frame["end"] == 9)
+        told = [
+            (frame["type"], frame.get("generation") or frame["data"]["id"])
+            for frame in frames
+            if frame["type"] != "badges"
+        ]
+        assert told.index(("draft", second)) > max(at for at, one in enumerate(told) if one == ("generation", first))
+        assert drafted([frame for frame in frames if frame.get("generation") == second]) == "Found it."
 
     go(scenario)
 
@@ -287,7 +324,7 @@ def test_a_page_that_stops_reading_costs_no_memory_and_misses_nothing(script: Sc
             assert size < UNREAD_BYTES + 300_000  # one frame may overshoot
             assert len(events_of(unread)) < 12
             await page.send_to(text_data=orjson.dumps({"type": "ack", "n": size}).decode())
-            last = await rows(lambda: Event.objects.filter(dialog=dialog).count())
+            last = await rows(lambda: Dialog.objects.get(pk=dialog.pk).last_event_seq)
             rest = await frames_until(page, lambda frame: frame.get("seq") == last)
             assert [frame["seq"] for frame in events_of(unread + rest)] == list(range(1, last + 1))
 
