@@ -1,5 +1,6 @@
 """Dialogs and all that happened in them: to read."""
 
+import json
 from typing import Any, ClassVar
 
 from django.contrib import admin
@@ -9,6 +10,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from dialogs import events, representation
 from dialogs.models import Artifact, Client, Dialog, Event, Generation, Question, Reminder, Round, Turn
 from dominds.record_admin import RecordAdmin, RecordInline, shortened
 
@@ -113,10 +115,34 @@ class GenerationAdmin(OfDialog):
         return ("guidance_given_at", "level")
 
 
+class ToldFilter(admin.SimpleListFilter):
+    """Rows that hold an event of this type, first or later."""
+
+    title, parameter_name = "type", "type"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(name, name) for name in events.TYPES]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Event]) -> QuerySet[Event]:
+        return events.rows_telling(queryset, kind) if (kind := self.value()) else queryset
+
+
 @admin.register(Event)
 class EventAdmin(OfDialog):
-    list_display = ("seq", "dialog", "type", "data", "created_at")
-    list_filter = ("type",)
+    """A row holds several events; each is shown with its own number, data and time."""
+
+    list_display = ("seq", "dialog", "told", "created_at")
+    list_filter = (ToldFilter,)
+    fields = ("dialog", "told")
+    readonly_fields = ("told",)
+
+    @admin.display(description="events")
+    def told(self, row: Event) -> SafeString:
+        lines = (
+            (event.seq, representation.when(event.created_at), event.type, json.dumps(event.data, ensure_ascii=False))
+            for event in events.told_by(row)
+        )
+        return format_html_join("", "<div>{} · {} · <b>{}</b> {}</div>", lines)
 
 
 @admin.register(Round)

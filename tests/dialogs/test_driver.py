@@ -7,6 +7,7 @@ from dialogs.driver import drive
 from dialogs.models import Dialog, Generation, Turn
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog
+from tests.dialogs.telling import numbers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -29,7 +30,7 @@ def test_a_message_is_answered_with_usage_snapshot_and_events(script: Script) ->
     generation = Generation.objects.get(dialog=dialog)
     assert (generation.outcome, generation.prompt_tokens, generation.snapshot.level) == ("kept", 50, "healthy")
     assert (dialog.state, dialog.lease_owner, dialog.epoch) == ("idle", "", 1)
-    seqs = list(dialog.events.values_list("seq", flat=True))
+    seqs = numbers(dialog)
     assert seqs == list(range(1, dialog.last_event_seq + 1))
 
 

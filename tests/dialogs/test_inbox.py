@@ -19,6 +19,7 @@ from dialogs.models import Dialog, Turn
 from dialogs.sweeping import sweep
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import AgentFactory, make_dialog
+from tests.dialogs.telling import numbers
 from tests.dialogs.test_leases import in_threads, refreshed, user_turns
 from tests.dialogs.vanishing import call_and_vanish, take_and_vanish
 from tests.harness.stack import eventually
@@ -527,7 +528,7 @@ def test_whatever_a_person_does_beside_a_worker_each_message_ends_once(
         drive(mine.pk)
         assert {status for _, status in user_turns(mine)} <= {"answered", "stopped", "superseded"}
         assert refreshed(mine).state in ("idle", "closed")
-        seqs = list(mine.events.order_by("seq").values_list("seq", flat=True))
+        seqs = numbers(mine)
         assert seqs == list(range(1, refreshed(mine).last_event_seq + 1))
 
 

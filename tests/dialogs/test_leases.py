@@ -3,10 +3,12 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
+from redis import Redis
 
 from dialogs import inbox
 from dialogs.changes import LeaseLost
@@ -16,6 +18,7 @@ from dialogs.leases import MAX_CRASHES, claim, free_leases_of, keeper, worker_na
 from dialogs.models import Dialog, Generation, Turn
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog
+from tests.dialogs.telling import told
 from tests.dialogs.vanishing import call_and_vanish, expire, take_and_vanish
 from tests.harness.stack import eventually
 
@@ -112,7 +115,7 @@ def test_a_worker_that_comes_back_before_anybody_took_over_may_go_on(asked: Dial
     slow = take_and_vanish(asked)
     with slow.change() as unit:
         unit.event("notice", text="still mine")
-    assert asked.events.filter(type="notice").count() == 1
+    assert len(told(asked, "notice")) == 1
 
 
 def test_an_attempt_that_was_lost_is_marked_and_the_message_answered(asked: Dialog) -> None:
@@ -264,16 +267,35 @@ def test_a_lease_is_renewed_while_the_model_thinks(script: Script, asked: Dialog
     driving.join(30)
 
 
-def test_the_supervisor_frees_what_a_dead_worker_held(asked: Dialog) -> None:
+def test_the_supervisor_frees_what_a_dead_worker_held_and_wakes_it(asked: Dialog, redis_client: Redis) -> None:
+    def wakes() -> int:
+        return sum(str(asked.pk).encode() in message for message in redis_client.lrange("celery", 0, -1))
+
+    eventually(lambda: wakes() == 1)  # its message's own
     claimed = claim(asked.pk)
     lease = claimed.__enter__()
     assert lease is not None
     keeper.remove(lease)
     drive(asked.pk)
     assert user_turns(asked) == [("Hi", "answering")]
+    with connection.cursor() as cursor, transaction.atomic():
+        cursor.execute("SELECT 1 FROM dialogs_dialog WHERE id = %s FOR UPDATE", [asked.pk])
+        with ThreadPoolExecutor(1) as elsewhere:
+            assert elsewhere.submit(free_on_a_connection_of_its_own).result() == 0, (
+                "nobody waits for a row that is held"
+            )
+    assert wakes() == 1
     assert free_leases_of(worker_name()) == 1
+    eventually(lambda: wakes() == 2)
     drive(asked.pk)
     assert user_turns(asked) == [("Hi", "answered")]
+
+
+def free_on_a_connection_of_its_own() -> int:
+    try:
+        return free_leases_of(worker_name())
+    finally:
+        connection.close()
 
 
 def test_a_stream_that_lost_its_lease_ends_for_good(asked: Dialog) -> None:

@@ -14,11 +14,12 @@ from django.db import connection
 from django.db.models import Count
 
 from dialogs.changes import facts_of
-from dialogs.models import Dialog, Event, Generation, Question, Round, Turn
+from dialogs.models import Dialog, Generation, Question, Round, Turn
 from dialogs.state import state_of
 from dominds.llm.usage import Usage, UsageReport, UsageUnavailable
 from health.levels import Thresholds, UnknownReason, judge
 from remediation.guidance import MAX_FORCED_CLEARS
+from tests.dialogs.telling import numbers, told
 
 ENDED = {"answered", "failed", "stopped", "superseded"}
 PENDING = {"queued", "answering", "suspended"}
@@ -194,7 +195,7 @@ def calls_have_one_result(dialog: Dialog) -> Iterator[str]:
 
 def events_are_gapless(dialog: Dialog) -> Iterator[str]:
     """I11."""
-    seqs = list(Event.objects.filter(dialog=dialog).order_by("seq").values_list("seq", flat=True))
+    seqs = numbers(dialog)
     if seqs != list(range(1, dialog.last_event_seq + 1)):
         missing = sorted(set(range(1, dialog.last_event_seq + 1)) - set(seqs))
         yield f"I11: {len(seqs)} events up to {dialog.last_event_seq}, missing {missing[:10]}"
@@ -202,16 +203,17 @@ def events_are_gapless(dialog: Dialog) -> Iterator[str]:
 
 def events_tell_every_turn_and_state(dialog: Dialog) -> Iterator[str]:
     """I9: who follows the events ends with what the rows say."""
-    told = {event.data["turn"] for event in Event.objects.filter(dialog=dialog, type="turn") if "turn" in event.data}
-    for seq in set(dialog.turns.values_list("seq", flat=True)) - told:
+    happened = told(dialog)
+    turns = {event["data"]["seq"] for event in happened if event["type"] == "turn" and "seq" in event["data"]}
+    for seq in set(dialog.turns.values_list("seq", flat=True)) - turns:
         yield f"I9: no event tells of turn {seq}"
-    state = Event.objects.filter(dialog=dialog, type="state").order_by("-seq").first()
-    if state is not None and state.data["state"] != dialog.state:
-        yield f"I9: the last state told is {state.data['state']}, the dialog is {dialog.state}"
+    states = [event["data"]["state"] for event in happened if event["type"] == "state"]
+    if states and states[-1] != dialog.state:
+        yield f"I9: the last state told is {states[-1]}, the dialog is {dialog.state}"
+    outcomes = {event["data"]["id"]: event["data"]["outcome"] for event in happened if event["type"] == "generation"}
     for row in dialog.generations.exclude(outcome="running"):
-        last = Event.objects.filter(dialog=dialog, type="generation", data__id=row.pk).order_by("-seq").first()
-        if last is None or last.data["outcome"] != row.outcome:
-            yield f"I9: generation {row.pk} is {row.outcome}, told was {last and last.data['outcome']}"
+        if outcomes.get(row.pk) != row.outcome:
+            yield f"I9: generation {row.pk} is {row.outcome}, told was {outcomes.get(row.pk)}"
 
 
 def at_most_one_question_is_open(dialog: Dialog) -> Iterator[str]:
@@ -236,8 +238,8 @@ def nothing_accepted_is_lost(evidence: Evidence) -> Iterator[str]:
 
 def discarded_output_is_nowhere(evidence: Evidence) -> Iterator[str]:
     """I3: whatever the provider said that no turn holds, no text column of any table holds either."""
-    told = Turn.objects.exclude(role=Turn.Role.TOOL).values_list("text", "tool_calls")
-    kept = {sentinel for turn in told for sentinel in SENTINEL.findall(str(turn))}
+    said = Turn.objects.exclude(role=Turn.Role.TOOL).values_list("text", "tool_calls")
+    kept = {sentinel for turn in said for sentinel in SENTINEL.findall(str(turn))}
     ours = {asked.sentinel for asked in evidence.asked}
     for table, column, text in text_values(SENTINEL.pattern):
         for sentinel in set(SENTINEL.findall(text)) & ours - kept:

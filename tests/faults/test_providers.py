@@ -12,11 +12,12 @@ from django.utils import timezone
 from dialogs import inbox
 from dialogs.driver import drive
 from dialogs.model_limits import model_of
-from dialogs.models import Dialog, Event, Turn
+from dialogs.models import Dialog, Turn
 from dominds.llm.circuit import FAILURES, circuits
 from dominds.llm.provider import Overloaded
 from dominds.llm.retry import MAX_TRIES
 from tests.dialogs.factories import make_dialog
+from tests.dialogs.telling import data_told
 from tests.faults.arena import KEY, ProviderProcess
 from tests.faults.effort import everything
 from tests.faults.invariants import Evidence, breaches
@@ -146,8 +147,10 @@ def test_a_model_that_is_let_rest_is_asked_when_the_rest_is_over(dialog: Dialog,
     let_rest(dialog)
     found = say(dialog)
     assert (found.state, outcomes(found), len(provider.asked())) == ("idle", [("kept", "")], asked + 1)
-    (notice,) = Event.objects.filter(dialog=dialog, type="notice").values_list("data__text", flat=True)
-    assert notice.startswith("stub/m is let rest: its last 5 calls failed. The provider is down. Trying again in ")
+    (notice,) = data_told(dialog, "notice")
+    assert notice["text"].startswith(
+        "stub/m is let rest: its last 5 calls failed. The provider is down. Trying again in "
+    )
     assert circuits.rest_of(model_of(dialog)) is None
     assert breaches([found]) == []
 

@@ -1,0 +1,21 @@
+"""What a dialog's events tell, whichever rows hold them."""
+
+from typing import Any
+
+from dialogs import events
+from dialogs.models import Dialog
+
+ALL = 1_000_000
+
+
+def told(dialog: Dialog, *types: str) -> list[dict[str, Any]]:
+    """Its events as the API tells them, oldest first; of these types, if any are named."""
+    return [event for event in events.after(dialog.pk, 0, ALL) if not types or event["type"] in types]
+
+
+def data_told(dialog: Dialog, kind: str) -> list[dict[str, Any]]:
+    return [event["data"] for event in told(dialog, kind)]
+
+
+def numbers(dialog: Dialog) -> list[int]:
+    return [event["seq"] for event in told(dialog)]

@@ -1,0 +1,99 @@
+"""What an older version stored reads the same after an upgrade."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.db import connections
+from django.db.migrations.executor import MigrationExecutor
+
+from dialogs import events
+from dialogs.api.schemas import EventOut
+from dialogs.changes import change
+from dialogs.models import Dialog, Event
+from tests.dialogs.telling import told
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+BEFORE = [("dialogs", "0002_archive_dialogs")]
+OLD_EVENTS: list[tuple[str, dict[str, Any]]] = [
+    ("turn", {"turn": 1}),
+    ("state", {"state": "queued", "failure": ""}),
+    ("generation", {"id": 3, "purpose": "reply", "attempt": 1, "outcome": "kept"}),
+    (
+        "health",
+        {
+            "level": "unknown", "reason": "usage_unavailable", "prompt_tokens": None, "completion_tokens": None,
+            "total_tokens": None, "model_context_limit": 8_000, "limit_source": None, "optimal_max_tokens": 7_000,
+            "critical_max_tokens": 7_200, "hard_util": None, "optimal_util": None,
+        },
+    ),
+    ("notice", {"text": "Grüße,\n\"世界\" 'and' \\others"}),
+]  # fmt: skip
+
+
+@pytest.fixture(params=["default", "lite"])
+def old(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The alias of a database as the older version left it, with its five events in a dialog titled Old."""
+    if request.param != "default":
+        request.getfixturevalue(request.param)
+    executor = MigrationExecutor(connections[request.param])
+    executor.migrate(BEFORE)
+    models = executor.loader.project_state(BEFORE).apps
+    owner = User.objects.using(request.param).create(username="someone")
+    agent = models.get_model("dialogs", "Agent").objects.using(request.param).create(id="a", provider="p", model="m")
+    dialog = models.get_model("dialogs", "Dialog").objects.using(request.param).create(
+        owner_id=owner.pk, agent=agent, title="Old", last_event_seq=len(OLD_EVENTS)
+    )  # fmt: skip
+    for seq, (kind, data) in enumerate(OLD_EVENTS, 1):
+        rows = models.get_model("dialogs", "Event").objects.using(request.param)
+        rows.create(dialog=dialog, seq=seq, type=kind, data=data)
+    yield request.param
+    call_command("migrate", database=request.param, interactive=False, verbosity=0)
+
+
+def test_old_events_are_told_as_they_were(old: str) -> None:
+    call_command("migrate", database=old, interactive=False, verbosity=0)
+    rows = list(Event.objects.using(old).order_by("seq"))
+    found = [event for row in rows for event in events.told_by(row)]
+    assert [(event.seq, event.type, event.data) for event in found] == [
+        (seq, *event) for seq, event in enumerate(OLD_EVENTS, 1)
+    ]
+    assert [event.created_at for event in found] == [row.created_at for row in rows]
+
+
+@pytest.mark.parametrize("old", ["default"], indirect=True)
+def test_an_old_dialog_goes_on(old: str) -> None:
+    call_command("migrate", interactive=False, verbosity=0)
+    dialog = Dialog.objects.get(title="Old")
+    before = told(dialog)
+    for number in (1, 2):
+        with change(dialog.pk) as unit:
+            unit.event("notice", text=f"new {number}")
+    after = told(dialog)
+    assert after[:5] == before
+    assert [(event["seq"], event["data"]["text"]) for event in after[5:]] == [(6, "new 1"), (7, "new 2")]
+    assert [EventOut(**event).seq for event in events.after(dialog.pk, 3, 3)] == [4, 5, 6]
+
+
+@pytest.mark.parametrize("old", ["default"], indirect=True)
+def test_the_version_before_may_go_on_beside_the_new_tables(old: str) -> None:
+    """Migrations only add: until its processes are replaced, it stores events as rows of their own, and ours count on."""
+    models = MigrationExecutor(connections[old]).loader.project_state(BEFORE).apps
+    call_command("migrate", interactive=False, verbosity=0)
+    dialog = Dialog.objects.get(title="Old")
+    with change(dialog.pk) as unit:
+        unit.event("notice", text="ours")
+        unit.event("notice", text="ours too")
+    theirs = models.get_model("dialogs", "Event").objects.create(
+        dialog_id=dialog.pk, seq=8, type="title", data={"title": "Theirs"}
+    )
+    Dialog.objects.filter(pk=dialog.pk).update(last_event_seq=8)
+    with change(dialog.pk) as unit:
+        unit.event("notice", text="ours again")
+    assert [(event["seq"], event["type"]) for event in told(dialog)[5:]] == [
+        (6, "notice"), (7, "notice"), (8, "title"), (9, "notice"),
+    ]  # fmt: skip
+    assert models.get_model("dialogs", "Event").objects.get(pk=theirs.pk).data == {"title": "Theirs"}
