@@ -29,9 +29,15 @@ class OpenAIChat:
 
 
 def request_body(request: Request, *, supports_tool_choice: bool) -> dict[str, Any]:
+    said = [  # a function call for each of a thousand plain messages would take longer than to write their JSON
+        _tool_message(message)
+        if message.tool_calls or message.role is Role.TOOL
+        else {"role": message.role, "content": message.text}
+        for message in request.messages
+    ]
     body: dict[str, Any] = {
         "model": request.model,
-        "messages": [*_system(request.instructions), *map(_message, request.messages)],
+        "messages": [*_system(request.instructions), *said],
         "stream": True,
         "stream_options": {"include_usage": True},
     }
@@ -49,17 +55,12 @@ def _system(instructions: str) -> list[dict[str, Any]]:
     return [{"role": "system", "content": instructions}] if instructions else []
 
 
-def _message(message: Message) -> dict[str, Any]:
-    match message.role:
-        case Role.USER:
-            return {"role": "user", "content": message.text}
-        case Role.TOOL:
-            return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.text}
-        case Role.ASSISTANT if message.tool_calls:
-            calls = [_call(call) for call in message.tool_calls]
-            return {"role": "assistant", "content": message.text or None, "tool_calls": calls}
-        case Role.ASSISTANT:
-            return {"role": "assistant", "content": message.text}
+def _tool_message(message: Message) -> dict[str, Any]:
+    """A result, or an answer with calls."""
+    if message.role is Role.TOOL:
+        return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.text}
+    calls = [_call(call) for call in message.tool_calls]
+    return {"role": "assistant", "content": message.text or None, "tool_calls": calls}
 
 
 def _call(call: ToolCall) -> dict[str, Any]:

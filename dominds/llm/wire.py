@@ -145,7 +145,8 @@ def offered_tools(request: Request) -> tuple[ToolSpec, ...]:
 
 def with_own_ids(calls: Iterable[ToolCall], messages: Iterable[Message]) -> tuple[ToolCall, ...]:
     """Give a call an id of our own when its id is empty or was used before: some servers count from 0 each time."""
-    used = {call.id for message in messages for call in message.tool_calls}
+    calls = tuple(calls)
+    used = {call.id for message in messages for call in message.tool_calls} if calls else set()
     kept = []
     for call in calls:
         is_usable = call.id and call.id not in used
