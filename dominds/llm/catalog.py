@@ -1,6 +1,7 @@
 """Which models there are and what is known of them: shipped metadata under ``.minds/llm.yaml``, field by field."""
 
 import difflib
+import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -221,35 +222,42 @@ def script_path(script: str, minds_dir: Path) -> Path | None:
 
 # The current one
 
-Signature = tuple[tuple[int, int], ...]
 
-_current: dict[Path, tuple[Signature, Catalog]] = {}
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A catalog, and the files that it came from as they were then."""
+
+    catalog: Catalog
+    files: tuple[str, ...]
+    were: tuple[tuple[int, int], ...]
+
+    @property
+    def is_current(self) -> bool:
+        return self.were == tuple(map(_stat, self.files))
+
+
+_current: dict[Path, _Read] = {}
 _loading = threading.Lock()
 
 
 def current_catalog(minds_dir: Path) -> Catalog:
     """The catalog, read again when ``llm.yaml`` or a script beside it has changed; costs a few ``stat`` calls."""
-    signature = _signature(minds_dir, _current.get(minds_dir))
     known = _current.get(minds_dir)
-    if known is not None and known[0] == signature:
-        return known[1]
+    if known is not None and known.is_current:
+        return known.catalog
     with _loading:
-        before = _signature(minds_dir, None)  # a file written while we read it must be read again
+        own = (str(minds_dir), str(minds_dir / FILE_NAME))
+        were = tuple(map(_stat, own))  # before they are read: what is written meanwhile must be read again
         catalog = load_catalog(minds_dir)
-        scripts = _signature(minds_dir, (signature, catalog))[len(before) :]
-        _current[minds_dir] = (before + scripts, catalog)
+        scripts = tuple(sorted({model.script for model in catalog.models.values() if model.script}))
+        _current[minds_dir] = _Read(catalog, own + scripts, (*were, *map(_stat, scripts)))
         return catalog
 
 
-def _signature(minds_dir: Path, known: tuple[Signature, Catalog] | None) -> Signature:
-    scripts = sorted({model.script for model in known[1].models.values() if model.script}) if known else []
-    return tuple(_stat(path) for path in (minds_dir, minds_dir / FILE_NAME, *map(Path, scripts)))
-
-
-def _stat(path: Path) -> tuple[int, int]:
+def _stat(path: str) -> tuple[int, int]:
     """Modification time in nanoseconds and size in bytes; of a missing file (0, -1)."""
     try:
-        found = path.stat()
+        found = os.stat(path)  # noqa: PTH116  asked several times for each generation, and a Path costs as much again
     except OSError:
         return 0, -1
     return found.st_mtime_ns, found.st_size
