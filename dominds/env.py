@@ -9,7 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"0", "false", "no", "off", ""})
-SERVER_ENGINE = "django.db.backends.postgresql"
+SERVER_ENGINE = "dominds.postgresql"
 FILE_ENGINE = "django.db.backends.sqlite3"
 REDIS_SCHEMES = ("redis", "rediss")
 
@@ -81,6 +81,8 @@ def database(name: str, *, default: Path) -> dict[str, Any]:
     if scheme not in ("postgres", "postgresql", "sqlite"):
         raise BadEnvironment(name, f"{scheme}://...", "postgres://USER:PASSWORD@HOST:PORT/NAME or sqlite:///FILE")
     described: dict[str, Any] = environ.Env.db_url_config(found)
+    if described["ENGINE"] != FILE_ENGINE:
+        described["ENGINE"] = SERVER_ENGINE
     if not described["NAME"]:
         raise BadEnvironment(name, f"{scheme}://...", "an address that ends in the database's name")
     if host := described.get("HOST"):

@@ -1,0 +1,1 @@
+"""Django's backend for PostgreSQL, with a cheaper look at pooled connections."""
