@@ -33,5 +33,5 @@ application = watched(
     )
 )
 
-socket_frames.lift_limit_on_what_we_send()
+socket_frames.improve_sending()
 garbage.settle()
