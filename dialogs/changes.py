@@ -81,7 +81,7 @@ class Change:
         dialog = self.dialog
         if dialog.answering_seq is not None or dialog.continuing or _all_taken(dialog):
             return
-        turn = dialog.turns.filter(status=Turn.Status.QUEUED).order_by("seq").first()
+        turn = dialog.turns.queued().order_by("seq").first()
         if turn is None:
             return
         Turn.objects.filter(pk=turn.pk).update(
@@ -182,7 +182,7 @@ def facts_of(dialog: Dialog) -> Facts:
     queued, kind = (
         Dialog.objects.filter(pk=dialog.pk)
         .values_list(
-            Exists(Turn.objects.filter(dialog=OuterRef("pk"), status=Turn.Status.QUEUED)),
+            Exists(Turn.objects.queued().filter(dialog=OuterRef("pk"))),
             Subquery(Question.objects.filter(dialog=OuterRef("pk"), state="open").values("kind")[:1]),
         )
         .get()

@@ -140,7 +140,7 @@ class Dialog(models.Model):
         permissions = [("resolve_question", "Can resolve a critical Q4H")]
         indexes = [
             models.Index(fields=["owner", "-active_at"], name="dialog_recent"),
-            models.Index(fields=["state", "lease_until"], name="dialog_to_wake"),
+            models.Index(fields=["state"], name="dialog_by_state"),  # no more: a renewed lease is to touch no index
         ]
 
     def __str__(self) -> str:
@@ -241,6 +241,12 @@ class Generation(models.Model):
         return f"{self.purpose} {self.outcome}"
 
 
+class TurnQuerySet(models.QuerySet["Turn"]):
+    def queued(self) -> "TurnQuerySet":
+        """Messages that wait. None has a position yet, and by that the index finds them."""
+        return self.filter(status=Turn.Status.QUEUED, position__isnull=True)
+
+
 class Turn(models.Model):
     """One append-only entry of a dialog. ``seq`` is its address; ``position`` its place in the conversation, which a queued
     message has only once it is taken."""
@@ -283,20 +289,16 @@ class Turn(models.Model):
     generation = models.ForeignKey(Generation, null=True, on_delete=models.PROTECT, related_name="turns")
     created_at = models.DateTimeField(db_default=Now())
 
+    objects = TurnQuerySet.as_manager()
+
     class Meta:
         ordering = ["seq"]
         constraints = [
             models.UniqueConstraint(fields=["dialog", "seq"], name="turn_seq_unique"),
             models.UniqueConstraint(fields=["dialog", "client_message_id"], name="turn_client_message_unique"),
         ]
-        indexes = [
-            models.Index(fields=["dialog", "position"], name="turn_position"),
-            models.Index(
-                fields=["dialog", "seq"],
-                condition=models.Q(status__in=["queued", "answering", "suspended"]),
-                name="turn_pending",
-            ),
-        ]
+        # None on the status: a message whose status changes in place stays where it is in all of them.
+        indexes = [models.Index(fields=["dialog", "position"], name="turn_position")]
 
     def __str__(self) -> str:
         return f"{self.role} {self.seq}"

@@ -347,7 +347,7 @@ def _running(dialog_id: UUID) -> QuerySet[Generation]:
 
 
 def _queued(dialog_id: UUID) -> QuerySet[Turn]:
-    return Turn.objects.filter(dialog_id=dialog_id, status=Turn.Status.QUEUED).order_by("seq")
+    return Turn.objects.queued().filter(dialog_id=dialog_id).order_by("seq")
 
 
 def _newest_message(dialog_id: UUID) -> QuerySet[Turn]:

@@ -148,7 +148,7 @@ def visible_turns(dialog: Dialog, before_position: int | None = None, limit: int
 
 
 def queued_turns(dialog: Dialog) -> list[Turn]:
-    return list(dialog.turns.filter(status=Turn.Status.QUEUED).order_by("seq"))
+    return list(dialog.turns.queued().order_by("seq"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ def _locked(dialog_id: UUID) -> Dialog:
 
 
 def _is_at(dialog: Dialog, told: Conversation) -> bool:
-    if dialog.state not in AT_HEAD or dialog.turns.filter(status=Turn.Status.QUEUED).exists():
+    if dialog.state not in AT_HEAD or dialog.turns.queued().exists():
         return False
     if told.results and {call.id for call in unresolved_calls(dialog)} != {said.call_id for said in told.results}:
         return False
