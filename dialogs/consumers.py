@@ -90,7 +90,7 @@ class PageSocket(AsyncWebsocketConsumer):
     async def _refusal(self) -> int:
         """Why this person may not listen here; 0 when they may."""
         try:
-            if self.dialog_id is not None and not await off_loop(_may_see, self.user_id, self.dialog_id):
+            if self.dialog_id is not None and not await off_loop(_may_see, self._scope["user"], self.dialog_id):
                 return NOT_FOUND
         except (DatabaseError, TimeoutError):
             return TRY_LATER
@@ -338,8 +338,8 @@ def _cursor(query: bytes) -> int:
     return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else 0
 
 
-def _may_see(user_id: int, dialog_id: UUID) -> bool:
-    return Dialog.objects.for_user(User.objects.get(pk=user_id)).filter(pk=dialog_id).exists()
+def _may_see(user: User, dialog_id: UUID) -> bool:
+    return Dialog.objects.for_user(user).filter(pk=dialog_id).exists()
 
 
 def _is_logged_in(session_key: str, user_id: int) -> bool:

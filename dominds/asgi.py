@@ -16,6 +16,7 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from dominds import garbage, socket_frames
+from dominds.door import through_the_door
 from dominds.watchdog import watched
 
 # The loop needs the interpreter several times for each frame. By default each time may take 5 ms while a thread draws a page.
@@ -27,7 +28,7 @@ application = watched(
             "http": django_application,
             # The origin check is outermost: another site's page must not open a socket with this person's cookie.
             "websocket": AllowedHostsOriginValidator(
-                AuthMiddlewareStack(URLRouter(import_string(settings.SOCKET_ROUTES)))
+                through_the_door(AuthMiddlewareStack(URLRouter(import_string(settings.SOCKET_ROUTES))))
             ),
         }
     )
