@@ -82,27 +82,40 @@ export class Connection {
   }
 
   startPolling() {
-    if (this.timers.poll) return;
-    this.timers.poll = setInterval(() => this.ask(), POLL_MS);
-    this.ask();
+    if (!this.timers.poll) this.pollIn(POLL_MS);
+  }
+
+  /** A server that takes long to answer, or does not, is asked less often: all its pages ask when their sockets fail. */
+  pollIn(pause) {
+    this.timers.poll = setTimeout(async () => {
+      const began = Date.now();
+      const answered = await this.ask();
+      const next = answered ? Math.max(POLL_MS, 10 * (Date.now() - began)) : 2 * pause;
+      if (this.timers.poll) this.pollIn(Math.min(next, LONGEST_WAIT_MS));
+    }, pause * (0.5 + Math.random()));
   }
 
   stopPolling() {
-    clearInterval(this.timers.poll);
+    clearTimeout(this.timers.poll);
     this.timers.poll = null;
   }
 
   async ask() {
-    if (!this.pollPath) return;
+    if (!this.pollPath) return false;
     try {
       const answer = await fetch(this.pollPath(), { headers: { Accept: "application/json" } });
-      if (answer.redirected || answer.status === 404) return location.reload();
+      if (answer.redirected || answer.status === 404) {
+        location.reload();
+        return false;
+      }
       if (!answer.ok) throw new Error(answer.statusText);
       const { frames } = await answer.json();
       if (!this.isOpen) frames.forEach((frame) => this.onFrame(frame));
       if (this.timers.poll) this.onState("polling");
+      return true;
     } catch {
       if (!this.isOpen) this.onState(navigator.onLine ? "reconnecting" : "offline");
+      return false;
     }
   }
 }
