@@ -90,7 +90,8 @@ class Watcher:
                 self.answer = frame["data"]["text"]
             case "state" if frame["data"]["state"] in ("idle", "failed") and self.answer is not None:
                 self.ended_us = now_us
-                self.went_on_us = self.went_on_us or now_us
+                if self.killed_us:
+                    self.went_on_us = self.went_on_us or now_us
                 self.ended.set()
 
     def _take_draft(self, frame: dict[str, Any], now_us: int) -> None:
@@ -344,8 +345,9 @@ KILLS: dict[str, Callable[[Rig, Callable[[], None]], None]] = {
 def recovery_row(found: Outcome) -> list[str]:
     after = [(w.went_on_us - found.killed_us) / 1e6 for w in found.watchers if w.went_on_us]
     ended = sum(watcher.ended.is_set() for watcher in found.watchers)
+    running = sum(not watcher.ended_us or watcher.ended_us > found.killed_us for watcher in found.watchers)
     middle = sorted(after)[len(after) // 2] if after else 0.0
-    return [found.kill, f"{len(after)} of {found.dialogs}", f"{middle:.1f}", f"{max(after, default=0.0):.1f}", f"{ended}", f"{found.lost}"]  # fmt: skip
+    return [found.kill, f"{len(after)} of {running}", f"{middle:.1f}", f"{max(after, default=0.0):.1f}", f"{ended}", f"{found.lost}"]  # fmt: skip
 
 
 # -- Nothing happens ---------------------------------------------------------------------------------------------------
