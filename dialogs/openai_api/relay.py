@@ -197,11 +197,11 @@ def _look(run: Run, after: int) -> Look:
     questions = Question.objects.filter(
         dialog=run.dialog_id, dialog__answering_seq=run.seq, state=Question.State.OPEN, kind=Question.Kind.QUESTION
     )
-    return Look(
+    return Look(  # the model calls last: none that the events tell of may be missing
         status=status,
-        ours=frozenset(_generations(run).values_list("pk", flat=True)),
         question=questions.values_list("text", flat=True).first() or "",
         events=events.after(run.dialog_id, after, BATCH),
+        ours=frozenset(_generations(run).values_list("pk", flat=True)),
     )
 
 
