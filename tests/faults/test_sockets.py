@@ -4,19 +4,28 @@ import os
 import signal
 import sys
 import time
+from typing import Any
+from uuid import uuid4
 
 import psutil
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
 
 from dialogs.consumers import DEAD_SECONDS, UNREAD_BYTES
-from dialogs.models import Generation
+from dialogs.inbox import create_dialog, post_message
+from dialogs.models import Dialog, Generation
 from dialogs.poke import draft_key
 from tests.faults.arena import Arena
 from tests.faults.blockable import BLOCKED_SECONDS
+from tests.faults.crowd import Member, crowd
 from tests.faults.effort import everything
-from tests.faults.pages import all_right, pages_on
+from tests.faults.pages import PAGES_PER_PERSON, all_right, pages_on
+from tests.harness.browser import session_key
 from tests.harness.stack import eventually
 
 SHOWN_SECONDS = 30  # to come back and be right, on a shared machine
+MOST_TRANSACTIONS = 20  # for a page that comes back, with all else that the product does meanwhile
 
 
 def words_in_order(draft: str) -> bool:
@@ -107,6 +116,72 @@ def test_the_web_server_killed_under_forty_pages(arena: Arena) -> None:
         assert {page.resyncs for page in pages} == {0}
     assert [talk.outcomes for talk in talks] == [["kept"]] * 8
     assert arena.breaches() == []
+
+
+@pytest.mark.parametrize("sockets", [100, pytest.param(2_000, marks=everything)])
+def test_the_web_server_killed_under_so_many_sockets(arena: Arena, sockets: int, settings: Any) -> None:
+    """All are back soon, and ask the database for little: each a few rows, and nothing twice."""
+    settings.MINDS_DIR = arena.stack.minds_dir  # this process speaks in their place while there is no server
+    members = crowd_of(arena, sockets)
+    with crowd(arena, members, ramp_seconds=sockets * 0.02):
+        eventually(lambda: all(member.sockets for member in members), sockets * 0.02 + 60, every=0.5)
+        talks = [arena.talk(words=150, every=0.1) for _ in range(3)]
+        for talk in talks:
+            arena.streaming(talk)
+        arena.stack.web.kill()
+        killed = time.monotonic()
+        for member in members[::10]:  # what is said meanwhile is waiting for them
+            post_message(member.dialog_id, 'dlg-crowd play({"words": 3})')
+        time.sleep(1)
+        before = transactions(arena)
+        web = arena.stack.start_web()
+        arena.stack.wait_until_ready(web)
+        started, spent = time.monotonic(), cpu_of(web.pid)
+        eventually(lambda: all(member.heard_at > killed for member in members), 120, every=0.1)
+        spent = cpu_of(web.pid) - spent
+        back = sorted(member.heard_at - started for member in members)
+        time.sleep(2)  # PostgreSQL counts late
+        asked = (transactions(arena) - before) / sockets
+        print(
+            f"{sockets} sockets: half are back {back[sockets // 2]:.1f} s after the server answers, all {back[-1]:.1f} s; "
+            f"{1000 * spent / sockets:.1f} ms of its CPU and {asked:.1f} transactions for each"
+        )
+        arena.settled()
+        eventually(lambda: not Dialog.objects.filter(state__in=["queued", "generating"]).exists(), 120)
+        newest = dict(Dialog.objects.values_list("pk", "last_event_seq"))
+        eventually(
+            lambda: all((member.seqs or [0])[-1] == newest[member.dialog_id] for member in members), SHOWN_SECONDS
+        )
+    assert [problem for member in members for problem in member.problems] == []
+    assert {member.resyncs for member in members} == {0}
+    assert spent < SHOWN_SECONDS, "with a processor of its own it should need no longer"
+    assert asked < MOST_TRANSACTIONS
+    assert [talk.outcomes for talk in talks] == [["kept"]] * 3
+    assert arena.breaches() == []
+
+
+def crowd_of(arena: Arena, sockets: int) -> list[Member]:
+    """So many pages of people who have fifteen each, on dialogs of their own."""
+    members: list[Member] = []
+    for number in range(0, sockets, PAGES_PER_PERSON):
+        person = User.objects.create(username=f"crowd-{uuid4().hex[:8]}")
+        cookie = session_key(person)
+        of_one = min(PAGES_PER_PERSON, sockets - number)
+        members += [Member(create_dialog(person, "tester", "Crowd").pk, cookie) for _ in range(of_one)]
+    return members
+
+
+def transactions(arena: Arena) -> int:
+    """What PostgreSQL has committed, whoever asked. A statement by itself is a transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT xact_commit FROM pg_stat_database WHERE datname = 'arena'")
+        [(count,)] = cursor.fetchall()
+    return int(count)
+
+
+def cpu_of(pid: int) -> float:
+    times = psutil.Process(pid).cpu_times()
+    return float(times.user + times.system)
 
 
 @everything
