@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from random import random
@@ -63,7 +64,9 @@ def commits(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer
 
     @functools.wraps(function)
     def repeated(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
-        for attempt in stamina.retry_context(OperationalError, attempts=5, timeout=8, wait_initial=0.1, wait_max=2.0):
+        with suppress(OperationalError):  # what it takes to retry is only made when it must be
+            return function(*args, **kwargs)
+        for attempt in stamina.retry_context(OperationalError, attempts=4, timeout=8, wait_initial=0.1, wait_max=2.0):
             with attempt:
                 return function(*args, **kwargs)
         raise AssertionError("stamina either returns or raises")

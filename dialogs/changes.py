@@ -134,13 +134,14 @@ class Change:
 
 
 @contextmanager
-def change(dialog_id: UUID, *, epoch: int | None = None, durable: bool = True) -> Iterator[Change]:
+def change(dialog_id: UUID, *, epoch: int | None = None, durable: bool = True, whole: bool = False) -> Iterator[Change]:
     """Change a dialog in one transaction. Raises ``NotFound``, or ``LeaseLost`` when ``epoch`` is no longer the current one.
 
     ``durable=False`` lets PostgreSQL answer before its log is on disk: for what a crash of the machine may forget.
+    ``whole`` reads the agent and the client along with the row.
     """
     with transaction.atomic():
-        dialog = _locked(dialog_id, durable=durable)
+        dialog = _locked(dialog_id, durable=durable, whole=whole)
         if dialog is None:
             raise NotFound("There is no such dialog.")
         if epoch is not None and dialog.epoch != epoch:
@@ -150,27 +151,33 @@ def change(dialog_id: UUID, *, epoch: int | None = None, durable: bool = True) -
         unit.finish()
 
 
-def _locked(dialog_id: UUID, *, durable: bool) -> Dialog | None:
+def _locked(dialog_id: UUID, *, durable: bool, whole: bool) -> Dialog | None:
     """The row, locked, with what only the database's clock can say of its lease."""
     relaxed = not durable and connection.vendor == "postgresql"
-    return (_LOCK_RELAXED if relaxed else _LOCK).first(dialog_id)
+    return _LOCKS[relaxed, whole].first(dialog_id)
 
 
-def _lock(dialog_id: UUID) -> QuerySet[Dialog]:
+def _locking(*, relaxed: bool, whole: bool) -> Select[Dialog]:
+    """``relaxed`` is SET LOCAL of synchronous_commit, without a round trip of its own."""
     told: dict[str, Any] = {
         "lease_over": Case(When(lease_until__lt=Now(), then=True), default=False, output_field=BooleanField()),
         "awake": Case(When(wake_at__gt=Now(), then=False), default=True, output_field=BooleanField()),
     }
-    return Dialog.objects.select_for_update().filter(pk=dialog_id).annotate(**told)
+    if relaxed:
+        setting = (Value("synchronous_commit"), Value("off"), Value(True))
+        told["relaxed"] = Func(*setting, function="set_config", output_field=TextField())
+    beside = ("agent", "client") if whole else ()
+
+    def lock(dialog_id: UUID) -> QuerySet[Dialog]:
+        rows = Dialog.objects.select_for_update(of=("self",)).filter(pk=dialog_id).annotate(**told)
+        return rows.select_related(*beside) if beside else rows
+
+    return Select(lock)
 
 
-def _lock_relaxed(dialog_id: UUID) -> QuerySet[Dialog]:
-    """With SET LOCAL of synchronous_commit, without a round trip of its own."""
-    setting = (Value("synchronous_commit"), Value("off"), Value(True))
-    return _lock(dialog_id).annotate(relaxed=Func(*setting, function="set_config", output_field=TextField()))
-
-
-_LOCK, _LOCK_RELAXED = Select(_lock), Select(_lock_relaxed)
+_LOCKS = {
+    (relaxed, whole): _locking(relaxed=relaxed, whole=whole) for relaxed in (False, True) for whole in (False, True)
+}
 
 
 def _all_taken(dialog: Dialog) -> bool:

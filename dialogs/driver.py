@@ -3,7 +3,6 @@
 from uuid import UUID
 
 import structlog
-from django.db.models import QuerySet
 
 from dialogs import attempts, drafting, observing, rewrites, rounds, tool_runs
 from dialogs.changes import Change, LeaseLost
@@ -20,7 +19,6 @@ from dominds.llm.circuit import Rest, circuits
 from dominds.llm.connect import connect
 from dominds.llm.provider import ProviderError, StreamAborted
 from dominds.llm.retry import MAX_TRIES
-from dominds.statements import Select
 from remediation.decisions import ClearMind, Fail, Proceed, Rewrite, Suspend
 from remediation.guidance import CLEAR_MIND
 from remediation.policies import decide
@@ -56,7 +54,7 @@ def drive(dialog_id: UUID) -> None:
 
 def owed_work(lease: Lease) -> Dialog | None:
     """The dialog as it stands, if this worker still has something to do for it."""
-    dialog = _DIALOG.one(lease.dialog_id)
+    dialog = lease.look()
     if dialog.epoch != lease.epoch or not dialog.is_leased:
         return None
     if dialog.stop_requested:
@@ -70,13 +68,6 @@ def owed_work(lease: Lease) -> Dialog | None:
         return None
     lease.work_for(dialog.answering_seq)
     return dialog
-
-
-def _dialog(dialog_id: UUID) -> QuerySet[Dialog]:
-    return Dialog.objects.select_related("agent", "client").filter(pk=dialog_id)
-
-
-_DIALOG = Select(_dialog)
 
 
 def step(lease: Lease, dialog: Dialog) -> None:

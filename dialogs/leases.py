@@ -16,12 +16,14 @@ from uuid import UUID
 
 import structlog
 from django.db import DatabaseError, close_old_connections, connection, transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from dialogs import poke
 from dialogs.changes import Change, change
 from dialogs.models import Dialog, Generation
 from dialogs.state import State
+from dominds.statements import Select
 
 log = structlog.get_logger(__name__)
 
@@ -39,6 +41,7 @@ class Lease:
 
     dialog_id: UUID
     epoch: int
+    claimed: Dialog | None = None  # the row as the claim left it, its agent and client with it, until somebody looks
     answering_seq: int | None = None  # the message under way: a stop is for it alone
     stopping: bool = False
     lost: bool = False
@@ -61,6 +64,11 @@ class Lease:
             yield
         finally:
             self._interrupt, self.deadline = None, None
+
+    def look(self) -> Dialog:
+        """The row as it is; for the first look that is how the claim has just left it."""
+        claimed, self.claimed = self.claimed, None
+        return claimed or _WHOLE.one(self.dialog_id)
 
     def work_for(self, answering_seq: int | None) -> None:
         """What is done from now on is for this message; a stop that was pressed for the one before is over."""
@@ -90,6 +98,13 @@ class Lease:
         return change(self.dialog_id, epoch=self.epoch, durable=durable)
 
 
+def _whole(dialog_id: UUID) -> QuerySet[Dialog]:
+    return Dialog.objects.select_related("agent", "client").filter(pk=dialog_id)
+
+
+_WHOLE = Select(_whole)
+
+
 def worker_name() -> str:
     return os.environ.get("DOMINDS_WORKER") or f"{socket.gethostname()}:{os.getpid()}"
 
@@ -112,7 +127,7 @@ def claim(dialog_id: UUID) -> Iterator[Lease | None]:
 
 
 def _take(dialog_id: UUID) -> Lease | None:
-    with change(dialog_id, durable=False) as unit:
+    with change(dialog_id, durable=False, whole=True) as unit:
         dialog = unit.dialog
         if not _is_claimable(dialog):
             unit.keeps_state = True
@@ -124,7 +139,7 @@ def _take(dialog_id: UUID) -> Lease | None:
         dialog.lease_owner, dialog.wake_at = worker_name(), None
         unit.lease_seconds = LEASE_SECONDS
         unit.take_next_message()
-    return Lease(dialog_id, dialog.epoch)
+    return Lease(dialog_id, dialog.epoch, dialog)
 
 
 def _is_claimable(dialog: Dialog) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -88,7 +89,8 @@ def parameters(required: Sequence[str], **properties: Mapping[str, Any]) -> dict
     }
 
 
-def builtin_tools() -> dict[str, Tool]:
+@cache
+def builtin_tools() -> Mapping[str, Tool]:
     """The product's own tools, by name."""
     from dialogs.tools import archive, human, memory, milestone, workspace
 

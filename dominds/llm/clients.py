@@ -80,9 +80,14 @@ def _opened(post: Callable[[], httpx2.Response], endpoint: Endpoint) -> httpx2.R
         return isinstance(error.__cause__, httpx2.ConnectError) and not (exchange and exchange.is_cut)
 
     try:
+        try:
+            return post()
+        except Exception as error:
+            if not worth_another_connection(error):
+                raise
         for attempt in stamina.retry_context(
             on=worth_another_connection,
-            attempts=CONNECT_TRIES,
+            attempts=CONNECT_TRIES - 1,
             timeout=endpoint.timeouts.connect,
             wait_initial=0.1,
             wait_max=1.0,
