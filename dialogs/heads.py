@@ -1,18 +1,14 @@
 """The heads of views that this process has read: turns are never changed, so each look reads only those since the last."""
 
-import threading
-from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-
-from django.db import connection
 
 from dialogs.models import Turn
 from dialogs.units import group
 from remediation.context import Units
 
-REMEMBERED_CHARS = 40_000_000  # of all heads together
+REMEMBERED_CHARS = 40_000_000  # of all heads of this process
 _CHARS_PER_UNIT = 1_000  # what the objects around a text take, in characters of it
 
 
@@ -61,36 +57,3 @@ def _settled(rows: Sequence[Any]) -> int:
         if not waiting:
             settled = place
     return settled
-
-
-class Heads:
-    """The most recently used heads of this process, within ``chars`` characters."""
-
-    def __init__(self, chars: int = REMEMBERED_CHARS) -> None:
-        self._chars = chars
-        self._weight = 0
-        self._known: OrderedDict[Hashable, Head] = OrderedDict()  # least recently used first
-        self._lock = threading.Lock()
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-    def get(self, key: Hashable) -> Head | None:
-        with self._lock:
-            if key in self._known:
-                self._known.move_to_end(key)
-            return self._known.get(key)
-
-    def remember(self, key: Hashable, head: Head) -> None:
-        """Nothing is remembered of what a transaction under way has read: it may be rolled back."""
-        if connection.in_atomic_block:
-            return
-        with self._lock:
-            self._weight += head.weight - self._forget(key)
-            self._known[key] = head
-            while self._weight > self._chars:
-                self._weight -= self._forget(next(iter(self._known)))
-
-    def _forget(self, key: Hashable) -> int:
-        known = self._known.pop(key, None)
-        return known.weight if known else 0

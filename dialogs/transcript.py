@@ -5,11 +5,13 @@ from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import QuerySet, Subquery
 
-from dialogs.heads import Head, Heads
+from dialogs.heads import REMEMBERED_CHARS, Head
 from dialogs.models import Dialog, Round, Turn
 from dialogs.units import group, unit_from_json
+from dominds.bounded import Bounded
 from dominds.llm.messages import Message, Role
 from dominds.statements import Select
 from remediation.context import Unit, UnitKind, UnitRole, Units
@@ -32,7 +34,7 @@ class View:
     interrupted: bool = False  # the newest answer was cut for compaction and is to go on
 
 
-_heads = Heads()
+_heads = Bounded[Head](REMEMBERED_CHARS)
 
 
 def view_of(dialog: Dialog) -> View:
@@ -41,7 +43,8 @@ def view_of(dialog: Dialog) -> View:
     start = (dialog.pk, current.number, current.standing_run, *current.carried)
     head = _heads.get(start) or _opened(dialog, current)
     head = head.followed_by(_TURNS_SINCE(dialog.pk, current.number, head.position))
-    _heads.remember(start, head)
+    if not connection.in_atomic_block:  # what a transaction under way has read may be rolled back
+        _heads.put(start, head, head.weight)
     return View(
         units=_pinned(dialog, head.units),
         base=f"{dialog.round_number}:{current.standing_run or 0}",

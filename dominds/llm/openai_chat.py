@@ -1,12 +1,15 @@
 """Chat completions, as OpenAI once defined them and most servers speak them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import orjson
 
 from dominds.llm.clients import Endpoint, openai_exchange
 from dominds.llm.json_text import arguments_text, dumped
 from dominds.llm.messages import Message, Request, Role, ToolCall, ToolSpec
+from dominds.llm.said import Said
 from dominds.llm.sse import ServerEvent
 from dominds.llm.stream import Finished, StreamEvent, TextDelta, ToolCallDelta
 from dominds.llm.usage import UsageReport, UsageUnavailable, usage_from
@@ -23,21 +26,16 @@ class OpenAIChat:
     supports_tool_choice: bool = False
 
     def stream(self, request: Request) -> WireStream:
-        body = dumped(request_body(request, supports_tool_choice=self.supports_tool_choice))
+        body = request_body(request, supports_tool_choice=self.supports_tool_choice)
         exchange = openai_exchange(self.endpoint, "/chat/completions", body)
         return WireStream(exchange, ChatReader(request), provider=self.endpoint.host, key=self.endpoint.key)
 
 
-def request_body(request: Request, *, supports_tool_choice: bool) -> dict[str, Any]:
-    said = [  # a function call for each of a thousand plain messages would take longer than to write their JSON
-        _tool_message(message)
-        if message.tool_calls or message.role is Role.TOOL
-        else {"role": message.role, "content": message.text}
-        for message in request.messages
-    ]
+def request_body(request: Request, *, supports_tool_choice: bool) -> bytes:
+    said = _SAID.json(request.conversation, request.messages)
     body: dict[str, Any] = {
         "model": request.model,
-        "messages": [*_system(request.instructions), *said],
+        "messages": orjson.Fragment(b"[%b]" % b",".join(filter(None, (_system(request.instructions), said)))),
         "stream": True,
         "stream_options": {"include_usage": True},
     }
@@ -48,11 +46,24 @@ def request_body(request: Request, *, supports_tool_choice: bool) -> dict[str, A
             body["tool_choice"] = "required"
     if request.max_output_tokens is not None:
         body["max_tokens"] = request.max_output_tokens
-    return body
+    return dumped(body)
 
 
-def _system(instructions: str) -> list[dict[str, Any]]:
-    return [{"role": "system", "content": instructions}] if instructions else []
+def _system(instructions: str) -> bytes:
+    return dumped({"role": "system", "content": instructions}) if instructions else b""
+
+
+def _write(messages: Sequence[Message]) -> bytes:
+    said = [  # a function call for each of a thousand plain messages would take longer than to write their JSON
+        _tool_message(message)
+        if message.tool_calls or message.role is Role.TOOL
+        else {"role": message.role, "content": message.text}
+        for message in messages
+    ]
+    return dumped(said)[1:-1]
+
+
+_SAID = Said(_write)
 
 
 def _tool_message(message: Message) -> dict[str, Any]:

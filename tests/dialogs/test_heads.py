@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialogs.heads import Head, Heads
+from dialogs.heads import Head
 from dialogs.models import Dialog, Turn
 from dialogs.transcript import view_of
 from dialogs.units import group
@@ -63,17 +63,6 @@ def test_a_head_that_grew_in_steps_is_one_that_was_read_at_once(rows: list[Any],
         head = head.followed_by(rows[start:end])
         assert head.units == tuple(group(rows[:end]))
         assert head.position == rows[end - 1].position
-
-
-def test_no_more_is_remembered_than_there_is_room_for() -> None:
-    heads = Heads(chars=5_000)
-    for key in range(10):
-        heads.remember(key, Head(1, (), weight=1_500))
-    assert [key for key in range(10) if heads.get(key)] == [7, 8, 9]
-    heads.remember(7, Head(2, (), weight=4_900))
-    assert [key for key in range(10) if heads.get(key)] == [7]
-    heads.remember(8, Head(1, (), weight=6_000))
-    assert len(heads) == 0
 
 
 @pytest.mark.django_db(transaction=True)

@@ -2,6 +2,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import orjson
 import pytest
 
 from dominds.llm.clients import Endpoint
@@ -298,7 +299,7 @@ TALK = Request(
 
 
 def test_a_conversation_is_written_in_the_wire_format() -> None:
-    body = request_body(TALK, supports_tool_choice=True)
+    body = orjson.loads(request_body(TALK, supports_tool_choice=True))
     assert body["max_tokens"] == 50
     assert [tool["function"]["name"] for tool in body["tools"]] == ["clear_mind", "add_reminder"]
     assert "tool_choice" not in body
@@ -318,7 +319,7 @@ def test_a_conversation_is_written_in_the_wire_format() -> None:
 
 @pytest.mark.parametrize("supported", [True, False])
 def test_a_required_tool_is_the_only_one_offered(supported: bool) -> None:
-    body = request_body(replace(TALK, required_tool="clear_mind"), supports_tool_choice=supported)
+    body = orjson.loads(request_body(replace(TALK, required_tool="clear_mind"), supports_tool_choice=supported))
     assert [tool["function"]["name"] for tool in body["tools"]] == ["clear_mind"]
     assert body.get("tool_choice") == ("required" if supported else None)
 
