@@ -17,7 +17,6 @@ from dominds.statements import Select
 from remediation.context import Unit, UnitKind, UnitRole, Units
 from remediation.models import RemediationRun
 
-PENDING = (Turn.Status.QUEUED, Turn.Status.ANSWERING, Turn.Status.SUSPENDED)
 _TURN_COLUMNS = (
     "seq", "position", "role", "status", "text", "tool_calls", "tool_call_id", "provider_items",
 )  # fmt: skip

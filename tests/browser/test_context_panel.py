@@ -14,6 +14,7 @@ from tests.browser.conftest import LogIn
 from tests.harness.stack import Stack, eventually
 
 LIMIT = 2_000  # of the agent "fills"
+WORD, WORDS = " word", 80  # a token each
 Filled = Callable[[int], Dialog]
 
 
@@ -30,13 +31,13 @@ def filled(stack: Stack, person: User, page: Page, log_in: LogIn) -> Filled:
                 found: int = api.get(f"/api/dialogs/{dialog.pk}/context").json()["est_tokens"]
                 return found
 
-            number = 0
-            while estimated() < tokens - 200:
-                number += 1
-                add_turn(dialog, number, f"Line {number}:" + " word" * 80)
-            add_turn(dialog, number + 1, "Last:")
-            last = Turn.objects.filter(dialog=dialog, seq=number + 1)
-            last.update(text="Last:" + " word" * (tokens - estimated()))
+            number, size, overhead = 0, estimated(), 0
+            while size < tokens - 200:
+                number, before = number + 1, size
+                add_turn(dialog, number, WORD * WORDS)
+                size = estimated()
+                overhead = size - before - WORDS
+            add_turn(dialog, number + 1, WORD * (tokens - size - overhead))
             assert estimated() == tokens
         log_in(page.context, person)
         return dialog
