@@ -17,6 +17,7 @@ from django.utils.module_loading import import_string
 
 from dominds import garbage, socket_frames
 from dominds.door import through_the_door
+from dominds.early import loading
 from dominds.watchdog import watched
 
 # The loop needs the interpreter several times for each frame. By default each time may take 5 ms while a thread draws a page.
@@ -25,7 +26,7 @@ sys.setswitchinterval(0.0005)
 application = watched(
     ProtocolTypeRouter(
         {
-            "http": django_application,
+            "http": loading(django_application, import_string(settings.LOADED_EARLY)),
             # The origin check is outermost: another site's page must not open a socket with this person's cookie.
             "websocket": AllowedHostsOriginValidator(
                 through_the_door(AuthMiddlewareStack(URLRouter(import_string(settings.SOCKET_ROUTES))))

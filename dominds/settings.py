@@ -162,7 +162,9 @@ MIDDLEWARE = [
 ]
 ROOT_URLCONF = "dominds.urls"
 ASGI_APPLICATION = "dominds.asgi.application"
-SOCKET_ROUTES = "dialogs.routing.websocket_urlpatterns"  # resolved by name: the ground floor imports no app
+# Resolved by name: the ground floor imports no app.
+SOCKET_ROUTES = "dialogs.routing.websocket_urlpatterns"
+LOADED_EARLY = "dialogs.loading.for_pages"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
