@@ -24,7 +24,8 @@ def dialog_at(depth: int, agent: Any, owner: Any, window: int | None = None) -> 
         Turn(**turn) for n, row in zip(numbers, generations, strict=True) for turn in _turns(dialog, n, row)
     )
     Event.objects.bulk_create(
-        Event(dialog=dialog, seq=seq, type="turn", data={"turn": (seq - 1) // 4 + 1}) for seq in range(1, depth * 8 + 1)
+        (Event(dialog=dialog, seq=n, type="turn", data={"turn": (n - 1) // 4 + 1}) for n in range(1, depth * 8 + 1)),
+        batch_size=5_000,  # a statement has no more than 65,535 parameters
     )
     dialog.last_turn_seq = dialog.last_position = 2 * depth
     dialog.last_event_seq, dialog.title = depth * 8, "A benchmark"
