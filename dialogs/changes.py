@@ -166,11 +166,10 @@ def _locking(*, relaxed: bool, whole: bool) -> Select[Dialog]:
     if relaxed:
         setting = (Value("synchronous_commit"), Value("off"), Value(True))
         told["relaxed"] = Func(*setting, function="set_config", output_field=TextField())
-    beside = ("agent", "client") if whole else ()
 
     def lock(dialog_id: UUID) -> QuerySet[Dialog]:
         rows = Dialog.objects.select_for_update(of=("self",)).filter(pk=dialog_id).annotate(**told)
-        return rows.select_related(*beside) if beside else rows
+        return rows.whole() if whole else rows
 
     return Select(lock)
 

@@ -99,7 +99,7 @@ class Lease:
 
 
 def _whole(dialog_id: UUID) -> QuerySet[Dialog]:
-    return Dialog.objects.select_related("agent", "client").filter(pk=dialog_id)
+    return Dialog.objects.filter(pk=dialog_id).whole()
 
 
 _WHOLE = Select(_whole)

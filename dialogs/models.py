@@ -1,6 +1,7 @@
 """The rows. Columns and predicates on them only: what changes them lives in the services beside this module."""
 
 import uuid
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -59,6 +60,20 @@ class DialogQuerySet(models.QuerySet["Dialog"]):
     def for_user(self, user: User) -> "DialogQuerySet":
         """The dialogs that this person may see: their own, or all of them for staff."""
         return self if user.is_staff else self.filter(owner=user)
+
+    def whole(self) -> "DialogQuerySet":
+        """With what a worker looks up for each step: agent and client, and whether there are calls to run and reminders."""
+        replies = Turn.objects.filter(
+            dialog=models.OuterRef("pk"), round_number=models.OuterRef("round_number"),
+            role=Turn.Role.ASSISTANT, status=Turn.Status.COMPLETE,
+        )  # fmt: skip
+        told: dict[str, Any] = {
+            "newest_reply_calls": models.Subquery(
+                replies.order_by("-seq").values(calls=models.Q(tool_calls__isnull=False))[:1]
+            ),
+            "has_reminders": models.Exists(Reminder.objects.filter(dialog=models.OuterRef("pk"))),
+        }
+        return self.select_related("agent", "client").annotate(**told)
 
 
 class Dialog(models.Model):
@@ -133,6 +148,8 @@ class Dialog(models.Model):
 
     lease_over: bool  # annotated where the row is locked: the database's clock says so
     awake: bool
+    newest_reply_calls: bool | None = True  # annotated where the row is read whole; elsewhere it may be so
+    has_reminders: bool = True
 
     objects = DialogQuerySet.as_manager()
 

@@ -68,7 +68,7 @@ def prepare(
 
 
 def reminders_text(dialog: Dialog) -> str:
-    lines = [f"[reminder {pk}] {text}" for pk, text in _REMINDERS(dialog.pk)]
+    lines = [f"[reminder {pk}] {text}" for pk, text in _REMINDERS(dialog.pk)] if dialog.has_reminders else []
     return "\n".join(["[Your reminders; update_reminder and delete_reminder take these ids]", *lines]) if lines else ""
 
 

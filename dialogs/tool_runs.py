@@ -30,7 +30,7 @@ class ToolsOwed:
 
 
 def owed(dialog: Dialog) -> ToolsOwed | None:
-    calls = unresolved_calls(dialog)
+    calls = unresolved_calls(dialog) if dialog.newest_reply_calls else ()
     return None if not calls or client_calls.are_with_client(dialog, calls) else ToolsOwed(calls)
 
 
