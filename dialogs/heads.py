@@ -6,7 +6,7 @@ from typing import Any
 
 from dialogs.models import Turn
 from dialogs.units import group
-from remediation.context import Units
+from remediation.context import Unit, Units
 
 REMEMBERED_CHARS = 40_000_000  # of all heads of this process
 _CHARS_PER_UNIT = 1_000  # what the objects around a text take, in characters of it
@@ -42,8 +42,12 @@ class Head:
             settled=(*self.settled, *units),
             open_rows=rows[settled:],
             interrupted=rows[-1].status == Turn.Status.INTERRUPTED,
-            weight=self.weight + sum([len(unit.text) + _CHARS_PER_UNIT for unit in units]),
+            weight=self.weight + weight_of(units),
         )
+
+
+def weight_of(units: Sequence[Unit]) -> int:
+    return sum([len(unit.text) + _CHARS_PER_UNIT for unit in units])
 
 
 def _settled(rows: Sequence[Any]) -> int:

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import QuerySet, Subquery
 
-from dialogs.heads import REMEMBERED_CHARS, Head
+from dialogs.heads import REMEMBERED_CHARS, Head, weight_of
 from dialogs.models import Dialog, Round, Turn
 from dialogs.units import group, unit_from_json
 from dominds.bounded import Bounded
@@ -78,12 +78,14 @@ def _opened(dialog: Dialog, current: Round) -> Head:
         return Head(0, _opening_units(current)).followed_by(sorted(rows.values(), key=attrgetter("position")))
     run = _runs().get(pk=current.standing_run)
     named = _named_turns(dialog, [seq for item in run.view for seq in item.get("turns", ())])
+    units = _rewritten_units(run, {row.seq: row for row in named})
     return Head(
         position=run.base_position,
-        settled=_rewritten_units(run, {row.seq: row for row in named}),
+        settled=units,
         interrupted=bool(named) and named[-1].status == Turn.Status.INTERRUPTED,
         base_position=run.base_position,
         by_value=frozenset(item["id"] for item in run.view if "id" in item),
+        weight=weight_of(units),
     )
 
 

@@ -82,21 +82,23 @@ export class Connection {
   }
 
   startPolling() {
-    if (!this.timers.poll) this.pollIn(POLL_MS);
+    if (this.timers.poll) return;
+    Object.assign(this, { isAsking: false, pause: 0, askAfter: 0 });
+    this.timers.poll = setInterval(() => this.askIfDue(), POLL_MS);
+    this.askIfDue();
   }
 
-  /** A server that takes long to answer, or does not, is asked less often: all its pages ask when their sockets fail. */
-  pollIn(pause) {
-    this.timers.poll = setTimeout(async () => {
-      const began = Date.now();
-      const answered = await this.ask();
-      const next = answered ? Math.max(POLL_MS, 10 * (Date.now() - began)) : 2 * pause;
-      if (this.timers.poll) this.pollIn(Math.min(next, LONGEST_WAIT_MS));
-    }, pause * (0.5 + Math.random()));
+  /** One question at a time, and fewer to a server that fails to answer: all its pages ask when their sockets fail. */
+  async askIfDue() {
+    if (this.isAsking || Date.now() < this.askAfter) return;
+    this.isAsking = true;
+    this.pause = (await this.ask()) ? 0 : Math.min(2 * Math.max(this.pause, POLL_MS), LONGEST_WAIT_MS);
+    this.askAfter = Date.now() + this.pause * (0.5 + Math.random() / 2);
+    this.isAsking = false;
   }
 
   stopPolling() {
-    clearTimeout(this.timers.poll);
+    clearInterval(this.timers.poll);
     this.timers.poll = null;
   }
 
