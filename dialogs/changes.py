@@ -138,7 +138,7 @@ def change(dialog_id: UUID, *, epoch: int | None = None, durable: bool = True, w
     """Change a dialog in one transaction. Raises ``NotFound``, or ``LeaseLost`` when ``epoch`` is no longer the current one.
 
     ``durable=False`` lets PostgreSQL answer before its log is on disk: for what a crash of the machine may forget.
-    ``whole`` reads the agent and the client along with the row.
+    ``whole`` reads along what ``DialogQuerySet.whole`` tells.
     """
     with transaction.atomic():
         dialog = _locked(dialog_id, durable=durable, whole=whole)

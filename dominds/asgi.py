@@ -15,9 +15,9 @@ from channels.security.websocket import AllowedHostsOriginValidator
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from dominds import garbage, socket_frames
+from dominds import early, garbage, socket_frames
 from dominds.door import through_the_door
-from dominds.early import loading
+from dominds.first_call import at_first_call
 from dominds.watchdog import watched
 
 # The loop needs the interpreter several times for each frame. By default each time may take 5 ms while a thread draws a page.
@@ -26,7 +26,7 @@ sys.setswitchinterval(0.0005)
 application = watched(
     ProtocolTypeRouter(
         {
-            "http": loading(django_application, import_string(settings.LOADED_EARLY)),
+            "http": at_first_call(django_application, lambda: early.begin(import_string(settings.LOADED_EARLY))),
             # The origin check is outermost: another site's page must not open a socket with this person's cookie.
             "websocket": AllowedHostsOriginValidator(
                 through_the_door(AuthMiddlewareStack(URLRouter(import_string(settings.SOCKET_ROUTES))))

@@ -6,14 +6,13 @@ handshake (ten seconds), so they left, came again, and a server that was busy wi
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
+
+from dominds.first_call import Application
 
 AT_ONCE = 16
 PATIENCE_SECONDS = 2.0  # far less than the ten seconds of socket.js
 TRY_LATER = 1013
-
-Application = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 def through_the_door(application: Application) -> Application:

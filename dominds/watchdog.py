@@ -8,11 +8,11 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Awaitable, Callable
-from typing import Any
 
 import structlog
 from prometheus_client import Counter
+
+from dominds.first_call import Application, at_first_call
 
 log = structlog.get_logger(__name__)
 
@@ -23,21 +23,10 @@ still = Counter(
     "dominds_event_loop_stalls", f"Times that this process's event loop stood still for {STILL_SECONDS:g} s."
 )
 
-Application = Callable[[Any, Any, Any], Awaitable[None]]
-
 
 def watched(application: Application) -> Application:
     """The same ASGI application. Its first call starts the watchdog: only then is it known which loop serves it."""
-    watching = False
-
-    async def call(scope: Any, receive: Any, send: Any) -> None:
-        nonlocal watching
-        if not watching:
-            watching = True
-            Watchdog(asyncio.get_running_loop(), threading.get_ident()).start()
-        await application(scope, receive, send)
-
-    return call
+    return at_first_call(application, lambda: Watchdog(asyncio.get_running_loop(), threading.get_ident()).start())
 
 
 class Watchdog:

@@ -5,11 +5,11 @@ import logging
 import math
 import threading
 import unicodedata
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Literal, Protocol
 
+from dominds.bounded import Bounded
 from dominds.llm.messages import Message, ToolSpec
 from remediation.tokens.families import MESSAGE_OVERHEAD, REPLY_OVERHEAD, Family, family_of
 from remediation.tokens.vocabularies import Encode, TokenizerUnavailable, load, pieces
@@ -126,22 +126,14 @@ class TextCounter:
         self.reply_overhead = REPLY_OVERHEAD[family]
         self._message_overhead = MESSAGE_OVERHEAD[family]
         self._encode = encode
-        self._entries = entries
-        self._known: OrderedDict[str | bytes, int] = OrderedDict()  # least recently used first
-        self._lock = threading.Lock()
+        self._known = Bounded[int](entries)
 
     def count(self, text: str) -> int:
         key = _key(text)
-        with self._lock:
-            found = self._known.get(key)
-            if found is not None:
-                self._known.move_to_end(key)
-                return found
-        tokens = self._count_afresh(text)
-        with self._lock:
-            self._known[key] = tokens
-            if len(self._known) > self._entries:
-                self._known.popitem(last=False)
+        tokens = self._known.get(key)
+        if tokens is None:
+            tokens = self._count_afresh(text)
+            self._known.put(key, tokens, weight=1)
         return tokens
 
     def count_many(self, texts: Sequence[str]) -> list[int]:

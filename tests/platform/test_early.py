@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 from django.db import DatabaseError
 
-from dominds.early import begin, loading
+from dominds.early import begin
+from dominds.first_call import at_first_call
 from tests.harness.stack import eventually
 
 
@@ -23,7 +24,7 @@ def test_the_first_call_begins_it_and_waits_for_nothing() -> None:
         begun.append(threading.current_thread().name)
         go_on.wait(5)
 
-    application = loading(served, load)
+    application = at_first_call(served, lambda: begin(load))
 
     async def call_twice() -> None:
         assert not begun
