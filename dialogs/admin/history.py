@@ -129,12 +129,16 @@ class ToldFilter(admin.SimpleListFilter):
 
 @admin.register(Event)
 class EventAdmin(OfDialog):
-    """A row holds several events; each is shown with its own number, data and time."""
+    """A row holds several events: the list names them, the page of the row shows each with its time and data."""
 
-    list_display = ("seq", "dialog", "told", "created_at")
+    list_display = ("seq", "dialog", "types", "created_at")
     list_filter = (ToldFilter,)
     fields = ("dialog", "told")
     readonly_fields = ("told",)
+
+    @admin.display(description="events")
+    def types(self, row: Event) -> str:
+        return ", ".join(f"{event.seq} {event.type}" for event in events.told_by(row))
 
     @admin.display(description="events")
     def told(self, row: Event) -> SafeString:
