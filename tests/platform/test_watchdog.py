@@ -61,7 +61,8 @@ def test_short_pauses_are_not_told_of_however_many_they_are(caplog: pytest.LogCa
 def test_one_long_c_call_that_keeps_every_thread_out_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
     started = time.thread_time()
     sum(range(5_000_000))
-    enough = int(5_000_000 * STILL_SECONDS * 2 / (time.thread_time() - started))
+    # Four times as long as needed: a shared machine may be faster in the next second.
+    enough = int(5_000_000 * STILL_SECONDS * 4 / (time.thread_time() - started))
 
     async def application(scope: object, receive: object, send: object) -> None:
         await asyncio.sleep(0.5)
