@@ -9,8 +9,8 @@ from django.db import connection
 from dialogs.drafts import Draft
 from dialogs.leases import Lease
 from dominds.llm.messages import Request, ToolCall
-from dominds.llm.provider import MalformedStream, Provider, ProviderError, ProviderTimeout, StreamAborted
-from dominds.llm.stream import Finished, Started, TextDelta, ToolCallDelta
+from dominds.llm.provider import MalformedStream, Provider, ProviderError, ProviderTimeout, Stream, StreamAborted
+from dominds.llm.stream import Finished, Started, StreamEvent, TextDelta, ToolCallDelta
 from dominds.llm.usage import UsageReport, UsageUnavailable
 from remediation.decisions import Abort, Continue, Interrupt, StreamDecision
 
@@ -52,49 +52,66 @@ def stream_reply(
 ) -> Reply:
     """Read one answer to its end. Text goes to ``draft`` as it comes; a stop or a lost lease closes the connection."""
     connection.close()  # back to the pool: a model call takes minutes (faults P1)
-    reply, parts, started = Reply(), [], time.monotonic()
     stream = provider.stream(request)
-    unwatched = ""
+    reading = _Reading(stream, draft, watch)
+    reply, deadline = reading.reply, time.monotonic() + seconds
     try:
-        with lease.interruptible(stream.abort, deadline=started + seconds):
-            for event in stream:
-                match event:
-                    case Started(cursor):
-                        reply.cursor = cursor
-                    case TextDelta(text):
-                        if reply.first_token_ms is None:
-                            reply.first_token_ms = round((time.monotonic() - started) * 1000)
-                        parts.append(text)
-                        unwatched += text
-                        if draft is not None:
-                            draft.write(text)
-                    case ToolCallDelta(text):
-                        unwatched += text
-                    case Finished(usage, calls, reason, items):
-                        reply.usage, reply.tool_calls, reply.finish_reason = usage, calls, reason
-                        reply.provider_items = items
-                if watch is None:
-                    unwatched = ""
-                elif len(unwatched) >= WATCH_EVERY_CHARS:
-                    stretch, unwatched = unwatched, ""
-                    match watch(stretch):
-                        case Interrupt(reason):
-                            reply.interrupted = reason
-                        case Abort(message):
-                            reply.aborted = message
-                        case Continue():
-                            continue
-                    stream.abort()
-                    break
+        with lease.interruptible(stream.abort, deadline):
+            stream.run(reading.take)
     except StreamAborted:
-        reply.stopped, reply.lost = lease.stopping, not lease.stopping and not lease.holds
-        if not (reply.stopped or reply.lost):
-            reply.error = ProviderTimeout(f"The answer took longer than {seconds:,.0f} seconds and was cut off.")
+        if not (reply.interrupted or reply.aborted):
+            reply.stopped, reply.lost = lease.stopping, not lease.stopping and not lease.holds
+            if not (reply.stopped or reply.lost):
+                reply.error = ProviderTimeout(f"The answer took longer than {seconds:,.0f} seconds and was cut off.")
     except ProviderError as error:
         reply.error = error
     if draft is not None:
         draft.flush()
-    reply.text = "".join(parts)
+    reply.text = "".join(reading.parts)
     if reply.is_complete and not reply.finish_reason:
         reply.error = MalformedStream("The provider's stream ended without its explicit end.")
     return reply
+
+
+class _Reading:
+    """Folds the events of a call into its reply. The event loop of all calls runs this: nothing here may wait."""
+
+    def __init__(self, stream: Stream, draft: Draft | None, watch: Watch | None) -> None:
+        self.reply = Reply()
+        self.parts: list[str] = []
+        self._stream, self._draft, self._watch = stream, draft, watch
+        self._unwatched = ""
+        self._started = time.monotonic()
+
+    def take(self, event: StreamEvent) -> None:
+        match event:
+            case TextDelta(text):
+                if not self.parts:
+                    self.reply.first_token_ms = round((time.monotonic() - self._started) * 1000)
+                self.parts.append(text)
+                if self._draft is not None:
+                    self._draft.write(text)
+                self._look_at(text)
+            case ToolCallDelta(text):
+                self._look_at(text)
+            case Started(cursor):
+                self.reply.cursor = cursor
+            case Finished(usage, calls, reason, items):
+                self.reply.usage, self.reply.tool_calls, self.reply.finish_reason = usage, calls, reason
+                self.reply.provider_items = items
+
+    def _look_at(self, text: str) -> None:
+        if self._watch is None:
+            return
+        self._unwatched += text
+        if len(self._unwatched) < WATCH_EVERY_CHARS:
+            return
+        stretch, self._unwatched = self._unwatched, ""
+        match self._watch(stretch):
+            case Interrupt(reason):
+                self.reply.interrupted = reason
+            case Abort(message):
+                self.reply.aborted = message
+            case Continue():
+                return
+        self._stream.abort()

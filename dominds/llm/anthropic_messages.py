@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dominds.llm.clients import Endpoint, anthropic_exchange
+from dominds.llm.endpoint import Endpoint
 from dominds.llm.json_text import arguments_object, dumped
 from dominds.llm.messages import Message, Request, Role, ToolCall, ToolSpec
 from dominds.llm.provider_items import given_back, kept
+from dominds.llm.sdk import anthropic_exchange
 from dominds.llm.sse import ServerEvent
 from dominds.llm.stream import Finished, StreamEvent, TextDelta, ToolCallDelta
 from dominds.llm.usage import UsageReport, UsageUnavailable, usage_from
@@ -43,7 +44,7 @@ class AnthropicMessages:
         )
         exchange = anthropic_exchange(self.endpoint, "/v1/messages", dumped(body), is_anthropic=self.is_anthropic)
         reader = MessagesReader(request, owner, needs_signature=self.is_anthropic)
-        return WireStream(exchange, reader, provider=self.endpoint.host, key=self.endpoint.key)
+        return WireStream(exchange, reader, self.endpoint)
 
 
 def request_body(

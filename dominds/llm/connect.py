@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dominds.llm.anthropic_messages import AnthropicMessages
 from dominds.llm.catalog import ModelInfo
-from dominds.llm.clients import Endpoint
+from dominds.llm.endpoint import Endpoint
 from dominds.llm.openai_chat import OpenAIChat
 from dominds.llm.openai_responses import OpenAIResponses
 from dominds.llm.provider import AuthFailed, Provider, ProviderError, RequestRefused

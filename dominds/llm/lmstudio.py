@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from dominds.llm.clients import is_loopback, without_key
+from dominds.llm.endpoint import is_loopback, without_key
 from dominds.llm.errors import readable
 from dominds.llm.json_text import NotJson, parsed
 

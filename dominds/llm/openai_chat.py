@@ -6,10 +6,11 @@ from typing import Any
 
 import orjson
 
-from dominds.llm.clients import Endpoint, openai_exchange
+from dominds.llm.endpoint import Endpoint
 from dominds.llm.json_text import arguments_text, dumped
 from dominds.llm.messages import Message, Request, Role, ToolCall, ToolSpec
 from dominds.llm.said import Said
+from dominds.llm.sdk import openai_exchange
 from dominds.llm.sse import ServerEvent
 from dominds.llm.stream import Finished, StreamEvent, TextDelta, ToolCallDelta
 from dominds.llm.usage import UsageReport, UsageUnavailable, usage_from
@@ -28,7 +29,7 @@ class OpenAIChat:
     def stream(self, request: Request) -> WireStream:
         body = request_body(request, supports_tool_choice=self.supports_tool_choice)
         exchange = openai_exchange(self.endpoint, "/chat/completions", body)
-        return WireStream(exchange, ChatReader(request), provider=self.endpoint.host, key=self.endpoint.key)
+        return WireStream(exchange, ChatReader(request), self.endpoint)
 
 
 def request_body(request: Request, *, supports_tool_choice: bool) -> bytes:

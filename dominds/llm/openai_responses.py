@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from dominds.llm.clients import Endpoint, openai_exchange
+from dominds.llm.endpoint import Endpoint
 from dominds.llm.json_text import arguments_text, dumped
 from dominds.llm.messages import Message, Request, Role, ToolCall, ToolSpec
 from dominds.llm.provider_items import given_back, kept
+from dominds.llm.sdk import openai_exchange
 from dominds.llm.sse import ServerEvent
 from dominds.llm.stream import Finished, StreamEvent, TextDelta, ToolCallDelta
 from dominds.llm.usage import UsageReport, UsageUnavailable, usage_from
@@ -33,7 +34,7 @@ class OpenAIResponses:
         body = dumped(request_body(request, owner, supports_tool_choice=self.supports_tool_choice))
         exchange = openai_exchange(self.endpoint, "/responses", body, is_openai=True)
         reader = ResponsesReader(request, owner)
-        return WireStream(exchange, reader, provider=self.endpoint.host, key=self.endpoint.key)
+        return WireStream(exchange, reader, self.endpoint)
 
 
 def request_body(request: Request, owner: str, *, supports_tool_choice: bool) -> dict[str, Any]:

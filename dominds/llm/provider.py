@@ -1,6 +1,6 @@
 """The one protocol that every provider wrapper speaks, and the one error family that it raises."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import ClassVar, Protocol
 
 from dominds.llm.messages import Request
@@ -8,17 +8,23 @@ from dominds.llm.stream import StreamEvent
 
 
 class Stream(Protocol):
-    """One running model call. Iterating yields ``Started`` first and ``Finished`` last, or raises ``ProviderError``."""
+    """One model call, which runs once."""
 
-    def __iter__(self) -> Iterator[StreamEvent]: ...
+    def run(self, take: Callable[[StreamEvent], object]) -> None:
+        """Make the call and hand each event to ``take`` as it comes: ``Started`` first and ``Finished`` last.
+
+        Returns behind the last one, or raises ``ProviderError``. The thread that calls waits; ``take`` may run in
+        another one, which it must not keep.
+        """
 
     def abort(self) -> None:
-        """Close the connection, from any thread, at any time; the iteration then raises ``StreamAborted``."""
+        """Close the connection, from any thread, at any time, ``take`` included; ``run`` then raises ``StreamAborted``
+        and nothing more is taken."""
 
 
 class Provider(Protocol):
     def stream(self, request: Request) -> Stream:
-        """Open one model call. Nothing is sent before the first step of the iteration."""
+        """Open one model call. Nothing is sent before it runs."""
 
 
 class ProviderError(Exception):

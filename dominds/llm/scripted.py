@@ -19,7 +19,7 @@ taken. Otherwise the steps without ``match`` are taken in order, by the request'
 
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -174,7 +174,11 @@ class ScriptedStream:
     def abort(self) -> None:
         self._aborted.set()
 
-    def __iter__(self) -> Iterator[StreamEvent]:
+    def run(self, take: Callable[[StreamEvent], object]) -> None:
+        for event in self._played():
+            take(event)
+
+    def _played(self) -> Iterator[StreamEvent]:
         self._wait(0)
         try:
             script = load_script(self._path)

@@ -1,10 +1,11 @@
 """What the three wire formats share: a stream driven by a reader of events, and the care for tool calls' ids."""
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from dominds.llm.clients import without_key
+from dominds.llm import event_loop
+from dominds.llm.endpoint import Endpoint, without_key
 from dominds.llm.errors import complaint_of_payload, error_of, readable, text_of_page
 from dominds.llm.exchange import Exchange
 from dominds.llm.json_text import NotJson, parsed
@@ -40,45 +41,50 @@ class Reader(Protocol):
 class WireStream:
     """One model call over HTTP. See ``provider.Stream``."""
 
-    def __init__(self, exchange: Exchange, reader: Reader, *, provider: str, key: str) -> None:
+    def __init__(self, exchange: Exchange, reader: Reader, endpoint: Endpoint) -> None:
         self._exchange = exchange
         self._reader = reader
-        self._provider = provider
-        self._key = key
+        self._provider = endpoint.host
+        self._key = endpoint.key
 
     def abort(self) -> None:
         self._exchange.abort()
 
-    def __iter__(self) -> Iterator[StreamEvent]:
-        exchange = self._exchange
-        try:
-            exchange.open()
-            yield Started()
-            for event in self._events():
-                exchange.raise_if_cut()
-                yield event
-            yield self._finished()
-        finally:
-            exchange.close()
+    def run(self, take: Callable[[StreamEvent], object]) -> None:
+        event_loop.LOOP.run(self._conversed(take))
 
-    def _events(self) -> Iterator[StreamEvent]:
-        parser, reader, head, is_stream = SseParser(), self._reader, b"", False
-        chunks = self._exchange.chunks()
-        for chunk in chunks:
+    async def _conversed(self, take: Callable[[StreamEvent], object]) -> None:
+        try:
+            await self._exchange.open()
+            take(Started())
+            await self._follow(take)
+            take(self._finished())
+        finally:
+            self._exchange.close()
+
+    async def _follow(self, take: Callable[[StreamEvent], object]) -> None:
+        """Take what the body says, up to its explicit end."""
+        exchange, parser, head, is_stream = self._exchange, SseParser(), b"", False
+        while chunk := await exchange.chunk():
             if not is_stream:
                 head = (head + chunk)[:HEAD_BYTES]
             for event in parser.feed(chunk):
                 is_stream = True
-                self._exchange.note_event()
-                yield from self._read(event)
-                if reader.is_done:
-                    self._exchange.drain(chunks)
+                exchange.note_event()
+                self._take_all(event, take)
+                if self._reader.is_done:
+                    await exchange.drain()
                     return
         for event in parser.close():
             is_stream = True
-            yield from self._read(event)
+            self._take_all(event, take)
         if not is_stream:
             raise self._no_stream(head)
+
+    def _take_all(self, event: ServerEvent, take: Callable[[StreamEvent], object]) -> None:
+        for said in self._read(event):
+            take(said)
+            self._exchange.raise_if_cut()  # whoever takes may have had enough
 
     def _read(self, event: ServerEvent) -> Iterable[StreamEvent]:
         try:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dominds.llm.messages import Message, Request, Role, ToolSpec
 from dominds.llm.provider import Provider, Stream
-from dominds.llm.stream import Finished, Started, TextDelta, ToolCallDelta
+from dominds.llm.stream import Finished, Started, StreamEvent, TextDelta, ToolCallDelta
 
 CLEAR_MIND = ToolSpec("clear_mind", "Start a new round.", {"type": "object", "properties": {}})
 ADD_REMINDER = ToolSpec("add_reminder", "Keep a note.", {"type": "object", "properties": {}})
@@ -19,9 +19,15 @@ class Outcome:
     tool_text: str = ""
 
 
+def events_of(stream: Stream) -> list[StreamEvent]:
+    events: list[StreamEvent] = []
+    stream.run(events.append)
+    return events
+
+
 def outcome_of(stream: Stream) -> Outcome:
     """Run a stream to its end and check the order that its contract promises."""
-    events = list(stream)
+    events = events_of(stream)
     assert isinstance(events[0], Started)
     assert isinstance(events[-1], Finished)
     between = events[1:-1]

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from dominds.llm.anthropic_messages import AnthropicMessages, request_body
-from dominds.llm.clients import Endpoint
+from dominds.llm.endpoint import Endpoint
 from dominds.llm.messages import Message, Request, Role, ToolCall
 from dominds.llm.provider import ContextOverflow, MalformedStream, Overloaded, ProviderError
 from dominds.llm.provider_items import kept

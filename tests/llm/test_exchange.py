@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from dominds.llm.anthropic_messages import AnthropicMessages
-from dominds.llm.clients import Endpoint
-from dominds.llm.exchange import WATCH, Timeouts
+from dominds.llm.endpoint import Endpoint, Timeouts
+from dominds.llm.exchange import WATCH
 from dominds.llm.openai_chat import OpenAIChat
 from dominds.llm.openai_responses import OpenAIResponses
 from dominds.llm.provider import ProviderTimeout, StreamAborted
-from tests.llm.asking import HELLO, ask
+from dominds.llm.stream import Started, StreamEvent, TextDelta
+from tests.llm.asking import HELLO, ask, events_of
 from tests.llm.model_server import Connection, ModelServer, data, stream_of
 
 HI = data({"choices": [{"delta": {"content": "Hi"}}]})
@@ -24,7 +25,7 @@ PROVIDERS: list[Callable[[Endpoint], Any]] = [OpenAIChat, OpenAIResponses, Anthr
 
 
 def aborted_after(stream: Any, seconds: float) -> float:
-    """Iterate while another thread aborts; answers how long the abort took to be felt."""
+    """Run while another thread aborts; answers how long the abort took to be felt."""
     aborted_at = []
 
     def abort() -> None:
@@ -35,7 +36,7 @@ def aborted_after(stream: Any, seconds: float) -> float:
     thread = threading.Thread(target=abort)
     thread.start()
     with pytest.raises(StreamAborted):
-        list(stream)
+        events_of(stream)
     felt_at = time.monotonic()
     thread.join()
     return felt_at - aborted_at[0]
@@ -101,30 +102,38 @@ def test_abort_before_the_start_sends_nothing(server: ModelServer) -> None:
     stream = OpenAIChat(Endpoint(server.url)).stream(HELLO)
     stream.abort()
     with pytest.raises(StreamAborted):
-        list(stream)
+        events_of(stream)
     assert server.asked == []
 
 
-def test_abort_between_two_events_ends_the_iteration(server: ModelServer) -> None:
+def test_abort_by_whoever_takes_ends_the_call(server: ModelServer) -> None:
     server.will(stream_of(HI + HI + HI + END))
     stream = OpenAIChat(Endpoint(server.url)).stream(HELLO)
-    events = iter(stream)
-    next(events)
-    next(events)
-    stream.abort()
+    taken: list[StreamEvent] = []
+
+    def take(event: StreamEvent) -> None:
+        taken.append(event)
+        if len(taken) == 2:
+            stream.abort()
+
     with pytest.raises(StreamAborted):
-        next(events)
+        stream.run(take)
+    assert taken == [Started(), TextDelta("Hi")]
 
 
 def test_abort_after_the_end_leaves_the_connection_to_others(server: ModelServer) -> None:
     server.will(stream_of(HI, END))
     provider = OpenAIChat(Endpoint(server.url))
     old = provider.stream(HELLO)
-    list(old)
-    events = iter(provider.stream(HELLO))
-    next(events)
-    old.abort()
-    assert len(list(events)) == 2
+    events_of(old)
+    taken: list[StreamEvent] = []
+
+    def take(event: StreamEvent) -> None:
+        taken.append(event)
+        old.abort()
+
+    provider.stream(HELLO).run(take)
+    assert len(taken) == 3
     assert {asked.connection for asked in server.asked} == {1}
 
 
@@ -171,7 +180,7 @@ def test_a_hundred_streams_run_beside_each_other_and_all_can_be_stopped(server: 
 
     def run(stream: Any) -> None:
         try:
-            list(stream)
+            events_of(stream)
         except StreamAborted as error:
             outcomes.append(type(error))
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from dominds.llm.clients import Endpoint
+from dominds.llm.endpoint import Endpoint
 from dominds.llm.messages import Message, Request, Role, ToolCall
 from dominds.llm.openai_responses import OpenAIResponses, request_body
 from dominds.llm.provider import ContextOverflow, MalformedStream, Overloaded, ProviderError, RateLimited

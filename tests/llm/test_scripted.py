@@ -21,9 +21,9 @@ from dominds.llm.provider import (
     StreamAborted,
 )
 from dominds.llm.scripted import SCRIPTS, BadScript, Scripted, load_script, script_from, size_chars, step_for
-from dominds.llm.stream import Finished, Started, TextDelta
+from dominds.llm.stream import Finished, Started, StreamEvent, TextDelta
 from dominds.llm.usage import Usage, UsageUnavailable
-from tests.llm.asking import ADD_REMINDER, CLEAR_MIND, HELLO, Outcome, ask
+from tests.llm.asking import ADD_REMINDER, CLEAR_MIND, HELLO, Outcome, ask, events_of
 
 
 def scripted(folder: Path, script: str) -> Scripted:
@@ -137,7 +137,7 @@ def test_text_may_quote_the_user_and_repeat_itself(tmp_path: Path) -> None:
 
 
 def test_text_arrives_in_small_pieces(tmp_path: Path) -> None:
-    events = list(scripted(tmp_path, '{chunk_chars: 4, steps: [{text: "0123456789"}]}').stream(HELLO))
+    events = events_of(scripted(tmp_path, '{chunk_chars: 4, steps: [{text: "0123456789"}]}').stream(HELLO))
     assert [event.text for event in events if isinstance(event, TextDelta)] == ["0123", "4567", "89"]
 
 
@@ -157,11 +157,10 @@ def test_text_arrives_in_small_pieces(tmp_path: Path) -> None:
 def test_each_error_can_be_played_before_and_after_text(error: str, kind: type[ProviderError], tmp_path: Path) -> None:
     provider = scripted(tmp_path, f"steps: [{{error: {error}}}, {{text: half, error: {error}}}]")
     with pytest.raises(kind):
-        list(provider.stream(HELLO))
-    seen = []
+        events_of(provider.stream(HELLO))
+    seen: list[StreamEvent] = []
     with pytest.raises(kind) as caught:
-        for event in provider.stream(replace(HELLO, cursor="1")):
-            seen.append(event)
+        provider.stream(replace(HELLO, cursor="1")).run(seen.append)
     assert seen == [Started("2"), TextDelta("half")]
     if "slow" in error:
         assert (str(caught.value), caught.value.retry_after_seconds) == ("slow down", 3)
@@ -173,7 +172,7 @@ def test_a_delay_can_be_aborted(delays: str, tmp_path: Path) -> None:
     threading.Timer(0.1, stream.abort).start()
     started_at = time.monotonic()
     with pytest.raises(StreamAborted):
-        list(stream)
+        events_of(stream)
     assert time.monotonic() - started_at < 1
 
 
@@ -207,14 +206,14 @@ def test_a_changed_script_is_read_again(tmp_path: Path) -> None:
 )
 def test_a_bad_script_says_file_path_and_reason(script: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(RequestRefused) as caught:
-        list(scripted(tmp_path, script).stream(HELLO))
+        events_of(scripted(tmp_path, script).stream(HELLO))
     assert "script.yaml" in str(caught.value)
     assert words in str(caught.value)
 
 
 def test_a_missing_script_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RequestRefused, match="cannot be read"):
-        list(Scripted(tmp_path / "gone.yaml").stream(HELLO))
+        events_of(Scripted(tmp_path / "gone.yaml").stream(HELLO))
 
 
 anything: Any = st.recursive(

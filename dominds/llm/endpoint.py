@@ -1,0 +1,64 @@
+"""Where a model server is, and how patient we are with it."""
+
+import ipaddress
+from dataclasses import dataclass, field
+from functools import cache
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """How long a model call may stay silent or last, in seconds.
+
+    ``first_byte`` runs from the sending to the first byte of the answer's body, because servers exist that send
+    headers at once and then read the prompt for a minute. ``idle`` is the pause between bytes; keep-alive comments
+    count as bytes, but not beyond ``comments``, the pause between events.
+    """
+
+    connect: float = 10.0
+    first_byte: float = 120.0
+    idle: float = 60.0
+    comments: float = 300.0
+    total: float = 1800.0
+
+
+DEFAULT_TIMEOUTS = Timeouts()
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A model server and how to talk to it. ``key`` may be empty: local servers ask for none."""
+
+    base_url: str
+    key: str = field(default="", repr=False)
+    timeouts: Timeouts = DEFAULT_TIMEOUTS
+
+    @property
+    def host(self) -> str:
+        """How a person knows the server; stands at the head of every error."""
+        parts = urlsplit(self.base_url)
+        return f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname or self.base_url
+
+    def proxy(self) -> str | None:
+        """The proxy that the environment names for this server; none on the way to this machine itself."""
+        return None if is_loopback(self.base_url) else _proxy_to(self.base_url)
+
+
+@cache
+def _proxy_to(url: str) -> str | None:
+    parts, proxies = urlsplit(url), getproxies()
+    return None if proxy_bypass(parts.netloc) else proxies.get(parts.scheme) or proxies.get("all")
+
+
+def is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def without_key(text: str, key: str) -> str:
+    """Servers like to quote the key that they reject."""
+    return text.replace(key, "[key]") if len(key) >= 4 else text

@@ -1,0 +1,72 @@
+"""The event loop on which a process reads all its model answers. A thread for each would wake up for each token."""
+
+import asyncio
+import atexit
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import aiohttp
+
+Answer = TypeVar("Answer")
+
+MAX_CONNECTIONS = 2000
+KEEPALIVE_SECONDS = 30.0
+NAME_LOOKUPS = 32  # at once: one that hangs must not keep others waiting
+CLOSING_SECONDS = 1.0
+
+
+class EventLoop:
+    """Runs in a thread of its own from the first call on."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._session: aiohttp.ClientSession | None = None
+
+    def run(self, coroutine: Coroutine[Any, Any, Answer]) -> Answer:
+        """What the coroutine returns or raises; the calling thread waits for it."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._started()).result()
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Call a function on the loop, soon."""
+        self._started().call_soon_threadsafe(function)
+
+    def session(self) -> aiohttp.ClientSession:
+        """The connections of all calls, which share nothing else. To be asked for on the loop only."""
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=MAX_CONNECTIONS, keepalive_timeout=KEEPALIVE_SECONDS),
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+        return self._session
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._loop.set_default_executor(ThreadPoolExecutor(NAME_LOOKUPS, thread_name_prefix="names"))
+                threading.Thread(target=self._loop.run_forever, name="model-calls", daemon=True).start()
+                atexit.register(self._close)
+            return self._loop
+
+    def _close(self) -> None:
+        """Before the process goes."""
+        if self._loop is not None and self._session is not None:
+            closing = asyncio.run_coroutine_threadsafe(self._session.close(), self._loop)
+            with suppress(TimeoutError):
+                closing.result(CLOSING_SECONDS)
+
+
+LOOP = EventLoop()
+
+
+def _forget_after_fork() -> None:
+    global LOOP  # noqa: PLW0603 - a forked child has neither the parent's thread nor its connections
+    LOOP = EventLoop()
+
+
+os.register_at_fork(after_in_child=_forget_after_fork)
