@@ -17,18 +17,14 @@ import orjson
 import structlog
 from asgiref.typing import WebSocketScope
 from channels.generic.websocket import AsyncWebsocketConsumer
-from channels.sessions import InstanceSessionWrapper
-from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
-from django.contrib.auth.models import User
-from django.contrib.sessions.backends.db import SessionStore
+from django.conf import settings
 from django.db import DatabaseError
-from django.utils.crypto import constant_time_compare
 
 from dialogs.feeds import Feed
 from dialogs.frames import BATCH, frames_after
 from dialogs.hub import hub, session_mark
-from dialogs.models import Dialog
 from dialogs.off_loop import off_loop
+from dialogs.visitors import may_see, person_of
 
 log = structlog.get_logger(__name__)
 
@@ -66,12 +62,11 @@ class PageSocket(AsyncWebsocketConsumer):
         self._feed: Feed | None = None
         self._admitted = self._joined = False
         self._writer: asyncio.Task[None] | None = None
-        user = self._scope["user"]
-        if not user.is_authenticated:
-            await self.close(LOGGED_OUT)
-            return
-        self.user_id = int(user.pk)
-        if refusal := await self._refusal():
+        try:
+            self.user_id, refusal = await off_loop(_admitted, self._session_key, self.dialog_id)
+        except (DatabaseError, TimeoutError):
+            refusal = TRY_LATER
+        if refusal:
             await self.close(refusal)
             return
         self._hub = hub()
@@ -82,19 +77,7 @@ class PageSocket(AsyncWebsocketConsumer):
         self._sent_seq = _cursor(self.scope["query_string"])
         self._start()
         await self.accept()
-        wrapper = getattr(self.base_send, "__self__", None)
-        # From here on nothing can change the session; Channels would look for that at each frame.
-        self._server = wrapper.real_send if isinstance(wrapper, InstanceSessionWrapper) else self.base_send
         self._writer = asyncio.create_task(self._write())
-
-    async def _refusal(self) -> int:
-        """Why this person may not listen here; 0 when they may."""
-        try:
-            if self.dialog_id is not None and not await off_loop(_may_see, self._scope["user"], self.dialog_id):
-                return NOT_FOUND
-        except (DatabaseError, TimeoutError):
-            return TRY_LATER
-        return 0
 
     def _start(self) -> None:
         now = time.monotonic()
@@ -305,7 +288,7 @@ class PageSocket(AsyncWebsocketConsumer):
         if self._sent_bytes == self._acked_bytes:
             self._all_acked_at = time.monotonic()
         self._sent_bytes += len(text)
-        await self._server({"type": "websocket.send", "text": text})
+        await self.base_send({"type": "websocket.send", "text": text})
 
     async def _ping(self, now: float) -> None:
         unread = self._sent_bytes > self._acked_bytes
@@ -322,7 +305,7 @@ class PageSocket(AsyncWebsocketConsumer):
     # -- who is there --------------------------------------------------------------------------------------------------
     @property
     def _session_key(self) -> str:
-        return str(self._scope["session"].session_key or "")
+        return str(self._scope["cookies"].get(settings.SESSION_COOKIE_NAME, ""))
 
     async def _check_session(self) -> None:
         now = time.monotonic()
@@ -338,14 +321,14 @@ def _cursor(query: bytes) -> int:
     return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else 0
 
 
-def _may_see(user: User, dialog_id: UUID) -> bool:
-    return Dialog.objects.for_user(user).filter(pk=dialog_id).exists()
+def _admitted(session_key: str, dialog_id: UUID | None) -> tuple[int, int]:
+    """The person's number, and why they may not listen here, or 0 when they may."""
+    person = person_of(session_key)
+    if person is None:
+        return 0, LOGGED_OUT
+    return person.pk, 0 if dialog_id is None or may_see(person, dialog_id) else NOT_FOUND
 
 
 def _is_logged_in(session_key: str, user_id: int) -> bool:
-    """Whether the session still stands, for an active person whose password has not changed since."""
-    session = SessionStore(session_key).load() if session_key else {}
-    user = User.objects.filter(pk=user_id, is_active=True).first()
-    if user is None or str(session.get(SESSION_KEY)) != str(user_id):
-        return False
-    return constant_time_compare(session.get(HASH_SESSION_KEY, ""), user.get_session_auth_hash())
+    person = person_of(session_key)
+    return person is not None and person.pk == user_id

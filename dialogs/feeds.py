@@ -6,6 +6,7 @@ from typing import Any, Protocol, cast
 from uuid import UUID
 
 import structlog
+from django.db.models import QuerySet
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
@@ -14,6 +15,7 @@ from dialogs.models import Generation
 from dialogs.off_loop import off_loop
 from dialogs.poke import draft_key
 from dialogs.rendering import GrowingText
+from dominds.statements import Select
 
 log = structlog.get_logger(__name__)
 
@@ -141,9 +143,12 @@ class Feed:
             listener.drafted(frame)
 
 
-def _running_reply(dialog_id: UUID) -> int | None:
+def _running_replies(dialog_id: UUID) -> QuerySet[Generation, int]:
     running = Generation.objects.filter(dialog_id=dialog_id, outcome="running", purpose="reply")
-    return running.values_list("pk", flat=True).first()
+    return running.order_by("pk").values_list("pk", flat=True)[:1]
+
+
+_running_reply = Select(_running_replies).first
 
 
 def current_draft(dialog_id: UUID) -> dict[str, Any] | None:

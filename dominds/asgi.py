@@ -9,9 +9,9 @@ from dominds.one_hop import get_one_hop_application
 
 django_application = get_one_hop_application()  # sets Django up; what follows may import models
 
-from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
+from channels.sessions import CookieMiddleware
 from django.conf import settings
 from django.utils.module_loading import import_string
 
@@ -29,7 +29,7 @@ application = watched(
             "http": at_first_call(django_application, lambda: early.begin(import_string(settings.LOADED_EARLY))),
             # The origin check is outermost: another site's page must not open a socket with this person's cookie.
             "websocket": AllowedHostsOriginValidator(
-                through_the_door(AuthMiddlewareStack(URLRouter(import_string(settings.SOCKET_ROUTES))))
+                through_the_door(CookieMiddleware(URLRouter(import_string(settings.SOCKET_ROUTES))))
             ),
         }
     )
