@@ -6,6 +6,7 @@ from typing import Any
 
 from dialogs.models import Turn
 from dialogs.units import group
+from dominds.llm.messages import Message, chars_of
 from remediation.context import Unit, Units
 
 REMEMBERED_CHARS = 40_000_000  # of all heads of this process
@@ -14,20 +15,27 @@ _CHARS_PER_UNIT = 1_000  # what the objects around a text take, in characters of
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A view up to ``position``. ``settled`` are the units that no later turn can change; ``open_rows`` are the turns from
-    the first tool call on that still lacks a result."""
+    """A view up to ``position``. ``settled`` are the units that no later turn can change, ``messages`` theirs; ``open_rows``
+    are the turns from the first tool call on that still lacks a result."""
 
     position: int
     settled: Units
+    messages: tuple[Message, ...] = ()
+    chars: int = 0  # of the messages
     open_rows: tuple[Any, ...] = ()
     interrupted: bool = False  # the newest turn is an answer that was cut for compaction
     base_position: int = 0  # as in a view
     by_value: frozenset[str] = frozenset()
-    weight: int = 0  # characters
+
+    @classmethod
+    def of(cls, position: int, units: Units, **told: Any) -> "Head":
+        messages = messages_of(units)
+        return cls(position, units, messages, chars_of(messages), **told)
 
     @property
-    def units(self) -> Units:
-        return (*self.settled, *group(self.open_rows)) if self.open_rows else self.settled
+    def weight(self) -> int:
+        """What it takes to remember it, in characters."""
+        return self.chars + _CHARS_PER_UNIT * len(self.settled)
 
     def followed_by(self, rows: Sequence[Any]) -> "Head":
         """The head with the turns that came since, in order of position."""
@@ -36,18 +44,20 @@ class Head:
         rows = (*self.open_rows, *rows)
         settled = _settled(rows)
         units = group(rows[:settled])
+        messages = messages_of(units)
         return replace(
             self,
             position=rows[-1].position,
             settled=(*self.settled, *units),
+            messages=(*self.messages, *messages),
+            chars=self.chars + chars_of(messages),
             open_rows=rows[settled:],
             interrupted=rows[-1].status == Turn.Status.INTERRUPTED,
-            weight=self.weight + weight_of(units),
         )
 
 
-def weight_of(units: Sequence[Unit]) -> int:
-    return sum([len(unit.text) + _CHARS_PER_UNIT for unit in units])
+def messages_of(units: Sequence[Unit]) -> tuple[Message, ...]:
+    return tuple([message for unit in units for message in unit.messages])
 
 
 def _settled(rows: Sequence[Any]) -> int:

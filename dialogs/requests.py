@@ -14,7 +14,7 @@ from dialogs import clients
 from dialogs.models import Dialog, Reminder
 from dialogs.transcript import View
 from dominds.llm.catalog import ModelInfo
-from dominds.llm.messages import Message, Request, Role, ToolSpec
+from dominds.llm.messages import Message, Request, Role, ToolSpec, chars_of
 from dominds.statements import Select
 
 GO_ON = (
@@ -44,27 +44,23 @@ def prepare(
     cursor: str = "",
 ) -> Prepared:
     reminders = reminders_text(dialog)
-    messages = [message for unit in view.units for message in unit.messages]
-    if view.interrupted:
-        messages.append(Message(Role.USER, GO_ON))
-    if reminders:
-        messages.append(Message(Role.USER, reminders))
-    if guidance:
-        messages.append(Message(Role.USER, guidance))
+    added = tuple([Message(Role.USER, text) for text in (view.interrupted and GO_ON, reminders, guidance) if text])
     required_tool = required_tool or clients.required_tool_of(dialog)
     if required_tool:
         tools = [tool for tool in tools if tool.name == required_tool]
     request = Request(
         model=model.model_id,
         instructions=clients.instructions_of(dialog),
-        messages=tuple(messages),
+        messages=view.messages + added,
         tools=tuple(tools),
         required_tool=required_tool,
         max_output_tokens=model.output_length,
         conversation=str(dialog.pk),
         cursor=cursor,
     )
-    return Prepared(request, _frame(model, request, reminders), view.base, _chars(request), bool(guidance))
+    offered = _tools_json(request.tools)
+    chars = len(request.instructions) + view.chars + chars_of(added) + len(offered)
+    return Prepared(request, _frame(model, request, reminders, offered), view.base, chars, bool(guidance))
 
 
 def reminders_text(dialog: Dialog) -> str:
@@ -79,17 +75,10 @@ def _reminders(dialog_id: UUID) -> QuerySet[Reminder, Any]:
 _REMINDERS = Select(_reminders)
 
 
-def _frame(model: ModelInfo, request: Request, reminders: str) -> str:
-    parts = (model.provider_id, model.model_id, request.instructions, reminders, _tools_json(request.tools))
+def _frame(model: ModelInfo, request: Request, reminders: str, tools: str) -> str:
+    parts = (model.provider_id, model.model_id, request.instructions, reminders, tools)
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
 
 
 def _tools_json(tools: Sequence[ToolSpec]) -> str:
     return orjson.dumps([[tool.name, tool.description, dict(tool.parameters)] for tool in tools]).decode()
-
-
-def _chars(request: Request) -> int:
-    said = sum([len(message.text) for message in request.messages])
-    calls = [call for message in request.messages if message.tool_calls for call in message.tool_calls]
-    asked = sum([len(call.name) + len(call.arguments) for call in calls])
-    return len(request.instructions) + said + asked + len(_tools_json(request.tools))

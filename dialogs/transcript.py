@@ -8,11 +8,11 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import QuerySet, Subquery
 
-from dialogs.heads import REMEMBERED_CHARS, Head, weight_of
+from dialogs.heads import REMEMBERED_CHARS, Head, messages_of
 from dialogs.models import Dialog, Round, Turn
 from dialogs.units import group, unit_from_json
 from dominds.bounded import Bounded
-from dominds.llm.messages import Message, Role
+from dominds.llm.messages import Message, Role, chars_of
 from dominds.statements import Select
 from remediation.context import Unit, UnitKind, UnitRole, Units
 from remediation.models import RemediationRun
@@ -24,9 +24,12 @@ _TURN_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The units in the order in which the model sees them. ``base`` changes only when what went before is rewritten."""
+    """The units in the order in which the model sees them, and their messages with their characters. ``base`` changes only
+    when what went before is rewritten."""
 
     units: Units
+    messages: tuple[Message, ...]
+    chars: int
     base: str
     base_position: int = 0  # the last turn that the rewrite took in
     by_value: frozenset[str] = frozenset()  # ids of units that a rewrite stored as text, in place of what was said
@@ -44,8 +47,12 @@ def view_of(dialog: Dialog) -> View:
     head = head.followed_by(_TURNS_SINCE(dialog.pk, current.number, head.position))
     if not connection.in_atomic_block:  # what a transaction under way has read may be rolled back
         _heads.put(start, head, head.weight)
+    waiting = group(head.open_rows)
+    unsettled = messages_of(waiting)
     return View(
-        units=_pinned(dialog, head.units),
+        units=_pinned(dialog, (*head.settled, *waiting)),
+        messages=(*head.messages, *unsettled),
+        chars=head.chars + chars_of(unsettled),
         base=f"{dialog.round_number}:{current.standing_run or 0}",
         base_position=head.base_position,
         by_value=head.by_value,
@@ -75,17 +82,16 @@ def _opened(dialog: Dialog, current: Round) -> Head:
     if current.standing_run is None:
         carried = _named_turns(dialog, current.carried)
         rows = {row.seq: row for row in (*carried, *_TURNS_SINCE(dialog.pk, current.number, 0))}
-        return Head(0, _opening_units(current)).followed_by(sorted(rows.values(), key=attrgetter("position")))
+        return Head.of(0, _opening_units(current)).followed_by(sorted(rows.values(), key=attrgetter("position")))
     run = _runs().get(pk=current.standing_run)
     named = _named_turns(dialog, [seq for item in run.view for seq in item.get("turns", ())])
     units = _rewritten_units(run, {row.seq: row for row in named})
-    return Head(
-        position=run.base_position,
-        settled=units,
+    return Head.of(
+        run.base_position,
+        units,
         interrupted=bool(named) and named[-1].status == Turn.Status.INTERRUPTED,
         base_position=run.base_position,
         by_value=frozenset(item["id"] for item in run.view if "id" in item),
-        weight=weight_of(units),
     )
 
 

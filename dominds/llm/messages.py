@@ -1,6 +1,6 @@
 """What a model is sent: frozen values that every provider wrapper translates to its own wire format."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -43,6 +43,16 @@ class Message:
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
     provider_items: tuple[str, ...] = ()
+
+
+def chars_of(messages: Iterable[Message]) -> int:
+    """Characters of texts and calls, without ids and provider items."""
+    texts, calls = 0, 0
+    for message in messages:
+        texts += len(message.text)
+        if message.tool_calls:
+            calls += sum([len(call.name) + len(call.arguments) for call in message.tool_calls])
+    return texts + calls
 
 
 @dataclass(frozen=True, slots=True)

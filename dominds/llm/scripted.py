@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from dominds.llm.json_text import dumped
-from dominds.llm.messages import Message, Request, Role, ToolCall
+from dominds.llm.messages import Message, Request, Role, ToolCall, chars_of
 from dominds.llm.provider import (
     AuthFailed,
     ContextOverflow,
@@ -142,12 +142,8 @@ def usage_of(step: Step, script: Script, request: Request, said_chars: int) -> U
 
 def size_chars(request: Request) -> int:
     """Characters of a whole request: instructions, messages with their calls, and tool schemas."""
-    messages = sum(
-        len(message.text) + sum(len(call.name) + len(call.arguments) for call in message.tool_calls)
-        for message in request.messages
-    )
     tools = sum(len(tool.name) + len(tool.description) + len(dumped(tool.parameters)) for tool in request.tools)
-    return len(request.instructions) + messages + tools
+    return len(request.instructions) + chars_of(request.messages) + tools
 
 
 # Playing it

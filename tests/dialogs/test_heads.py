@@ -10,10 +10,11 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialogs.heads import Head
+from dialogs.heads import Head, messages_of
 from dialogs.models import Dialog, Turn
 from dialogs.transcript import view_of
 from dialogs.units import group
+from dominds.llm.messages import chars_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog
 from tests.dialogs.test_driver import send
@@ -61,7 +62,9 @@ def test_a_head_that_grew_in_steps_is_one_that_was_read_at_once(rows: list[Any],
     places = sorted({0, *(min(cut, len(rows)) for cut in cuts), len(rows)})
     for start, end in pairwise(places):
         head = head.followed_by(rows[start:end])
-        assert head.units == tuple(group(rows[:end]))
+        assert (*head.settled, *group(head.open_rows)) == tuple(group(rows[:end]))
+        assert head.messages == messages_of(head.settled)
+        assert head.chars == chars_of(head.messages)
         assert head.position == rows[end - 1].position
 
 
@@ -81,10 +84,13 @@ class TestOnRows:
         with CaptureQueriesContext(
             connection,
         ) as looked:
-            units = view_of(dialog).units
+            view = view_of(dialog)
+        units = view.units
         assert [unit.text for unit in units] == [*(unit.text for unit in before), "One more", "Noted."]
         since = [query["sql"] for query in looked if '"dialogs_turn"' in query["sql"]]
         assert len(since) == 1 and "position" in since[0]
+        assert view.messages == messages_of(units)
+        assert view.chars == chars_of(view.messages)
 
     def test_what_a_transaction_read_and_took_back_is_forgotten(self, dialog: Dialog) -> None:
         with transaction.atomic():
