@@ -103,9 +103,13 @@ def policy_of(subject: Dialog | Agent) -> str:
     """The one compaction policy (R2)."""
     agent = subject.agent if isinstance(subject, Dialog) else subject
     try:
-        is_lmstudio = model_of(subject).kind == "lmstudio"
+        return policy_for(agent, model_of(subject))
     except UnknownModel:
-        is_lmstudio = False
+        return policy_for(agent, None)
+
+
+def policy_for(agent: Agent, model: ModelInfo | None) -> str:
+    is_lmstudio = model is not None and model.kind == "lmstudio"
     if agent.context_policy == Agent.ContextPolicy.AUTOCOMPACTION and not is_lmstudio:
         return Agent.ContextPolicy.NONE.value
     if agent.context_policy:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from dialogs import clients, watchfulness
 from dialogs.estimates import Sizes, StreamWatch, sizes_of
-from dialogs.model_limits import judgement_of, model_of, policy_of, thresholds_of_model
+from dialogs.model_limits import judgement_of, model_of, policy_for, thresholds_of_model
 from dialogs.models import Agent, Dialog, Generation
 from dialogs.tools.registry import Tool
 from dialogs.transcript import View, view_of
@@ -92,7 +92,7 @@ def situation_of(dialog: Dialog) -> Situation:
         dialog=dialog,
         model=model,
         thresholds=thresholds_of_model(model),
-        policy=policy_of(dialog),
+        policy=policy_for(dialog.agent, model),
         tools=clients.offered_to(dialog),
         view=view_of(dialog),
     )
