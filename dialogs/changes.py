@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import cache
 from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
 from django.db.models import BooleanField, Case, Exists, Func, OuterRef, QuerySet, Subquery, TextField, Value, When
+from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 
 from dialogs import events, poke
@@ -23,6 +25,7 @@ _WRITTEN = tuple(
     for field in Dialog._meta.concrete_fields
     if field.name not in ("id", "owner", "created_at", "lease_until", "active_at")
 )
+_NOW = Now()  # made once, as a part of statements that are made once
 _STATES_WITHOUT_QUESTION = (State.IDLE, State.QUEUED, State.GENERATING, State.FAILED)
 
 
@@ -108,7 +111,7 @@ class Change:
                 poke.poke_user(dialog.owner_id)
         first = dialog.last_event_seq + 1
         dialog.last_event_seq += len(self._drafts)
-        events.store(dialog, first, self._drafts)
+        events.store(dialog, first, self._drafts, is_step=not self._durable)
         self._write()
         if self.wakes and state is State.QUEUED:
             poke.wake(dialog.pk)
@@ -119,9 +122,9 @@ class Change:
             name: getattr(self.dialog, name) for name in _WRITTEN if getattr(self.dialog, name) != self._found[name]
         }
         if self._drafts and self._durable:  # a step on the way is not worth a new place in the index of recent dialogs
-            columns["active_at"] = Now()
+            columns["active_at"] = _NOW
         if self.lease_seconds is not None:
-            columns["lease_until"] = Now() + timedelta(seconds=self.lease_seconds)
+            columns["lease_until"] = _after(self.lease_seconds)
         if columns:
             statements.update(Dialog, {"id": self.dialog.pk}, columns)
 
@@ -177,6 +180,11 @@ def _locking(*, relaxed: bool, whole: bool) -> Select[Dialog]:
 _LOCKS = {
     (relaxed, whole): _locking(relaxed=relaxed, whole=whole) for relaxed in (False, True) for whole in (False, True)
 }
+
+
+@cache
+def _after(seconds: int) -> CombinedExpression:
+    return _NOW + timedelta(seconds=seconds)
 
 
 def _all_taken(dialog: Dialog) -> bool:

@@ -54,13 +54,13 @@ class Told:
 # -- Writing ---------------------------------------------------------------------------------------------------------------
 
 
-def store(dialog: Dialog, first: int, drafts: Sequence[Draft]) -> None:
+def store(dialog: Dialog, first: int, drafts: Sequence[Draft], *, is_step: bool) -> None:
     """Store events from number ``first`` on, and poke the browsers after commit. The caller holds the dialog's row."""
     if not drafts:
         return
     if first == 1 or not _added(dialog.pk, drafts):
         statements.insert(*_rows(dialog, first, drafts))
-    poke_dialog(dialog.pk, first + len(drafts) - 1)
+    poke_dialog(dialog.pk, first + len(drafts) - 1, is_step=is_step)
 
 
 def _rows(dialog: Dialog, first: int, drafts: Sequence[Draft]) -> Iterator[Event]:

@@ -2,6 +2,9 @@
 blocks the caller for longer than Redis' short time-outs."""
 
 import functools
+import math
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
@@ -15,7 +18,8 @@ log = structlog.get_logger(__name__)
 
 DRAFT_SECONDS = 3600
 DRAFTS_CHANNEL = "dominds:drafts"  # of all dialogs, in lists: a web process takes what it has sockets for
-_background = ThreadPoolExecutor(max_workers=2, thread_name_prefix="poke")
+STEP_SECONDS = 0.03  # how long a step on the way waits for what follows it
+_wakes = ThreadPoolExecutor(max_workers=1, thread_name_prefix="wake")
 MAX_WAITING = 10_000
 
 
@@ -38,32 +42,25 @@ def client() -> redis.Redis:
     )
 
 
-def poke_dialog(dialog_id: UUID, seq: int) -> None:
-    """After commit: the dialog has events up to ``seq``."""
-    message = orjson.dumps({"seq": seq})
-    transaction.on_commit(lambda: _later(_publish, dialog_channel(dialog_id), message), robust=True)
+def poke_dialog(dialog_id: UUID, seq: int, *, is_step: bool) -> None:
+    """After commit: the dialog has events up to ``seq``. Steps on the way need not be told of one by one."""
+    message, seconds = orjson.dumps({"seq": seq}), STEP_SECONDS if is_step else 0
+    transaction.on_commit(lambda: _publisher.add(dialog_channel(dialog_id), message, seconds), robust=True)
 
 
 def poke_user(user_id: int) -> None:
     """After commit: the person's badges (open questions, dialog states) changed."""
-    transaction.on_commit(lambda: _later(_publish, user_channel(user_id), b'{"badges": true}'), robust=True)
+    transaction.on_commit(lambda: _publisher.add(user_channel(user_id), b'{"badges": true}'), robust=True)
 
 
 def wake(dialog_id: UUID) -> None:
     """After commit: a worker should drive the dialog. The sweeper repeats what is lost here."""
-    transaction.on_commit(lambda: _later(_enqueue, str(dialog_id)), robust=True)
+    transaction.on_commit(lambda: _enqueue_soon(str(dialog_id)), robust=True)
 
 
-def _later(function: object, *arguments: object) -> None:
-    if _background._work_queue.qsize() < MAX_WAITING:
-        _background.submit(function, *arguments)  # type: ignore[arg-type]
-
-
-def _publish(channel: str, message: bytes) -> None:
-    try:
-        client().publish(channel, message)
-    except redis.RedisError as error:
-        log.warning("poke_lost", channel=channel, error=str(error))
+def _enqueue_soon(dialog_id: str) -> None:
+    if _wakes._work_queue.qsize() < MAX_WAITING:
+        _wakes.submit(_enqueue, dialog_id)
 
 
 def _enqueue(dialog_id: str) -> None:
@@ -73,3 +70,48 @@ def _enqueue(dialog_id: str) -> None:
         drive_dialog.delay(dialog_id)
     except Exception as error:  # noqa: BLE001  any broker failure: the sweeper wakes the dialog within seconds
         log.warning("wake_lost", dialog_id=dialog_id, error=str(error))
+
+
+class _Publisher:
+    """The thread of a process that publishes: of each channel the newest message, and of all of them once one is due."""
+
+    def __init__(self) -> None:
+        self._messages: dict[str, bytes] = {}
+        self._due = math.inf  # monotonic seconds
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def add(self, channel: str, message: bytes, within_seconds: float = 0) -> None:
+        due = time.monotonic() + within_seconds
+        with self._changed:
+            self._messages[channel] = message
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._run, name="pokes", daemon=True)
+                self._thread.start()
+            if due < self._due:
+                self._due = due
+                self._changed.notify()
+
+    def _run(self) -> None:
+        while True:
+            _publish(self._next())
+
+    def _next(self) -> dict[str, bytes]:
+        with self._changed:
+            while (seconds := self._due - time.monotonic()) > 0:
+                self._changed.wait(seconds if seconds < threading.TIMEOUT_MAX else None)
+            messages, self._messages, self._due = self._messages, {}, math.inf
+            return messages
+
+
+def _publish(messages: dict[str, bytes]) -> None:
+    try:
+        with client().pipeline(transaction=False) as pipe:
+            for channel, message in messages.items():
+                pipe.publish(channel, message)
+            pipe.execute()
+    except redis.RedisError as error:
+        log.warning("pokes_lost", channels=len(messages), error=str(error))
+
+
+_publisher = _Publisher()
