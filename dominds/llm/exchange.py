@@ -28,7 +28,7 @@ COMPLAINT_BYTES = 1_000_000  # read of an answer that refuses the request
 DRAIN_SECONDS = 0.25  # after the provider's end, for the last bytes that let the connection be used again
 TICK_SECONDS = 0.2
 
-BROKEN = (aiohttp.ClientError, OSError, ValueError)  # what the client raises: ValueError for an address that is none
+BROKEN = (aiohttp.ClientError, OSError)  # what the client raises
 
 
 @dataclass(frozen=True, slots=True)

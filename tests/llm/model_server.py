@@ -3,6 +3,7 @@
 import json
 import socket
 import socketserver
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -81,7 +82,8 @@ class Connection:
 class ModelServer:
     """Plays ``plays`` one after another; the last one repeats."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self.asked: list[Asked] = []
         self.plays: list[Play] = []
         self.failures: list[BaseException] = []
@@ -100,12 +102,14 @@ class ModelServer:
             request_queue_size = 512
 
         self._server = Server(("127.0.0.1", 0), Handler)
+        if self._tls is not None:
+            self._server.socket = self._tls.wrap_socket(self._server.socket, server_side=True)
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         return self._server
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self._server.server_address[1]}"
 
     def talk(self, connection: Connection) -> None:
         try:
@@ -121,8 +125,8 @@ class ModelServer:
 
 
 @contextmanager
-def running_server() -> Iterator[ModelServer]:
-    server = ModelServer()
+def running_server(tls: ssl.SSLContext | None = None) -> Iterator[ModelServer]:
+    server = ModelServer(tls)
     running = server.serve()
     try:
         yield server
