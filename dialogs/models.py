@@ -457,6 +457,7 @@ class PersonSettings(models.Model):
     highlight_p1 = models.BooleanField(default=True)
 
     class Meta:
+        verbose_name_plural = "person settings"
         constraints = [
             models.CheckConstraint(name="auto_hide_1_to_10", condition=models.Q(auto_hide_seconds__range=(1, 10)))
         ]
@@ -479,6 +480,9 @@ class SiteSettings(models.Model):
     )
     keep_discarded_outputs = models.BooleanField(default=True, help_text="in a log of their own, for 7 days")
     webhook_url = models.URLField(blank=True, help_text="told of every new Q4H")
+
+    class Meta:
+        verbose_name_plural = "site settings"
 
     def __str__(self) -> str:
         return "Site settings"

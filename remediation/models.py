@@ -151,5 +151,8 @@ class ContextSettings(models.Model):
     singleton = models.BooleanField(default=True, unique=True, editable=False)
     config = models.JSONField(default=dict)
 
+    class Meta:
+        verbose_name_plural = "context settings"
+
     def __str__(self) -> str:
         return "Context settings"
