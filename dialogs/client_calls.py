@@ -12,7 +12,7 @@ from dialogs.changes import Change, change
 from dialogs.clients import offered_to
 from dialogs.errors import Conflict
 from dialogs.models import Dialog, Turn
-from dialogs.tools.registry import Result
+from dialogs.tools.tool import Result
 from dialogs.transcript import Call, unresolved_calls
 from remediation.guidance import CLEAR_MIND
 

@@ -1,7 +1,8 @@
 """What a client of ``/v1`` brings to a dialog: instructions after the agent's, and tools that run on its side."""
 
 from dialogs.models import Client, Dialog
-from dialogs.tools.registry import Tool, tools_of
+from dialogs.tools.registry import tools_of
+from dialogs.tools.tool import Tool
 from dominds.llm.messages import ToolSpec
 
 

@@ -11,11 +11,13 @@ from uuid import UUID
 import orjson
 import redis
 import structlog
+from celery import current_app
 from django.conf import settings
 from django.db import transaction
 
 log = structlog.get_logger(__name__)
 
+DRIVE = "dialogs.drive_dialog"  # the task, by name: what it runs stands far above this
 DRAFT_SECONDS = 3600
 DRAFTS_CHANNEL = "dominds:drafts"  # of all dialogs, in lists: a web process takes what it has sockets for
 STEP_SECONDS = 0.03  # how long a step on the way waits for what follows it
@@ -64,10 +66,8 @@ def _enqueue_soon(dialog_id: str) -> None:
 
 
 def _enqueue(dialog_id: str) -> None:
-    from dialogs.tasks import drive_dialog
-
     try:
-        drive_dialog.delay(dialog_id)
+        current_app.send_task(DRIVE, (dialog_id,))
     except Exception as error:  # noqa: BLE001  any broker failure: the sweeper wakes the dialog within seconds
         log.warning("wake_lost", dialog_id=dialog_id, error=str(error))
 

@@ -7,7 +7,7 @@ from dialogs import clients, watchfulness
 from dialogs.estimates import Sizes, StreamWatch, sizes_of
 from dialogs.model_limits import judgement_of, model_of, policy_for, thresholds_of_model
 from dialogs.models import Agent, Dialog, Generation
-from dialogs.tools.registry import Tool
+from dialogs.tools.tool import Tool
 from dialogs.transcript import View, view_of
 from dominds.llm.catalog import ModelInfo
 from health.levels import Thresholds

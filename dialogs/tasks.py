@@ -7,13 +7,13 @@ from celery import shared_task
 from celery.signals import worker_ready, worker_shutting_down
 from django.db import connections
 
-from dialogs import loading
+from dialogs import loading, poke
 from dialogs.driver import drive
 from dialogs.leases import keeper
 from dominds import early
 
 
-@shared_task(name="dialogs.drive_dialog")
+@shared_task(name=poke.DRIVE)
 def drive_dialog(dialog_id: str) -> None:
     """Drive one dialog. May be lost, late or delivered twice without harm."""
     try:

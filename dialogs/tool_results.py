@@ -7,7 +7,7 @@ import structlog
 from dialogs.model_limits import policy_of
 from dialogs.models import Agent, Artifact, Dialog
 from dialogs.situation import situation_of
-from dialogs.tools.registry import Result
+from dialogs.tools.tool import Result
 from dominds.llm.messages import Message, Role
 from remediation.decisions import Compact, Reject
 from remediation.policies import on_tool_result

@@ -13,8 +13,8 @@ from dialogs.context_settings import current_config
 from dialogs.leases import Lease, release
 from dialogs.models import Dialog, Turn
 from dialogs.tool_turns import store_result
-from dialogs.tools.registry import Invocation, Result, Tool, ToolArgumentsInvalid, read_arguments
 from dialogs.tools.retrying import run_with_retries
+from dialogs.tools.tool import Invocation, Result, Tool, ToolArgumentsInvalid, read_arguments
 from dialogs.transcript import Call, unresolved_calls
 from remediation.config import RetryPolicy
 from remediation.guidance import CLEAR_MIND

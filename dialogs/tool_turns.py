@@ -2,7 +2,7 @@
 
 from dialogs.changes import Change
 from dialogs.models import Turn
-from dialogs.tools.registry import Result
+from dialogs.tools.tool import Result
 from dialogs.transcript import Call, unresolved_calls
 
 

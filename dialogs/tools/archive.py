@@ -8,7 +8,7 @@ from django.db.models import Model, QuerySet
 
 from dialogs.models import Artifact, Dialog, Turn
 from dialogs.searching import matching
-from dialogs.tools.registry import Invocation, Result, Tool, parameters
+from dialogs.tools.tool import Invocation, Result, Tool, parameters
 from dominds.llm.messages import ToolSpec
 from remediation.models import RemovedUnit
 

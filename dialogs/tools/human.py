@@ -3,7 +3,7 @@
 from dialogs import rounds
 from dialogs.changes import Change
 from dialogs.models import Question
-from dialogs.tools.registry import Invocation, Result, Tool, parameters
+from dialogs.tools.tool import Invocation, Result, Tool, parameters
 from dominds.llm.messages import ToolSpec
 
 ASK_HUMAN = "ask_human"

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
 from dialogs.tools.mcp_config import McpFailed, Server, current_config
-from dialogs.tools.registry import Invocation, Result, Tool
+from dialogs.tools.tool import Invocation, Result, Tool
 from dominds.llm.messages import ToolSpec
 from dominds.redaction import redact
 

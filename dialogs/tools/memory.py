@@ -3,7 +3,7 @@
 from dialogs import reminders, rounds
 from dialogs.changes import Change
 from dialogs.errors import Refusal
-from dialogs.tools.registry import Invocation, Result, Tool, parameters
+from dialogs.tools.tool import Invocation, Result, Tool, parameters
 from dominds.llm.messages import ToolSpec
 from remediation.guidance import CLEAR_MIND
 

@@ -1,7 +1,7 @@
 """A milestone: the work so far is done, so the agent starts afresh with a handover (C5)."""
 
 from dialogs.changes import Change
-from dialogs.tools.registry import Invocation, Result, Tool, parameters
+from dialogs.tools.tool import Invocation, Result, Tool, parameters
 from dominds.llm.messages import ToolSpec
 
 COMPLETE_MILESTONE = "complete_milestone"

@@ -1,106 +1,21 @@
-"""The tools an agent can be offered. Each tool lives in the module of its subject and is listed in ``REGISTRY``."""
+"""The tools an agent can be offered. Each lives in the module of its subject."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from functools import cache
-from typing import Any
-from uuid import UUID
 
-import orjson
-from jsonschema import Draft202012Validator
-
-from dialogs.changes import Change
-from dialogs.models import Agent, Turn
-from dominds.llm.messages import ToolSpec
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What the model is told. ``pending`` means that a human answers later: there is no result yet."""
-
-    text: str
-    failed: bool = False
-    pending: bool = False
-
-    @property
-    def status(self) -> str:
-        return Turn.Status.ERROR if self.failed else Turn.Status.OK
-
-
-@dataclass(frozen=True, slots=True)
-class Invocation:
-    dialog_id: UUID
-    call_id: str
-    arguments: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Tool:
-    """One tool. ``inside`` runs in the transaction that stores its result, so both happen or neither; ``outside`` runs
-    before it, with no transaction open. ``repeatable`` tools may simply run again after a crash; for others a call whose
-    outcome is not known is shown as such and not repeated (I10).
-    """
-
-    spec: ToolSpec
-    inside: Callable[[Change, Invocation], Result] | None = None
-    outside: Callable[[Invocation], Result] | None = None
-    repeatable: bool = True
-    always: bool = False  # offered to every agent
-    schema: Draft202012Validator = field(init=False, compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "schema", Draft202012Validator(dict(self.spec.parameters)))
-
-    @property
-    def name(self) -> str:
-        return self.spec.name
-
-    @property
-    def is_clients(self) -> bool:
-        """A tool that neither runs inside nor outside a transaction runs with the client of ``/v1``."""
-        return self.inside is None and self.outside is None
-
-
-class ToolArgumentsInvalid(Exception):
-    """Says what was found, what was expected, and lets the model try again."""
-
-
-def read_arguments(tool: Tool, raw: str) -> dict[str, Any]:
-    """Parse and check a call's arguments. Raises ``ToolArgumentsInvalid``."""
-    try:
-        arguments = orjson.loads(raw or "{}")
-    except orjson.JSONDecodeError as error:
-        raise ToolArgumentsInvalid(
-            f"The arguments of {tool.name} are not JSON ({error}). Send one JSON object."
-        ) from None
-    problem = next(iter(tool.schema.iter_errors(arguments)), None)
-    if problem is not None:
-        where = "/".join(str(part) for part in problem.absolute_path) or "the arguments"
-        raise ToolArgumentsInvalid(f"{tool.name}: {where}: {problem.message}. Correct it and call again.")
-    return dict(arguments)
-
-
-def parameters(required: Sequence[str], **properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "additionalProperties": False,
-    }
+from dialogs.models import Agent
+from dialogs.tools import archive, human, mcp, memory, milestone, workspace
+from dialogs.tools.tool import Tool
 
 
 @cache
 def builtin_tools() -> Mapping[str, Tool]:
     """The product's own tools, by name."""
-    from dialogs.tools import archive, human, memory, milestone, workspace
-
     return {tool.name: tool for module in (memory, human, archive, milestone, workspace) for tool in module.TOOLS}
 
 
 def tools_of(agent: Agent) -> dict[str, Tool]:
     """What this agent is offered, by name, in an order that never changes by itself."""
-    from dialogs.tools import mcp
-
     builtin = builtin_tools()
     offered = {name: tool for name, tool in builtin.items() if tool.always}
     if agent.context_policy == Agent.ContextPolicy.BREAKING:

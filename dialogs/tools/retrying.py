@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import structlog
 
-from dialogs.tools.registry import Invocation, Result, Tool
+from dialogs.tools.tool import Invocation, Result, Tool
 from remediation.config import RetryPolicy
 
 log = structlog.get_logger(__name__)

@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from django.conf import settings
 
-from dialogs.tools.registry import Invocation, Result, Tool, parameters
+from dialogs.tools.tool import Invocation, Result, Tool, parameters
 from dominds.llm.messages import ToolSpec
 
 MAX_READ_BYTES = 64 * 1024  # per call

@@ -7,7 +7,8 @@ import pytest
 from dialogs import inbox
 from dialogs.driver import drive
 from dialogs.models import Artifact, Dialog, Turn
-from dialogs.tools.registry import Invocation, Result, builtin_tools
+from dialogs.tools.registry import builtin_tools
+from dialogs.tools.tool import Invocation, Result
 from remediation.models import RemediationRun, RemovedUnit
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog

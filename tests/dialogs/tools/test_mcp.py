@@ -17,7 +17,8 @@ from dialogs.driver import drive
 from dialogs.models import Agent
 from dialogs.tools import mcp, mcp_client
 from dialogs.tools.mcp_config import McpFailed, current_config, read_config
-from dialogs.tools.registry import Invocation, Result, Tool, builtin_tools, tools_of
+from dialogs.tools.registry import builtin_tools, tools_of
+from dialogs.tools.tool import Invocation, Result, Tool
 from dominds.embedded_redis import free_port
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog
