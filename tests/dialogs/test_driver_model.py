@@ -161,6 +161,7 @@ class Story:
             if self.stop or self.crashes >= MAX_CRASHES:
                 self.end("stopped") if self.stop else self.fail()
                 self.clear_requested = self.stop = False
+                self.crashes = 0
                 self.take_next()
             elif not self.owes:
                 self.take_next()
