@@ -1,23 +1,16 @@
 """Generations as rows: begun before the provider is asked, ended in one transaction with all that they changed."""
 
-import functools
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from random import random
-from typing import Any, ParamSpec, TypeVar
-from uuid import UUID
 
-import stamina
 import structlog
-from django.db import OperationalError
-from django.db.models import QuerySet, Sum
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from dialogs import discarded, leases, rounds
+from dialogs import discarded, leases, rounds, truncation
 from dialogs.changes import Change
+from dialogs.commits import commits
 from dialogs.generation import Reply
 from dialogs.leases import Lease
 from dialogs.model_limits import health_of, judgement_of
@@ -30,11 +23,8 @@ from dominds.llm.messages import ToolCall
 from dominds.llm.provider import ContextOverflow
 from dominds.llm.retry import delay_before_retry
 from dominds.llm.usage import Usage, UsageReport, UsageUnavailable
-from dominds.statements import Select
 from health import recording
-from health.levels import Level, Thresholds, UnknownReason
-from health.models import HealthSnapshot
-from health.truncation import SentRequest, truncation_suspected
+from health.levels import Level, Thresholds
 from remediation.decisions import Discard, Suspend
 from remediation.guidance import (
     CRITICAL_KIND,
@@ -52,27 +42,6 @@ from remediation.tokens.calibration import Calibration, calibrate
 log = structlog.get_logger(__name__)
 
 REST_SPREAD_SECONDS = 3.0  # so that not all dialogs of a model that was let rest come back at once
-
-Arguments = ParamSpec("Arguments")
-Answer = TypeVar("Answer")
-
-
-def commits(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
-    """Repeat a change when the database was away: lock time-outs and lost connections pass, and the epoch check makes the
-    repetition safe. Not ``stamina.retry``, whose log line shows all arguments, the conversation among them.
-    """
-
-    @functools.wraps(function)
-    def repeated(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
-        with suppress(OperationalError):  # what it takes to retry is only made when it must be
-            return function(*args, **kwargs)
-        for attempt in stamina.retry_context(OperationalError, attempts=4, timeout=8, wait_initial=0.1, wait_max=2.0):
-            with attempt:
-                return function(*args, **kwargs)
-        raise AssertionError("stamina either returns or raises")
-
-    return repeated
-
 
 _ENDED_COLUMNS = (
     "outcome", "finished_at", "cursor", "finish_reason", "first_token_ms", "prompt_tokens", "completion_tokens",
@@ -95,35 +64,6 @@ class Attempt:
     @property
     def forced(self) -> bool:
         return self.generation.purpose == Generation.Purpose.FORCED_CLEAR
-
-
-def cursor_of(dialog: Dialog, model: ModelInfo, purpose: str = "") -> str:
-    """What the newest call to this model for the conversation, or for a side purpose, told us to hand back."""
-    if not model.has_cursor:
-        return ""
-    if purpose:
-        return _SIDE_CURSOR.first(dialog.pk, model.provider_id, model.model_id, purpose) or ""
-    return _CURSOR.first(dialog.pk, model.provider_id, model.model_id) or ""
-
-
-def _cursors(dialog_id: UUID, provider: str, model: str) -> QuerySet[Generation, str]:
-    purposes = [Generation.Purpose.REPLY, Generation.Purpose.FORCED_CLEAR]
-    calls = Generation.objects.filter(dialog_id=dialog_id, provider=provider, model=model, purpose__in=purposes)
-    return _newest_cursor(calls)
-
-
-def _side_cursors(dialog_id: UUID, provider: str, model: str, purpose: str) -> QuerySet[Generation, str]:
-    return _newest_cursor(
-        Generation.objects.filter(dialog_id=dialog_id, provider=provider, model=model, purpose=purpose)
-    )
-
-
-def _newest_cursor(calls: QuerySet[Generation]) -> QuerySet[Generation, str]:
-    over = calls.exclude(outcome__in=[Generation.Outcome.CRASHED, Generation.Outcome.RUNNING])
-    return over.order_by("-id").values_list("cursor", flat=True)[:1]
-
-
-_CURSOR, _SIDE_CURSOR = Select(_cursors), Select(_side_cursors)
 
 
 @commits
@@ -224,7 +164,7 @@ def _close(unit: Change, attempt: Attempt, reply: Reply, outcome: str) -> None:
 def _report(unit: Change, attempt: Attempt, usage: UsageReport) -> Level:
     """Record the health of a generation that counts for it (R3), and tell the page."""
     dialog = unit.dialog
-    suspected = isinstance(usage, Usage) and _suspected(attempt, usage)
+    suspected = isinstance(usage, Usage) and truncation.suspected(attempt.generation, usage)
     recording.record(attempt.generation.pk, usage, attempt.thresholds, truncation_suspected=suspected)
     dialog.overflowed, dialog.changed_since_rewrite, dialog.tries = False, True, 0
     if isinstance(usage, Usage):
@@ -240,45 +180,6 @@ def _report(unit: Change, attempt: Attempt, usage: UsageReport) -> Level:
         dialog.prompt_tokens = dialog.completion_tokens = dialog.total_tokens = None
     unit.event("health", **health_of(dialog, attempt.thresholds))
     return judgement_of(dialog, attempt.thresholds).level
-
-
-def _suspected(attempt: Attempt, usage: Usage) -> bool:
-    """R13, against the last kept report of the round that was believed: a server that truncates goes on doing so."""
-    generation = attempt.generation
-    previous = _BELIEVED.first(generation.dialog_id, generation.round_number, generation.pk)
-    if previous is None:
-        return False
-    frame, base, chars, guided, prompt_tokens = previous
-    if prompt_tokens is None:
-        return False
-    sent = SentRequest(frame, base, chars, guided, prompt_tokens)
-    now = SentRequest(
-        generation.frame, generation.base, generation.request_chars, generation.guided, usage.prompt_tokens
-    )
-    if now.prompt_tokens > sent.prompt_tokens:
-        return False  # grown: no need to add up the round
-    kept = _kept_before(generation.dialog_id, generation.round_number, generation.pk)
-    completion = kept.aggregate(total=Sum("completion_tokens"))["total"] or 0
-    return truncation_suspected(sent, now, completion)
-
-
-def _kept_before(dialog_id: UUID, round_number: int, generation_id: int) -> QuerySet[Generation]:
-    return Generation.objects.filter(
-        dialog_id=dialog_id,
-        round_number=round_number,
-        purpose=Generation.Purpose.REPLY,
-        outcome=Generation.Outcome.KEPT,
-        pk__lt=generation_id,
-    )
-
-
-def _believed_before(dialog_id: UUID, round_number: int, generation_id: int) -> QuerySet[Generation, Any]:
-    doubted = HealthSnapshot.objects.filter(reason=UnknownReason.TRUNCATION_SUSPECTED)
-    believed = _kept_before(dialog_id, round_number, generation_id).exclude(snapshot__in=doubted).order_by("-id")
-    return believed.values_list("frame", "base", "request_chars", "guided", "prompt_tokens")[:1]
-
-
-_BELIEVED = Select(_believed_before)
 
 
 def _counters(dialog: Dialog) -> Counters:

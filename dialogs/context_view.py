@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from dialogs import rewrites
+from dialogs import rewriting
 from dialogs.estimates import Sizes
 from dialogs.models import Dialog
 from dialogs.searching import matching
@@ -65,7 +65,7 @@ def _units(sizes: Sizes) -> list[dict[str, Any]]:
 
 
 def _preview(dialog: Dialog, kind: str, sizes: Sizes) -> dict[str, Any]:
-    result = rewrites.preview(dialog, kind)
+    result = rewriting.preview(dialog, kind)
     beside = sizes.fixed - sizes.output_room
     return {
         "kind": kind,

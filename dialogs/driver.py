@@ -4,8 +4,9 @@ from uuid import UUID
 
 import structlog
 
-from dialogs import attempts, drafting, observing, rewrites, rounds, tool_runs
+from dialogs import attempts, drafting, observing, rewriting, rounds, tool_runs
 from dialogs.changes import Change, LeaseLost
+from dialogs.cursors import cursor_of
 from dialogs.drafts import Draft
 from dialogs.generation import stream_reply
 from dialogs.leases import MAX_CRASHES, Lease, claim, release
@@ -77,7 +78,7 @@ def step(lease: Lease, dialog: Dialog) -> None:
             case Proceed() as plan:
                 generate(lease, situation, plan)
             case Rewrite() as decision:
-                rewrites.perform(lease, situation, decision)
+                rewriting.perform(lease, situation, decision)
             case ClearMind() as decision:
                 clear(lease, decision)
             case Suspend() as decision:
@@ -108,7 +109,7 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
         [tool.spec for tool in situation.tools.values()],
         guidance=plan.guidance,
         required_tool=CLEAR_MIND if plan.clear_only else "",
-        cursor=attempts.cursor_of(dialog, situation.model),
+        cursor=cursor_of(dialog, situation.model),
     )
     attempt = attempts.begin(
         lease, situation.model, prepared, situation.thresholds, forced=plan.clear_only, est_prompt=situation.est_prompt

@@ -1,6 +1,6 @@
 """Document C's progress, as it happens: one durable event per phase, in the document's words."""
 
-from dialogs.attempts import commits
+from dialogs.commits import commits
 from dialogs.estimates import Sizes
 from dialogs.leases import Lease
 from remediation.classify import has_tag

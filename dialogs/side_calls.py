@@ -4,7 +4,8 @@ import structlog
 from django.utils import timezone
 
 from dialogs import observing
-from dialogs.attempts import commits, cursor_of
+from dialogs.commits import commits
+from dialogs.cursors import cursor_of
 from dialogs.generation import Reply, stream_reply
 from dialogs.leases import Lease
 from dialogs.model_limits import model_of, thresholds_of_model

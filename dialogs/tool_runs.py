@@ -6,9 +6,9 @@ import structlog
 from django.db import connection
 
 from dialogs import client_calls, tool_results
-from dialogs.attempts import commits
 from dialogs.changes import Change
 from dialogs.clients import offered_to
+from dialogs.commits import commits
 from dialogs.context_settings import current_config
 from dialogs.leases import Lease, release
 from dialogs.models import Dialog, Turn

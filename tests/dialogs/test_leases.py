@@ -314,7 +314,7 @@ def test_a_repeated_commit_does_not_log_what_was_said(asked: Dialog, caplog: pyt
     """The helper that repeats it would log its arguments: request and reply."""
     from django.db import OperationalError
 
-    from dialogs.attempts import commits
+    from dialogs.commits import commits
 
     failures = [OperationalError("the database was away")]
 

@@ -1,0 +1,29 @@
+"""Changes that are repeated when the database was away."""
+
+import functools
+from collections.abc import Callable
+from contextlib import suppress
+from typing import ParamSpec, TypeVar
+
+import stamina
+from django.db import OperationalError
+
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
+
+
+def commits(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+    """Repeat a change when the database was away: lock time-outs and lost connections pass, and the epoch check makes the
+    repetition safe. Not ``stamina.retry``, whose log line shows all arguments, the conversation among them.
+    """
+
+    @functools.wraps(function)
+    def repeated(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
+        with suppress(OperationalError):  # what it takes to retry is only made when it must be
+            return function(*args, **kwargs)
+        for attempt in stamina.retry_context(OperationalError, attempts=4, timeout=8, wait_initial=0.1, wait_max=2.0):
+            with attempt:
+                return function(*args, **kwargs)
+        raise AssertionError("stamina either returns or raises")
+
+    return repeated
