@@ -71,7 +71,7 @@ def test_one_long_c_call_that_keeps_every_thread_out_is_told_of(caplog: pytest.L
 
     asyncio.run(watched(application)({}, None, None))
     assert len(lines(caplog, "event_loop_stands_still")) == 1
-    assert "sum(range(enough))" in caplog.text
+    assert "in application" in caplog.text  # at that line or the next: the look comes when the call is over
 
 
 def test_a_process_that_was_frozen_was_not_held_up() -> None:
