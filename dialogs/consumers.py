@@ -63,7 +63,7 @@ class PageSocket(AsyncWebsocketConsumer):
         self._admitted = self._joined = False
         self._writer: asyncio.Task[None] | None = None
         try:
-            self.user_id, refusal = await off_loop(_admitted, self._session_key, self.dialog_id)
+            self.user_id, refusal = await off_loop(_admission, self._session_key, self.dialog_id)
         except (DatabaseError, TimeoutError):
             refusal = TRY_LATER
         if refusal:
@@ -321,7 +321,7 @@ def _cursor(query: bytes) -> int:
     return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else 0
 
 
-def _admitted(session_key: str, dialog_id: UUID | None) -> tuple[int, int]:
+def _admission(session_key: str, dialog_id: UUID | None) -> tuple[int, int]:
     """The person's number, and why they may not listen here, or 0 when they may."""
     person = person_of(session_key)
     if person is None:

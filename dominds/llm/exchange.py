@@ -89,6 +89,7 @@ class Exchange:
             if not 200 <= self._response.status < 300:
                 raise await self._unless_cut(self._refusal(self._response))
         except BROKEN as error:
+            self.raise_if_cut()  # then what became of the connection is no news
             raise self._unopened(error) from None  # its text may quote headers
 
     async def _connected(self) -> aiohttp.ClientResponse:
@@ -144,6 +145,7 @@ class Exchange:
         try:
             chunk = await self._unless_cut(self._response.content.readany())
         except BROKEN as error:
+            self.raise_if_cut()
             raise self._broken(error) from error
         self.raise_if_cut()
         if chunk:
