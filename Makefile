@@ -17,7 +17,7 @@ run: setup
 test: setup-dev browser proxies
 	$(BIN)/python -m pytest $(ARGS)
 
-# Every fault there is a way to inject here, every crash point, and ten minutes of random ones: about an hour.
+# Every fault there is a way to inject here, every crash point, and ten minutes of random ones: 40 minutes.
 # Needs root (for a disk to fill), strace and cc, and fails where they are missing. `make test` runs a selection.
 # The seed of the random loop is printed; DOMINDS_FAULT_SEED repeats it.
 FAULTS := tests/faults tests/dialogs/test_leases.py tests/dialogs/test_schedules.py tests/dialogs/test_driver_model.py tests/platform/test_namespaces.py
