@@ -1,5 +1,5 @@
-"""Tells browsers and workers to look at the database. May be lost, doubled or late without harm; never raises, never
-blocks the caller for longer than Redis' short time-outs."""
+"""Tells browsers and workers to look at the database. May be lost, doubled or late without harm; never raises, never blocks
+the caller."""
 
 import functools
 import math
@@ -24,6 +24,9 @@ STEP_SECONDS = 0.03  # how long a step on the way waits for what follows it
 _wakes = ThreadPoolExecutor(max_workers=1, thread_name_prefix="wake")
 MAX_WAITING = 10_000
 
+Poke = tuple[int, bytes]  # the number of the newest event, and what is published
+BADGES: Poke = (0, b'{"badges": true}')
+
 
 def dialog_channel(dialog_id: UUID | str) -> str:
     return f"dominds:dialog:{dialog_id}"
@@ -46,13 +49,13 @@ def client() -> redis.Redis:
 
 def poke_dialog(dialog_id: UUID, seq: int, *, is_step: bool) -> None:
     """After commit: the dialog has events up to ``seq``. Steps on the way need not be told of one by one."""
-    message, seconds = orjson.dumps({"seq": seq}), STEP_SECONDS if is_step else 0
-    transaction.on_commit(lambda: _publisher.add(dialog_channel(dialog_id), message, seconds), robust=True)
+    poke, seconds = (seq, orjson.dumps({"seq": seq})), STEP_SECONDS if is_step else 0
+    transaction.on_commit(lambda: _publisher.add(dialog_channel(dialog_id), poke, seconds), robust=True)
 
 
 def poke_user(user_id: int) -> None:
     """After commit: the person's badges (open questions, dialog states) changed."""
-    transaction.on_commit(lambda: _publisher.add(user_channel(user_id), b'{"badges": true}'), robust=True)
+    transaction.on_commit(lambda: _publisher.add(user_channel(user_id), BADGES), robust=True)
 
 
 def wake(dialog_id: UUID) -> None:
@@ -73,18 +76,21 @@ def _enqueue(dialog_id: str) -> None:
 
 
 class _Publisher:
-    """The thread of a process that publishes: of each channel the newest message, and of all of them once one is due."""
+    """The thread of a process that publishes: of each channel the newest poke, and of all of them once one is due.
+
+    The newest is that of the highest number: two threads may come here in another order than they committed.
+    """
 
     def __init__(self) -> None:
-        self._messages: dict[str, bytes] = {}
+        self._pokes: dict[str, Poke] = {}
         self._due = math.inf  # monotonic seconds
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
 
-    def add(self, channel: str, message: bytes, within_seconds: float = 0) -> None:
+    def add(self, channel: str, poke: Poke, within_seconds: float = 0) -> None:
         due = time.monotonic() + within_seconds
         with self._changed:
-            self._messages[channel] = message
+            self._pokes[channel] = max(poke, self._pokes.get(channel, poke))
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="pokes", daemon=True)
                 self._thread.start()
@@ -96,22 +102,22 @@ class _Publisher:
         while True:
             _publish(self._next())
 
-    def _next(self) -> dict[str, bytes]:
+    def _next(self) -> dict[str, Poke]:
         with self._changed:
             while (seconds := self._due - time.monotonic()) > 0:
                 self._changed.wait(seconds if seconds < threading.TIMEOUT_MAX else None)
-            messages, self._messages, self._due = self._messages, {}, math.inf
-            return messages
+            pokes, self._pokes, self._due = self._pokes, {}, math.inf
+            return pokes
 
 
-def _publish(messages: dict[str, bytes]) -> None:
+def _publish(pokes: dict[str, Poke]) -> None:
     try:
         with client().pipeline(transaction=False) as pipe:
-            for channel, message in messages.items():
+            for channel, (_, message) in pokes.items():
                 pipe.publish(channel, message)
             pipe.execute()
     except redis.RedisError as error:
-        log.warning("pokes_lost", channels=len(messages), error=str(error))
+        log.warning("pokes_lost", channels=len(pokes), error=str(error))
 
 
 _publisher = _Publisher()

@@ -37,6 +37,14 @@ def test_a_step_is_told_of_with_what_follows_it(redis_client: Redis) -> None:
     assert heard() == [6]
 
 
+def test_the_newest_is_told_of_in_whatever_order_threads_come(redis_client: Redis) -> None:
+    dialog_id = uuid4()
+    heard = listening(redis_client, dialog_id)
+    poke_dialog(dialog_id, 10, is_step=True)
+    poke_dialog(dialog_id, 9, is_step=False)
+    assert heard() == [10]
+
+
 def test_a_step_that_nothing_follows_is_told_of_soon(redis_client: Redis) -> None:
     dialog_id = uuid4()
     heard = listening(redis_client, dialog_id)
