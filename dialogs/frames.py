@@ -18,6 +18,7 @@ from dialogs.models import Dialog, Question, Round, Turn
 from dialogs.pages import DialogPage, Entry, run_entry, turn_entries
 from dialogs.panel import run_lines
 from dialogs.transcript import standing_run
+from dialogs.visitors import active_person, may_see
 from dominds.statements import Select
 
 log = structlog.get_logger(__name__)
@@ -70,8 +71,8 @@ def _viewer(dialog: Dialog, user_id: int) -> User | None:
     """The person, if they may see the dialog now."""
     if dialog.owner_id == user_id:
         return dialog.owner if dialog.owner.is_active else None
-    viewer = User.objects.filter(pk=user_id, is_active=True).first()
-    return viewer if viewer and Dialog.objects.for_user(viewer).filter(pk=dialog.pk).exists() else None
+    viewer = active_person(user_id)
+    return viewer if viewer and may_see(viewer, dialog.pk) else None
 
 
 def resync(seq: int) -> Frame:
@@ -158,7 +159,7 @@ def _standing_run_piece(page: DialogPage) -> list[str]:
 
 def badges_of(user_id: int) -> Frame | None:
     """How many questions wait for this person, as a frame; the newest for a notification."""
-    viewer = _PERSON.first(user_id)
+    viewer = active_person(user_id)
     if viewer is None:
         return None
     waiting = _WAITING_FOR_STAFF() if viewer.is_staff else _WAITING(user_id)
@@ -171,10 +172,6 @@ def badges_of(user_id: int) -> Frame | None:
     }
 
 
-def _person(user_id: int) -> QuerySet[User]:
-    return User.objects.filter(pk=user_id, is_active=True)
-
-
 def _waiting(user_id: int) -> QuerySet[Question]:
     return questions.open_questions(User(pk=user_id))
 
@@ -183,7 +180,7 @@ def _waiting_for_staff() -> QuerySet[Question]:
     return questions.open_questions(User(is_staff=True))
 
 
-_PERSON, _WAITING, _WAITING_FOR_STAFF = Select(_person), Select(_waiting), Select(_waiting_for_staff)
+_WAITING, _WAITING_FOR_STAFF = Select(_waiting), Select(_waiting_for_staff)
 
 
 def _notification(question: Question) -> dict[str, str]:

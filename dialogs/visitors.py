@@ -1,4 +1,4 @@
-"""Who is behind a socket: asked when it opens, and each minute from then on."""
+"""Who is behind a socket, and what they may see: asked when it opens, at each look, and each minute from then on."""
 
 from typing import Any
 from uuid import UUID
@@ -23,7 +23,7 @@ def person_of(session_key: str) -> User | None:
     number = str(session.get(SESSION_KEY, ""))
     if not number.isdecimal() or session.get(BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:
         return None
-    person = _PERSON.first(int(number))
+    person = active_person(int(number))
     if person is None:
         return None
     said = session.get(HASH_SESSION_KEY, "")
@@ -51,4 +51,5 @@ def _seen_by_staff(dialog_id: UUID) -> QuerySet[Dialog, Any]:
     return Dialog.objects.for_user(User(is_staff=True)).filter(pk=dialog_id).values_list("pk")
 
 
-_SESSION, _PERSON, _SEEN, _SEEN_BY_STAFF = Select(_session), Select(_person), Select(_seen), Select(_seen_by_staff)
+_SESSION, _SEEN, _SEEN_BY_STAFF = Select(_session), Select(_seen), Select(_seen_by_staff)
+active_person = Select(_person).first
