@@ -60,7 +60,7 @@ class Exchange:
         self.cut(StreamAborted(f"The call to {self._endpoint.host} was stopped."))
 
     def cut(self, reason: ProviderError) -> None:
-        """End the exchange with ``reason``, unless it is over already. The first reason stays."""
+        """End the exchange with ``reason``; the first one stays. One that is over already does not feel it."""
         with self._lock:
             if self._cut is not None:
                 return
@@ -155,6 +155,7 @@ class Exchange:
 
     def _broken(self, error: Exception) -> ProviderError:
         said = readable(getattr(error.__cause__, "message", "") or str(error)).rstrip(".") or type(error).__name__
+        # One class tells of a body that ends too early and of a reset connection.
         if isinstance(error, aiohttp.ClientPayloadError) and ConnectionResetError.__name__ not in str(error):
             return MalformedStream(f"{self._endpoint.host} broke off its answer: {said}.")
         return NetworkFailed(f"The connection to {self._endpoint.host} failed during the answer: {said}.")
@@ -224,9 +225,6 @@ class Watch:
 
     def remove(self, exchange: Exchange) -> None:
         self._exchanges.discard(exchange)
-
-    def __len__(self) -> int:
-        return len(self._exchanges)
 
     def _look(self) -> None:
         now = time.monotonic()

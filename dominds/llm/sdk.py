@@ -4,6 +4,8 @@ The call itself is not theirs: their typed layers take 149 ms on a long request,
 thread or through layers that cost as much as the reading.
 """
 
+import os
+import threading
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -13,18 +15,23 @@ from dominds.llm.endpoint import Endpoint
 from dominds.llm.exchange import Exchange, Post
 
 NO_KEY = "none"  # given to an SDK that insists on one, and never sent
+_making = threading.Lock()  # a client costs 30 ms: a hundred first calls at once must not make a hundred
 STREAMED = {"Accept": "text/event-stream", "Accept-Encoding": "identity"}
 
 
 def openai_exchange(endpoint: Endpoint, path: str, body: bytes, *, is_openai: bool = False) -> Exchange:
     """A streaming POST as the OpenAI SDK would send it."""
-    return Exchange(endpoint, Post(_under(endpoint.base_url, path), _openai_headers(endpoint, is_openai), body))
+    with _making:
+        headers = _openai_headers(endpoint, is_openai)
+    return Exchange(endpoint, Post(_under(endpoint.base_url, path), headers, body))
 
 
 def anthropic_exchange(endpoint: Endpoint, path: str, body: bytes, *, is_anthropic: bool = False) -> Exchange:
     """The same as the Anthropic SDK would."""
     base_url = endpoint.base_url.rstrip("/").removesuffix("/v1")
-    return Exchange(endpoint, Post(_under(base_url, path), _anthropic_headers(endpoint, is_anthropic), body))
+    with _making:
+        headers = _anthropic_headers(endpoint, is_anthropic)
+    return Exchange(endpoint, Post(_under(base_url, path), headers, body))
 
 
 def _under(base_url: str, path: str) -> str:
@@ -59,3 +66,11 @@ def _headers(client: Any, endpoint: Endpoint) -> dict[str, str]:
     if not endpoint.key:
         del said["Authorization"]
     return {name: value for name, value in said.items() if isinstance(value, str)}
+
+
+def _free_after_fork() -> None:
+    global _making  # noqa: PLW0603 - the parent may have held it while it forked
+    _making = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_free_after_fork)
