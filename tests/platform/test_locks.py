@@ -36,6 +36,7 @@ def test_every_package_has_a_hash_and_none_an_address(name: str) -> None:
     blocks = re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE)[1:]
     assert len(blocks) > 50
     assert not [block for block in blocks if "--hash=sha256:" not in block]
+    # What must not be there: an address, a path of one machine, an option that names a package index.
     assert not re.search(r"https?:|file:|--index|--find-links|--extra-index", text)
 
 

@@ -28,6 +28,7 @@ LOG = "2026-01-20 10:00:01 INFO started\n2026-01-20 10:00:02 ERROR failed\n2026-
         ("- [ ] write\n- [x] read\n- [ ] think", UnitRole.ASSISTANT, UnitKind.PLAN_REF),
         ("Step 1: dig.\nStep 2: fill.", UnitRole.ASSISTANT, UnitKind.PLAN_REF),
         ("1. Step 1 is here\n2. Step 2 is there", UnitRole.ASSISTANT, UnitKind.PLAN_REF),
+        # Words of people's plans, as document C names them; nothing is left to do here.
         ("This belongs to TODO-12, I think.", UnitRole.USER, UnitKind.PLAN_REF),
         ("TODO: buy milk", UnitRole.USER, UnitKind.PLAN_REF),
         ("I took one step 3 times.", UnitRole.USER, UnitKind.MESSAGE),
