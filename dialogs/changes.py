@@ -43,7 +43,7 @@ class Change:
         self.keeps_state = False  # set by changes that cannot alter the state, to spare the look
         self.lease_seconds: int | None = None  # set by a claim: the lease runs from the database's now
         self._drafts: list[events.Draft] = []
-        self._found = {name: getattr(dialog, name) for name in _WRITTEN}
+        self._found = dict(vars(dialog))
 
     def event(self, kind: str, /, **data: Any) -> None:
         self._drafts.append((kind, data))
@@ -118,9 +118,8 @@ class Change:
 
     def _write(self) -> None:
         """Only what differs from what was found: most changes touch a few of the row's many columns."""
-        columns = {
-            name: getattr(self.dialog, name) for name in _WRITTEN if getattr(self.dialog, name) != self._found[name]
-        }
+        found, now = self._found, vars(self.dialog)
+        columns = {name: now[name] for name in _WRITTEN if now[name] != found[name]}
         if self._drafts and self._durable:  # a step on the way is not worth a new place in the index of recent dialogs
             columns["active_at"] = _NOW
         if self.lease_seconds is not None:

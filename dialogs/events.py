@@ -88,9 +88,7 @@ _ADD = {
 
 def _added(dialog_id: UUID, drafts: Sequence[Draft]) -> bool:
     key = dialog_id if connection.features.has_native_uuid_field else dialog_id.hex
-    with connection.cursor() as cursor:
-        cursor.execute(_ADD[connection.vendor], ["".join(map(_written, drafts)), key])
-        return bool(cursor.rowcount)
+    return bool(statements.changed(_ADD[connection.vendor], ["".join(map(_written, drafts)), key]))
 
 
 def _written(draft: Draft) -> str:

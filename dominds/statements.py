@@ -5,7 +5,8 @@ generation are therefore built from their querysets and models once, and run wit
 """
 
 from collections import namedtuple
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from inspect import get_annotations
 from operator import itemgetter
@@ -13,8 +14,10 @@ from typing import Any, Generic, TypeVar, cast
 from uuid import UUID
 
 from django.core.exceptions import ObjectDoesNotExist
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, Field, Model, QuerySet
+from django.db.models.base import ModelState
 from django.db.models.expressions import DatabaseDefault
 from django.db.models.query import (
     FlatValuesListIterable,
@@ -40,13 +43,11 @@ class Select(Generic[Row]):
         self._made: dict[str, _Made] = {}
 
     def __call__(self, *values: Any) -> list[Row]:
-        made = self._made.get(connection.vendor)
+        db = _database()
+        made = self._made.get(db.vendor)
         if made is None:  # two threads may both make it: they make the same
-            made = self._made[connection.vendor] = _Made(self._build(*self._stand_ins), self._stand_ins)
-        with connection.cursor() as cursor:
-            cursor.execute(made.sql, made.params(values))
-            found = cursor.fetchall()
-        return cast("list[Row]", made.rows(found))
+            made = self._made[db.vendor] = _Made(self._build(*self._stand_ins), self._stand_ins)
+        return cast("list[Row]", made.rows(_fetched(db, made.sql, made.params(values, db)), db))
 
     def first(self, *values: Any) -> Row | None:
         return next(iter(self(*values)), None)
@@ -72,23 +73,23 @@ class _Made:
         ]
         self._shape = _shape_of(queryset, compiler)
 
-    def params(self, values: Sequence[Any]) -> list[Any]:
-        ready = [_as_param(value) for value in values]
+    def params(self, values: Sequence[Any], db: BaseDatabaseWrapper) -> list[Any]:
+        ready = values if db.features.has_native_uuid_field else [_without_uuid(value) for value in values]
         return [ready[place] if place is not None else fixed for fixed, place in self._params]
 
-    def rows(self, found: Sequence[Sequence[Any]]) -> list[Any]:
-        return (
-            [self._shape(self._converted(row)) for row in found] if self._converters else list(map(self._shape, found))
-        )
+    def rows(self, found: Sequence[Sequence[Any]], db: BaseDatabaseWrapper) -> list[Any]:
+        if not self._converters:
+            return list(map(self._shape, found))
+        return [self._shape(self._converted(row, db)) for row in found]
 
-    def _converted(self, row: Sequence[Any]) -> Sequence[Any]:
+    def _converted(self, row: Sequence[Any], db: BaseDatabaseWrapper) -> Sequence[Any]:
         values: list[Any] | None = None
         for index, converters, expression in self._converters:
             value = row[index]
             if value is None:  # most JSON columns of most rows
                 continue
             for convert in converters:
-                value = convert(value, expression, connection)
+                value = convert(value, expression, db)
             values = list(row) if values is None else values
             values[index] = value
         return row if values is None else values
@@ -107,15 +108,19 @@ def _shape_of(queryset: Any, compiler: Any) -> Callable[[Sequence[Any]], Any]:
 
 
 def _model_shape(compiler: Any) -> Callable[[Sequence[Any]], Model]:
-    """What Django's own iterable does for each row, prepared once."""
+    """What Django's own iterable does for each row, prepared once: the columns of a row are a model's own attributes as
+    they stand. Those that were not asked for are loaded when somebody does."""
     model, columns = compiler.klass_info["model"], compiler.klass_info["select_fields"]
     start, stop = columns[0], columns[-1] + 1
     names = [compiler.select[column][0].target.attname for column in columns]
-    related = get_related_populators(compiler.klass_info, compiler.select, connection.alias)  # type: ignore[call-arg]
+    related = get_related_populators(compiler.klass_info, compiler.select, DEFAULT_DB_ALIAS)  # type: ignore[call-arg]
     told = tuple(compiler.annotation_col_map.items())
 
     def shape(row: Sequence[Any]) -> Model:
-        instance = cast("Model", model.from_db(connection.alias, names, row[start:stop]))
+        instance = cast("Model", model.__new__(model))
+        state = ModelState()
+        state.adding, state.db = False, DEFAULT_DB_ALIAS
+        vars(instance).update(zip(names, row[start:stop], strict=True), _state=state)
         for populator in related:
             populator.populate(row, instance)
         for name, column in told:
@@ -129,12 +134,16 @@ def update(model: type[Model], where: Mapping[str, Any], columns: Mapping[str, A
     """Set columns of the rows that equal ``where``, both by attribute names; the number of rows. New values may be
     expressions."""
     expressions = tuple((name, value) for name, value in columns.items() if isinstance(value, Expression))
-    sql, places = _update_sql(connection.vendor, model, tuple(where), tuple(columns), expressions)
+    db = _database()
+    sql, places = _update_sql(db.vendor, model, tuple(where), tuple(columns), expressions)
     given = {**columns, **{f"where {name}": value for name, value in where.items()}}
-    values = [fixed if field is None else field.get_db_prep_save(given[fixed], connection) for field, fixed in places]
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values)
-        return int(cursor.rowcount)
+    values = [fixed if field is None else field.get_db_prep_save(given[fixed], db) for field, fixed in places]
+    return _changed(db, sql, values)
+
+
+def changed(sql: str, params: Sequence[Any]) -> int:
+    """Run SQL that no model can say; the number of rows that it changed."""
+    return _changed(_database(), sql, params)
 
 
 @cache
@@ -175,15 +184,13 @@ def insert(*rows: Model) -> None:
         if not (field.primary_key and rows[0].pk is None)
         and not isinstance(getattr(rows[0], field.attname), DatabaseDefault)
     )
-    sql, fields, told = _insert_sql(connection.vendor, model, names, len(rows))
-    values = [field.get_db_prep_save(field.pre_save(row, True), connection) for row in rows for field in fields]
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values)
-        found = cursor.fetchall()
-    for row, filled in zip(rows, found, strict=True):
+    db = _database()
+    sql, fields, told = _insert_sql(db.vendor, model, names, len(rows))
+    values = [field.get_db_prep_save(field.pre_save(row, True), db) for row in rows for field in fields]
+    for row, filled in zip(rows, _fetched(db, sql, values), strict=True):
         for field, value in zip(told, filled, strict=True):
             setattr(row, field.attname, _converted(value, field))
-        row._state.adding, row._state.db = False, connection.alias
+        row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
 
 
 @cache
@@ -234,6 +241,34 @@ def _place(param: Any, stand_ins: Sequence[Any]) -> tuple[Any, int | None]:
     return param, None
 
 
-def _as_param(value: Any) -> Any:
-    has_uuid = connection.features.has_native_uuid_field
-    return value.hex if isinstance(value, UUID) and not has_uuid else value
+def _without_uuid(value: Any) -> Any:
+    return value.hex if isinstance(value, UUID) else value
+
+
+def _database() -> BaseDatabaseWrapper:
+    return connections[DEFAULT_DB_ALIAS]  # ``connection`` would look for it at each attribute
+
+
+def _fetched(db: BaseDatabaseWrapper, sql: str, params: Sequence[Any]) -> list[Sequence[Any]]:
+    with _cursor(db) as cursor:
+        cursor.execute(sql, params)
+        return list(cursor.fetchall())
+
+
+def _changed(db: BaseDatabaseWrapper, sql: str, params: Sequence[Any]) -> int:
+    with _cursor(db) as cursor:
+        cursor.execute(sql, params)
+        return int(cursor.rowcount)
+
+
+@contextmanager
+def _cursor(db: BaseDatabaseWrapper) -> Iterator[Any]:
+    """The driver's own, without the layers that Django's puts around it, unless somebody looks at what is executed."""
+    if db.execute_wrappers or db.queries_logged:
+        with db.cursor() as cursor:
+            yield cursor
+        return
+    db.ensure_connection()
+    db.validate_no_broken_transaction()
+    with db.wrap_database_errors:
+        yield db.create_cursor()
