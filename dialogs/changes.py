@@ -19,11 +19,10 @@ from dialogs.state import Facts, State, state_of
 from dominds import statements
 from dominds.statements import Select
 
+_MOMENTS = ("created_at", "active_at", "lease_until")  # the database's own; no change asks for them
 # Columns of a dialog that a change may write; the identity columns are never among them.
 _WRITTEN = tuple(
-    field.attname
-    for field in Dialog._meta.concrete_fields
-    if field.name not in ("id", "owner", "created_at", "lease_until", "active_at")
+    field.attname for field in Dialog._meta.concrete_fields if field.name not in ("id", "owner", *_MOMENTS)
 )
 _NOW = Now()  # made once, as a part of statements that are made once
 _STATES_WITHOUT_QUESTION = (State.IDLE, State.QUEUED, State.GENERATING, State.FAILED)
@@ -170,7 +169,7 @@ def _locking(*, relaxed: bool, whole: bool) -> Select[Dialog]:
         told["relaxed"] = Func(*setting, function="set_config", output_field=TextField())
 
     def lock(dialog_id: UUID) -> QuerySet[Dialog]:
-        rows = Dialog.objects.select_for_update(of=("self",)).filter(pk=dialog_id).annotate(**told)
+        rows = Dialog.objects.select_for_update(of=("self",)).filter(pk=dialog_id).annotate(**told).defer(*_MOMENTS)
         return rows.whole() if whole else rows
 
     return Select(lock)

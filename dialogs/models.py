@@ -185,8 +185,6 @@ class Round(models.Model):
         PERSON = "person"
         COUNTDOWN = "countdown"
 
-    standing_run: int | None  # annotated where the view is read: the rewrite of it that stands
-
     dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, related_name="rounds")
     number = models.PositiveIntegerField()
     cause = models.CharField(max_length=12, choices=Cause.choices)

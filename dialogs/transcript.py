@@ -20,6 +20,7 @@ from remediation.models import RemediationRun
 _TURN_COLUMNS = (
     "seq", "position", "role", "status", "text", "tool_calls", "tool_call_id", "provider_items",
 )  # fmt: skip
+_OPENING = ("carried", "standing_run")  # of a round, for each look; its package can be long, and is read once
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +43,9 @@ _heads = Bounded[Head](REMEMBERED_CHARS)
 def view_of(dialog: Dialog) -> View:
     """The current round as the newest rewrite that stands left it, with every turn since."""
     current = _ROUND.one(dialog.pk, dialog.round_number)
-    start = (dialog.pk, current.number, current.standing_run, *current.carried)
+    start = (dialog.pk, dialog.round_number, current.standing_run, *current.carried)
     head = _heads.get(start) or _opened(dialog, current)
-    head = head.followed_by(_TURNS_SINCE(dialog.pk, current.number, head.position))
+    head = head.followed_by(_TURNS_SINCE(dialog.pk, dialog.round_number, head.position))
     if not connection.in_atomic_block:  # what a transaction under way has read may be rolled back
         _heads.put(start, head, head.weight)
     waiting = group(head.open_rows)
@@ -64,9 +65,10 @@ def standing_run(dialog: Dialog) -> RemediationRun | None:
     return _STANDING.first(dialog.pk, dialog.round_number)
 
 
-def _round(dialog_id: UUID, number: int) -> QuerySet[Round]:
+def _round(dialog_id: UUID, number: int) -> QuerySet[Round, Any]:
     told: dict[str, Any] = {"standing_run": Subquery(_standing(dialog_id, number).values("pk"))}
-    return Round.objects.filter(dialog_id=dialog_id, number=number).annotate(**told)
+    rounds = Round.objects.filter(dialog_id=dialog_id, number=number).annotate(**told)
+    return rounds.values_list(*_OPENING, named=True)
 
 
 def _standing(dialog_id: UUID, round_number: int) -> QuerySet[RemediationRun]:
@@ -77,12 +79,12 @@ def _runs() -> QuerySet[RemediationRun]:
     return RemediationRun.objects.defer("removed")  # the archive's copy can be long, and is not part of the view
 
 
-def _opened(dialog: Dialog, current: Round) -> Head:
+def _opened(dialog: Dialog, current: Any) -> Head:
     """What a view begins with: the rewrite that stands, or else the package and the messages that were carried over."""
     if current.standing_run is None:
         carried = _named_turns(dialog, current.carried)
-        rows = {row.seq: row for row in (*carried, *_TURNS_SINCE(dialog.pk, current.number, 0))}
-        return Head.of(0, _opening_units(current)).followed_by(sorted(rows.values(), key=attrgetter("position")))
+        rows = {row.seq: row for row in (*carried, *_TURNS_SINCE(dialog.pk, dialog.round_number, 0))}
+        return Head.of(0, _opening_units(dialog)).followed_by(sorted(rows.values(), key=attrgetter("position")))
     run = _runs().get(pk=current.standing_run)
     named = _named_turns(dialog, [seq for item in run.view for seq in item.get("turns", ())])
     units = _rewritten_units(run, {row.seq: row for row in named})
@@ -111,13 +113,14 @@ def _shown_turns(turns: QuerySet[Turn]) -> QuerySet[Turn, Any]:
 _ROUND, _STANDING, _TURNS_SINCE = Select(_round), Select(_standing), Select(_turns_since)
 
 
-def _opening_units(current: Round) -> Units:
-    if not current.package:
+def _opening_units(dialog: Dialog) -> Units:
+    package = Round.objects.values_list("package", flat=True).get(dialog=dialog, number=dialog.round_number)
+    if not package:
         return ()
-    text = f"[Re-entry package: what you carried over when your mind was cleared]\n{current.package}"
+    text = f"[Re-entry package: what you carried over when your mind was cleared]\n{package}"
     return (
         Unit(
-            id=f"package-{current.number}",
+            id=f"package-{dialog.round_number}",
             kind=UnitKind.SUMMARY,
             role=UnitRole.USER,
             messages=(Message(Role.USER, text),),
