@@ -31,6 +31,7 @@ app = Celery("dominds", set_as_current=True)
 app.set_default()  # "current" holds for this thread alone; wake-ups are sent from others
 app.conf.update(
     broker_url=settings.REDIS_URL,
+    broker_transport="dominds.broker:Transport",
     result_backend=None,
     task_ignore_result=True,
     task_store_errors_even_if_ignored=False,
