@@ -110,9 +110,10 @@ class Change:
                 poke.poke_user(dialog.owner_id)
         first = dialog.last_event_seq + 1
         dialog.last_event_seq += len(self._drafts)
-        events.store(dialog, first, self._drafts, is_step=not self._durable)
+        wakes = self.wakes and state is State.QUEUED
+        events.store(dialog, first, self._drafts, is_step=wakes or not self._durable)
         self._write()
-        if self.wakes and state is State.QUEUED:
+        if wakes:
             poke.wake(dialog.pk)
 
     def _write(self) -> None:
