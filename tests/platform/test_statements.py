@@ -5,9 +5,10 @@ from uuid import UUID, uuid4
 
 import pytest
 from django.core.exceptions import ObjectDoesNotExist
-from django.db import IntegrityError, connection
+from django.db import IntegrityError, connection, transaction
 from django.db.models import BooleanField, Case, F, QuerySet, Value, When
 from django.db.models.functions import Now
+from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
 from dialogs.models import Dialog, Event, Turn
@@ -74,6 +75,16 @@ def test_related_rows_and_annotations_come_along(dialog: Dialog) -> None:
     }
 
 
+def test_a_column_that_was_left_out_is_read_when_somebody_asks(dialog: Dialog) -> None:
+    def without_title(dialog_id: UUID) -> QuerySet[Dialog]:
+        return Dialog.objects.filter(pk=dialog_id).defer("title")
+
+    Dialog.objects.filter(pk=dialog.pk).update(title="Left out")
+    found = Select(without_title).one(dialog.pk)
+    assert found.get_deferred_fields() == {"title"}
+    assert found.title == "Left out"
+
+
 def test_what_is_not_there_is_named() -> None:
     missing = uuid4()
     with pytest.raises(ObjectDoesNotExist, match=f"with_all finds nothing for {missing}"):
@@ -114,3 +125,26 @@ def test_a_row_that_is_there_is_not_stored_twice(dialog: Dialog) -> None:
     statements.insert(Event(dialog=dialog, seq=1, type="turn", data={}))
     with pytest.raises(IntegrityError):
         statements.insert(Event(dialog=dialog, seq=1, type="turn", data={}))
+
+
+def test_a_transaction_that_has_failed_takes_no_more(dialog: Dialog) -> None:
+    select = Select(turns_after)
+    with transaction.atomic():
+        transaction.set_rollback(True)
+        with pytest.raises(TransactionManagementError):
+            select(dialog.pk, 0, "user")
+    assert len(select(dialog.pk, 0, "user")) == 3
+
+
+def test_whoever_looks_at_what_is_executed_sees_it(dialog: Dialog) -> None:
+    seen: list[str] = []
+
+    def look(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        seen.append(sql.split(maxsplit=1)[0])
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(look):
+        Select(turns_after)(dialog.pk, 0, "user")
+        statements.update(Turn, {"dialog_id": dialog.pk, "seq": 2}, {"text": "seen"})
+        statements.insert(Event(dialog=dialog, seq=1, type="turn", data={}))
+    assert seen == ["SELECT", "UPDATE", "INSERT"]
