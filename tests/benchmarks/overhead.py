@@ -4,7 +4,7 @@
 that answers at once, the whole history sent. Depth counts answered messages: at depth 500 a request holds 1,001 messages.
 
 floor      one connection, one HTTP client: read the rows, send the same body, read the stream, two INSERTs, one commit
-in process ``post_message`` and ``drive`` called one after the other
+in process ``post_message`` and ``drive`` called one after the other; the worker is woken as well, and finds the dialog taken
 product    POST to the API, Celery, a worker: from the answer 202 until the row says idle; and with the POST itself
 """
 
@@ -205,7 +205,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--depths", default="1,100,500,2000")
-    parser.add_argument("--exchanges", type=int, default=150, help="per stretch of the storage measurement")
+    parser.add_argument("--exchanges", type=int, default=600, help="per stretch of the storage measurement")
     asked = parser.parse_args()
     depths = [int(depth) for depth in asked.depths.split(",")]
     with rig(answer_chars=ANSWER_CHARS) as running, progress() as bar:
