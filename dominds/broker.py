@@ -12,7 +12,7 @@ class Channel(redis.Channel):
     _one_client: Any = None
 
     def _create_client(self, asynchronous: bool = False) -> Any:
-        make = super()._create_client
+        make: Any = super()._create_client  # kombu has no types
         if asynchronous:
             return make(asynchronous=True)
         if self._one_client is None or self._one_client.connection_pool is not self.pool:
