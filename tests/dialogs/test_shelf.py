@@ -9,9 +9,9 @@ from django.contrib.auth.models import User
 
 from dialogs import events, inbox
 from dialogs.models import Dialog
+from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog
-from tests.dialogs.test_views import browser_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -1,0 +1,36 @@
+"""A browser without scripts, and dialogs that wait for a human."""
+
+from django.contrib.auth.models import User
+from django.test import Client
+
+from dialogs import inbox
+from dialogs.driver import drive
+from dialogs.models import Dialog, Question
+from dialogs.tools.human import ASK_HUMAN
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import make_dialog
+
+HTMX = {"HX-Request": "true"}
+
+
+def browser_of(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def asked_dialog(script: Script) -> tuple[Dialog, Question]:
+    script({"tool_calls": [{"name": ASK_HUMAN, "arguments": {"question": "EUR or USD?"}}]}, {"text": "Thanks."})
+    dialog = make_dialog()
+    inbox.post_message(dialog.pk, "Import it")
+    drive(dialog.pk)
+    return dialog, Question.objects.get(dialog=dialog)
+
+
+def suspended_dialog(script: Script) -> tuple[Dialog, Question]:
+    script({"text": "No.", "usage": {"prompt_tokens": 950, "completion_tokens": 5}}, context_length=1000)
+    dialog = make_dialog()
+    for text in ("one", "two"):
+        inbox.post_message(dialog.pk, text)
+        drive(dialog.pk)
+    return dialog, Question.objects.get(dialog=dialog)
