@@ -23,8 +23,9 @@ DRAFTS_CHANNEL = "dominds:drafts"  # of all dialogs, in lists: a web process tak
 STEP_SECONDS = 0.03  # how long a step on the way waits for what follows it
 _wakes = ThreadPoolExecutor(max_workers=1, thread_name_prefix="wake")
 MAX_WAITING = 10_000
-# The thread that wakes goes first for this long, and is done in a fifth of it: it and its caller would fight over the interpreter.
-HEAD_START_SECONDS = 0.005
+HEAD_START_SECONDS = (
+    0.005  # for the thread that wakes, most of the time enough: it and its caller would fight over the interpreter
+)
 
 Poke = tuple[int, bytes]  # the number of the newest event, and what is published
 BADGES: Poke = (0, b'{"badges": true}')

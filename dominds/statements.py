@@ -189,7 +189,7 @@ def insert(*rows: Model) -> None:
     values = [field.get_db_prep_save(field.pre_save(row, True), db) for row in rows for field in fields]
     for row, filled in zip(rows, _fetched(db, sql, values), strict=True):
         for field, value in zip(told, filled, strict=True):
-            setattr(row, field.attname, _converted(value, field))
+            setattr(row, field.attname, _converted(value, field, db))
         row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
 
 
@@ -207,10 +207,10 @@ def _insert_sql(
     return sql, given, filled
 
 
-def _converted(value: Any, field: "Field[Any, Any]") -> Any:
+def _converted(value: Any, field: "Field[Any, Any]", db: BaseDatabaseWrapper) -> Any:
     column = field.cached_col
-    for convert in (*connection.ops.get_db_converters(column), *field.get_db_converters(connection)):
-        value = convert(value, column, connection)
+    for convert in (*db.ops.get_db_converters(column), *field.get_db_converters(db)):
+        value = convert(value, column, db)
     return value
 
 
@@ -249,10 +249,11 @@ def _database() -> BaseDatabaseWrapper:
     return connections[DEFAULT_DB_ALIAS]  # ``connection`` would look for it at each attribute
 
 
-def _fetched(db: BaseDatabaseWrapper, sql: str, params: Sequence[Any]) -> list[Sequence[Any]]:
+def _fetched(db: BaseDatabaseWrapper, sql: str, params: Sequence[Any]) -> Sequence[Sequence[Any]]:
     with _cursor(db) as cursor:
         cursor.execute(sql, params)
-        return list(cursor.fetchall())
+        rows: Sequence[Sequence[Any]] = cursor.fetchall()
+        return rows
 
 
 def _changed(db: BaseDatabaseWrapper, sql: str, params: Sequence[Any]) -> int:

@@ -1,23 +1,35 @@
 """What is published of a dialog's changes, through the real Redis."""
 
+import time
 from collections.abc import Callable
 from uuid import UUID, uuid4
 
 import orjson
 import pytest
+from django.db import transaction
 from redis import Redis
+from redis.client import PubSub
 
-from dialogs.poke import dialog_channel, poke_dialog
+from dialogs.inbox import post_message
+from dialogs.models import Dialog
+from dialogs.poke import STEP_SECONDS, dialog_channel, poke_dialog
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import make_dialog
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Heard = Callable[[], list[int]]
 QUIET_SECONDS = 0.3
 
 
-def listening(redis: Redis, dialog_id: UUID) -> Heard:
+def subscribed(redis: Redis, dialog_id: UUID) -> PubSub:
     pubsub = redis.pubsub(ignore_subscribe_messages=True)
     pubsub.subscribe(dialog_channel(dialog_id))
     pubsub.get_message(timeout=1)
+    return pubsub
+
+
+def listening(redis: Redis, dialog_id: UUID) -> Heard:
+    pubsub = subscribed(redis, dialog_id)
 
     def heard() -> list[int]:
         seqs = []
@@ -52,6 +64,19 @@ def test_a_step_that_nothing_follows_is_told_of_soon(redis_client: Redis) -> Non
     assert heard() == [3]
     poke_dialog(dialog_id, 4, is_step=False)
     assert heard() == [4]
+
+
+def test_a_message_is_told_of_with_what_the_woken_worker_does(redis_client: Redis, script: Script) -> None:
+    script({"text": "Hi."})
+    dialog = make_dialog()
+    pubsub, committed = subscribed(redis_client, dialog.pk), list[float]()
+    with transaction.atomic():
+        transaction.on_commit(lambda: committed.append(time.monotonic()))
+        post_message(dialog.pk, "Hello")
+    told = pubsub.get_message(timeout=2)
+    assert time.monotonic() - committed[0] >= STEP_SECONDS  # for a worker's first steps, of which there are none here
+    assert told
+    assert orjson.loads(told["data"])["seq"] == Dialog.objects.get(pk=dialog.pk).last_event_seq
 
 
 def test_each_dialog_is_told_of(redis_client: Redis) -> None:
