@@ -6,6 +6,7 @@ class DialogsConfig(AppConfig):
     verbose_name = "Dialogs"
 
     def ready(self) -> None:
-        from dialogs import checks, metrics  # noqa: F401  checks register themselves
+        from dialogs import checks  # noqa: F401  checks register themselves
+        from dialogs.operations import metrics
 
         metrics.register()

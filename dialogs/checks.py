@@ -4,13 +4,13 @@ from typing import Any
 
 from django.core import checks
 
-from dialogs import team
+from dialogs.agents import team_file
 from dialogs.tools import mcp_config
 
 
 @checks.register()
 def team_is_sound(**_: Any) -> list[checks.CheckMessage]:
-    problems = (*team.current_team().problems, *team.read_team(team.DEMO_FILE).problems)
+    problems = (*team_file.current_team().problems, *team_file.read_team(team_file.DEMO_FILE).problems)
     return [checks.Warning(str(problem), id="dialogs.W001") for problem in problems]
 
 

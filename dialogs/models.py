@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from dialogs.state import State
-from dominds import outbound
+from dominds import outbound_http
 
 
 class Agent(models.Model):
@@ -322,7 +322,7 @@ class Turn(models.Model):
 class Event(models.Model):
     """What happened, numbered per dialog without gaps. ``data`` holds references; texts are read from their rows.
 
-    ``more`` holds the events that followed this one and have no rows of their own: see ``dialogs.events``.
+    ``more`` holds the events that followed this one and have no rows of their own: see ``dialogs.store.events``.
     """
 
     dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, db_index=False, related_name="events")
@@ -488,8 +488,8 @@ class SiteSettings(models.Model):
     def clean(self) -> None:
         if self.webhook_url:
             try:
-                outbound.check(self.webhook_url, allow_private=settings.PRIVATE_WEBHOOKS)
-            except outbound.Refused as refused:
+                outbound_http.check(self.webhook_url, allow_private=settings.PRIVATE_WEBHOOKS)
+            except outbound_http.Refused as refused:
                 raise ValidationError({"webhook_url": str(refused)}) from refused
 
     @classmethod

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from dialogs.consumers import PageSocket
+from dialogs.live.consumers import PageSocket
 
 websocket_urlpatterns = [
     path("ws/dialogs/<uuid:dialog_id>/", PageSocket.as_asgi()),

@@ -7,13 +7,14 @@ from celery import shared_task
 from celery.signals import worker_ready, worker_shutting_down
 from django.db import connections
 
-from dialogs import loading, poke
-from dialogs.driver import drive
-from dialogs.leases import keeper
-from dominds import early
+from dialogs.runtime import warmup
+from dialogs.runtime.driver import drive
+from dialogs.store import wakeups
+from dialogs.store.lease import keeper
+from dominds.web.warmup import begin
 
 
-@shared_task(name=poke.DRIVE)
+@shared_task(name=wakeups.DRIVE)
 def drive_dialog(dialog_id: str) -> None:
     """Drive one dialog. May be lost, late or delivered twice without harm."""
     try:
@@ -25,7 +26,7 @@ def drive_dialog(dialog_id: str) -> None:
 @worker_ready.connect(weak=False)
 def load(**_: Any) -> None:
     """Beside the first tasks, not before them."""
-    early.begin(loading.for_calls)
+    begin(warmup.for_calls)
 
 
 @worker_shutting_down.connect(weak=False)

@@ -5,7 +5,7 @@ import sys
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dominds.settings")
 
-from dominds.one_hop import get_one_hop_application
+from dominds.web.asgi_handler import get_one_hop_application
 
 django_application = get_one_hop_application()  # sets Django up; what follows may import models
 
@@ -15,10 +15,10 @@ from channels.sessions import CookieMiddleware
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from dominds import early, garbage, socket_frames
-from dominds.door import through_the_door
-from dominds.first_call import at_first_call
-from dominds.watchdog import watched
+from dominds.web import daphne_patch, gc_tuning, warmup
+from dominds.web.admission import through_the_door
+from dominds.web.startup import at_first_call
+from dominds.web.watchdog import watched
 
 # The loop needs the interpreter several times for each frame. By default each time may take 5 ms while a thread draws a page.
 sys.setswitchinterval(0.0005)
@@ -26,7 +26,7 @@ sys.setswitchinterval(0.0005)
 application = watched(
     ProtocolTypeRouter(
         {
-            "http": at_first_call(django_application, lambda: early.begin(import_string(settings.LOADED_EARLY))),
+            "http": at_first_call(django_application, lambda: warmup.begin(import_string(settings.LOADED_EARLY))),
             # The origin check is outermost: another site's page must not open a socket with this person's cookie.
             "websocket": AllowedHostsOriginValidator(
                 through_the_door(CookieMiddleware(URLRouter(import_string(settings.SOCKET_ROUTES))))
@@ -35,5 +35,5 @@ application = watched(
     )
 )
 
-socket_frames.improve_sending()
-garbage.settle()
+daphne_patch.improve_sending()
+gc_tuning.settle()

@@ -20,9 +20,10 @@ from celery.utils.nodenames import worker_direct
 from celery.worker import state
 from django.conf import settings
 
-from dominds import heartbeats, telemetry
-from dominds.canary import EVERY_SECONDS, Canary
-from dominds.llm.circuit import circuits
+from dominds import telemetry
+from dominds.llm.circuit_breaker import circuits
+from dominds.worker import heartbeats
+from dominds.worker.canary import EVERY_SECONDS, Canary
 
 # The warning is about pickle, which is refused below; in a container every process is root.
 warnings.filterwarnings("ignore", message="You're running the worker with superuser")
@@ -31,7 +32,7 @@ app = Celery("dominds", set_as_current=True)
 app.set_default()  # "current" holds for this thread alone; wake-ups are sent from others
 app.conf.update(
     broker_url=settings.REDIS_URL,
-    broker_transport="dominds.broker:Transport",
+    broker_transport="dominds.worker.redis_transport:Transport",
     result_backend=None,
     task_ignore_result=True,
     task_store_errors_even_if_ignored=False,
@@ -61,9 +62,9 @@ app.conf.update(
 app.autodiscover_tasks(["dialogs"])
 
 
-@app.task(name="dominds.canary")
+@app.task(name="dominds.worker.canary")
 def canary() -> None:
-    """Arrive. See ``dominds.canary``."""
+    """Arrive. See ``dominds.worker.canary``."""
 
 
 @worker_ready.connect

@@ -9,7 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"0", "false", "no", "off", ""})
-SERVER_ENGINE = "dominds.postgresql"
+SERVER_ENGINE = "dominds.db.postgresql"
 FILE_ENGINE = "django.db.backends.sqlite3"
 REDIS_SCHEMES = ("redis", "rediss")
 

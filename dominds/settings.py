@@ -13,8 +13,8 @@ from csp.constants import NONCE, NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from dominds import env, logs
+from dominds.local.secret_key import kept_key
 from dominds.redaction import remember_environment
-from dominds.secret_key import kept_key
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -145,9 +145,9 @@ INSTALLED_APPS = [
     "dominds",
 ]
 MIDDLEWARE = [
-    "dominds.middleware.asked_by_address",
+    "dominds.web.middleware.asked_by_address",
     "django.middleware.security.SecurityMiddleware",
-    "dominds.static.StaticFiles",
+    "dominds.web.static.StaticFiles",
     "django_prometheus.middleware.PrometheusBeforeMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -164,7 +164,7 @@ ROOT_URLCONF = "dominds.urls"
 ASGI_APPLICATION = "dominds.asgi.application"
 # Resolved by name: the ground floor imports no app.
 SOCKET_ROUTES = "dialogs.routing.websocket_urlpatterns"
-LOADED_EARLY = "dialogs.loading.for_pages"
+LOADED_EARLY = "dialogs.runtime.warmup.for_pages"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -207,7 +207,7 @@ PROMETHEUS_EXPORT_MIGRATIONS = False  # asks the database at import
 PROMETHEUS_METRICS_EXPORT_PORT = None
 METRICS_TOKEN = env.text("DOMINDS_METRICS_TOKEN")
 
-# Whether addresses that staff type into a page may lie on this machine or in its network. See dominds.outbound.
+# Whether addresses that staff type into a page may lie on this machine or in its network. See dominds.outbound_http.
 PRIVATE_WEBHOOKS = env.flag("DOMINDS_PRIVATE_WEBHOOKS", default=LOOPBACK_ONLY)
 
 # -- Limits of the public contract; 0 switches one off ---------------------------------------------

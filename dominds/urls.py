@@ -3,7 +3,7 @@
 from django.contrib import admin
 from django.urls import include, path
 
-from dominds import probes
+from dominds.web import probes
 
 admin.site.site_header = admin.site.site_title = "Dominds operations"
 

@@ -1,6 +1,6 @@
 from django.contrib import admin
 
-from dominds.record_admin import RecordAdmin
+from dominds.readonly_admin import RecordAdmin
 from health.models import HealthSnapshot
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core import checks
 
-from dominds.llm.catalog import Catalog, ModelInfo, current_catalog
+from dominds.llm.catalog.catalog import Catalog, ModelInfo, current_catalog
 from health.levels import Thresholds
 from health.traps import traps_of
 

@@ -1,7 +1,7 @@
 """Writes one snapshot per generation, inside the caller's transaction."""
 
+from dominds.db.prepared import insert
 from dominds.llm.usage import Usage, UsageReport
-from dominds.statements import insert
 from health.levels import Thresholds, judge
 from health.models import HealthSnapshot
 

@@ -2,7 +2,7 @@
 
 from django.contrib import admin
 
-from dominds.record_admin import RecordAdmin, shortened
+from dominds.readonly_admin import RecordAdmin, shortened
 from remediation.models import ContextEvent, ContextSettings, RemediationRun, RemovedUnit
 
 

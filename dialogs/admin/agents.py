@@ -6,10 +6,10 @@ from django import forms
 from django.contrib import admin
 from django.http import HttpRequest
 
-from dialogs import model_limits
+from dialogs.agents.team_file import AGENT_ID, validate_agent
+from dialogs.context import limits
 from dialogs.models import Agent
-from dialogs.team import AGENT_ID, validate_agent
-from dominds.record_admin import StaffReads
+from dominds.readonly_admin import StaffReads
 
 LISTED = "team.yaml, or the demo team, names this agent: at the next start its fields are read from there again."
 
@@ -49,15 +49,15 @@ class AgentAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
 
     @admin.display(description="context policy")
     def policy(self, agent: Agent) -> str:
-        return model_limits.policy_of(agent)
+        return limits.policy_of(agent)
 
     @admin.display(boolean=True)
     def usable(self, agent: Agent) -> bool:
-        return not model_limits.unusable_reason(agent)
+        return not limits.unusable_reason(agent)
 
     @admin.display(description="why it cannot answer now")
     def reason(self, agent: Agent) -> str:
-        return model_limits.unusable_reason(agent) or "–"
+        return limits.unusable_reason(agent) or "–"
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return ("id", "reason") if obj else ()

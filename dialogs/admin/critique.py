@@ -8,9 +8,9 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from dialogs import critique, interventions
 from dialogs.errors import Refusal
-from dominds.record_admin import RecordAdmin
+from dialogs.operations import critic, interventions
+from dominds.readonly_admin import RecordAdmin
 from remediation.models import CleanupTask, Proposal
 
 
@@ -42,11 +42,11 @@ class ProposalAdmin(DeedsAdmin):
 
     @admin.action(description="Accept selected proposals: apply the change")
     def accept(self, request: HttpRequest, selected: QuerySet[Proposal]) -> None:
-        self.do(request, selected, critique.accept, "Accepted")
+        self.do(request, selected, critic.accept, "Accepted")
 
     @admin.action(description="Reject selected proposals")
     def reject(self, request: HttpRequest, selected: QuerySet[Proposal]) -> None:
-        self.do(request, selected, critique.reject, "Rejected")
+        self.do(request, selected, critic.reject, "Rejected")
 
 
 @admin.register(CleanupTask)

@@ -10,9 +10,9 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from dialogs import events, representation
 from dialogs.models import Artifact, Client, Dialog, Event, Generation, Question, Reminder, Round, Turn
-from dominds.record_admin import RecordAdmin, RecordInline, shortened
+from dialogs.store import events, json_shapes
+from dominds.readonly_admin import RecordAdmin, RecordInline, shortened
 
 LISTS = (
     ("turns", "admin:dialogs_turn_changelist"),
@@ -143,7 +143,7 @@ class EventAdmin(OfDialog):
     @admin.display(description="events")
     def told(self, row: Event) -> SafeString:
         lines = (
-            (event.seq, representation.when(event.created_at), event.type, json.dumps(event.data, ensure_ascii=False))
+            (event.seq, json_shapes.when(event.created_at), event.type, json.dumps(event.data, ensure_ascii=False))
             for event in events.told_by(row)
         )
         return format_html_join("", "<div>{} · {} · <b>{}</b> {}</div>", lines)

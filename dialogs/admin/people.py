@@ -6,9 +6,9 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from dialogs import accounts, keys
+from dialogs.accounts import api_keys, login
 from dialogs.models import ApiKey, PersonSettings, SiteSettings
-from dominds.record_admin import RecordAdmin, StaffReads
+from dominds.readonly_admin import RecordAdmin, StaffReads
 
 
 @admin.register(ApiKey)
@@ -22,7 +22,7 @@ class ApiKeyAdmin(RecordAdmin):
 
     @admin.action(description="Revoke selected keys")
     def revoke(self, request: HttpRequest, selected: QuerySet[ApiKey]) -> None:
-        revoked = [row for row in selected.select_related("owner") if keys.revoke(row.owner, row.pk)]
+        revoked = [row for row in selected.select_related("owner") if api_keys.revoke(row.owner, row.pk)]
         self.log_change_of(request, revoked)
         messages.success(request, f"Revoked: {len(revoked)}. Programs that use them are refused from now on.")
 
@@ -56,13 +56,13 @@ _log_in = admin.site.login
 
 def log_in(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
     """As everywhere: ten failures of one address in a minute, and it waits for the next."""
-    if request.method == "POST" and (seconds := accounts.wait_before_login(request)):
+    if request.method == "POST" and (seconds := login.wait_before_login(request)):
         answer = HttpResponse(f"Too many failed logins. Wait {seconds} s.", status=429, content_type="text/plain")
         answer["Retry-After"] = str(seconds)
         return answer
     answer = _log_in(request, extra_context)
     if request.method == "POST" and answer.status_code == 200:
-        accounts.count_failed_login(request)
+        login.count_failed_login(request)
     return answer
 
 

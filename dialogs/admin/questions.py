@@ -15,11 +15,13 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
-from dialogs import model_limits, questions, transcript
+from dialogs.actions import questions
+from dialogs.context import limits
+from dialogs.context import view as transcript
 from dialogs.errors import Refusal
-from dialogs.forms import AnswerForm, ResolveForm
 from dialogs.models import Question
-from dominds.record_admin import RecordAdmin, shortened
+from dialogs.views.forms import AnswerForm, ResolveForm
+from dominds.readonly_admin import RecordAdmin, shortened
 
 LAST_TURNS = 5
 
@@ -105,10 +107,10 @@ class QuestionAdmin(RecordAdmin):
             "is_open": question.state == Question.State.OPEN,
             "may_resolve": questions.may_resolve(request.user, question),
             "attempts": questions.attempts_of(question),
-            "health": model_limits.health_of(dialog),
+            "health": limits.health_of(dialog),
             "reminders": dialog.reminders.all(),
             "turns": transcript.visible_turns(dialog, limit=LAST_TURNS),
-            "larger_models": model_limits.larger_models(dialog) if critical else [],
+            "larger_models": limits.larger_models(dialog) if critical else [],
             "text": (question.draft if critical else "") if text is None else text,
             "error": error,
         }

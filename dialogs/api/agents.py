@@ -5,9 +5,9 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Router
 
-from dialogs import overviews
 from dialogs.api.schemas import AgentOut
 from dialogs.models import Agent
+from dialogs.queries import overviews
 
 router = Router(tags=["agents"])
 

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from ninja.security import APIKeyCookie, HttpBearer
 from ninja.utils import check_csrf
 
-from dialogs import keys
+from dialogs.accounts import api_keys
 from dialogs.errors import Refusal
 
 
@@ -48,7 +48,7 @@ class KeyAuth(HttpBearer):
         return user
 
     def authenticate(self, request: HttpRequest, token: str) -> User | None:
-        return keys.owner_of(token) if token else None
+        return api_keys.owner_of(token) if token else None
 
 
 class SessionAuth(APIKeyCookie):
@@ -84,7 +84,7 @@ def recheck_of(request: PersonRequest) -> Callable[[], bool]:
         session_key = str(request.session.session_key)
 
     def holds() -> bool:
-        owner = keys.owner_of(key) if key else get_user(SimpleNamespace(session=SessionStore(session_key)))  # type: ignore[arg-type]
+        owner = api_keys.owner_of(key) if key else get_user(SimpleNamespace(session=SessionStore(session_key)))  # type: ignore[arg-type]
         return owner is not None and owner.pk == user_id and owner.is_active
 
     return holds

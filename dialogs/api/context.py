@@ -6,13 +6,14 @@ from uuid import UUID
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
-from dialogs import context_view, inbox, rewrites
+from dialogs.actions import messages, rewrite_requests
 from dialogs.api.auth import PersonRequest
 from dialogs.api.lists import LARGEST, Text, Window
 from dialogs.api.schemas import ContextOut, RemediationOut, RemovedOut, StateOut
 from dialogs.errors import Conflict
 from dialogs.models import Dialog
-from dominds.llm.catalog import UnknownModel
+from dialogs.queries import context_report
+from dominds.llm.catalog.catalog import UnknownModel
 from remediation.models import RemediationRun, RemovedUnit
 
 router = Router(tags=["context"])
@@ -34,8 +35,8 @@ class Look(Schema):
 @router.post("/dialogs/{uuid:dialog_id}/clear", response={202: StateOut})
 def clear(request: PersonRequest, dialog_id: UUID, given: Package) -> Status[dict[str, str]]:
     """Begin a new round with this re-entry package; after the generation when one runs."""
-    dialog = inbox.owned(dialog_id, request.auth)
-    return Status(202, {"state": rewrites.clear(dialog.pk, given.reminder_content, request.auth)})
+    dialog = messages.owned(dialog_id, request.auth)
+    return Status(202, {"state": rewrite_requests.clear(dialog.pk, given.reminder_content, request.auth)})
 
 
 @router.post("/dialogs/{uuid:dialog_id}/prune", response={202: StateOut})
@@ -63,16 +64,16 @@ def fresh_start(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str
 
 
 def _asked(request: PersonRequest, dialog_id: UUID, kind: str) -> Status[dict[str, str]]:
-    dialog = inbox.owned(dialog_id, request.auth)
-    return Status(202, {"state": rewrites.request(dialog.pk, kind, request.auth)})
+    dialog = messages.owned(dialog_id, request.auth)
+    return Status(202, {"state": rewrite_requests.request(dialog.pk, kind, request.auth)})
 
 
 @router.get("/dialogs/{uuid:dialog_id}/context", response=ContextOut, exclude_unset=True)
 def get_context(request: PersonRequest, dialog_id: UUID, look: Query[Look]) -> dict[str, Any]:
     """What the model would see now. All sizes are estimates."""
-    dialog = inbox.owned(dialog_id, request.auth)
+    dialog = messages.owned(dialog_id, request.auth)
     try:
-        return context_view.context_of(dialog, look.preview.replace("-", "_"))
+        return context_report.context_of(dialog, look.preview.replace("-", "_"))
     except UnknownModel as error:
         raise Conflict("agent_unusable", str(error)) from None
 
@@ -80,21 +81,21 @@ def get_context(request: PersonRequest, dialog_id: UUID, look: Query[Look]) -> d
 @router.get("/dialogs/{uuid:dialog_id}/remediations", response=list[RemediationOut])
 def list_remediations(request: PersonRequest, dialog_id: UUID, window: Query[Window]) -> list[dict[str, Any]]:
     """Every rewrite that there was, undone ones too."""
-    runs = RemediationRun.objects.filter(dialog=inbox.owned(dialog_id, request.auth), pk__gt=window.after)
-    return [context_view.remediation_json(run) for run in runs.order_by("pk")[: window.limit]]
+    runs = RemediationRun.objects.filter(dialog=messages.owned(dialog_id, request.auth), pk__gt=window.after)
+    return [context_report.remediation_json(run) for run in runs.order_by("pk")[: window.limit]]
 
 
 @router.post("/dialogs/{uuid:dialog_id}/remediations/{int:run_id}/undo", response=RemediationOut)
 def undo(request: PersonRequest, dialog_id: UUID, run_id: int) -> dict[str, Any]:
     """Undo the newest rewrite that stands: what it removed is seen again, word for word."""
-    dialog = inbox.owned(dialog_id, request.auth)
-    return context_view.remediation_json(rewrites.undo(min(run_id, LARGEST), request.auth, dialog.pk))
+    dialog = messages.owned(dialog_id, request.auth)
+    return context_report.remediation_json(rewrite_requests.undo(min(run_id, LARGEST), request.auth, dialog.pk))
 
 
 @router.get("/dialogs/{uuid:dialog_id}/archive", response=list[RemovedOut])
 def list_archive(request: PersonRequest, dialog_id: UUID, window: Query[ArchiveWindow]) -> list[dict[str, Any]]:
     """What rewrites took out of the model's sight, whole; with ``q``, only what mentions it."""
-    found = _archive(inbox.owned(dialog_id, request.auth), window)
+    found = _archive(messages.owned(dialog_id, request.auth), window)
     return [
         {
             "id": row.pk,
@@ -110,5 +111,5 @@ def list_archive(request: PersonRequest, dialog_id: UUID, window: Query[ArchiveW
 
 
 def _archive(dialog: Dialog, window: ArchiveWindow) -> list[RemovedUnit]:
-    found = context_view.archive(dialog, window.q).filter(pk__gt=window.after)
+    found = context_report.archive(dialog, window.q).filter(pk__gt=window.after)
     return list(found.order_by("pk")[: window.limit])

@@ -8,12 +8,13 @@ from django.http import StreamingHttpResponse
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
-from dialogs import export, inbox, overviews, statistics
+from dialogs.actions import messages
 from dialogs.api.auth import PersonRequest
 from dialogs.api.lists import Text, UuidWindow, oldest_first
 from dialogs.api.schemas import DialogOut, StatisticsOut
+from dialogs.live.db_threads import off_loop
 from dialogs.models import Dialog
-from dialogs.off_loop import off_loop
+from dialogs.queries import export, overviews, usage_totals
 
 router = Router(tags=["dialogs"])
 
@@ -25,8 +26,8 @@ class NewDialog(Schema):
 
 @router.post("/dialogs", response={201: DialogOut})
 def create_dialog(request: PersonRequest, given: NewDialog) -> Status[dict[str, Any]]:
-    dialog = inbox.create_dialog(request.auth, given.agent, given.title)
-    return Status(201, overviews.of_dialog(inbox.owned(dialog.pk, request.auth)))
+    dialog = messages.create_dialog(request.auth, given.agent, given.title)
+    return Status(201, overviews.of_dialog(messages.owned(dialog.pk, request.auth)))
 
 
 @router.get("/dialogs", response=list[DialogOut])
@@ -38,13 +39,13 @@ def list_dialogs(request: PersonRequest, window: Query[UuidWindow]) -> list[dict
 
 @router.get("/dialogs/{uuid:dialog_id}", response=DialogOut)
 def get_dialog(request: PersonRequest, dialog_id: UUID) -> dict[str, Any]:
-    return overviews.of_dialog(inbox.owned(dialog_id, request.auth))
+    return overviews.of_dialog(messages.owned(dialog_id, request.auth))
 
 
 @router.get("/dialogs/{uuid:dialog_id}/statistics", response=StatisticsOut)
 def get_statistics(request: PersonRequest, dialog_id: UUID) -> dict[str, Any]:
     """Tokens that its model calls took, as reported, and an estimate of the next request."""
-    return statistics.statistics_of(inbox.owned(dialog_id, request.auth))
+    return usage_totals.statistics_of(messages.owned(dialog_id, request.auth))
 
 
 @router.get("/dialogs/{uuid:dialog_id}/export")
@@ -52,7 +53,7 @@ def export_dialog(
     request: PersonRequest, dialog_id: UUID, kind: Annotated[Literal["md", "json"], Query(alias="format")] = "json"
 ) -> StreamingHttpResponse:
     """The dialog, whole, as a file."""
-    dialog = inbox.owned(dialog_id, request.auth)
+    dialog = messages.owned(dialog_id, request.auth)
     if kind == "md":
         return download(export.as_markdown(dialog), f"dialog-{str(dialog.pk)[:8]}.md", "text/markdown")
     return download(export.as_json(dialog), f"dialog-{str(dialog.pk)[:8]}.json", "application/json")

@@ -8,11 +8,12 @@ from django.db import connection
 from django.http.response import HttpResponseBase
 from ninja import Query, Router
 
-from dialogs import events, inbox
+from dialogs.actions import messages
 from dialogs.api.auth import PersonRequest, recheck_of
 from dialogs.api.lists import Window
 from dialogs.api.schemas import EventOut
 from dialogs.api.sse import EventStream, streamed
+from dialogs.store import events
 
 router = Router(tags=["events"])
 
@@ -33,11 +34,11 @@ async def list_events(
 
 
 def _listed(request: PersonRequest, dialog_id: UUID, window: Window) -> list[dict[str, Any]]:
-    return events.after(inbox.owned(dialog_id, request.auth).pk, window.after, window.limit)
+    return events.after(messages.owned(dialog_id, request.auth).pk, window.after, window.limit)
 
 
 def _admit(request: PersonRequest, dialog_id: UUID) -> None:
-    inbox.owned(dialog_id, request.auth)
+    messages.owned(dialog_id, request.auth)
     if not connection.in_atomic_block:
         connection.close()  # back to the pool: the stream reads on threads of its own, for hours
 

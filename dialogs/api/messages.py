@@ -6,10 +6,11 @@ from uuid import UUID
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
-from dialogs import inbox, representation
+from dialogs.actions import messages
 from dialogs.api.auth import PersonRequest
 from dialogs.api.lists import Text, Window
 from dialogs.api.schemas import Accepted, GenerationOut, StateOut, TurnOut
+from dialogs.store import json_shapes
 
 router = Router(tags=["messages"])
 
@@ -22,44 +23,44 @@ class NewMessage(Schema):
 @router.post("/dialogs/{uuid:dialog_id}/messages", response={202: Accepted})
 def post_message(request: PersonRequest, dialog_id: UUID, given: NewMessage) -> Status[Any]:
     """The message is stored when this answers. It is answered in its turn, by a worker."""
-    dialog = inbox.owned(dialog_id, request.auth)
-    return Status(202, inbox.post_message(dialog.pk, given.text, given.client_message_id))
+    dialog = messages.owned(dialog_id, request.auth)
+    return Status(202, messages.post_message(dialog.pk, given.text, given.client_message_id))
 
 
 @router.delete("/dialogs/{uuid:dialog_id}/messages/{int:seq}", response={204: None})
 def remove_message(request: PersonRequest, dialog_id: UUID, seq: int) -> Status[None]:
     """Take back a message that still waits for its turn."""
-    inbox.remove_queued(inbox.owned(dialog_id, request.auth).pk, seq, request.auth)
+    messages.remove_queued(messages.owned(dialog_id, request.auth).pk, seq, request.auth)
     return Status(204, None)
 
 
 @router.post("/dialogs/{uuid:dialog_id}/stop", response={202: StateOut})
 def stop(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
     """Stop the answer under way; what was said of it stays."""
-    return Status(202, {"state": inbox.stop(inbox.owned(dialog_id, request.auth).pk)})
+    return Status(202, {"state": messages.stop(messages.owned(dialog_id, request.auth).pk)})
 
 
 @router.post("/dialogs/{uuid:dialog_id}/retry", response={202: StateOut})
 def retry(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
     """Answer the newest message once more, after it failed or was stopped."""
-    return Status(202, {"state": inbox.retry(inbox.owned(dialog_id, request.auth).pk)})
+    return Status(202, {"state": messages.retry(messages.owned(dialog_id, request.auth).pk)})
 
 
 @router.post("/dialogs/{uuid:dialog_id}/close", response={202: StateOut})
 def close(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
-    return Status(202, {"state": inbox.close(inbox.owned(dialog_id, request.auth).pk, request.auth)})
+    return Status(202, {"state": messages.close(messages.owned(dialog_id, request.auth).pk, request.auth)})
 
 
 @router.get("/dialogs/{uuid:dialog_id}/turns", response=list[TurnOut])
 def list_turns(request: PersonRequest, dialog_id: UUID, window: Query[Window]) -> list[dict[str, Any]]:
-    dialog = inbox.owned(dialog_id, request.auth)
+    dialog = messages.owned(dialog_id, request.auth)
     turns = dialog.turns.filter(seq__gt=window.after).select_related("generation__snapshot").order_by("seq")
-    return [representation.turn(turn) for turn in turns[: window.limit]]
+    return [json_shapes.turn(turn) for turn in turns[: window.limit]]
 
 
 @router.get("/dialogs/{uuid:dialog_id}/generations", response=list[GenerationOut])
 def list_generations(request: PersonRequest, dialog_id: UUID, window: Query[Window]) -> list[dict[str, Any]]:
     """Every model call that there was, discarded ones too."""
-    dialog = inbox.owned(dialog_id, request.auth)
+    dialog = messages.owned(dialog_id, request.auth)
     found = dialog.generations.filter(pk__gt=window.after).select_related("snapshot").prefetch_related("turns")
-    return [representation.generation(row) for row in found.order_by("pk")[: window.limit]]
+    return [json_shapes.generation(row) for row in found.order_by("pk")[: window.limit]]

@@ -7,12 +7,13 @@ from django.contrib.auth.models import User
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from dialogs import questions, representation
+from dialogs.actions import questions
 from dialogs.api.auth import PersonRequest
 from dialogs.api.lists import Text, UuidWindow, oldest_first
 from dialogs.api.schemas import QuestionOut
 from dialogs.errors import NotFound
 from dialogs.models import Question
+from dialogs.store import json_shapes
 
 router = Router(tags=["questions"])
 
@@ -77,4 +78,4 @@ def _found(user: User, question_id: UUID) -> dict[str, Any]:
 
 
 def _shown(row: Question) -> dict[str, Any]:
-    return representation.question(row, questions.attempts_of(row))
+    return json_shapes.question(row, questions.attempts_of(row))

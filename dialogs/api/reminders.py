@@ -6,12 +6,13 @@ from uuid import UUID
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from dialogs import inbox, reminders, representation
+from dialogs.actions import messages, reminders
 from dialogs.api.auth import PersonRequest
 from dialogs.api.lists import LARGEST, Text
 from dialogs.api.schemas import ReminderOut
 from dialogs.errors import Invalid
 from dialogs.models import Dialog
+from dialogs.store import json_shapes
 
 router = Router(tags=["reminders"])
 
@@ -28,19 +29,19 @@ class ReminderChange(Schema):
 
 @router.get("/dialogs/{uuid:dialog_id}/reminders", response=list[ReminderOut])
 def list_reminders(request: PersonRequest, dialog_id: UUID) -> list[dict[str, Any]]:
-    return _listed(inbox.owned(dialog_id, request.auth))
+    return _listed(messages.owned(dialog_id, request.auth))
 
 
 @router.post("/dialogs/{uuid:dialog_id}/reminders", response={201: ReminderOut})
 def add_reminder(request: PersonRequest, dialog_id: UUID, given: NewReminder) -> Status[dict[str, Any]]:
-    dialog = inbox.owned(dialog_id, request.auth)
+    dialog = messages.owned(dialog_id, request.auth)
     row = reminders.add(dialog.pk, given.text, given.position)
     return Status(201, _one(dialog, row.pk))
 
 
 @router.patch("/dialogs/{uuid:dialog_id}/reminders/{int:reminder_id}", response=ReminderOut)
 def change_reminder(request: PersonRequest, dialog_id: UUID, reminder_id: int, given: ReminderChange) -> dict[str, Any]:
-    dialog = inbox.owned(dialog_id, request.auth)
+    dialog = messages.owned(dialog_id, request.auth)
     if given.text is None and given.position is None:
         raise Invalid("Nothing to change: send text, position or both.")
     reminders.update(dialog.pk, reminder_id, text=given.text, position=given.position)
@@ -49,12 +50,12 @@ def change_reminder(request: PersonRequest, dialog_id: UUID, reminder_id: int, g
 
 @router.delete("/dialogs/{uuid:dialog_id}/reminders/{int:reminder_id}", response={204: None})
 def delete_reminder(request: PersonRequest, dialog_id: UUID, reminder_id: int) -> Status[None]:
-    reminders.delete(inbox.owned(dialog_id, request.auth).pk, reminder_id)
+    reminders.delete(messages.owned(dialog_id, request.auth).pk, reminder_id)
     return Status(204, None)
 
 
 def _listed(dialog: Dialog) -> list[dict[str, Any]]:
-    return [representation.reminder(row, est_tokens) for row, est_tokens in reminders.listed(dialog)]
+    return [json_shapes.reminder(row, est_tokens) for row, est_tokens in reminders.listed(dialog)]
 
 
 def _one(dialog: Dialog, reminder_id: int) -> dict[str, Any]:

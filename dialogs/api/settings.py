@@ -5,7 +5,7 @@ from typing import Any, Literal
 from ninja import Router, Schema
 from pydantic import Field
 
-from dialogs import accounts
+from dialogs.accounts import login
 from dialogs.api.auth import PersonRequest
 from dialogs.api.lists import Text
 from dialogs.errors import Invalid, Refusal
@@ -40,7 +40,7 @@ class StaffOnly(Refusal):
 
 @router.get("/settings")
 def get_settings(request: PersonRequest) -> dict[str, Any]:
-    own = accounts.settings_of(request.auth)
+    own = login.settings_of(request.auth)
     shown: dict[str, Any] = {name: getattr(own, name) for name in DISPLAY}
     if request.auth.is_staff:
         shown["pruning_agent"] = SiteSettings.current().pruning_agent_id

@@ -16,12 +16,12 @@ from django.contrib.auth.models import User
 from django.db import DatabaseError
 from django.http import StreamingHttpResponse
 
-from dialogs import events
 from dialogs.errors import RateLimited
-from dialogs.feeds import Feed
-from dialogs.hub import hub
+from dialogs.live.db_threads import off_loop
+from dialogs.live.feeds import Feed
+from dialogs.live.hub import hub
 from dialogs.models import Dialog
-from dialogs.off_loop import off_loop
+from dialogs.store import events
 
 log = structlog.get_logger(__name__)
 

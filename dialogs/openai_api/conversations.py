@@ -15,17 +15,18 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from dialogs import client_calls, inbox, questions
+from dialogs.actions import messages, questions
+from dialogs.context.limits import unusable_reason
+from dialogs.context.view import unresolved_calls
 from dialogs.errors import Conflict
-from dialogs.model_limits import unusable_reason
 from dialogs.models import Agent, ApiKey, Client, Dialog, Event, Question, Turn
 from dialogs.openai_api.errors import ApiError, invalid
 from dialogs.openai_api.history import Call, Conversation, Said, conversation_of, same
 from dialogs.openai_api.parsing import ChatRequest
+from dialogs.runtime import client_tools
 from dialogs.state import State
 from dialogs.tools.human import ASK_HUMAN
 from dialogs.tools.registry import tools_of
-from dialogs.transcript import unresolved_calls
 
 CANDIDATES = 20
 AT_HEAD = (State.IDLE, State.FAILED, State.WAITING)
@@ -71,7 +72,7 @@ def _check_names(agent: Agent, request: ChatRequest) -> None:
 def _named(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation) -> Run:
     """The client says which dialog it means; what it tells of the past does not matter then."""
     assert request.dialog_id is not None
-    dialog = inbox.owned(request.dialog_id, key.owner)
+    dialog = messages.owned(request.dialog_id, key.owner)
     if dialog.agent_id != agent.pk:
         raise invalid(f"Dialog {dialog.pk} is with the agent {dialog.agent_id!r}, not {agent.pk!r}.", "model")
     with transaction.atomic():
@@ -127,7 +128,7 @@ def _asked(turn: Turn) -> Iterator[str]:
 
 def _forked(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation) -> Run:
     with transaction.atomic():
-        dialog = inbox.create_dialog(key.owner, agent.pk)
+        dialog = messages.create_dialog(key.owner, agent.pk)
         _store(dialog, told.before)
         return _post(_locked(dialog.pk), key, request, told)
 
@@ -191,7 +192,7 @@ def _post(dialog: Dialog, key: ApiKey, request: ChatRequest, told: Conversation)
 
 def _post_results(dialog: Dialog, told: Conversation) -> int:
     try:
-        return client_calls.accept(dialog.pk, {said.call_id: said.text for said in told.results})
+        return client_tools.accept(dialog.pk, {said.call_id: said.text for said in told.results})
     except Conflict as conflict:
         if conflict.code != "tool_calls_not_open":
             raise
@@ -208,13 +209,13 @@ def _post_message(dialog: Dialog, key: ApiKey, text: str) -> int:
     if question is not None and dialog.answering_seq is not None:
         questions.answer(question.pk, key.owner, text)
         return dialog.answering_seq
-    return inbox.post_message(dialog.pk, text).seq
+    return messages.post_message(dialog.pk, text).seq
 
 
 def abandon(run: Run) -> None:
     """The client has gone: its message ends, whether under way or still waiting for its turn."""
     status = Turn.objects.filter(dialog=run.dialog_id, seq=run.seq).values_list("status", flat=True).first()
     if status == Turn.Status.QUEUED:
-        inbox.remove_queued(run.dialog_id, run.seq, User.objects.get(pk=run.user_id))
+        messages.remove_queued(run.dialog_id, run.seq, User.objects.get(pk=run.user_id))
     elif status == Turn.Status.ANSWERING:
-        inbox.stop(run.dialog_id)
+        messages.stop(run.dialog_id)

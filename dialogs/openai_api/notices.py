@@ -2,7 +2,7 @@
 
 import re
 
-from dialogs.rewriting import COMPACTED, COMPACTING
+from dialogs.runtime.rewrite import COMPACTED, COMPACTING
 
 NOTICES = (COMPACTING, COMPACTED)
 _LINES = re.compile(rf"^[ \t]*(?:{'|'.join(map(re.escape, NOTICES))})[ \t]*\r?\n?", re.MULTILINE)

@@ -13,17 +13,18 @@ import structlog
 from django.db import DatabaseError
 from django.db.models import QuerySet
 
-from dialogs import client_calls, events
-from dialogs.feeds import Feed
-from dialogs.hub import hub
+from dialogs.context.view import unresolved_calls
+from dialogs.live.db_threads import off_loop
+from dialogs.live.feeds import Feed
+from dialogs.live.hub import hub
 from dialogs.models import Dialog, Generation, Question, Turn
-from dialogs.off_loop import off_loop
 from dialogs.openai_api.composing import Composer
 from dialogs.openai_api.conversations import Run
 from dialogs.openai_api.errors import ApiError
 from dialogs.openai_api.history import Call
 from dialogs.openai_api.notices import NOTICES
-from dialogs.transcript import unresolved_calls
+from dialogs.runtime import client_tools
+from dialogs.store import events
 
 log = structlog.get_logger(__name__)
 
@@ -238,7 +239,7 @@ def _calls_for_client(run: Run) -> tuple[Call, ...]:
     dialog = Dialog.objects.select_related("agent", "client").get(pk=run.dialog_id)
     if dialog.answering_seq is not None:
         return ()
-    found = client_calls.of_client(dialog, unresolved_calls(dialog))
+    found = client_tools.of_client(dialog, unresolved_calls(dialog))
     arguments = {
         call["id"]: call["arguments"]
         for turn in Turn.objects.filter(generation__in=_generations(run), tool_calls__isnull=False)

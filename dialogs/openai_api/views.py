@@ -14,12 +14,12 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 
-from dialogs import keys, overviews
+from dialogs.accounts import api_keys
 from dialogs.api.auth import bearer_of
 from dialogs.api.sse import KEEP_ALIVE, streamed, written
 from dialogs.errors import Refusal
+from dialogs.live.db_threads import off_loop
 from dialogs.models import Agent, ApiKey
-from dialogs.off_loop import off_loop
 from dialogs.openai_api import conversations
 from dialogs.openai_api.composing import Restarted
 from dialogs.openai_api.conversations import Run
@@ -27,6 +27,7 @@ from dialogs.openai_api.errors import ApiError, of_refusal
 from dialogs.openai_api.parsing import ChatRequest, parse
 from dialogs.openai_api.relay import Ended, KeepAlive, Notice, Piece, Relay, Text
 from dialogs.openai_api.shapes import Answer, call_json, model_json
+from dialogs.queries import overviews
 
 log = structlog.get_logger(__name__)
 
@@ -77,7 +78,7 @@ def _problem(request: HttpRequest, error: Exception) -> ApiError:
 
 
 def _key_of(request: HttpRequest) -> ApiKey:
-    key = keys.key_of(bearer_of(request.headers.get("Authorization", "")))
+    key = api_keys.key_of(bearer_of(request.headers.get("Authorization", "")))
     if key is None:
         raise ApiError(401, "invalid_api_key", "This API key does not hold. Make one with `manage.py apikey USERNAME`.")
     return key

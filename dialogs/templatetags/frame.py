@@ -7,8 +7,10 @@ from django import template
 from django.contrib.auth.models import User
 from django.utils.functional import cached_property
 
-from dialogs import accounts, pages, questions
+from dialogs.accounts import login
+from dialogs.actions import questions
 from dialogs.models import Dialog, PersonSettings
+from dialogs.pages import dialog_page
 
 register = template.Library()
 
@@ -19,7 +21,7 @@ class Frame:
 
     @cached_property
     def look(self) -> PersonSettings:
-        return accounts.settings_of(self.user)
+        return login.settings_of(self.user)
 
     @cached_property
     def waiting(self) -> int:
@@ -28,11 +30,11 @@ class Frame:
 
     @cached_property
     def recent(self) -> list[tuple[Dialog, str]]:
-        return [(dialog, pages.STATES[dialog.state]) for dialog in pages.recent_dialogs(self.user)]  # type: ignore[index]
+        return [(dialog, dialog_page.STATES[dialog.state]) for dialog in dialog_page.recent_dialogs(self.user)]  # type: ignore[index]
 
     @cached_property
     def agents(self) -> list[Any]:
-        return pages.agents()
+        return dialog_page.agents()
 
 
 @register.simple_tag(takes_context=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 from django.db.models import Model, QuerySet
 
+from dialogs.context.search import matching
 from dialogs.models import Artifact, Dialog, Turn
-from dialogs.searching import matching
 from dialogs.tools.tool import Invocation, Result, Tool, parameters
 from dominds.llm.messages import ToolSpec
 from remediation.models import RemovedUnit

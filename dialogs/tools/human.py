@@ -1,8 +1,8 @@
 """Asking the person: the run waits for the answer."""
 
-from dialogs import rounds
-from dialogs.changes import Change
+from dialogs.actions import rounds
 from dialogs.models import Question
+from dialogs.store.change import Change
 from dialogs.tools.tool import Invocation, Result, Tool, parameters
 from dominds.llm.messages import ToolSpec
 

@@ -22,8 +22,8 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from dominds.llm.yaml_fields import Bad, Field, Problem, Reading, anything, one_of, shown, text
 from dominds.redaction import remember
+from dominds.yaml_fields import Bad, Field, Problem, Reading, anything, one_of, shown, text
 
 FILE_NAME = "mcp.yaml"
 SERVER_ID = re.compile(r"[A-Za-z0-9_-]{1,32}")

@@ -1,8 +1,8 @@
 """The agent's own memory: reminders that stay in sight, and clearing its mind."""
 
-from dialogs import reminders, rounds
-from dialogs.changes import Change
+from dialogs.actions import reminders, rounds
 from dialogs.errors import Refusal
+from dialogs.store.change import Change
 from dialogs.tools.tool import Invocation, Result, Tool, parameters
 from dominds.llm.messages import ToolSpec
 from remediation.guidance import CLEAR_MIND

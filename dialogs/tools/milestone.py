@@ -1,6 +1,6 @@
 """A milestone: the work so far is done, so the agent starts afresh with a handover (C5)."""
 
-from dialogs.changes import Change
+from dialogs.store.change import Change
 from dialogs.tools.tool import Invocation, Result, Tool, parameters
 from dominds.llm.messages import ToolSpec
 

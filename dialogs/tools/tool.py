@@ -8,8 +8,8 @@ from uuid import UUID
 import orjson
 from jsonschema import Draft202012Validator
 
-from dialogs.changes import Change
 from dialogs.models import Turn
+from dialogs.store.change import Change
 from dominds.llm.messages import ToolSpec
 
 

@@ -9,8 +9,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
-from dialogs import accounts
-from dialogs.forms import SetupForm
+from dialogs.accounts import login as accounts
+from dialogs.views.forms import SetupForm
 
 
 @sensitive_post_parameters()

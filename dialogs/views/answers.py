@@ -13,9 +13,9 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from dialogs import inbox
+from dialogs.actions import messages as inbox
 from dialogs.errors import NotFound, RateLimited, Refusal
-from dialogs.frames import frames_after
+from dialogs.live.frames import frames_after
 from dialogs.models import Dialog
 
 

@@ -10,10 +10,10 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from dialogs import export
 from dialogs.api.dialogs import download
 from dialogs.models import Generation
-from dialogs.pages import DialogPage, usage_points
+from dialogs.pages.dialog_page import DialogPage, usage_points
+from dialogs.queries import export
 from dialogs.views.answers import PersonRequest, dialog_or_404
 
 ROWS = 50

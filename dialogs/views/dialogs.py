@@ -11,17 +11,20 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from dialogs import inbox, model_limits, pages, shelf
+from dialogs.actions import messages as inbox
 from dialogs.api.dialogs import download
-from dialogs.chip import chip_of
+from dialogs.context import limits
 from dialogs.errors import Refusal
-from dialogs.feeds import current_draft
-from dialogs.forms import ListFilter, NewDialogForm, SelectionForm
-from dialogs.frames import frames_after
+from dialogs.live.feeds import current_draft
+from dialogs.live.frames import frames_after
 from dialogs.models import Agent, Dialog, Question, Turn
-from dialogs.pages import DialogPage, all_entries
+from dialogs.pages import dialog_page
+from dialogs.pages.chip import chip_of
+from dialogs.pages.dialog_page import DialogPage, all_entries
 from dialogs.state import State
+from dialogs.views import bulk_actions
 from dialogs.views.answers import PersonRequest, dialog_or_404
+from dialogs.views.forms import ListFilter, NewDialogForm, SelectionForm
 
 ROWS = 30
 
@@ -34,14 +37,14 @@ def index(request: PersonRequest) -> HttpResponse:
     form.is_valid()
     given = form.cleaned_data
     found = Paginator(_matching(request, given), ROWS).get_page(given.get("page") or 1)
-    rows = [(dialog, pages.STATES[State(dialog.state)], chip_of(model_limits.health_of(dialog))) for dialog in found]
+    rows = [(dialog, dialog_page.STATES[State(dialog.state)], chip_of(limits.health_of(dialog))) for dialog in found]
     context = {
         "form": form,
         "rows": rows,
         "found": found,
         "filtered": any(given.get(name) for name in ("q", "state", "agent", "owner")),
         "all_agents": Agent.objects.all(),
-        "agents": pages.agents(),
+        "agents": dialog_page.agents(),
         "section": "dialogs",
     }
     template = "dialogs/_rows.html" if request.htmx and request.htmx.target == "dialog-rows" else "dialogs/list.html"
@@ -73,10 +76,12 @@ def selected(request: PersonRequest) -> HttpResponseBase:
     if not form.is_valid():
         messages.error(request, "Tick the dialogs first.")
     elif form.cleaned_data["action"] == "export":
-        return download(shelf.as_json(request.user, form.cleaned_data["dialog"]), "dialogs.json", "application/json")
+        return download(
+            bulk_actions.as_json(request.user, form.cleaned_data["dialog"]), "dialogs.json", "application/json"
+        )
     else:
         away = form.cleaned_data["action"] == "archive"
-        number = shelf.put_away(request.user, form.cleaned_data["dialog"], away=away)
+        number = bulk_actions.put_away(request.user, form.cleaned_data["dialog"], away=away)
         said = "archived: found again under the state" if away else "back in the list"
         messages.success(request, f"{number} dialog{'' if number == 1 else 's'} {said}{' “archived”' if away else ''}.")
     return redirect(form.data.get("back", "") if _is_list(form.data.get("back", "")) else "dialogs")

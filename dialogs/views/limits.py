@@ -9,11 +9,12 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from dialogs import context_settings, model_limits
-from dialogs.forms import LimitsForm, LlmLimits
+from dialogs.context import config as context_settings
+from dialogs.context import limits
 from dialogs.models import Agent
 from dialogs.views.answers import PersonRequest
-from dominds.llm.catalog import UnknownModel
+from dialogs.views.forms import LimitsForm, LlmLimits
+from dominds.llm.catalog.catalog import UnknownModel
 from remediation.config import ContextConfig, effective_limit
 from remediation.models import ContextSettings
 
@@ -80,7 +81,7 @@ def _given(rows: Any) -> list[dict[str, Any]]:
 
 def _of_agent(config: ContextConfig, agent: Agent) -> AgentLimit:
     try:
-        window = model_limits.model_of(agent).limit[0]
+        window = limits.model_of(agent).limit[0]
     except UnknownModel:
         window = None
     limit = effective_limit(config, agent.context_limit, agent.llm_type, agent.priority, window)

@@ -7,11 +7,10 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from dialogs import inbox
+from dialogs.actions import messages
 from dialogs.errors import Refusal
-from dialogs.forms import MessageForm
 from dialogs.models import Dialog
-from dialogs.pages import DialogPage
+from dialogs.pages.dialog_page import DialogPage
 from dialogs.views.answers import (
     PersonRequest,
     changed_since,
@@ -20,6 +19,7 @@ from dialogs.views.answers import (
     with_retry_after,
 )
 from dialogs.views.dialogs import show_page
+from dialogs.views.forms import MessageForm
 
 
 @login_required
@@ -31,7 +31,7 @@ def post_message(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     form.is_valid()
     text = form.cleaned_data.get("text", "").replace("\r\n", "\n")
     try:
-        inbox.post_message(dialog.pk, text, form.cleaned_data.get("client_message_id") or None)
+        messages.post_message(dialog.pk, text, form.cleaned_data.get("client_message_id") or None)
     except Refusal as refusal:
         return _refused(request, dialog, text, refusal)
     return changed_since(request, dialog) if request.htmx else redirect(f"/d/{dialog_id}/#latest")
@@ -51,24 +51,24 @@ def _refused(request: PersonRequest, dialog: Dialog, text: str, refusal: Refusal
 
 @dialog_action
 def remove_queued(request: PersonRequest, dialog: Dialog, seq: int) -> None:
-    inbox.remove_queued(dialog.pk, seq, request.user)
+    messages.remove_queued(dialog.pk, seq, request.user)
 
 
 @dialog_action
 def stop(request: PersonRequest, dialog: Dialog) -> None:
-    inbox.stop(dialog.pk)
+    messages.stop(dialog.pk)
 
 
 @dialog_action
 def retry(request: PersonRequest, dialog: Dialog) -> None:
-    inbox.retry(dialog.pk)
+    messages.retry(dialog.pk)
 
 
 @dialog_action
 def rename(request: PersonRequest, dialog: Dialog) -> None:
-    inbox.rename(dialog.pk, request.POST.get("title", ""))
+    messages.rename(dialog.pk, request.POST.get("title", ""))
 
 
 @dialog_action
 def close(request: PersonRequest, dialog: Dialog) -> None:
-    inbox.close(dialog.pk, request.user)
+    messages.close(dialog.pk, request.user)

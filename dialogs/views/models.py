@@ -7,10 +7,10 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from dialogs import model_limits
+from dialogs.context import limits
 from dialogs.models import Agent
 from dialogs.views.answers import PersonRequest
-from dominds.llm.catalog import ModelInfo, UnknownModel
+from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
 from health.levels import Thresholds
 from health.traps import traps_of
 
@@ -37,7 +37,7 @@ def row_of(model: ModelInfo, thresholds: Thresholds) -> ModelRow:
 @require_GET
 def index(request: PersonRequest) -> HttpResponse:
     """By provider, those in use first. Servers are not asked here: that would cost a request for each model."""
-    catalog = model_limits.catalog()
+    catalog = limits.catalog()
     used = {agent.provider for agent in Agent.objects.filter(enabled=True)}
     providers = sorted(
         catalog.providers.values(), key=lambda entry: (entry.provider_id not in used, entry.name.lower())
@@ -63,11 +63,11 @@ def _stated(model: ModelInfo) -> Thresholds:
 @require_GET
 def show(request: PersonRequest, provider: str, model: str) -> HttpResponse:
     try:
-        found = model_limits.catalog().model(provider, model)
+        found = limits.catalog().model(provider, model)
     except UnknownModel as error:
         raise Http404(str(error)) from error
     context = {
-        "row": row_of(found, model_limits.thresholds_of_model(found)),
+        "row": row_of(found, limits.thresholds_of_model(found)),
         "agents": Agent.objects.filter(provider=provider, model=model),
         "section": "models",
     }

@@ -12,9 +12,10 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
-from dialogs import interventions, operations
-from dialogs.charts import stacked
 from dialogs.errors import Refusal
+from dialogs.operations import dashboard as operations
+from dialogs.operations import interventions
+from dialogs.operations.bar_chart import stacked
 from dialogs.views.answers import PersonRequest
 
 ACTIONS: dict[str, Callable[..., None]] = {

@@ -12,12 +12,14 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
-from dialogs import model_limits, pages, questions, transcript
+from dialogs.actions import questions
+from dialogs.context import limits, view
 from dialogs.errors import Refusal
-from dialogs.forms import AnswerForm, QuestionFilter, ResolveForm
 from dialogs.models import Agent, Dialog, Generation, Question
-from dialogs.pages import DialogPage
+from dialogs.pages import dialog_page
+from dialogs.pages.dialog_page import DialogPage
 from dialogs.views.answers import PersonRequest, changed_since, refused
+from dialogs.views.forms import AnswerForm, QuestionFilter, ResolveForm
 
 ROWS = 50
 LAST_TURNS = 5
@@ -89,9 +91,9 @@ def _page(
         "question": question,
         "page": page,
         "attempts": attempts.select_related("snapshot").order_by("pk") if question.clear_episode is not None else [],
-        "entries": pages.entries_of(dialog, transcript.visible_turns(dialog, None, LAST_TURNS)),
+        "entries": dialog_page.entries_of(dialog, view.visible_turns(dialog, None, LAST_TURNS)),
         "may_resolve": may_resolve,
-        "larger_models": model_limits.larger_models(dialog)
+        "larger_models": limits.larger_models(dialog)
         if may_resolve and question.kind == Question.Kind.CRITICAL
         else [],
         "error": error,

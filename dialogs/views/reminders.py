@@ -4,11 +4,11 @@ from typing import Any
 
 from django.http import Http404
 
-from dialogs import reminders
+from dialogs.actions import reminders
 from dialogs.errors import Invalid
-from dialogs.forms import ReminderForm
 from dialogs.models import Dialog
 from dialogs.views.answers import PersonRequest, dialog_action
+from dialogs.views.forms import ReminderForm
 
 
 @dialog_action

@@ -8,14 +8,15 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from dialogs import context_view, rewrites
+from dialogs.actions import rewrite_requests
 from dialogs.errors import Refusal
-from dialogs.forms import PackageForm
 from dialogs.models import Dialog
-from dialogs.pages import DialogPage
-from dialogs.panel import run_lines
+from dialogs.pages.context_panel import run_lines
+from dialogs.pages.dialog_page import DialogPage
+from dialogs.queries import context_report
 from dialogs.views.answers import PersonRequest, dialog_action, dialog_or_404
-from dominds.llm.catalog import UnknownModel
+from dialogs.views.forms import PackageForm
+from dominds.llm.catalog.catalog import UnknownModel
 from remediation.models import RemediationRun
 
 ROWS = 50
@@ -36,24 +37,24 @@ DEEDS = {
 
 @dialog_action
 def request(request: PersonRequest, dialog: Dialog, kind: str) -> None:
-    rewrites.request(dialog.pk, kind.replace("-", "_"), request.user)
+    rewrite_requests.request(dialog.pk, kind.replace("-", "_"), request.user)
 
 
 @dialog_action
 def complete_milestone(request: PersonRequest, dialog: Dialog) -> None:
-    rewrites.complete_milestone(dialog.pk, request.user)
+    rewrite_requests.complete_milestone(dialog.pk, request.user)
 
 
 @dialog_action
 def clear(request: PersonRequest, dialog: Dialog) -> None:
     form = PackageForm(request.POST)
     form.is_valid()
-    rewrites.clear(dialog.pk, form.cleaned_data.get("reminder_content", "").replace("\r\n", "\n"), request.user)
+    rewrite_requests.clear(dialog.pk, form.cleaned_data.get("reminder_content", "").replace("\r\n", "\n"), request.user)
 
 
 @dialog_action
 def undo(request: PersonRequest, dialog: Dialog, run_id: int) -> None:
-    rewrites.undo(run_id, request.user, dialog.pk)
+    rewrite_requests.undo(run_id, request.user, dialog.pk)
 
 
 @login_required
@@ -62,7 +63,7 @@ def context(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     """What the model would see now, unit by unit; with ``preview``, what a rewrite would take away, without doing it."""
     dialog = dialog_or_404(dialog_id, request.user)
     wanted = request.GET.get("preview", "")
-    kind = wanted if wanted in rewrites.KINDS else ""
+    kind = wanted if wanted in rewrite_requests.KINDS else ""
     page = DialogPage(dialog, request.user, request=request)
     shown = {"page": page, "kind": kind, "deed": DEEDS.get(kind), "previews": PREVIEWS, "section": "dialogs"}
     try:
@@ -73,7 +74,7 @@ def context(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
 
 
 def _seen(dialog: Dialog, kind: str) -> dict[str, object]:
-    seen = context_view.context_of(dialog, kind)
+    seen = context_report.context_of(dialog, kind)
     preview = seen.get("preview")
     goes = {unit["id"] for unit in preview["removed"]} if preview else set()
     units = [{**unit, "goes": unit["id"] in goes, "why": _why(unit["points"])} for unit in seen["units"]]
@@ -91,7 +92,7 @@ def archive(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     """Everything that rewrites took out of the model's sight, searchable; nothing is ever deleted (R8)."""
     dialog = dialog_or_404(dialog_id, request.user)
     query = request.GET.get("q", "")
-    found = context_view.archive(dialog, query)
+    found = context_report.archive(dialog, query)
     context = {
         "page": DialogPage(dialog, request.user, request=request),
         "query": query,

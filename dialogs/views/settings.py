@@ -12,10 +12,10 @@ from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_POST
 
-from dialogs import accounts, keys
-from dialogs.forms import ApiKeyForm, ContextDisplayForm, LookForm, SiteForm
+from dialogs.accounts import api_keys, login
 from dialogs.models import ApiKey, SiteSettings
 from dialogs.views.answers import PersonRequest
+from dialogs.views.forms import ApiKeyForm, ContextDisplayForm, LookForm, SiteForm
 
 
 @login_required
@@ -26,7 +26,7 @@ def show(request: PersonRequest) -> HttpResponse:
 
 def _page(request: PersonRequest, *, new_key: str = "", status: int = 200, **bound: forms.BaseForm) -> HttpResponse:
     """The page; ``bound`` are forms that came back with errors."""
-    own = accounts.settings_of(request.user)
+    own = login.settings_of(request.user)
     context = {
         "look_form": LookForm(instance=own),
         "display_form": ContextDisplayForm(instance=own),
@@ -46,13 +46,13 @@ def _page(request: PersonRequest, *, new_key: str = "", status: int = 200, **bou
 @login_required
 @require_POST
 def save_look(request: PersonRequest) -> HttpResponse:
-    return _save(request, LookForm(request.POST, instance=accounts.settings_of(request.user)), "look_form")
+    return _save(request, LookForm(request.POST, instance=login.settings_of(request.user)), "look_form")
 
 
 @login_required
 @require_POST
 def save_context_display(request: PersonRequest) -> HttpResponse:
-    form = ContextDisplayForm(request.POST, instance=accounts.settings_of(request.user))
+    form = ContextDisplayForm(request.POST, instance=login.settings_of(request.user))
     return _save(request, form, "display_form")
 
 
@@ -88,7 +88,7 @@ def change_password(request: PersonRequest) -> HttpResponse:
         return _page(request, status=400, password_form=form)
     form.save()
     update_session_auth_hash(request, request.user)  # this session stays; all others end
-    accounts.tell_to_recheck(request.user)
+    login.tell_to_recheck(request.user)
     messages.success(request, "Your password was changed. Other sessions are logged out.")
     return redirect("settings")
 
@@ -99,12 +99,12 @@ def create_key(request: PersonRequest) -> HttpResponse:
     form = ApiKeyForm(request.POST)
     if not form.is_valid():
         return _page(request, status=400, key_form=form)
-    return _page(request, new_key=keys.create_key(request.user, form.cleaned_data["name"]))
+    return _page(request, new_key=api_keys.create_key(request.user, form.cleaned_data["name"]))
 
 
 @login_required
 @require_POST
 def revoke_key(request: PersonRequest, key_id: int) -> HttpResponse:
-    if keys.revoke(request.user, key_id):
+    if api_keys.revoke(request.user, key_id):
         messages.success(request, "The key was revoked. Programs that use it are refused from now on.")
     return redirect("settings")

@@ -7,13 +7,13 @@ from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 
-from dominds.llm.anthropic_messages import AnthropicMessages
-from dominds.llm.catalog import ModelInfo
-from dominds.llm.endpoint import Endpoint
-from dominds.llm.openai_chat import OpenAIChat
-from dominds.llm.openai_responses import OpenAIResponses
+from dominds.llm.catalog.catalog import ModelInfo
+from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.provider import AuthFailed, Provider, ProviderError, RequestRefused
-from dominds.llm.scripted import Scripted
+from dominds.llm.providers.anthropic_messages import AnthropicMessages
+from dominds.llm.providers.openai_chat import OpenAIChat
+from dominds.llm.providers.openai_responses import OpenAIResponses
+from dominds.llm.providers.scripted import Scripted
 from dominds.redaction import remember
 
 

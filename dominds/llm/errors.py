@@ -38,7 +38,7 @@ RATE_LIMIT_TEXT = re.compile(
 )
 QUOTA_TEXT = re.compile(r"insufficient.?(quota|balance)|exceeded your current quota|credit balance is too low", re.I)
 
-# A table of vendors' words, each as it was seen; tests/llm/test_errors.py holds a whole message for every line.
+# A table of vendors' words, each as it was seen; tests/dominds/llm/test_errors.py holds a whole message for every line.
 OVERFLOW_TEXT = re.compile(
     "|".join(
         (

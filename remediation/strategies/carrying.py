@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from remediation.context import Toolbox, UnitKind, UnitRole, Units
-from remediation.ledger import key_facts, merge_ledgers, render_ledger
 from remediation.strategies.outcome import LEDGER_PREFIX, is_ledger, text_of
 from remediation.strategies.stand_ins import stand_in, text_counter, told
+from remediation.text.ledger import key_facts, merge_ledgers, render_ledger
 
 CANDIDATES = 8  # times the budget: the facts to choose from
 LEDGER_SHARE = 10  # the ledger gets at most the limit divided by this

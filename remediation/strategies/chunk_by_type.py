@@ -10,7 +10,7 @@ from remediation.context import Toolbox, Unit, UnitKind, Units, total_tokens
 from remediation.strategies.minify import minify_code
 from remediation.strategies.outcome import STAND_INS, StrategyOutcome, touchable
 from remediation.strategies.stand_ins import shortened, text_counter
-from remediation.summaries import extractive_summary
+from remediation.text.summaries import extractive_summary
 
 SMALLEST_TEXT = 24  # tokens; shortening less saves nothing
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from remediation.context import Rewritten, StrategyStep, Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
-from remediation.ledger import redact
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.fresh_start import irreducible
 from remediation.strategies.outcome import STAND_INS, is_ledger, newest_user
 from remediation.strategies.stand_ins import SUMMARY_HEADING, put_in_place, shortened, stand_in, text_counter
 from remediation.strategies.truncate import newest_fitting
-from remediation.summaries import summary_problem
+from remediation.text.ledger import redact
+from remediation.text.summaries import summary_problem
 
 RECENT_UNITS = 5  # kept as they are, document B: "recent 3-5 messages"; the fallback keeps as many
 FEWEST_RECENT_UNITS = 3  # when five do not fit into half the limit

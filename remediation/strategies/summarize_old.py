@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 from remediation.config import SummarizeOld
 from remediation.context import Toolbox, UnitKind, Units, total_tokens
-from remediation.ledger import redact
 from remediation.strategies.outcome import StrategyOutcome, touchable
 from remediation.strategies.stand_ins import SUMMARY_HEADING, put_in_place, stand_in, text_counter, told
-from remediation.summaries import extractive_summary, summary_problem
+from remediation.text.ledger import redact
+from remediation.text.summaries import extractive_summary, summary_problem
 
 MIN_SIMILARITY = 0.7  # of a summary to what it stands for, document C; below it the text is truncated instead
 SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")

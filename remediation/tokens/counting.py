@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Literal, Protocol
 
-from dominds.bounded import Bounded
 from dominds.llm.messages import Message, ToolSpec
+from dominds.weighted_cache import Bounded
 from remediation.tokens.families import MESSAGE_OVERHEAD, REPLY_OVERHEAD, Family, family_of
 from remediation.tokens.vocabularies import Encode, TokenizerUnavailable, load, pieces
 

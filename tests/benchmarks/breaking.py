@@ -20,12 +20,19 @@ from rich.progress import Progress
 from dominds.llm.messages import Message, Role
 from remediation.config import ContextConfig
 from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
-from remediation.embeddings import Embedder, LexicalEmbedder, MiniLMEmbedder, RememberingEmbedder, relevance, similarity
-from remediation.minilm import MiniLM, model_directory
-from remediation.overflowing import Fact, Mix, OverflowingDialog, overflowing_dialog
+from remediation.similarity.embeddings import (
+    Embedder,
+    LexicalEmbedder,
+    MiniLMEmbedder,
+    RememberingEmbedder,
+    relevance,
+    similarity,
+)
+from remediation.similarity.minilm import MiniLM, model_directory
 from remediation.strategies.chain import break_context
 from remediation.strategies.outcome import is_ledger, text_of
-from remediation.summaries import extractive_summary
+from remediation.synthetic_dialogs import Fact, Mix, OverflowingDialog, overflowing_dialog
+from remediation.text.summaries import extractive_summary
 from remediation.tokens.counting import counter_for
 
 LIMIT = 5000  # tokens, the document's default

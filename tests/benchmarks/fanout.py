@@ -204,8 +204,8 @@ def cuts(values: list[float]) -> str:
 
 
 def prepare(rig: Rig, dialogs: int) -> list[Watcher]:
-    from dialogs.inbox import create_dialog
-    from dialogs.keys import create_key
+    from dialogs.accounts.api_keys import create_key
+    from dialogs.actions.messages import create_dialog
     from tests.harness.browser import session_key
 
     agent, people = rig.agent("steady"), rig.people((dialogs - 1) // DIALOGS_PER_PERSON + 1)

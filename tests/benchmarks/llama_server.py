@@ -33,11 +33,11 @@ import pytest
 
 from remediation.models import RemediationRun
 from tests.dialogs.factories import make_dialog
+from tests.dominds.llm.model_server import Asked, Connection, plain
 from tests.flows import pruner
 from tests.flows.chat_server import Answer, ChatServer, Exchange, running, violations
 from tests.flows.conftest import Minds, _fresh_listings, _redis, minds, say  # noqa: F401  fixtures by their names
 from tests.flows.test_hundred_turns import FILES, Reader, deviations
-from tests.llm.model_server import Asked, Connection, plain
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(3_600)]
 

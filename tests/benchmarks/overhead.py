@@ -106,7 +106,7 @@ class Product:
 
     def exchange(self, dialog_id: UUID, text: str) -> tuple[float, float]:
         """Seconds from the POST's beginning, and from its answer, until the dialog is idle."""
-        from dialogs.poke import dialog_channel
+        from dialogs.store.wakeups import dialog_channel
 
         pubsub = self.redis.pubsub(ignore_subscribe_messages=True)
         pubsub.subscribe(dialog_channel(dialog_id))
@@ -127,8 +127,8 @@ class Product:
 
 
 def in_process(dialog_id: UUID, text: str) -> None:
-    from dialogs.driver import drive
-    from dialogs.inbox import post_message
+    from dialogs.actions.messages import post_message
+    from dialogs.runtime.driver import drive
 
     post_message(dialog_id, text)
     drive(dialog_id)
@@ -143,8 +143,8 @@ def timed(into: list[float]) -> Iterator[None]:
 
 def tools_of(dialog: Any) -> list[Any]:
     """The tools as the product sends them, so that the floor's body is the same."""
-    from dialogs.clients import offered_to
-    from dominds.llm.openai_chat import _tool
+    from dialogs.context.client import offered_to
+    from dominds.llm.providers.openai_chat import _tool
 
     return [_tool(tool.spec) for tool in offered_to(dialog).values()]
 

@@ -22,7 +22,7 @@ WATCH = """
 
 def commit_turn(dialog_id: object, number: int) -> tuple[int, float]:
     """The turn's seq, and when its transaction had been committed, in milliseconds of the epoch."""
-    from dialogs.changes import change
+    from dialogs.store.change import change
 
     with change(dialog_id) as unit:  # type: ignore[arg-type]
         turn = unit.turn("assistant", "complete", text=f"Number {number} of *some* words.")
@@ -37,7 +37,7 @@ def main() -> None:
         from django.conf import settings
         from playwright.sync_api import sync_playwright
 
-        from dialogs.inbox import create_dialog
+        from dialogs.actions.messages import create_dialog
         from tests.harness.browser import FLAGS, chromium, session_key
 
         settings.REDIS_URL = running.stack.redis.url  # the stack's web process is to be poked

@@ -18,7 +18,7 @@ from dominds.llm.usage import Usage
 from health.levels import Thresholds, judge
 from remediation.config import ContextConfig
 from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units
-from remediation.embeddings import (
+from remediation.similarity.embeddings import (
     Embedder,
     LexicalEmbedder,
     MiniLMEmbedder,
@@ -26,11 +26,11 @@ from remediation.embeddings import (
     relevance,
     similarity,
 )
-from remediation.minilm import MiniLM, model_directory
-from remediation.overflowing import Mix, overflowing_dialog
-from remediation.retention import Weights, prune, score
+from remediation.similarity.minilm import MiniLM, model_directory
 from remediation.strategies.chain import break_context
-from remediation.summaries import extractive_summary
+from remediation.strategies.importance import Weights, prune, score
+from remediation.synthetic_dialogs import Mix, overflowing_dialog
+from remediation.text.summaries import extractive_summary
 from remediation.tokens.counting import counter_for
 from tests.benchmarks.rig import load, progress, report, table
 
@@ -120,7 +120,7 @@ def chain(name: str, using: Embedder) -> Row:
 
 
 def rows() -> Iterator[Row]:
-    from dialogs.units import group
+    from dialogs.context.units import group
 
     limits = Thresholds(context_limit=128_000)
     yield Row("judge a level", "–", lambda number: judge(Usage(100_000 + number, 10), limits), 200)

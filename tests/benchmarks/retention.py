@@ -29,9 +29,9 @@ class Outcome:
 
 
 def converse(rig: Rig, agent: Any, messages: list[str], advance: Callable[[], None]) -> Outcome:
-    from dialogs.driver import drive
-    from dialogs.inbox import create_dialog, post_message
+    from dialogs.actions.messages import create_dialog, post_message
     from dialogs.models import Generation
+    from dialogs.runtime.driver import drive
     from remediation.models import RemediationRun
 
     dialog = create_dialog(rig.people(1)[0], agent.pk)

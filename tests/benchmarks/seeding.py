@@ -12,7 +12,7 @@ def said(chars: int, number: int) -> str:
 
 def dialog_at(depth: int, agent: Any, owner: Any, window: int | None = None) -> Any:
     """An idle dialog after ``depth`` answered messages; with ``window``, a rewrite lets the model see that many turns."""
-    from dialogs.inbox import create_dialog
+    from dialogs.actions.messages import create_dialog
     from dialogs.models import Event, Generation, Turn
     from health.models import HealthSnapshot
 

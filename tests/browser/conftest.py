@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from playwright.sync_api import BrowserContext, Page, expect
 
-from dialogs import inbox
+from dialogs.actions import messages
 from dialogs.models import Dialog
 from tests.dialogs.factories import UserFactory
 from tests.harness import services
@@ -152,7 +152,7 @@ def open_dialog(stack: Stack, person: User, page: Page, log_in: LogIn) -> Callab
     """``open_dialog("long")``: a new dialog with that agent, shown in ``page``."""
 
     def open_it(agent: str) -> Dialog:
-        dialog = inbox.create_dialog(person, agent)
+        dialog = messages.create_dialog(person, agent)
         connection.close()
         log_in(page.context, person)
         page.goto(f"{stack.base_url}/d/{dialog.pk}/")

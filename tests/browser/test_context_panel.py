@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from playwright.sync_api import BrowserContext, Page, WebSocketRoute, expect
 
-from dialogs import inbox
+from dialogs.actions import messages
 from dialogs.models import Dialog, Turn
 from remediation.models import RemediationRun
 from tests.browser.conftest import LogIn
@@ -23,7 +23,7 @@ def filled(stack: Stack, person: User, page: Page, log_in: LogIn) -> Filled:
     """``filled(1_602)``: an old dialog that is estimated at exactly so many tokens, ready to be opened."""
 
     def fill(tokens: int) -> Dialog:
-        dialog = inbox.create_dialog(person, "fills")
+        dialog = messages.create_dialog(person, "fills")
         with stack.api(person.username) as api:
 
             def estimated() -> int:

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
-from dialogs import inbox
+from dialogs.actions import messages
 from dialogs.models import Dialog, Question, Turn
 from remediation.models import RemediationRun
 from tests.browser.conftest import LogIn, answered, send
@@ -183,7 +183,7 @@ def test_reminders_are_kept_while_being_written_and_shown_to_the_other_tab(
 def test_a_long_dialog_loads_older_pages_where_the_reader_is(
     stack: Stack, person: User, page: Page, log_in: LogIn, complaints: list[str]
 ) -> None:
-    dialog = inbox.create_dialog(person, "short")
+    dialog = messages.create_dialog(person, "short")
     Turn.objects.bulk_create(
         Turn(
             dialog=dialog,
@@ -284,7 +284,7 @@ def test_ticked_dialogs_are_archived_by_keyboard_and_a_dialog_gets_a_new_name(
     stack: Stack, person: User, page: Page, log_in: LogIn, complaints: list[str]
 ) -> None:
     for title in ("One", "Two", "Three"):
-        inbox.create_dialog(person, "short", title)
+        messages.create_dialog(person, "short", title)
     connection.close()
     log_in(page.context, person)
     page.goto(stack.base_url)

@@ -8,7 +8,7 @@ from django.utils.html import strip_tags
 from playwright.sync_api import BrowserContext, Page, WebSocketRoute, expect
 
 from dialogs.models import Dialog, Turn
-from dialogs.rendering import render
+from dialogs.pages.markdown import render
 from tests.browser.conftest import LONG, LogIn, answered, send
 from tests.harness.stack import Stack
 
@@ -212,9 +212,9 @@ def test_killing_the_socket_server_brings_every_page_back(
     page: Page, log_in: LogIn, person: User, stack: Stack
 ) -> None:
     """The web server dies in the middle of an answer; the worker goes on, and the page catches up (fault 53)."""
-    from dialogs import inbox
+    from dialogs.actions import messages
 
-    dialog = inbox.create_dialog(person, "long")
+    dialog = messages.create_dialog(person, "long")
     log_in(page.context, person)
     page.goto(f"{stack.base_url}/d/{dialog.pk}/")
     expect(page.locator("#connection")).to_have_attribute("data-state", "live")

@@ -3,9 +3,9 @@
 from django.contrib.auth.models import User
 from django.test import Client
 
-from dialogs import inbox
-from dialogs.driver import drive
+from dialogs.actions import messages
 from dialogs.models import Dialog, Question
+from dialogs.runtime.driver import drive
 from dialogs.tools.human import ASK_HUMAN
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog
@@ -22,7 +22,7 @@ def browser_of(user: User) -> Client:
 def asked_dialog(script: Script) -> tuple[Dialog, Question]:
     script({"tool_calls": [{"name": ASK_HUMAN, "arguments": {"question": "EUR or USD?"}}]}, {"text": "Thanks."})
     dialog = make_dialog()
-    inbox.post_message(dialog.pk, "Import it")
+    messages.post_message(dialog.pk, "Import it")
     drive(dialog.pk)
     return dialog, Question.objects.get(dialog=dialog)
 
@@ -31,6 +31,6 @@ def suspended_dialog(script: Script) -> tuple[Dialog, Question]:
     script({"text": "No.", "usage": {"prompt_tokens": 950, "completion_tokens": 5}}, context_length=1000)
     dialog = make_dialog()
     for text in ("one", "two"):
-        inbox.post_message(dialog.pk, text)
+        messages.post_message(dialog.pk, text)
         drive(dialog.pk)
     return dialog, Question.objects.get(dialog=dialog)

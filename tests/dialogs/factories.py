@@ -10,7 +10,7 @@ import yaml
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
 
-from dialogs.inbox import create_dialog
+from dialogs.actions.messages import create_dialog
 from dialogs.models import Agent, Dialog
 
 PASSWORD = "a long enough password"

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from dialogs import events
 from dialogs.models import Dialog
+from dialogs.store import events
 
 ALL = 1_000_000
 

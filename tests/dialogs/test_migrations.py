@@ -9,10 +9,10 @@ from django.core.management import call_command
 from django.db import connections
 from django.db.migrations.executor import MigrationExecutor
 
-from dialogs import events
 from dialogs.api.schemas import EventOut
-from dialogs.changes import change
 from dialogs.models import Dialog, Event
+from dialogs.store import events
+from dialogs.store.change import change
 from tests.dialogs.telling import told
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -5,11 +5,11 @@ from datetime import timedelta
 
 from django.db.models.functions import Now
 
-from dialogs import attempts
-from dialogs.leases import Lease, claim, keeper
+from dialogs.context.request import prepare
 from dialogs.models import Dialog
-from dialogs.requests import prepare
-from dialogs.situation import situation_of
+from dialogs.runtime import attempts
+from dialogs.runtime.situation import situation_of
+from dialogs.store.lease import Lease, claim, keeper
 from remediation.decisions import Proceed
 from remediation.guidance import CLEAR_MIND
 from remediation.policies import decide

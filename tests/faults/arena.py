@@ -20,8 +20,8 @@ from django.contrib.auth.models import User
 from django.db import connection, connections
 
 from dialogs.models import Dialog
-from dominds.embedded_redis import free_port
-from dominds.processes import spawn
+from dominds.local.embedded_redis import free_port
+from dominds.local.processes import spawn
 from tests.faults.invariants import Asked, Evidence, breaches
 from tests.faults.proxy import Proxy
 from tests.harness.postgres import SUPERUSER, PostgresServer

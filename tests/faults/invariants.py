@@ -13,9 +13,9 @@ from pathlib import Path
 from django.db import connection
 from django.db.models import Count
 
-from dialogs.changes import facts_of
 from dialogs.models import Dialog, Generation, Question, Round, Turn
 from dialogs.state import state_of
+from dialogs.store.change import facts_of
 from dominds.llm.usage import Usage, UsageReport, UsageUnavailable
 from health.levels import Thresholds, UnknownReason, judge
 from remediation.guidance import MAX_FORCED_CLEARS

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dialogs import inbox, questions, rewrites
-from dialogs.driver import drive
+from dialogs.actions import messages, questions, rewrite_requests
 from dialogs.models import Dialog
+from dialogs.runtime.driver import drive
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog
 
@@ -25,7 +25,7 @@ class Scenario:
     steps: tuple[dict[str, Any], ...]
     ends: dict[str, str]  # the messages' texts and how they end
     state: str = "idle"
-    begin: Callable[[Dialog], object] = lambda dialog: inbox.post_message(dialog.pk, "Hi")
+    begin: Callable[[Dialog], object] = lambda dialog: messages.post_message(dialog.pk, "Hi")
     agent: dict[str, Any] = field(default_factory=dict)
     refusals: int = 0
     reminders: int = 0
@@ -39,26 +39,26 @@ class Scenario:
 
 
 def _two_messages(dialog: Dialog) -> None:
-    inbox.post_message(dialog.pk, "Hi")
-    inbox.post_message(dialog.pk, "Ho")
+    messages.post_message(dialog.pk, "Hi")
+    messages.post_message(dialog.pk, "Ho")
 
 
 def _full_then_asked(dialog: Dialog) -> None:
-    inbox.post_message(dialog.pk, "fill it")
+    messages.post_message(dialog.pk, "fill it")
     drive(dialog.pk)
-    inbox.post_message(dialog.pk, "Hi")
+    messages.post_message(dialog.pk, "Hi")
 
 
 def _asked_and_answered(dialog: Dialog) -> None:
-    inbox.post_message(dialog.pk, "Hi")
+    messages.post_message(dialog.pk, "Hi")
     drive(dialog.pk)
     questions.answer(dialog.questions.get().pk, dialog.owner, "The red one")
 
 
 def _clear_asked_for(dialog: Dialog) -> None:
-    inbox.post_message(dialog.pk, "fill it")
+    messages.post_message(dialog.pk, "fill it")
     drive(dialog.pk)
-    rewrites.clear(dialog.pk, "Goal: test", dialog.owner)
+    rewrite_requests.clear(dialog.pk, "Goal: test", dialog.owner)
 
 
 SCENARIOS = (

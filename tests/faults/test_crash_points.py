@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from dialogs.driver import drive
 from dialogs.models import Dialog
+from dialogs.runtime.driver import drive
 from tests.dialogs.conftest import Script
 from tests.dialogs.vanishing import expire
 from tests.faults.effort import DEEP

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from dialogs import inbox
-from dialogs.driver import drive
-from dialogs.model_limits import model_of
+from dialogs.actions import messages
+from dialogs.context.limits import model_of
 from dialogs.models import Dialog, Turn
-from dominds.llm.circuit import FAILURES, circuits
+from dialogs.runtime.driver import drive
+from dominds.llm.circuit_breaker import FAILURES, circuits
 from dominds.llm.provider import Overloaded
 from dominds.llm.retry import MAX_TRIES
 from tests.dialogs.factories import make_dialog
@@ -54,7 +54,7 @@ def dialog(proxy: Proxy, tmp_path: Path, settings: Any, monkeypatch: pytest.Monk
 
 def say(dialog: Dialog, **play: Any) -> Dialog:
     count = dialog.turns.filter(role="user").count()
-    inbox.post_message(dialog.pk, f"{MARK} message {count} play({json.dumps(play)})")
+    messages.post_message(dialog.pk, f"{MARK} message {count} play({json.dumps(play)})")
     drive(dialog.pk)
     return Dialog.objects.get(pk=dialog.pk)
 

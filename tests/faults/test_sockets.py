@@ -12,10 +12,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
-from dialogs.consumers import DEAD_SECONDS, UNREAD_BYTES
-from dialogs.inbox import create_dialog, post_message
+from dialogs.actions.messages import create_dialog, post_message
+from dialogs.live.consumers import DEAD_SECONDS, UNREAD_BYTES
 from dialogs.models import Dialog, Generation
-from dialogs.poke import draft_key
+from dialogs.store.wakeups import draft_key
 from tests.faults.arena import Arena
 from tests.faults.blockable import BLOCKED_SECONDS
 from tests.faults.crowd import Member, crowd

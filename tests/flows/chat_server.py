@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.dominds.llm.model_server import Asked, Connection, ModelServer, data, plain
 from tests.flows.chat_templates import count_prompt, count_text
-from tests.llm.model_server import Asked, Connection, ModelServer, data, plain
 
 Body = dict[str, Any]
 

@@ -8,10 +8,10 @@ import pytest
 import yaml
 from django.contrib.auth.models import User
 
-from dialogs import inbox
-from dialogs.driver import drive
+from dialogs.actions import messages
 from dialogs.models import Dialog
-from dominds.llm import lmstudio
+from dialogs.runtime.driver import drive
+from dominds.llm.providers import lmstudio
 from tests.dialogs.factories import UserFactory, make_dialog
 from tests.flows.chat_server import ChatServer, running
 
@@ -95,7 +95,7 @@ def dialog_with(server: ChatServer, **agent: Any) -> Dialog:
 
 def say(dialog: Dialog, text: str) -> None:
     """Send a message and let the driver do all that follows from it."""
-    inbox.post_message(dialog.pk, text)
+    messages.post_message(dialog.pk, text)
     go_on(dialog)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tests.llm.model_server import Connection, ModelServer, plain
+from tests.dominds.llm.model_server import Connection, ModelServer, plain
 
 WAIT_SECONDS = 10
 

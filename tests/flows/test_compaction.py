@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from dialogs import rewrites, side_calls
+from dialogs.actions import rewrite_requests
+from dialogs.context.request import GO_ON
 from dialogs.models import Artifact, Dialog, SiteSettings, Turn
-from dialogs.requests import GO_ON
+from dialogs.runtime import auxiliary_calls
 from health.models import HealthSnapshot
 from remediation.models import ContextEvent, RemediationRun, RemovedUnit
 from tests.dialogs.factories import AgentFactory
@@ -267,7 +268,7 @@ def test_when_the_pruning_agent_fails_the_fallback_goes_on(lmstudio: ChatServer,
 
 
 def test_a_pruning_agent_that_hangs_is_left_behind(lmstudio: ChatServer, monkeypatch: Any) -> None:
-    monkeypatch.setattr(side_calls, "SECONDS", 0.4)
+    monkeypatch.setattr(auxiliary_calls, "SECONDS", 0.4)
     lmstudio.answer = lambda body: Answer("late", pause_seconds=2) if pruner.is_asked(body) else Answer("Understood.")
     dialog = talked(lmstudio, 6, tokens=1_000)
     assert_sound(lmstudio, dialog)
@@ -358,12 +359,12 @@ def test_undoing_two_nested_compactions_restores_byte_equal_requests(lmstudio: C
     before = replies(lmstudio)[-1]
     for keep in (8, 1):
         lmstudio.answer = lambda body, keep=keep: pruner.prune(body, keep)
-        rewrites.request(dialog.pk, "compact", dialog.owner)
+        rewrite_requests.request(dialog.pk, "compact", dialog.owner)
         go_on(dialog)
     made = runs(dialog)
     assert len(made) == 2 and made[1].est_after < made[0].est_after < made[0].est_before
     for run in reversed(made):
-        rewrites.undo(run.pk, dialog.owner)
+        rewrite_requests.undo(run.pk, dialog.owner)
     lmstudio.answer = lambda _: Answer("So it is.")
     say(dialog, "as before?")
     after = replies(lmstudio)[-1]

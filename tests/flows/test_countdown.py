@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dialogs import questions
+from dialogs.actions import questions
 from dialogs.models import Dialog
 from remediation.models import ContextEvent
 from tests.flows.chat_server import OVERFLOW, Answer, ChatServer, InOrder

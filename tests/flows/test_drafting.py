@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dialogs import questions
-from dialogs.drafting import draft_package
+from dialogs.actions import questions
+from dialogs.context.package_draft import draft_package
 from tests.flows.chat_server import Answer, ChatServer, InOrder
 from tests.flows.conftest import dialog_with, go_on, say
 

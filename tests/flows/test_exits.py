@@ -7,7 +7,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 
-from dialogs import inbox, questions
+from dialogs.actions import messages, questions
 from dialogs.errors import Conflict, Invalid
 from dialogs.models import Dialog, Question
 from tests.dialogs.factories import UserFactory
@@ -142,7 +142,7 @@ def test_closing_ends_the_message_and_everything_stays_readable(
     assert suspended.turns.get(text=PENDING).status == "superseded"
     _recorded(question, staff, "close")
     with pytest.raises(Conflict):
-        inbox.post_message(suspended.pk, "hello?")
+        messages.post_message(suspended.pk, "hello?")
 
 
 def test_only_those_who_may_resolve_take_an_exit(suspended: Dialog, server: ChatServer) -> None:
@@ -195,7 +195,7 @@ def test_a_message_that_was_queued_before_the_suspension_follows_the_exit(serve:
 
     def answer(body: dict[str, Any]) -> Answer:
         if len(server.exchanges) == 5:  # while the answer that suspends is being written
-            inbox.post_message(dialog.pk, "one more")
+            messages.post_message(dialog.pk, "one more")
             connection.close()
         return [FULL, NO, NO, clear, FULL, FINE][min(len(server.exchanges), 6) - 1]
 

@@ -10,11 +10,12 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from dialogs import inbox, questions, sweeping
-from dialogs.driver import drive
+from dialogs.accounts.api_keys import create_key
+from dialogs.actions import messages, questions
 from dialogs.errors import Conflict
-from dialogs.keys import create_key
 from dialogs.models import Dialog, SiteSettings
+from dialogs.operations import sweeping
+from dialogs.runtime.driver import drive
 from health.models import HealthSnapshot
 from remediation.guidance import CLEAR_ONLY
 from remediation.models import ContextEvent
@@ -92,7 +93,7 @@ def test_three_refusals_suspend_and_leave_nothing_of_their_text(
 def _nothing_follows(server: ChatServer, dialog: Dialog) -> None:
     asked = len(server.exchanges)
     with pytest.raises(Conflict) as refused:
-        inbox.post_message(dialog.pk, "hello?")
+        messages.post_message(dialog.pk, "hello?")
     assert refused.value.code == "dialog_suspended"
     with pytest.raises(Conflict):
         questions.answer(dialog.questions.get().pk, dialog.owner, "go on then")
@@ -242,7 +243,7 @@ def test_a_provider_failure_inside_a_forced_attempt_is_not_counted(serve: Serve)
     ]
     assert (dialog.state, dialog.failed_clears, dialog.turns.get(text="next").status) == ("failed", 2, "failed")
     server.answer = InOrder([accepted(), Answer("done", usage=GREEN)])
-    inbox.retry(dialog.pk)
+    messages.retry(dialog.pk)
     go_on(dialog)
     assert outcomes(dialog)[-2:] == [("forced_clear", "kept", 3), ("reply", "kept", 1)]
     assert dialog.turns.get(text="next").status == "answered"
@@ -309,7 +310,7 @@ def test_a_rate_limit_that_says_too_large_is_no_overflow(serve: Serve, refusal: 
 
 
 def test_the_log_of_discarded_outputs_is_kept_seven_days_or_switched_off(serve: Serve, settings: Any) -> None:
-    from dialogs import discarded
+    from dialogs.runtime import discarded_log
 
     SiteSettings.objects.create(keep_discarded_outputs=False)
     server = serve(context_length=128_000)
@@ -324,8 +325,8 @@ def test_the_log_of_discarded_outputs_is_kept_seven_days_or_switched_off(serve: 
     (folder / "2026-01-01.jsonl").write_text("{}")
     day = 86_400
     written_at = (folder / "2026-01-01.jsonl").stat().st_mtime
-    assert discarded.delete_old(written_at + 7 * day) == 0
-    assert discarded.delete_old(written_at + 7 * day + 1) == 1
+    assert discarded_log.delete_old(written_at + 7 * day) == 0
+    assert discarded_log.delete_old(written_at + 7 * day + 1) == 1
 
 
 def test_operators_are_told_by_webhook_when_a_dialog_is_suspended(serve: Serve, staff: User) -> None:
@@ -352,7 +353,7 @@ def test_stop_ends_a_forced_attempt_and_counts_nothing(serve: Serve) -> None:
     def answer(body: dict[str, Any]) -> Answer:
         if len(server.exchanges) == 1:
             return FULL
-        inbox.stop(dialog.pk)
+        messages.stop(dialog.pk)
         connection.close()
         return Answer("too late " * 400, chunk_chars=10, chunk_seconds=0.05, usage=RED)
 

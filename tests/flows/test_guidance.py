@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
-from dialogs import inbox
+from dialogs.actions import messages as inbox
 from dialogs.models import Dialog, Generation
 from remediation.guidance import CLEAR_OR_REMIND
 from tests.flows.chat_server import Answer, Body, ChatServer, InOrder

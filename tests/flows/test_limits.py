@@ -8,11 +8,11 @@ from django.core.checks import run_checks
 from django.db import connection
 from django.test import Client
 
-from dialogs import inbox
+from dialogs.accounts.api_keys import create_key
+from dialogs.actions import messages
 from dialogs.errors import Conflict
-from dialogs.keys import create_key
 from dialogs.models import Dialog
-from dominds.llm import lmstudio
+from dominds.llm.providers import lmstudio
 from tests.flows.chat_server import Answer, ChatServer
 from tests.flows.conftest import Minds, dialog_with, say
 
@@ -28,7 +28,7 @@ def later() -> None:
 
 def refusal(dialog: Dialog) -> str:
     with pytest.raises(Conflict) as refused:
-        inbox.post_message(dialog.pk, "hello?")
+        messages.post_message(dialog.pk, "hello?")
     assert refused.value.code == "agent_unusable"
     return refused.value.message
 
@@ -78,7 +78,7 @@ def test_a_model_that_is_unloaded_while_a_message_waits_is_not_asked_blindly(ser
     dialog = dialog_with(server)
 
     def answer(_: Any) -> Answer:
-        inbox.post_message(dialog.pk, "second")
+        messages.post_message(dialog.pk, "second")
         connection.close()
         server.is_loaded = False
         later()
@@ -101,7 +101,7 @@ def test_any_other_model_without_a_limit_chats_on_in_gray(serve: Serve) -> None:
 
 
 def test_a_change_of_limits_judges_the_last_report_anew(serve: Serve, minds: Minds) -> None:
-    from dialogs.model_limits import health_of
+    from dialogs.context.limits import health_of
 
     server = serve(context_length=128_000)
     server.answer = lambda _: Answer("ok", usage=(110_000, 5))

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from dialogs import inbox, questions, reminders
+from dialogs.actions import messages, questions, reminders
+from dialogs.actions.questions import CANCELLED
 from dialogs.errors import Conflict
 from dialogs.models import Dialog
-from dialogs.questions import CANCELLED
 from tests.dialogs.factories import UserFactory
 from tests.flows.chat_server import Answer, ChatServer, InOrder
 from tests.flows.conftest import dialog_with, go_on, say
@@ -108,7 +108,7 @@ def test_of_two_answers_at_the_same_moment_one_counts(server: ChatServer) -> Non
 
 def test_a_message_sent_while_a_question_is_open_waits_for_its_turn(server: ChatServer) -> None:
     dialog = waiting(server, ask())
-    accepted = inbox.post_message(dialog.pk, "also this")
+    accepted = messages.post_message(dialog.pk, "also this")
     assert accepted.state == "waiting" and len(server.exchanges) == 1
     questions.answer(dialog.questions.get().pk, dialog.owner, "Red")
     go_on(dialog)

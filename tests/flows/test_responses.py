@@ -8,9 +8,9 @@ import pytest
 
 from dialogs.models import Dialog
 from tests.dialogs.factories import make_dialog
+from tests.dominds.llm.model_server import Connection, ModelServer, named, plain, stream_of
+from tests.dominds.llm.model_server import running_server as server_of_bytes
 from tests.flows.conftest import Minds, say
-from tests.llm.model_server import Connection, ModelServer, named, plain, stream_of
-from tests.llm.model_server import running_server as server_of_bytes
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

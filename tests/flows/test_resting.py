@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from dialogs.model_limits import model_of
+from dialogs.context.limits import model_of
 from dialogs.models import Agent, Dialog, SiteSettings
-from dominds.llm.circuit import FAILURES, circuits
+from dominds.llm.circuit_breaker import FAILURES, circuits
 from dominds.llm.provider import Overloaded
 from remediation.models import ContextEvent, RemediationRun
 from tests.dialogs.factories import AgentFactory

@@ -5,13 +5,13 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from dialogs.inbox import post_message
-from dialogs.keys import create_key
+from dialogs.accounts.api_keys import create_key
+from dialogs.actions.messages import post_message
 from dialogs.models import Dialog
 from tests.dialogs.factories import UserFactory, make_dialog
+from tests.dominds.llm.studio_server import StudioServer
 from tests.flows.chat_server import Answer, ChatServer, InOrder
 from tests.flows.conftest import Minds, dialog_with, say
-from tests.llm.studio_server import StudioServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

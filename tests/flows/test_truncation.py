@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dialogs import reminders
+from dialogs.actions import reminders
 from health.models import HealthSnapshot
 from tests.dialogs.telling import data_told
 from tests.flows.chat_server import Answer, ChatServer

@@ -4,9 +4,9 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 
-from dialogs import export
-from dialogs.keys import create_key
+from dialogs.accounts.api_keys import create_key
 from dialogs.models import Dialog
+from dialogs.queries import export
 
 
 def tables_holding(text: str) -> list[str]:

@@ -67,7 +67,7 @@ def _unprivileged() -> pwd.struct_passwd | None:
 
 
 def _die_with_parent() -> None:
-    # Here and not in dominds.launcher: this user may be unable to read our checkout.
+    # Here and not in dominds.local.launcher: this user may be unable to read our checkout.
     ctypes.CDLL(None).prctl(1, signal.SIGINT)
 
 

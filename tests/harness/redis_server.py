@@ -11,8 +11,8 @@ from pathlib import Path
 
 from redis import Redis
 
-from dominds import embedded_redis
-from dominds.processes import Process, signal_group, spawn
+from dominds.local import embedded_redis
+from dominds.local.processes import Process, signal_group, spawn
 
 
 @dataclass

@@ -23,8 +23,8 @@ from uuid import uuid4
 
 import httpx2
 
-from dominds.embedded_redis import free_port
-from dominds.processes import Process, signal_group, spawn, wait_all
+from dominds.local.embedded_redis import free_port
+from dominds.local.processes import Process, signal_group, spawn, wait_all
 from tests.harness.redis_server import RedisServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -236,7 +236,7 @@ class Stack:
 
     def api_as(self, user: Any) -> "Api":
         """The same a second faster, through the ORM of this process: for a ``live_stack``."""
-        from dialogs.keys import create_key
+        from dialogs.accounts.api_keys import create_key
 
         return Api(self.base_url, create_key(user, name="test"))
 

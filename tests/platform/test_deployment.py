@@ -19,7 +19,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from dominds.embedded_redis import free_port
+from dominds.local.embedded_redis import free_port
 from tests.harness import services
 from tests.harness.stack import ROOT, Api, Stack, eventually, running
 

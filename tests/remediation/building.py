@@ -7,8 +7,8 @@ from hashlib import blake2b
 
 from dominds.llm.messages import Message, Role, ToolCall
 from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units
-from remediation.embeddings import LexicalEmbedder, relevance, similarity
-from remediation.summaries import extractive_summary
+from remediation.similarity.embeddings import LexicalEmbedder, relevance, similarity
+from remediation.text.summaries import extractive_summary
 
 LEXICAL = LexicalEmbedder()
 LETTERS = str.maketrans("0123456789abcdef", "bdfghklmnprstvwz")

@@ -12,9 +12,10 @@ from django.db import connection
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from dialogs import inbox, keys, reminders
-from dialogs.driver import drive
+from dialogs.accounts import api_keys
+from dialogs.actions import messages, reminders
 from dialogs.models import ApiKey, Dialog, Question
+from dialogs.runtime.driver import drive
 from dialogs.tools.human import ASK_HUMAN
 from remediation.models import CleanupTask
 from tests.dialogs.conftest import Script
@@ -31,7 +32,7 @@ def patterns(resolver: Any, prefix: str = "") -> Iterator[tuple[str, URLPattern]
     for entry in resolver.url_patterns:
         route = prefix + str(entry.pattern)
         if isinstance(entry, URLResolver):
-            if not route.startswith("admin/"):  # Django's, with checks of its own; tests/dialogs/test_admin.py
+            if not route.startswith("admin/"):  # Django's, with checks of its own; tests/dialogs/admin/test_admin.py
                 yield from patterns(entry, route)
         else:
             yield route, entry
@@ -55,10 +56,10 @@ def belongings(script: Script) -> dict[str, Any]:
     script({"tool_calls": [{"name": ASK_HUMAN, "arguments": {"question": "Which?"}}]}, {"text": "ok"})
     dialog = make_dialog()
     reminder = reminders.add(dialog.pk, "keep")
-    inbox.post_message(dialog.pk, "Hi")
+    messages.post_message(dialog.pk, "Hi")
     drive(dialog.pk)
-    inbox.post_message(dialog.pk, "queued")
-    keys.create_key(dialog.owner, name="mine")
+    messages.post_message(dialog.pk, "queued")
+    api_keys.create_key(dialog.owner, name="mine")
     return {
         "dialog_id": dialog.pk,
         "question_id": Question.objects.get(dialog=dialog).pk,

@@ -12,10 +12,10 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialogs import operators
+from dialogs.actions import webhook
 from dialogs.models import SiteSettings
-from dominds import outbound
-from dominds.outbound import Refused, check
+from dominds import outbound_http
+from dominds.outbound_http import Refused, check
 from tests.dialogs.factories import UserFactory
 
 INSIDE = [
@@ -77,10 +77,10 @@ def test_some_addresses_stay_refused_even_then(url: str) -> None:
 @given(st.ip_addresses())
 def test_only_what_the_registries_call_global_is_called(address: Any) -> None:
     try:
-        outbound._check_address(address, allow_private=False)
+        outbound_http._check_address(address, allow_private=False)
     except Refused:
         return
-    real = outbound._unwrapped(address)  # an IPv6 address may only stand for an IPv4 one
+    real = outbound_http._unwrapped(address)  # an IPv6 address may only stand for an IPv4 one
     assert real.is_global
     assert not (real.is_private or real.is_loopback or real.is_link_local or real.is_multicast or real.is_reserved)
 
@@ -102,7 +102,7 @@ def answering(answer: bytes) -> Iterator[tuple[int, list[bytes]]]:
 
 
 def send(url: str) -> int:
-    return outbound.post(url, b"{}", {"Content-Type": "application/json"}, timeout_seconds=3, allow_private=True)
+    return outbound_http.post(url, b"{}", {"Content-Type": "application/json"}, timeout_seconds=3, allow_private=True)
 
 
 def test_a_redirect_is_not_followed() -> None:
@@ -161,12 +161,12 @@ def test_the_admins_form_refuses_them_too(client: Client, settings: Any) -> None
 def test_a_refused_webhook_is_logged_and_harms_nobody(settings: Any, capsys: pytest.CaptureFixture[str]) -> None:
     settings.PRIVATE_WEBHOOKS = False
     with answering(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n") as (port, asked):
-        operators._post(f"http://127.0.0.1:{port}/", {"question": "1"})
+        webhook._post(f"http://127.0.0.1:{port}/", {"question": "1"})
     assert not asked
 
 
 def test_a_server_that_talks_nonsense_harms_nobody(settings: Any) -> None:
     settings.PRIVATE_WEBHOOKS = True
     with answering(b"nonsense\r\n\r\n") as (port, asked):
-        operators._post(f"http://127.0.0.1:{port}/", {"question": "1"})
+        webhook._post(f"http://127.0.0.1:{port}/", {"question": "1"})
     assert asked

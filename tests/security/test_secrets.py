@@ -14,12 +14,13 @@ from django.contrib.auth.hashers import make_password
 from django.db import connection
 from django.test import Client
 
-from dialogs import inbox, keys
-from dialogs.driver import drive
+from dialogs.accounts import api_keys
+from dialogs.actions import messages
 from dialogs.models import ApiKey, Dialog
+from dialogs.runtime.driver import drive
 from dominds import logs
 from tests.dialogs.factories import UserFactory, make_dialog
-from tests.llm.model_server import Connection, ModelServer
+from tests.dominds.llm.model_server import Connection, ModelServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -128,7 +129,7 @@ def test_a_key_that_a_provider_echoes_is_in_no_log_row_or_page(
     staff = UserFactory.create(is_staff=True, is_superuser=True)
     client.force_login(staff)
     for kind, dialog in asked.items():
-        inbox.post_message(dialog.pk, "Hi")
+        messages.post_message(dialog.pk, "Hi")
         Dialog.objects.filter(pk=dialog.pk).update(tries=9)  # no waiting for another try
         drive(dialog.pk)
         dialog.refresh_from_db()
@@ -147,7 +148,7 @@ def test_a_key_that_a_provider_echoes_is_in_no_log_row_or_page(
 
 def test_passwords_and_keys_are_stored_as_hashes_and_logged_nowhere(client: Client, logged: StringIO) -> None:
     user = UserFactory.create(password=make_password("a canary of a password"))
-    key = keys.create_key(user, name="program")
+    key = api_keys.create_key(user, name="program")
     client.post("/login/", {"username": user.username, "password": "a canary of a wrong one"})
     assert client.post("/login/", {"username": user.username, "password": "a canary of a password"}).status_code == 302
     client.get("/api/agents", headers={"Authorization": f"Bearer {key}"})

@@ -4,7 +4,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 
-from dialogs.keys import create_key
+from dialogs.accounts.api_keys import create_key
 
 
 class Command(BaseCommand):

@@ -5,8 +5,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DEFAULT_DB_ALIAS, DatabaseError
 
-from dialogs.backups import BackupFailed, back_up
-from dialogs.postgres_tools import ToolFailed
+from dialogs.operations.backups import BackupFailed, back_up
+from dialogs.operations.pg_dump import ToolFailed
 
 
 class Command(BaseCommand):

@@ -3,7 +3,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from dialogs.leases import free_leases_of
+from dialogs.store.lease import free_leases_of
 
 
 class Command(BaseCommand):

@@ -7,7 +7,7 @@ import orjson
 from django.core.management.base import BaseCommand
 from rich.progress import track
 
-from remediation.overflowing import OverflowingDialog, overflowing_dialog
+from remediation.synthetic_dialogs import OverflowingDialog, overflowing_dialog
 from remediation.tokens.counting import counter_for
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DEFAULT_DB_ALIAS
 
-from dialogs.backups import BackupFailed, restore
+from dialogs.operations.backups import BackupFailed, restore
 
 
 class Command(BaseCommand):

@@ -6,8 +6,8 @@ import structlog
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError, close_old_connections
 
-from dialogs.sweeping import SWEEP_SECONDS, sweep, tidy
-from dominds import heartbeats
+from dialogs.operations.sweeping import SWEEP_SECONDS, sweep, tidy
+from dominds.worker import heartbeats
 
 log = structlog.get_logger(__name__)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from dialogs import team
+from dialogs.agents import team_file
 from dialogs.tools import mcp_config
 
 
@@ -13,7 +13,7 @@ class Command(BaseCommand):
     requires_system_checks = ()  # they would say the same again
 
     def handle(self, *_: Any, **__: Any) -> None:
-        done = team.synchronise()
+        done = team_file.synchronise()
         for problem in (*done.problems, *mcp_config.current_config().problems):
             self.stderr.write(self.style.WARNING(str(problem)))
         self.stdout.write(f"{len(done.listed)} agents: {', '.join(done.listed)}")

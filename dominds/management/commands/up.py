@@ -22,10 +22,11 @@ from django.core.management import call_command, get_commands
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connections
 
-from dominds import embedded_redis, env
+from dominds import env
+from dominds.local import embedded_redis
+from dominds.local.processes import Process, spawn
+from dominds.local.supervisor import Part, PartKeepsDying, Supervisor, say
 from dominds.management.commands.prepare import has_administrator
-from dominds.processes import Process, spawn
-from dominds.supervisor import Part, PartKeepsDying, Supervisor, say
 
 DEFAULT_PORT = 8000
 DEFAULT_CONCURRENCY = 64  # threads of the worker, so many dialogs at once

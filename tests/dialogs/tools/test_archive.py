@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from dialogs import inbox
-from dialogs.driver import drive
+from dialogs.actions import messages
 from dialogs.models import Artifact, Dialog, Turn
+from dialogs.runtime.driver import drive
 from dialogs.tools.registry import builtin_tools
 from dialogs.tools.tool import Invocation, Result
 from remediation.models import RemediationRun, RemovedUnit
@@ -24,7 +24,7 @@ def use(dialog: Dialog, tool: str, **arguments: Any) -> Result:
 
 def say(dialog: Dialog, *texts: str) -> None:
     for text in texts:
-        inbox.post_message(dialog.pk, text)
+        messages.post_message(dialog.pk, text)
         drive(dialog.pk)
 
 
@@ -93,8 +93,8 @@ def test_nothing_of_another_dialog_is_seen(script: Script) -> None:
 
 def test_a_queued_message_is_not_yet_said(script: Script) -> None:
     dialog = make_dialog()
-    inbox.post_message(dialog.pk, "first")
-    inbox.post_message(dialog.pk, "heron in the queue")
+    messages.post_message(dialog.pk, "first")
+    messages.post_message(dialog.pk, "heron in the queue")
     assert use(dialog, "search_archive", query="heron").text.startswith("Nothing earlier")
 
 

@@ -12,14 +12,14 @@ from uuid import uuid4
 import pytest
 import yaml
 
-from dialogs import inbox
-from dialogs.driver import drive
+from dialogs.actions import messages
 from dialogs.models import Agent
+from dialogs.runtime.driver import drive
 from dialogs.tools import mcp, mcp_client
 from dialogs.tools.mcp_config import McpFailed, current_config, read_config
 from dialogs.tools.registry import builtin_tools, tools_of
 from dialogs.tools.tool import Invocation, Result, Tool
-from dominds.embedded_redis import free_port
+from dominds.local.embedded_redis import free_port
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog
 
@@ -243,7 +243,7 @@ def test_a_dialog_uses_a_servers_tool_and_goes_on(minds: Minds, script: Script, 
     script({"match": "look", "tool_calls": [asked]}, {"text": "I have looked."})
     (Path(settings.MINDS_DIR) / "mcp.yaml").write_text(yaml.safe_dump({"servers": {"desk": STDIO}}))
     dialog = make_dialog(tools=["mcp:desk"])
-    inbox.post_message(dialog.pk, "look")
+    messages.post_message(dialog.pk, "look")
     drive(dialog.pk)
     found = list(dialog.turns.order_by("position").values_list("role", "status", "text"))
     assert found[2:] == [("tool", "ok", "from the desk"), ("assistant", "complete", "I have looked.")]

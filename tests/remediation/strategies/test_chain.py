@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from remediation.config import BreakingStrategy, ContextConfig, Hybrid, parse_context_config
 from remediation.context import Rewritten, UnitKind, UnitRole, Units, total_tokens
-from remediation.embeddings import Embedder, MiniLMEmbedder, RememberingEmbedder, relevance, similarity
-from remediation.minilm import MiniLM, model_directory
-from remediation.overflowing import Mix, overflowing_dialog
+from remediation.similarity.embeddings import Embedder, MiniLMEmbedder, RememberingEmbedder, relevance, similarity
+from remediation.similarity.minilm import MiniLM, model_directory
 from remediation.strategies.chain import break_context
 from remediation.strategies.fresh_start import start_fresh
 from remediation.strategies.outcome import is_ledger, text_of
 from remediation.strategies.stand_ins import HANDOVER_OPENING, SUMMARY_HEADING
+from remediation.synthetic_dialogs import Mix, overflowing_dialog
 from tests.remediation.building import (
     Report,
     count,

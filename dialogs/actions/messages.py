@@ -1,0 +1,251 @@
+"""What people ask of a dialog: open it, send, stop, retry, close. Everything accepted is a row before anyone is told."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import F, QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from dialogs.context.limits import unusable_reason
+from dialogs.context.tool_calls import abandon
+from dialogs.errors import Conflict, Invalid, NotFound, RateLimited, TooLarge
+from dialogs.models import Agent, Dialog, Question, Round, Turn
+from dialogs.state import State
+from dialogs.store.change import Change, change
+from dialogs.store.lease import release
+from dominds.db.prepared import Select
+
+LONGEST_TITLE = 200
+
+MAX_MESSAGE_BYTES = 1_000_000
+MAX_TITLE = 60
+_TURNS_PER_MESSAGE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    seq: int
+    state: str
+
+
+def create_dialog(owner: User, agent_id: str, title: str = "") -> Dialog:
+    """Open a dialog with an agent that exists and is enabled."""
+    agent = Agent.objects.filter(pk=agent_id, enabled=True).first()
+    if agent is None:
+        raise Invalid(f"There is no agent {agent_id!r}. GET /api/agents lists them.")
+    with transaction.atomic():
+        dialog = Dialog.objects.create(owner=owner, agent=agent, title=title.strip()[:LONGEST_TITLE])
+        Round.objects.create(dialog=dialog, number=1, cause=Round.Cause.START)
+    return dialog
+
+
+def post_message(dialog_id: UUID, text: str, client_message_id: str | None = None) -> Accepted:
+    """Accept a message. While the dialog is busy or waits for an answer it is queued and takes its turn.
+
+    The same ``client_message_id`` again gets the same answer; with another text it is refused.
+    """
+    _check_text(text)
+    reason = unusable(dialog_id)
+    with change(dialog_id) as unit:
+        dialog = unit.dialog
+        if client_message_id and (known := _known(dialog, client_message_id, text)) is not None:
+            return Accepted(known.seq, dialog.state)
+        check_open(dialog)
+        if reason:
+            raise Conflict("agent_unusable", reason)
+        _check_rate(dialog)
+        at_once = _is_free(dialog)
+        turn = unit.turn(
+            Turn.Role.USER,
+            Turn.Status.ANSWERING if at_once else Turn.Status.QUEUED,
+            queued=not at_once,
+            text=text,
+            client_message_id=client_message_id or None,
+        )
+        if at_once:
+            unit.begin_message(turn.seq)
+        dialog.title = dialog.title or _title_from(text)
+        dialog.archived_at = None
+        dialog.failure = ""
+        unit.wakes = True
+    return Accepted(turn.seq, dialog.state)
+
+
+def _is_free(dialog: Dialog) -> bool:
+    """Whether a message is taken up at once: nothing runs, and so nothing is queued before it."""
+    return dialog.state in (State.IDLE, State.FAILED) and not dialog.continuing and dialog.answering_seq is None
+
+
+def remove_queued(dialog_id: UUID, seq: int, user: User) -> None:
+    """Take back a message that has not been taken up yet."""
+    with change(dialog_id) as unit:
+        if not unit.dialog.turns.filter(seq=seq, status=Turn.Status.QUEUED).exists():
+            raise Conflict("not_queued", f"Message {seq} is not waiting any more, so it cannot be taken back.")
+        unit.mark(seq, Turn.Status.SUPERSEDED)
+
+
+def rename(dialog_id: UUID, title: str) -> None:
+    """A blank title is refused: the old one stands."""
+    title = " ".join(title.replace("\x00", "").split())[:LONGEST_TITLE]
+    if not title:
+        raise Invalid("The title is blank. Write what the dialog is about.")
+    with change(dialog_id) as unit:
+        unit.dialog.title = title
+        unit.event("title", title=title)
+
+
+def stop(dialog_id: UUID) -> str:
+    """Stop the answer under way. A worker sees the flag within half a second; without one the message ends here."""
+    with change(dialog_id) as unit:
+        dialog = unit.dialog
+        if dialog.is_leased:
+            dialog.stop_requested = True
+        elif dialog.state == State.QUEUED:
+            abandon(unit, "Not run: a person pressed stop.")
+            unit.end_message(Turn.Status.STOPPED)
+            dialog.requested_rewrite = ""
+            unit.take_next_message()
+            unit.wakes = True
+    return dialog.state
+
+
+def retry(dialog_id: UUID) -> str:
+    """Answer the newest message that failed or was stopped once more."""
+    reason = unusable(dialog_id)
+    with change(dialog_id) as unit:
+        dialog = unit.dialog
+        check_open(dialog)
+        if dialog.state not in (State.IDLE, State.FAILED):
+            raise Conflict("dialog_busy", f"The dialog is {dialog.state}; retry is for one that has stopped or failed.")
+        ended = dialog.turns.filter(role=Turn.Role.USER, position__isnull=False).order_by("-position").first()
+        if ended is None or ended.status not in (Turn.Status.FAILED, Turn.Status.STOPPED):
+            raise Conflict("nothing_to_retry", "The last message was answered; send a new one instead.")
+        if reason:
+            raise Conflict("agent_unusable", reason)
+        unit.mark(ended.seq, Turn.Status.ANSWERING)
+        unit.begin_message(ended.seq)
+        if ended.round_number != dialog.round_number:
+            carry(dialog, ended.seq)
+        unit.wakes = True
+    return dialog.state
+
+
+def carry(dialog: Dialog, seq: int) -> None:
+    """Show an older round's message in the current one."""
+    current = dialog.rounds.get(number=dialog.round_number)
+    if seq not in current.carried:
+        current.carried = [*current.carried, seq]
+        current.save(update_fields=["carried"])
+
+
+def close(dialog_id: UUID, user: User) -> str:
+    """Close for good: nothing more is generated, everything stays readable."""
+    with change(dialog_id) as unit:
+        close_within(unit, user)
+    return unit.dialog.state
+
+
+def close_within(unit: Change, user: User | None, question_state: str = Question.State.CANCELLED) -> None:
+    dialog = unit.dialog
+    if dialog.closed_at is not None:
+        return
+    for seq in dialog.turns.filter(status__in=["queued", "answering", "suspended"]).values_list("seq", flat=True):
+        unit.mark(seq, Turn.Status.SUPERSEDED)
+    for question in dialog.questions.filter(state="open"):
+        question.state, question.resolved_at, question.resolved_by = question_state, timezone.now(), user
+        question.save(update_fields=["state", "resolved_at", "resolved_by"])
+        unit.event("question", id=str(question.pk), kind=question.kind, state=question.state)
+    for generation in dialog.generations.filter(outcome="running"):
+        generation.outcome, generation.finished_at = "stopped", timezone.now()
+        generation.save(update_fields=["outcome", "finished_at"])
+        unit.event(
+            "generation", id=generation.pk, purpose=generation.purpose, attempt=generation.attempt, outcome="stopped"
+        )
+    dialog.closed_at = timezone.now()
+    dialog.answering_seq, dialog.continuing, dialog.requested_rewrite, dialog.failure = None, False, "", ""
+    dialog.epoch += 1  # fences out a worker that is still generating
+    release(unit)
+
+
+def _known(dialog: Dialog, client_message_id: str, text: str) -> Turn | None:
+    turn = dialog.turns.filter(client_message_id=client_message_id).first()
+    if turn is not None and turn.text != text:
+        raise Conflict(
+            "client_message_id_reused",
+            f"client_message_id {client_message_id!r} was sent before with another text. Use a new id for a new message.",
+        )
+    return turn
+
+
+def _check_text(text: str) -> None:
+    if not text.strip():
+        raise Invalid("The message is empty. Write something to send.")
+    if "\x00" in text:
+        raise Invalid("The message holds a NUL character, which cannot be stored. Remove it.")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise Invalid("The message holds half of a surrogate pair, which is no character. Remove it.") from None
+    if size > MAX_MESSAGE_BYTES:
+        raise TooLarge(size, MAX_MESSAGE_BYTES)
+
+
+def check_open(dialog: Dialog) -> None:
+    if dialog.closed_at is not None:
+        raise Conflict("dialog_closed", "The dialog is closed. Open a new one.")
+    if dialog.state == State.SUSPENDED:
+        raise Conflict(
+            "dialog_suspended",
+            "The dialog is suspended: its context is critical and an operator must resolve it first.",
+        )
+
+
+def unusable(dialog_id: UUID) -> str:
+    """Asked before the row is locked: it may take a call to the model's server."""
+    dialog = _DIALOG.first(dialog_id)
+    return unusable_reason(dialog) if dialog is not None else ""
+
+
+def _with_agent(dialog_id: UUID) -> QuerySet[Dialog]:
+    return Dialog.objects.select_related("agent").filter(pk=dialog_id)
+
+
+_DIALOG = Select(_with_agent)
+
+
+def _check_rate(dialog: Dialog) -> None:
+    """The contract's limits per person; 0 switches one off."""
+    owner = dialog.owner_id
+    if per_minute := settings.MESSAGES_PER_MINUTE:
+        minute_ago = Now() - timedelta(minutes=1)
+        recent = Turn.objects.filter(
+            dialog__owner=owner,
+            dialog__active_at__gt=minute_ago,
+            seq__gt=F("dialog__last_turn_seq") - _TURNS_PER_MESSAGE * per_minute,  # keeps long dialogs cheap
+            role=Turn.Role.USER,
+            created_at__gt=minute_ago,
+        ).count()
+        if recent >= per_minute:
+            raise RateLimited(f"{recent} messages in the last minute; {per_minute} are allowed. Wait a moment.", 10)
+    if running_limit := settings.RUNNING_DIALOGS:
+        busy = Dialog.objects.filter(owner=owner, state__in=["queued", "generating"]).exclude(pk=dialog.pk).count()
+        if busy >= running_limit:
+            raise RateLimited(f"{busy} of your dialogs are running; {running_limit} are allowed at once.", 10)
+
+
+def _title_from(text: str) -> str:
+    first = " ".join(text.split())
+    return first if len(first) <= MAX_TITLE else first[: MAX_TITLE - 1].rstrip() + "…"
+
+
+def owned(dialog_id: UUID, user: User) -> Dialog:
+    """The dialog, if this person may see it; otherwise it does not exist."""
+    dialog = _DIALOG.first(dialog_id)
+    if dialog is None or not (user.is_staff or dialog.owner_id == user.pk):  # as ``for_user`` says it to the database
+        raise NotFound()
+    return dialog

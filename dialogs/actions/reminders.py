@@ -1,0 +1,107 @@
+"""Reminders: few, short, always in sight. Their size has a budget, because each request pays for them."""
+
+from uuid import UUID
+
+from dialogs.errors import Conflict, Invalid, NotFound
+from dialogs.models import Dialog, Reminder
+from dialogs.state import State
+from dialogs.store.change import Change, change
+from remediation.tokens.counting import counter_for
+
+MAX_REMINDERS = 50
+BUDGET_TOKENS = 16_000  # est., all reminders of a dialog together
+
+
+def listed(dialog: Dialog) -> list[tuple[Reminder, int]]:
+    """The reminders in order, each with its estimated tokens."""
+    count = counter_for(dialog.model_id).count
+    return [(row, count(row.text)) for row in dialog.reminders.all()]
+
+
+def add(dialog_id: UUID, text: str, position: int | None = None) -> Reminder:
+    with change(dialog_id) as unit:
+        _check_writable(unit.dialog)
+        return add_within(unit, text, position)
+
+
+def update(dialog_id: UUID, reminder_id: int, *, text: str | None = None, position: int | None = None) -> Reminder:
+    with change(dialog_id) as unit:
+        _check_writable(unit.dialog)
+        return update_within(unit, reminder_id, text=text, position=position)
+
+
+def delete(dialog_id: UUID, reminder_id: int) -> None:
+    with change(dialog_id) as unit:
+        _check_writable(unit.dialog)
+        delete_within(unit, reminder_id)
+
+
+def add_within(unit: Change, text: str, position: int | None = None) -> Reminder:
+    """Add at ``position`` (0 is first, the end by default), moving what follows."""
+    rows = list(unit.dialog.reminders.all())
+    if len(rows) >= MAX_REMINDERS:
+        raise Conflict(
+            "reminders_full", f"There are {len(rows)} reminders, the most allowed. Delete or merge some first."
+        )
+    _check_budget(unit.dialog, rows, text)
+    row = Reminder.objects.create(dialog=unit.dialog, position=len(rows), text=text.strip())
+    place = len(rows) if position is None else max(0, min(position, len(rows)))
+    rows.insert(place, row)
+    _renumber(unit, rows)
+    return row
+
+
+def update_within(unit: Change, reminder_id: int, *, text: str | None = None, position: int | None = None) -> Reminder:
+    rows = list(unit.dialog.reminders.all())
+    row = _find(rows, reminder_id)
+    if text is not None:
+        _check_budget(unit.dialog, [other for other in rows if other is not row], text)
+        row.text = text.strip()
+        row.save(update_fields=["text"])
+    if position is not None:
+        rows.remove(row)
+        rows.insert(max(0, min(position, len(rows))), row)
+    _renumber(unit, rows)
+    return row
+
+
+def delete_within(unit: Change, reminder_id: int) -> None:
+    rows = list(unit.dialog.reminders.all())
+    row = _find(rows, reminder_id)
+    rows.remove(row)
+    row.delete()
+    _renumber(unit, rows)
+
+
+def _find(rows: list[Reminder], reminder_id: int) -> Reminder:
+    row = next((row for row in rows if row.pk == reminder_id), None)
+    if row is None:
+        known = ", ".join(str(row.pk) for row in rows) or "none"
+        raise NotFound(f"There is no reminder {reminder_id}. Existing ones: {known}.")
+    return row
+
+
+def _renumber(unit: Change, rows: list[Reminder]) -> None:
+    for position, row in enumerate(rows):
+        if row.position != position:
+            row.position = position
+            row.save(update_fields=["position"])
+    unit.event("reminder", count=len(rows))
+
+
+def _check_budget(dialog: Dialog, others: list[Reminder], text: str) -> None:
+    if not text.strip():
+        raise Invalid("The reminder is blank. Write what should stay in sight.")
+    count = counter_for(dialog.model_id).count
+    size, held = count(text), sum(count(row.text) for row in others)
+    if size + held > BUDGET_TOKENS:
+        raise Conflict(
+            "reminders_too_large",
+            f"This reminder has est. {size:,} tokens and the others hold est. {held:,}; together at most "
+            f"{BUDGET_TOKENS:,} are kept in sight. Shorten it, or delete one.",
+        )
+
+
+def _check_writable(dialog: Dialog) -> None:
+    if dialog.state == State.CLOSED:
+        raise Conflict("dialog_closed", "The dialog is closed; its reminders can no longer be changed.")

@@ -1,0 +1,104 @@
+"""Rewrites of the view, as people ask for them and undo them; ``dialogs.runtime.rewrite`` performs them."""
+
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from dialogs.actions import rounds
+from dialogs.context.limits import health_of
+from dialogs.context.view import standing_run
+from dialogs.errors import Conflict, Invalid, NotFound
+from dialogs.models import Dialog
+from dialogs.state import State
+from dialogs.store.change import change
+from remediation.models import RemediationRun
+
+log = structlog.get_logger(__name__)
+
+KINDS = ("prune", "break", "compact", "fresh_start")
+
+
+def request(dialog_id: UUID, kind: str, user: User) -> str:
+    """Ask for a rewrite by hand: at once when the dialog is idle, after the generation when it is not."""
+    check_kind(kind)
+    with change(dialog_id) as unit:
+        _check_rewritable(unit.dialog)
+        if unit.dialog.requested_rewrite not in ("", kind):
+            raise Conflict("rewrite_pending", f"A rewrite is under way already: {unit.dialog.requested_rewrite}.")
+        unit.dialog.requested_rewrite = kind
+        unit.wakes = True
+    log.info("rewrite_requested", dialog_id=str(dialog_id), kind=kind, by=user.get_username())
+    return unit.dialog.state
+
+
+def complete_milestone(dialog_id: UUID, user: User) -> str:
+    """A person says that a milestone is reached: the agent goes on from a handover (C5)."""
+    with change(dialog_id) as unit:
+        _check_rewritable(unit.dialog)
+        unit.event("notice", text=f"Milestone completed, says {user.get_username()}.")
+    return request(dialog_id, "fresh_start", user)
+
+
+def clear(dialog_id: UUID, reminder_content: str, user: User) -> str:
+    """A person clears the agent's mind with a package of theirs; after the generation when one runs."""
+    if not reminder_content.strip():
+        raise Invalid("reminder_content is blank. Write the re-entry package that the agent is to go on from.")
+    with change(dialog_id) as unit:
+        _check_rewritable(unit.dialog)
+        unit.dialog.requested_rewrite, unit.dialog.requested_package = "clear", reminder_content.strip()
+        unit.wakes = True
+    log.info("clear_requested", dialog_id=str(dialog_id), by=user.get_username())
+    return unit.dialog.state
+
+
+def _check_rewritable(dialog: Dialog) -> None:
+    if dialog.closed_at is not None:
+        raise Conflict("dialog_closed", "The dialog is closed; its context can no longer change.")
+    if dialog.state == State.SUSPENDED:
+        raise Conflict("dialog_suspended", "The dialog is suspended: take one of the exits of its critical question.")
+    if dialog.state == State.WAITING:
+        raise Conflict("dialog_waiting", "The dialog waits for an answer to its question. Answer or cancel it first.")
+
+
+def check_kind(kind: str) -> None:
+    if kind not in KINDS:
+        raise Invalid(f"There is no rewrite {kind!r}. Choose one of: {', '.join(KINDS)}.")
+
+
+def undo(run_id: int, user: User, dialog_id: UUID | None = None) -> RemediationRun:
+    """Undo the newest rewrite that stands; earlier ones after it. What was removed is seen again, word for word."""
+    run = RemediationRun.objects.filter(pk=run_id, **({"dialog_id": dialog_id} if dialog_id else {})).first()
+    if run is None:
+        raise NotFound("There is no such rewrite.")
+    with change(run.dialog_id) as unit:
+        dialog = unit.dialog
+        if dialog.is_leased:
+            raise Conflict("dialog_busy", "The dialog is generating. Undo when it has finished.")
+        _check_rewritable(dialog)
+        newest = standing_run(dialog)
+        if newest is None or newest.pk != run_id:
+            raise Conflict(
+                "not_newest", "Only the newest rewrite of the current round can be undone. Undo later ones first."
+            )
+        RemediationRun.objects.filter(pk=run_id).update(undone_at=timezone.now(), undone_by=user)
+        rounds.forget_report(dialog)
+        dialog.changed_since_rewrite = False  # or the policy would repeat at once what a person has just undone
+        unit.event("remediation", **summary_of(run, undone=True))
+        unit.event("health", **health_of(dialog))
+    run.refresh_from_db()
+    return run
+
+
+def summary_of(run: RemediationRun, undone: bool = False) -> dict[str, Any]:
+    """What a ``remediation`` event tells."""
+    return {
+        "id": run.pk,
+        "policy": run.policy,
+        "est_before": run.est_before,
+        "est_after": run.est_after,
+        "removed": len(run.removed),
+        "undone": undone,
+    }

@@ -1,0 +1,143 @@
+"""Who answers: ``team.yaml`` and the shipped demo agents, synchronised into rows."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from dialogs.agents.fields import FIELDS, FieldProblem, checked
+from dialogs.models import Agent
+from dominds.yaml_fields import Problem, Reading, anything, text, truth
+
+FILE_NAME = "team.yaml"
+DEMO_FILE = Path(__file__).parent / "demo_team.yaml"
+AGENT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+Fields = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """The sound fields of each member by id, and everything that was wrong. ``usable``: the file could be read."""
+
+    members: Mapping[str, Fields] = field(default_factory=dict)
+    default_responder: str = ""
+    demo_agents: bool = True
+    usable: bool = True
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Synchronised:
+    """What a synchronisation found: ids of agents listed and newly disabled, and the problems."""
+
+    listed: tuple[str, ...]
+    disabled: tuple[str, ...]
+    problems: tuple[Problem, ...]
+
+
+def validate_agent(fields: Fields) -> list[FieldProblem]:
+    """What is wrong with an agent's fields, as (field, reason): the rules of ``team.yaml``, for the admin as well."""
+    return checked(fields)[1]
+
+
+# Reading
+
+
+def current_team() -> Team:
+    return read_team(Path(settings.MINDS_DIR) / FILE_NAME)
+
+
+def read_team(path: Path) -> Team:
+    reading = Reading.of(path)
+    top = reading.fields(
+        reading.document,
+        "",
+        {"member_defaults": anything, "default_responder": text, "members": anything, "demo_agents": truth},
+    )
+    known = dict.fromkeys(FIELDS, anything)
+    defaults = reading.fields(top.get("member_defaults"), "member_defaults", known)
+    members: dict[str, Fields] = {}
+    for member_id, entry in reading.entries(top.get("members"), "members"):
+        here = f"members.{member_id}"
+        if AGENT_ID.fullmatch(member_id):
+            members[member_id] = _member(reading, here, {**defaults, **reading.fields(entry, here, known)}, defaults)
+        else:
+            reading.report(here, "an id has at most 64 letters, digits, - and _; the member is left out")
+    default = top.get("default_responder", "")
+    if default and default not in members:
+        reading.report("default_responder", f"there is no member '{default}'; known are {', '.join(members) or 'none'}")
+        default = ""
+    return Team(members, default, top.get("demo_agents", True), reading.usable, tuple(reading.problems))
+
+
+def _member(reading: Reading, here: str, fields: Fields, defaults: Fields) -> Fields:
+    sound, problems = checked(fields)
+    for name, reason in problems:
+        inherited = name in defaults and fields.get(name) == defaults[name]
+        reading.report(f"{here}.{name}", f"{reason} (from member_defaults)" if inherited else reason)
+    return sound
+
+
+# Synchronising
+
+
+@transaction.atomic
+def synchronise() -> Synchronised:
+    """Make the rows follow the files. Agents no longer listed are disabled, never deleted; those made in the admin stay.
+
+    An operator's switch stands: a listed agent that was disabled by hand is not enabled again. While ``team.yaml`` cannot
+    be read, nothing changes, except that the demo agents appear where no agent is listed yet.
+    """
+    team, demo = current_team(), read_team(DEMO_FILE)
+    problems = [*team.problems, *demo.problems]
+    listed = tuple(Agent.objects.filter(is_listed=True).values_list("pk", flat=True))
+    if not team.usable and listed:
+        return Synchronised(listed, (), tuple(problems))
+    shown = _demo_members(team, demo, problems) if team.demo_agents else {}
+    for member_id, fields in team.members.items():
+        _store(member_id, fields, is_demo=False)
+    for member_id, fields in shown.items():
+        _store(member_id, fields, is_demo=True)
+    now_listed = (*team.members, *shown)
+    gone = tuple(sorted(set(listed) - set(now_listed)))
+    Agent.objects.filter(pk__in=gone).update(enabled=False, is_listed=False, is_default=False)
+    _choose_default(team, demo)
+    return Synchronised(now_listed, gone, tuple(problems))
+
+
+def _demo_members(team: Team, demo: Team, problems: list[Problem]) -> dict[str, Fields]:
+    """Without those whose id an agent of one's own has: ``team.yaml`` may well name one, but in the admin it is a slip."""
+    own = set(Agent.objects.filter(pk__in=demo.members, is_demo=False).values_list("pk", flat=True))
+    for member_id in sorted(own - set(team.members)):
+        problems.append(Problem(str(DEMO_FILE), f"members.{member_id}", "an agent of your own has this id; it stays"))
+    return {key: fields for key, fields in demo.members.items() if key not in own and key not in team.members}
+
+
+def _store(agent_id: str, fields: Fields, *, is_demo: bool) -> None:
+    agent = Agent.objects.filter(pk=agent_id).first() or Agent(pk=agent_id)
+    plain = Agent()  # for the fields that are not stated
+    for name in FIELDS:
+        setattr(agent, name, fields.get(name, getattr(plain, name)))
+    agent.name = agent.name or agent_id
+    if not agent.is_listed:
+        agent.enabled = True
+    agent.is_listed, agent.is_demo = True, is_demo
+    agent.save()
+
+
+def _choose_default(team: Team, demo: Team) -> None:
+    """``default_responder``; else who is it now, unless disabled or a mere demo beside a team; else the first."""
+    standing = Agent.objects.filter(is_default=True, enabled=True).order_by("is_demo", "pk").first()
+    chosen = team.default_responder
+    if not chosen and standing and not (standing.is_demo and team.members):
+        chosen = standing.pk
+    for candidate in (chosen, *team.members, demo.default_responder):
+        if candidate and Agent.objects.filter(pk=candidate, enabled=True).exists():
+            Agent.objects.filter(is_default=True).exclude(pk=candidate).update(is_default=False)
+            Agent.objects.filter(pk=candidate).update(is_default=True)
+            return

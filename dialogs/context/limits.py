@@ -1,0 +1,134 @@
+"""Which model a dialog uses, what its limits are now, and which compaction policy follows from that."""
+
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from dialogs.models import Agent, Dialog
+from dialogs.store import json_shapes
+from dominds.llm.catalog.catalog import Catalog, ModelInfo, UnknownModel, current_catalog
+from dominds.llm.connect import key_of
+from dominds.llm.provider import AuthFailed
+from dominds.llm.providers import lmstudio
+from dominds.llm.providers.lmstudio import LimitUnavailable, LoadedLimit
+from dominds.llm.usage import Usage
+from health.levels import AWAITING_REPORT, Judgement, Level, Thresholds, UnknownReason, judge
+
+
+def catalog() -> Catalog:
+    return current_catalog(Path(settings.MINDS_DIR))
+
+
+def model_of(subject: Dialog | Agent) -> ModelInfo:
+    """The catalog's entry for what a dialog or agent uses. Raises ``UnknownModel``."""
+    if isinstance(subject, Dialog):
+        return catalog().model(subject.provider_id, subject.model_id)
+    return catalog().model(subject.provider, subject.model)
+
+
+def models_in_use() -> set[ModelInfo]:
+    """Those of the enabled agents, as far as the catalog knows them."""
+    named = Agent.objects.filter(enabled=True).values_list("provider", "model")
+    return {catalog().models[pair] for pair in named if pair in catalog().models}
+
+
+def loaded_limit(model: ModelInfo) -> LoadedLimit | LimitUnavailable:
+    """Ask the LM Studio server what the model is loaded with; answers are kept for two seconds."""
+    try:
+        return lmstudio.loaded_limit(model.base_url, model.model_id, key=key_of(model))
+    except AuthFailed as error:
+        return LimitUnavailable(str(error))
+
+
+def counted_by_server(model: ModelInfo, text: str) -> int | None:
+    """Tokens of ``text`` by the loaded model's own tokenizer; None where the server offers none or cannot be asked."""
+    if model.api_type != "lmstudio":
+        return None
+    try:
+        return lmstudio.count_tokens(model.base_url, model.model_id, text, key=key_of(model))
+    except AuthFailed:
+        return None
+
+
+def thresholds_of_model(model: ModelInfo) -> Thresholds:
+    """A model of LM Studio's API has the limit that it is loaded with, and no other (R16)."""
+    tokens, source = model.limit
+    if model.api_type == "lmstudio":
+        found = loaded_limit(model)
+        tokens, source = (found.tokens, "loaded_context_length") if isinstance(found, LoadedLimit) else (None, "")
+    return Thresholds(
+        context_limit=tokens,
+        optimal_max=model.optimal_max_tokens,
+        critical_max=model.critical_max_tokens,
+        limit_source=source if tokens else "",
+    )
+
+
+def thresholds_of(dialog: Dialog) -> Thresholds:
+    try:
+        return thresholds_of_model(model_of(dialog))
+    except UnknownModel:
+        return Thresholds(context_limit=None)
+
+
+def unusable_reason(subject: Dialog | Agent) -> str:
+    """Why no generation can start with this model now, for people; empty when one can."""
+    try:
+        model = model_of(subject)
+    except UnknownModel as error:
+        return str(error)
+    if model.unusable:
+        return model.unusable
+    if model.api_type == "lmstudio":
+        found = loaded_limit(model)
+        return found.reason if isinstance(found, LimitUnavailable) else ""
+    if model.kind == "lmstudio" and model.limit[0] is None:
+        return f"{model.model_id} declares LM Studio's kind and no context_length. Give it one in llm.yaml."
+    return ""
+
+
+def larger_models(dialog: Dialog) -> list[tuple[str, int]]:
+    """Models with a larger window than the dialog's, as ``provider/model`` with its tokens, smallest first."""
+    now = thresholds_of(dialog).context_limit or 0
+    known = [
+        (f"{model.provider_id}/{model.model_id}", model.limit[0])
+        for model in catalog().models.values()
+        if model.limit[0] and model.limit[0] > now and not model.unusable and model.api_type != "lmstudio"
+    ]
+    return sorted(known, key=lambda entry: (entry[1], entry[0]))
+
+
+def policy_of(subject: Dialog | Agent) -> str:
+    """The one compaction policy (R2)."""
+    agent = subject.agent if isinstance(subject, Dialog) else subject
+    try:
+        return policy_for(agent, model_of(subject))
+    except UnknownModel:
+        return policy_for(agent, None)
+
+
+def policy_for(agent: Agent, model: ModelInfo | None) -> str:
+    is_lmstudio = model is not None and model.kind == "lmstudio"
+    if agent.context_policy == Agent.ContextPolicy.AUTOCOMPACTION and not is_lmstudio:
+        return Agent.ContextPolicy.NONE.value
+    if agent.context_policy:
+        return agent.context_policy
+    return (Agent.ContextPolicy.AUTOCOMPACTION if is_lmstudio else Agent.ContextPolicy.NONE).value
+
+
+def judgement_of(dialog: Dialog, thresholds: Thresholds | None = None) -> Judgement:
+    """The last report that counts, judged by the limits of now (R3); gray while none counts."""
+    thresholds = thresholds or thresholds_of(dialog)
+    if dialog.report == Dialog.Report.AWAITING:
+        return AWAITING_REPORT
+    if dialog.report == Dialog.Report.UNAVAILABLE or dialog.prompt_tokens is None:
+        return Judgement(Level.UNKNOWN, UnknownReason.USAGE_UNAVAILABLE)
+    usage = Usage(dialog.prompt_tokens, dialog.completion_tokens or 0, dialog.total_tokens)
+    return judge(usage, thresholds, truncation_suspected=dialog.report == Dialog.Report.SUSPECTED)
+
+
+def health_of(dialog: Dialog, thresholds: Thresholds | None = None) -> dict[str, Any]:
+    """The indicator's data."""
+    thresholds = thresholds or thresholds_of(dialog)
+    return json_shapes.health(dialog, judgement_of(dialog, thresholds), thresholds)

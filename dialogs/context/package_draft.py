@@ -1,0 +1,63 @@
+"""Gathers from rows what a drafted re-entry package is made of; ``remediation.package_drafting`` writes it, without a model."""
+
+from typing import Any
+
+import orjson
+
+from dialogs.context.view import standing_run
+from dialogs.models import Dialog, Question, Turn
+from remediation.package_drafting import Gathered, Said, ToolUse, draft
+
+NEWEST_TURNS = 120  # and the texts of these up to so many characters: a draft is made inside a transaction
+CHARS_PER_TURN = 4_000
+CHARS_TOGETHER = 80_000
+TELLING = ("path", "file", "name", "query", "url", "command", "id", "seq")  # arguments that say what a call is about
+
+
+def draft_package(dialog: Dialog) -> str:
+    """The outline that guidance asks the agent for, filled with what the rows know."""
+    turns = dialog.turns.filter(position__isnull=False)
+    asked = turns.filter(role=Turn.Role.USER).order_by("position").values_list("text", flat=True)
+    newest = turns.filter(round_number=dialog.round_number).exclude(role=Turn.Role.NOTICE).order_by("-position")
+    rows = list(newest[:NEWEST_TURNS])[::-1]
+    pending = turns.filter(seq=dialog.answering_seq).first() if dialog.answering_seq is not None else None
+    run = standing_run(dialog)
+    return draft(
+        Gathered(
+            first_request=asked.first() or "",
+            requests=[row.text for row in rows if row.role == Turn.Role.USER],
+            pending=pending.text if pending else "",
+            said=_said(rows),
+            tool_uses=[_use(call) for row in rows for call in row.tool_calls or ()],
+            package=dialog.rounds.get(number=dialog.round_number).package,
+            ledger=run.ledger if run else (),
+            answered_questions=_questions(dialog, Question.State.ANSWERED),
+            open_questions=[text for text, _ in _questions(dialog, Question.State.OPEN)],
+        )
+    )
+
+
+def _said(rows: list[Turn]) -> list[Said]:
+    """The newest texts that fit, oldest first."""
+    room, chosen = CHARS_TOGETHER, []
+    for row in reversed(rows):
+        text = row.text[: min(CHARS_PER_TURN, room)]
+        room -= len(text)
+        if text.strip():
+            failed = row.role == Turn.Role.TOOL and row.status in (Turn.Status.ERROR, Turn.Status.UNKNOWN)
+            chosen.append(Said(row.role, text, failed))
+    return chosen[::-1]
+
+
+def _use(call: dict[str, str]) -> ToolUse:
+    try:
+        arguments: Any = orjson.loads(call["arguments"] or "{}")
+    except orjson.JSONDecodeError:
+        arguments = None
+    told = (arguments.get(key) for key in TELLING) if isinstance(arguments, dict) else ()
+    return ToolUse(call["name"], next((str(value) for value in told if value not in (None, "")), ""))
+
+
+def _questions(dialog: Dialog, state: str) -> list[tuple[str, str]]:
+    rows = dialog.questions.filter(kind=Question.Kind.QUESTION, state=state).order_by("created_at")
+    return list(rows.values_list("text", "answer"))[-5:]

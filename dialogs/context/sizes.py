@@ -1,0 +1,129 @@
+"""Estimated sizes of what the model would see: marked "est." wherever they are shown, and unknown to health (R1)."""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from dialogs.context.client import instructions_of
+from dialogs.context.config import current_config
+from dialogs.context.limits import counted_by_server
+from dialogs.context.request import reminders_text
+from dialogs.models import Agent, Dialog
+from dominds.llm.catalog.catalog import ModelInfo
+from dominds.llm.messages import Message, Role, ToolSpec
+from health.levels import Thresholds
+from remediation.config import ContextConfig, effective_limit
+from remediation.context import Unit, UnitKind, UnitRole, Units, total_tokens
+from remediation.decisions import StreamDecision
+from remediation.strategies.importance import document_limit
+from remediation.text.classify import classify, priority_of
+from remediation.tokens.calibration import Calibration, calibrate, estimate_request, output_buffer
+from remediation.tokens.counting import Counter, counter_for
+
+SAMPLE_CHARS = (
+    8_000  # of the newest text: enough to tell two vocabularies apart, little enough to count in milliseconds
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """``units`` are the view's, counted and classified. ``fixed`` tokens stand in every request beside them: instructions,
+    tools, reminders, and for autocompaction the room for the answer. ``limit`` is the policy's own ceiling."""
+
+    units: Units
+    fixed: int
+    output_room: int
+    limit: int | None
+    source: str  # "calibrated", "tokenizer" or "characters"
+    factor: float
+    counter: Counter
+    config: ContextConfig
+
+    @property
+    def request(self) -> int:
+        """The whole request, room for the answer included."""
+        return self.fixed + total_tokens(self.units)
+
+    @property
+    def prompt(self) -> int:
+        """What the provider is expected to report."""
+        return self.request - self.output_room
+
+    @property
+    def standing(self) -> int:
+        """What no compaction takes away: the fixed part, pinned units, and the newest, which may be a call under way."""
+        newest = self.units[-1:]
+        return self.fixed + sum(unit.est_tokens for unit in self.units if unit.pinned or unit in newest)
+
+    @property
+    def raw_prompt(self) -> int:
+        """The prompt as counted, before calibration."""
+        return max(1, round(self.prompt / self.factor))
+
+    def count(self, messages: Sequence[Message]) -> int:
+        return math.ceil(self.counter.count_messages(messages) * self.factor)
+
+    def count_text(self, text: str) -> int:
+        return math.ceil(self.counter.count(text) * self.factor)
+
+
+def sizes_of(
+    dialog: Dialog, units: Units, model: ModelInfo, thresholds: Thresholds, tools: Sequence[ToolSpec], policy: str
+) -> Sizes:
+    """Count a view by the rules and the limit of one compaction policy."""
+    config = current_config()
+    counter = counter_for(
+        model.model_id, config.tokenizer if policy in ("breaking", "fresh_start") else model.tokenizer
+    )
+    calibration = Calibration(dialog.calibration) if dialog.calibration else _first_calibration(model, units, counter)
+    factor = calibration.factor if calibration else 1.0
+    limit = _limit(policy, dialog.agent, model, thresholds, config)
+    room = output_buffer(model.output_length, limit) if policy == "autocompaction" else 0
+    reminders = reminders_text(dialog)
+    beside = (Message(Role.USER, reminders),) if reminders else ()
+    frame = estimate_request(instructions_of(dialog), beside, tools, counter, calibration, room)
+    sized = tuple(_sized(unit, dialog.agent, counter, factor) for unit in units)
+    return Sizes(sized, frame.total_tokens, room, limit, frame.source, factor, counter, config)
+
+
+def _first_calibration(model: ModelInfo, units: Units, counter: Counter) -> Calibration | None:
+    """By the server's own tokenizer, where it offers one, until its first report tells more."""
+    text = "\n".join(unit.text for unit in units)[-SAMPLE_CHARS:]
+    tokens = counted_by_server(model, text) if text else None
+    return calibrate(None, counter.count(text), tokens) if tokens else None
+
+
+def _limit(policy: str, agent: Agent, model: ModelInfo, thresholds: Thresholds, config: ContextConfig) -> int | None:
+    window = thresholds.context_limit
+    if policy in ("breaking", "fresh_start"):
+        return effective_limit(config, agent.context_limit, agent.llm_type, agent.priority, window)
+    if policy == "retention":
+        return window or document_limit(model.model_id)  # R18
+    return window
+
+
+def _sized(unit: Unit, agent: Agent, counter: Counter, factor: float) -> Unit:
+    tokens = math.ceil(counter.count_messages(unit.messages) * factor)
+    if unit.kind is not UnitKind.MESSAGE or not unit.source:
+        return replace(unit, est_tokens=tokens)
+    kind, priority, area = _judged(unit.text, unit.role, tuple(agent.priority_areas), agent.priority)
+    return replace(unit, est_tokens=tokens, kind=kind, priority=priority, area=area)
+
+
+@functools.lru_cache(maxsize=16_384)
+def _judged(text: str, role: UnitRole, areas: tuple[str, ...], default: int) -> tuple[UnitKind, int, str]:
+    priority, area = priority_of(text, areas, max(default, 2), role)
+    return classify(text, role), priority, area
+
+
+class StreamWatch:
+    """Counts an answer while it streams, and asks the policies about the sum (B3)."""
+
+    def __init__(self, sizes: Sizes, ask: Callable[[int, int | None], StreamDecision]) -> None:
+        self._sizes, self._ask = sizes, ask
+        self._used = sizes.prompt
+
+    def __call__(self, text: str) -> StreamDecision:
+        self._used += self._sizes.count_text(text)
+        return self._ask(self._used, self._sizes.limit)

@@ -1,0 +1,202 @@
+"""What the model sees, computed from turns and rewrites (R8): a view, never the record itself."""
+
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import QuerySet, Subquery
+
+from dialogs.context.units import group, unit_from_json
+from dialogs.context.view_cache import REMEMBERED_CHARS, Head, messages_of
+from dialogs.models import Dialog, Round, Turn
+from dominds.db.prepared import Select
+from dominds.llm.messages import Message, Role, chars_of
+from dominds.weighted_cache import Bounded
+from remediation.context import Unit, UnitKind, UnitRole, Units
+from remediation.models import RemediationRun
+
+_TURN_COLUMNS = (
+    "seq", "position", "role", "status", "text", "tool_calls", "tool_call_id", "provider_items",
+)  # fmt: skip
+_OPENING = ("carried", "standing_run")  # of a round, for each look; its package can be long, and is read once
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The units in the order in which the model sees them, and their messages with their characters. ``base`` changes only
+    when what went before is rewritten."""
+
+    units: Units
+    messages: tuple[Message, ...]
+    chars: int
+    base: str
+    base_position: int = 0  # the last turn that the rewrite took in
+    by_value: frozenset[str] = frozenset()  # ids of units that a rewrite stored as text, in place of what was said
+    interrupted: bool = False  # the newest answer was cut for compaction and is to go on
+
+
+_heads = Bounded[Head](REMEMBERED_CHARS)
+
+
+def view_of(dialog: Dialog) -> View:
+    """The current round as the newest rewrite that stands left it, with every turn since."""
+    current = _ROUND.one(dialog.pk, dialog.round_number)
+    start = (dialog.pk, dialog.round_number, current.standing_run, *current.carried)
+    head = _heads.get(start) or _opened(dialog, current)
+    head = head.followed_by(_TURNS_SINCE(dialog.pk, dialog.round_number, head.position))
+    if not connection.in_atomic_block:  # what a transaction under way has read may be rolled back
+        _heads.put(start, head, head.weight)
+    waiting = group(head.open_rows)
+    unsettled = messages_of(waiting)
+    return View(
+        units=_pinned(dialog, (*head.settled, *waiting)),
+        messages=(*head.messages, *unsettled),
+        chars=head.chars + chars_of(unsettled),
+        base=f"{dialog.round_number}:{current.standing_run or 0}",
+        base_position=head.base_position,
+        by_value=head.by_value,
+        interrupted=head.interrupted,
+    )
+
+
+def standing_run(dialog: Dialog) -> RemediationRun | None:
+    return _STANDING.first(dialog.pk, dialog.round_number)
+
+
+def _round(dialog_id: UUID, number: int) -> QuerySet[Round, Any]:
+    told: dict[str, Any] = {"standing_run": Subquery(_standing(dialog_id, number).values("pk"))}
+    rounds = Round.objects.filter(dialog_id=dialog_id, number=number).annotate(**told)
+    return rounds.values_list(*_OPENING, named=True)
+
+
+def _standing(dialog_id: UUID, round_number: int) -> QuerySet[RemediationRun]:
+    return _runs().filter(dialog_id=dialog_id, round_number=round_number, undone_at__isnull=True).order_by("-id")[:1]
+
+
+def _runs() -> QuerySet[RemediationRun]:
+    return RemediationRun.objects.defer("removed")  # the archive's copy can be long, and is not part of the view
+
+
+def _opened(dialog: Dialog, current: Any) -> Head:
+    """What a view begins with: the rewrite that stands, or else the package and the messages that were carried over."""
+    if current.standing_run is None:
+        carried = _named_turns(dialog, current.carried)
+        rows = {row.seq: row for row in (*carried, *_TURNS_SINCE(dialog.pk, dialog.round_number, 0))}
+        return Head.of(0, _opening_units(dialog)).followed_by(sorted(rows.values(), key=attrgetter("position")))
+    run = _runs().get(pk=current.standing_run)
+    named = _named_turns(dialog, [seq for item in run.view for seq in item.get("turns", ())])
+    units = _rewritten_units(run, {row.seq: row for row in named})
+    return Head.of(
+        run.base_position,
+        units,
+        interrupted=bool(named) and named[-1].status == Turn.Status.INTERRUPTED,
+        base_position=run.base_position,
+        by_value=frozenset(item["id"] for item in run.view if "id" in item),
+    )
+
+
+def _named_turns(dialog: Dialog, seqs: list[int]) -> list[Any]:
+    return list(_shown_turns(Turn.objects.filter(dialog=dialog, seq__in=seqs))) if seqs else []
+
+
+def _turns_since(dialog_id: UUID, round_number: int, position: int) -> QuerySet[Turn, Any]:
+    return _shown_turns(Turn.objects.filter(dialog_id=dialog_id, round_number=round_number, position__gt=position))
+
+
+def _shown_turns(turns: QuerySet[Turn]) -> QuerySet[Turn, Any]:
+    placed = turns.filter(position__isnull=False).exclude(role=Turn.Role.NOTICE)
+    return placed.order_by("position").values_list(*_TURN_COLUMNS, named=True)
+
+
+_ROUND, _STANDING, _TURNS_SINCE = Select(_round), Select(_standing), Select(_turns_since)
+
+
+def _opening_units(dialog: Dialog) -> Units:
+    package = Round.objects.values_list("package", flat=True).get(dialog=dialog, number=dialog.round_number)
+    if not package:
+        return ()
+    text = f"[Re-entry package: what you carried over when your mind was cleared]\n{package}"
+    return (
+        Unit(
+            id=f"package-{dialog.round_number}",
+            kind=UnitKind.SUMMARY,
+            role=UnitRole.USER,
+            messages=(Message(Role.USER, text),),
+            priority=1,
+            pinned=True,
+        ),
+    )
+
+
+def _rewritten_units(run: RemediationRun, by_seq: dict[int, Any]) -> Units:
+    units: list[Unit] = []
+    for item in run.view:
+        if "messages" in item:
+            units.append(unit_from_json(item))
+        else:
+            units += group([by_seq[seq] for seq in item["turns"] if seq in by_seq])
+    return tuple(units)
+
+
+def _pinned(dialog: Dialog, units: Units) -> Units:
+    """The newest user message and the one being answered are never changed by a rewrite."""
+    pinned, answering = list(units), f"turn-{dialog.answering_seq}"
+    backwards = range(len(units) - 1, -1, -1)  # both are near the end
+    newest = (place for place in backwards if units[place].role is UnitRole.USER and units[place].source)
+    answered = (place for place in backwards if units[place].id == answering)
+    for place in (next(newest, None), next(answered, None)):
+        if place is not None:
+            pinned[place] = replace(units[place], pinned=True)
+    return tuple(pinned)
+
+
+def visible_turns(dialog: Dialog, before_position: int | None = None, limit: int = 40) -> list[Turn]:
+    """The newest turns of the conversation before a place in it, oldest first."""
+    turns = dialog.turns.filter(position__isnull=False).select_related("generation__snapshot")
+    if before_position is not None:
+        turns = turns.filter(position__lt=before_position)
+    return list(turns.order_by("-position")[:limit])[::-1]
+
+
+def queued_turns(dialog: Dialog) -> list[Turn]:
+    return list(dialog.turns.queued().order_by("seq"))
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call of the newest reply that has no result yet. ``siblings`` are the ids of the calls beside it."""
+
+    id: str
+    name: str
+    arguments: str
+    siblings: tuple[str, ...]
+
+
+def unresolved_calls(dialog: Dialog) -> tuple[Call, ...]:
+    """What the newest reply of the round still waits for, in the model's order."""
+    newest = _NEWEST_REPLY.first(dialog.pk, dialog.round_number)
+    if newest is None or not newest[1]:
+        return ()
+    position, calls = newest[0], list(newest[1])
+    answered = set(
+        dialog.turns.filter(role=Turn.Role.TOOL, position__gt=position).values_list("tool_call_id", flat=True)
+    )
+    ids = tuple(call["id"] for call in calls)
+    return tuple(
+        Call(call["id"], call["name"], call["arguments"], tuple(other for other in ids if other != call["id"]))
+        for call in calls
+        if call["id"] not in answered
+    )
+
+
+def _newest_reply(dialog_id: UUID, round_number: int) -> QuerySet[Turn, Any]:
+    replies = Turn.objects.filter(
+        dialog_id=dialog_id, round_number=round_number, role=Turn.Role.ASSISTANT, status=Turn.Status.COMPLETE
+    )
+    # ``seq`` has an index, and for answers it is the order of positions.
+    return replies.order_by("-seq").values_list("position", "tool_calls")[:1]
+
+
+_NEWEST_REPLY = Select(_newest_reply)

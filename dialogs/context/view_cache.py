@@ -1,0 +1,73 @@
+"""The heads of views that this process has read: turns are never changed, so each look reads only those since the last."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dialogs.context.units import group
+from dialogs.models import Turn
+from dominds.llm.messages import Message, chars_of
+from remediation.context import Unit, Units
+
+REMEMBERED_CHARS = 40_000_000  # of all heads of this process
+_CHARS_PER_UNIT = 1_000  # what the objects around a text take, in characters of it
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A view up to ``position``. ``settled`` are the units that no later turn can change, ``messages`` theirs; ``open_rows``
+    are the turns from the first tool call on that still lacks a result."""
+
+    position: int
+    settled: Units
+    messages: tuple[Message, ...] = ()
+    chars: int = 0  # of the messages
+    open_rows: tuple[Any, ...] = ()
+    interrupted: bool = False  # the newest turn is an answer that was cut for compaction
+    base_position: int = 0  # as in a view
+    by_value: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, position: int, units: Units, **told: Any) -> "Head":
+        messages = messages_of(units)
+        return cls(position, units, messages, chars_of(messages), **told)
+
+    @property
+    def weight(self) -> int:
+        """What it takes to remember it, in characters."""
+        return self.chars + _CHARS_PER_UNIT * len(self.settled)
+
+    def followed_by(self, rows: Sequence[Any]) -> "Head":
+        """The head with the turns that came since, in order of position."""
+        if not rows:
+            return self
+        rows = (*self.open_rows, *rows)
+        settled = _settled(rows)
+        units = group(rows[:settled])
+        messages = messages_of(units)
+        return replace(
+            self,
+            position=rows[-1].position,
+            settled=(*self.settled, *units),
+            messages=(*self.messages, *messages),
+            chars=self.chars + chars_of(messages),
+            open_rows=rows[settled:],
+            interrupted=rows[-1].status == Turn.Status.INTERRUPTED,
+        )
+
+
+def messages_of(units: Sequence[Unit]) -> tuple[Message, ...]:
+    return tuple([message for unit in units for message in unit.messages])
+
+
+def _settled(rows: Sequence[Any]) -> int:
+    """How many turns from the first on hold the results of all their calls."""
+    settled, waiting = 0, set[str]()
+    for place, row in enumerate(rows, 1):
+        if row.tool_calls:
+            waiting.update(call["id"] for call in row.tool_calls)
+        elif row.role == Turn.Role.TOOL:
+            waiting.discard(row.tool_call_id)
+        if not waiting:
+            settled = place
+    return settled

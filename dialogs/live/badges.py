@@ -1,0 +1,66 @@
+"""A person as a web process serves them: the badges that all their pages share."""
+
+import asyncio
+from typing import Any
+
+import structlog
+
+from dialogs.live.db_threads import off_loop
+from dialogs.live.feeds import Listener
+from dialogs.live.frames import badges_of
+
+log = structlog.get_logger(__name__)
+
+RETRY_SECONDS = 3
+BADGES_SECONDS = 0.25  # a person's dialogs may end at one moment: their badges are counted once
+
+
+class Person:
+    """One person as this process serves them: their listeners, and the badges that their pages share."""
+
+    def __init__(self, user_id: int) -> None:
+        self.user_id = user_id
+        self.listeners: set[Listener] = set()
+        self._shown: dict[Listener, dict[str, Any] | None] = {}
+        self._badges: dict[str, Any] | None = None  # as last counted
+        self._due = True
+        self._counting: asyncio.Task[None] | None = None
+
+    def show_badges(self, listener: Listener) -> None:
+        """Tell this listener of the badges, now and whenever they change."""
+        self._shown[listener] = None
+        if self._badges is None or self._due:
+            self.count_badges()
+        else:
+            self._show(self._badges)
+
+    def forget(self, listener: Listener) -> None:
+        self.listeners.discard(listener)
+        self._shown.pop(listener, None)
+
+    def count_badges(self) -> None:
+        self._due = True
+        if self._shown and (self._counting is None or self._counting.done()):
+            self._counting = asyncio.create_task(self._count())
+
+    async def _count(self) -> None:
+        while self._due and self._shown:
+            if self._badges is not None:
+                await asyncio.sleep(BADGES_SECONDS)
+            self._due = False
+            try:
+                badges = await off_loop(badges_of, self.user_id)
+            except Exception as error:  # noqa: BLE001  the database is away: what is shown stays, and is counted again
+                log.warning("badges_not_counted", user_id=self.user_id, error=str(error) or type(error).__name__)
+                await asyncio.sleep(RETRY_SECONDS)
+                self._due = True
+                continue
+            if badges is not None:
+                self._badges = badges
+                self._show(badges)
+
+    def _show(self, badges: dict[str, Any]) -> None:
+        for listener, shown in tuple(self._shown.items()):
+            if badges != shown:
+                self._shown[listener] = badges
+                listener.told(badges)

@@ -1,0 +1,334 @@
+"""The sockets of pages: one per open page, which only receives.
+
+A socket may miss any message of Redis and still end up right: what it sends is read from the database by the number of the last
+event it sent. It acknowledges by answering ``ping`` frames; what it does not read in time is not queued for it but read later.
+"""
+
+import asyncio
+import random
+import time
+from collections import deque
+from contextlib import suppress
+from typing import Any, cast
+from urllib.parse import parse_qs
+from uuid import UUID
+
+import orjson
+import structlog
+from asgiref.typing import WebSocketScope
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
+from django.db import DatabaseError
+
+from dialogs.live.db_threads import off_loop
+from dialogs.live.feeds import Feed
+from dialogs.live.frames import BATCH, frames_after
+from dialogs.live.hub import hub, session_mark
+from dialogs.live.socket_auth import may_see, person_of
+
+log = structlog.get_logger(__name__)
+
+TICK_SECONDS = 2
+PING_SECONDS = 25
+SESSION_SECONDS = 60
+SLOW_SECONDS = 10  # unacknowledged for so long: nothing more is sent
+DEAD_SECONDS = 60  # and then: closed
+UNREAD_BYTES = 256 * 1024
+# A program that never acknowledges is paced by the clock instead.
+SILENT_BYTES_PER_SECOND = 32 * 1024
+RETRY_SECONDS = 3
+GATHER_SECONDS = 0.06  # a message, its claim and its begin come within moments: one look, one rendering for all three
+
+LOGGED_OUT, NOT_FOUND, TOO_MANY, TRY_LATER = 4401, 4404, 4429, 1013
+
+
+class PageSocket(AsyncWebsocketConsumer):
+    """``/ws/dialogs/ID/?after=SEQ``: a dialog's events, its draft, and the person's badges. ``/ws/me/``: the badges."""
+
+    scope: WebSocketScope
+
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        """As Channels does, without asking the database about its connections at every acknowledgement."""
+        await getattr(self, message["type"].replace(".", "_"))(message)
+
+    @property
+    def _scope(self) -> dict[str, Any]:
+        """The scope with what the middlewares and the router put in."""
+        return cast(dict[str, Any], self.scope)
+
+    async def connect(self) -> None:
+        self.user_id = 0
+        self.dialog_id: UUID | None = self._scope["url_route"]["kwargs"].get("dialog_id")
+        self._feed: Feed | None = None
+        self._admitted = self._joined = False
+        self._writer: asyncio.Task[None] | None = None
+        try:
+            self.user_id, refusal = await off_loop(_admission, self._session_key, self.dialog_id)
+        except (DatabaseError, TimeoutError):
+            refusal = TRY_LATER
+        if refusal:
+            await self.close(refusal)
+            return
+        self._hub = hub()
+        if not self._hub.admit(self.user_id):
+            await self.close(TOO_MANY)
+            return
+        self._admitted = True
+        self._sent_seq = _cursor(self.scope["query_string"])
+        self._start()
+        await self.accept()
+        self._writer = asyncio.create_task(self._write())
+
+    def _start(self) -> None:
+        now = time.monotonic()
+        self._wake = asyncio.Event()
+        self._wake.set()
+        self._unsure = self.dialog_id is not None  # there may be events of which nobody told
+        self._wanted = 0  # the newest event that was told of
+        self._found: deque[dict[str, Any]] = deque()  # events that were read and not sent yet
+        self._looking: asyncio.Task[None] | None = None
+        self._live = False  # all events up to the opening have been sent: what follows is news
+        self._drafts: deque[dict[str, Any]] = deque()
+        self._draft_lost = True  # the draft is to be sent from its beginning
+        self._known = 0  # the newest generation that the other side has been told of
+        self._strange = 0  # one whose draft came before it
+        self._shown = 0  # the newest generation whose draft was sent
+        self._over = 0  # the newest generation whose end was sent
+        self._badges: dict[str, Any] | None = None  # to be sent
+        self._sent_bytes = self._acked_bytes = 0
+        self._acks = False
+        self._all_acked_at = self._pinged_at = self._opened_at = now
+        self._session_at = now - random.random() * SESSION_SECONDS / 2  # pages that opened together ask one by one
+        self._goodbye = 0
+
+    # -- the other side speaks -----------------------------------------------------------------------------------------
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        with suppress(ValueError, TypeError, KeyError):
+            frame = orjson.loads(text_data or "")
+            if frame["type"] == "ack" and self._writer is not None:
+                self._acks = True
+                self._acked_bytes = min(max(self._acked_bytes, int(frame["n"])), self._sent_bytes)
+                self._all_acked_at = time.monotonic()
+                self._wake.set()
+
+    async def disconnect(self, code: int) -> None:
+        if self._writer is not None:
+            self._writer.cancel()
+            with suppress(asyncio.CancelledError, ConnectionError):
+                await self._writer
+            if self._looking is not None:
+                self._looking.cancel()
+        if self._joined:
+            await self._hub.leave(self, self._feed)
+        if self._admitted:
+            self._hub.dismiss(self.user_id)
+
+    # -- the hub speaks ------------------------------------------------------------------------------------------------
+    def poked(self, seq: int) -> None:
+        self._unsure = self._unsure or seq == 0
+        self._wanted = max(self._wanted, seq)
+        if self._is_behind:
+            self._wake.set()
+
+    def drafted(self, frame: dict[str, Any]) -> None:
+        if not self._live or (self._draft_lost and not frame.get("reset")):
+            return
+        if frame.get("reset"):
+            self._drafts.clear()
+            self._draft_lost = False
+        self._drafts.append(frame)
+        if len(self._drafts) > 200:
+            self._drafts.clear()
+            self._draft_lost = True
+        if len(self._drafts) == 1:
+            self._hub.write_soon(self._write_draft)
+
+    def told(self, frame: dict[str, Any]) -> None:
+        if frame.get("logout") and frame["logout"] == session_mark(self._session_key):
+            self._goodbye = LOGGED_OUT
+        if frame.get("recheck"):
+            self._session_at = float("-inf")
+        if frame.get("type") == "badges":
+            self._badges = frame
+        self._wake.set()
+
+    # -- looking -------------------------------------------------------------------------------------------------------
+    @property
+    def _is_behind(self) -> bool:
+        return self._unsure or self._wanted > self._sent_seq
+
+    def _look_if_due(self, now: float) -> None:
+        """The database is asked beside the writing: a draft must not wait for other things to be drawn."""
+        due = self._is_behind or now - self._session_at >= SESSION_SECONDS
+        if due and self._looking is None:
+            self._looking = asyncio.create_task(self._look())
+
+    async def _look(self) -> None:
+        try:
+            await self._check_session()
+            if self._is_behind and not self._goodbye:
+                await self._find_events()
+        except Exception:  # a database that is away must not cost the connection either
+            log.exception("socket_look_failed", dialog_id=str(self.dialog_id), user_id=self.user_id)
+            self._unsure = self.dialog_id is not None
+            await asyncio.sleep(RETRY_SECONDS)
+        finally:
+            self._looking = None
+            self._wake.set()
+
+    async def _find_events(self) -> None:
+        assert self.dialog_id is not None
+        assert self._feed is not None
+        if self._live and not self._strange:
+            await asyncio.sleep(GATHER_SECONDS)
+        async with self._hub.looks:
+            begun = max(self._strange, self._feed.generation)  # generations begin with an event, which is found now
+            self._unsure, self._wanted, self._strange = False, 0, 0
+            found = await off_loop(frames_after, self.dialog_id, self.user_id, self._sent_seq)
+        if found is None:
+            self._goodbye = NOT_FOUND
+            return
+        self._found.extend(found)
+        if len(found) < BATCH:
+            self._found.append({"known": begun})
+        else:
+            self._unsure = True
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+    async def _write(self) -> None:
+        """Subscribe first; then what was missed, then the live draft, then whatever comes."""
+        self._joined = True
+        self._feed = await self._hub.join(self, self.dialog_id)
+        self._hub.show_badges(self)
+        while not self._goodbye:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(
+                    TICK_SECONDS
+                ):  # unlike wait_for it makes no task, at each frame of each socket
+                    await self._wake.wait()
+            self._wake.clear()
+            try:
+                await self._write_what_is_due()
+            except (asyncio.CancelledError, ConnectionError):
+                raise
+            except Exception:  # one bad frame must not cost the connection
+                log.exception("socket_frame_failed", dialog_id=str(self.dialog_id), user_id=self.user_id)
+                self._unsure = self.dialog_id is not None
+                await asyncio.sleep(RETRY_SECONDS)
+        await self.close(self._goodbye)
+
+    async def _write_what_is_due(self) -> None:
+        now = time.monotonic()
+        if self._is_slow(now):
+            self._drafts.clear()
+            self._draft_lost = True
+            if self._acks and now - self._all_acked_at > DEAD_SECONDS:
+                self._goodbye = TRY_LATER
+        else:
+            badges, self._badges = self._badges, None
+            if badges is not None:
+                await self._send(badges)
+            if self._feed is not None:
+                await self._write_events(self._feed)
+                await self._write_draft()
+            self._look_if_due(now)
+        await self._ping(now)
+
+    async def _write_events(self, feed: Feed) -> None:
+        while self._found:
+            frame = self._found.popleft()
+            if "known" in frame:
+                self._known = max(self._known, frame["known"])
+                self._live = True
+                continue
+            if self._is_slow(time.monotonic()):
+                self._found.clear()
+                self._unsure = True  # what it has not read is not held for it, but read again later
+                return
+            if frame["type"] == "generation":
+                generation = int(frame["data"]["id"])
+                self._known = max(self._known, generation)
+                if frame["data"].get("outcome") != "running":
+                    feed.end(generation)
+                    self._over = max(self._over, generation)
+            await self._send(frame)
+            self._sent_seq = frame["seq"]
+
+    async def _write_draft(self) -> None:
+        """What there is of the draft, unless something else comes first; then this is called again.
+
+        A draft need not wait for its message to be drawn: the page puts that above it. It waits for the end of a draft that stands
+        there, which it would take the place of.
+        """
+        feed = self._feed
+        if feed is None or not self._live or self._found or self._goodbye or self._is_slow(time.monotonic()):
+            return
+        if self._draft_lost:
+            self._draft_lost = False
+            self._drafts.clear()
+            if snapshot := feed.snapshot():
+                self._drafts.append(snapshot)
+            else:
+                feed.load()
+        while self._drafts:
+            generation = self._drafts[0]["generation"]
+            if generation > max(self._known, feed.ended):
+                if self._looking is None and generation != self._strange:
+                    self._strange, self._unsure = generation, True
+                    self._wake.set()
+                if self._shown > self._over:
+                    return
+            frame = self._drafts.popleft()
+            if generation > feed.ended:
+                self._shown = generation
+                await self._send(frame)
+
+    async def _send(self, frame: dict[str, Any]) -> None:
+        text = orjson.dumps(frame).decode()
+        if self._sent_bytes == self._acked_bytes:
+            self._all_acked_at = time.monotonic()
+        self._sent_bytes += len(text)
+        await self.base_send({"type": "websocket.send", "text": text})
+
+    async def _ping(self, now: float) -> None:
+        unread = self._sent_bytes > self._acked_bytes
+        if now - self._pinged_at >= (TICK_SECONDS if unread and self._acks else PING_SECONDS):
+            self._pinged_at = now
+            await self.send(orjson.dumps({"type": "ping", "n": self._sent_bytes}).decode())
+
+    def _is_slow(self, now: float) -> bool:
+        unread = self._sent_bytes - self._acked_bytes
+        if not self._acks:
+            return unread > UNREAD_BYTES + SILENT_BYTES_PER_SECOND * (now - self._opened_at)
+        return unread > UNREAD_BYTES or (unread > 0 and now - self._all_acked_at > SLOW_SECONDS)
+
+    # -- who is there --------------------------------------------------------------------------------------------------
+    @property
+    def _session_key(self) -> str:
+        return str(self._scope["cookies"].get(settings.SESSION_COOKIE_NAME, ""))
+
+    async def _check_session(self) -> None:
+        now = time.monotonic()
+        if now - self._session_at >= SESSION_SECONDS:
+            self._session_at = now
+            if not await off_loop(_is_logged_in, self._session_key, self.user_id):
+                self._goodbye = LOGGED_OUT
+
+
+def _cursor(query: bytes) -> int:
+    """The event number after ``after=``; anything else means from the beginning."""
+    value = parse_qs(query.decode("latin-1")).get("after", ["0"])[-1]
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else 0
+
+
+def _admission(session_key: str, dialog_id: UUID | None) -> tuple[int, int]:
+    """The person's number, and why they may not listen here, or 0 when they may."""
+    person = person_of(session_key)
+    if person is None:
+        return 0, LOGGED_OUT
+    return person.pk, 0 if dialog_id is None or may_see(person, dialog_id) else NOT_FOUND
+
+
+def _is_logged_in(session_key: str, user_id: int) -> bool:
+    person = person_of(session_key)
+    return person is not None and person.pk == user_id

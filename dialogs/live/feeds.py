@@ -1,0 +1,164 @@
+"""One dialog as a web process watches it: the draft of its running answer, shared by all its sockets."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol, cast
+from uuid import UUID
+
+import structlog
+from django.db.models import QuerySet
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from dialogs.live.db_threads import off_loop
+from dialogs.models import Generation
+from dialogs.pages.markdown import GrowingText
+from dialogs.store import wakeups
+from dialogs.store.wakeups import draft_key
+from dominds.db.prepared import Select
+
+log = structlog.get_logger(__name__)
+
+FINISH_SECONDS = 0.25  # how often a draft is searched for finished blocks
+
+_render_threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="drafts")
+
+
+class Listener(Protocol):
+    """A socket. Called on the loop; must not block."""
+
+    user_id: int
+
+    def poked(self, seq: int) -> None:
+        """The dialog has events up to ``seq``; 0: look yourself."""
+
+    def drafted(self, frame: dict[str, Any]) -> None: ...
+
+    def told(self, frame: dict[str, Any]) -> None:
+        """Something for the person behind the socket."""
+
+
+class Feed:
+    """One dialog as this process watches it: its sockets, and the draft that they share."""
+
+    def __init__(self, dialog_id: UUID, redis: Redis) -> None:
+        self.dialog_id = dialog_id
+        self._redis = redis
+        self.listeners: set[Listener] = set()
+        self.generation = 0  # whose draft this is; generations of a dialog only grow
+        self.ended = 0  # the newest generation known to have ended
+        self.draft: GrowingText | None = None
+        self.seq = 0
+        self._finishing: asyncio.Task[None] | None = None
+        self._loading: asyncio.Task[None] | None = None
+
+    def receive(self, frame: dict[str, Any]) -> None:
+        """A poke: the dialog has events up to ``seq``."""
+        self.seq = max(self.seq, int(frame["seq"]))
+        for listener in tuple(self.listeners):
+            listener.poked(self.seq)
+
+    def end(self, generation: int) -> None:
+        """A generation's draft is over: its turn, or nothing, takes its place."""
+        self.ended = max(self.ended, generation)
+        if self.generation <= self.ended:
+            self.draft = None
+
+    def snapshot(self) -> dict[str, Any] | None:
+        """The draft from its beginning, for a socket that has none of it."""
+        if self.draft is None:
+            return None
+        draft = self.draft
+        return {
+            **self._frame(0, draft.text),
+            "reset": True,
+            "block": draft.blocks,
+            "html": draft.html,
+            "tail": draft.tail,
+        }
+
+    def load(self) -> None:
+        """Fetch the draft whole: at the first socket, and after a gap."""
+        if self._loading is None or self._loading.done():
+            self._loading = asyncio.create_task(self._load())
+
+    def extend(self, generation: int, position: int, text: str) -> None:
+        """A piece of the draft has come."""
+        if generation <= self.ended or generation < self.generation:
+            return
+        if generation > self.generation:
+            self.generation, self.draft = generation, GrowingText()
+        if self.draft is None or position > len(self.draft.text):
+            self.load()
+            return
+        fresh = text[len(self.draft.text) - position :]
+        if not fresh:
+            return
+        position = len(self.draft.text)
+        self.draft.text += fresh
+        self._send(self._frame(position, fresh))
+        if "\n" in fresh and (self._finishing is None or self._finishing.done()):
+            self._finishing = asyncio.create_task(self._finish(self.draft))
+
+    async def _finish(self, draft: GrowingText) -> None:
+        """Give finished blocks their final looks, away from the loop."""
+        await asyncio.sleep(FINISH_SECONDS)
+        loop = asyncio.get_running_loop()
+        chars, html = await loop.run_in_executor(_render_threads, draft.newly_finished)
+        draft.finish(chars, html)
+        if chars and draft is self.draft:
+            self._send({**self._frame(len(draft.text), ""), "block": draft.blocks, "html": html, "tail": draft.tail})
+
+    async def _load(self) -> None:
+        try:
+            generation = await off_loop(_running_reply, self.dialog_id)
+            if not generation or generation <= self.ended:
+                return
+            raw = await self._redis.get(draft_key(generation))
+        except (TimeoutError, RedisError, OSError) as error:
+            log.warning("draft_not_loaded", dialog_id=str(self.dialog_id), error=str(error))
+            return
+        text = cast(bytes, raw or b"").decode("utf-8", "ignore")
+        current = len(self.draft.text) if self.draft and self.generation == generation else -1
+        if generation < self.generation or generation <= self.ended or len(text) <= current:
+            return
+        draft = GrowingText(text)
+        loop = asyncio.get_running_loop()
+        draft.finish(*await loop.run_in_executor(_render_threads, draft.newly_finished))
+        self.generation, self.draft = generation, draft
+        if snapshot := self.snapshot():
+            self._send(snapshot)
+
+    def _frame(self, position: int, text: str) -> dict[str, Any]:
+        return {
+            "type": "draft",
+            "generation": self.generation,
+            "pos": position,
+            "end": position + len(text),
+            "text": text,
+        }
+
+    def _send(self, frame: dict[str, Any]) -> None:
+        for listener in tuple(self.listeners):
+            listener.drafted(frame)
+
+
+def _running_replies(dialog_id: UUID) -> QuerySet[Generation, int]:
+    running = Generation.objects.filter(dialog_id=dialog_id, outcome="running", purpose="reply")
+    return running.order_by("pk").values_list("pk", flat=True)[:1]
+
+
+_running_reply = Select(_running_replies).first
+
+
+def current_draft(dialog_id: UUID) -> dict[str, Any] | None:
+    """The live draft from its beginning, for a page that polls. Without Redis there is none."""
+    generation = _running_reply(dialog_id)
+    if not generation:
+        return None
+    try:
+        text = (wakeups.client().get(draft_key(generation)) or b"").decode("utf-8", "ignore")  # type: ignore[union-attr]
+    except RedisError:
+        return None
+    frame = {"type": "draft", "generation": generation, "pos": 0, "end": len(text), "text": text, "reset": True}
+    return {**frame, "html": "", "tail": text} if text else None

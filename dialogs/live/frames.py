@@ -1,0 +1,193 @@
+"""Events as a browser receives them: the public data, and the pieces of the page that they change as ``html``.
+
+Pieces are rendered from the rows as they are now, so a repeated or late event can only show something newer. Within one batch
+each piece is rendered once, with the last event that asks for it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+from django.template.loader import render_to_string
+
+from dialogs.actions import questions
+from dialogs.context.view import standing_run
+from dialogs.live.socket_auth import active_person, may_see
+from dialogs.models import Dialog, Question, Round, Turn
+from dialogs.pages.context_panel import run_lines
+from dialogs.pages.dialog_page import DialogPage, Entry, run_entry, turn_entries
+from dialogs.store import events
+from dominds.db.prepared import Select
+
+log = structlog.get_logger(__name__)
+
+BATCH = 200
+PIECES: dict[str, tuple[str, ...]] = {
+    "turn": ("queued",),
+    "title": ("heading", "recent_current"),
+    "generation": ("activity",),
+    "health": ("chip", "usage_panel", "context_panel", "banner"),
+    "state": ("heading", "recent_current", "state", "activity", "banner", "composer_state", "context_panel"),
+    "question": ("banner", "composer_state"),
+    "reminder": ("reminders_panel", "context_panel"),
+    "round": ("rounds_panel", "reminders_panel", "chip", "context_panel"),
+    "remediation": ("context_panel",),
+}
+Frame = dict[str, Any]
+
+
+def frames_after(dialog_id: UUID, user_id: int, seq: int) -> list[Frame] | None:
+    """The next events after ``seq`` with their HTML; ``None`` when the dialog is not this person's any more."""
+    rows, turns = events.read(
+        dialog_id, seq, BATCH
+    )  # before the rest: pieces may be newer than their event, never older
+    dialog = _DIALOG.first(dialog_id)
+    viewer = dialog and _viewer(dialog, user_id)
+    if not viewer or not dialog:
+        return None
+    if seq > dialog.last_event_seq:
+        return [resync(dialog.last_event_seq)]
+    frames = events.hydrated(rows, turns)
+    if not frames:
+        return []
+    try:
+        add_html(DialogPage(dialog, viewer), frames, turns)
+    except Exception:  # what cannot be drawn must not hold up what happened: the page fetches itself instead
+        log.exception("pieces_not_rendered", dialog_id=str(dialog_id), after=seq)
+        frames[-1]["refetch"] = True
+    return frames
+
+
+def _dialog(dialog_id: UUID) -> QuerySet[Dialog]:
+    return Dialog.objects.filter(pk=dialog_id).select_related("agent", "owner", "client")
+
+
+_DIALOG = Select(_dialog)
+
+
+def _viewer(dialog: Dialog, user_id: int) -> User | None:
+    """The person, if they may see the dialog now."""
+    if dialog.owner_id == user_id:
+        return dialog.owner if dialog.owner.is_active else None
+    viewer = active_person(user_id)
+    return viewer if viewer and may_see(viewer, dialog.pk) else None
+
+
+def resync(seq: int) -> Frame:
+    """The page must fetch itself again: its cursor is from another life of the database."""
+    return {"type": "resync", "seq": seq}
+
+
+def add_html(page: DialogPage, frames: list[Frame], turns: Mapping[int, Turn]) -> None:
+    asked = [_pieces_for(page, frame["type"]) for frame in frames]
+    last_with = {name: index for index, names in enumerate(asked) for name in names}
+    drawn = _turn_pieces(page, turns)
+    for index, frame in enumerate(frames):
+        html = [page.piece(name) for name in asked[index] if last_with[name] == index]
+        if frame["type"] == "turn":
+            html += drawn.pop(frame["data"].get("seq", 0), [])
+        elif frame["type"] == "round":
+            html += _round_pieces(page, frame["data"].get("number"))
+        elif frame["type"] == "state" and last_with["state"] == index:
+            html += _standing_run_piece(page)
+        elif frame["type"] == "remediation":
+            html += _run_pieces(page, frame["data"].get("id"))
+        if html:
+            frame["html"] = "".join(html)
+
+
+def _pieces_for(page: DialogPage, kind: str) -> tuple[str, ...]:
+    """The context panel weighs the whole context: while an answer is under way, it waits for what that will add."""
+    names = PIECES.get(kind, ())
+    if kind == "state" and page.is_busy and not page.rewrite_pending:
+        return tuple(name for name in names if name != "context_panel")
+    return names
+
+
+def _turn_pieces(page: DialogPage, turns: Mapping[int, Turn]) -> dict[int, list[str]]:
+    """Each turn once, and the turns whose tool cards a result moves out of."""
+    rows = sorted((turn for turn in turns.values() if turn.position is not None), key=lambda turn: turn.position or 0)
+    owners = _asking_turns(page.dialog, rows)
+    entries = {entry.turn.seq: entry for entry in turn_entries(page.dialog, rows + owners) if entry.turn}
+    pieces = {seq: [page.entry(entry)] for seq, entry in entries.items()}
+    for turn in rows:
+        if turn.role == Turn.Role.TOOL:
+            for owner in owners:
+                pieces[turn.seq] += pieces.get(owner.seq, [])
+    return pieces
+
+
+def _asking_turns(dialog: Dialog, rows: list[Turn]) -> list[Turn]:
+    """The assistant turns, not among ``rows``, whose calls these results answer."""
+    results = [turn for turn in rows if turn.role == Turn.Role.TOOL]
+    if not results:
+        return []
+    first = results[0].position or 0
+    asking = dialog.turns.filter(role=Turn.Role.ASSISTANT, tool_calls__isnull=False, position__lt=first)
+    found = asking.select_related("generation__snapshot").order_by("-position").first()
+    return [found] if found is not None and found.seq not in {turn.seq for turn in rows} else []
+
+
+def _round_pieces(page: DialogPage, number: int | None) -> list[str]:
+    """The divider where a round begins: before its first turn, or at the end while it has none."""
+    row = page.dialog.rounds.filter(number=number).first() if number is not None else None
+    if row is None or row.number == 1:
+        return []
+    return [page.entry(Entry(position=_start_of(page.dialog, row), round=row))]
+
+
+def _start_of(dialog: Dialog, row: Round) -> float:
+    first = dialog.turns.filter(round_number=row.number, position__isnull=False).order_by("position").first()
+    return (first.position or 0) - 0.5 if first else dialog.last_position + 0.5
+
+
+def _run_pieces(page: DialogPage, run_id: int | None) -> list[str]:
+    """All rewrites of the dialog, since an undo moves the right to undo to the one before."""
+    lines = run_lines(page.dialog)
+    newest = next((line for line in lines if line.run.pk == run_id), None)
+    pieces = [page.entry(run_entry(line)) for line in lines[-3:]]
+    return [*pieces, page.piece("breaking_details", line=newest)] if newest else pieces
+
+
+def _standing_run_piece(page: DialogPage) -> list[str]:
+    """The newest rewrite again: whether it can be undone follows the dialog's state."""
+    standing = standing_run(page.dialog)
+    return [page.entry(run_entry(line)) for line in run_lines(page.dialog, pk=standing.pk)] if standing else []
+
+
+def badges_of(user_id: int) -> Frame | None:
+    """How many questions wait for this person, as a frame; the newest for a notification."""
+    viewer = active_person(user_id)
+    if viewer is None:
+        return None
+    waiting = _WAITING_FOR_STAFF() if viewer.is_staff else _WAITING(user_id)
+    newest = max(waiting, key=lambda question: question.created_at, default=None)
+    return {
+        "type": "badges",
+        "questions": len(waiting),
+        "newest": _notification(newest) if newest else None,
+        "html": render_to_string("_badge.html", {"waiting": len(waiting)}),
+    }
+
+
+def _waiting(user_id: int) -> QuerySet[Question]:
+    return questions.open_questions(User(pk=user_id))
+
+
+def _waiting_for_staff() -> QuerySet[Question]:
+    return questions.open_questions(User(is_staff=True))
+
+
+_WAITING, _WAITING_FOR_STAFF = Select(_waiting), Select(_waiting_for_staff)
+
+
+def _notification(question: Question) -> dict[str, str]:
+    return {
+        "id": str(question.pk),
+        "dialog": str(question.dialog_id),
+        "title": str(question.dialog),
+        "text": question.text[:200],
+    }

@@ -1,0 +1,258 @@
+"""One Redis subscription per web process, shared by all its sockets.
+
+Redis only says "look": frames arrive at most once, and a listener that may have missed some is told so (``lost``) and reads the
+database again. Everything here runs on one event loop and holds no lock; whatever blocks runs on the threads of ``off_loop``.
+"""
+
+import asyncio
+import hashlib
+import random
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+import orjson
+import redis.asyncio
+import structlog
+from django.conf import settings
+from redis.exceptions import RedisError
+
+from dialogs.live.badges import Person
+from dialogs.live.db_threads import off_loop
+from dialogs.live.feeds import Feed, Listener
+from dialogs.models import Dialog
+from dialogs.store.wakeups import DRAFTS_CHANNEL, dialog_channel, user_channel
+
+log = structlog.get_logger(__name__)
+
+QUIET_SECONDS = 10  # then Redis is asked whether it is still there
+POLL_SECONDS = 15  # how often the database is asked what a lost frame would have said
+RETRY_SECONDS = 3
+LOOKS_AT_ONCE = (
+    2  # of sockets; they draw, so more only take turns. Who waits finds more at once, and no time-out runs yet
+)
+REFRESHES_PER_SECOND = 100  # after a break, sockets look anew spread over so much time
+SOCKETS_PER_PERSON = 20
+SOCKETS_PER_PROCESS = 10_000
+
+
+def session_mark(session_key: str) -> str:
+    """Names a session on a channel without giving it away."""
+    return hashlib.sha256(session_key.encode()).hexdigest()[:24]
+
+
+def _last_seqs(dialog_ids: list[UUID]) -> dict[UUID, int]:
+    return dict(Dialog.objects.filter(pk__in=dialog_ids).values_list("pk", "last_event_seq"))
+
+
+class Hub:
+    """Who listens to what, and the connection that tells them."""
+
+    def __init__(self) -> None:
+        self.redis = redis.asyncio.Redis.from_url(
+            settings.REDIS_URL, socket_timeout=3, socket_connect_timeout=2, socket_keepalive=True
+        )
+        self._feeds: dict[str, Feed] = {}
+        self._people: dict[str, Person] = {}
+        self._sockets: defaultdict[int, int] = defaultdict(int)
+        self.looks = asyncio.Semaphore(LOOKS_AT_ONCE)
+        self._pubsub: Any = None
+        self._subscribed = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._writes: list[Callable[[], Awaitable[None]]] = []
+        self._to_write = asyncio.Event()
+
+    # -- sockets -------------------------------------------------------------------------------------------------------
+    def admit(self, user_id: int) -> bool:
+        """Count a socket in; ``False`` when the person, or the process, has enough of them."""
+        if self._sockets[user_id] >= SOCKETS_PER_PERSON or sum(self._sockets.values()) >= SOCKETS_PER_PROCESS:
+            return False
+        self._sockets[user_id] += 1
+        return True
+
+    def dismiss(self, user_id: int) -> None:
+        self._sockets[user_id] -= 1
+        if self._sockets[user_id] <= 0:
+            del self._sockets[user_id]
+
+    async def join(self, listener: Listener, dialog_id: UUID | None) -> Feed | None:
+        """Subscribe, and return once Redis has confirmed or a moment has passed; then what is read misses nothing."""
+        self._start()
+        person = user_channel(listener.user_id)
+        channels = []
+        if person not in self._people:
+            self._people[person] = Person(listener.user_id)
+            channels.append(person)
+        self._people[person].listeners.add(listener)
+        feed = None
+        if dialog_id is not None:
+            channel = dialog_channel(dialog_id)
+            feed = self._feeds.get(channel)
+            if feed is None:
+                feed = self._feeds[channel] = Feed(dialog_id, self.redis)
+                channels.append(channel)
+            feed.listeners.add(listener)
+        await self._tell_redis("subscribe", channels)
+        return feed
+
+    async def leave(self, listener: Listener, feed: Feed | None) -> None:
+        channels = []
+        channel = user_channel(listener.user_id)
+        if person := self._people.get(channel):
+            person.forget(listener)
+            if not person.listeners:
+                del self._people[channel]
+                channels.append(channel)
+        if feed is not None:
+            feed.listeners.discard(listener)
+            channel = dialog_channel(feed.dialog_id)
+            if not feed.listeners and self._feeds.get(channel) is feed:
+                del self._feeds[channel]
+                channels.append(channel)
+        await self._tell_redis("unsubscribe", channels)
+
+    def show_badges(self, listener: Listener) -> None:
+        self._people[user_channel(listener.user_id)].show_badges(listener)
+
+    def write_soon(self, write: Callable[[], Awaitable[None]]) -> None:
+        """One task writes the drafts of all sockets: waking one for each frame costs more than the frame.
+
+        ``write`` must not wait for a slow reader. Daphne's ``send`` never does; who does not read is left out by the socket.
+        """
+        self._writes.append(write)
+        self._to_write.set()
+
+    async def _write_for_ever(self) -> None:
+        while True:
+            await self._to_write.wait()
+            self._to_write.clear()
+            writes, self._writes = self._writes, []
+            for write in writes:
+                try:
+                    await write()
+                except ConnectionError:
+                    continue  # the socket's own task sees that as well
+                except Exception:  # one socket must not end the drafts of all
+                    log.exception("draft_not_written")
+
+    async def _tell_redis(self, command: str, channels: list[str]) -> None:
+        """A failure here is mended by the reader, which subscribes to everything again when it reconnects."""
+        if not channels:
+            return
+        with suppress(RedisError, OSError, asyncio.TimeoutError):
+            async with asyncio.timeout(2):
+                await self._subscribed.wait()
+                await getattr(self._pubsub, command)(*channels)
+
+    # -- the connection ------------------------------------------------------------------------------------------------
+    def _start(self) -> None:
+        if not self._tasks:
+            endless = (self._read_for_ever(), self._poll_for_ever(), self._write_for_ever())
+            self._tasks = [asyncio.create_task(work) for work in endless]
+
+    def _channels(self) -> list[str]:
+        return [*self._feeds, *self._people]
+
+    async def _read_for_ever(self) -> None:
+        """Hold the subscription; after a break, subscribe to everything again and let everyone look for what they missed."""
+        failures = 0
+        while True:
+            try:
+                await self._read()
+            except (TimeoutError, RedisError, OSError) as error:
+                failures = failures + 1 if not self._subscribed.is_set() else 1
+                log.warning("hub_disconnected", error=str(error) or type(error).__name__, failures=failures)
+            finally:
+                self._subscribed.clear()
+            await asyncio.sleep(random.uniform(0.1, min(0.5 * failures, 5)))
+
+    async def _read(self) -> None:
+        connection = redis.asyncio.Redis.from_url(
+            settings.REDIS_URL, socket_timeout=None, socket_connect_timeout=2, socket_keepalive=True
+        )
+        async with connection, connection.pubsub() as pubsub:
+            await pubsub.subscribe(DRAFTS_CHANNEL, *self._channels())
+            self._pubsub = pubsub
+            self._subscribed.set()
+            self._lost()
+            asked = False
+            while True:
+                message = await pubsub.get_message(timeout=QUIET_SECONDS)
+                if message is not None:
+                    asked = False
+                    self._dispatch(message)
+                elif asked:
+                    raise TimeoutError("Redis does not answer")  # half-open connections look quiet, not broken
+                else:
+                    asked = True
+                    await pubsub.ping()
+
+    def _dispatch(self, message: dict[str, Any]) -> None:
+        if message["type"] != "message":
+            return
+        channel = message["channel"].decode()
+        try:
+            frame = orjson.loads(message["data"])
+            if channel == DRAFTS_CHANNEL:
+                self._spread(frame)
+            elif feed := self._feeds.get(channel):
+                feed.receive(frame)
+            elif person := self._people.get(channel):
+                if frame.get("badges"):
+                    person.count_badges()
+                for listener in tuple(person.listeners):
+                    listener.told(frame)
+        except (ValueError, KeyError, TypeError) as error:  # one bad frame must not end the subscription
+            log.warning("bad_frame", channel=channel, error=str(error))
+
+    def _spread(self, drafts: list[dict[str, Any]]) -> None:
+        """What all generations of a worker wrote at one beat, to the dialogs that are watched here."""
+        for draft in drafts:
+            if feed := self._feeds.get(dialog_channel(draft["dialog"])):
+                feed.extend(int(draft["generation"]), int(draft["pos"]), str(draft["text"]))
+
+    def _lost(self) -> None:
+        """Frames may have been missed: everyone looks, not all at the same moment."""
+        loop = asyncio.get_running_loop()
+        seconds = max(1.0, len(self._feeds) / REFRESHES_PER_SECOND)
+        for feed in self._feeds.values():
+            loop.call_later(random.random() * seconds, self._refresh, feed)
+        for person in self._people.values():
+            person.count_badges()
+
+    def _refresh(self, feed: Feed) -> None:
+        if not feed.listeners:
+            return
+        for listener in tuple(feed.listeners):
+            listener.poked(0)
+        feed.load()
+
+    async def _poll_for_ever(self) -> None:
+        """Ask the database, for all watched dialogs at once, whether a poke was lost."""
+        while True:
+            await asyncio.sleep(POLL_SECONDS)
+            feeds = {feed.dialog_id: feed for feed in self._feeds.values()}
+            ids = list(feeds)
+            for start in range(0, len(ids), 500):
+                try:
+                    found = await off_loop(_last_seqs, ids[start : start + 500])
+                except Exception as error:  # noqa: BLE001  the database is away: the next round asks again
+                    log.warning("poll_failed", error=str(error) or type(error).__name__)
+                    break
+                for dialog_id, seq in found.items():
+                    if seq > feeds[dialog_id].seq:
+                        feeds[dialog_id].receive({"seq": seq})
+
+
+_hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()
+
+
+def hub() -> Hub:
+    """The hub of this process' event loop."""
+    loop = asyncio.get_running_loop()
+    if loop not in _hubs:
+        _hubs[loop] = Hub()
+    return _hubs[loop]

@@ -1,0 +1,55 @@
+"""Who is behind a socket, and what they may see: asked when it opens, at each look, and each minute from then on."""
+
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.auth.models import User
+from django.contrib.sessions.backends.db import SessionStore
+from django.contrib.sessions.models import Session
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+from django.utils.crypto import constant_time_compare
+
+from dialogs.models import Dialog
+from dominds.db.prepared import Select
+
+
+def person_of(session_key: str) -> User | None:
+    """The active person whose session still stands, and whose password has not changed since it began."""
+    stored = _SESSION.first(session_key) if session_key else None
+    session = SessionStore().decode(stored) if stored else {}
+    number = str(session.get(SESSION_KEY, ""))
+    if not number.isdecimal() or session.get(BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:
+        return None
+    person = active_person(int(number))
+    if person is None:
+        return None
+    said = session.get(HASH_SESSION_KEY, "")
+    known = (person.get_session_auth_hash(), *person.get_session_auth_fallback_hash())  # under SECRET_KEY_FALLBACKS
+    return person if any(constant_time_compare(said, one) for one in known) else None
+
+
+def may_see(person: User, dialog_id: UUID) -> bool:
+    return bool(_SEEN_BY_STAFF(dialog_id) if person.is_staff else _SEEN(dialog_id, person.pk))
+
+
+def _session(key: str) -> QuerySet[Session, str]:
+    return Session.objects.filter(session_key=key, expire_date__gt=Now()).values_list("session_data", flat=True)
+
+
+def _person(user_id: int) -> QuerySet[User]:
+    return User.objects.filter(pk=user_id, is_active=True)
+
+
+def _seen(dialog_id: UUID, user_id: int) -> QuerySet[Dialog, Any]:
+    return Dialog.objects.for_user(User(pk=user_id)).filter(pk=dialog_id).values_list("pk")
+
+
+def _seen_by_staff(dialog_id: UUID) -> QuerySet[Dialog, Any]:
+    return Dialog.objects.for_user(User(is_staff=True)).filter(pk=dialog_id).values_list("pk")
+
+
+_SESSION, _SEEN, _SEEN_BY_STAFF = Select(_session), Select(_seen), Select(_seen_by_staff)
+active_person = Select(_person).first

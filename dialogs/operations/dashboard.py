@@ -1,0 +1,320 @@
+"""What an operator wants to know of the whole server: one function per question, each a bounded number of queries.
+
+Generations carry no index on time. Their ids grow with it, so the first one since a moment is found by halving.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from statistics import quantiles
+from typing import Any
+
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models.functions import Now, TruncDate, TruncHour
+from django.utils import timezone
+from redis import RedisError
+
+from dialogs.models import Dialog, Generation, Question
+from dialogs.state import State
+from dominds.celery import app
+from dominds.worker import heartbeats
+from dominds.worker.heartbeats import Heartbeat
+from health.levels import Level
+from health.models import HealthSnapshot
+from remediation.models import CleanupTask, ContextEvent, Proposal, RemediationRun
+
+RECENT = timedelta(hours=1)
+QUEUED_TOO_LONG = timedelta(minutes=1)
+RUNS_LONG = timedelta(minutes=5)
+LEVEL_HOURS = 24
+COMPACTION_DAYS = 14
+MOST_TIMED = 5_000  # generations whose times are read for the percentiles
+MOST_ROWS = 20
+
+
+# -- The moment -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Cards:
+    """The numbers at the top of the page. ``oldest_question`` is when the oldest open Q4H was asked."""
+
+    running: int
+    queued: int
+    waiting: int
+    suspended: int
+    failed: int
+    oldest_question: datetime | None
+    recent_calls: int
+    recent_failures: int
+
+
+def cards(recent: "Recent") -> Cards:
+    states = dialogs_by_state()
+    oldest = Question.objects.filter(state=Question.State.OPEN).order_by("created_at").values_list("created_at").first()
+    return Cards(
+        running=states[State.GENERATING.value],
+        queued=states[State.QUEUED.value],
+        waiting=states[State.WAITING.value],
+        suspended=states[State.SUSPENDED.value],
+        failed=states[State.FAILED.value],
+        oldest_question=oldest[0] if oldest else None,
+        recent_calls=sum(provider.calls for provider in recent.providers),
+        recent_failures=sum(provider.failures for provider in recent.providers),
+    )
+
+
+def dialogs_by_state() -> dict[str, int]:
+    """Every state there is, with 0 where no dialog is in it."""
+    found = dict(Dialog.objects.order_by().values_list("state").annotate(Count("pk")))
+    return {state.value: found.get(state.value, 0) for state in State}
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Workers, sweepers and the queue as Redis knows them; ``None`` where it does not answer."""
+
+    queue_depth: int | None
+    heartbeats: list[Heartbeat] = field(default_factory=list)
+
+    @property
+    def has_worker(self) -> bool:
+        return any(part.kind == "worker" and not part.is_late for part in self.heartbeats)
+
+    @property
+    def has_sweeper(self) -> bool:
+        return any(part.kind == "sweeper" and not part.is_late for part in self.heartbeats)
+
+
+def parts() -> Parts:
+    try:
+        return Parts(heartbeats.queue_depth(app.conf.task_default_queue), heartbeats.heartbeats())
+    except RedisError:
+        return Parts(None)
+
+
+def held_leases() -> list[dict[str, Any]]:
+    """How many dialogs each worker drives, by the leases in the database."""
+    held = Dialog.objects.filter(state=State.GENERATING.value).exclude(lease_owner="").order_by("lease_owner")
+    counted = held.values_list("lease_owner").annotate(Count("pk"))
+    return [{"lease_owner": owner, "dialogs": dialogs} for owner, dialogs in counted]
+
+
+# -- What needs a hand ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """A dialog that does not get on, and since when."""
+
+    dialog: Dialog
+    reason: str
+    since: datetime | None
+
+
+def stuck_dialogs() -> list[Stuck]:
+    """Dialogs whose worker vanished, that nobody takes up, or whose call runs for minutes; the longest first."""
+    now = timezone.now()
+    running = Generation.objects.filter(dialog=OuterRef("pk"), outcome="running", started_at__lt=Now() - RUNS_LONG)
+    vanished = Q(state=State.GENERATING.value, lease_until__lt=Now())
+    waiting = Q(wake_at__isnull=True) | Q(wake_at__lte=Now())
+    left = Q(state=State.QUEUED.value, active_at__lt=Now() - QUEUED_TOO_LONG) & waiting
+    rows = (
+        Dialog.objects.filter(state__in=[State.GENERATING.value, State.QUEUED.value])
+        .annotate(runs_long=Exists(running))
+        .filter(vanished | left | Q(runs_long=True))
+        .select_related("agent", "owner")
+        .order_by("active_at")[:MOST_ROWS]
+    )
+    return [_stuck(dialog, now) for dialog in rows]
+
+
+def _stuck(dialog: Dialog, now: datetime) -> Stuck:
+    if dialog.state == State.QUEUED:
+        return Stuck(dialog, "queued, and no worker takes it up", dialog.active_at)
+    if dialog.lease_until is not None and dialog.lease_until < now:
+        return Stuck(dialog, f"its worker {dialog.lease_owner} vanished", dialog.lease_until)
+    return Stuck(dialog, "its model call runs for minutes", dialog.active_at)
+
+
+def failed_dialogs() -> QuerySet[Dialog]:
+    """The newest dialogs whose last message failed; a retry is offered."""
+    failed = Dialog.objects.filter(state=State.FAILED.value).select_related("agent", "owner")
+    return failed.order_by("-active_at")[:MOST_ROWS]
+
+
+def backing_off() -> int:
+    """Dialogs that wait for a provider which asked for patience: slow, not stuck."""
+    return Dialog.objects.filter(state__in=[State.QUEUED.value, State.GENERATING.value], wake_at__gt=Now()).count()
+
+
+def context_events() -> QuerySet[ContextEvent]:
+    return ContextEvent.objects.select_related("dialog__agent").order_by("-pk")[:MOST_ROWS]
+
+
+def cleanup_tasks() -> QuerySet[CleanupTask]:
+    open_tasks = CleanupTask.objects.filter(state=CleanupTask.State.OPEN)
+    return open_tasks.select_related("dialog__agent").order_by("created_at")[:MOST_ROWS]
+
+
+def proposals() -> QuerySet[Proposal]:
+    open_proposals = Proposal.objects.filter(state=Proposal.State.OPEN)
+    return open_proposals.select_related("agent").order_by("created_at")[:MOST_ROWS]
+
+
+# -- The last hour --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderHealth:
+    """What came of one provider's calls that began in the last hour."""
+
+    provider: str
+    kept: int
+    discarded: int
+    stopped: int
+    failed: int
+    crashed: int
+    running: int
+    last_error: str = ""
+
+    @property
+    def calls(self) -> int:
+        return self.kept + self.discarded + self.stopped + self.failed + self.crashed + self.running
+
+    @property
+    def failures(self) -> int:
+        return self.failed + self.crashed
+
+    @property
+    def failed_share(self) -> float:
+        return self.failures / self.calls if self.calls else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Milliseconds of one model's kept calls, as the rows tell them; ``None`` where too few are known."""
+
+    provider: str
+    model: str
+    calls: int
+    first_token_p50: int | None
+    first_token_p95: int | None
+    whole_p50: int | None
+    whole_p95: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    providers: list[ProviderHealth]
+    latencies: list[Latency]
+
+
+def recent() -> Recent:
+    """The last hour's calls by provider, and how long the kept ones took by model."""
+    generations = Generation.objects.filter(pk__gte=first_generation_since(timezone.now() - RECENT))
+    return Recent(_provider_health(generations), _latencies(generations))
+
+
+def first_generation_since(moment: datetime) -> int:
+    """The id from which on generations began at ``moment`` or later, by halving: about twenty look-ups of one row."""
+    newest = Generation.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+    low, high = 0, newest + 1  # the answer lies in between, both included
+    while low < high:
+        middle = (low + high) // 2
+        found = Generation.objects.filter(pk__gte=middle).order_by("pk").values_list("pk", "started_at").first()
+        if found is None or found[1] >= moment:
+            high = middle
+        else:
+            low = found[0] + 1
+    return low
+
+
+def _provider_health(generations: QuerySet[Generation]) -> list[ProviderHealth]:
+    counted: dict[str, dict[str, int]] = defaultdict(dict)
+    for provider, outcome, count in generations.order_by().values_list("provider", "outcome").annotate(Count("pk")):
+        counted[provider][outcome] = count
+    errors = dict(
+        generations.filter(outcome__in=["failed", "crashed"])
+        .exclude(error="")
+        .order_by("pk")
+        .values_list("provider", "error")
+    )
+    outcomes = [outcome.value for outcome in Generation.Outcome]
+    return [
+        ProviderHealth(
+            provider=provider,
+            last_error=errors.get(provider, ""),
+            **{outcome: counted[provider].get(outcome, 0) for outcome in outcomes},
+        )
+        for provider in sorted(counted)
+    ]
+
+
+def _latencies(generations: QuerySet[Generation]) -> list[Latency]:
+    kept = generations.filter(outcome=Generation.Outcome.KEPT, finished_at__isnull=False).order_by("-pk")[:MOST_TIMED]
+    times: dict[tuple[str, str], tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
+    for provider, model, first, begun, ended in kept.values_list(
+        "provider", "model", "first_token_ms", "started_at", "finished_at"
+    ):
+        firsts, wholes = times[provider, model]
+        if first is not None:
+            firsts.append(first)
+        if ended is not None:
+            wholes.append((ended - begun).total_seconds() * 1000)
+    return [
+        Latency(provider, model, len(wholes), *percentiles(firsts), *percentiles(wholes))
+        for (provider, model), (firsts, wholes) in sorted(times.items())
+    ]
+
+
+def percentiles(values: Sequence[float]) -> tuple[int | None, int | None]:
+    """The 50th and the 95th, rounded; of a single value that value."""
+    if not values:
+        return None, None
+    if len(values) == 1:
+        return round(values[0]), round(values[0])
+    cuts = quantiles(values, n=20, method="inclusive")
+    return round(cuts[9]), round(cuts[18])
+
+
+# -- Over time ------------------------------------------------------------------------------------------------------------
+
+
+def levels_by_hour() -> list[tuple[datetime, dict[str, int]]]:
+    """How many generations of each hour ended at which level, oldest first, for the last day."""
+    first = timezone.now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=LEVEL_HOURS - 1)
+    counted = (
+        HealthSnapshot.objects.filter(generation_id__gte=first_generation_since(first))
+        .order_by()
+        .values_list(TruncHour("generation__started_at"), "level")
+        .annotate(Count("pk"))
+    )
+    hours = [first + timedelta(hours=hour) for hour in range(LEVEL_HOURS)]
+    return _filled(hours, [level.value for level in Level], counted)
+
+
+def compactions_by_day() -> list[tuple[datetime, dict[str, int]]]:
+    """How many rewrites each policy made on each day, oldest first, for two weeks."""
+    today = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    first = today - timedelta(days=COMPACTION_DAYS - 1)
+    counted = (
+        RemediationRun.objects.filter(created_at__gte=first)
+        .order_by()
+        .annotate(day=TruncDate("created_at"))
+        .values_list("day", "policy")
+        .annotate(Count("pk"))
+    )
+    days = [first + timedelta(days=day) for day in range(COMPACTION_DAYS)]
+    by_moment = [(datetime(day.year, day.month, day.day, tzinfo=first.tzinfo), *rest) for day, *rest in counted]
+    return _filled(days, [policy.value for policy in RemediationRun.Policy], by_moment)
+
+
+def _filled(moments: list[datetime], kinds: list[str], counted: Iterable[Any]) -> list[tuple[datetime, dict[str, int]]]:
+    """Every moment and kind, with 0 where nothing was counted."""
+    table = {moment: dict.fromkeys(kinds, 0) for moment in moments}
+    for moment, kind, count in counted:
+        if moment in table:
+            table[moment][kind] = count
+    return list(table.items())

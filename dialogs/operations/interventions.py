@@ -1,0 +1,87 @@
+"""What an operator does to a dialog that does not get on. Every deed is logged beside those of the admin."""
+
+from uuid import UUID
+
+import structlog
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+
+from dialogs.actions import messages
+from dialogs.context.tool_calls import abandon
+from dialogs.errors import Conflict, NotFound
+from dialogs.models import Dialog, Turn
+from dialogs.state import State
+from dialogs.store import wakeups
+from dialogs.store.change import change
+from dialogs.store.lease import release
+from remediation.models import CleanupTask
+
+log = structlog.get_logger(__name__)
+
+
+def interrupt(dialog_id: UUID, operator: User) -> None:
+    """Stop the answer under way, as its owner could."""
+    messages.stop(dialog_id)
+    _write_down(dialog_id, operator, "Interrupted")
+
+
+def wake(dialog_id: UUID, operator: User) -> None:
+    """Send the wake-up once more, as the sweeper does."""
+    dialog = Dialog.objects.filter(pk=dialog_id).first()
+    if dialog is None:
+        raise NotFound
+    if dialog.state not in (State.QUEUED, State.GENERATING):
+        raise Conflict("nothing_owed", f"The dialog is {dialog.state}: there is nothing to wake it for.")
+    with transaction.atomic():
+        wakeups.wake(dialog_id)
+    _write_down(dialog_id, operator, "Woken")
+
+
+def retry(dialog_id: UUID, operator: User) -> None:
+    messages.retry(dialog_id)
+    _write_down(dialog_id, operator, "Retried")
+
+
+def fail(dialog_id: UUID, operator: User) -> None:
+    """End the message under way as failed, visibly, whoever still works on it: the epoch fences that worker out."""
+    with change(dialog_id) as unit:
+        dialog = unit.dialog
+        if dialog.state not in (State.QUEUED, State.GENERATING):
+            raise Conflict("nothing_owed", f"The dialog is {dialog.state}: there is no message to give up.")
+        unit.take_next_message()
+        for generation in dialog.generations.filter(outcome="running"):
+            generation.outcome, generation.finished_at = "crashed", timezone.now()
+            generation.error_kind, generation.error = "given_up", "An operator gave this attempt up."
+            generation.save(update_fields=["outcome", "finished_at", "error_kind", "error"])
+            unit.event(
+                "generation",
+                id=generation.pk,
+                purpose=generation.purpose,
+                attempt=generation.attempt,
+                outcome=generation.outcome,
+            )
+        abandon(unit, "Not run: an operator gave the message up.")
+        dialog.epoch += 1
+        dialog.failure = "An operator gave this message up. Try again, or send another."
+        dialog.requested_rewrite = dialog.requested_package = dialog.running_call = ""
+        dialog.wake_at = None
+        unit.end_message(Turn.Status.FAILED)
+        release(unit)
+        unit.wakes = True
+    _write_down(dialog_id, operator, "Failed")
+
+
+def finish_task(task_id: int, operator: User) -> None:
+    """The operator has looked at the dialog that a cleanup task names."""
+    done = CleanupTask.objects.filter(pk=task_id, state=CleanupTask.State.OPEN)
+    if not done.update(state=CleanupTask.State.DONE, done_at=timezone.now(), done_by=operator):
+        raise Conflict("already_done", "This task is done already.")
+
+
+def _write_down(dialog_id: UUID, operator: User, deed: str) -> None:
+    log.info("intervention", deed=deed.lower(), dialog_id=str(dialog_id), operator=operator.get_username())
+    LogEntry.objects.log_actions(
+        operator.pk, Dialog.objects.filter(pk=dialog_id), CHANGE, f"{deed} from the dashboard."
+    )

@@ -1,0 +1,39 @@
+"""What the sweeper does every 5 s: wake dialogs whose wake-up was lost or whose worker vanished."""
+
+from datetime import timedelta
+
+import structlog
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from dialogs.models import Dialog
+from dialogs.operations import critic
+from dialogs.runtime import discarded_log
+from dialogs.state import State
+from dialogs.store import wakeups
+
+log = structlog.get_logger(__name__)
+
+SWEEP_SECONDS = 5
+GRACE_SECONDS = 1  # a fresh wake-up may still be on its way
+MOST_AT_ONCE = 1_000
+
+
+def sweep() -> int:
+    """Wake what waits without a living lease. Returns how many dialogs were woken."""
+    overdue = Q(state=State.QUEUED.value, active_at__lt=Now() - timedelta(seconds=GRACE_SECONDS)) | Q(
+        state=State.GENERATING.value, lease_until__lt=Now()
+    )
+    awake = Q(wake_at__isnull=True) | Q(wake_at__lte=Now())
+    ids = list(Dialog.objects.filter(overdue, awake).order_by("active_at").values_list("pk", flat=True)[:MOST_AT_ONCE])
+    for dialog_id in ids:
+        wakeups.wake(dialog_id)
+    if ids:
+        log.info("woken", dialogs=len(ids))
+    return len(ids)
+
+
+def tidy() -> None:
+    """Once an hour: what may not be kept for ever, and what the critic makes of the week."""
+    discarded_log.delete_old()
+    critic.review()

@@ -1,0 +1,406 @@
+"""What the pieces of a dialog page show. The page, htmx answers and sockets all build their HTML from here."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+from uuid import UUID, uuid4
+
+import orjson
+from django.contrib.auth.models import User
+from django.db.models import Case, F, Q, QuerySet, Value, When
+from django.http import HttpRequest
+from django.template.loader import render_to_string
+from django.utils.functional import cached_property  # functools' own holds one lock for all pages until Python 3.12
+from django.utils.safestring import SafeString, mark_safe
+
+from dialogs.actions import questions, reminders
+from dialogs.context import limits, view
+from dialogs.models import Agent, Dialog, Generation, PersonSettings, Question, Reminder, Round, Turn
+from dialogs.pages.chip import Chip, chip_of
+from dialogs.pages.context_panel import NAMES, Panel, RunLine, panel_of, run_lines
+from dialogs.pages.markdown import render
+from dialogs.state import State
+from dominds.db.prepared import Select
+from health.models import HealthSnapshot
+from remediation.guidance import COUNTDOWN_GENERATIONS
+from remediation.models import RemediationRun
+from remediation.strategies.stand_ins import HANDOVER_OPENING
+
+PAGE_TURNS = 40
+SPARK_POINTS = 60
+RESULT_SHOWN_CHARS = 20_000
+HINT_CHARS = 120
+OPERATIONS_SHOWN = 3
+
+STATES = {
+    State.IDLE: "Idle",
+    State.QUEUED: "Queued",
+    State.GENERATING: "Generating",
+    State.WAITING: "Waiting for you",
+    State.SUSPENDED: "Suspended",
+    State.FAILED: "Failed",
+    State.CLOSED: "Closed",
+}
+POLICIES = {
+    "none": ("no compaction", "Nothing is compacted; health guidance and forced clears keep the context in bounds."),
+    "autocompaction": ("autocompaction", "Compacts before requests, after large tool results and while streaming."),
+    "breaking": (
+        "context breaking",
+        "Summarizes, chunks and discards in a chain of strategies, down to a token budget.",
+    ),
+    "retention": ("importance retention", "Prunes the least important messages and keeps an archive."),
+}
+CAUSES = {
+    Round.Cause.START: "started",
+    Round.Cause.CLEAR_MIND: "the agent cleared its mind",
+    Round.Cause.PERSON: "cleared by a person",
+    Round.Cause.COUNTDOWN: "cleared by countdown",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call beside its result, if there is one yet."""
+
+    key: str
+    name: str
+    hint: str
+    arguments: str
+    result: str = ""
+    result_chars: int = 0
+    status: str = "pending"
+
+    @property
+    def is_cut(self) -> bool:
+        return self.result_chars > len(self.result)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the transcript: a turn, the divider at which a round begins, or a rewrite of what the model sees."""
+
+    position: float
+    turn: Turn | None = None
+    html: SafeString | None = None
+    calls: tuple[Call, ...] = ()
+    snapshot: HealthSnapshot | None = None
+    round: Round | None = None
+    run: RunLine | None = None
+
+    @property
+    def template(self) -> str:
+        if self.run is not None:
+            return "dialogs/_run.html"
+        return "dialogs/_round.html" if self.turn is None else "dialogs/_turn.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One of the last rewrites, in the context panel."""
+
+    run_id: int
+    title: str
+    est_saved: int
+    is_undone: bool
+
+
+def entries_of(dialog: Dialog, turns: Sequence[Turn], *, opens: bool = False) -> list[Entry]:
+    """Turns as entries, with a divider where a round begins. ``opens``: these are the oldest turns there are."""
+    rounds = {row.number: row for row in dialog.rounds.filter(number__in={turn.round_number for turn in turns})}
+    entries: list[Entry] = []
+    last = 0 if opens else None
+    for entry, turn in zip(turn_entries(dialog, turns), turns, strict=True):
+        if last is not None and turn.round_number > last and turn.round_number > 1:
+            entries.append(Entry(position=(turn.position or 0) - 0.5, round=rounds.get(turn.round_number)))
+        last = max(turn.round_number, last or 0)
+        entries.append(entry)
+    return sorted(entries + _run_entries(dialog, turns), key=lambda entry: entry.position)
+
+
+def turn_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
+    """Turns as entries, without what stands between them."""
+    calls = _calls_of(dialog, turns)
+    answered = {turn.tool_call_id for turn in turns if turn.role == Turn.Role.TOOL}
+    if pending := [call["id"] for turn in turns for call in turn.tool_calls or () if call["id"] not in answered]:
+        answered |= set(dialog.turns.filter(tool_call_id__in=pending).values_list("tool_call_id", flat=True))
+    return [entry_of(turn, calls, answered) for turn in turns]
+
+
+def _run_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
+    """The rewrites that were made between these turns."""
+    if not turns:
+        return []
+    first, last = turns[0].position or 0, turns[-1].position or 0
+    reach = {"base_position__gte": first}
+    if last < dialog.last_position:
+        reach["base_position__lt"] = last
+    return [run_entry(line) for line in run_lines(dialog, **reach)]
+
+
+def run_entry(line: RunLine) -> Entry:
+    """After what was said before it; autocompaction's own first notice stands between."""
+    notices = 1 if line.run.policy == RemediationRun.Policy.AUTOCOMPACTION else 0
+    return Entry(position=line.run.base_position + notices + 0.25, run=line)
+
+
+def entry_of(turn: Turn, calls: dict[str, dict[str, str]], answered: set[str]) -> Entry:
+    generation = turn.generation
+    snapshot = getattr(generation, "snapshot", None) if generation and turn.role == Turn.Role.ASSISTANT else None
+    html = mark_safe(render(turn.text)) if turn.role == Turn.Role.ASSISTANT and turn.text else None  # nosec B308 B703  render() cleans it
+    if turn.role == Turn.Role.TOOL:
+        cards: tuple[Call, ...] = (_card(calls.get(turn.tool_call_id), turn),)
+    else:
+        cards = tuple(_card(call, None) for call in turn.tool_calls or () if call["id"] not in answered)
+    return Entry(position=turn.position or 0, turn=turn, html=html, calls=cards, snapshot=snapshot)
+
+
+def _calls_of(dialog: Dialog, turns: Sequence[Turn]) -> dict[str, dict[str, str]]:
+    """The calls that these turns' results belong to; one or two may stand on an older page."""
+    calls = {call["id"]: call for turn in turns for call in turn.tool_calls or ()}
+    missing = [turn for turn in turns if turn.role == Turn.Role.TOOL and turn.tool_call_id not in calls]
+    if missing:
+        before = min(turn.position or 0 for turn in missing)
+        asking = dialog.turns.filter(role=Turn.Role.ASSISTANT, tool_calls__isnull=False, position__lt=before)
+        for turn in asking.order_by("-position")[:2]:
+            calls |= {call["id"]: call for call in turn.tool_calls or ()}
+    return calls
+
+
+def _card(call: dict[str, str] | None, result: Turn | None) -> Call:
+    arguments, hint = _arguments(call["arguments"]) if call else ("", "")
+    return Call(
+        key=f"{result.seq}" if result else (call or {}).get("id", ""),
+        name=call["name"] if call else (result.tool_name if result else ""),
+        hint=hint,
+        arguments=arguments,
+        result=result.text[:RESULT_SHOWN_CHARS] if result else "",
+        result_chars=len(result.text) if result else 0,
+        status=result.status if result else "pending",
+    )
+
+
+def _arguments(text: str) -> tuple[str, str]:
+    """The arguments laid out, and the first of them as a hint."""
+    try:
+        given = orjson.loads(text or "{}")
+    except orjson.JSONDecodeError:
+        return text, " ".join(text.split())[:HINT_CHARS]
+    if not isinstance(given, dict) or not given:
+        return ("", "") if not given else (text, text[:HINT_CHARS])
+    first = str(next(iter(given.values())))
+    return orjson.dumps(given, option=orjson.OPT_INDENT_2).decode(), " ".join(first.split())[:HINT_CHARS]
+
+
+@dataclass
+class DialogPage:
+    """A dialog as one person sees it now. Each part is read when a piece first asks for it."""
+
+    dialog: Dialog
+    viewer: User
+    sending_error: str = ""
+    text: str = ""
+    request: HttpRequest | None = field(default=None, repr=False)
+
+    @property
+    def id(self) -> str:
+        return str(self.dialog.pk)
+
+    @property
+    def state(self) -> str:
+        return self.dialog.state
+
+    @property
+    def state_label(self) -> str:
+        return STATES[State(self.dialog.state)]
+
+    @property
+    def is_busy(self) -> bool:
+        return self.state in (State.QUEUED, State.GENERATING)
+
+    @property
+    def may_send(self) -> bool:
+        return self.state not in (State.SUSPENDED, State.CLOSED) and not self.unusable
+
+    @cached_property
+    def unusable(self) -> str:
+        return "" if self.state in (State.SUSPENDED, State.CLOSED) else limits.unusable_reason(self.dialog)
+
+    @cached_property
+    def health(self) -> dict[str, Any]:
+        return limits.health_of(self.dialog)
+
+    @cached_property
+    def chip(self) -> Chip:
+        return chip_of(self.health)
+
+    @cached_property
+    def policy(self) -> tuple[str, str]:
+        return POLICIES[limits.policy_of(self.dialog)]
+
+    @cached_property
+    def running(self) -> Generation | None:
+        return _RUNNING.first(self.dialog.pk)
+
+    @property
+    def activity(self) -> str:
+        """What is going on, in a few words; empty when nothing is."""
+        if self.dialog.stop_requested and self.is_busy:
+            return "Stopping…"
+        if self.state == State.QUEUED:
+            return "Waiting for the provider…" if self.dialog.wake_at else "Waiting for a worker…"
+        if self.state != State.GENERATING:
+            return ""
+        if self.running is None:
+            return "Working…"
+        match self.running.purpose:
+            case Generation.Purpose.FORCED_CLEAR:
+                return f"Attempt {self.running.attempt} of 3: asking the agent to clear its mind…"
+            case Generation.Purpose.PRUNE | Generation.Purpose.SUMMARY:
+                return "Compacting conversation history..."
+        return "Generating…" if self.running.attempt == 1 else f"Generating… (try {self.running.attempt})"
+
+    @cached_property
+    def question(self) -> Question | None:
+        return self.dialog.questions.filter(state=Question.State.OPEN).first()
+
+    @cached_property
+    def may_resolve(self) -> bool:
+        return self.question is not None and questions.may_resolve(self.viewer, self.question)
+
+    @cached_property
+    def queued(self) -> list[Turn]:
+        return _QUEUED(self.dialog.pk)
+
+    @cached_property
+    def may_retry(self) -> bool:
+        """Whether the newest message ended without an answer and nothing is going on."""
+        if self.state not in (State.IDLE, State.FAILED):
+            return False
+        newest = _NEWEST_MESSAGE.first(self.dialog.pk)
+        return newest is not None and newest.status in (Turn.Status.FAILED, Turn.Status.STOPPED)
+
+    @cached_property
+    def reminders(self) -> list[tuple[Reminder, int]]:
+        return reminders.listed(self.dialog)
+
+    @cached_property
+    def rounds(self) -> list[Round]:
+        return list(self.dialog.rounds.order_by("-number"))
+
+    @property
+    def new_message_id(self) -> str:
+        """Makes a repeated form harmless: the same message is accepted once."""
+        return str(uuid4())
+
+    @cached_property
+    def usage_points(self) -> list[dict[str, Any]]:
+        return usage_points(self.dialog)
+
+    @cached_property
+    def panel(self) -> Panel | None:
+        return panel_of(self.dialog)
+
+    @cached_property
+    def operations(self) -> list[Operation]:
+        """The last rewrites, newest first."""
+        return [
+            Operation(
+                row.pk, NAMES[RemediationRun.Policy(row.shown_as)], row.est_before - row.est_after, bool(row.undone_at)
+            )
+            for row in _OPERATIONS(self.dialog.pk)
+        ]
+
+    @property
+    def may_rewrite(self) -> bool:
+        """Whether a rewrite may be asked for by hand; one that is under way must end first."""
+        return self.state in (State.IDLE, State.FAILED, State.QUEUED, State.GENERATING) and not self.rewrite_pending
+
+    @property
+    def rewrite_pending(self) -> str:
+        return self.dialog.requested_rewrite
+
+    @property
+    def countdown(self) -> str:
+        """How far a countdown to an automatic clear has come (R14); empty without one."""
+        if self.dialog.agent.critical_policy != Agent.CriticalPolicy.COUNTDOWN or not self.dialog.guided_generations:
+            return ""
+        return f"{self.dialog.guided_generations} of {COUNTDOWN_GENERATIONS} guided answers, then its mind is cleared"
+
+    @cached_property
+    def display(self) -> PersonSettings:
+        return PersonSettings.objects.filter(user=self.viewer).first() or PersonSettings(user=self.viewer)
+
+    @cached_property
+    def turn_count(self) -> int:
+        return self.dialog.turns.filter(position__isnull=False).count()
+
+    def piece(self, name: str, **more: Any) -> str:
+        """One piece of the page as HTML, by the name of its template."""
+        return render_to_string(f"dialogs/_{name}.html", {"page": self, **more}, self.request)
+
+    def entry(self, entry: Entry) -> str:
+        return render_to_string(entry.template, {"page": self, "entry": entry}, self.request)
+
+
+def _running(dialog_id: UUID) -> QuerySet[Generation]:
+    return Generation.objects.filter(dialog_id=dialog_id, outcome=Generation.Outcome.RUNNING).order_by("pk")[:1]
+
+
+def _queued(dialog_id: UUID) -> QuerySet[Turn]:
+    return Turn.objects.queued().filter(dialog_id=dialog_id).order_by("seq")
+
+
+def _newest_message(dialog_id: UUID) -> QuerySet[Turn]:
+    said = Turn.objects.filter(dialog_id=dialog_id, role=Turn.Role.USER, position__isnull=False)
+    return said.order_by("-position")[:1]
+
+
+def _operations(dialog_id: UUID) -> QuerySet[RemediationRun, Any]:
+    """``shown_as`` says fresh start, as the transcript does, of whatever ended in a handover."""
+    is_handover = When(summary__startswith=HANDOVER_OPENING, then=Value(RemediationRun.Policy.FRESH_START.value))
+    rows = RemediationRun.objects.filter(dialog_id=dialog_id).annotate(shown_as=Case(is_handover, default=F("policy")))
+    newest = rows.order_by("-pk")[:OPERATIONS_SHOWN]
+    return newest.values_list("pk", "shown_as", "est_before", "est_after", "undone_at", named=True)
+
+
+@cache
+def _snapshots(limit: int) -> Select[Any]:
+    def snapshots(dialog_id: UUID) -> QuerySet[HealthSnapshot, Any]:
+        told = Q(generation__purpose=Generation.Purpose.REPLY) | Q(generation__purpose=Generation.Purpose.FORCED_CLEAR)
+        rows = HealthSnapshot.objects.filter(told, generation__dialog_id=dialog_id).order_by("-generation_id")[:limit]
+        return rows.values_list("prompt_tokens", "model_context_limit", "level", named=True)
+
+    return Select(snapshots)
+
+
+_RUNNING, _QUEUED, _NEWEST_MESSAGE = Select(_running), Select(_queued), Select(_newest_message)
+_OPERATIONS: Select[Any] = Select(_operations)
+
+
+def usage_points(dialog: Dialog, limit: int = SPARK_POINTS) -> list[dict[str, Any]]:
+    """Prompt tokens of the newest kept generations as bars of a small chart, oldest first; heights are percents."""
+    rows = _snapshots(limit)(dialog.pk)[::-1]
+    top = max((max(row.model_context_limit or 0, row.prompt_tokens or 0) for row in rows), default=0) or 1
+    points = []
+    for index, row in enumerate(rows, start=max(0, SPARK_POINTS // 2 - len(rows))):
+        height = 6.0 if row.prompt_tokens is None else max(2.0, row.prompt_tokens * 100 / top)
+        points.append({"x": index * 10, "y": round(100 - height, 1), "height": round(height, 1), "snapshot": row})
+    return points
+
+
+def all_entries(page: DialogPage, before: int | None = None) -> tuple[list[Entry], int | None]:
+    """One page of the transcript, and the position to ask for the next older one with, if there is one."""
+    turns = view.visible_turns(page.dialog, before, PAGE_TURNS)
+    first = turns[0].position if turns else None
+    older = first if first is not None and first > 1 and len(turns) == PAGE_TURNS else None
+    return entries_of(page.dialog, turns, opens=older is None), older
+
+
+def recent_dialogs(user: User, limit: int = 12) -> Iterable[Dialog]:
+    return Dialog.objects.filter(owner=user, archived_at=None).select_related("agent").order_by("-active_at")[:limit]
+
+
+def agents() -> list[tuple[Agent, str]]:
+    """The enabled agents, each with the reason why it cannot be used now, if there is one."""
+    return [(agent, limits.unusable_reason(agent)) for agent in Agent.objects.filter(enabled=True)]

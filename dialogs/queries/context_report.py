@@ -1,0 +1,114 @@
+"""What the model would see now, for people: the context panel, the API's dry run, the archive. All sizes are estimates."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+
+from dialogs.context.search import matching
+from dialogs.context.sizes import Sizes
+from dialogs.models import Dialog
+from dialogs.runtime import rewrite
+from dialogs.runtime.situation import Situation, situation_of
+from remediation.context import Unit
+from remediation.models import RemediationRun, RemovedUnit
+from remediation.policies import requested
+from remediation.strategies.importance import Weights, score_parts
+
+TEXT_SHOWN = 400
+MAX_WORDS = 8
+
+
+def context_of(dialog: Dialog, preview: str = "") -> dict[str, Any]:
+    """The view with its estimated sizes and document D's scores; with ``preview``, what a rewrite would remove."""
+    policy, sizes = sizes_of(dialog, preview)
+    body = {
+        "policy": policy,
+        "est_tokens": sizes.prompt,
+        "est_source": sizes.source,
+        "limit": sizes.limit,
+        "units": _units(sizes),
+    }
+    if preview:
+        body["preview"] = _preview(dialog, preview, sizes)
+    return body
+
+
+def sizes_of(dialog: Dialog, preview: str = "") -> tuple[str, Sizes]:
+    """The dialog's policy, and its view as counted for people: under that policy, or the one that ``preview`` asks for."""
+    situation = situation_of(dialog)
+    return situation.policy, situation.sizes_for(requested.policy_of(preview) or _panel_policy(situation))
+
+
+def _panel_policy(situation: Situation) -> str:
+    """Without a policy the panel counts by document D's rules, against the model's window."""
+    return situation.policy if situation.policy != "none" else RemediationRun.Policy.RETENTION.value
+
+
+def _units(sizes: Sizes) -> list[dict[str, Any]]:
+    total = len(sizes.units)
+    scores = [score_parts(unit, index, total, Weights()) for index, unit in enumerate(sizes.units)]
+    return [
+        {
+            "id": unit.id,
+            "role": unit.role.value,
+            "kind": unit.kind.value,
+            "priority": unit.priority,
+            "est_tokens": unit.est_tokens,
+            "source": list(unit.source),
+            "pinned": unit.pinned,
+            "score": round(points.total, 1),
+            "points": {cause: round(float(part), 1) for cause, part in points._asdict().items()},
+            "text": unit.text[:TEXT_SHOWN],
+        }
+        for unit, points in zip(sizes.units, scores, strict=True)
+    ]
+
+
+def _preview(dialog: Dialog, kind: str, sizes: Sizes) -> dict[str, Any]:
+    result = rewrite.preview(dialog, kind)
+    beside = sizes.fixed - sizes.output_room
+    return {
+        "kind": kind,
+        "est_before": result.est_before + beside,
+        "est_after": result.est_after + beside,
+        "removed": [_removed(unit) for unit in result.removed],
+        "problem": result.failure or None,
+    }
+
+
+def _removed(unit: Unit) -> dict[str, Any]:
+    return {
+        "id": unit.id,
+        "kind": unit.kind.value,
+        "role": unit.role.value,
+        "est_tokens": unit.est_tokens,
+        "source": list(unit.source),
+        "text": unit.text[:TEXT_SHOWN],
+    }
+
+
+def remediation_json(run: RemediationRun) -> dict[str, Any]:
+    from dialogs.store.json_shapes import when
+
+    return {
+        "id": run.pk,
+        "round": run.round_number,
+        "policy": run.policy,
+        "reason": run.reason,
+        "strategies": [step["strategy"] for step in run.steps],
+        "steps": run.steps,
+        "est_before": run.est_before,
+        "est_after": run.est_after,
+        "removed": run.removed,
+        "summary": run.summary,
+        "recovered": run.recovered,
+        "undone": run.undone_at is not None,
+        "created_at": when(run.created_at),
+    }
+
+
+def archive(dialog: Dialog, query: str = "") -> QuerySet[RemovedUnit]:
+    """What rewrites took out of the model's sight, newest first; with a query, units that hold every word, best first."""
+    units = RemovedUnit.objects.filter(dialog=dialog).select_related("run").order_by("-id")
+    words = query.replace("\0", "").split()[:MAX_WORDS]
+    return matching(units, words, every=True) if words else units

@@ -1,0 +1,105 @@
+"""A dialog, whole, as a file. Pieces come one by one and each is read for itself, so that a long dialog is never in memory."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from dialogs.actions import questions, reminders
+from dialogs.models import Dialog, Generation, Round, Turn
+from dialogs.queries import context_report, overviews
+from dialogs.store import json_shapes
+
+BATCH = 200
+
+
+def as_markdown(dialog: Dialog) -> Iterator[str]:
+    """What was said, in its order, under a heading per turn."""
+    yield f"# {dialog}\n\nAgent: {json_shapes.agent_name(dialog.agent)} · {dialog.created_at:%Y-%m-%d %H:%M} UTC\n"
+    rounds = {row.number: row for row in dialog.rounds.all()}
+    shown = 1
+    for turn in _turns(dialog):
+        if turn.round_number > shown:
+            shown = turn.round_number
+            yield _round(rounds[shown])
+        yield _turn(turn)
+
+
+def _round(row: Round) -> str:
+    package = f"\n{_quoted(row.package)}\n" if row.package else ""
+    return f"\n---\n\n## Round {row.number}\n{package}"
+
+
+def _turn(turn: Turn) -> str:
+    cut = f" ({turn.status})" if turn.status not in ("answered", "complete", "ok") else ""
+    title = {"user": "User", "assistant": "Assistant", "tool": f"Result of {turn.tool_name}", "notice": "Notice"}
+    body = _fenced(turn.text) if turn.role == Turn.Role.TOOL else turn.text
+    calls = "".join(
+        f"\n\nCalls `{call['name']}`:\n\n{_fenced(call['arguments'], 'json')}" for call in turn.tool_calls or ()
+    )
+    return f"\n### {title[turn.role]}{cut}\n\n{body}{calls}\n"
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}" for line in text.splitlines())
+
+
+def _fenced(text: str, language: str = "") -> str:
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def as_json(dialog: Dialog) -> Iterator[str]:
+    """One object: the dialog's overview, rounds, reminders, questions and rewrites, then all turns and generations."""
+    head = {
+        "dialog": overviews.of_dialog(dialog),
+        "rounds": [_round_json(row) for row in dialog.rounds.all()],
+        "reminders": [json_shapes.reminder(row, est_tokens) for row, est_tokens in reminders.listed(dialog)],
+        "questions": [
+            json_shapes.question(row, questions.attempts_of(row))
+            for row in dialog.questions.select_related("resolved_by")
+        ],
+        "remediations": [context_report.remediation_json(run) for run in dialog.remediations.order_by("pk")],
+    }
+    yield orjson.dumps(head).decode()[:-1]
+    yield ',"turns":['
+    yield from _array(json_shapes.turn(turn) for turn in _turns(dialog, by="seq"))
+    yield '],"generations":['
+    yield from _array(json_shapes.generation(row) for row in _generations(dialog))
+    yield "]}"
+
+
+def _array(items: Iterator[dict[str, Any]]) -> Iterator[str]:
+    comma = ""
+    for item in items:
+        yield comma + orjson.dumps(item).decode()
+        comma = ","
+
+
+def _round_json(row: Round) -> dict[str, Any]:
+    return {
+        "number": row.number,
+        "cause": row.cause,
+        "package": row.package or None,
+        "created_at": json_shapes.when(row.created_at),
+    }
+
+
+def _turns(dialog: Dialog, by: str = "position") -> Iterator[Turn]:
+    """Batch by batch, so that no cursor stays open between two pieces. By position: queued messages have none yet."""
+    last = 0
+    while batch := list(
+        dialog.turns.filter(**{f"{by}__gt": last}).select_related("generation__snapshot").order_by(by)[:BATCH]
+    ):
+        yield from batch
+        last = getattr(batch[-1], by)
+
+
+def _generations(dialog: Dialog) -> Iterator[Generation]:
+    last = 0
+    rows = dialog.generations.select_related("snapshot").prefetch_related("turns").order_by("pk")
+    while batch := list(rows.filter(pk__gt=last)[:BATCH]):
+        yield from batch
+        last = batch[-1].pk

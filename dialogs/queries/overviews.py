@@ -1,0 +1,75 @@
+"""Dialogs and agents as programs see them: rows joined with what the catalog says about their models now."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from dialogs.context import limits
+from dialogs.context.config import current_config
+from dialogs.models import Agent, Dialog, Question
+from dialogs.store import json_shapes
+from dominds.llm.catalog.catalog import UnknownModel
+from remediation.config import ContextConfig, effective_limit
+
+
+def of_agents(agents: Iterable[Agent]) -> list[dict[str, Any]]:
+    config = current_config()
+    return [_of_agent(agent, config) for agent in agents]
+
+
+def _of_agent(agent: Agent, config: ContextConfig) -> dict[str, Any]:
+    """``model_context_limit`` is the model's window, ``context_limit`` the budget of document C; both in tokens."""
+    reason = limits.unusable_reason(agent)
+    window = _window(agent)
+    return {
+        "id": agent.pk,
+        "name": json_shapes.agent_name(agent),
+        "provider": agent.provider,
+        "model": agent.model,
+        "model_context_limit": window,
+        "context_limit": effective_limit(config, agent.context_limit, agent.llm_type, agent.priority, window),
+        "context_policy": limits.policy_of(agent),
+        "critical_policy": agent.critical_policy,
+        "priority": agent.priority,
+        "priority_areas": agent.priority_areas,
+        "default": agent.is_default,
+        "usable": not reason,
+        "reason": reason or None,
+    }
+
+
+def _window(agent: Agent) -> int | None:
+    try:
+        return limits.thresholds_of_model(limits.model_of(agent)).context_limit
+    except UnknownModel:
+        return None
+
+
+def of_dialogs(dialogs: Iterable[Dialog]) -> list[dict[str, Any]]:
+    """One query for the open questions of them all; give dialogs with their ``agent``."""
+    rows = list(dialogs)
+    waiting = {row.dialog_id: row for row in Question.objects.filter(dialog__in=rows, state=Question.State.OPEN)}
+    return [_overview(row, waiting.get(row.pk)) for row in rows]
+
+
+def of_dialog(dialog: Dialog) -> dict[str, Any]:
+    return _overview(dialog, dialog.questions.filter(state=Question.State.OPEN).first())
+
+
+def _overview(dialog: Dialog, question: Question | None) -> dict[str, Any]:
+    return {
+        "id": str(dialog.pk),
+        "agent": dialog.agent_id,
+        "title": dialog.title,
+        "round": dialog.round_number,
+        "state": dialog.state,
+        "health": limits.health_of(dialog),
+        "question": question and {"id": str(question.pk), "kind": question.kind, "text": question.text},
+        "policy": limits.policy_of(dialog),
+        "provider": dialog.provider_id,
+        "model": dialog.model_id,
+        "failure": dialog.failure or None,
+        "last_turn_seq": dialog.last_turn_seq,
+        "last_event_seq": dialog.last_event_seq,
+        "created_at": json_shapes.when(dialog.created_at),
+        "active_at": json_shapes.when(dialog.active_at),
+    }

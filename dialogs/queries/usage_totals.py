@@ -1,0 +1,51 @@
+"""What a dialog's model calls have taken, as reported, and what its next request would take, as estimated (B4, R1)."""
+
+from typing import Any
+
+from django.db.models import Count, Q, Sum
+
+from dialogs.models import Dialog, Generation
+from dialogs.runtime.situation import situation_of
+from dominds.llm.catalog.catalog import UnknownModel
+
+
+def statistics_of(dialog: Dialog) -> dict[str, Any]:
+    """``reported`` sums only what providers said, discarded calls included; ``unreported`` counts the calls they said
+    nothing about. ``next_request`` is an estimate throughout, and null where no compaction policy counts."""
+    over = dialog.generations.exclude(outcome=Generation.Outcome.RUNNING)
+    purposes = over.values("purpose").annotate(**_SUMS).order_by("purpose")
+    return {
+        "reported": over.aggregate(**_SUMS),
+        "by_purpose": {row["purpose"]: _sums_of(row) for row in purposes},
+        "next_request": _next_request(dialog),
+    }
+
+
+_SUMS: dict[str, Any] = {
+    "generations": Count("pk"),
+    "unreported": Count("pk", filter=Q(prompt_tokens=None)),
+    "input_tokens": Sum("prompt_tokens"),
+    "output_tokens": Sum("completion_tokens"),
+    "total_tokens": Sum("total_tokens"),
+}
+
+
+def _sums_of(row: Any) -> dict[str, Any]:
+    return {name: row[name] for name in _SUMS}
+
+
+def _next_request(dialog: Dialog) -> dict[str, Any] | None:
+    try:
+        situation = situation_of(dialog)
+    except UnknownModel:
+        return None
+    if situation.policy == "none":
+        return None
+    sizes = situation.sizes_for(situation.policy)
+    return {
+        "est_input_tokens": sizes.prompt,
+        "est_output_room": sizes.output_room,
+        "est_total_tokens": sizes.request,
+        "est_source": sizes.source,
+        "limit": sizes.limit,
+    }

@@ -1,0 +1,83 @@
+"""What a breaking dialog's recent past says: warnings, over-hits, loops, and the tasks that they raise (C10)."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db.models.functions import Now
+
+from dialogs.context.sizes import Sizes
+from dialogs.context.view import View
+from dialogs.models import Dialog, Turn
+from dialogs.store.change import Change
+from remediation.context import Rewritten
+from remediation.decisions import Rewrite
+from remediation.loops import loop_detected
+from remediation.models import CleanupTask, ContextEvent
+from remediation.policies.breaking import LOOP_REASON
+
+WARNINGS_BEFORE_TASK = 3  # in an hour
+RECENT_REPLIES = 16
+RECENT = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    over_hits: int
+    loop: str  # why a loop is believed in, or empty
+
+
+def look(dialog: Dialog, view: View) -> Watched:
+    over_hits = _over_hits_since_recovery(dialog)
+    calls = _calls_since(dialog, view)
+    return Watched(over_hits, loop_detected(calls, min(over_hits, 2)))
+
+
+def _recent(dialog: Dialog, code: str) -> int:
+    return ContextEvent.objects.filter(dialog=dialog, code=code, created_at__gt=Now() - RECENT).count()
+
+
+def _over_hits_since_recovery(dialog: Dialog) -> int:
+    """A recovery answers the over-hits before it; counting them again would start afresh at every turn."""
+    events = ContextEvent.objects.filter(dialog=dialog, created_at__gt=Now() - RECENT).order_by("-id")
+    codes = events.filter(code__in=[ContextEvent.Code.OVER_HIT, ContextEvent.Code.RECOVERY_TRIGGERED]).values_list(
+        "code", flat=True
+    )[:10]
+    return next((index for index, code in enumerate(codes) if code == ContextEvent.Code.RECOVERY_TRIGGERED), len(codes))
+
+
+def _calls_since(dialog: Dialog, view: View) -> list[tuple[str, str]]:
+    """The tool calls since the newest rewrite, oldest first: what a rewrite answered must not trigger the next."""
+    newest = (
+        dialog.turns.filter(round_number=dialog.round_number, role=Turn.Role.ASSISTANT, position__gt=view.base_position)
+        .order_by("-position")
+        .values_list("tool_calls", flat=True)[:RECENT_REPLIES]
+    )
+    return [(call["name"], call["arguments"]) for calls in reversed(newest) for call in calls or ()]
+
+
+def after_rewrite(unit: Change, sizes: Sizes, decision: Rewrite, rewritten: Rewritten) -> None:
+    """Record what led to a rewrite and what came of it, and raise the operator's task when it happens often."""
+    dialog, limit = unit.dialog, sizes.limit
+    if limit is None:
+        return
+    if sizes.request > limit * sizes.config.warning_threshold:
+        _record(dialog, ContextEvent.Code.WARNING, f"est. {sizes.request:,} of {limit:,} tokens", sizes)
+    over = sizes.request > limit
+    if over:
+        _record(dialog, ContextEvent.Code.OVER_HIT, f"est. {sizes.request:,} tokens, over {limit:,}", sizes)
+    if decision.reason == LOOP_REASON:
+        _record(dialog, ContextEvent.Code.LOOP_DETECTED, "The agent ran in circles, so it was started afresh.", sizes)
+    if rewritten.recovered and not rewritten.failure:
+        _record(dialog, ContextEvent.Code.RECOVERY_TRIGGERED, "The context was started afresh or truncated.", sizes)
+    if over and dialog.agent.priority == 1:
+        raise_task(dialog, "A priority-1 agent went over its limit.")
+    elif _recent(dialog, ContextEvent.Code.WARNING) >= WARNINGS_BEFORE_TASK:
+        raise_task(dialog, f"{WARNINGS_BEFORE_TASK} context warnings within an hour.")
+
+
+def raise_task(dialog: Dialog, reason: str) -> None:
+    CleanupTask.objects.get_or_create(dialog=dialog, state=CleanupTask.State.OPEN, defaults={"reason": reason})
+
+
+def _record(dialog: Dialog, code: str, message: str, sizes: Sizes) -> None:
+    ContextEvent.objects.create(dialog=dialog, code=code, message=message, est_tokens=sizes.request, limit=sizes.limit)

@@ -1,0 +1,49 @@
+"""Discarded outputs, in a log of their own and nowhere else (A6): kept 7 days, or not at all."""
+
+import contextlib
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import orjson
+import structlog
+from django.conf import settings
+
+from dialogs.models import Generation, SiteSettings
+from dialogs.runtime.stream_reply import Reply
+
+log = structlog.get_logger(__name__)
+
+KEEP_DAYS = 7
+
+
+def log_output(generation: Generation, reason: str, reply: Reply) -> None:
+    log.warning("output_discarded", dialog_id=str(generation.dialog_id), generation=generation.pk, reason=reason)
+    if not SiteSettings.current().keep_discarded_outputs:
+        return
+    folder = folder_of()
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    entry = {
+        "at": datetime.now(UTC).isoformat(),
+        "dialog": str(generation.dialog_id),
+        "generation": generation.pk,
+        "attempt": generation.attempt,
+        "reason": reason,
+        "text": reply.text,
+        "tool_calls": [{"name": call.name, "arguments": call.arguments} for call in reply.tool_calls],
+    }
+    with contextlib.suppress(OSError), (folder / f"{datetime.now(UTC):%Y-%m-%d}.jsonl").open("ab") as lines:
+        lines.write(orjson.dumps(entry) + b"\n")
+
+
+def folder_of() -> Path:
+    return Path(settings.DATA_DIR) / "discarded"
+
+
+def delete_old(now: float | None = None) -> int:
+    """Delete what is older than 7 days; the sweeper calls this. Returns the number of files."""
+    oldest = (time.time() if now is None else now) - KEEP_DAYS * 86_400
+    old = [path for path in folder_of().glob("*.jsonl") if path.stat().st_mtime < oldest]
+    for path in old:
+        path.unlink(missing_ok=True)
+    return len(old)

@@ -1,0 +1,189 @@
+"""The driver: performs what policies decide. It never judges; a new case belongs into the decision types."""
+
+from uuid import UUID
+
+import structlog
+
+from dialogs.actions import rounds
+from dialogs.context import package_draft
+from dialogs.context.limits import unusable_reason
+from dialogs.context.provider_cursor import cursor_of
+from dialogs.context.request import prepare
+from dialogs.context.tool_calls import abandon
+from dialogs.models import Agent, Dialog, Round, Turn
+from dialogs.runtime import attempts, rewrite, tool_runs, tracing
+from dialogs.runtime.live_text import Draft
+from dialogs.runtime.situation import Situation, situation_of
+from dialogs.runtime.stream_reply import stream_reply
+from dialogs.store.change import Change, LeaseLost
+from dialogs.store.lease import MAX_CRASHES, Lease, claim, release
+from dominds.llm.catalog.catalog import UnknownModel
+from dominds.llm.circuit_breaker import Rest, circuits
+from dominds.llm.connect import connect
+from dominds.llm.provider import ProviderError, StreamAborted
+from dominds.llm.retry import MAX_TRIES
+from remediation.decisions import ClearMind, Fail, Proceed, Rewrite, Suspend
+from remediation.guidance import CLEAR_MIND
+from remediation.policies import decide
+
+log = structlog.get_logger(__name__)
+
+MAX_GENERATIONS_PER_MESSAGE = 200
+PATIENCE_SECONDS = 10  # a longer wait for the next try holds no worker
+
+
+def drive(dialog_id: UUID) -> None:
+    """Run a dialog until it owes nothing, waits for a human, or belongs to another worker.
+
+    1. Run the tool calls that the last reply left.
+    2. Ask the policies what the next generation needs.
+    3. Rewrite, clear, suspend, fail or generate accordingly.
+    4. Store the outcome in one transaction; repeat.
+    """
+    with claim(dialog_id) as lease:
+        if lease is None:
+            return
+        with tracing.driving(lease):
+            log.info("driving")
+            try:
+                while lease.holds and (dialog := owed_work(lease)):
+                    if tools := tool_runs.owed(dialog):
+                        tool_runs.run(lease, dialog, tools)
+                    else:
+                        step(lease, dialog)
+            except LeaseLost as loss:
+                log.warning("lease_lost", reason=str(loss))
+
+
+def owed_work(lease: Lease) -> Dialog | None:
+    """The dialog as it stands, if this worker still has something to do for it."""
+    dialog = lease.look()
+    if dialog.epoch != lease.epoch or not dialog.is_leased:
+        return None
+    if dialog.stop_requested:
+        stop(lease)
+        return owed_work(lease)
+    if dialog.crashes >= MAX_CRASHES:
+        fail(lease, f"The worker was lost {MAX_CRASHES} times in a row while it worked on this message. Try again.")
+        return owed_work(lease)
+    if not attempts.owes_more(dialog):
+        settle(lease)
+        return None
+    lease.work_for(dialog.answering_seq)
+    return dialog
+
+
+def step(lease: Lease, dialog: Dialog) -> None:
+    try:
+        situation = situation_of(dialog)
+        match decide(situation.policies, situation.context):
+            case Proceed() as plan:
+                generate(lease, situation, plan)
+            case Rewrite() as decision:
+                rewrite.perform(lease, situation, decision)
+            case ClearMind() as decision:
+                clear(lease, decision)
+            case Suspend() as decision:
+                suspend(lease, decision)
+            case Fail(code, message):
+                fail(lease, message, code)
+    except (ProviderError, UnknownModel) as error:
+        fail(lease, str(error))
+
+
+def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
+    """One model call from request to commit, and the wait before the next try if it failed for a while."""
+    dialog = situation.dialog
+    if dialog.generations_for_message >= MAX_GENERATIONS_PER_MESSAGE:
+        fail(lease, f"The agent made {MAX_GENERATIONS_PER_MESSAGE} generations for this message without an answer.")
+        return
+    if situation.lacks_limit and (reason := unusable_reason(dialog)):
+        fail(lease, reason)
+        return
+    provider = connect(situation.model)
+    if rest := circuits.rest_of(situation.model):
+        hold_back(lease, dialog, rest)
+        return
+    prepared = prepare(
+        dialog,
+        situation.view,
+        situation.model,
+        [tool.spec for tool in situation.tools.values()],
+        guidance=plan.guidance,
+        required_tool=CLEAR_MIND if plan.clear_only else "",
+        cursor=cursor_of(dialog, situation.model),
+    )
+    attempt = attempts.begin(
+        lease, situation.model, prepared, situation.thresholds, forced=plan.clear_only, est_prompt=situation.est_prompt
+    )
+    draft = None if plan.clear_only else Draft(lease.dialog_id, attempt.generation.pk)
+    watch = None if plan.clear_only else situation.stream_watch()  # a forced clear is the way out: it is not cut
+    with tracing.generating(attempt.generation) as told:
+        reply = told(stream_reply(lease, provider, prepared.request, draft, watch))
+        circuits.note(situation.model, StreamAborted("We left.") if reply.stopped or reply.lost else reply.error)
+        delay = attempts.end(lease, attempt, reply)
+    wait(lease, delay)
+
+
+def hold_back(lease: Lease, dialog: Dialog, rest: Rest) -> None:
+    """Its model fails for everybody just now, so it is not asked. That counts as a try: nobody waits without an end."""
+    if dialog.tries + 1 >= MAX_TRIES:
+        fail(lease, str(rest))
+    else:
+        wait(lease, attempts.hold_back(lease, rest))
+
+
+def wait(lease: Lease, delay: float) -> None:
+    if delay > PATIENCE_SECONDS:
+        lease.let_go()  # its row says when to wake it; a provider that is busy must not keep every worker waiting
+    else:
+        lease.pause(delay)
+
+
+def suspend(lease: Lease, decision: Suspend) -> None:
+    with lease.change() as unit:
+        rounds.suspend_within(unit, decision)
+
+
+def clear(lease: Lease, decision: ClearMind) -> None:
+    """A clear that the model did not ask for: a person's, or the runtime's with a drafted package."""
+    with lease.change() as unit:
+        if decision.by_person:
+            rounds.clear_within(unit, unit.dialog.requested_package, cause=Round.Cause.PERSON)
+            unit.dialog.requested_rewrite = unit.dialog.requested_package = ""
+        else:
+            unit.event("notice", text=f"The runtime cleared the agent's mind: {decision.reason}.")
+            package = package_draft.draft_package(unit.dialog)
+            rounds.clear_within(unit, package, cause=Round.Cause.COUNTDOWN, unproven=True)
+
+
+def fail(lease: Lease, message: str, code: str = "") -> None:
+    with lease.change() as unit:
+        if code:
+            rounds.record_context_error(unit.dialog, code, message)
+        unit.dialog.failure, unit.dialog.requested_rewrite = message, ""
+        if unit.dialog.agent.critical_policy == Agent.CriticalPolicy.COUNTDOWN:
+            unit.dialog.failed_clears = 0  # the next message, perhaps a shorter one, is cleared for again
+        abandon(unit, "Not run: the message failed.")
+        unit.end_message(Turn.Status.FAILED)
+        proceed_or_release(unit)
+
+
+def stop(lease: Lease) -> None:
+    with lease.change() as unit:
+        abandon(unit, "Not run: a person pressed stop.")
+        unit.end_message(Turn.Status.STOPPED)
+        unit.dialog.stop_requested, unit.dialog.requested_rewrite = False, ""
+        proceed_or_release(unit)
+
+
+def settle(lease: Lease) -> None:
+    with lease.change() as unit:
+        proceed_or_release(unit)
+
+
+def proceed_or_release(unit: Change) -> None:
+    """Take the next message that waits, or end the run in the same commit."""
+    unit.take_next_message()
+    if not attempts.owes_more(unit.dialog):
+        release(unit)

@@ -1,0 +1,49 @@
+"""Results that are too large to be seen whole: kept in full as artifacts, with a clear word in their place (B2, B8)."""
+
+from uuid import UUID
+
+import structlog
+
+from dialogs.context.limits import policy_of
+from dialogs.models import Agent, Artifact, Dialog
+from dialogs.runtime.situation import situation_of
+from dialogs.tools.tool import Result
+from dominds.llm.messages import Message, Role
+from remediation.decisions import Compact, Reject
+from remediation.policies import on_tool_result
+
+log = structlog.get_logger(__name__)
+
+MOST_CHARS = 200_000  # beyond this a result is an artifact under every policy
+PREVIEW_CHARS = 4_000
+
+
+def fitted(dialog: Dialog, call_id: str, result: Result) -> Result:
+    """The result as the model is to see it."""
+    if policy_of(dialog) == Agent.ContextPolicy.AUTOCOMPACTION:  # no other is touched by estimates (B9)
+        result = _judged(dialog, call_id, result)
+    if len(result.text) <= MOST_CHARS:
+        return result
+    note = f"The result has {len(result.text):,} characters; the first {PREVIEW_CHARS:,} follow."
+    result_seen = _as_artifact(dialog.pk, call_id, result, f"{note}\n\n{result.text[:PREVIEW_CHARS]}")
+    return Result(result_seen, result.failed)
+
+
+def _judged(dialog: Dialog, call_id: str, result: Result) -> Result:
+    situation = situation_of(Dialog.objects.select_related("agent").get(pk=dialog.pk))
+    sizes = situation.sizes_for(situation.policy)
+    tokens = sizes.count((Message(Role.TOOL, result.text, tool_call_id=call_id),))
+    match on_tool_result(situation.policies, situation.context, tokens):
+        case Reject(message):
+            log.warning("tool_result_too_large", dialog_id=str(dialog.pk), est_tokens=tokens, limit=sizes.limit)
+            return Result(_as_artifact(dialog.pk, call_id, result, message), failed=True)
+        case Compact(reason):
+            # The result is kept; the next question to the policy sees it and compacts the rest (phase 2 of document B).
+            log.info("restart_marked", dialog_id=str(dialog.pk), reason=reason, est_tokens=tokens)
+    return result
+
+
+def _as_artifact(dialog_id: UUID, call_id: str, result: Result, message: str) -> str:
+    text = result.text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
+    artifact = Artifact.objects.create(dialog_id=dialog_id, tool_call_id=call_id, text=text)
+    return f"{message}\n[The full text is kept as artifact {artifact.pk}; read_artifact reads it in parts.]"

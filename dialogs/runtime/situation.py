@@ -1,0 +1,119 @@
+"""Gathers, from rows, what the policies may know before they decide."""
+
+import functools
+from dataclasses import dataclass, field
+
+from dialogs.context import client
+from dialogs.context.limits import judgement_of, model_of, policy_for, thresholds_of_model
+from dialogs.context.sizes import Sizes, StreamWatch, sizes_of
+from dialogs.context.view import View, view_of
+from dialogs.models import Agent, Dialog, Generation
+from dialogs.runtime import breaking_history
+from dialogs.tools.tool import Tool
+from dominds.llm.catalog.catalog import ModelInfo
+from health.levels import Thresholds
+from health.models import HealthSnapshot
+from remediation.context import Context
+from remediation.policies import POLICIES, Policies, requested, watches_stream, while_streaming
+
+
+@dataclass(frozen=True)
+class Situation:
+    """One dialog before its next generation: what is seen, by which model, under which policies.
+
+    Sizes are counted only when a policy asks: a dialog without one is never touched by estimates (B9).
+    """
+
+    dialog: Dialog
+    model: ModelInfo
+    thresholds: Thresholds
+    policy: str
+    tools: dict[str, Tool]
+    view: View
+    _sizes: dict[str, Sizes] = field(default_factory=dict)
+
+    @property
+    def policies(self) -> Policies:
+        return POLICIES[self.policy]
+
+    @property
+    def lacks_limit(self) -> bool:
+        """Only a model of LM Studio's kind needs a limit to be usable (R16)."""
+        return self.model.kind == "lmstudio" and self.thresholds.context_limit is None
+
+    @functools.cached_property
+    def context(self) -> Context:
+        dialog = self.dialog
+        asked = requested.policy_of(dialog.requested_rewrite)
+        sizes = self.sizes_for(asked or self.policy) if asked or self.policy != "none" else None
+        watched = breaking_history.look(dialog, self.view) if self.policy == Agent.ContextPolicy.BREAKING else None
+        return Context(
+            level=judgement_of(dialog, self.thresholds).level,
+            est_tokens=sizes.request if sizes else 0,
+            limit=sizes.limit if sizes else None,
+            standing_tokens=sizes.standing if sizes else 0,
+            warning_threshold=sizes.config.warning_threshold if sizes else 0.8,
+            changed=dialog.changed_since_rewrite,
+            overflowed=dialog.overflowed,
+            restarts=dialog.restarts,
+            failed_clears=dialog.failed_clears,
+            clear_owed=clear_owed(dialog, self.thresholds),
+            kept_since_guidance=dialog.kept_since_guidance,
+            guided_generations=dialog.guided_generations,
+            cadence=self.model.cadence,
+            countdown=dialog.agent.critical_policy == Agent.CriticalPolicy.COUNTDOWN,
+            over_hits_last_hour=watched.over_hits if watched else 0,
+            loop_detected=bool(watched and watched.loop),
+            interrupted=self.view.interrupted,
+            requested=dialog.requested_rewrite,
+        )
+
+    def sizes_for(self, policy: str) -> Sizes:
+        """The view counted under one policy; counted once, however often it is asked for."""
+        if policy not in self._sizes:
+            specs = [tool.spec for tool in self.tools.values()]
+            self._sizes[policy] = sizes_of(self.dialog, self.view.units, self.model, self.thresholds, specs, policy)
+        return self._sizes[policy]
+
+    @property
+    def est_prompt(self) -> int | None:
+        """The raw estimate that the next report calibrates, for dialogs under a compaction policy."""
+        return self.sizes_for(self.policy).raw_prompt if self.policy != "none" else None
+
+    def stream_watch(self) -> StreamWatch | None:
+        if not watches_stream(self.policies):
+            return None
+        return StreamWatch(self.sizes_for(self.policy), lambda used, limit: while_streaming(self.policies, used, limit))
+
+
+def situation_of(dialog: Dialog) -> Situation:
+    """Read it fresh. Raises ``UnknownModel`` when the catalog no longer has the dialog's model."""
+    model = model_of(dialog)
+    return Situation(
+        dialog=dialog,
+        model=model,
+        thresholds=thresholds_of_model(model),
+        policy=policy_for(dialog.agent, model),
+        tools=client.offered_to(dialog),
+        view=view_of(dialog),
+    )
+
+
+def clear_owed(dialog: Dialog, thresholds: Thresholds) -> bool:
+    """Whether an episode of forced clears is open (R3): the dialog's newest call was such an attempt, of this round, of
+    this model and under these limits. A level that is unknown or has fallen meanwhile does not close it."""
+    if not dialog.clear_episode:
+        return False
+    calls = dialog.generations.filter(purpose__in=[Generation.Purpose.REPLY, Generation.Purpose.FORCED_CLEAR])
+    over = calls.exclude(outcome__in=[Generation.Outcome.RUNNING, Generation.Outcome.CRASHED])
+    newest = over.select_related("snapshot").order_by("-id").first()
+    if newest is None or newest.purpose != Generation.Purpose.FORCED_CLEAR:
+        return False
+    snapshot: HealthSnapshot | None = getattr(newest, "snapshot", None)
+    return (
+        snapshot is not None
+        and newest.round_number == dialog.round_number
+        and (newest.provider, newest.model) == (dialog.provider_id, dialog.model_id)
+        and snapshot.model_context_limit == thresholds.context_limit
+        and snapshot.critical_max_tokens == thresholds.effective_critical_max
+    )

@@ -1,0 +1,141 @@
+"""Runs the tool calls of a kept reply, each with its result stored in one transaction."""
+
+from dataclasses import dataclass
+
+import structlog
+from django.db import connection
+
+from dialogs.context.client import offered_to
+from dialogs.context.config import current_config
+from dialogs.context.tool_calls import store_result
+from dialogs.context.view import Call, unresolved_calls
+from dialogs.models import Dialog, Turn
+from dialogs.runtime import client_tools, oversized_results
+from dialogs.store.change import Change
+from dialogs.store.db_retry import commits
+from dialogs.store.lease import Lease, release
+from dialogs.tools.retrying import run_with_retries
+from dialogs.tools.tool import Invocation, Result, Tool, ToolArgumentsInvalid, read_arguments
+from remediation.config import RetryPolicy
+from remediation.guidance import CLEAR_MIND
+
+log = structlog.get_logger(__name__)
+
+UNKNOWN_OUTCOME = "The worker died while this ran; whether it took effect is not known. Check before you run it again."
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsOwed:
+    calls: tuple[Call, ...]
+
+
+def owed(dialog: Dialog) -> ToolsOwed | None:
+    calls = unresolved_calls(dialog) if dialog.newest_reply_calls else ()
+    return None if not calls or client_tools.are_with_client(dialog, calls) else ToolsOwed(calls)
+
+
+def run(lease: Lease, dialog: Dialog, work: ToolsOwed) -> None:
+    """Run the calls in the model's order, ``clear_mind`` last (design section 4). Stops between calls when asked to.
+
+    Calls that a client of ``/v1`` runs are handed over when the others are done.
+    """
+    tools = offered_to(dialog)
+    clients = client_tools.of_client(dialog, work.calls)
+    beside_clear = client_tools.clears_beside(work.calls)
+    if clients and beside_clear:
+        _hand_over(lease, clients, beside_clear=True)
+    clears = [call for call in work.calls if call.name == CLEAR_MIND]
+    for call in sorted(work.calls, key=lambda call: call.name == CLEAR_MIND):
+        if call in clients:
+            continue
+        if lease.stopping or not lease.holds:
+            return
+        if call in clears and len(clears) > 1:  # as in a forced attempt (R6), two are invalid
+            _store(
+                lease, call, Result(f"Refused: clear_mind was called {len(clears)} times. Call it once.", failed=True)
+            )
+            continue
+        tool = tools.get(call.name)
+        if _run_one(lease, dialog, call, tool):
+            return
+    if clients and not beside_clear:
+        _hand_over(lease, clients, beside_clear=False)
+
+
+@commits
+def _hand_over(lease: Lease, calls: tuple[Call, ...], *, beside_clear: bool) -> None:
+    with lease.change() as unit:
+        client_tools.hand_over(unit, calls, beside_clear=beside_clear)
+
+
+def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> bool:
+    """Run one call; true when the run waits for a human now."""
+    if tool is None:
+        offered = ", ".join(sorted(offered_to(dialog)))
+        return _store(lease, call, Result(f"There is no tool {call.name!r}. Offered are: {offered}.", failed=True))
+    try:
+        invocation = Invocation(dialog.pk, call.id, read_arguments(tool, call.arguments))
+    except ToolArgumentsInvalid as error:
+        return _store(lease, call, Result(str(error), failed=True))
+    if tool.inside is not None:
+        return _store(lease, call, tool, invocation)
+    if dialog.running_call == call.id and not tool.repeatable:
+        return _store(lease, call, Result(UNKNOWN_OUTCOME, failed=True), status=Turn.Status.UNKNOWN)
+    if not tool.repeatable:
+        with lease.change() as unit:
+            unit.dialog.running_call = call.id
+    policy = current_config().retry_policies.policy_for(tool.name)
+    connection.close()
+    return _store(lease, call, oversized_results.fitted(dialog, call.id, _run_outside(lease, tool, invocation, policy)))
+
+
+def _run_outside(lease: Lease, tool: Tool, invocation: Invocation, policy: RetryPolicy) -> Result:
+    def pause(seconds: float) -> bool:
+        lease.pause(seconds)
+        return lease.holds and not lease.stopping
+
+    try:
+        return run_with_retries(tool, invocation, policy, pause)
+    except Exception as error:  # a tool's bug is the tool's result, not the dialog's end
+        log.exception("tool_failed", tool=tool.name, dialog_id=str(invocation.dialog_id))
+        return Result(f"{tool.name} failed: {error}", failed=True)
+
+
+@commits
+def _store(
+    lease: Lease, call: Call, outcome: Result | Tool, invocation: Invocation | None = None, status: str = ""
+) -> bool:
+    with lease.change() as unit:
+        if not unit.dialog.is_leased or unit.dialog.turns.filter(role=Turn.Role.TOOL, tool_call_id=call.id).exists():
+            return not unit.dialog.is_leased  # the repetition of a commit that did succeed
+        if isinstance(outcome, Tool):
+            assert outcome.inside is not None and invocation is not None
+            refused = call.name == CLEAR_MIND and _sibling_failed(unit.dialog, call)
+            result = _REFUSED_CLEAR if refused else _reserved(unit, call, outcome, invocation)
+        else:
+            result = outcome
+        unit.dialog.running_call, unit.dialog.crashes = "", 0
+        unit.dialog.changed_since_rewrite = True
+        if result.pending:
+            release(unit)
+            return True
+        if call.name != CLEAR_MIND or result.failed:
+            store_result(unit, call, result, status)
+        return False
+
+
+_REFUSED_CLEAR = Result("Refused: another tool call of the same answer failed. Look at its result first.", failed=True)
+
+
+def _reserved(unit: Change, call: Call, tool: Tool, invocation: Invocation) -> Result:
+    """Run a tool inside the change. A clear's result must stand in the round that it ends, so it is written first."""
+    assert tool.inside is not None
+    if call.name == CLEAR_MIND and str(invocation.arguments.get("reminder_content", "")).strip():
+        store_result(unit, call, Result("Mind cleared."))
+    return tool.inside(unit, invocation)
+
+
+def _sibling_failed(dialog: Dialog, call: Call) -> bool:
+    return dialog.turns.filter(
+        role=Turn.Role.TOOL, tool_call_id__in=call.siblings, status__in=[Turn.Status.ERROR, Turn.Status.UNKNOWN]
+    ).exists()

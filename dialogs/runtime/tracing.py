@@ -1,0 +1,72 @@
+"""What a worker tells of its work: ids on every log line, and spans under the names of OpenTelemetry's GenAI conventions."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import structlog
+from opentelemetry.trace import Span
+from structlog.contextvars import bound_contextvars
+
+from dialogs.models import Generation
+from dialogs.runtime.stream_reply import Reply
+from dialogs.store.lease import Lease
+from dominds import telemetry
+from dominds.llm.usage import Usage
+
+log = structlog.get_logger(__name__)
+
+
+@contextmanager
+def driving(lease: Lease) -> Iterator[None]:
+    """Around a worker's run of one dialog."""
+    dialog_id = str(lease.dialog_id)
+    attributes: dict[str, telemetry.Value] = {"gen_ai.conversation.id": dialog_id, "dominds.epoch": lease.epoch}
+    with bound_contextvars(dialog_id=dialog_id, epoch=lease.epoch), telemetry.span("drive_dialog", attributes):
+        yield
+
+
+@contextmanager
+def generating(generation: Generation) -> Iterator[Callable[[Reply], Reply]]:
+    """Around one model call. Pass the reply through what this yields."""
+    attributes: dict[str, telemetry.Value] = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": generation.provider,
+        "gen_ai.request.model": generation.model,
+        "gen_ai.conversation.id": str(generation.dialog_id),
+        "dominds.generation.id": generation.pk,
+        "dominds.generation.purpose": generation.purpose,
+        "dominds.generation.attempt": generation.attempt,
+    }
+    with (
+        bound_contextvars(generation_id=generation.pk),
+        telemetry.span(f"chat {generation.model}", attributes, calls_out=True) as span,
+    ):
+
+        def tell(reply: Reply) -> Reply:
+            _describe(span, reply)
+            used = reply.usage if isinstance(reply.usage, Usage) else None
+            log.info(
+                "model_call_ended",
+                finish_reason=reply.finish_reason,
+                prompt_tokens=used and used.prompt_tokens,
+                completion_tokens=used and used.completion_tokens,
+                first_token_ms=reply.first_token_ms,
+                error=reply.error.kind if reply.error else "",
+            )
+            return reply
+
+        yield tell
+
+
+def _describe(span: Span, reply: Reply) -> None:
+    if reply.finish_reason:
+        span.set_attribute("gen_ai.response.finish_reasons", [reply.finish_reason])
+    if isinstance(reply.usage, Usage):
+        span.set_attribute("gen_ai.usage.input_tokens", reply.usage.prompt_tokens)
+        span.set_attribute("gen_ai.usage.output_tokens", reply.usage.completion_tokens)
+    if reply.first_token_ms is not None:
+        span.set_attribute("gen_ai.response.time_to_first_chunk", reply.first_token_ms / 1000)
+    if reply.error is not None:
+        telemetry.failed(span, reply.error.kind)
+    elif reply.stopped or reply.lost:
+        span.set_attribute("dominds.ended", "stopped" if reply.stopped else "lost")

@@ -1,0 +1,26 @@
+"""What workers and web processes load as soon as they run. See ``dominds.web.warmup``."""
+
+from pathlib import Path
+
+from django.conf import settings
+from django.template.loader import get_template
+
+from dialogs.context.config import current_config
+from dialogs.context.limits import models_in_use
+from dominds.llm.connect import load_sdks
+from remediation.tokens.counting import counter_for
+
+
+def for_calls() -> None:
+    """The SDKs of the models that agents use: one takes a second."""
+    load_sdks(models_in_use())
+
+
+def for_pages() -> None:
+    """The model catalog, the vocabularies that estimates count by, and the pieces of a page: half a second."""
+    configured = current_config().tokenizer
+    for model in models_in_use():
+        for tokenizer in {model.tokenizer, configured}:
+            counter_for(model.model_id, tokenizer).count("Loaded.")
+    for path in sorted(Path(settings.BASE_DIR, "templates", "dialogs").glob("_*.html")):
+        get_template(f"dialogs/{path.name}")

@@ -1,0 +1,213 @@
+"""One transaction on one dialog: lock its row, change it, number what happened, keep its state true."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.db.models import BooleanField, Case, Exists, Func, OuterRef, QuerySet, Subquery, TextField, Value, When
+from django.db.models.expressions import CombinedExpression
+from django.db.models.functions import Now
+
+from dialogs.errors import NotFound
+from dialogs.models import Dialog, Question, Turn
+from dialogs.state import Facts, State, state_of
+from dialogs.store import events, wakeups
+from dominds.db import prepared
+from dominds.db.prepared import Select
+
+_MOMENTS = ("created_at", "active_at", "lease_until")  # the database's own; no change asks for them
+# Columns of a dialog that a change may write; the identity columns are never among them.
+_WRITTEN = tuple(
+    field.attname for field in Dialog._meta.concrete_fields if field.name not in ("id", "owner", *_MOMENTS)
+)
+_NOW = Now()  # made once, as a part of statements that are made once
+_STATES_WITHOUT_QUESTION = (State.IDLE, State.QUEUED, State.GENERATING, State.FAILED)
+
+
+class LeaseLost(Exception):
+    """Another worker drives the dialog now; whatever this one still holds must be thrown away."""
+
+
+class Change:
+    """A dialog under change. Set its columns, add turns and events; the rest follows when the block ends."""
+
+    def __init__(self, dialog: Dialog, *, durable: bool) -> None:
+        self.dialog = dialog
+        self._durable = durable
+        self.wakes = False
+        self.keeps_state = False  # set by changes that cannot alter the state, to spare the look
+        self.lease_seconds: int | None = None  # set by a claim: the lease runs from the database's now
+        self._drafts: list[events.Draft] = []
+        self._found = dict(vars(dialog))
+
+    def event(self, kind: str, /, **data: Any) -> None:
+        self._drafts.append((kind, data))
+
+    def turn(self, role: str, status: str, *, queued: bool = False, **columns: Any) -> Turn:
+        """Append a turn. Only a queued message has no place in the conversation yet."""
+        self.dialog.last_turn_seq += 1
+        turn = Turn(
+            dialog=self.dialog,
+            seq=self.dialog.last_turn_seq,
+            position=None if queued else self.next_position(),
+            round_number=self.dialog.round_number,
+            role=role,
+            status=status,
+            **columns,
+        )
+        prepared.insert(turn)
+        self.event("turn", turn=turn.seq)
+        return turn
+
+    def next_position(self) -> int:
+        self.dialog.last_position += 1
+        return self.dialog.last_position
+
+    def end_message(self, status: str) -> None:
+        """The message under way ends, once (R17)."""
+        if self.dialog.answering_seq is not None:
+            self.mark(self.dialog.answering_seq, status)
+        self.dialog.answering_seq = None
+        self.dialog.continuing = False
+
+    def mark(self, seq: int, status: str) -> None:
+        prepared.update(Turn, {"dialog_id": self.dialog.pk, "seq": seq}, {"status": status})
+        self.event("turn", turn=seq)
+
+    def take_next_message(self) -> None:
+        """The oldest queued message takes its turn, if nothing else is being worked on."""
+        dialog = self.dialog
+        if dialog.answering_seq is not None or dialog.continuing or _all_taken(dialog):
+            return
+        turn = dialog.turns.queued().order_by("seq").first()
+        if turn is None:
+            return
+        Turn.objects.filter(pk=turn.pk).update(
+            status=Turn.Status.ANSWERING, position=self.next_position(), round_number=dialog.round_number
+        )
+        self.begin_message(turn.seq)
+        self.event("turn", turn=turn.seq)
+
+    def begin_message(self, seq: int) -> None:
+        """This user turn is being answered from now on; what counted for the one before counts anew."""
+        dialog = self.dialog
+        dialog.answering_seq, dialog.failure = seq, ""
+        dialog.restarts = dialog.tries = dialog.generations_for_message = dialog.crashes = 0
+        dialog.wake_at = None  # a backoff was for the message before
+        dialog.changed_since_rewrite = True
+
+    def finish(self) -> None:
+        dialog = self.dialog
+        state = State(dialog.state) if self.keeps_state else state_of(self._facts())
+        if state != dialog.state:
+            dialog.state = state.value
+            self.event("state", state=state.value, failure=dialog.failure)
+            if state in (State.WAITING, State.SUSPENDED, State.IDLE, State.FAILED):
+                wakeups.poke_user(dialog.owner_id)
+        first = dialog.last_event_seq + 1
+        dialog.last_event_seq += len(self._drafts)
+        wakes = self.wakes and state is State.QUEUED
+        events.store(dialog, first, self._drafts, is_step=wakes or not self._durable)
+        self._write()
+        if wakes:
+            wakeups.wake(dialog.pk)
+
+    def _write(self) -> None:
+        """Only what differs from what was found: most changes touch a few of the row's many columns."""
+        found, now = self._found, vars(self.dialog)
+        columns = {name: now[name] for name in _WRITTEN if now[name] != found[name]}
+        if self._drafts and self._durable:  # a step on the way is not worth a new place in the index of recent dialogs
+            columns["active_at"] = _NOW
+        if self.lease_seconds is not None:
+            columns["lease_until"] = _after(self.lease_seconds)
+        if columns:
+            prepared.update(Dialog, {"id": self.dialog.pk}, columns)
+
+    def _facts(self) -> Facts:
+        """From the row alone where it tells: an open question shows in the state that it was found in, or in an event."""
+        asked = any(kind == "question" for kind, _ in self._drafts)
+        if asked or self._found["state"] not in _STATES_WITHOUT_QUESTION or not _all_taken(self.dialog):
+            return facts_of(self.dialog)
+        return _facts(self.dialog, queued=False, question_kind="")
+
+
+@contextmanager
+def change(dialog_id: UUID, *, epoch: int | None = None, durable: bool = True, whole: bool = False) -> Iterator[Change]:
+    """Change a dialog in one transaction. Raises ``NotFound``, or ``LeaseLost`` when ``epoch`` is no longer the current one.
+
+    ``durable=False`` lets PostgreSQL answer before its log is on disk: for what a crash of the machine may forget.
+    ``whole`` reads along what ``DialogQuerySet.whole`` tells.
+    """
+    with transaction.atomic():
+        dialog = _locked(dialog_id, durable=durable, whole=whole)
+        if dialog is None:
+            raise NotFound("There is no such dialog.")
+        if epoch is not None and dialog.epoch != epoch:
+            raise LeaseLost(f"Dialog {dialog_id} is at epoch {dialog.epoch}, this worker holds {epoch}.")
+        unit = Change(dialog, durable=durable)
+        yield unit
+        unit.finish()
+
+
+def _locked(dialog_id: UUID, *, durable: bool, whole: bool) -> Dialog | None:
+    """The row, locked, with what only the database's clock can say of its lease."""
+    relaxed = not durable and connection.vendor == "postgresql"
+    return _LOCKS[relaxed, whole].first(dialog_id)
+
+
+def _locking(*, relaxed: bool, whole: bool) -> Select[Dialog]:
+    """``relaxed`` is SET LOCAL of synchronous_commit, without a round trip of its own."""
+    told: dict[str, Any] = {
+        "lease_over": Case(When(lease_until__lt=Now(), then=True), default=False, output_field=BooleanField()),
+        "awake": Case(When(wake_at__gt=Now(), then=False), default=True, output_field=BooleanField()),
+    }
+    if relaxed:
+        setting = (Value("synchronous_commit"), Value("off"), Value(True))
+        told["relaxed"] = Func(*setting, function="set_config", output_field=TextField())
+
+    def lock(dialog_id: UUID) -> QuerySet[Dialog]:
+        rows = Dialog.objects.select_for_update(of=("self",)).filter(pk=dialog_id).annotate(**told).defer(*_MOMENTS)
+        return rows.whole() if whole else rows
+
+    return Select(lock)
+
+
+_LOCKS = {
+    (relaxed, whole): _locking(relaxed=relaxed, whole=whole) for relaxed in (False, True) for whole in (False, True)
+}
+
+
+@cache
+def _after(seconds: int) -> CombinedExpression:
+    return _NOW + timedelta(seconds=seconds)
+
+
+def _all_taken(dialog: Dialog) -> bool:
+    """Each turn has a place in the conversation, so none is queued. False says nothing: one may have been taken back."""
+    return dialog.last_turn_seq == dialog.last_position
+
+
+def facts_of(dialog: Dialog) -> Facts:
+    queued, kind = (
+        Dialog.objects.filter(pk=dialog.pk)
+        .values_list(
+            Exists(Turn.objects.queued().filter(dialog=OuterRef("pk"))),
+            Subquery(Question.objects.filter(dialog=OuterRef("pk"), state="open").values("kind")[:1]),
+        )
+        .get()
+    )
+    return _facts(dialog, queued=queued, question_kind=kind or "")
+
+
+def _facts(dialog: Dialog, *, queued: bool, question_kind: str) -> Facts:
+    return Facts(
+        closed=dialog.closed_at is not None,
+        open_question_kind=question_kind,
+        leased=dialog.is_leased,
+        owes_work=bool(queued or dialog.answering_seq is not None or dialog.continuing or dialog.requested_rewrite),
+        failed=bool(dialog.failure),
+    )

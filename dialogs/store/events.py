@@ -1,0 +1,177 @@
+"""Durable events: numbered per dialog without gaps, in the transaction that made them happen.
+
+A row tells of an event and, in ``more``, of those that followed it: most events are a few words, and a row and its places in
+two indexes cost more than they do. Nobody but this module needs to know; all others read single events.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.db import connection
+from django.db.models import Q, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce
+
+from dialogs.models import Dialog, Event, Turn
+from dialogs.store import json_shapes
+from dialogs.store.wakeups import poke_dialog
+from dominds.db import prepared
+from dominds.db.prepared import Select
+
+Draft = tuple[str, dict[str, Any]]  # type and data
+FEW = 3  # turns that one statement each, made long ago, reads faster than one made for them
+TYPES = (
+    "turn", "generation", "state", "health", "title", "round", "question", "reminder", "notice", "remediation",
+    "contextBreakingUpdate", "context:pruned", "context:summarized",
+)  # fmt: skip
+FULL = 600  # characters of ``more`` after which the next event begins a row: the row is written anew with each addition
+
+# What every answer tells is stored as its values in this order. What is stored must stay readable: add, and change nothing.
+SHAPES = {
+    "turn": ("turn",),
+    "state": ("state", "failure"),
+    "generation": ("id", "purpose", "attempt", "outcome"),
+    "health": (
+        "level", "reason", "prompt_tokens", "completion_tokens", "total_tokens", "model_context_limit", "limit_source",
+        "optimal_max_tokens", "critical_max_tokens", "hard_util", "optimal_util",
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One event."""
+
+    seq: int
+    type: str
+    data: dict[str, Any]
+    created_at: datetime
+
+
+# -- Writing ---------------------------------------------------------------------------------------------------------------
+
+
+def store(dialog: Dialog, first: int, drafts: Sequence[Draft], *, is_step: bool) -> None:
+    """Store events from number ``first`` on, and poke the browsers after commit. The caller holds the dialog's row."""
+    if not drafts:
+        return
+    if first == 1 or not _added(dialog.pk, drafts):
+        prepared.insert(*_rows(dialog, first, drafts))
+    poke_dialog(dialog.pk, first + len(drafts) - 1, is_step=is_step)
+
+
+def _rows(dialog: Dialog, first: int, drafts: Sequence[Draft]) -> Iterator[Event]:
+    """One, unless a conversation is taken over with all that was said in it."""
+    start = 0
+    while start < len(drafts):
+        (kind, data), end, more = drafts[start], start + 1, ""
+        while end < len(drafts) and len(more) < FULL:
+            more += _written(drafts[end])
+            end += 1
+        yield Event(dialog=dialog, seq=first + start, type=kind, data=data, more=more)
+        start = end
+
+
+# The newest row grows, if it has room: by when (milliseconds after it began, by the database's clock), and by what.
+_ADD = {
+    vendor: f"UPDATE dialogs_event SET more = more || ',' || {milliseconds} || %s WHERE id = "  # nosec B608: constants
+    f"(SELECT id FROM dialogs_event WHERE dialog_id = %s ORDER BY seq DESC LIMIT 1) AND length(more) < {FULL}"
+    for vendor, milliseconds in (
+        ("postgresql", "GREATEST(0, (extract(epoch FROM statement_timestamp() - created_at) * 1000)::bigint)"),
+        ("sqlite", "MAX(0, CAST((julianday('now') - julianday(created_at)) * 86400000 AS INTEGER))"),
+    )
+}
+
+
+def _added(dialog_id: UUID, drafts: Sequence[Draft]) -> bool:
+    key = dialog_id if connection.features.has_native_uuid_field else dialog_id.hex
+    return bool(prepared.changed(_ADD[connection.vendor], ["".join(map(_written, drafts)), key]))
+
+
+def _written(draft: Draft) -> str:
+    """An item of ``more``, with the comma before it."""
+    kind, data = draft
+    names = SHAPES.get(kind)
+    values = [data[name] for name in names] if names and data.keys() == set(names) else [data]
+    return "," + orjson.dumps([kind, *values]).decode()
+
+
+# -- Reading ---------------------------------------------------------------------------------------------------------------
+
+
+def after(dialog_id: UUID, seq: int, limit: int = 1000) -> list[dict[str, Any]]:
+    """The events after ``seq`` as the page and the API receive them, oldest first."""
+    return hydrated(*read(dialog_id, seq, limit))
+
+
+def read(dialog_id: UUID, seq: int, limit: int) -> tuple[list[Told], dict[int, Turn]]:
+    """The next events, and by ``seq`` the turns that they tell of: a ``turn`` event stores no more than that number."""
+    last = seq + limit  # numbers have no gaps
+    rows = _ROWS(dialog_id, seq + 1, last)
+    events = [event for row in rows for event in told_by(row) if seq < event.seq <= last]
+    seqs = {event.data["turn"] for event in events if event.type == "turn"}
+    if len(seqs) > FEW:
+        turns: Iterable[Turn] = _turns(dialog_id).filter(seq__in=seqs)
+    else:
+        turns = [turn for number in seqs for turn in _TURN(dialog_id, number)]
+    return events, {turn.seq: turn for turn in turns}
+
+
+def told_by(row: Event) -> Iterator[Told]:
+    """The events of one row."""
+    yield Told(row.seq, row.type, row.data, row.created_at)
+    seq, moment = row.seq, row.created_at
+    for item in orjson.loads(f"[0{row.more}]"):
+        if isinstance(item, int):
+            moment = row.created_at + timedelta(milliseconds=item)
+            continue
+        seq += 1
+        kind, *values = item
+        yield Told(
+            seq,
+            kind,
+            values[0] if isinstance(values[0], dict) else dict(zip(SHAPES[kind], values, strict=True)),
+            moment,
+        )
+
+
+def rows_telling(rows: QuerySet[Event], kind: str) -> QuerySet[Event]:
+    """Those that hold an event of this type."""
+    return rows.filter(Q(type=kind) | Q(more__contains=f',["{kind}",'))
+
+
+def hydrated(events: Iterable[Told], turns: Mapping[int, Turn]) -> list[dict[str, Any]]:
+    told = {number: json_shapes.turn(turn) for number, turn in turns.items()}
+    return [
+        {
+            "seq": event.seq,
+            "type": event.type,
+            "data": told.get(event.data["turn"], event.data) if event.type == "turn" else event.data,
+            "created_at": json_shapes.when(event.created_at),
+        }
+        for event in events
+    ]
+
+
+def _rows_with(dialog_id: UUID, first: int, last: int) -> QuerySet[Event]:
+    """The rows that hold the events ``first`` to ``last``: that in whose midst ``first`` may stand, and those after it."""
+    rows = Event.objects.filter(dialog_id=dialog_id)
+    begun = Subquery(rows.filter(seq__lte=first).order_by("-seq").values("seq")[:1])
+    return rows.filter(seq__gte=Coalesce(begun, Value(0)), seq__lte=last).order_by("seq")
+
+
+_ROWS = Select(_rows_with)
+
+
+def _turns(dialog_id: UUID) -> QuerySet[Turn]:
+    return Turn.objects.filter(dialog_id=dialog_id).select_related("generation__snapshot")
+
+
+def _turn(dialog_id: UUID, seq: int) -> QuerySet[Turn]:
+    return _turns(dialog_id).filter(seq=seq)
+
+
+_TURN = Select(_turn)

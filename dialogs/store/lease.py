@@ -1,0 +1,274 @@
+"""Who may drive a dialog: a lease with a growing epoch on its row, renewed by one thread per worker process.
+
+The epoch is checked inside every transaction that the driver commits (``changes.change``), so a worker that was paused past
+its lease can no longer write. Deadlines on the row use the database's clock; local ones use the monotonic clock.
+"""
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from uuid import UUID
+
+import structlog
+from django.db import DatabaseError, close_old_connections, connection, transaction
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+
+from dialogs.models import Dialog, Generation
+from dialogs.state import State
+from dialogs.store import wakeups
+from dialogs.store.change import Change, change
+from dominds.db.prepared import Select
+
+log = structlog.get_logger(__name__)
+
+LEASE_SECONDS = 12
+RENEW_SECONDS = 4
+POLL_SECONDS = 0.25
+FENCE_SECONDS = LEASE_SECONDS - 2  # without a renewal for this long, the worker stops by itself
+MAX_CRASHES = 3
+
+
+@dataclass(eq=False)
+class Lease:
+    """The right to drive one dialog. ``stopping`` is set when a person pressed stop, ``lost`` when another worker took over
+    or this one is draining; either closes what ``on_interrupt`` holds."""
+
+    dialog_id: UUID
+    epoch: int
+    claimed: Dialog | None = None  # the row as the claim left it, its agent and client with it, until somebody looks
+    answering_seq: int | None = None  # the message under way: a stop is for it alone
+    stopping: bool = False
+    lost: bool = False
+    renewed_at: float = field(default_factory=time.monotonic)
+    deadline: float | None = None
+    released: bool = False  # by the last commit of the run
+    _interrupt: Callable[[], None] | None = None
+
+    @property
+    def holds(self) -> bool:
+        return not (self.lost or self.released) and time.monotonic() - self.renewed_at < FENCE_SECONDS
+
+    @contextmanager
+    def interruptible(self, interrupt: Callable[[], None], deadline: float | None = None) -> Iterator[None]:
+        """While the block runs, stop, loss of the lease and the monotonic ``deadline`` call ``interrupt``."""
+        self._interrupt, self.deadline = interrupt, deadline
+        try:
+            if self.stopping or self.lost:
+                interrupt()
+            yield
+        finally:
+            self._interrupt, self.deadline = None, None
+
+    def look(self) -> Dialog:
+        """The row as it is; for the first look that is how the claim has just left it."""
+        claimed, self.claimed = self.claimed, None
+        return claimed or _WHOLE.one(self.dialog_id)
+
+    def work_for(self, answering_seq: int | None) -> None:
+        """What is done from now on is for this message; a stop that was pressed for the one before is over."""
+        self.answering_seq, self.stopping = answering_seq, False
+
+    def see(self, answering_seq: int | None, *, stop: bool) -> None:
+        """What a look at the row found. It may be older than what this worker has committed since."""
+        self.stopping = self.stopping or (stop and answering_seq == self.answering_seq)
+
+    def let_go(self) -> None:
+        """End the run as after a drain: whoever is woken next goes on."""
+        self.lost = True
+
+    def pause(self, seconds: float) -> None:
+        """Wait, unless stop is pressed or the lease is lost meanwhile."""
+        until = time.monotonic() + seconds
+        connection.close()
+        while time.monotonic() < until and self.holds and not self.stopping:
+            time.sleep(min(0.1, max(0.0, until - time.monotonic())))
+
+    def interrupt(self) -> None:
+        if (interrupt := self._interrupt) is not None:
+            interrupt()
+
+    def change(self, *, durable: bool = True) -> AbstractContextManager[Change]:
+        """A transaction that commits only while this lease is the current one."""
+        return change(self.dialog_id, epoch=self.epoch, durable=durable)
+
+
+def _whole(dialog_id: UUID) -> QuerySet[Dialog]:
+    return Dialog.objects.filter(pk=dialog_id).whole()
+
+
+_WHOLE = Select(_whole)
+
+
+def worker_name() -> str:
+    return os.environ.get("DOMINDS_WORKER") or f"{socket.gethostname()}:{os.getpid()}"
+
+
+@contextmanager
+def claim(dialog_id: UUID) -> Iterator[Lease | None]:
+    """Take the lease if work is owed and nobody holds it; ``None`` otherwise, which a repeated wake-up may well meet."""
+    lease = None if keeper.draining else _take(dialog_id)
+    if lease is None:
+        yield None
+        return
+    keeper.add(lease)
+    ended_well = False
+    try:
+        yield lease
+        ended_well = True
+    finally:
+        keeper.remove(lease)
+        _give_back(lease, crashed=not ended_well)
+
+
+def _take(dialog_id: UUID) -> Lease | None:
+    with change(dialog_id, durable=False, whole=True) as unit:
+        dialog = unit.dialog
+        if not _is_claimable(dialog):
+            unit.keeps_state = True
+            return None
+        if dialog.is_leased:  # the worker that held it has vanished
+            _bury_running(unit)
+            dialog.crashes += 1
+        dialog.epoch += 1
+        dialog.lease_owner, dialog.wake_at = worker_name(), None
+        unit.lease_seconds = LEASE_SECONDS
+        unit.take_next_message()
+    return Lease(dialog_id, dialog.epoch, dialog)
+
+
+def _is_claimable(dialog: Dialog) -> bool:
+    """``lease_over`` and ``awake`` come from the database's clock, see ``changes.change``."""
+    if dialog.state not in (State.QUEUED, State.GENERATING) or not dialog.awake:
+        return False
+    return not dialog.is_leased or dialog.lease_over
+
+
+def _bury_running(unit: Change) -> None:
+    """What a worker left running will never end."""
+    for generation in Generation.objects.filter(dialog=unit.dialog, outcome=Generation.Outcome.RUNNING):
+        generation.outcome, generation.error = Generation.Outcome.CRASHED, "The worker went away during this attempt."
+        generation.error_kind = "crashed"
+        generation.save(update_fields=["outcome", "error", "error_kind"])
+        unit.event(
+            "generation", id=generation.pk, purpose=generation.purpose, attempt=generation.attempt, outcome="crashed"
+        )
+
+
+def release(unit: Change) -> None:
+    """End the lease within a change, so that the last commit of a run is also its release."""
+    unit.dialog.lease_owner = ""
+    unit.dialog.stop_requested = False
+    unit.dialog.crashes = 0
+
+
+def _give_back(lease: Lease, *, crashed: bool) -> None:
+    """A run that ended without its release leaves the dialog to the next worker: at once after a drain, and after an
+    error when the sweeper comes by, so that a dialog that always fails cannot keep a worker busy."""
+    if lease.released:
+        return
+    if Dialog.objects.filter(pk=lease.dialog_id, epoch=lease.epoch).exclude(lease_owner="").exists():
+        with change(lease.dialog_id, epoch=lease.epoch) as unit:
+            unit.dialog.lease_owner = ""
+            unit.dialog.crashes += crashed
+            _bury_running(unit)
+            unit.wakes = not crashed
+
+
+def free_leases_of(owner: str) -> int:
+    """Free the leases of a worker that is known to be dead and wake its dialogs, for the supervisor that saw it die.
+
+    A row that somebody else is at just now is left alone: its lease runs out by itself, and the sweeper comes by.
+    """
+    with transaction.atomic():
+        rows = Dialog.objects.select_for_update(skip_locked=True).filter(lease_owner=owner)
+        held = list(rows.order_by("active_at").values_list("pk", flat=True))
+        Dialog.objects.filter(pk__in=held).update(lease_until=Now() - timedelta(seconds=1))
+        for dialog_id in held:
+            wakeups.wake(dialog_id)
+    return len(held)
+
+
+class Keeper:
+    """Renews this process's leases, sees the stop flags, and closes streams that must end. One thread for all of them."""
+
+    def __init__(self) -> None:
+        self.draining = False
+        self._leases: set[Lease] = set()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def add(self, lease: Lease) -> None:
+        with self._lock:
+            self._leases.add(lease)
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._run, name="lease-keeper", daemon=True)
+                self._thread.start()
+
+    def remove(self, lease: Lease) -> None:
+        with self._lock:
+            self._leases.discard(lease)
+
+    def drain(self) -> None:
+        """The worker was asked to go: claim nothing more, let go of everything (faults C13)."""
+        self.draining = True
+        for lease in self._held():
+            lease.lost = True
+            lease.interrupt()
+
+    def _held(self) -> list[Lease]:
+        with self._lock:
+            return list(self._leases)
+
+    def _run(self) -> None:
+        renewed = time.monotonic()
+        while True:
+            time.sleep(POLL_SECONDS)
+            leases = self._held()
+            if not leases:
+                continue
+            renew = time.monotonic() - renewed >= RENEW_SECONDS
+            try:
+                self._look(leases, renew=renew)
+                if renew:
+                    renewed = time.monotonic()
+            except DatabaseError as error:
+                log.warning("lease_renewal_failed", error=str(error), leases=len(leases))
+                connection.close()
+            close_old_connections()
+            self._enforce(leases)
+
+    def _look(self, leases: list[Lease], *, renew: bool) -> None:
+        ids = [lease.dialog_id for lease in leases]
+        started = time.monotonic()
+        found = Dialog.objects.filter(pk__in=ids).values_list("pk", "epoch", "answering_seq", "stop_requested")
+        rows = {pk: (epoch, answering_seq, stop) for pk, epoch, answering_seq, stop in found}
+        gone: tuple[int, int | None, bool] = (-1, None, False)
+        if renew:
+            held = [lease.dialog_id for lease in leases if rows.get(lease.dialog_id, gone)[0] == lease.epoch]
+            Dialog.objects.filter(pk__in=held, lease_owner=worker_name()).update(
+                lease_until=Now() + timedelta(seconds=LEASE_SECONDS)
+            )
+        for lease in leases:
+            epoch, answering_seq, stop = rows.get(lease.dialog_id, gone)
+            if epoch != lease.epoch:
+                lease.lost = True
+            elif renew:
+                lease.renewed_at = started
+            lease.see(answering_seq, stop=stop)
+
+    @staticmethod
+    def _enforce(leases: list[Lease]) -> None:
+        now = time.monotonic()
+        for lease in leases:
+            late = lease.deadline is not None and now > lease.deadline
+            if lease.stopping or late or not lease.holds:
+                lease.interrupt()
+
+
+keeper = Keeper()

@@ -1,0 +1,182 @@
+from typing import Any, cast
+from uuid import UUID
+
+from django import forms
+from django.contrib.auth.forms import BaseUserCreationForm
+from django.contrib.auth.models import User
+from django.http import QueryDict
+
+from dialogs.models import Agent, PersonSettings, SiteSettings
+from dialogs.pages.dialog_page import STATES
+
+MOST_SELECTED = 100
+
+
+class SetupForm(BaseUserCreationForm):  # type: ignore[type-arg]
+    """The first administrator."""
+
+    class Meta:
+        model = User
+        fields = ("username",)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["username"].widget.attrs |= {"autofocus": True, "autocomplete": "username"}
+
+
+class NewDialogForm(forms.Form):
+    agent = forms.CharField(max_length=64)
+    title = forms.CharField(max_length=200, required=False)
+
+
+class ListFilter(forms.Form):
+    q = forms.CharField(max_length=200, required=False)
+    state = forms.ChoiceField(
+        choices=[
+            ("", "any state"),
+            *((state.value, label) for state, label in STATES.items()),
+            ("archived", "archived"),
+        ],
+        required=False,
+    )
+    agent = forms.CharField(max_length=64, required=False)
+    owner = forms.CharField(max_length=150, required=False)
+    page = forms.IntegerField(min_value=1, required=False)
+
+
+class SelectionForm(forms.Form):
+    """Ticked dialogs, as many as a page of the list holds, and one of the bar's buttons."""
+
+    action = forms.ChoiceField(choices=[("archive", "Archive"), ("restore", "Bring back"), ("export", "Export")])
+    dialog = forms.TypedMultipleChoiceField(coerce=UUID)
+
+    def __init__(self, content: QueryDict) -> None:
+        super().__init__(content)
+        ticked = content.getlist("dialog")[:MOST_SELECTED]
+        cast(forms.ChoiceField, self.fields["dialog"]).choices = [(value, value) for value in ticked]
+
+
+class MessageForm(forms.Form):
+    text = forms.CharField(strip=False, required=False)
+    client_message_id = forms.CharField(max_length=120, required=False)
+
+
+class ReminderForm(forms.Form):
+    text = forms.CharField(strip=False)
+    position = forms.IntegerField(min_value=0, required=False)
+
+
+class PackageForm(forms.Form):
+    reminder_content = forms.CharField(strip=False, required=False)
+
+
+class AnswerForm(forms.Form):
+    text = forms.CharField(strip=False, required=False)
+
+
+class ResolveForm(forms.Form):
+    """One of the five exits of a critical question; the service checks what each needs."""
+
+    action = forms.ChoiceField(
+        choices=[
+            ("clear", "clear"),
+            ("accept_draft", "accept_draft"),
+            ("retry", "retry"),
+            ("switch_model", "switch_model"),
+            ("close", "close"),
+        ]
+    )
+    reminder_content = forms.CharField(strip=False, required=False)
+    model = forms.CharField(max_length=210, required=False, help_text="provider and model, joined by a slash")
+
+    def options(self) -> dict[str, str]:
+        given = self.cleaned_data
+        if given["action"] == "clear":
+            return {"reminder_content": given["reminder_content"]}
+        if given["action"] == "switch_model":
+            provider, _, model = given["model"].partition("/")
+            return {"provider": provider, "model": model}
+        return {}
+
+
+class QuestionFilter(forms.Form):
+    tab = forms.ChoiceField(
+        choices=[(name, name) for name in ("open", "mine", "answered", "resolved", "cancelled")], required=False
+    )
+    kind = forms.ChoiceField(
+        choices=[("", "any kind"), ("question", "question"), ("context_health_critical", "context_health_critical")],
+        required=False,
+    )
+    agent = forms.CharField(max_length=64, required=False)
+    age = forms.ChoiceField(
+        choices=[("", "any age"), ("1", "over 1 hour"), ("24", "over 1 day"), ("168", "over 1 week")], required=False
+    )
+
+
+class ApiKeyForm(forms.Form):
+    name = forms.CharField(max_length=80, required=False)
+
+
+class LookForm(forms.ModelForm):  # type: ignore[type-arg]
+    class Meta:
+        model = PersonSettings
+        fields = ("theme", "notifications")
+        widgets = {"theme": forms.RadioSelect}
+
+
+class ContextDisplayForm(forms.ModelForm):  # type: ignore[type-arg]
+    """The four settings of document C."""
+
+    class Meta:
+        model = PersonSettings
+        fields = ("show_breaking_progress", "progress_detail", "auto_hide_seconds", "highlight_p1")
+        labels = {
+            "show_breaking_progress": "Show context breaking progress",
+            "progress_detail": "Progress detail level",
+            "auto_hide_seconds": "Auto-hide delay (seconds)",
+            "highlight_p1": "Highlight P1 protection",
+        }
+        widgets = {"auto_hide_seconds": forms.NumberInput(attrs={"type": "range", "min": 1, "max": 10, "step": 1})}
+
+
+class LimitsForm(forms.Form):
+    """Document C's limits. Only shapes are checked here; the rules are those of ``context.yaml``."""
+
+    min_limit = forms.IntegerField(label="Global minimum", min_value=0, help_text="tokens; no limit lies below it")
+    default_limit = forms.IntegerField(
+        label="Default limit", min_value=0, help_text="tokens, for agents without their own"
+    )
+    warning_threshold = forms.FloatField(
+        label="Warning threshold", min_value=0, max_value=1, help_text="share of the limit above which breaking begins"
+    )
+    recovery_mode = forms.ChoiceField(
+        label="When nothing helps",
+        choices=[
+            ("fresh_start", "start fresh from a handover"),
+            ("truncate", "keep what is important and newest"),
+            ("error", "fail the message with the cause"),
+        ],
+    )
+
+
+class LlmLimitForm(forms.Form):
+    """One LLM type; a row without a type is left out."""
+
+    type = forms.CharField(label="LLM type", max_length=40, required=False)
+    limit = forms.IntegerField(label="Limit", min_value=0, required=False)
+    follow_default = forms.BooleanField(label="Follow default", required=False)
+
+
+LlmLimits = forms.formset_factory(LlmLimitForm, extra=1, can_delete=True, max_num=100)
+
+
+class SiteForm(forms.ModelForm):  # type: ignore[type-arg]
+    class Meta:
+        model = SiteSettings
+        fields = ("pruning_agent",)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = cast("forms.ModelChoiceField[Agent]", self.fields["pruning_agent"])
+        field.empty_label = "Same as current agent"
+        field.queryset = Agent.objects.filter(enabled=True)

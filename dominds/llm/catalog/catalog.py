@@ -1,0 +1,263 @@
+"""Which models there are and what is known of them: shipped metadata under ``.minds/llm.yaml``, field by field."""
+
+import difflib
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from dominds.llm.catalog import fields
+from dominds.llm.providers.scripted import SCRIPTS, BadScript, load_script
+from dominds.yaml_fields import Problem, Reading
+from dominds.yaml_file import BadYaml
+
+DEFAULTS_FILE = Path(__file__).parent / "defaults.yaml"
+FILE_NAME = "llm.yaml"
+DEFAULT_CADENCE_GENERATIONS = 10
+API_TYPES_WITH_TOOL_CHOICE = ("openai", "anthropic", "scripted")
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderInfo:
+    """A provider's entry. ``unusable`` says why none of its models can be called, or is empty."""
+
+    provider_id: str
+    name: str
+    api_type: str
+    base_url: str = ""
+    api_key_env: str = ""
+    unusable: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """What is known of one model. Lengths and thresholds are tokens; None: not stated.
+
+    ``kind`` is ``lmstudio`` for models under LM Studio's rules, which a scripted model may declare for itself.
+    ``tokenizer`` names a counter, where the model's name does not tell. ``script`` is the path of a scripted model's
+    file. ``unusable`` says why the model cannot be called, or is empty.
+    """
+
+    provider_id: str
+    model_id: str
+    name: str
+    api_type: str
+    base_url: str = ""
+    api_key_env: str = ""
+    context_length: int | None = None
+    input_length: int | None = None
+    output_length: int | None = None
+    optimal_max_tokens: int | None = None
+    critical_max_tokens: int | None = None
+    cadence: int = DEFAULT_CADENCE_GENERATIONS
+    supports_tool_choice: bool = False
+    script: str = ""
+    kind: str = ""
+    tokenizer: str = ""
+    unusable: str = ""
+
+    @property
+    def has_cursor(self) -> bool:
+        """Whether each call is to be told what the one before handed back: a script's place in its steps."""
+        return self.api_type == "scripted"
+
+    @property
+    def limit(self) -> tuple[int | None, str]:
+        """The window in tokens and the field that states it (A2)."""
+        if self.context_length is not None:
+            return self.context_length, "context_length"
+        if self.input_length is not None:
+            return self.input_length, "input_length"
+        return None, ""
+
+
+class UnknownModel(LookupError):
+    """The catalog has no such model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """All providers and models, and everything that was wrong with the files."""
+
+    providers: Mapping[str, ProviderInfo]
+    models: Mapping[tuple[str, str], ModelInfo]
+    problems: tuple[Problem, ...] = ()
+
+    def model(self, provider_id: str, model_id: str) -> ModelInfo:
+        """Raises ``UnknownModel``, which names what comes near."""
+        found = self.models.get((provider_id, model_id))
+        if found is None:
+            raise UnknownModel(self._not_found(provider_id, model_id))
+        return found
+
+    def _not_found(self, provider_id: str, model_id: str) -> str:
+        if provider_id not in self.providers:
+            return _unknown("provider", provider_id, list(self.providers))
+        return _unknown(f"model of '{provider_id}'", model_id, [key[1] for key in self.models if key[0] == provider_id])
+
+
+def _unknown(what: str, name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or sorted(known)[:5]
+    hint = f"Near it: {', '.join(near)}. " if near else ""
+    return f"There is no {what} named '{name}'. {hint}Choose a known one, or add it to {FILE_NAME}."
+
+
+# Reading and merging
+
+
+def load_catalog(minds_dir: Path) -> Catalog:
+    """Read the shipped defaults and lay ``.minds/llm.yaml`` over them. Never raises for what the file says."""
+    shipped, own = _shipped(), fields.entries_of(Reading.of(minds_dir / FILE_NAME))
+    return _catalog_of(merged(shipped.providers, own.providers), minds_dir, shipped.problems + own.problems)
+
+
+@cache
+def _shipped() -> fields.Entries:
+    return fields.entries_of(Reading.of(DEFAULTS_FILE))
+
+
+Entry = Mapping[str, Any]
+
+
+def merged(below: Mapping[str, Entry], above: Mapping[str, Entry]) -> dict[str, Entry]:
+    """Lay providers over providers, field by field, and so each of their models."""
+    result = dict(below)
+    for provider_id, entry in above.items():
+        base = result.get(provider_id, {})
+        models = dict(base.get("models", {}))
+        for model_id, model in entry.get("models", {}).items():
+            models[model_id] = {**models.get(model_id, {}), **model}
+        result[provider_id] = {**base, **entry, "models": models}
+    return result
+
+
+def _catalog_of(entries: Mapping[str, Entry], minds_dir: Path, problems: tuple[Problem, ...]) -> Catalog:
+    providers = {provider_id: _provider(provider_id, entry) for provider_id, entry in entries.items()}
+    models = {
+        (provider_id, model_id): _model(providers[provider_id], model_id, model, minds_dir)
+        for provider_id, entry in entries.items()
+        for model_id, model in entry.get("models", {}).items()
+    }
+    return Catalog(MappingProxyType(providers), MappingProxyType(models), problems)
+
+
+def _provider(provider_id: str, entry: Entry) -> ProviderInfo:
+    api_type, base_url = entry.get("apiType", ""), entry.get("baseUrl", "")
+    return ProviderInfo(
+        provider_id=provider_id,
+        name=entry.get("name", provider_id),
+        api_type=api_type,
+        base_url=base_url,
+        api_key_env=entry.get("apiKeyEnvVar", ""),
+        unusable=_why_unusable(provider_id, api_type, base_url),
+    )
+
+
+def _why_unusable(provider_id: str, api_type: str, base_url: str) -> str:
+    if api_type not in fields.API_TYPES:
+        found = f"has the apiType '{api_type}'" if api_type else "has no valid apiType"
+        return f"Provider '{provider_id}' {found}. Set it to one of {', '.join(fields.API_TYPES)} in {FILE_NAME}."
+    if not base_url and api_type != "scripted":
+        return f"Provider '{provider_id}' has no valid baseUrl. Set it in {FILE_NAME}."
+    return ""
+
+
+def _model(provider: ProviderInfo, model_id: str, entry: Entry, minds_dir: Path) -> ModelInfo:
+    script, script_fault = _script(provider, entry.get("script", ""), minds_dir)
+    kind = "lmstudio" if provider.api_type == "lmstudio" else entry.get("kind", "")
+    return ModelInfo(
+        provider_id=provider.provider_id,
+        model_id=model_id,
+        name=entry.get("name", model_id),
+        api_type=provider.api_type,
+        base_url=provider.base_url,
+        api_key_env=provider.api_key_env,
+        context_length=entry.get("context_length"),
+        input_length=entry.get("input_length"),
+        output_length=entry.get("output_length"),
+        optimal_max_tokens=entry.get("optimal_max_tokens"),
+        critical_max_tokens=entry.get("critical_max_tokens"),
+        cadence=entry.get("caution_remediation_cadence_generations", DEFAULT_CADENCE_GENERATIONS),
+        supports_tool_choice=entry.get("supports_tool_choice", provider.api_type in API_TYPES_WITH_TOOL_CHOICE),
+        script=script,
+        kind=kind if provider.api_type in ("lmstudio", "scripted") else "",
+        tokenizer=entry.get("tokenizer", ""),
+        unusable=provider.unusable or script_fault,
+    )
+
+
+def _script(provider: ProviderInfo, script: str, minds_dir: Path) -> tuple[str, str]:
+    """The path of a scripted model's file, and why it cannot be played."""
+    if provider.api_type != "scripted":
+        return "", ""
+    if not script:
+        return "", f"A model of '{provider.provider_id}' names no script. Set `script` in {FILE_NAME}."
+    path = script_path(script, minds_dir)
+    if path is None:
+        return "", (
+            f"The script '{script}' is neither a file below {minds_dir} nor the name of a shipped one. "
+            f"Correct `script` in {FILE_NAME}."
+        )
+    try:
+        load_script(path)
+    except (BadScript, BadYaml) as error:
+        return str(path), f"The script {path} cannot be played: {error}."
+    return str(path), ""
+
+
+def script_path(script: str, minds_dir: Path) -> Path | None:
+    """A script beside ``llm.yaml``, never outside its folder, or a shipped one by its name."""
+    home = minds_dir.resolve()
+    for folder in (home, SCRIPTS.resolve()):
+        for name in (script, f"{script}.yaml"):
+            path = (folder / name).resolve() if "\0" not in name else folder
+            if path.is_relative_to(folder) and path.is_file():
+                return path
+    return None
+
+
+# The current one
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A catalog, and the files that it came from as they were then."""
+
+    catalog: Catalog
+    files: tuple[str, ...]
+    were: tuple[tuple[int, int], ...]
+
+    @property
+    def is_current(self) -> bool:
+        return self.were == tuple(map(_stat, self.files))
+
+
+_current: dict[Path, _Read] = {}
+_loading = threading.Lock()
+
+
+def current_catalog(minds_dir: Path) -> Catalog:
+    """The catalog, read again when ``llm.yaml`` or a script beside it has changed; costs a few ``stat`` calls."""
+    known = _current.get(minds_dir)
+    if known is not None and known.is_current:
+        return known.catalog
+    with _loading:
+        own = (str(minds_dir), str(minds_dir / FILE_NAME))
+        were = tuple(map(_stat, own))  # before they are read: what is written meanwhile must be read again
+        catalog = load_catalog(minds_dir)
+        scripts = tuple(sorted({model.script for model in catalog.models.values() if model.script}))
+        _current[minds_dir] = _Read(catalog, own + scripts, (*were, *map(_stat, scripts)))
+        return catalog
+
+
+def _stat(path: str) -> tuple[int, int]:
+    """Modification time in nanoseconds and size in bytes; of a missing file (0, -1)."""
+    try:
+        found = os.stat(path)  # noqa: PTH116  asked several times for each generation, and a Path costs as much again
+    except OSError:
+        return 0, -1
+    return found.st_mtime_ns, found.st_size

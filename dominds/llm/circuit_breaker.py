@@ -1,0 +1,104 @@
+"""A model that fails again and again is let rest: by all dialogs of a worker together, not by each one for itself (V1).
+
+Without this, fifty dialogs of a provider that is down ask it fifty times as often as one does, five times each, and all
+have given up within seconds. No token bucket goes with it: providers tell their limits by 429, in no other common way, and
+what their ``Retry-After`` says is kept here for every dialog of the model.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from dominds.llm.catalog.catalog import ModelInfo
+from dominds.llm.provider import (
+    MalformedStream,
+    NetworkFailed,
+    Overloaded,
+    ProviderError,
+    ProviderTimeout,
+    RateLimited,
+    StreamAborted,
+)
+from dominds.llm.retry import MAX_ADVISED_SECONDS, MAX_TRIES
+
+FAILURES = MAX_TRIES  # in a row, whichever dialogs they came from: no dialog reaches it alone before its own last try
+FIRST_SECONDS = 5.0
+LONGEST_SECONDS = 60.0
+FAULTS_OF_THE_PROVIDER = (RateLimited, Overloaded, NetworkFailed, ProviderTimeout)
+SAYS_NOTHING = (StreamAborted, MalformedStream)  # ours, or perhaps this one request's
+
+
+@dataclass(frozen=True, slots=True)
+class Circuit:
+    """How the last calls to one model went. ``rests_until`` is on the caller's monotonic clock, in seconds."""
+
+    failures: int = 0
+    rests: int = 0  # in a row
+    rests_until: float = float("-inf")
+    reason: str = ""
+
+
+def after_call(circuit: Circuit, error: ProviderError | None, now: float) -> Circuit:
+    """What a call's end says of its model. After a rest all may call again; one more failure begins the next, twice as long."""
+    if isinstance(error, SAYS_NOTHING):
+        return circuit
+    if not isinstance(error, FAULTS_OF_THE_PROVIDER):
+        return Circuit()  # an answer, if only a refusal
+    advised = min(error.retry_after_seconds or 0.0, MAX_ADVISED_SECONDS)
+    if now < circuit.rests_until:  # a call that was under way when the rest began
+        return replace(circuit, rests_until=max(circuit.rests_until, now + advised))
+    failures = circuit.failures + 1
+    if failures < FAILURES:
+        return replace(circuit, failures=failures, reason=str(error))
+    seconds = max(advised, min(FIRST_SECONDS * 2.0**circuit.rests, LONGEST_SECONDS))
+    return Circuit(failures, circuit.rests + 1, now + seconds, str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """A model that is not to be called now, and why."""
+
+    model: str
+    seconds: float
+    failures: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.model} is let rest: its last {self.failures} calls failed. {self.reason}"
+
+
+@dataclass
+class Circuits:
+    """Those of one process. A scripted model is no server that could be spared."""
+
+    clock: Callable[[], float] = time.monotonic
+    _circuits: dict[ModelInfo, Circuit] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def note(self, model: ModelInfo, error: ProviderError | None) -> None:
+        if model.api_type == "scripted":
+            return
+        with self._lock:
+            circuit = after_call(self._circuits.get(model, Circuit()), error, self.clock())
+            if circuit == Circuit():
+                self._circuits.pop(model, None)
+            else:
+                self._circuits[model] = circuit
+
+    def rest_of(self, model: ModelInfo) -> Rest | None:
+        with self._lock:
+            return self._rest(model, self._circuits.get(model, Circuit()))
+
+    def resting(self) -> list[Rest]:
+        with self._lock:
+            return [rest for pair in self._circuits.items() if (rest := self._rest(*pair)) is not None]
+
+    def _rest(self, model: ModelInfo, circuit: Circuit) -> Rest | None:
+        left = circuit.rests_until - self.clock()
+        if left <= 0:
+            return None
+        return Rest(f"{model.provider_id}/{model.model_id}", left, circuit.failures, circuit.reason)
+
+
+circuits = Circuits()

@@ -1,0 +1,247 @@
+"""One HTTP exchange with a model server: watched by one clock, cut off at will."""
+
+import asyncio
+import contextlib
+import io
+import os
+import ssl
+import threading
+import time
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TypeVar
+
+import aiohttp
+import httpx2
+import stamina
+
+from dominds.llm.errors import complaint_of_response, error_of, readable
+from dominds.llm.http import event_loop
+from dominds.llm.http.endpoint import Endpoint, without_key
+from dominds.llm.provider import MalformedStream, NetworkFailed, ProviderError, ProviderTimeout, StreamAborted
+
+Awaited = TypeVar("Awaited")
+
+CONNECT_TRIES = 3  # only while nothing was sent; every other retry is the driver's, through rows
+COMPLAINT_BYTES = 1_000_000  # read of an answer that refuses the request
+DRAIN_SECONDS = 0.25  # after the provider's end, for the last bytes that let the connection be used again
+TICK_SECONDS = 0.2
+
+BROKEN = (aiohttp.ClientError, OSError)  # what the client raises
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """What is sent: ``body`` is JSON."""
+
+    url: str
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+
+
+class Exchange:
+    """Sends a ``Post`` and hands out the body of the answer, on the event loop of model calls.
+
+    ``abort`` works from any thread at any time; a server that is still silent over its headers hears of it as well.
+    """
+
+    def __init__(self, endpoint: Endpoint, post: Post) -> None:
+        self._endpoint = endpoint
+        self._post = post
+        self._lock = threading.Lock()
+        self._task: asyncio.Task[object] | None = None
+        self._cut: ProviderError | None = None
+        self._response: aiohttp.ClientResponse | None = None
+        self._started_at = self._last_byte_at = self._last_event_at = time.monotonic()
+        self._got_bytes = False
+
+    def abort(self) -> None:
+        self.cut(StreamAborted(f"The call to {self._endpoint.host} was stopped."))
+
+    def cut(self, reason: ProviderError) -> None:
+        """End the exchange with ``reason``; the first one stays. One that is over already does not feel it."""
+        with self._lock:
+            if self._cut is not None:
+                return
+            self._cut = reason
+            task = self._task
+        if task is not None:
+            event_loop.LOOP.call(task.cancel)  # does nothing to a task that is done
+
+    def raise_if_cut(self) -> None:
+        if self._cut is not None:
+            raise self._cut
+
+    def note_event(self) -> None:
+        """An event that was no comment arrived."""
+        self._last_event_at = self._last_byte_at
+
+    async def open(self) -> None:
+        """Wait for the headers of a successful answer. Raises the error of the family, or ``StreamAborted``."""
+        self._started_at = self._last_byte_at = self._last_event_at = time.monotonic()
+        with self._lock:
+            self.raise_if_cut()
+            self._task = asyncio.current_task()
+        WATCH.add(self)
+        try:
+            self._response = await self._unless_cut(self._connected())
+            if not 200 <= self._response.status < 300:
+                raise await self._unless_cut(self._refusal(self._response))
+        except BROKEN as error:
+            self.raise_if_cut()  # then what became of the connection is no news
+            raise self._unopened(error) from None  # its text may quote headers
+
+    async def _connected(self) -> aiohttp.ClientResponse:
+        """Post, with a few quick retries of the connection, which are only made when they must be."""
+        with contextlib.suppress(aiohttp.ClientConnectorError):
+            return await self._posted()
+        async for attempt in stamina.retry_context(
+            on=aiohttp.ClientConnectorError,
+            attempts=CONNECT_TRIES - 1,
+            timeout=self._endpoint.timeouts.connect,
+            wait_initial=0.1,
+            wait_max=1.0,
+        ):
+            with attempt:
+                return await self._posted()
+        raise AssertionError("stamina either returns or raises")
+
+    async def _posted(self) -> aiohttp.ClientResponse:
+        """No redirects: they would carry the key elsewhere."""
+        return await event_loop.LOOP.session().post(
+            self._post.url,
+            data=io.BytesIO(self._post.body),  # sent in pieces: other answers are read between them
+            headers=self._post.headers,
+            allow_redirects=False,
+            proxy=self._endpoint.proxy(),
+            ssl=_trusted() if self._post.url.startswith("https:") else True,
+            timeout=aiohttp.ClientTimeout(total=None, connect=self._endpoint.timeouts.connect),
+        )
+
+    async def _refusal(self, response: aiohttp.ClientResponse) -> ProviderError:
+        body = b""
+        while len(body) < COMPLAINT_BYTES and (chunk := await response.content.readany()):
+            body += chunk
+        endpoint = self._endpoint
+        found = error_of(complaint_of_response(response.status, response.headers, body), endpoint.host)
+        return type(found)(without_key(str(found), endpoint.key), retry_after_seconds=found.retry_after_seconds)
+
+    def _unopened(self, error: Exception) -> ProviderError:
+        endpoint = self._endpoint
+        if isinstance(error, aiohttp.ConnectionTimeoutError):
+            return ProviderTimeout(
+                f"{endpoint.host} did not accept a connection within {endpoint.timeouts.connect:g} s."
+            )
+        if isinstance(error, aiohttp.ClientConnectorError):
+            said = readable(_reason(error.os_error))
+            return NetworkFailed(f"No connection to {endpoint.host}: {said}. Check baseUrl, and that the server runs.")
+        said = without_key(readable(str(error)), endpoint.key) or type(error).__name__
+        return NetworkFailed(f"The connection to {endpoint.host} failed: {said}.")
+
+    async def chunk(self) -> bytes:
+        """What has arrived of the body since the last chunk; empty at its regular end. Everything else raises."""
+        assert self._response is not None
+        try:
+            chunk = await self._unless_cut(self._response.content.readany())
+        except BROKEN as error:
+            self.raise_if_cut()
+            raise self._broken(error) from error
+        self.raise_if_cut()
+        if chunk:
+            self._last_byte_at = time.monotonic()
+            self._got_bytes = True
+        return chunk
+
+    def _broken(self, error: Exception) -> ProviderError:
+        said = readable(getattr(error.__cause__, "message", "") or str(error)).rstrip(".") or type(error).__name__
+        # One class tells of a body that ends too early and of a reset connection.
+        if isinstance(error, aiohttp.ClientPayloadError) and ConnectionResetError.__name__ not in str(error):
+            return MalformedStream(f"{self._endpoint.host} broke off its answer: {said}.")
+        return NetworkFailed(f"The connection to {self._endpoint.host} failed during the answer: {said}.")
+
+    async def drain(self) -> None:
+        """Read the few bytes behind the provider's end, so that the connection can be used again."""
+        assert self._response is not None
+        if self._response.content.at_eof():
+            return
+        with contextlib.suppress(ProviderError, TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                while await self.chunk():
+                    pass
+
+    def close(self) -> None:
+        """A connection whose answer was read to its end goes back to its pool; any other is closed."""
+        WATCH.remove(self)
+        if self._response is not None:
+            self._response.close()
+
+    async def _unless_cut(self, awaited: Awaitable[Awaited]) -> Awaited:
+        try:
+            return await awaited
+        except asyncio.CancelledError:
+            self.raise_if_cut()
+            raise
+
+    def expire_if_due(self, now: float) -> None:
+        """Cut the exchange when its time, on the monotonic clock, is up."""
+        deadline, words = self._expires()
+        if now >= deadline:
+            self.cut(ProviderTimeout(f"{self._endpoint.host} {words}."))
+
+    def _expires(self) -> tuple[float, str]:
+        limits = self._endpoint.timeouts
+        total = (self._started_at + limits.total, f"took more than {limits.total:g} s to answer")
+        if not self._got_bytes:
+            return min(total, (self._started_at + limits.first_byte, f"sent nothing for {limits.first_byte:g} s"))
+        idle = (self._last_byte_at + limits.idle, f"stopped sending for {limits.idle:g} s in the middle of its answer")
+        silent = (self._last_event_at + limits.comments, f"sent only keep-alive comments for {limits.comments:g} s")
+        return min(total, idle, silent)
+
+
+def _reason(error: OSError) -> str:
+    """A refused connection's own words; asyncio's name the address that the message names already."""
+    return os.strerror(error.errno) if isinstance(error, ConnectionError) and error.errno else str(error)
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    return httpx2.create_ssl_context()
+
+
+class Watch:
+    """Cuts the exchanges whose time is up. It lives on their event loop, and looks at fixed intervals while there are any:
+    a timer that each chunk sets anew would cost more than the chunk."""
+
+    def __init__(self) -> None:
+        self._exchanges: set[Exchange] = set()
+        self._looks = False
+
+    def add(self, exchange: Exchange) -> None:
+        self._exchanges.add(exchange)
+        if not self._looks:
+            self._looks = True
+            self._look()
+
+    def remove(self, exchange: Exchange) -> None:
+        self._exchanges.discard(exchange)
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        for exchange in self._exchanges:
+            exchange.expire_if_due(now)
+        if self._exchanges:
+            asyncio.get_running_loop().call_later(TICK_SECONDS, self._look)
+        else:
+            self._looks = False
+
+
+WATCH = Watch()
+
+
+def _forget_after_fork() -> None:
+    global WATCH  # noqa: PLW0603 - a forked child has not its parent's calls
+    WATCH = Watch()
+
+
+os.register_at_fork(after_in_child=_forget_after_fork)

@@ -1,0 +1,40 @@
+"""The JSON of what was said in a conversation: of the messages that were there the last time, it is remembered."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dominds.llm.messages import Message
+from dominds.weighted_cache import Bounded
+
+REMEMBERED_BYTES = 20_000_000
+BYTES_PER_MESSAGE = 200  # for the objects that a comparison needs
+PASSING = 3  # of the newest messages: reminders, guidance and what asks to go on stand there for one request only
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    messages: tuple[Message, ...] = ()
+    json: bytes = b""
+
+
+class Said:
+    """Writes messages as a list in one wire format. ``write`` makes the JSON of some of them, without brackets."""
+
+    def __init__(self, write: Callable[[Sequence[Message]], bytes], most: int = REMEMBERED_BYTES) -> None:
+        self._write = write
+        self._known = Bounded[_Known](most)
+
+    def json(self, conversation: str, messages: tuple[Message, ...]) -> bytes:
+        """The messages' JSON, without brackets. Requests of one conversation begin alike, until a rewrite."""
+        known = self._known.get(conversation) or _Known()
+        standing = messages[: max(0, len(messages) - PASSING)]
+        if standing[: len(known.messages)] != known.messages:
+            known = _Known()
+        if len(standing) > len(known.messages):
+            known = _Known(standing, _joined(known.json, self._write(standing[len(known.messages) :])))
+            self._known.put(conversation, known, len(known.json) + BYTES_PER_MESSAGE * len(standing))
+        return _joined(known.json, self._write(messages[len(standing) :]))
+
+
+def _joined(*parts: bytes) -> bytes:
+    return b",".join([part for part in parts if part])

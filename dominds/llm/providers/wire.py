@@ -1,0 +1,161 @@
+"""What the three wire formats share: a stream driven by a reader of events, and the care for tool calls' ids."""
+
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from dominds.llm.errors import complaint_of_payload, error_of, readable, text_of_page
+from dominds.llm.http import event_loop
+from dominds.llm.http.endpoint import Endpoint, without_key
+from dominds.llm.http.exchange import Exchange
+from dominds.llm.http.sse import ServerEvent, SseParser
+from dominds.llm.json_text import NotJson, parsed
+from dominds.llm.messages import Message, Request, ToolCall, ToolSpec
+from dominds.llm.provider import MalformedStream, ProviderError
+from dominds.llm.stream import Finished, Started, StreamEvent
+
+HEAD_BYTES = 4096  # kept of an answer until it proves to be a stream, to say what it was instead
+DONE = b"[DONE]"
+WRONG_SHAPE = (TypeError, AttributeError, KeyError)  # what readers meet when a field is not what the format says
+
+
+class Complained(Exception):
+    """The provider reported an error inside its stream; ``payload`` is what it sent."""
+
+    def __init__(self, payload: Any) -> None:
+        super().__init__("error inside the stream")
+        self.payload = payload
+
+
+class Reader(Protocol):
+    """Folds one wire format's events. ``is_done`` after the explicit end that needs no further event."""
+
+    is_done: bool
+
+    def read(self, event: ServerEvent) -> Iterable[StreamEvent]: ...
+
+    def finished(self) -> Finished | None:
+        """The outcome, or None when the provider never said that it had finished."""
+
+
+class WireStream:
+    """One model call over HTTP. See ``provider.Stream``."""
+
+    def __init__(self, exchange: Exchange, reader: Reader, endpoint: Endpoint) -> None:
+        self._exchange = exchange
+        self._reader = reader
+        self._provider = endpoint.host
+        self._key = endpoint.key
+
+    def abort(self) -> None:
+        self._exchange.abort()
+
+    def run(self, take: Callable[[StreamEvent], object]) -> None:
+        event_loop.LOOP.run(self._conversed(take))
+
+    async def _conversed(self, take: Callable[[StreamEvent], object]) -> None:
+        try:
+            await self._exchange.open()
+            take(Started())
+            await self._follow(take)
+            take(self._finished())
+        finally:
+            self._exchange.close()
+
+    async def _follow(self, take: Callable[[StreamEvent], object]) -> None:
+        """Take what the body says, up to its explicit end."""
+        exchange, parser, head, is_stream = self._exchange, SseParser(), b"", False
+        while chunk := await exchange.chunk():
+            if not is_stream:
+                head = (head + chunk)[:HEAD_BYTES]
+            for event in parser.feed(chunk):
+                is_stream = True
+                exchange.note_event()
+                self._take_all(event, take)
+                if self._reader.is_done:
+                    await exchange.drain()
+                    return
+        for event in parser.close():
+            is_stream = True
+            self._take_all(event, take)
+        if not is_stream:
+            raise self._no_stream(head)
+
+    def _take_all(self, event: ServerEvent, take: Callable[[StreamEvent], object]) -> None:
+        for said in self._read(event):
+            take(said)
+            self._exchange.raise_if_cut()  # whoever takes may have had enough
+
+    def _read(self, event: ServerEvent) -> Iterable[StreamEvent]:
+        try:
+            return self._reader.read(event)
+        except Complained as complained:
+            error = error_of(complaint_of_payload(complained.payload), self._provider)
+            raise type(error)(without_key(str(error), self._key)) from None
+        except NotJson as error:
+            start = readable(event.data[:80].decode("utf-8", "replace"))
+            raise MalformedStream(f"{self._provider} sent an event that is not JSON: {start!r}.") from error
+        except WRONG_SHAPE as error:
+            raise self._other_format(error) from error
+
+    def _other_format(self, error: Exception) -> MalformedStream:
+        return MalformedStream(f"{self._provider} sent an event in another format ({type(error).__name__}: {error}).")
+
+    def _finished(self) -> Finished:
+        try:
+            finished = self._reader.finished()
+        except WRONG_SHAPE as error:
+            raise self._other_format(error) from error
+        if finished is None:
+            raise MalformedStream(f"{self._provider} closed its answer without saying that it was finished.")
+        return finished
+
+    def _no_stream(self, head: bytes) -> ProviderError:
+        if not head.strip():
+            return MalformedStream(
+                f"{self._provider} answered HTTP 200 with an empty body. "
+                "Some servers do so when a streamed request is too long for the model."
+            )
+        try:
+            found = parsed(head)
+        except NotJson:
+            words = readable(text_of_page(head))[:120]
+            return MalformedStream(f"{self._provider} answered something that is no event stream: {words!r}.")
+        if isinstance(found, dict) and found.get("error"):
+            return error_of(complaint_of_payload(found), self._provider)
+        return MalformedStream(f"{self._provider} answered one JSON document, not the event stream that was asked for.")
+
+
+def json_of(event: ServerEvent) -> dict[str, Any]:
+    """The event's object; an ``error`` inside it is raised as the provider's complaint."""
+    found = parsed(event.data)
+    if not isinstance(found, dict):
+        raise NotJson("not an object")
+    if event.name == "error" or found.get("error"):
+        raise Complained(found)
+    return found
+
+
+def text_in(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected text, found {type(value).__name__}")
+    return value
+
+
+def offered_tools(request: Request) -> tuple[ToolSpec, ...]:
+    """All tools, or only the required one."""
+    if not request.required_tool:
+        return request.tools
+    return tuple(tool for tool in request.tools if tool.name == request.required_tool)
+
+
+def with_own_ids(calls: Iterable[ToolCall], messages: Iterable[Message]) -> tuple[ToolCall, ...]:
+    """Give a call an id of our own when its id is empty or was used before: some servers count from 0 each time."""
+    calls = tuple(calls)
+    used = {call.id for message in messages for call in message.tool_calls} if calls else set()
+    kept = []
+    for call in calls:
+        is_usable = call.id and call.id not in used
+        kept.append(call if is_usable else ToolCall(f"call_{uuid.uuid4().hex[:24]}", call.name, call.arguments))
+        used.add(kept[-1].id)
+    return tuple(kept)

@@ -1,0 +1,172 @@
+"""Keep the parts of one machine running: start them, start again what dies, stop them all together.
+
+``Supervisor.run`` is the whole story. It knows commands, not Django: what the parts are is decided in ``up``.
+"""
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dominds.local.processes import Process, signal_group, spawn, wait_all
+
+MAX_DEATHS = 3  # of one part, within DEATH_WINDOW_SECONDS: then everything stops
+DEATH_WINDOW_SECONDS = 60.0
+TICK_SECONDS = 0.1
+KEPT_LINES = 20  # of each part, for the message when it keeps dying
+# Stopping. The threads pool of Celery ends on TERM only when every task has; QUIT ends it at once.
+QUIT_AFTER_SECONDS = 5.0
+KILL_AFTER_SECONDS = 8.0
+LAST_PART_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Part:
+    """What to run. ``command`` is asked again at each start, so that a part may carry a new name each time."""
+
+    name: str
+    command: Callable[[], Sequence[str]]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    #: Called when it has died, before it is started again, to clean up behind it. Must not wait for anything.
+    after_death: Callable[[], object] | None = None
+    #: Stopped after the others, which still need it.
+    stops_last: bool = False
+    #: Its output is kept for the day it dies, and not shown.
+    quiet: bool = False
+
+
+@dataclass
+class Running:
+    """A part with its process and its newest output."""
+
+    part: Part
+    process: Process
+    lines: deque[str] = field(default_factory=lambda: deque(maxlen=KEPT_LINES))
+    deaths: deque[float] = field(default_factory=lambda: deque(maxlen=MAX_DEATHS))  # monotonic seconds
+
+
+class PartKeepsDying(Exception):
+    """A part died for the third time within a minute."""
+
+    def __init__(self, running: Running) -> None:
+        code = running.process.returncode
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        said = "\n".join(f"    {line}" for line in running.lines) or "    (nothing)"
+        super().__init__(
+            f"The part '{running.part.name}' {how}, for the {MAX_DEATHS}rd time within {DEATH_WINDOW_SECONDS:.0f} s. "
+            f"Everything was stopped. Its last lines:\n{said}"
+        )
+
+
+class Supervisor:
+    """Runs parts until told to stop. Must be used from the main thread, whose death the children notice."""
+
+    def __init__(self, environment: Mapping[str, str], folder: Path, say: Callable[[str], None]) -> None:
+        self.environment = dict(environment)
+        self.folder = folder
+        self.say = say
+        self.running: list[Running] = []
+        self._stop_asked = threading.Event()
+
+    def run(self, each_tick: Callable[[], None] = lambda: None) -> None:
+        """Watch the parts until a signal asks to stop, then stop them.
+
+        1. A part that has ended is started again, and what it left behind is cleaned up.
+        2. A third death within a minute ends everything with ``PartKeepsDying``.
+        3. ``each_tick`` is called ten times a second.
+        """
+        try:
+            while not self._stop_asked.wait(TICK_SECONDS):
+                for running in self.running:
+                    if running.process.poll() is not None:
+                        self._bury(running)
+                each_tick()
+        finally:
+            self.stop()
+
+    def listen_for_signals(self) -> None:
+        """Let Ctrl-C, SIGTERM and a closed terminal ask for the stop."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda *_: self._stop_asked.set())
+
+    @property
+    def stop_asked(self) -> bool:
+        return self._stop_asked.is_set()
+
+    def start(self, part: Part) -> Running:
+        """Start a part for the first time."""
+        running = Running(part, self._spawn(part))
+        self._read(running)
+        self.running.append(running)
+        return running
+
+    def adopt(self, part: Part, process: Process) -> None:
+        """Watch a process that was started already; ``part`` says how to start it again."""
+        running = Running(part, process)
+        self._read(running)
+        self.running.append(running)
+
+    def _spawn(self, part: Part) -> Process:
+        return spawn(part.command(), {**self.environment, **part.environment}, subprocess.PIPE, self.folder)
+
+    def _bury(self, running: Running) -> None:
+        """Start a dead part again, unless it has died too often."""
+        signal_group(running.process, signal.SIGKILL)  # children that it left
+        running.deaths.append(time.monotonic())
+        if len(running.deaths) == MAX_DEATHS and running.deaths[-1] - running.deaths[0] < DEATH_WINDOW_SECONDS:
+            time.sleep(TICK_SECONDS)  # let its last lines arrive
+            raise PartKeepsDying(running)
+        self.say(f"{running.part.name} ended (code {running.process.returncode}); starting it again")
+        if running.part.after_death:
+            running.part.after_death()
+        running.process = self._spawn(running.part)
+        self._read(running)
+
+    def _read(self, running: Running) -> None:
+        """Pass a part's output on, from a thread of its own."""
+        threading.Thread(target=self._pass_on, args=(running, running.process), daemon=True).start()
+
+    def _pass_on(self, running: Running, process: Process) -> None:
+        assert process.stdout is not None
+        with process.stdout as output:
+            for raw in output:
+                line = raw.decode(errors="replace").rstrip()
+                if line:
+                    running.lines.append(line)
+                if line and not running.part.quiet:
+                    self.say(f"[{running.part.name}] {line}")
+
+    def stop(self) -> None:
+        """Stop every part and whatever it started. Takes at most about ten seconds."""
+        first = [running.process for running in self.running if not running.part.stops_last]
+        last = [running.process for running in self.running if running.part.stops_last]
+        _end(first, QUIT_AFTER_SECONDS, KILL_AFTER_SECONDS)
+        _end(last, LAST_PART_SECONDS, LAST_PART_SECONDS)
+        self.running = []
+
+
+def _end(processes: Sequence[Process], quit_after: float, kill_after: float) -> None:
+    """End processes with growing force: TERM, then QUIT, then KILL. Seconds count from the first signal."""
+    for process in processes:
+        signal_group(process, signal.SIGTERM)
+    if not wait_all(processes, quit_after):
+        for process in processes:
+            if process.poll() is None:
+                signal_group(process, signal.SIGQUIT)
+        wait_all(processes, kill_after - quit_after)
+    for process in processes:
+        signal_group(process, signal.SIGKILL)  # also what a part has left in its group
+        process.wait()
+
+
+def say(line: str) -> None:
+    """Print a line at once; a reader that is gone (``up | head``) must not stop the product."""
+    try:
+        os.write(1, f"{line}\n".encode())
+    except OSError:
+        return

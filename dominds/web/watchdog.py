@@ -1,0 +1,84 @@
+"""Says when the event loop of a web process stands still, and what holds it up. Every socket of the process waits meanwhile.
+
+It ends nothing: a loop that goes on has lost no one, and one that never does is found by ``/livez``.
+"""
+
+import asyncio
+import sys
+import threading
+import time
+import traceback
+
+import structlog
+from prometheus_client import Counter
+
+from dominds.web.startup import Application, at_first_call
+
+log = structlog.get_logger(__name__)
+
+STILL_SECONDS = 1.0
+LOOK_SECONDS = 0.25
+
+still = Counter(
+    "dominds_event_loop_stalls", f"Times that this process's event loop stood still for {STILL_SECONDS:g} s."
+)
+
+
+def watched(application: Application) -> Application:
+    """The same ASGI application. Its first call starts the watchdog: only then is it known which loop serves it."""
+    return at_first_call(application, lambda: Watchdog(asyncio.get_running_loop(), threading.get_ident()).start())
+
+
+class Watchdog:
+    """A thread that asks a loop to say a word, four times a second, and listens for it.
+
+    A process that is frozen, or that gets no processor, is not a loop that is held up: then this thread does not run either.
+    So time counts as far as this thread was awake, or the process was busy (one C call that keeps all other threads out).
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, thread: int) -> None:
+        self._loop, self._thread = loop, thread
+        self._heard = threading.Event()
+        self._heard.set()
+        self._at, self._busy = 0.0, 0.0
+
+    def start(self) -> None:
+        """Watch until the loop is closed."""
+        threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
+
+    def _watch(self) -> None:
+        self._counted()
+        seconds, told = 0.0, False  # since the loop was asked
+        while not self._heard.is_set() or self._ask():
+            time.sleep(LOOK_SECONDS)
+            passed = self._counted()
+            seconds += passed
+            silent = seconds >= STILL_SECONDS and not self._heard.is_set()
+            if (silent or passed >= STILL_SECONDS) and not told:
+                told = True
+                still.inc()
+                log.warning("event_loop_stands_still", seconds=round(seconds, 1), stack=self._stack())
+            if self._heard.is_set():
+                if told:
+                    log.warning("event_loop_goes_on", seconds=round(seconds, 1))
+                seconds, told = 0.0, False
+
+    def _ask(self) -> bool:
+        self._heard.clear()
+        try:
+            self._loop.call_soon_threadsafe(self._heard.set)
+        except RuntimeError:  # closed
+            return False
+        return True
+
+    def _counted(self) -> float:
+        """Seconds since the last call that count."""
+        at, busy = time.monotonic(), time.process_time()
+        passed, worked = at - self._at, busy - self._busy
+        self._at, self._busy = at, busy
+        return min(passed, max(2 * LOOK_SECONDS, worked))
+
+    def _stack(self) -> str:
+        """What the loop's thread is at, innermost last."""
+        frame = sys._current_frames().get(self._thread)
+        return "".join(traceback.format_stack(frame)) if frame else "(its thread has ended)"

@@ -1,0 +1,102 @@
+"""Who is at work on which machine: every worker and sweeper leaves a word in Redis each ten seconds.
+
+Ages come from the time that Redis has left before it drops the word, so no two machines' clocks are compared. Nothing
+depends on these words; they are for the operator's eyes.
+"""
+
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import structlog
+from django.conf import settings
+from redis import Redis, RedisError
+
+log = structlog.get_logger(__name__)
+
+KEPT_SECONDS = 300  # a part that has said nothing for so long is forgotten
+LATE_SECONDS = 30  # three words missed
+_NAMES = "dominds:parts"
+_TIMEOUT_SECONDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """The last word of one part. ``busy`` and ``waiting`` count a worker's messages; sweepers have none."""
+
+    name: str
+    kind: str  # "worker" or "sweeper"
+    age_seconds: float
+    busy: int | None = None
+    waiting: int | None = None
+    unheard: int = 0  # of a worker's messages to itself: see ``dominds.worker.canary``
+    resting: Sequence[str] = ()  # models that a worker does not call now, and why: see ``dominds.llm.circuit_breaker``
+
+    @property
+    def is_late(self) -> bool:
+        return self.age_seconds > LATE_SECONDS or self.unheard > 2
+
+
+def part_name(kind: str) -> str:
+    return f"{kind}@{socket.gethostname()}:{os.getpid()}"
+
+
+def beat(kind: str, name: str, **said: Any) -> None:
+    """Leave a word. Never raises: a part must not fail because nobody can hear it."""
+    try:
+        with _client() as client, client.pipeline() as pipe:
+            pipe.sadd(_NAMES, name)
+            pipe.set(_key(name), orjson.dumps({"kind": kind, **said}), ex=KEPT_SECONDS)
+            pipe.execute()
+    except RedisError as error:
+        log.debug("heartbeat_lost", part=name, error=str(error))
+
+
+def leave(name: str) -> None:
+    """Say goodbye: a part that was stopped on purpose is not late."""
+    try:
+        with _client() as client:
+            client.delete(_key(name))
+    except RedisError as error:
+        log.debug("heartbeat_lost", part=name, error=str(error))
+
+
+def heartbeats() -> list[Heartbeat]:
+    """Every part heard of in the last five minutes, by name. Raises ``RedisError`` when Redis is away."""
+    with _client() as client:
+        names = sorted(name.decode() for name in client.smembers(_NAMES))
+        with client.pipeline(transaction=False) as pipe:
+            for name in names:
+                pipe.get(_key(name))
+                pipe.pttl(_key(name))
+            answers = pipe.execute() if names else []
+        words = dict(zip(names, zip(answers[::2], answers[1::2], strict=True), strict=True))
+        if silent := [name for name, (said, _) in words.items() if said is None]:
+            client.srem(_NAMES, *silent)
+    return [
+        Heartbeat(name=name, age_seconds=max(0.0, KEPT_SECONDS - left / 1000), **_known(orjson.loads(said)))
+        for name, (said, left) in words.items()
+        if said is not None
+    ]
+
+
+def _known(said: dict[str, Any]) -> dict[str, Any]:
+    """Without what a newer version says in the middle of an upgrade."""
+    return {name: value for name, value in said.items() if name in Heartbeat.__slots__}
+
+
+def queue_depth(queue: str) -> int:
+    """How many wake-ups wait for a worker. Raises ``RedisError`` when Redis is away."""
+    with _client() as client:
+        return int(client.llen(queue))
+
+
+def _key(name: str) -> str:
+    return f"dominds:part:{name}"
+
+
+def _client() -> Redis:
+    return Redis.from_url(settings.REDIS_URL, socket_timeout=_TIMEOUT_SECONDS, socket_connect_timeout=_TIMEOUT_SECONDS)

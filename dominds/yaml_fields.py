@@ -1,0 +1,139 @@
+"""The fields of files that people write: what is sound is used, and the rest is reported by file, path and reason."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dominds.yaml_file import BadYaml, read_yaml
+
+Field = Callable[[Any], Any]  # raises Bad
+SHOWN_CHARS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in a file that is not used, and why; ``path`` leads to it inside the file."""
+
+    file: str
+    path: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.path}: {self.reason}" if self.path else f"{self.file}: {self.reason}"
+
+
+class Bad(ValueError):
+    """A value that is not used; the text says what was found and expected."""
+
+
+class Reading:
+    """One file while its fields are read."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.problems: list[Problem] = []
+        self.usable = True
+        self.document: Any = None
+
+    @classmethod
+    def of(cls, path: Path) -> "Reading":
+        """Begin with the file's document. ``usable`` is false when it could not be read; a missing file is an empty one."""
+        reading = cls(str(path))
+        if not path.exists():
+            return reading
+        try:
+            found = read_yaml(path)
+        except BadYaml as error:
+            reading.usable = False
+            reading.report("", f"the file {error}; it is ignored")
+            return reading
+        reading.document = found.document
+        for key in found.double_keys:
+            reading.report(key, "the key occurs twice; the last one holds")
+        return reading
+
+    def report(self, path: str, reason: str) -> None:
+        self.problems.append(Problem(self.file, path, reason))
+
+    def entries(self, value: Any, path: str) -> Iterator[tuple[str, Any]]:
+        """The entries of a mapping, by text; YAML reads some keys as numbers."""
+        if not isinstance(value, Mapping):
+            if value is not None:
+                self.report(path, f"expected a mapping, found {shown(value)}")
+            return
+        for key, item in value.items():
+            if isinstance(key, str | int | float) and not isinstance(key, bool):
+                yield str(key), item
+            else:
+                self.report(path, f"expected text as key, found {shown(key)}")
+
+    def fields(self, value: Any, path: str, known: Mapping[str, Field]) -> dict[str, Any]:
+        """The sound fields of one entry. A field without a value counts as not stated."""
+        sound: dict[str, Any] = {}
+        for key, item in self.entries(value, path or "the file"):
+            here = f"{path}.{key}" if path else key
+            if key not in known:
+                self.report(here, f"the key means nothing here; known are {', '.join(known)}")
+            elif item is not None:
+                try:
+                    sound[key] = known[key](item)
+                except Bad as bad:
+                    self.report(here, str(bad))
+        return sound
+
+
+def shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"
+
+
+def anything(value: Any) -> Any:
+    """For entries that are read on their own."""
+    return value
+
+
+def text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise Bad(f"expected text, found {shown(value)}")
+    return value.strip()
+
+
+def text_up_to(most_chars: int) -> Field:
+    def read(value: Any) -> str:
+        found = text(value)
+        if len(found) > most_chars:
+            raise Bad(f"expected at most {most_chars} characters, found {len(found)}")
+        return found
+
+    return read
+
+
+def texts(value: Any) -> list[str]:
+    if not isinstance(value, list | tuple) or not all(isinstance(item, str) and item.strip() for item in value):
+        raise Bad(f"expected a list of texts, found {shown(value)}")
+    return list(dict.fromkeys(item.strip() for item in value))
+
+
+def truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise Bad(f"expected true or false, found {shown(value)}")
+    return value
+
+
+def one_of(choices: list[str]) -> Field:
+    def read(value: Any) -> str:
+        if value not in choices:
+            raise Bad(f"expected one of {', '.join(choices)}, found {shown(value)}")
+        return str(value)
+
+    return read
+
+
+def whole_number(least: int, most: int) -> Field:
+    def read(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise Bad(f"expected a whole number from {least:,} to {most:,}, found {shown(value)}")
+        return value
+
+    return read

@@ -1,0 +1,166 @@
+"""A re-entry package drafted without a model, from what is stored: for operators (R7) and for the countdown (R14)."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from remediation.text.ledger import RULE, key_facts, redact
+
+GOAL_CHARS, PROGRESS_CHARS, LINE_CHARS = 1_500, 900, 300
+FACT_TOKENS = 600  # est., of what was said and is worth keeping word for word
+NAMES_PER_TOOL = 12
+
+GOAL = "Goal and scope"
+PROGRESS = "Current progress"
+DECISIONS = "Key decisions and constraints"
+CHANGES = "Changes (files, modules)"
+FAILURES = "Failures met"
+FACTS = "Facts"
+NEXT = "Next steps"
+QUESTIONS = "Open questions and risks"
+HEADINGS = (GOAL, PROGRESS, DECISIONS, CHANGES, FAILURES, FACTS, NEXT, QUESTIONS)
+CARRIED = (DECISIONS, FACTS, FAILURES)  # sections of an earlier draft that still hold
+DRAFTED = (
+    "Drafted by the runtime from its records, not by you: search_archive and read_archive find what is missing here."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One text of the round: ``role`` is user, assistant or tool."""
+
+    role: str
+    text: str
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """``about`` is what the call was about where its arguments tell: a path, a name, a query."""
+
+    name: str
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What the rows know of a dialog, oldest first. ``pending`` is the message that still waits for its answer."""
+
+    first_request: str = ""
+    requests: Sequence[str] = ()  # of this round
+    pending: str = ""
+    said: Sequence[Said] = ()  # of this round
+    tool_uses: Sequence[ToolUse] = ()
+    package: str = ""  # with which the round began
+    ledger: Sequence[str] = ()  # key facts that rewrites carry
+    answered_questions: Sequence[tuple[str, str]] = ()  # what people decided: question and answer
+    open_questions: Sequence[str] = ()
+
+
+def draft(gathered: Gathered) -> str:
+    """The outline that guidance asks an agent for, filled in. Sections without anything to say are left out."""
+    earlier = _sections_of(gathered.package)
+    facts = _facts(gathered)
+    sections = {
+        GOAL: _goal(gathered, earlier),
+        PROGRESS: _progress(gathered, earlier),
+        DECISIONS: [
+            *earlier.get(DECISIONS, ()),
+            *(
+                f"Asked: {_line(asked)} - the person answered: {_line(answer)}"
+                for asked, answer in gathered.answered_questions
+            ),
+            *(fact for fact in facts if fact.startswith(RULE)),
+        ],
+        CHANGES: list(_uses(gathered.tool_uses)),
+        FAILURES: [*earlier.get(FAILURES, ())[-2:], *_failures(gathered.said)],
+        FACTS: [*earlier.get(FACTS, ()), *(fact for fact in facts if not fact.startswith(RULE))],
+        NEXT: _next(gathered),
+        QUESTIONS: [*(_line(question) for question in gathered.open_questions), DRAFTED],
+    }
+    return redact("\n\n".join(_section(heading, sections[heading]) for heading in HEADINGS if sections[heading]))
+
+
+def _section(heading: str, lines: Sequence[str]) -> str:
+    return "\n".join([heading, *(f"- {line}" for line in dict.fromkeys(lines))])
+
+
+def _goal(gathered: Gathered, earlier: dict[str, list[str]]) -> list[str]:
+    """The first request, and what was asked since: the newest requests tell where the work has gone."""
+    first = earlier.get(GOAL) or [_text(gathered.first_request or next(iter(gathered.requests), ""), GOAL_CHARS)]
+    since = [
+        f"Then asked: {_line(text)}"
+        for text in gathered.requests
+        if text not in (gathered.first_request, gathered.pending)
+    ]
+    return [line for line in (*first[:4], *since[-3:]) if line]
+
+
+def _progress(gathered: Gathered, earlier: dict[str, list[str]]) -> list[str]:
+    """The agent's own newest words. A package that a person or the agent wrote is kept whole, since nobody else knows it."""
+    answers = [said.text for said in gathered.said if said.role == "assistant" and said.text.strip()]
+    written = (
+        [] if earlier or not gathered.package.strip() else [f"Carried over: {_text(gathered.package, 2 * GOAL_CHARS)}"]
+    )
+    before = earlier.get(PROGRESS, [])[-1:] if len(answers) < 3 else []
+    return [*written, *before, *(_text(text, PROGRESS_CHARS) for text in answers[-3:])]
+
+
+def _uses(uses: Sequence[ToolUse]) -> Iterator[str]:
+    """One line for each tool: how often, and on what."""
+    names: dict[str, list[str]] = {}
+    for use in uses:
+        names.setdefault(use.name, []).append(use.about)
+    for name, abouts in names.items():
+        known = [about for about in dict.fromkeys(abouts) if about]
+        shown = ", ".join(_line(about, 80) for about in known[-NAMES_PER_TOOL:])
+        times = "once" if len(abouts) == 1 else f"{len(abouts)} times"
+        yield f"{name}, {times}" + (f": {shown}" if shown else "")
+
+
+def _failures(said: Sequence[Said]) -> list[str]:
+    return [f"Tool output: {_line(entry.text)}" for entry in said if entry.role == "tool" and entry.failed][-3:]
+
+
+def _facts(gathered: Gathered) -> list[str]:
+    """Prohibitions, identifiers, paths and numbers by the ledger's own rules; a failure has its section."""
+    texts = [(said.role, said.text) for said in gathered.said if not said.failed]
+    found = key_facts(texts, FACT_TOKENS, lambda text: -(-len(text) // 4))
+    return [*gathered.ledger, *(line for line in found if line not in gathered.ledger)]
+
+
+def _next(gathered: Gathered) -> list[str]:
+    if gathered.pending:
+        return [f"Answer the message that follows word for word: {_line(gathered.pending)}"]
+    return [f"Go on from the newest request: {_line(gathered.requests[-1])}"] if gathered.requests else []
+
+
+def _sections_of(package: str) -> dict[str, list[str]]:
+    """An earlier draft, read back, so that drafts of drafts do not nest. Empty for any other package."""
+    if DRAFTED not in package:
+        return {}
+    found: dict[str, list[str]] = {}
+    heading = ""
+    for line in package.splitlines():
+        if line in HEADINGS:
+            heading = line
+        elif line.startswith("- ") and heading:
+            found.setdefault(heading, []).append(line.removeprefix("- "))
+        elif heading in found and line.strip():
+            found[heading][-1] += f"\n{line}"
+    return found
+
+
+def _line(text: str, limit: int = LINE_CHARS) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= limit else f"{flat[: limit - 1].rstrip()}…"
+
+
+def _text(text: str, limit: int) -> str:
+    """Longer text with its lines, indented so that no line of it can pass for a heading; cut at a sentence where one ends."""
+    text = re.sub(r"\n\s*\n+", "\n", text.strip())
+    if len(text) > limit:
+        cut = text[: limit - 1]
+        end = max(cut.rfind(mark) for mark in (". ", "! ", "? ", "\n"))
+        text = (cut[: end + 1] if end > limit // 2 else cut).rstrip() + "…"
+    return "\n".join((line if number == 0 else f"  {line.strip()}") for number, line in enumerate(text.splitlines()))

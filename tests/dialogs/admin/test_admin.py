@@ -1,0 +1,296 @@
+"""The admin: operators read everything, edit no history, and resolve what waits for them."""
+
+import itertools
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib import admin
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from dialogs.accounts.api_keys import create_key, owner_of
+from dialogs.actions import messages
+from dialogs.models import Agent, ApiKey, Dialog, Question
+from dialogs.runtime.driver import drive
+from dialogs.tools.human import ASK_HUMAN
+from remediation.models import CleanupTask, Proposal
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+OURS = ("dialogs", "remediation", "health")
+EDITABLE = {"agent", "sitesettings"}
+SECRET = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def operator() -> User:
+    return UserFactory.create(is_staff=True)
+
+
+@pytest.fixture
+def browser(operator: User) -> Client:
+    client = Client()
+    client.force_login(operator)
+    return client
+
+
+@pytest.fixture
+def asked(script: Script) -> Question:
+    script({"tool_calls": [{"name": ASK_HUMAN, "arguments": {"question": f"Which {SECRET}?"}}]}, {"text": "ok"})
+    dialog = make_dialog()
+    messages.post_message(dialog.pk, f"Hi {SECRET}")
+    drive(dialog.pk)
+    return Question.objects.get(dialog=dialog)
+
+
+@pytest.fixture
+def suspended(script: Script) -> Question:
+    script({"text": "refused-text", "usage": {"prompt_tokens": 120_000, "completion_tokens": 1}})
+    dialog = make_dialog()
+    for text in ("fill", "more"):
+        messages.post_message(dialog.pk, text)
+        drive(dialog.pk)
+    return Question.objects.get(dialog=dialog)
+
+
+def page_of(question: Question) -> str:
+    return reverse("admin:dialogs_question_change", args=[question.pk])
+
+
+def deed(question: Question, name: str) -> str:
+    return reverse(f"admin:dialogs_question_{name}", args=[question.pk])
+
+
+# -- reading -------------------------------------------------------------------------------------------------------------
+
+
+def test_every_row_of_ours_is_in_the_admin() -> None:
+    registered = set(admin.site._registry)
+    assert {model for app in OURS for model in apps.get_app_config(app).get_models()} <= registered
+
+
+@pytest.mark.parametrize("model", [model for model in admin.site._registry if model._meta.app_label in OURS])
+def test_staff_list_and_search_every_table_and_edit_no_history(
+    browser: Client, asked: Question, rf: Any, operator: User, model: Any
+) -> None:
+    address = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+    assert browser.get(address).status_code == 200
+    if admin.site._registry[model].search_fields:
+        assert browser.get(address, {"q": "abc"}).status_code == 200
+        assert browser.get(address, {"q": str(asked.dialog_id)}).status_code == 200
+    request = rf.get("/")
+    request.user = User(is_staff=True, is_superuser=True, is_active=True)
+    options = admin.site._registry[model]
+    if model._meta.model_name not in EDITABLE:
+        assert not options.has_add_permission(request)
+        assert not options.has_change_permission(request)
+        assert not options.has_delete_permission(request)
+
+
+def test_a_page_of_each_row_is_read_and_nothing_in_it_runs(browser: Client, asked: Question) -> None:
+    dialog = asked.dialog
+    rows = [dialog, dialog.turns.first(), dialog.generations.first(), dialog.events.first(), dialog.rounds.first()]
+    for row in [*rows, dialog.generations.get().snapshot]:  # type: ignore[attr-defined]
+        page = browser.get(reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[row.pk]))
+        assert page.status_code == 200
+        assert SECRET not in page.content.decode()
+    found = browser.get(reverse("admin:dialogs_turn_changelist"), {"dialog__id__exact": str(dialog.pk)})
+    assert found.context["cl"].result_count == dialog.turns.count()
+
+
+def test_others_are_not_let_in(asked: Question) -> None:
+    client = Client()
+    client.force_login(asked.dialog.owner)
+    assert client.get("/admin/").status_code == 302
+    assert client.get(page_of(asked)).status_code == 302
+    assert client.post(deed(asked, "cancel")).status_code == 302
+    asked.refresh_from_db()
+    assert asked.state == "open"
+
+
+def test_logging_in_here_is_throttled_too(db: None) -> None:
+    wrong = {"username": "nobody", "password": "wrong"}
+    tries = (Client().post("/admin/login/", wrong).status_code for _ in range(40))  # the count begins anew each minute
+    statuses = list(itertools.takewhile(lambda status: status == 200, tries))
+    assert 10 <= len(statuses) < 40
+
+
+# -- ordinary questions --------------------------------------------------------------------------------------------------
+
+
+def test_an_ordinary_question_is_answered_and_the_agent_goes_on(
+    browser: Client, operator: User, asked: Question
+) -> None:
+    page = browser.get(page_of(asked)).content.decode()
+    assert "Answer &amp; resume" in page
+    assert SECRET not in page
+    assert browser.post(deed(asked, "answer"), {"text": "Euro"}).status_code == 302
+    asked.refresh_from_db()
+    assert (asked.state, asked.answer, asked.resolved_by) == ("answered", "Euro", operator)
+    assert LogEntry.objects.get(object_id=str(asked.pk)).user == operator
+    drive(asked.dialog_id)
+    assert Dialog.objects.get(pk=asked.dialog_id).state == "idle"
+    again = browser.post(deed(asked, "answer"), {"text": "Dollar"})
+    assert again.status_code == 409
+    assert operator.username in again.content.decode()
+
+
+def test_an_empty_answer_is_refused_with_its_reason(browser: Client, asked: Question) -> None:
+    answer = browser.post(deed(asked, "answer"), {"text": " "})
+    assert answer.status_code == 400
+    assert "empty" in answer.content.decode()
+
+
+@pytest.mark.parametrize("name", ["answer", "cancel", "resolve"])
+def test_deeds_are_posts_with_a_token(browser: Client, operator: User, asked: Question, name: str) -> None:
+    assert browser.get(deed(asked, name)).status_code == 405
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(operator)
+    assert strict.post(deed(asked, name), {"text": "x", "action": "close"}).status_code == 403
+
+
+def test_selected_ordinary_questions_are_cancelled_after_a_question_back(
+    browser: Client, asked: Question, suspended_beside: Question
+) -> None:
+    address = reverse("admin:dialogs_question_changelist")
+    chosen = {"action": "cancel_selected", "_selected_action": [str(asked.pk), str(suspended_beside.pk)]}
+    page = browser.post(address, chosen)
+    assert page.status_code == 200
+    assert str(suspended_beside.pk) not in page.content.decode()
+    assert Question.objects.filter(state="open").count() == 2
+    assert browser.post(address, chosen | {"confirmed": "yes"}).status_code == 302
+    asked.refresh_from_db()
+    suspended_beside.refresh_from_db()
+    assert (asked.state, suspended_beside.state) == ("cancelled", "open")
+
+
+@pytest.fixture
+def suspended_beside(asked: Question) -> Question:
+    dialog = make_dialog()
+    return Question.objects.create(dialog=dialog, kind="context_health_critical", text="critical")
+
+
+@pytest.mark.parametrize("query", ["kind__exact=question", "state__exact=open", "age=1", "age=24", "age=x"])
+def test_questions_are_filtered(browser: Client, asked: Question, query: str) -> None:
+    assert browser.get(f"{reverse('admin:dialogs_question_changelist')}?{query}").status_code in (200, 302)
+
+
+# -- critical questions --------------------------------------------------------------------------------------------------
+
+
+def test_the_evidence_shows_outcomes_and_usage_and_never_a_refused_text(browser: Client, suspended: Question) -> None:
+    page = browser.get(page_of(suspended)).content.decode()
+    assert page.count("discarded") == 3
+    assert page.count("120000") >= 4
+    kept = suspended.dialog.turns.filter(role="assistant", text="refused-text").count()
+    assert page.count("refused-text") == kept + suspended.draft.count("refused-text") * 2
+    assert suspended.draft.splitlines()[0] in page
+    assert "Your answer" not in page
+
+
+EXITS = [
+    ({"action": "clear", "reminder_content": "Go on."}, "queued"),
+    ({"action": "accept_draft"}, "queued"),
+    ({"action": "retry"}, "queued"),
+    ({"action": "switch_model", "model": "test/model"}, "queued"),
+    ({"action": "close"}, "closed"),
+]
+
+
+@pytest.mark.parametrize(("exit_", "state"), EXITS, ids=[exit_["action"] for exit_, _ in EXITS])
+def test_each_exit_resolves_and_is_logged(
+    browser: Client, operator: User, suspended: Question, exit_: dict[str, str], state: str
+) -> None:
+    assert browser.post(deed(suspended, "resolve"), exit_).status_code == 302
+    suspended.refresh_from_db()
+    assert (suspended.state, suspended.action, suspended.resolved_by) == ("resolved", exit_["action"], operator)
+    assert Dialog.objects.get(pk=suspended.dialog_id).state == state
+    logged = LogEntry.objects.get(object_id=str(suspended.pk))
+    assert (logged.user, exit_["action"] in logged.change_message) == (operator, True)
+    assert exit_["action"] in browser.get(page_of(suspended)).content.decode()
+
+
+def test_a_critical_question_is_neither_answered_nor_cancelled(browser: Client, suspended: Question) -> None:
+    assert browser.post(deed(suspended, "answer"), {"text": "Go on"}).status_code == 409
+    assert browser.post(deed(suspended, "cancel")).status_code == 409
+    blank = browser.post(deed(suspended, "resolve"), {"action": "clear", "reminder_content": " "})
+    assert blank.status_code == 400
+    assert browser.post(deed(suspended, "resolve"), {"action": "jump"}).status_code == 400
+    suspended.refresh_from_db()
+    assert suspended.state == "open"
+
+
+# -- agents and the rest -------------------------------------------------------------------------------------------------
+
+AGENT = {
+    "id": "writer", "name": "Writer", "provider": "test", "model": "model", "instructions": "", "tools": "[]",
+    "context_policy": "", "critical_policy": "escalate", "priority": "2", "priority_areas": "", "llm_type": "",
+    "context_limit": "", "enabled": "on",
+}  # fmt: skip
+
+
+@pytest.fixture
+def admin_browser(script: Script) -> Client:
+    client = Client()
+    client.force_login(UserFactory.create(is_staff=True, is_superuser=True))
+    return client
+
+
+def test_an_agent_is_made_and_edited(admin_browser: Client) -> None:
+    assert admin_browser.post(reverse("admin:dialogs_agent_add"), AGENT).status_code == 302
+    address = reverse("admin:dialogs_agent_change", args=["writer"])
+    assert admin_browser.post(address, AGENT | {"name": "Author"}).status_code == 302
+    assert Agent.objects.get(pk="writer").name == "Author"
+    assert Agent.objects.get(pk="writer").priority_areas == []
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("model", "nowhere"), ("tools", '["no_such_tool"]'), ("context_policy", "autocompaction"), ("id", "a b"),
+     ("priority", "7")],
+)  # fmt: skip
+def test_an_agent_is_checked_by_the_rules_of_team_yaml(admin_browser: Client, field: str, value: str) -> None:
+    page = admin_browser.post(reverse("admin:dialogs_agent_add"), AGENT | {field: value})
+    assert page.status_code == 200
+    assert field in page.context["adminform"].form.errors
+    assert not Agent.objects.exists()
+
+
+def test_plain_staff_see_agents_and_may_not_edit_them(browser: Client, script: Script) -> None:
+    agent = AgentFactory.create()
+    address = reverse("admin:dialogs_agent_change", args=[agent.pk])
+    assert browser.get(address).status_code == 200
+    assert browser.post(address, AGENT).status_code == 403
+
+
+def test_a_key_is_revoked_and_its_hash_not_shown(browser: Client) -> None:
+    key = create_key(UserFactory.create())
+    row = ApiKey.objects.get()
+    page = browser.get(reverse("admin:dialogs_apikey_change", args=[row.pk])).content.decode()
+    assert row.digest not in page
+    browser.post(reverse("admin:dialogs_apikey_changelist"), {"action": "revoke", "_selected_action": [row.pk]})
+    assert owner_of(key) is None
+
+
+def test_proposals_and_tasks_are_decided(browser: Client, operator: User, script: Script) -> None:
+    agent = AgentFactory.create()
+    rows = [
+        Proposal.objects.create(agent=agent, kind="limit", change={"context_limit": 6000}, grounds="x") for _ in "ab"
+    ]
+    address = reverse("admin:remediation_proposal_changelist")
+    browser.post(address, {"action": "accept", "_selected_action": [rows[0].pk]})
+    browser.post(address, {"action": "reject", "_selected_action": [rows[1].pk]})
+    agent.refresh_from_db()
+    assert agent.context_limit == 6000
+    assert [row.state for row in Proposal.objects.order_by("pk")] == ["accepted", "rejected"]
+    task = CleanupTask.objects.create(dialog=make_dialog(), reason="full")
+    browser.post(
+        reverse("admin:remediation_cleanuptask_changelist"), {"action": "finish", "_selected_action": [task.pk]}
+    )
+    task.refresh_from_db()
+    assert (task.state, task.done_by) == ("done", operator)

@@ -1,0 +1,116 @@
+"""Context by hand through ``/api``: look, rewrite, clear, undo, and find again what was removed."""
+
+import pytest
+
+from dialogs.actions import messages
+from dialogs.models import Agent, Dialog
+from dialogs.runtime.driver import drive
+from tests.dialogs.api.test_api import Caller, code_of
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import AgentFactory, UserFactory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def caller(script: Script) -> Caller:
+    return Caller(UserFactory.create())
+
+
+@pytest.fixture
+def long_dialog(caller: Caller, script: Script) -> Dialog:
+    return talked(caller, script, context_length=8_000, context_policy="retention")
+
+
+def talked(caller: Caller, script: Script, *, context_length: int, context_policy: str) -> Dialog:
+    """Eight long messages with their answers."""
+    usage = {"prompt_tokens": 900, "completion_tokens": 300}
+    script({"text": "word " * 300, "usage": usage}, context_length=context_length)
+    agent: Agent = AgentFactory.create(context_policy=context_policy)
+    dialog = messages.create_dialog(caller.owner, agent.pk)
+    for number in range(8):
+        messages.post_message(dialog.pk, f"message {number} " + "about the zebra " * 30)
+        drive(dialog.pk)
+    return dialog
+
+
+def test_the_context_is_shown_unit_by_unit(caller: Caller, long_dialog: Dialog) -> None:
+    found = caller.get(f"/dialogs/{long_dialog.pk}/context")
+    assert {"policy", "est_tokens", "limit", "units"} <= set(found)
+    assert "preview" not in found
+    assert (found["policy"], found["limit"], len(found["units"])) == ("retention", 8_000, 16)
+    assert {"id", "role", "kind", "priority", "est_tokens", "source", "score"} <= set(found["units"][0])
+    for unit in found["units"]:
+        assert set(unit["points"]) == {"recency", "role", "keywords", "length"}
+        assert sum(unit["points"].values()) == pytest.approx(unit["score"], abs=0.2)
+
+
+def test_a_preview_of_a_prune_tells_what_the_prune_then_takes(caller: Caller, script: Script) -> None:
+    """No window of 8,000 was full, so the dialog moves to a smaller model first."""
+    dialog = talked(caller, script, context_length=20_000, context_policy="none")
+    script({"text": "unused"}, context_length=3_000)
+    path = f"/dialogs/{dialog.pk}"
+    seen = caller.get(f"{path}/context?preview=prune")
+    preview = seen["preview"]
+    assert preview["problem"] is None
+    assert preview["est_after"] <= 2_400 < preview["est_before"] == seen["est_tokens"]
+    assert caller.get(f"{path}/remediations") == []
+    assert caller("POST", f"{path}/prune") == (202, {"state": "queued"})
+    drive(dialog.pk)
+    (run,) = caller.get(f"{path}/remediations")
+    assert [unit["id"] for unit in run["removed"]] == [unit["id"] for unit in preview["removed"]]
+    assert (run["est_before"], run["est_after"]) == (preview["est_before"], preview["est_after"])
+
+
+def test_a_preview_tells_what_would_go_and_changes_nothing(caller: Caller, long_dialog: Dialog) -> None:
+    before = caller.get(f"/dialogs/{long_dialog.pk}")
+    assert caller.get(f"/dialogs/{long_dialog.pk}/context?preview=prune")["preview"]["removed"] == []  # it all fits
+    for kind in ("break", "compact"):
+        preview = caller.get(f"/dialogs/{long_dialog.pk}/context?preview={kind}")["preview"]
+        assert preview["est_after"] < preview["est_before"]
+        assert preview["removed"]
+    assert caller.get(f"/dialogs/{long_dialog.pk}") == before
+    assert code_of(caller("GET", f"/dialogs/{long_dialog.pk}/context?preview=guess")) == (400, "invalid")
+
+
+@pytest.mark.parametrize("call", ["break", "fresh-start"])
+def test_a_rewrite_by_hand_is_performed_listed_and_undone(caller: Caller, long_dialog: Dialog, call: str) -> None:
+    path = f"/dialogs/{long_dialog.pk}"
+    before = caller.get(f"{path}/context")["units"]
+    assert caller("POST", f"{path}/{call}") == (202, {"state": "queued"})
+    drive(long_dialog.pk)
+    (run,) = caller.get(f"{path}/remediations")
+    assert {
+        "id", "policy", "reason", "strategies", "est_before", "est_after", "removed", "undone", "created_at"
+    } <= set(run)  # fmt: skip
+    assert run["est_after"] < run["est_before"]
+    assert caller.get(f"{path}")["health"]["reason"] == "awaiting_report"
+    removed = caller.get(f"{path}/archive")
+    assert [row["text"] for row in caller.get(f"{path}/archive?q=zebra")] == [
+        row["text"] for row in removed if "zebra" in row["text"]
+    ]
+    assert caller.get(f"{path}/archive?q=giraffe") == []
+    status, undone = caller("POST", f"{path}/remediations/{run['id']}/undo")
+    assert (status, undone["undone"]) == (200, True)
+    assert caller.get(f"{path}/context")["units"] == before
+    assert code_of(caller("POST", f"{path}/remediations/{run['id']}/undo")) == (409, "not_newest")
+    assert code_of(caller("POST", f"{path}/remediations/99999999999/undo")) == (404, "not_found")
+
+
+def test_a_person_clears_the_agents_mind(caller: Caller, long_dialog: Dialog) -> None:
+    path = f"/dialogs/{long_dialog.pk}"
+    assert caller("POST", f"{path}/clear", {"reminder_content": "Go on with step 3."})[0] == 202
+    drive(long_dialog.pk)
+    found = caller.get(path)
+    assert (found["round"], found["state"], found["health"]["reason"]) == (2, "idle", "awaiting_report")
+    assert code_of(caller("POST", f"{path}/clear", {"reminder_content": " "})) == (400, "invalid")
+    assert code_of(caller("POST", f"{path}/clear", {})) == (400, "invalid")
+
+
+def test_a_rewrite_of_another_dialog_cannot_be_undone_through_ones_own(caller: Caller, long_dialog: Dialog) -> None:
+    caller("POST", f"/dialogs/{long_dialog.pk}/break")
+    drive(long_dialog.pk)
+    (run,) = caller.get(f"/dialogs/{long_dialog.pk}/remediations")
+    other = Caller(UserFactory.create())
+    own = messages.create_dialog(other.owner, long_dialog.agent_id)
+    assert code_of(other("POST", f"/dialogs/{own.pk}/remediations/{run['id']}/undo")) == (404, "not_found")

@@ -1,0 +1,160 @@
+"""``/api`` against Daphne and a worker: a dialog's events as they happen."""
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+from django.contrib.auth.models import User
+
+from dialogs.accounts.api_keys import create_key
+from dialogs.models import ApiKey, Dialog
+from tests.dialogs.factories import UserFactory
+from tests.harness.live import orm_on
+from tests.harness.services import start_postgres
+from tests.harness.stack import Api, Stack, eventually, running
+
+TEXT = "one two three four five six seven eight nine ten " * 8
+
+
+@pytest.fixture(scope="module")
+def stack(django_db_blocker: Any) -> Iterator[Stack]:
+    url = start_postgres().create_database("api_live")
+    with running(Stack(url)) as stack, orm_on(url, django_db_blocker):
+        steps = [{"text": TEXT, "chunk_delay_ms": 100, "usage": {"prompt_tokens": 50, "completion_tokens": 5}}]
+        (stack.minds_dir / "slow.yaml").write_text(json.dumps({"steps": steps}))
+        model = {"name": "slow", "script": "slow.yaml", "context_length": 128_000}
+        providers = {"play": {"name": "Play", "apiType": "scripted", "models": {"slow": model}}}
+        stack.write_minds(
+            llm={"providers": providers}, team={"members": {"slow": {"provider": "play", "model": "slow"}}}
+        )
+        yield stack
+
+
+@pytest.fixture
+def person(stack: Stack) -> User:
+    return UserFactory.create(username=f"api-{time.time_ns()}")
+
+
+@pytest.fixture
+def api(stack: Stack, person: User) -> Api:
+    return Api(stack.base_url, create_key(person))
+
+
+@pytest.fixture
+def dialog_id(api: Api) -> str:
+    return str(api.post("/api/dialogs", json={"agent": "slow"}).json()["id"])
+
+
+def read(answer: Any) -> Iterator[dict[str, Any]]:
+    """Server-sent events as {event, id, data}; comments as {comment}."""
+    found: dict[str, Any] = {}
+    for line in answer.iter_lines():
+        if line.startswith(":"):
+            yield {"comment": line}
+        elif not line:
+            if "data" in found:
+                yield found
+            found = {}
+        else:
+            name, _, value = line.partition(": ")
+            found[name] = json.loads(value) if name == "data" else value
+
+
+def stream(api: Api, dialog_id: str, **headers: str) -> Any:
+    address = f"/api/dialogs/{dialog_id}/events"
+    return api.stream("GET", address, headers={"Accept": "text/event-stream", **headers}, timeout=30)
+
+
+def until_idle(events: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
+    found = []
+    for event in events:
+        found.append(event)
+        if event.get("event") == "state" and event["data"]["data"]["state"] == "idle":
+            return found
+    raise AssertionError("the stream ended")
+
+
+def test_events_come_as_they_happen_with_the_draft_between(api: Api, dialog_id: str) -> None:
+    with stream(api, dialog_id) as answer:
+        assert answer.headers["content-type"] == "text/event-stream"
+        assert answer.headers["x-accel-buffering"] == "no"
+        events = read(answer)
+        api.post(f"/api/dialogs/{dialog_id}/messages", json={"text": "Hi"})
+        found = until_idle(events)
+    durable = [event for event in found if "id" in event]
+    assert [int(event["id"]) for event in durable] == list(range(1, len(durable) + 1))
+    listed = api.get(f"/api/dialogs/{dialog_id}/events").json()
+    assert [(event["event"], int(event["id"])) for event in durable] == [(row["type"], row["seq"]) for row in listed]
+    assert durable[-1]["data"] == listed[-1]
+    draft = ""
+    for event in found:
+        if event.get("event") == "draft":
+            draft = draft[: event["data"]["pos"]] + event["data"]["text"]
+    assert len([event for event in found if event.get("event") == "draft"]) > 3
+    assert draft == TEXT
+
+
+def test_a_reader_that_comes_late_gets_the_draft_from_its_beginning(api: Api, dialog_id: str) -> None:
+    api.post(f"/api/dialogs/{dialog_id}/messages", json={"text": "Hi"})
+    with stream(api, dialog_id) as early:
+        heard = (event for event in read(early) if event.get("event") == "draft")
+        next(heard), next(heard)
+    with stream(api, dialog_id) as answer:
+        found = until_idle(read(answer))
+    drafts = [event["data"] for event in found if event.get("event") == "draft"]
+    assert drafts[0]["pos"] == 0
+    assert len(drafts[0]["text"]) > 12
+
+
+def test_last_event_id_goes_on_where_the_reader_was(api: Api, dialog_id: str) -> None:
+    api.post(f"/api/dialogs/{dialog_id}/messages", json={"text": "Hi"})
+    eventually(lambda: api.get(f"/api/dialogs/{dialog_id}").json()["state"] == "idle")
+    whole = api.get(f"/api/dialogs/{dialog_id}/events").json()
+    with stream(api, dialog_id, **{"Last-Event-ID": str(whole[2]["seq"])}) as answer:
+        events = read(answer)
+        assert [next(events)["data"] for _ in whole[3:]] == whole[3:]
+
+
+def test_a_stream_ends_when_its_key_is_revoked(api: Api, person: User, dialog_id: str) -> None:
+    with stream(api, dialog_id) as answer:
+        ApiKey.objects.filter(owner=person).update(revoked_at="2026-01-01T00:00Z")
+        began = time.monotonic()
+        assert all("comment" in event for event in read(answer))
+        assert time.monotonic() - began < 25
+
+
+def test_quiet_streams_are_kept_alive_and_hold_no_database_connection(api: Api, person: User, dialog_id: str) -> None:
+    """More streams than the pool has connections (16), and the next call is answered all the same."""
+    clients = [
+        httpx2.Client(headers=api.headers, base_url=api.base_url, timeout=30, trust_env=False) for _ in range(24)
+    ]
+    answers = [stream(client, dialog_id) for client in clients]  # type: ignore[arg-type]
+    opened = [answer.__enter__() for answer in answers]
+    try:
+        assert all(answer.status_code == 200 for answer in opened)
+        began = time.monotonic()
+        assert api.get("/api/agents").status_code == 200
+        assert time.monotonic() - began < 3
+        assert next(read(opened[0]))["comment"] == ": keep-alive"
+    finally:
+        for answer in answers:
+            answer.__exit__(None, None, None)
+
+
+def test_bodies_have_a_limit_that_is_told_in_json(api: Api, dialog_id: str) -> None:
+    answer = api.post(f"/api/dialogs/{dialog_id}/messages", json={"text": "a" * 33_600_000})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "message_too_large")
+    answer = api.post("/v1/chat/completions", content=b"a" * 33_600_000)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "request_too_large")
+
+
+def test_the_export_comes_whole(api: Api, dialog_id: str) -> None:
+    api.post(f"/api/dialogs/{dialog_id}/messages", json={"text": "Hi"})
+    eventually(lambda: api.get(f"/api/dialogs/{dialog_id}").json()["state"] == "idle")
+    found = api.get(f"/api/dialogs/{dialog_id}/export").json()
+    assert [turn["text"] for turn in found["turns"]] == ["Hi", TEXT]
+    assert TEXT in api.get(f"/api/dialogs/{dialog_id}/export?format=md").text
+    assert Dialog.objects.get(pk=dialog_id).title == "Hi"

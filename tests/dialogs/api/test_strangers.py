@@ -1,0 +1,90 @@
+"""Two people and every address of ``/api`` there is: what belongs to one does not exist for the other."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from dialogs.actions import messages, reminders
+from dialogs.api.application import api
+from dialogs.models import Dialog, Question
+from dialogs.runtime.driver import drive
+from dialogs.tools.human import ASK_HUMAN
+from tests.dialogs.api.test_api import Caller, code_of
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import make_dialog
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+BODIES: dict[str, Any] = {
+    "post_message": {"text": "Hi"},
+    "add_reminder": {"text": "x"},
+    "change_reminder": {"text": "x"},
+    "clear": {"reminder_content": "x"},
+    "answer": {"text": "x"},
+    "resolve": {"action": "close"},
+}
+
+
+def owned_calls() -> Iterator[tuple[str, str, str]]:
+    """(method, path with placeholders, name) of each call that names something of somebody's."""
+    for prefix, router in api._routers:
+        for path, view in router.path_operations.items():
+            if "{" in path:
+                for operation in view.operations:
+                    for method in operation.methods:
+                        yield method, prefix + path, operation.view_func.__name__
+
+
+CALLS = sorted(owned_calls())
+
+
+def test_the_matrix_sees_the_whole_api() -> None:
+    assert len(CALLS) >= 25
+
+
+@pytest.fixture
+def belongings(script: Script) -> dict[str, Any]:
+    """One of everything that an address can name, all of one person."""
+    script({"tool_calls": [{"name": ASK_HUMAN, "arguments": {"question": "Which?"}}]}, {"text": "ok"})
+    dialog = make_dialog()
+    reminder = reminders.add(dialog.pk, "keep")
+    messages.post_message(dialog.pk, "Hi")
+    drive(dialog.pk)
+    messages.post_message(dialog.pk, "queued")
+    question = Question.objects.get(dialog=dialog)
+    return {"dialog_id": dialog.pk, "question_id": question.pk, "reminder_id": reminder.pk, "run_id": 1, "seq": 3}
+
+
+def rows_of(dialog: Dialog) -> list[Any]:
+    """Everything stored of a dialog, to see that a refused call wrote nothing."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_jsonb(d) FROM dialogs_dialog d WHERE id = %s", [dialog.pk])
+        own = cursor.fetchall()
+    return [own, list(dialog.turns.values()), list(dialog.reminders.values()), list(dialog.questions.values())]
+
+
+@pytest.mark.parametrize(("method", "path", "name"), CALLS, ids=[f"{call[0]} {call[1]}" for call in CALLS])
+def test_a_stranger_finds_nothing_and_changes_nothing(
+    belongings: dict[str, Any], method: str, path: str, name: str
+) -> None:
+    dialog = Dialog.objects.get(pk=belongings["dialog_id"])
+    before = rows_of(dialog)
+    stranger = Caller(make_dialog().owner)
+    address = re.sub(r"{(?:\w+:)?(\w+)}", lambda found: str(belongings[found[1]]), path)
+    assert code_of(stranger(method, address, BODIES.get(name))) == (404, "not_found")
+    if method == "GET":
+        assert code_of(stranger(method, address, headers={"Accept": "text/event-stream"})) == (404, "not_found")
+    assert rows_of(dialog) == before
+
+
+def test_lists_hold_ones_own_things_and_staff_see_all(belongings: dict[str, Any]) -> None:
+    stranger = Caller(make_dialog().owner)
+    assert str(belongings["dialog_id"]) not in [row["id"] for row in stranger.get("/dialogs")]
+    assert stranger.get("/questions") == []
+    stranger.owner.is_staff = True
+    stranger.owner.save()
+    assert str(belongings["dialog_id"]) in [row["id"] for row in stranger.get("/dialogs")]
+    assert [row["id"] for row in stranger.get("/questions")] == [str(belongings["question_id"])]

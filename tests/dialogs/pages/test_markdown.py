@@ -1,0 +1,190 @@
+"""Markdown of models: nothing in it acts, and a streamed answer ends up as the whole one would."""
+
+import re
+import time
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dialogs.pages.markdown import HIGHLIGHT_MAX_CHARS, MARKDOWN_MAX_CHARS, GrowingText, finished_chars, render
+
+ALLOWED_TAGS = set(
+    "p h3 h4 h5 h6 ul ol li blockquote hr br em strong s code pre a div span table thead tbody tr th td".split()
+)
+ALLOWED_ATTRIBUTES = {"href", "rel", "class", "start", "tabindex"}
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<svg/onload=alert(1)>",
+    "<iframe srcdoc='<script>alert(1)</script>'>",
+    "<div hx-get='/logout/' hx-trigger='load'>x</div>",
+    "<a href='javascript:alert(1)'>x</a>",
+    "<style>body{display:none}</style>",
+    "<form action=/d/new/><button>x</button></form>",
+    "[x](javascript:alert(1))",
+    "[x](JaVaScRiPt:alert(1))",
+    "[x](java\nscript:alert(1))",
+    "[x](&#106;avascript:alert(1))",
+    "[x](data:text/html;base64,PHNjcmlwdD4=)",
+    "[x](vbscript:msgbox(1))",
+    "[x](file:///etc/passwd)",
+    "[x](/logout/)",
+    "[x](//evil.example/)",
+    "[x](https://evil.example/ \"t' onmouseover='alert(1)\")",
+    "![x](https://evil.example/p.png?secret=1)",
+    "![x](data:image/svg+xml,<svg onload=alert(1)>)",
+    "[![x](https://evil.example/p.png)](https://evil.example/)",
+    "[x]: javascript:alert(1)\n\n[x]",
+    "<https://evil.example/'onmouseover=alert(1)>",
+    '```"><script>alert(1)</script>\ncode\n```',
+    "```html onload=alert(1)\n<script>alert(1)</script>\n```",
+    "~~~x' class='hl-k hx-get=/\n<b>\n~~~",
+    "| <script>x</script> |\n|---|\n| ![x](http://evil.example) |",
+    "# <b onclick=alert(1)>",
+    "`<script>alert(1)</script>`",
+    "\u202e<script>\u202c",
+    "x\x00y\x1b[31m",
+    "&lt;script&gt;alert(1)&lt;/script&gt;",
+    "<!-- --><![CDATA[<script>]]>",
+    "<x-y is='z'>",
+    "a <b\nonclick=alert(1)>c",
+]
+
+
+class Seen(HTMLParser):
+    """What a browser would make of it."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: list[tuple[str, str]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+
+
+def assert_harmless(html: str) -> None:
+    seen = Seen(html)
+    assert seen.tags <= ALLOWED_TAGS
+    for name, value in seen.attributes:
+        assert name in ALLOWED_ATTRIBUTES
+        if name == "href":
+            assert re.match(r"(https?|mailto):", value)
+        if name == "class":
+            assert re.fullmatch(r"(hl-\w+|code|code-head|wide|host|right|center)?( hl-\w+)*", value)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_is_only_read(text: str) -> None:
+    assert_harmless(render(text))
+    assert_harmless(render(f"> {text}\n\n- {text}\n\n| a |\n|---|\n| {text} |\n"))
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from([*HOSTILE, "\n", "\n\n", "- ", "> ", "```", "|", "*", "`", "[", "](", "<", "&"]), max_size=12
+    )
+)
+def test_no_mixture_of_hostile_texts_acts(parts: list[str]) -> None:
+    assert_harmless(render("".join(parts)))
+
+
+def test_an_image_is_named_and_never_fetched() -> None:
+    assert render("![the plan](https://evil.example/x.png)") == "<p>[image: the plan]</p>\n"
+
+
+def test_a_link_names_its_host_unless_its_text_does() -> None:
+    assert '<span class="host">(evil.example)</span>' in render("[your bank](https://evil.example/login)")
+    assert "host" not in render("[docs.example.org](https://docs.example.org/x)")
+
+
+def test_headings_of_a_reply_stand_below_those_of_the_page() -> None:
+    assert render("# One\n###### Six") == "<h3>One</h3>\n<h6>Six</h6>\n"
+
+
+def test_cells_are_aligned_by_class_since_the_page_allows_no_inline_style() -> None:
+    html = render("| a | b |\n|:-:|--:|\n| 1 | 2 |")
+    assert 'class="center"' in html
+    assert 'class="right"' in html
+    assert "style" not in html
+
+
+def test_code_is_coloured_by_class_and_its_language_named() -> None:
+    html = render("```python\nreturn 1\n```")
+    assert '<div class="code-head">python</div>' in html
+    assert '<span class="hl-k">return</span>' in html
+    assert "hl-" not in render("```klingon\nreturn 1\n```")
+    assert "hl-" not in render("```python\n" + "x = 1\n" * HIGHLIGHT_MAX_CHARS + "```")
+
+
+def test_a_text_beyond_the_cap_is_shown_as_it_is() -> None:
+    text = "# <b>\n" * MARKDOWN_MAX_CHARS
+    assert render(text).startswith('<pre tabindex="0"><code># &lt;b&gt;')
+
+
+PIECES = [
+    "para text\n", "\n", "- item\n", "  more\n", "1. one\n", "> quote\n", "```\n", "```py\n", "````\n", "   ```\n",
+    "    code\n", "# head\n", "===\n", "---\n", "| a | b |\n", "|---|---|\n", "**bold\n", "text **x** `c`\n", "~~~\n",
+    "\tx\n", "*", "-", "#", "* * *\n", "\r\n", "+ x\n", " ", "word ", "😀", "[l](http://e.org)\n", "![i](x)\n",
+]  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None)
+@given(parts=st.lists(st.sampled_from(PIECES), max_size=40), cuts=st.lists(st.integers(1, 12), min_size=1, max_size=30))
+def test_a_streamed_text_ends_up_as_the_whole_one(parts: list[str], cuts: list[int]) -> None:
+    """Reference links are left out: a definition may come after its use, and the full render at the end cures that."""
+    text = "".join(parts)
+    growing, end, step = GrowingText(), 0, 0
+    while end < len(text):
+        end += cuts[step % len(cuts)]
+        step += 1
+        growing.text = text[:end]
+        growing.finish(*growing.newly_finished())
+    assert growing.html + (render(growing.tail) if growing.tail else "") == render(text)
+
+
+@settings(max_examples=200, deadline=None)
+@given(parts=st.lists(st.sampled_from(PIECES), max_size=30), more=st.lists(st.sampled_from(PIECES), max_size=8))
+def test_what_is_finished_stays_finished(parts: list[str], more: list[str]) -> None:
+    text = "".join(parts)
+    finished = finished_chars(text)
+    assert render(text[:finished]) == render((text + "".join(more))[:finished])
+    assert finished <= len(text)
+
+
+def test_a_closed_block_of_code_is_finished_at_once() -> None:
+    assert finished_chars("```py\nx = 1\n```\n") == len("```py\nx = 1\n```\n")
+    assert finished_chars("```py\nx = 1\n    ```\n") == 0
+    assert finished_chars("## Head\nnot") == len("## Head\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 50_000, "*a_" * 20_000, "> " * 20_000, "`" * 50_000, "[a](" * 20_000, "|a" * 30_000 + "\n" + "|-" * 30_000],
+    ids=["brackets", "emphasis", "quotes", "ticks", "links", "table"],
+)
+def test_pathological_text_is_rendered_in_bounded_time(text: str) -> None:
+    start = time.perf_counter()
+    render(text)
+    assert time.perf_counter() - start < 5  # about 0.8 s alone on this machine
+
+
+def test_streaming_a_long_answer_costs_little_more_than_rendering_it_once() -> None:
+    """Rendering all of it at each flush would cost two hundred times as much (H17)."""
+    block = "Some words with **weight** and `code`.\n\n- one\n- two\n\n```python\ndef f(x):\n    return x + 1\n```\n\n"
+    text = block * 200  # 19 KB
+    start = time.perf_counter()
+    growing = GrowingText()
+    for end in range(60, len(text) + 60, 60):
+        growing.text = text[:end]
+        growing.finish(*growing.newly_finished())
+    streamed = time.perf_counter() - start
+    start = time.perf_counter()
+    assert growing.html + (render(growing.tail) if growing.tail else "") == render(text)
+    assert streamed < 20 * (time.perf_counter() - start)

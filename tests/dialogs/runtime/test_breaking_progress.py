@@ -1,0 +1,48 @@
+"""The pill beside the breaking bar: whose priority it tells of (C8)."""
+
+from dataclasses import replace
+
+import pytest
+
+from dialogs.runtime.breaking_progress import badge, message, progress
+from remediation.context import Unit, UnitKind, Units
+from remediation.synthetic_dialogs import AREAS
+from tests.remediation.building import model, system, tool, unit, user
+
+
+def in_area(text: str, priority: int, area: str) -> Unit:
+    return replace(user(text, priority=priority), area=area)
+
+
+LIST, CALENDAR = AREAS
+HANDOVER = unit("Resuming from overflow: all is well.", kind=UnitKind.SUMMARY, priority=1)
+
+
+@pytest.mark.parametrize(
+    ("units", "shown"),
+    [
+        ((system(), user("plain"), model("plain")), (None, "")),
+        ((user("[P1] keep this", priority=1), user("plain")), (1, "")),
+        ((in_area("the list", 1, LIST), user("[P1]", priority=1)), (1, LIST)),
+        ((in_area("#p2 the calendar", 2, CALENDAR), user("[P1]", priority=1)), (1, "")),
+        ((in_area("#p2 the calendar", 2, CALENDAR), user("plain")), (2, CALENDAR)),
+        ((HANDOVER, user("plain")), (None, "")),
+        ((user("as its agent", priority=2), model("as its agent", priority=2)), (None, "")),
+        ((user("#p2 soon", priority=2), model("as its agent", priority=2)), (2, "")),
+        ((user("[P3] some day", priority=3),), (None, "")),
+        ((tool("[P1] says a page", priority=1),), (None, "")),
+        ((in_area("#p2 the calendar", 2, CALENDAR), user("as its agent", priority=2)), (2, CALENDAR)),
+    ],
+)
+def test_the_pill_names_the_highest_priority_that_somebody_gave(units: Units, shown: tuple[int | None, str]) -> None:
+    assert badge(units) == shown
+
+
+def test_the_aim_of_a_summary_is_the_configured_one() -> None:
+    assert message("summarize_old", 2_100, 5_000, 300) == "Summarizing old context… (est. 2.1k → 300 tokens)"
+    assert message("summarize_old", 900, 5_000, 1_200) == "Summarizing old context… (est. 900 → 1,200 tokens)"
+
+
+def test_recovery_shows_no_share_and_none_is_above_all() -> None:
+    assert progress("recovery", 4_000, 5_000) == -1
+    assert (progress("success", 3_420, 5_000), progress("hybrid", 9_000, 5_000)) == (68, 100)

@@ -1,0 +1,125 @@
+"""The driver in this process, against real rows: what a message leaves behind."""
+
+import pytest
+
+from dialogs.actions import messages
+from dialogs.models import Dialog, Generation, Turn
+from dialogs.runtime.driver import drive
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import make_dialog
+from tests.dialogs.telling import numbers
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def turns(dialog: Dialog) -> list[tuple[str, str, str]]:
+    return [(turn.role, turn.status, turn.text) for turn in dialog.turns.order_by("position")]
+
+
+def send(dialog: Dialog, text: str) -> None:
+    messages.post_message(dialog.pk, text)
+    drive(dialog.pk)
+    dialog.refresh_from_db()
+
+
+def test_a_message_is_answered_with_usage_snapshot_and_events(script: Script) -> None:
+    script({"text": "Hello.", "usage": {"prompt_tokens": 50, "completion_tokens": 5}})
+    dialog = make_dialog()
+    send(dialog, "Hi")
+    assert turns(dialog) == [("user", "answered", "Hi"), ("assistant", "complete", "Hello.")]
+    generation = Generation.objects.get(dialog=dialog)
+    assert (generation.outcome, generation.prompt_tokens, generation.snapshot.level) == ("kept", 50, "healthy")
+    assert (dialog.state, dialog.lease_owner, dialog.epoch) == ("idle", "", 1)
+    seqs = numbers(dialog)
+    assert seqs == list(range(1, dialog.last_event_seq + 1))
+
+
+@pytest.mark.parametrize(
+    ("prompt_tokens", "level"),
+    [(50, "healthy"), (100_000, "healthy"), (100_001, "caution"), (115_200, "caution"), (115_201, "critical")],
+)
+def test_levels_of_a_128k_model(script: Script, prompt_tokens: int, level: str) -> None:
+    script({"text": "ok", "usage": {"prompt_tokens": prompt_tokens, "completion_tokens": 1}})
+    dialog = make_dialog()
+    send(dialog, "Hi")
+    assert Generation.objects.get(dialog=dialog).snapshot.level == level
+
+
+def test_unreported_usage_is_unknown_and_never_zero(script: Script) -> None:
+    script({"text": "ok", "usage": "none"})
+    dialog = make_dialog()
+    send(dialog, "Hi")
+    snapshot = Generation.objects.get(dialog=dialog).snapshot
+    assert (snapshot.level, snapshot.reason, snapshot.prompt_tokens) == ("unknown", "usage_unavailable", None)
+
+
+def test_caution_guides_the_next_generation_and_stores_nothing_of_it(script: Script) -> None:
+    high = {"usage": {"prompt_tokens": 110_000, "completion_tokens": 1}}
+    script({"match": "Context guidance", "text": "guided", **high}, {"text": "plain", **high})
+    dialog = make_dialog()
+    for number in range(13):
+        send(dialog, f"message {number}")
+    answers = [turn.text for turn in dialog.turns.filter(role="assistant").order_by("position")]
+    assert [index for index, text in enumerate(answers) if text == "guided"] == [1, 11]
+    assert not Turn.objects.filter(text__contains="re-entry").exists()
+
+
+def test_three_refusals_suspend_the_dialog(script: Script) -> None:
+    script({"text": "no", "usage": {"prompt_tokens": 120_000, "completion_tokens": 1}})
+    dialog = make_dialog()
+    send(dialog, "fill it")
+    send(dialog, "and now?")
+    assert dialog.state == "suspended"
+    outcomes = list(dialog.generations.order_by("id").values_list("purpose", "outcome"))
+    assert outcomes == [("reply", "kept"), *[("forced_clear", "discarded")] * 3]
+    assert turns(dialog)[-1] == ("user", "suspended", "and now?")
+
+
+def test_an_accepted_forced_clear_answers_the_pending_message_in_a_fresh_round(script: Script) -> None:
+    clear = {"tool_calls": [{"name": "clear_mind", "arguments": {"reminder_content": "Goal: test"}}]}
+    script(
+        {"match": "Context guidance", **clear, "usage": {"prompt_tokens": 120_000, "completion_tokens": 9}},
+        {"match": "Goal: test", "text": "fresh", "usage": {"prompt_tokens": 60, "completion_tokens": 1}},
+        {"text": "full", "usage": {"prompt_tokens": 120_000, "completion_tokens": 1}},
+    )
+    dialog = make_dialog()
+    send(dialog, "fill it")
+    send(dialog, "and now?")
+    assert (dialog.state, dialog.round_number) == ("idle", 2)
+    assert turns(dialog)[-1] == ("assistant", "complete", "fresh")
+    assert dialog.turns.get(text="and now?").status == "answered"
+
+
+def test_a_reminder_is_added_and_the_answer_follows(script: Script) -> None:
+    script(
+        {"tool_calls": [{"name": "add_reminder", "arguments": {"content": "keep this", "position": 0}}]},
+        {"text": "done"},
+    )
+    dialog = make_dialog()
+    send(dialog, "remember")
+    assert [(turn[0], turn[2]) for turn in turns(dialog)][1:] == [
+        ("assistant", ""),
+        ("tool", f"Reminder {dialog.reminders.get().pk} added."),
+        ("assistant", "done"),
+    ]
+
+
+def test_ask_human_waits_and_goes_on_with_the_answer(script: Script) -> None:
+    from dialogs.actions import questions
+
+    script({"tool_calls": [{"name": "ask_human", "arguments": {"question": "Which?"}}]}, {"text": "Thanks"})
+    dialog = make_dialog()
+    send(dialog, "choose")
+    assert dialog.state == "waiting"
+    question = dialog.questions.get()
+    questions.answer(question.pk, dialog.owner, "The red one")
+    drive(dialog.pk)
+    dialog.refresh_from_db()
+    assert (dialog.state, turns(dialog)[-1][2]) == ("idle", "Thanks")
+
+
+def test_half_a_surrogate_pair_in_an_answer_is_replaced_and_stored(script: Script) -> None:
+    script({"text": "broken \ud83d here " * 20})
+    dialog = make_dialog()
+    send(dialog, "Hi")
+    assert turns(dialog)[-1] == ("assistant", "complete", "broken ? here " * 20)

@@ -1,0 +1,203 @@
+"""What a worker tells of its work: every log line of a run names its dialog and generation, and spans follow it."""
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.test import Client
+from opentelemetry import trace
+from opentelemetry.trace import INVALID_SPAN_CONTEXT, Span, SpanContext, Status, StatusCode, Tracer, TracerProvider
+
+from dialogs.actions import messages
+from dialogs.models import Dialog
+from dialogs.runtime.driver import drive
+from dominds import logs, telemetry
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import UserFactory, make_dialog
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Lines:
+    """What was logged as JSON since the test began."""
+
+    def __init__(self) -> None:
+        self.stream = StringIO()
+
+    def of(self, event: str) -> dict[str, Any]:
+        lines = [json.loads(line) for line in self.stream.getvalue().splitlines()]
+        return next(line for line in lines if line["event"] == event)
+
+
+@pytest.fixture
+def lines() -> Iterator[Lines]:
+    found = Lines()
+    handler = logging.StreamHandler(found.stream)
+    handler.setFormatter(logs.json_formatter())
+    root, requests = logging.getLogger(), logging.getLogger("django_structlog.middlewares")
+    levels = root.level, requests.level
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    requests.setLevel(logging.INFO)
+    yield found
+    root.removeHandler(handler)
+    root.setLevel(levels[0])
+    requests.setLevel(levels[1])
+
+
+def answered(dialog: Dialog) -> Dialog:
+    messages.post_message(dialog.pk, "Hi")
+    drive(dialog.pk)
+    dialog.refresh_from_db()
+    return dialog
+
+
+def test_lines_of_a_run_name_dialog_epoch_and_generation(script: Script, lines: Lines) -> None:
+    dialog = answered(make_dialog())
+    assert lines.of("driving")["dialog_id"] == str(dialog.pk)
+    said = lines.of("model_call_ended")
+    assert said["dialog_id"] == str(dialog.pk)
+    assert said["epoch"] == 1
+    generation = dialog.generations.get()
+    assert (said["generation_id"], said["prompt_tokens"]) == (generation.pk, generation.prompt_tokens)
+    logging.getLogger("any.library").warning("said afterwards")
+    assert "dialog_id" not in lines.of("said afterwards")
+
+
+def test_requests_carry_an_id_that_their_lines_repeat(client: Client, lines: Lines) -> None:
+    client.force_login(UserFactory.create())
+    client.get("/q4h/")
+    started, finished = lines.of("request_started"), lines.of("request_finished")
+    assert started["request_id"] == finished["request_id"]
+    assert len(finished["request_id"]) == 36
+    assert finished["user_id"]
+
+
+# -- spans ------------------------------------------------------------------------------------------
+
+
+class Recorded(Span):
+    """A span that only remembers. OpenTelemetry's own SDK is an extra that tests do without."""
+
+    def __init__(self, name: str, attributes: Mapping[str, Any]) -> None:
+        self.name, self.attributes = name, dict(attributes)
+        self.status: Status | None = None
+        self.ended = False
+
+    def end(self, end_time: int | None = None) -> None:
+        self.ended = True
+
+    def get_span_context(self) -> SpanContext:
+        return INVALID_SPAN_CONTEXT
+
+    def set_attributes(self, attributes: Mapping[str, Any]) -> None:
+        self.attributes |= attributes
+
+    def set_attribute(self, key: str, value: Any) -> None:
+        self.attributes[key] = value
+
+    def set_status(self, status: Any, description: str | None = None) -> None:
+        self.status = status
+
+    def is_recording(self) -> bool:
+        return True
+
+    def add_event(self, *_: Any, **__: Any) -> None: ...
+    def record_exception(self, *_: Any, **__: Any) -> None: ...
+    def update_name(self, name: str) -> None: ...
+
+
+class Recorder(TracerProvider, Tracer):
+    def __init__(self) -> None:
+        self.spans: list[Recorded] = []
+
+    def get_tracer(self, *_: Any, **__: Any) -> Tracer:
+        return self
+
+    def start_span(self, name: str, *_: Any, attributes: Any = None, **__: Any) -> Recorded:
+        self.spans.append(Recorded(name, attributes or {}))
+        return self.spans[-1]
+
+    @contextmanager
+    def start_as_current_span(self, name: str, *_: Any, **options: Any) -> Iterator[Recorded]:  # type: ignore[override]
+        span = self.start_span(name, attributes=options["attributes"])
+        try:
+            yield span
+        finally:
+            span.end()
+
+
+@pytest.fixture
+def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    recorder = Recorder()
+    monkeypatch.setattr(trace, "get_tracer", recorder.get_tracer)
+    return recorder
+
+
+def test_a_run_and_its_model_call_are_spans_with_genai_names(script: Script, recorder: Recorder) -> None:
+    script({"text": "Hello.", "usage": {"prompt_tokens": 12, "completion_tokens": 3}})
+    dialog = answered(make_dialog())
+    run, call = recorder.spans
+    assert (run.name, call.name) == ("drive_dialog", "chat model")
+    assert run.attributes["gen_ai.conversation.id"] == call.attributes["gen_ai.conversation.id"] == str(dialog.pk)
+    said = {name: call.attributes[f"gen_ai.{name}"] for name in ("operation.name", "provider.name", "request.model")}
+    assert said == {"operation.name": "chat", "provider.name": "test", "request.model": "model"}
+    assert call.attributes["gen_ai.usage.input_tokens"] == 12
+    assert call.attributes["gen_ai.usage.output_tokens"] == 3
+    assert call.attributes["gen_ai.response.finish_reasons"] == ["stop"]
+    assert call.attributes["dominds.generation.id"] == dialog.generations.get().pk
+    assert run.ended
+    assert call.ended
+    assert call.status is None
+
+
+def test_what_people_and_models_write_is_in_no_span(script: Script, recorder: Recorder) -> None:
+    script({"text": "a secret answer"}, {"error": {"kind": "auth", "message": "the secret key was refused"}})
+    dialog = make_dialog(instructions="secret instructions")
+    answered(dialog)
+    messages.post_message(dialog.pk, "a secret question")
+    drive(dialog.pk)
+    failed = recorder.spans[-1]
+    assert failed.attributes["error.type"] == "auth"
+    assert failed.status is not None
+    assert (failed.status.status_code, failed.status.description) == (StatusCode.ERROR, None)
+    assert "secret" not in json.dumps([span.attributes for span in recorder.spans])
+
+
+def test_usage_that_was_not_reported_is_left_out(script: Script, recorder: Recorder) -> None:
+    script({"text": "Hello.", "usage": "none"})
+    answered(make_dialog())
+    assert not [name for name in recorder.spans[-1].attributes if "usage" in name]
+
+
+def test_an_exception_ends_its_span_by_its_type_alone(recorder: Recorder) -> None:
+    with pytest.raises(ValueError, match="secret"), telemetry.span("work", {}):
+        raise ValueError("a secret value")
+    assert recorder.spans[0].attributes == {"error.type": "ValueError"}
+
+
+# -- switched on, or not ----------------------------------------------------------------------------
+
+
+def test_without_an_endpoint_nothing_is_sent_and_the_log_says_so(monkeypatch: pytest.MonkeyPatch, lines: Lines) -> None:
+    for name in telemetry.ENDPOINTS:
+        monkeypatch.delenv(name, raising=False)
+    assert not telemetry.start("dominds-test")
+    assert "is not set" in lines.of("telemetry_off")["reason"]
+    with telemetry.span("anything", {}) as span:
+        assert not span.is_recording()
+
+
+def test_an_endpoint_without_the_packages_is_said_with_the_way_out(
+    monkeypatch: pytest.MonkeyPatch, lines: Lines
+) -> None:
+    monkeypatch.setenv(telemetry.ENDPOINTS[0], "http://127.0.0.1:4318")
+    monkeypatch.setattr(telemetry, "PACKAGES", ("opentelemetry.sdk_of_nobody.trace",))
+    assert not telemetry.start("dominds-test")
+    said = lines.of("telemetry_off")
+    assert "opentelemetry.sdk_of_nobody.trace cannot be imported" in said["reason"]
+    assert "pip install" in said["way_out"]

@@ -1,0 +1,337 @@
+"""Who drives a dialog: one worker at a time, and another one when it vanishes."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from redis import Redis
+
+from dialogs.actions import messages
+from dialogs.models import Dialog, Generation, Turn
+from dialogs.runtime.driver import drive
+from dialogs.runtime.stream_reply import Reply
+from dialogs.store.change import LeaseLost
+from dialogs.store.lease import MAX_CRASHES, claim, free_leases_of, keeper, worker_name
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import make_dialog
+from tests.dialogs.telling import told
+from tests.dialogs.vanishing import call_and_vanish, expire, take_and_vanish
+from tests.harness.stack import eventually
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def asked(script: Script) -> Dialog:
+    """A dialog that owes an answer."""
+    dialog = make_dialog()
+    messages.post_message(dialog.pk, "Hi")
+    return dialog
+
+
+@pytest.fixture
+def draining() -> Iterator[None]:
+    """Let a test drain this process's keeper, and have it back afterwards."""
+    yield
+    keeper.draining = False
+
+
+def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
+    """Run ``work`` on so many threads that start together; return what they answered, or the exceptions."""
+    barrier, answers = threading.Barrier(count), [None] * count
+
+    def run(number: int) -> None:
+        barrier.wait(20)
+        try:
+            answers[number] = work(number)
+        except Exception as error:  # noqa: BLE001  the test looks at it
+            answers[number] = error
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    return answers
+
+
+def refreshed(dialog: Dialog) -> Dialog:
+    return Dialog.objects.get(pk=dialog.pk)
+
+
+def user_turns(dialog: Dialog) -> list[tuple[str, str]]:
+    return list(dialog.turns.filter(role="user").order_by("seq").values_list("text", "status"))
+
+
+def test_of_many_workers_that_are_woken_one_drives(asked: Dialog) -> None:
+    everybody_has_tried = threading.Barrier(6)
+
+    def work(_: int) -> int:
+        with claim(asked.pk) as lease:
+            everybody_has_tried.wait(20)
+            return lease.epoch if lease else 0
+
+    assert sorted(in_threads(6, work)) == [0, 0, 0, 0, 0, 1]
+
+
+def test_a_hundred_wakes_make_one_generation(asked: Dialog) -> None:
+    in_threads(10, lambda _: [drive(asked.pk) for _ in range(10)])
+    assert user_turns(asked) == [("Hi", "answered")]
+    assert (asked.generations.count(), refreshed(asked).epoch) == (1, 1)
+
+
+def test_epochs_grow_with_every_claim(asked: Dialog) -> None:
+    epochs = [take_and_vanish(asked).epoch for _ in range(2)]
+    drive(asked.pk)
+    messages.post_message(asked.pk, "again")
+    drive(asked.pk)
+    assert [*epochs, refreshed(asked).epoch] == [1, 2, 4]
+
+
+def test_nothing_is_claimed_that_owes_nothing(asked: Dialog) -> None:
+    drive(asked.pk)
+    with claim(asked.pk) as lease:
+        assert lease is None
+    assert refreshed(asked).epoch == 1
+
+
+def test_a_worker_that_was_passed_over_can_commit_nothing(asked: Dialog) -> None:
+    slow = take_and_vanish(asked)
+    drive(asked.pk)
+    before = Dialog.objects.filter(pk=asked.pk).values().get()
+    with pytest.raises(LeaseLost, match="epoch 2, this worker holds 1"), slow.change() as unit:
+        unit.turn(Turn.Role.ASSISTANT, Turn.Status.COMPLETE, text="stale")
+    assert Dialog.objects.filter(pk=asked.pk).values().get() == before
+    assert not asked.turns.filter(text="stale").exists()
+
+
+def test_a_worker_that_comes_back_before_anybody_took_over_may_go_on(asked: Dialog) -> None:
+    slow = take_and_vanish(asked)
+    with slow.change() as unit:
+        unit.event("notice", text="still mine")
+    assert len(told(asked, "notice")) == 1
+
+
+def test_an_attempt_that_was_lost_is_marked_and_the_message_answered(asked: Dialog) -> None:
+    call_and_vanish(asked)
+    drive(asked.pk)
+    assert list(asked.generations.order_by("id").values_list("outcome", "epoch")) == [("crashed", 1), ("kept", 2)]
+    assert user_turns(asked) == [("Hi", "answered")]
+    assert list(asked.turns.filter(role="assistant").values_list("text", flat=True)) == ["Hello."]
+
+
+def test_the_third_loss_fails_the_message_visibly_and_only_it(asked: Dialog) -> None:
+    messages.post_message(asked.pk, "and then?")
+    for _ in range(MAX_CRASHES):
+        call_and_vanish(asked)
+    drive(asked.pk)
+    assert user_turns(asked) == [("Hi", "failed"), ("and then?", "answered")]
+    assert [row.outcome for row in asked.generations.order_by("id")] == ["crashed"] * 3 + ["kept"]
+
+
+def test_a_message_that_failed_so_can_be_tried_again(asked: Dialog) -> None:
+    for _ in range(MAX_CRASHES):
+        call_and_vanish(asked)
+    drive(asked.pk)
+    dialog = refreshed(asked)
+    assert (dialog.state, dialog.lease_owner) == ("failed", "")
+    assert "lost 3 times" in dialog.failure
+    messages.retry(asked.pk)
+    drive(asked.pk)
+    assert user_turns(asked) == [("Hi", "answered")]
+
+
+def test_a_worker_lost_before_its_call_counts_as_well(asked: Dialog) -> None:
+    """What kills a worker may lie before the call: a history that is too large to count, say."""
+    for _ in range(MAX_CRASHES):
+        take_and_vanish(asked)
+    drive(asked.pk)
+    assert user_turns(asked) == [("Hi", "failed")]
+    assert asked.generations.count() == 0
+
+
+def test_losses_are_counted_in_a_row(script: Script, asked: Dialog) -> None:
+    script(*[{"tool_calls": [{"name": "add_reminder", "arguments": {"content": "x"}}]}] * 3, {"text": "done"})
+    for _ in range(MAX_CRASHES):
+        for _ in range(MAX_CRASHES - 1):
+            call_and_vanish(asked)
+        with claim(asked.pk) as lease:
+            assert lease is not None
+            _generate_once(lease)
+    drive(asked.pk)
+    assert user_turns(asked) == [("Hi", "answered")]
+
+
+def _generate_once(lease: Any) -> None:
+    from dialogs.runtime.driver import owed_work, step
+    from dialogs.runtime.tool_runs import owed, run
+
+    dialog = owed_work(lease)
+    step(lease, dialog)
+    dialog = owed_work(lease)
+    if dialog is not None and (work := owed(dialog)):
+        run(lease, dialog, work)
+
+
+def test_a_tool_call_that_kills_its_worker_is_not_run_for_ever(script: Script, asked: Dialog) -> None:
+    script({"match": "^Hi$", "tool_calls": [{"name": "list_files", "arguments": {}}]}, {"text": "done"})
+    with claim(asked.pk) as lease:
+        from dialogs.runtime.driver import owed_work, step
+
+        step(lease, owed_work(lease))
+    for _ in range(MAX_CRASHES):
+        take_and_vanish(asked)
+    drive(asked.pk)
+    assert user_turns(asked) == [("Hi", "failed")]
+    assert list(asked.turns.filter(role="tool").values_list("status", flat=True)) == ["error"]
+    messages.post_message(asked.pk, "what now?")
+    drive(asked.pk)
+    assert user_turns(asked)[-1] == ("what now?", "answered")
+
+
+def test_a_worker_that_lets_go_leaves_no_attempt_behind(asked: Dialog, draining: None) -> None:
+    """A deploy is no crash: three of them within one answer fail nothing."""
+    for _ in range(MAX_CRASHES + 1):
+        with claim(asked.pk) as lease:
+            assert lease is not None
+            _begin(lease)
+            keeper.drain()
+            assert not lease.holds
+        keeper.draining = False
+    dialog = refreshed(asked)
+    assert (dialog.state, dialog.lease_owner, dialog.crashes) == ("queued", "", 0)
+    drive(asked.pk)
+    assert [row.outcome for row in asked.generations.order_by("id")] == ["crashed"] * 4 + ["kept"]
+
+
+def _begin(lease: Any) -> None:
+    from dialogs.context.request import prepare
+    from dialogs.runtime import attempts
+    from dialogs.runtime.situation import situation_of
+
+    situation = situation_of(Dialog.objects.select_related("agent").get(pk=lease.dialog_id))
+    prepared = prepare(situation.dialog, situation.view, situation.model, [])
+    attempts.begin(lease, situation.model, prepared, situation.thresholds, forced=False, est_prompt=None)
+
+
+def test_a_draining_worker_claims_nothing(asked: Dialog, draining: None) -> None:
+    keeper.drain()
+    drive(asked.pk)
+    assert refreshed(asked).epoch == 0
+
+
+def test_an_error_in_our_own_code_fails_the_message_after_three_tries(script: Script, asked: Dialog) -> None:
+    """A dialog that always raises neither loops at full speed nor hangs for ever."""
+    asked.rounds.all().delete()  # a row that must be there
+    for _ in range(MAX_CRASHES):
+        with pytest.raises(Exception, match="round finds nothing"):
+            drive(asked.pk)
+        dialog = refreshed(asked)
+        assert (dialog.state, dialog.lease_owner) == ("queued", "")
+    drive(asked.pk)
+    assert user_turns(asked) == [("Hi", "failed")]
+
+
+def test_losing_the_lease_in_the_middle_is_no_error(script: Script, asked: Dialog) -> None:
+    script({"text": "Hello.", "delay_ms": 6_000})
+    driving = threading.Thread(target=lambda: (drive(asked.pk), connection.close()))
+    driving.start()
+    eventually(lambda: asked.generations.filter(outcome="running").exists())
+    script({"text": "Hello."})
+
+    def taken_over() -> bool:
+        expire(asked)  # again and again: the thread that renews leases may come in between
+        drive(asked.pk)
+        return refreshed(asked).epoch > 1
+
+    eventually(taken_over)
+    driving.join(30)
+    assert not driving.is_alive()
+    assert [row.outcome for row in asked.generations.order_by("id")] == ["crashed", "kept"]
+    assert asked.turns.filter(role="assistant").count() == 1
+
+
+def test_a_lease_is_renewed_while_the_model_thinks(script: Script, asked: Dialog) -> None:
+    script({"text": "Hello.", "delay_ms": 6_000})
+    driving = threading.Thread(target=lambda: (drive(asked.pk), connection.close()))
+    driving.start()
+    first = eventually(lambda: refreshed(asked).lease_until)
+    assert eventually(lambda: refreshed(asked).lease_until > first, seconds=10)
+    messages.stop(asked.pk)
+    driving.join(30)
+
+
+def test_the_supervisor_frees_what_a_dead_worker_held_and_wakes_it(asked: Dialog, redis_client: Redis) -> None:
+    def wakes() -> int:
+        return sum(str(asked.pk).encode() in message for message in redis_client.lrange("celery", 0, -1))
+
+    eventually(lambda: wakes() == 1)  # its message's own
+    claimed = claim(asked.pk)
+    lease = claimed.__enter__()
+    assert lease is not None
+    keeper.remove(lease)
+    drive(asked.pk)
+    assert user_turns(asked) == [("Hi", "answering")]
+    with connection.cursor() as cursor, transaction.atomic():
+        cursor.execute("SELECT 1 FROM dialogs_dialog WHERE id = %s FOR UPDATE", [asked.pk])
+        with ThreadPoolExecutor(1) as elsewhere:
+            assert elsewhere.submit(free_on_a_connection_of_its_own).result() == 0, (
+                "nobody waits for a row that is held"
+            )
+    assert wakes() == 1
+    assert free_leases_of(worker_name()) == 1
+    eventually(lambda: wakes() == 2)
+    drive(asked.pk)
+    assert user_turns(asked) == [("Hi", "answered")]
+
+
+def free_on_a_connection_of_its_own() -> int:
+    try:
+        return free_leases_of(worker_name())
+    finally:
+        connection.close()
+
+
+def test_a_stream_that_lost_its_lease_ends_for_good(asked: Dialog) -> None:
+    """Else a renewal that comes late would let the worker begin a second attempt beside the first."""
+    from dialogs.runtime import attempts
+
+    with claim(asked.pk) as lease:
+        assert lease is not None
+        lease.renewed_at = time.monotonic() - 60
+        attempts.end(lease, None, Reply(lost=True))  # type: ignore[arg-type]
+        lease.renewed_at = time.monotonic()
+        assert not lease.holds
+
+
+def test_a_repeated_commit_does_not_log_what_was_said(asked: Dialog, caplog: pytest.LogCaptureFixture) -> None:
+    """The helper that repeats it would log its arguments: request and reply."""
+    from django.db import OperationalError
+
+    from dialogs.store.db_retry import commits
+
+    failures = [OperationalError("the database was away")]
+
+    @commits
+    def store(said: str) -> str:
+        if failures:
+            raise failures.pop()
+        return said
+
+    assert store("SENTINEL") == "SENTINEL"
+    assert "SENTINEL" not in caplog.text
+
+
+def test_only_one_generation_can_run_at_a_time(asked: Dialog) -> None:
+    call_and_vanish(asked)
+    row = Generation.objects.get(dialog=asked)
+    from django.db import IntegrityError, transaction
+
+    with pytest.raises(IntegrityError, match="one_running_generation"), transaction.atomic():
+        Generation.objects.create(dialog=asked, round_number=1, purpose="reply", epoch=row.epoch)

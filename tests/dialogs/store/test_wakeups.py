@@ -1,0 +1,87 @@
+"""What is published of a dialog's changes, through the real Redis."""
+
+import time
+from collections.abc import Callable
+from uuid import UUID, uuid4
+
+import orjson
+import pytest
+from django.db import transaction
+from redis import Redis
+from redis.client import PubSub
+
+from dialogs.actions.messages import post_message
+from dialogs.models import Dialog
+from dialogs.store.wakeups import STEP_SECONDS, dialog_channel, poke_dialog
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import make_dialog
+
+pytestmark = pytest.mark.django_db(transaction=True)
+Heard = Callable[[], list[int]]
+QUIET_SECONDS = 0.3
+
+
+def subscribed(redis: Redis, dialog_id: UUID) -> PubSub:
+    pubsub = redis.pubsub(ignore_subscribe_messages=True)
+    pubsub.subscribe(dialog_channel(dialog_id))
+    pubsub.get_message(timeout=1)
+    return pubsub
+
+
+def listening(redis: Redis, dialog_id: UUID) -> Heard:
+    pubsub = subscribed(redis, dialog_id)
+
+    def heard() -> list[int]:
+        seqs = []
+        while message := pubsub.get_message(timeout=QUIET_SECONDS):
+            seqs.append(orjson.loads(message["data"])["seq"])
+        return seqs
+
+    return heard
+
+
+def test_a_step_is_told_of_with_what_follows_it(redis_client: Redis) -> None:
+    dialog_id = uuid4()
+    heard = listening(redis_client, dialog_id)
+    poke_dialog(dialog_id, 3, is_step=True)
+    poke_dialog(dialog_id, 4, is_step=True)
+    poke_dialog(dialog_id, 6, is_step=False)
+    assert heard() == [6]
+
+
+def test_the_newest_is_told_of_in_whatever_order_threads_come(redis_client: Redis) -> None:
+    dialog_id = uuid4()
+    heard = listening(redis_client, dialog_id)
+    poke_dialog(dialog_id, 10, is_step=True)
+    poke_dialog(dialog_id, 9, is_step=False)
+    assert heard() == [10]
+
+
+def test_a_step_that_nothing_follows_is_told_of_soon(redis_client: Redis) -> None:
+    dialog_id = uuid4()
+    heard = listening(redis_client, dialog_id)
+    poke_dialog(dialog_id, 3, is_step=True)
+    assert heard() == [3]
+    poke_dialog(dialog_id, 4, is_step=False)
+    assert heard() == [4]
+
+
+def test_a_message_is_told_of_with_what_the_woken_worker_does(redis_client: Redis, script: Script) -> None:
+    script({"text": "Hi."})
+    dialog = make_dialog()
+    pubsub, committed = subscribed(redis_client, dialog.pk), list[float]()
+    with transaction.atomic():
+        transaction.on_commit(lambda: committed.append(time.monotonic()))
+        post_message(dialog.pk, "Hello")
+    told = pubsub.get_message(timeout=2)
+    assert time.monotonic() - committed[0] >= STEP_SECONDS  # for a worker's first steps, of which there are none here
+    assert told
+    assert orjson.loads(told["data"])["seq"] == Dialog.objects.get(pk=dialog.pk).last_event_seq
+
+
+def test_each_dialog_is_told_of(redis_client: Redis) -> None:
+    dialogs = [uuid4() for _ in range(20)]
+    ears = [listening(redis_client, dialog_id) for dialog_id in dialogs]
+    for seq, dialog_id in enumerate(dialogs, 1):
+        poke_dialog(dialog_id, seq, is_step=bool(seq % 2))
+    assert [heard() for heard in ears] == [[seq] for seq in range(1, 21)]

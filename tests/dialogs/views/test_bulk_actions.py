@@ -1,0 +1,98 @@
+"""Several dialogs at once from the list, and a dialog's new name."""
+
+import json
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.contrib.auth.models import User
+
+from dialogs.actions import messages
+from dialogs.models import Dialog
+from dialogs.store import events
+from tests.dialogs.browsing import browser_of
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SELECTED = "/d/selected/"
+
+
+def titled(title: str, owner: User | None = None) -> Dialog:
+    return messages.create_dialog(owner or UserFactory.create(), AgentFactory.create().pk, title)
+
+
+async def whole(answer: Any) -> bytes:
+    return b"".join([piece async for piece in answer.streaming_content])
+
+
+def listed(client: Any, query: str = "") -> str:
+    return str(client.get(f"/{query}", headers={"HX-Request": "true", "HX-Target": "dialog-rows"}).content.decode())
+
+
+def test_archived_dialogs_leave_the_list_and_come_back() -> None:
+    away = titled("Put away")
+    other = titled("Stays here", away.owner)
+    client = browser_of(away.owner)
+    answer = client.post(SELECTED, {"action": "archive", "dialog": [str(away.pk)], "back": "/?q=a"})
+    assert (answer.status_code, answer.url) == (302, "/?q=a")
+    assert "Put away" not in listed(client)
+    assert other.title in listed(client)
+    assert "Put away" in listed(client, "?state=archived")
+    assert client.get(f"/d/{away.pk}/").status_code == 200
+    client.post(SELECTED, {"action": "restore", "dialog": [str(away.pk)]})
+    assert "Put away" in listed(client)
+
+
+def test_a_message_brings_an_archived_dialog_back(script: Script) -> None:
+    script({"text": "Still here."})
+    dialog = make_dialog()
+    browser_of(dialog.owner).post(SELECTED, {"action": "archive", "dialog": [str(dialog.pk)]})
+    dialog.refresh_from_db()
+    assert dialog.archived_at is not None
+    messages.post_message(dialog.pk, "Still there?")
+    dialog.refresh_from_db()
+    assert dialog.archived_at is None
+
+
+def test_the_export_holds_what_was_ticked_and_nothing_of_others(script: Script) -> None:
+    script({"text": "Hello."})
+    first = titled("First")
+    second, foreign = titled("Second", first.owner), titled("Foreign")
+    messages.post_message(first.pk, "Hello [world], {you}")
+    ticked = [str(dialog.pk) for dialog in (first, second, foreign)]
+    answer = browser_of(first.owner).post(SELECTED, {"action": "export", "dialog": ticked})
+    dialogs = json.loads(async_to_sync(whole)(answer))
+    assert {one["dialog"]["title"] for one in dialogs} == {"First", "Second"}
+    assert 'filename="dialogs.json"' in answer["Content-Disposition"]
+
+
+def test_nobody_archives_what_is_not_theirs_not_even_staff() -> None:
+    dialog = make_dialog()
+    for somebody in (UserFactory.create(), UserFactory.create(is_staff=True)):
+        browser_of(somebody).post(SELECTED, {"action": "archive", "dialog": [str(dialog.pk)]})
+    assert Dialog.objects.get(pk=dialog.pk).archived_at is None
+
+
+@pytest.mark.parametrize(
+    "sent", [{}, {"action": "archive"}, {"action": "archive", "dialog": "no id"}, {"action": "burn", "dialog": "x"}]
+)
+def test_a_selection_of_nothing_does_nothing_and_says_so(sent: dict[str, str]) -> None:
+    client = browser_of(UserFactory.create())
+    answer = client.post(SELECTED, {**sent, "back": "https://evil.example/"}, follow=True)
+    assert answer.redirect_chain == [("/", 302)]
+    assert "Tick the dialogs first." in answer.content.decode()
+
+
+def test_a_new_name_reaches_the_page_and_its_list() -> None:
+    dialog = titled("Old")
+    answer = browser_of(dialog.owner).post(f"/d/{dialog.pk}/rename/", {"title": "  New \x00 name "})
+    assert answer.status_code == 302
+    dialog.refresh_from_db()
+    assert dialog.title == "New name"
+    assert events.after(dialog.pk, 0, 50)[-1]["type"] == "title"
+    browser_of(dialog.owner).post(f"/d/{dialog.pk}/rename/", {"title": "  "})
+    browser_of(UserFactory.create()).post(f"/d/{dialog.pk}/rename/", {"title": "Mine now"})
+    dialog.refresh_from_db()
+    assert dialog.title == "New name"

@@ -1,0 +1,138 @@
+"""What the pages say of a dialog's context, and what people do to it by hand. No browser."""
+
+import re
+
+import pytest
+
+from dialogs.actions import messages
+from dialogs.models import Question
+from dialogs.queries import export
+from dialogs.runtime.driver import drive
+from remediation.models import RemediationRun
+from tests.dialogs.browsing import HTMX, browser_of
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import UserFactory, make_dialog
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+# -- Health --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("prompt_tokens", "level", "words"),
+    [
+        (50, "healthy", "50 tok · 0 % of 128,000 · Healthy"),
+        (100_000, "healthy", "100,000 tok · 78 % of 128,000 · Healthy"),
+        (100_001, "caution", "100,001 tok · 78 % of 128,000 · Caution"),
+        (115_200, "caution", "115,200 tok · 90 % of 128,000 · Caution"),
+        (115_201, "critical", "115,201 tok · 90 % of 128,000 · Critical"),
+    ],
+)
+def test_the_chip_says_tokens_percent_and_level(script: Script, prompt_tokens: int, level: str, words: str) -> None:
+    script({"text": "Hello.", "usage": {"prompt_tokens": prompt_tokens, "completion_tokens": 7}})
+    dialog = make_dialog()
+    messages.post_message(dialog.pk, "Hi")
+    drive(dialog.pk)
+    page = browser_of(dialog.owner).get(f"/d/{dialog.pk}/").content.decode()
+    chip = re.search(r'<button[^>]*id="chip".*?</button>', page, re.S)
+    assert chip is not None
+    assert f'data-level="{level}"' in chip[0]
+    assert words in chip[0]
+    assert chip[0].count("gauge-tick") == 2
+
+
+def test_an_unknown_level_never_shows_a_number(script: Script) -> None:
+    script({"text": "Hello.", "usage": "none"})
+    dialog = make_dialog()
+    client = browser_of(dialog.owner)
+    assert "unknown · awaiting report" in client.get(f"/d/{dialog.pk}/").content.decode()
+    messages.post_message(dialog.pk, "Hi")
+    drive(dialog.pk)
+    page = client.get(f"/d/{dialog.pk}/").content.decode()
+    assert "unknown · usage not reported" in page
+    chip = re.search(r'id="chip".*?</button>', page, re.S)
+    assert chip is not None
+    assert " tok ·" not in chip[0]
+
+
+def test_usage_and_history_show_what_was_reported(script: Script) -> None:
+    script({"text": "Hello.", "usage": {"prompt_tokens": 4_321, "completion_tokens": 7}})
+    dialog = make_dialog()
+    messages.post_message(dialog.pk, "Hi")
+    drive(dialog.pk)
+    client = browser_of(dialog.owner)
+    answer = dialog.turns.get(role="assistant")
+    assert "4,321" in client.get(f"/d/{dialog.pk}/turn/{answer.seq}/usage/").content.decode()
+    assert "4,321" in client.get(f"/d/{dialog.pk}/health/").content.decode()
+    assert client.get(f"/d/{dialog.pk}/turn/1/usage/").status_code == 404
+
+
+def test_the_text_of_discarded_attempts_is_on_no_page(script: Script) -> None:
+    full = {"prompt_tokens": 950, "completion_tokens": 5}
+    script({"text": "Kept.", "usage": full}, {"text": "SENTINEL", "usage": full}, context_length=1000)
+    dialog = make_dialog()
+    for text in ("one", "two"):
+        messages.post_message(dialog.pk, text)
+        drive(dialog.pk)
+    question = Question.objects.get(dialog=dialog)
+    staff = browser_of(UserFactory.create(is_staff=True))
+    for path in ("", "health/", "context/", "archive/", "frames?after=0"):
+        assert "SENTINEL" not in staff.get(f"/d/{dialog.pk}/{path}").content.decode()
+    page = staff.get(f"/q4h/{question.pk}/").content.decode()
+    assert "SENTINEL" not in page
+    assert page.count("discarded") == 3
+    assert "SENTINEL" not in "".join(export.as_markdown(dialog)) + "".join(export.as_json(dialog))
+
+
+def test_a_models_page_names_limit_source_and_traps(script: Script) -> None:
+    script({"text": "x"}, context_length=32_768)
+    client = browser_of(UserFactory.create())
+    page = client.get("/models/test/model/").content.decode()
+    assert "32,768" in page
+    assert "from context_length" in page
+    assert "29,491" in page
+    assert "There is no caution band" in page or "caution band" in page
+    assert client.get("/models/test/none/").status_code == 404
+    assert "model" in client.get("/models/").content.decode()
+
+
+# -- The context, by hand ------------------------------------------------------------------------------------------------
+
+
+def test_a_fresh_start_stands_in_the_transcript_and_can_be_undone(script: Script) -> None:
+    script({"text": "A long answer. " * 60})
+    dialog = make_dialog()
+    for text in ("one", "two", "three"):
+        messages.post_message(dialog.pk, text)
+        drive(dialog.pk)
+    client = browser_of(dialog.owner)
+    assert client.get(f"/d/{dialog.pk}/context/?preview=fresh_start").status_code == 200
+    client.post(f"/d/{dialog.pk}/context/fresh-start/")
+    drive(dialog.pk)
+    run = RemediationRun.objects.get(dialog=dialog)
+    page = client.get(f"/d/{dialog.pk}/").content.decode()
+    assert f'id="run-{run.pk}"' in page
+    assert "Fresh start from a handover est." in page
+    RemediationRun.objects.filter(pk=run.pk).update(policy="breaking")  # whose recovery may lead there too
+    again = client.get(f"/d/{dialog.pk}/").content.decode()
+    assert again.count("Fresh start from a handover") == page.count("Fresh start from a handover") > 1
+    assert client.get(f"/d/{dialog.pk}/archive/{run.pk}/").status_code == 200
+    assert "A long answer." in client.get(f"/d/{dialog.pk}/archive/?q=long").content.decode()
+    client.post(f"/d/{dialog.pk}/archive/{run.pk}/undo/")
+    run.refresh_from_db()
+    assert run.undone_by == dialog.owner
+
+
+def test_reminders_are_edited_on_the_page(script: Script) -> None:
+    dialog = make_dialog()
+    client = browser_of(dialog.owner)
+    html = client.post(f"/d/{dialog.pk}/reminders/", {"text": "Mind the gap"}, headers=HTMX).content.decode()
+    assert 'id="reminders-panel"' in html
+    assert "est. " in html
+    row = dialog.reminders.get()
+    client.post(f"/d/{dialog.pk}/reminders/{row.pk}/", {"text": "Mind the step"})
+    assert dialog.reminders.get().text == "Mind the step"
+    assert client.post(f"/d/{dialog.pk}/reminders/", {"text": ""}, headers=HTMX).status_code == 400
+    client.post(f"/d/{dialog.pk}/reminders/{row.pk}/delete/")
+    assert not dialog.reminders.exists()

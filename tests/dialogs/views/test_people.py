@@ -1,0 +1,135 @@
+"""Logging in, settings and keys, without a browser."""
+
+import re
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from dialogs.accounts import api_keys
+from dialogs.context.config import current_config
+from dialogs.models import Agent, ApiKey, PersonSettings
+from tests.dialogs.browsing import browser_of
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import AgentFactory, UserFactory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_the_first_visitor_makes_the_administrator_once() -> None:
+    client = Client()
+    assert client.get("/login/")["Location"] == "/setup/"
+    form = {"username": "ada", "password1": "correct horse battery", "password2": "correct horse battery"}
+    assert client.post("/setup/", {**form, "password2": "other"}).status_code == 200
+    assert client.post("/setup/", form)["Location"] == "/"
+    ada = User.objects.get()
+    assert ada.is_superuser
+    assert ada.is_staff
+    assert Client().post("/setup/", {**form, "username": "eve"})["Location"] == "/login/"
+    assert User.objects.count() == 1
+
+
+def test_logging_in_works_and_failures_are_slowed_down() -> None:
+    user = UserFactory.create(is_superuser=True)
+    client = Client()
+    assert client.post("/login/", {"username": user.username, "password": "a long enough password"})["Location"] == "/"
+    eve = Client()
+    for _ in range(10):
+        assert eve.post("/login/", {"username": user.username, "password": "wrong"}).status_code == 200
+    answer = eve.post("/login/", {"username": user.username, "password": "a long enough password"})
+    assert answer.status_code == 429
+    assert int(answer["Retry-After"]) > 0
+
+
+def test_nobody_is_sent_away_to_another_site_after_the_login() -> None:
+    user = UserFactory.create(is_superuser=True)
+    given = {"username": user.username, "password": "a long enough password", "next": "https://evil.example/"}
+    assert Client().post("/login/", given)["Location"] == "/"
+
+
+def test_a_link_does_not_log_out() -> None:
+    client = browser_of(UserFactory.create())
+    assert client.get("/logout/").status_code == 405
+    assert client.post("/logout/").status_code == 302
+    assert client.get("/").status_code == 302
+
+
+def test_settings_are_kept_and_bad_ones_refused() -> None:
+    user = UserFactory.create()
+    client = browser_of(user)
+    client.post("/settings/look/", {"theme": "dark", "notifications": "on"})
+    given = {"show_breaking_progress": "on", "progress_detail": "detailed", "auto_hide_seconds": "7"}
+    client.post("/settings/context-display/", given)
+    own = PersonSettings.objects.get(user=user)
+    assert (own.theme, own.notifications, own.auto_hide_seconds, own.highlight_p1) == ("dark", True, 7, False)
+    assert 'data-theme="dark"' in client.get("/settings/").content.decode()
+    assert client.post("/settings/context-display/", {**given, "auto_hide_seconds": "11"}).status_code == 400
+    assert client.post("/settings/look/", {"theme": "pink"}).status_code == 400
+
+
+def test_an_api_key_is_shown_once_and_can_be_revoked() -> None:
+    user = UserFactory.create()
+    client = browser_of(user)
+    page = client.post("/settings/keys/", {"name": "laptop"})
+    assert page["Cache-Control"] == "no-store"
+    key = re.search(r'id="new-key">([^<]+)<', page.content.decode())
+    assert key is not None
+    assert api_keys.owner_of(key[1]) == user
+    assert key[1] not in client.get("/settings/").content.decode()
+    row = ApiKey.objects.get(owner=user)
+    browser_of(UserFactory.create()).post(f"/settings/keys/{row.pk}/revoke/")
+    assert api_keys.owner_of(key[1]) == user
+    client.post(f"/settings/keys/{row.pk}/revoke/")
+    assert api_keys.owner_of(key[1]) is None
+
+
+def test_a_changed_password_ends_other_sessions_and_keeps_this_one() -> None:
+    user = UserFactory.create()
+    here, there = browser_of(user), browser_of(user)
+    given = {
+        "old_password": "a long enough password",
+        "new_password1": "another long one",
+        "new_password2": "another long one",
+    }
+    assert here.post("/settings/password/", {**given, "old_password": "wrong"}).status_code == 400
+    assert here.post("/settings/password/", given).status_code == 302
+    assert here.get("/").status_code == 200
+    assert there.get("/").status_code == 302
+
+
+def test_only_staff_choose_the_pruning_agent() -> None:
+    agent: Agent = AgentFactory.create()
+    browser_of(UserFactory.create()).post("/settings/site/", {"pruning_agent": agent.pk})
+    staff = browser_of(UserFactory.create(is_staff=True))
+    assert "Same as current agent" in staff.get("/settings/").content.decode()
+    staff.post("/settings/site/", {"pruning_agent": agent.pk})
+    assert f'value="{agent.pk}" selected' in staff.get("/settings/").content.decode()
+
+
+def test_staff_edit_context_limits_under_the_rules_of_the_file(script: Script) -> None:
+    agent: Agent = AgentFactory.create(llm_type="local_14b")
+    assert browser_of(UserFactory.create()).get("/settings/limits/").status_code == 404
+    staff = browser_of(UserFactory.create(is_staff=True))
+    given = {
+        "min_limit": 3500,
+        "default_limit": 6000,
+        "warning_threshold": 0.7,
+        "recovery_mode": "truncate",
+        "llm-TOTAL_FORMS": 2,
+        "llm-INITIAL_FORMS": 0,
+        "llm-0-type": "local_14b",
+        "llm-0-limit": 4200,
+        "llm-1-type": "",
+    }
+    assert staff.post("/settings/limits/", given).status_code == 302
+    config = current_config()
+    assert (config.default_limit, config.warning_threshold, config.recovery_mode) == (6000, 0.7, "truncate")
+    page = staff.get("/settings/limits/").content.decode()
+    assert re.search(rf"{agent}.*?4,200", page, re.S)
+    given |= {"llm-INITIAL_FORMS": 1, "llm-0-follow_default": "on"}
+    staff.post("/settings/limits/", given)
+    assert re.search(rf"{agent}.*?6,000", staff.get("/settings/limits/").content.decode(), re.S)
+    refused = staff.post("/settings/limits/", {**given, "default_limit": 0})
+    assert refused.status_code == 400
+    assert "default_limit" in refused.content.decode()
+    assert current_config().default_limit == 6000

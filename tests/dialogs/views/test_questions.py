@@ -1,0 +1,90 @@
+"""Q4H without a browser: answers from the inbox and the composer, and the five exits."""
+
+import re
+
+import pytest
+from django.contrib.auth.models import Permission
+
+from dialogs.actions import questions
+from dialogs.models import Dialog
+from dialogs.runtime.driver import drive
+from tests.dialogs.browsing import HTMX, asked_dialog, browser_of, suspended_dialog
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import UserFactory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_an_answer_from_the_inbox_lets_the_run_go_on(script: Script) -> None:
+    dialog, question = asked_dialog(script)
+    client = browser_of(dialog.owner)
+    assert "EUR or USD?" in client.get("/q4h/").content.decode()
+    assert "(1) Q4H" in client.get("/settings/").content.decode()
+    client.post(f"/q4h/{question.pk}/answer/", {"text": "EUR"})
+    drive(dialog.pk)
+    assert dialog.turns.filter(text="Thanks.").exists()
+    assert "EUR or USD?" in client.get("/q4h/?tab=answered").content.decode()
+
+
+def test_an_answer_from_the_composer_brings_pieces_not_a_page(script: Script) -> None:
+    dialog, question = asked_dialog(script)
+    client = browser_of(dialog.owner)
+    html = client.post(f"/q4h/{question.pk}/answer/", {"text": "EUR", "from": "dialog"}, headers=HTMX).content.decode()
+    assert 'id="composer-state"' in html
+    assert "<html" not in html
+    answer = client.post(f"/q4h/{question.pk}/answer/", {"text": "USD"}, headers=HTMX)
+    assert answer.status_code == 409
+    assert "answered by" in answer["HX-Trigger"]
+
+
+def test_who_comes_second_learns_who_was_first(script: Script) -> None:
+    dialog, question = asked_dialog(script)
+    client = browser_of(dialog.owner)
+    client.post(f"/q4h/{question.pk}/answer/", {"text": "EUR"})
+    answer = client.post(f"/q4h/{question.pk}/answer/", {"text": "USD"})
+    assert answer.status_code == 409
+    assert dialog.owner.username in answer.content.decode()
+    assert questions.questions_of(dialog.owner).get().answer == "EUR"
+
+
+def test_a_critical_question_has_no_answer_box_and_five_exits_for_who_may(script: Script) -> None:
+    dialog, question = suspended_dialog(script)
+    owner, staff = browser_of(dialog.owner), browser_of(UserFactory.create(is_staff=True))
+    page = owner.get(f"/q4h/{question.pk}/").content.decode()
+    assert "/answer/" not in page
+    assert "/resolve/" not in page
+    assert owner.post(f"/q4h/{question.pk}/answer/", {"text": "x"}).status_code == 409
+    assert owner.post(f"/q4h/{question.pk}/resolve/", {"action": "close"}).status_code == 409
+    assert set(re.findall(r'name="action" value="(\w+)"', staff.get(f"/q4h/{question.pk}/").content.decode())) >= {
+        "clear",
+        "accept_draft",
+        "retry",
+        "close",
+    }
+    dialog.owner.user_permissions.add(Permission.objects.get(codename="resolve_question"))
+    assert "/resolve/" in owner.get(f"/q4h/{question.pk}/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("form", "state"),
+    [
+        ({"action": "clear", "reminder_content": "Goal: go on"}, "queued"),
+        ({"action": "accept_draft"}, "queued"),
+        ({"action": "retry"}, "queued"),
+        ({"action": "close"}, "closed"),
+    ],
+)
+def test_each_exit_ends_the_suspension(script: Script, form: dict[str, str], state: str) -> None:
+    dialog, question = suspended_dialog(script)
+    staff = browser_of(UserFactory.create(is_staff=True))
+    answer = staff.post(f"/q4h/{question.pk}/resolve/", form)
+    assert answer.status_code == 302
+    assert Dialog.objects.get(pk=dialog.pk).state == state
+
+
+@pytest.mark.parametrize("form", [{}, {"action": "dance"}, {"action": "clear", "reminder_content": "  "}])
+def test_an_exit_without_what_it_needs_changes_nothing(script: Script, form: dict[str, str]) -> None:
+    dialog, question = suspended_dialog(script)
+    staff = browser_of(UserFactory.create(is_staff=True))
+    assert staff.post(f"/q4h/{question.pk}/resolve/", form).status_code == 400
+    assert Dialog.objects.get(pk=dialog.pk).state == "suspended"

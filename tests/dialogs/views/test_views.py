@@ -1,0 +1,271 @@
+"""The pages without a browser: what they answer, to whom, and that they work with scripts switched off."""
+
+import re
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.template.loader import render_to_string
+from django.test import Client
+from django.urls import URLPattern, get_resolver, reverse
+
+from dialogs.actions import messages, questions, reminders
+from dialogs.models import Dialog, Event, Generation, Question, Reminder, Turn
+from dialogs.runtime.driver import drive
+from dialogs.tools.human import ASK_HUMAN
+from remediation.models import RemediationRun
+from tests.dialogs.browsing import HTMX, asked_dialog, browser_of, suspended_dialog
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+# -- Who sees what ------------------------------------------------------------------------------------------------------
+
+
+def dialog_addresses() -> list[tuple[str, dict[str, Any]]]:
+    """Every address of ours that names something of somebody's."""
+    found = []
+    for pattern in get_resolver("dialogs.urls").url_patterns:
+        if isinstance(pattern, URLPattern) and pattern.name:
+            names = set(pattern.pattern.converters)
+            if names & {"dialog_id", "question_id"} and pattern.name != "intervene":
+                found.append(pattern.name)
+    return sorted(found)
+
+
+@pytest.mark.parametrize("name", dialog_addresses())
+def test_a_strangers_dialog_does_not_exist(script: Script, name: str) -> None:
+    dialog, question = asked_dialog(script)
+    reminder = reminders.add(dialog.pk, "keep")
+    given = {
+        "dialog_id": dialog.pk,
+        "question_id": question.pk,
+        "reminder_id": reminder.pk,
+        "run_id": 1,
+        "seq": 2,
+        "kind": "prune",
+    }
+
+    def stored() -> list[object]:
+        rows = (Dialog, Turn, Question, Reminder, Generation, RemediationRun, Event)
+        return [list(model._default_manager.order_by("pk").values()) for model in rows]
+
+    pattern = next(entry for entry in get_resolver("dialogs.urls").url_patterns if getattr(entry, "name", "") == name)
+    address = reverse(name, kwargs={key: given[key] for key in pattern.pattern.converters})
+    stranger, nobody, before = browser_of(UserFactory.create()), Client(), stored()
+    for method in ("get", "post"):
+        answer = getattr(stranger, method)(address, {"text": "x", "action": "close", "reminder_content": "x"})
+        assert answer.status_code in (404, 405), f"{method} {address}"
+        answer = getattr(nobody, method)(address)
+        assert answer.status_code == 405 or answer["Location"].startswith("/login/")
+    assert stored() == before
+
+
+def test_staff_see_every_dialog_and_whose_it_is(script: Script) -> None:
+    dialog = make_dialog()
+    staff = browser_of(UserFactory.create(is_staff=True))
+    assert dialog.owner.username in staff.get(f"/d/{dialog.pk}/").content.decode()
+    assert str(dialog.pk) in staff.get("/").content.decode()
+
+
+@pytest.mark.parametrize("path", ["/", "/q4h/", "/models/", "/settings/"])
+def test_pages_ask_for_a_login_and_come_back(path: str) -> None:
+    UserFactory.create(is_superuser=True)
+    assert Client().get(path)["Location"] == f"/login/?next={path}"
+
+
+def test_every_change_needs_a_token(script: Script) -> None:
+    """A form of another site carries the cookie, but not the token (S2)."""
+    dialog = make_dialog()
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(dialog.owner)
+    for pattern in get_resolver("dialogs.urls").url_patterns:
+        if not isinstance(pattern, URLPattern):
+            continue
+        given = {"dialog_id": dialog.pk, "question_id": uuid4(), "provider": "test", "model": "model"}
+        given |= {"kind": "prune", "action": "stop"}
+        address = reverse(pattern.name, kwargs={key: given.get(key, 1) for key in pattern.pattern.converters})
+        assert client.post(address).status_code in (403, 405), address
+
+
+def test_errors_have_pages_too() -> None:
+    client = browser_of(UserFactory.create())
+    assert "There is no such page" in client.get("/nowhere/").content.decode()
+    assert "There is no such page" in Client().get("/nowhere/").content.decode()
+    strict = Client(enforce_csrf_checks=True)
+    assert "Please send it again" in strict.post("/login/").content.decode()
+    assert "Something failed" in render_to_string("500.html")
+
+
+def test_looking_changes_nothing(script: Script) -> None:
+    dialog, question = asked_dialog(script)
+    before = list(Dialog.objects.values()), list(Turn.objects.values()), list(Question.objects.values())
+    client = browser_of(dialog.owner)
+    for name in ("stop", "retry", "close", "post-message", "add-reminder", "clear"):
+        assert client.get(reverse(name, args=[dialog.pk])).status_code == 405
+    for name in ("dialog", "health", "context", "archive", "export-json", "frames", "older"):
+        assert client.get(reverse(name, args=[dialog.pk])).status_code == 200
+    assert client.get(f"/q4h/{question.pk}/").status_code == 200
+    assert before == (list(Dialog.objects.values()), list(Turn.objects.values()), list(Question.objects.values()))
+
+
+def test_no_page_carries_an_inline_script_or_style(script: Script) -> None:
+    dialog, question = asked_dialog(script)
+    client = browser_of(UserFactory.create(is_staff=True, is_superuser=True))
+    for path in ("/", f"/d/{dialog.pk}/", f"/d/{dialog.pk}/health/", f"/q4h/{question.pk}/", "/settings/", "/models/"):
+        answer = client.get(path)
+        html = answer.content.decode()
+        assert not re.search(r"<style|\sstyle=|\son\w+=|javascript:", html), path
+        for script_tag in re.findall(r"<script[^>]*>", html):
+            assert " src=" in script_tag, path
+        assert "script-src 'self'" in answer["Content-Security-Policy"]
+
+
+def test_what_people_and_models_wrote_is_escaped_on_every_page(script: Script) -> None:
+    """The same hostile text as title, message, answer, tool result, reminder, question and agent name (S6)."""
+    hostile = "<img src=x onerror=alert(1)><script>alert(1)</script>"
+    call = {"name": ASK_HUMAN, "arguments": {"question": hostile}}
+    script({"text": hostile, "tool_calls": [call]}, {"text": hostile})
+    dialog = make_dialog(name=hostile[:40])
+    Dialog.objects.filter(pk=dialog.pk).update(title=hostile)
+    reminders.add(dialog.pk, hostile)
+    messages.post_message(dialog.pk, hostile)
+    drive(dialog.pk)
+    question = Question.objects.get(dialog=dialog)
+    staff = browser_of(UserFactory.create(is_staff=True))
+    paths = [
+        "/",
+        f"/d/{dialog.pk}/",
+        f"/d/{dialog.pk}/context/",
+        f"/q4h/{question.pk}/",
+        "/q4h/",
+        f"/d/{dialog.pk}/health/",
+    ]
+    questions.answer(question.pk, dialog.owner, hostile)
+    drive(dialog.pk)
+    for path in paths:
+        html = staff.get(path).content.decode()
+        assert "<img" not in html, path
+        assert "<script>" not in html, path
+
+
+# -- Sending without scripts ---------------------------------------------------------------------------------------------
+
+
+def test_a_plain_form_sends_and_comes_back_to_the_page(script: Script) -> None:
+    dialog = make_dialog()
+    client = browser_of(dialog.owner)
+    answer = client.post(f"/d/{dialog.pk}/messages/", {"text": "one\r\ntwo", "client_message_id": "a"})
+    assert answer["Location"] == f"/d/{dialog.pk}/#latest"
+    client.post(f"/d/{dialog.pk}/messages/", {"text": "one\r\ntwo", "client_message_id": "a"})
+    assert [turn.text for turn in dialog.turns.all()] == ["one\ntwo"]
+    drive(dialog.pk)
+    page = client.get(f"/d/{dialog.pk}/").content.decode()
+    assert "Hello." in page
+
+
+def test_htmx_gets_the_pieces_that_changed(script: Script) -> None:
+    dialog = make_dialog()
+    answer = browser_of(dialog.owner).post(f"/d/{dialog.pk}/messages/", {"text": "<b>Hi</b>"}, headers=HTMX)
+    html = answer.content.decode()
+    assert 'id="turn-1"' in html
+    assert "&lt;b&gt;Hi&lt;/b&gt;" in html
+    assert 'id="composer-state"' in html
+    assert "<html" not in html
+
+
+@pytest.mark.parametrize(("text", "status"), [("", 400), ("  ", 400), ("x" * 1_000_001, 413)])
+def test_a_refused_message_says_why_and_is_not_lost(script: Script, text: str, status: int) -> None:
+    dialog = make_dialog()
+    client = browser_of(dialog.owner)
+    answer = client.post(f"/d/{dialog.pk}/messages/", {"text": text})
+    assert answer.status_code == status
+    assert 'role="alert"' in answer.content.decode()
+    assert not text.strip() or text in answer.content.decode()
+    assert client.post(f"/d/{dialog.pk}/messages/", {"text": text}, headers=HTMX).status_code == status
+    assert not dialog.turns.exists()
+
+
+def test_a_suspended_dialog_takes_no_message_and_says_so(script: Script) -> None:
+    dialog, _ = suspended_dialog(script)
+    client = browser_of(dialog.owner)
+    page = client.get(f"/d/{dialog.pk}/").content.decode()
+    assert re.search(r"<textarea[^>]* disabled", page)
+    assert "Suspended: context critical" in page
+    assert client.post(f"/d/{dialog.pk}/messages/", {"text": "More"}).status_code == 409
+    assert dialog.turns.filter(text="More").count() == 0
+
+
+def test_stop_remove_and_retry_work_by_plain_forms(script: Script) -> None:
+    dialog = make_dialog()
+    client = browser_of(dialog.owner)
+    messages.post_message(dialog.pk, "first")
+    queued = messages.post_message(dialog.pk, "second")
+    client.post(f"/d/{dialog.pk}/messages/{queued.seq}/remove/")
+    assert Turn.objects.get(dialog=dialog, seq=queued.seq).status == Turn.Status.SUPERSEDED
+    client.post(f"/d/{dialog.pk}/stop/")
+    assert Turn.objects.get(dialog=dialog, seq=1).status == Turn.Status.STOPPED
+    assert "Retry" in client.get(f"/d/{dialog.pk}/").content.decode()
+    client.post(f"/d/{dialog.pk}/retry/")
+    drive(dialog.pk)
+    assert Turn.objects.get(dialog=dialog, seq=1).status == Turn.Status.ANSWERED
+    client.post(f"/d/{dialog.pk}/close/")
+    assert Dialog.objects.get(pk=dialog.pk).state == "closed"
+
+
+def test_a_long_dialog_comes_in_pages_upward(script: Script) -> None:
+    dialog = make_dialog()
+    for number in range(50):
+        messages.post_message(dialog.pk, f"message {number:03}")
+        drive(dialog.pk)
+    client = browser_of(dialog.owner)
+    page = client.get(f"/d/{dialog.pk}/").content.decode()
+    assert "message 049" in page
+    assert "message 001" not in page
+    seen = set(re.findall(r"message \d{3}", page))
+    while link := re.search(r'hx-get="([^"]+older[^"]+)"', page):
+        page = client.get(link[1], headers=HTMX).content.decode()
+        seen |= set(re.findall(r"message \d{3}", page))
+    assert len(seen) == 50
+
+
+# -- The list ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_list_finds_words_in_titles_and_messages(script: Script) -> None:
+    dialog = make_dialog()
+    other = messages.create_dialog(dialog.owner, dialog.agent_id, "Harbour dues")
+    messages.post_message(dialog.pk, "Where is the LIGHTHOUSE?")
+    drive(dialog.pk)
+    client = browser_of(dialog.owner)
+
+    def found(**query: str) -> set[str]:
+        html = client.get("/", query, headers={**HTMX, "HX-Target": "dialog-rows"}).content.decode()
+        assert "<html" not in html
+        return {str(row.pk) for row in (dialog, other) if str(row.pk) in html}
+
+    assert found(q="lighthouse") == {str(dialog.pk)}
+    assert found(q="harbour") == {str(other.pk)}
+    assert found(q="nowhere") == set()
+    assert found(state="closed") == set()
+    assert found(agent=dialog.agent_id) == {str(dialog.pk), str(other.pk)}
+    assert found(q="'; --%_") == set()
+
+
+def test_nobody_finds_words_of_somebody_else(script: Script) -> None:
+    dialog = make_dialog()
+    messages.post_message(dialog.pk, "secret lighthouse")
+    assert str(dialog.pk) not in browser_of(UserFactory.create()).get("/?q=lighthouse").content.decode()
+
+
+def test_a_new_dialog_is_opened_with_an_agent_that_can_be_used(script: Script) -> None:
+    user, agent = UserFactory.create(), AgentFactory.create()
+    broken = AgentFactory.create(model="gone")
+    client = browser_of(user)
+    page = client.get("/").content.decode()
+    assert re.search(rf'value="{broken.pk}" disabled', page)
+    answer = client.post("/d/new/", {"agent": agent.pk})
+    assert answer["Location"] == f"/d/{Dialog.objects.get(owner=user).pk}/"
+    assert client.post("/d/new/", {"agent": "nobody"}, follow=True).redirect_chain == [("/", 302)]

@@ -1,0 +1,306 @@
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dominds.llm.catalog.catalog import Catalog, ModelInfo, UnknownModel, current_catalog, load_catalog, merged
+from dominds.llm.catalog.fields import API_TYPES, entries_of
+from dominds.yaml_fields import Problem, Reading
+
+NOWHERE = Path("/nonexistent")
+
+
+def catalog_of(folder: Path, llm_yaml: str | bytes) -> Catalog:
+    content = llm_yaml.encode() if isinstance(llm_yaml, str) else llm_yaml
+    (folder / "llm.yaml").write_bytes(content)
+    return load_catalog(folder)
+
+
+def problems_of(folder: Path, llm_yaml: str | bytes) -> list[str]:
+    file = str(folder / "llm.yaml")
+    problems = [problem for problem in catalog_of(folder, llm_yaml).problems if problem.file == file]
+    return [f"{problem.path}: {problem.reason}" for problem in problems]
+
+
+# What is shipped
+
+
+def test_the_shipped_metadata_have_no_problems() -> None:
+    catalog = load_catalog(NOWHERE)
+    assert catalog.problems == ()
+    assert [model for model in catalog.models.values() if model.unusable] == []
+    assert {"google", "lmstudio", "ollama", "llamacpp", "demo", "openai", "anthropic"} <= set(catalog.providers)
+
+
+@pytest.mark.parametrize("model", load_catalog(NOWHERE).models.values(), ids=lambda m: f"{m.provider_id}/{m.model_id}")
+def test_every_shipped_model_can_turn_yellow_and_red(model: ModelInfo) -> None:
+    limit, _ = model.limit
+    if limit is None or model.provider_id == "demo":
+        return
+    critical = model.critical_max_tokens or limit * 9 // 10
+    assert (model.optimal_max_tokens or 100_000) < critical
+    assert critical < (model.input_length or limit)
+
+
+@pytest.mark.parametrize(
+    ("provider_id", "model_id", "expected"),
+    [
+        ("openai", "gpt-5.6", (1_050_000, 600_000, 922_000)),
+        ("kimi-code", "kimi-for-coding", (262_144, 180_000, 210_000)),
+        ("aliyun-bailian", "qwen3-coder-next", (262_144, None, 184_320)),  # floor(0.9 x 204,800)
+        ("aliyun-bailian", "glm-4.7", (202_752, None, 152_985)),  # floor(0.9 x 169,984)
+        ("volcano-engine-coding-plan", "deepseek-v3.2", (128_000, 64_000, 86_400)),  # floor(0.9 x 96,000)
+        ("anthropic", "claude-sonnet-4.5", (200_000, None, None)),
+    ],
+)
+def test_shipped_thresholds(provider_id: str, model_id: str, expected: tuple[int | None, ...]) -> None:
+    model = load_catalog(NOWHERE).model(provider_id, model_id)
+    assert (model.context_length, model.optimal_max_tokens, model.critical_max_tokens) == expected
+
+
+def test_local_servers_need_no_key_and_state_no_limit() -> None:
+    model = load_catalog(NOWHERE).model("lmstudio", "qwen3-14b")
+    assert (model.api_type, model.kind, model.api_key_env, model.limit) == ("lmstudio", "lmstudio", "", (None, ""))
+
+
+# Overrides
+
+
+def test_an_override_of_one_field_keeps_the_rest(tmp_path: Path) -> None:
+    catalog = catalog_of(
+        tmp_path, "providers: {openai: {models: {gpt-5.5: {optimal_max_tokens: 50000}, mine: {name: Mine}}}}"
+    )
+    changed, shipped = catalog.model("openai", "gpt-5.5"), load_catalog(NOWHERE).model("openai", "gpt-5.5")
+    assert changed.optimal_max_tokens == 50_000
+    assert (changed.context_length, changed.base_url) == (shipped.context_length, shipped.base_url)
+    assert catalog.model("openai", "gpt-5.4") == load_catalog(NOWHERE).model("openai", "gpt-5.4")
+    assert catalog.model("openai", "mine").name == "Mine"
+    assert catalog.problems == ()
+
+
+def test_a_provider_of_ones_own(tmp_path: Path) -> None:
+    catalog = catalog_of(
+        tmp_path,
+        """
+        providers:
+          mine:
+            name: My server
+            apiType: openai-compatible
+            baseUrl: http://10.0.0.5:8000/v1
+            apiKeyEnvVar: MY_KEY
+            models:
+              m:
+                input_length: 32000
+                caution_remediation_cadence_generations: 3
+                supports_tool_choice: true
+                tokenizer: llama3
+        """,
+    )
+    assert catalog.problems == ()
+    assert catalog.model("mine", "m") == ModelInfo(
+        provider_id="mine",
+        model_id="m",
+        name="m",
+        api_type="openai-compatible",
+        base_url="http://10.0.0.5:8000/v1",
+        api_key_env="MY_KEY",
+        input_length=32_000,
+        cadence=3,
+        supports_tool_choice=True,
+        tokenizer="llama3",
+    )
+    assert catalog.model("mine", "m").limit == (32_000, "input_length")
+
+
+def test_an_existing_dominds_file_works_and_its_other_keys_are_reported(tmp_path: Path) -> None:
+    text = """
+    providers:
+      codex:
+        name: Codex
+        apiType: codex
+        baseUrl: https://chatgpt.com/backend-api/codex/
+        apiKeyEnvVar: CODEX_HOME
+        tech_spec_url: https://example.com
+        model_param_options: {general: {max_tokens: {type: number}}}
+        models: {gpt-5.2-codex: {name: G, context_length: 272000, context_window: 272K}}
+    """
+    catalog = catalog_of(tmp_path, text)
+    model = catalog.model("codex", "gpt-5.2-codex")
+    assert model.context_length == 272_000
+    assert "apiType 'codex'" in model.unusable
+    paths = [problem.path for problem in catalog.problems]
+    assert paths == [
+        "providers.codex.tech_spec_url",
+        "providers.codex.model_param_options",
+        "providers.codex.apiType",
+        "providers.codex.models.gpt-5.2-codex.context_window",
+    ]
+
+
+# Faults
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *[
+            (name, value)
+            for name in ("context_length", "critical_max_tokens")
+            for value in ("0", "-5", "true", "1.5", "'9'", "[9]", "1e12")
+        ],
+        ("caution_remediation_cadence_generations", "0"),
+        ("supports_tool_choice", "'yes'"),
+        ("name", "5"),
+        ("kind", "ollama"),
+        ("tokenizer", "{}"),
+    ],
+)
+def test_a_bad_field_is_reported_and_the_shipped_value_holds(field: str, value: str, tmp_path: Path) -> None:
+    text = f"providers: {{openai: {{models: {{gpt-5.5: {{{field}: {value}, output_length: 77}}}}}}}}"
+    [problem] = problems_of(tmp_path, text)
+    assert problem.startswith(f"providers.openai.models.gpt-5.5.{field}: expected")
+    model = catalog_of(tmp_path, text).model("openai", "gpt-5.5")
+    assert (model.context_length, model.output_length) == (272_000, 77)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "words"),
+    [
+        ("5", "the file", "expected a mapping"),
+        ("providers: 5", "providers", "expected a mapping"),
+        ("providers: {openai: 5}", "providers.openai", "expected a mapping"),
+        ("providers: {openai: {models: [a]}}", "providers.openai.models", "expected a mapping"),
+        ("providers: {openai: {models: {m: 5}}}", "providers.openai.models.m", "expected a mapping"),
+        ("providers: {openai: {baseUrl: api.openai.com}}", "providers.openai.baseUrl", "http://"),
+        ("providers: {openai: {baseUrl: 'http://x:99999'}}", "providers.openai.baseUrl", "http://"),
+        ("providers: {openai: {apiType: 5}}", "providers.openai.apiType", "expected text"),
+        ("team: {}", "team", "means nothing here"),
+        ("providers: {[a]: {}}", "", "not YAML"),
+        ("providers: {openai: {name: A, name: B}}", "providers.openai.name", "occurs twice"),
+        ("providers: {true: {}}", "providers", "expected text as key"),
+        ("providers: {", "", "not YAML in line"),
+        ("!!python/name:os.system", "", "not YAML"),
+        ("[" * 50 + "]" * 50, "", "nests deeper"),
+        ("a: &a [x]\nb: [" + "*a, " * 51 + "]", "", "more than 50 aliases"),
+        ("a" * 300_000, "", "larger than 256 KB"),
+        (b"\xc3\x28bad", "", "not YAML"),
+        ("a: &a [*a]", "", "expands to more"),
+        ("\n".join(["a0: &a0 [x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 25))]), "", "expands to"),
+        ("a: 2026-99-99", "", "not YAML"),
+    ],
+)
+def test_faults_are_named_by_file_path_and_reason(text: str | bytes, path: str, words: str, tmp_path: Path) -> None:
+    problems = problems_of(tmp_path, text)
+    assert any(problem.startswith(f"{path}: ") and words in problem for problem in problems), problems
+    assert catalog_of(tmp_path, text).model("openai", "gpt-5.4").unusable == "", "everything else still works"
+
+
+def test_a_key_in_place_of_its_variables_name_is_not_repeated(tmp_path: Path) -> None:
+    [problem] = problems_of(tmp_path, "providers: {openai: {apiKeyEnvVar: sk-canary-123}}")
+    assert "canary" not in problem
+
+
+def test_a_problem_reads_as_one_line() -> None:
+    assert str(Problem("llm.yaml", "a.b", "bad")) == "llm.yaml: a.b: bad"
+    assert str(Problem("llm.yaml", "", "bad")) == "llm.yaml: bad"
+
+
+documents: Any = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.dates(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["providers", "models", "apiType", "baseUrl", "name", "context_length", "x", 5, None]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=15,
+)
+
+
+@given(documents)
+def test_no_document_stops_the_others(document: Any) -> None:
+    beside, alone = Reading("llm.yaml"), Reading("llm.yaml")
+    beside.document = {"providers": {"a": document, "b": {"apiType": "openai", "baseUrl": "https://x/v1"}}}
+    alone.document = document
+    assert entries_of(beside).providers["b"]["apiType"] == "openai"
+    assert entries_of(alone).problems or isinstance(document, dict | None)
+
+
+def test_merging_changes_neither_side() -> None:
+    below = {"p": {"name": "P", "models": {"m": {"name": "M", "context_length": 5}}}}
+    above = {"p": {"models": {"m": {"name": "N"}, "n": {}}}, "q": {"models": {}}}
+    assert merged(below, above)["p"] == {"name": "P", "models": {"m": {"name": "N", "context_length": 5}, "n": {}}}
+    assert below == {"p": {"name": "P", "models": {"m": {"name": "M", "context_length": 5}}}}
+
+
+# Look-ups
+
+
+@pytest.mark.parametrize(
+    ("provider_id", "model_id", "words"),
+    [
+        ("openai", "gpt-5.55", "no model of 'openai' named 'gpt-5.55'. Near it: gpt-5.5"),
+        ("opnai", "gpt-5.5", "no provider named 'opnai'. Near it: openai"),
+        ("openai", "zzz", "Near it"),
+    ],
+)
+def test_an_unknown_model_names_what_comes_near(provider_id: str, model_id: str, words: str) -> None:
+    with pytest.raises(UnknownModel) as caught:
+        load_catalog(NOWHERE).model(provider_id, model_id)
+    assert words in str(caught.value)
+
+
+# Scripts
+
+
+SCRIPTED = "providers: {mine: {apiType: scripted, models: {m: {script: '%s', kind: lmstudio, context_length: 9}}}}"
+
+
+def test_a_script_beside_the_file_is_found_with_and_without_its_ending(tmp_path: Path) -> None:
+    (tmp_path / "story.yaml").write_text("steps: [{text: x}]")
+    for name in ("story.yaml", "story"):
+        model = catalog_of(tmp_path, SCRIPTED % name).model("mine", "m")
+        assert (model.unusable, model.script) == ("", str((tmp_path / "story.yaml").resolve()))
+        assert model.kind == "lmstudio"
+
+
+@pytest.mark.parametrize("name", ["../outside.yaml", "/etc/hostname", "link.yaml", "gone", "a\\0b"])
+def test_a_script_outside_the_folder_is_not_played(name: str, tmp_path: Path) -> None:
+    home = tmp_path / "minds"
+    home.mkdir()
+    (tmp_path / "outside.yaml").write_text("steps: [{text: x}]")
+    (home / "link.yaml").symlink_to(tmp_path / "outside.yaml")
+    model = catalog_of(home, SCRIPTED % name).model("mine", "m")
+    assert model.script == ""
+    assert "neither a file below" in model.unusable
+
+
+def test_a_broken_script_makes_its_model_unusable(tmp_path: Path) -> None:
+    (tmp_path / "story.yaml").write_text("steps: [{txt: x}]")
+    assert "steps[0].txt: unknown key" in catalog_of(tmp_path, SCRIPTED % "story").model("mine", "m").unusable
+
+
+# The current one
+
+
+def test_the_current_catalog_follows_the_files(tmp_path: Path) -> None:
+    assert current_catalog(tmp_path) is current_catalog(tmp_path)
+    (tmp_path / "llm.yaml").write_text(SCRIPTED % "story")
+    assert "neither" in current_catalog(tmp_path).model("mine", "m").unusable
+    assert current_catalog(tmp_path) is current_catalog(tmp_path)
+    (tmp_path / "story.yaml").write_text("steps: [{txt: x}]")
+    os.utime(tmp_path, ns=(1, 1))  # coarse clocks
+    assert "unknown key" in current_catalog(tmp_path).model("mine", "m").unusable
+    (tmp_path / "story.yaml").write_text("steps: [{text: longer}]")
+    assert current_catalog(tmp_path).model("mine", "m").unusable == ""
+    (tmp_path / "llm.yaml").unlink()
+    assert "mine" not in current_catalog(tmp_path).providers
+
+
+def test_all_api_types_are_known() -> None:
+    assert {provider.api_type for provider in load_catalog(NOWHERE).providers.values()} <= set(API_TYPES)

@@ -1,0 +1,233 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dominds.llm.http.endpoint import Endpoint
+from dominds.llm.messages import Message, Request, Role, ToolCall
+from dominds.llm.provider import ContextOverflow, MalformedStream, Overloaded, ProviderError
+from dominds.llm.providers.anthropic_messages import AnthropicMessages, request_body
+from dominds.llm.providers.opaque_items import kept
+from dominds.llm.usage import Usage, UsageUnavailable
+from tests.dominds.llm.asking import ADD_REMINDER, CLEAR_MIND, HELLO, ask
+from tests.dominds.llm.model_server import ModelServer, cut_stream_of, named, plain, stream_of
+
+OWNER = "anthropic/a-model"
+
+
+def start(**usage: Any) -> dict[str, Any]:
+    return {"type": "message_start", "message": {"id": "m", "role": "assistant", "content": [], "usage": usage}}
+
+
+def block(index: int, **fields: Any) -> dict[str, Any]:
+    return {"type": "content_block_start", "index": index, "content_block": fields}
+
+
+def delta(index: int, kind: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": index, "delta": {"type": kind, **fields}}
+
+
+def ending(reason: str = "end_turn", **usage: Any) -> list[dict[str, Any]]:
+    return [{"type": "message_delta", "delta": {"stop_reason": reason}, "usage": usage}, {"type": "message_stop"}]
+
+
+TEXT = [block(0, type="text", text=""), delta(0, "text_delta", text="Hel"), delta(0, "text_delta", text="lo")]
+
+
+def anthropic(server: ModelServer, **options: Any) -> AnthropicMessages:
+    return AnthropicMessages(Endpoint(server.url, "sk-ant-canary-01"), **options)
+
+
+def test_text_arrives_with_the_whole_prompt_counted(server: ModelServer) -> None:
+    usage = {"input_tokens": 900, "cache_read_input_tokens": 180_000, "cache_creation_input_tokens": 4_000}
+    server.will(stream_of(named([start(**usage, output_tokens=1), {"type": "ping"}, *TEXT, *ending(output_tokens=7)])))
+    outcome = ask(anthropic(server))
+    assert outcome.text == "Hello"
+    assert outcome.finished.usage == Usage(184_900, 7)
+    assert outcome.finished.finish_reason == "stop"
+    [asked] = server.asked
+    assert asked.path == "/v1/messages"
+    assert asked.headers["anthropic-version"]
+    assert "sk-ant-canary-01" in {asked.headers.get("x-api-key"), asked.headers.get("authorization", "")[7:]}
+    assert asked.body["max_tokens"] == 4096
+    assert asked.body["stream"] is True
+
+
+def test_compatible_servers_get_the_key_in_both_headers(server: ModelServer) -> None:
+    server.will(stream_of(named([start(), *TEXT, *ending()])))
+    ask(AnthropicMessages(Endpoint(f"{server.url}/api/anthropic/v1", "a-key-01"), is_anthropic=False))
+    [asked] = server.asked
+    assert asked.path == "/api/anthropic/v1/messages"
+    assert (asked.headers["x-api-key"], asked.headers["authorization"]) == ("a-key-01", "Bearer a-key-01")
+
+
+def test_a_server_without_a_key_is_sent_none(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-own")
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "sk-own")
+    server.will(stream_of(named([start(), *TEXT, *ending()])))
+    ask(AnthropicMessages(Endpoint(server.url), is_anthropic=False))
+    assert not {"x-api-key", "authorization"} & set(server.asked[0].headers)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "usage"),
+    [
+        ({"input_tokens": 9, "output_tokens": 1}, {"output_tokens": 3}, Usage(9, 3)),
+        ({"input_tokens": 0, "output_tokens": 0}, {"input_tokens": 9, "output_tokens": 3}, Usage(9, 3)),
+        ({}, {"input_tokens": 9, "output_tokens": 3}, Usage(9, 3)),
+        ({"input_tokens": 9}, {"input_tokens": None, "output_tokens": 3}, Usage(9, 3)),
+        ({"input_tokens": 9}, {"input_tokens": 0, "output_tokens": 3}, Usage(9, 3)),
+        ({"input_tokens": 9, "cache_read_input_tokens": None}, {"output_tokens": 3}, Usage(9, 3)),
+        ({"input_tokens": 9, "output_tokens": 0}, {}, Usage(9, 0)),
+        ({"input_tokens": 5}, {"input_tokens": 5, "cache_read_input_tokens": 4, "output_tokens": 3}, Usage(9, 3)),
+    ],
+)
+def test_usage_is_found_where_servers_put_it(server: ModelServer, first: Any, last: Any, usage: Usage) -> None:
+    server.will(stream_of(named([start(**first), *TEXT, *ending(**last)])))
+    assert ask(anthropic(server)).finished.usage == usage
+
+
+def test_usage_that_nobody_reports_is_unavailable(server: ModelServer) -> None:
+    server.will(stream_of(named([start(input_tokens=0, output_tokens=0), *TEXT, *ending()])))
+    assert isinstance(ask(anthropic(server)).finished.usage, UsageUnavailable)
+
+
+def test_parallel_tool_calls_and_signed_thinking(server: ModelServer) -> None:
+    events = [
+        start(input_tokens=9),
+        block(0, type="thinking", thinking="", signature=""),
+        delta(0, "thinking_delta", thinking="Let me "),
+        delta(0, "thinking_delta", thinking="see"),
+        delta(0, "signature_delta", signature="c2ln"),
+        block(1, type="redacted_thinking", data="xyz"),
+        block(2, type="text", text=""),
+        delta(2, "text_delta", text="Ok"),
+        block(3, type="tool_use", id="t1", name="clear_mind", input={}),
+        delta(3, "input_json_delta", partial_json=""),
+        delta(3, "input_json_delta", partial_json='{"reminder_con'),
+        delta(3, "input_json_delta", partial_json='tent": "go"}'),
+        block(4, type="tool_use", id="t1", name="add_reminder", input={}),
+        *ending("tool_use", output_tokens=3),
+    ]
+    server.will(stream_of(named(events)))
+    finished = ask(anthropic(server)).finished
+    first, second = finished.tool_calls
+    assert first == ToolCall("t1", "clear_mind", '{"reminder_content": "go"}')
+    assert (second.name, second.arguments) == ("add_reminder", "{}")
+    assert second.id not in ("", "t1")
+    assert finished.finish_reason == "tool_calls"
+
+    answer = Message(Role.ASSISTANT, "Ok", finished.tool_calls, provider_items=finished.provider_items)
+    body = request_body(replace(HELLO, messages=(answer,)), OWNER, output_length=None, supports_tool_choice=True)
+    thinking, redacted, text, *uses = body["messages"][0]["content"]
+    assert thinking == {"type": "thinking", "thinking": "Let me see", "signature": "c2ln"}
+    assert redacted == {"type": "redacted_thinking", "data": "xyz"}
+    assert text["text"] == "Ok"
+    assert [use["input"] for use in uses] == [{"reminder_content": "go"}, {}]
+
+
+def test_unsigned_thinking_goes_back_only_to_servers_that_sign_nothing(server: ModelServer) -> None:
+    events = [start(), block(0, type="thinking", thinking=""), delta(0, "thinking_delta", thinking="hm"), *ending()]
+    server.will(stream_of(named(events)))
+    assert ask(anthropic(server)).finished.provider_items == ()
+    assert len(ask(anthropic(server, is_anthropic=False)).finished.provider_items) == 1
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [("max_tokens", "length"), ("stop_sequence", "stop"), ("refusal", "refusal"), ("pause_turn", "pause_turn")],
+)
+def test_stop_reasons_are_translated(server: ModelServer, reason: str, expected: str) -> None:
+    server.will(stream_of(named([start(), *TEXT, *ending(reason)])))
+    assert ask(anthropic(server)).finished.finish_reason == expected
+
+
+@pytest.mark.parametrize(
+    "play",
+    [
+        stream_of(named([start(), *TEXT])),
+        stream_of(named([start(), *TEXT, ending()[0]])),
+        cut_stream_of(named([start(), *TEXT])),
+        stream_of(named([start(), delta(0, "text_delta")])),
+        stream_of(named([{"type": "content_block_delta"}])),
+        plain(200, ""),
+    ],
+)
+def test_an_answer_without_message_stop_is_malformed(server: ModelServer, play: Any) -> None:
+    server.will(play)
+    with pytest.raises(MalformedStream):
+        ask(anthropic(server))
+
+
+@pytest.mark.parametrize(
+    ("play", "kind"),
+    [
+        (
+            stream_of(
+                named(
+                    [start(), *TEXT, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}]
+                )
+            ),
+            Overloaded,
+        ),
+        (
+            plain(
+                400, '{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 > 8"}}'
+            ),
+            ContextOverflow,
+        ),
+        (plain(529, '{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'), Overloaded),
+    ],
+)
+def test_errors_keep_their_kind(server: ModelServer, play: Any, kind: type[ProviderError]) -> None:
+    server.will(play)
+    with pytest.raises(kind) as caught:
+        ask(anthropic(server))
+    assert type(caught.value) is kind
+
+
+def body_of(*messages: Message, **fields: Any) -> dict[str, Any]:
+    request = Request("a-model", "Be brief.", messages, **fields)
+    return request_body(request, OWNER, output_length=8192, supports_tool_choice=True)
+
+
+USER = Message(Role.USER, "Do it")
+CALLS = Message(Role.ASSISTANT, "", (ToolCall("a", "one", '{"x": 1}'), ToolCall("b", "two", '{"cut')))
+RESULTS = (Message(Role.TOOL, "done", tool_call_id="a"), Message(Role.TOOL, "", tool_call_id="b"))
+GUIDANCE = Message(Role.USER, "Your context is long.")
+
+
+def test_neighbours_of_one_side_are_merged_and_the_cache_ends_before_what_is_appended() -> None:
+    body = body_of(USER, CALLS, *RESULTS, GUIDANCE)
+    user, assistant, results = body["messages"]
+    assert [message["role"] for message in body["messages"]] == ["user", "assistant", "user"]
+    assert user["content"] == [{"type": "text", "text": "Do it"}]
+    assert [use["input"] for use in assistant["content"]] == [{"x": 1}, {"malformed_arguments": '{"cut'}]
+    first, second, guidance = results["content"]
+    assert first == {"type": "tool_result", "tool_use_id": "a", "content": "done"}
+    assert second["cache_control"] == {"type": "ephemeral"}
+    assert guidance == {"type": "text", "text": "Your context is long."}
+    assert body["system"][0]["cache_control"] == {"type": "ephemeral"}
+    assert body["max_tokens"] == 8192
+
+
+def test_the_newest_user_message_is_cached_and_guidance_behind_it_is_not() -> None:
+    [message] = body_of(USER, GUIDANCE)["messages"]
+    assert ["cache_control" in block for block in message["content"]] == [True, False]
+
+
+def test_blank_messages_are_left_out() -> None:
+    assert [m["role"] for m in body_of(USER, Message(Role.ASSISTANT, ""), GUIDANCE)["messages"]] == ["user"]
+
+
+def test_a_required_tool_is_the_only_one_offered() -> None:
+    body = body_of(USER, tools=(CLEAR_MIND, ADD_REMINDER), required_tool="clear_mind", max_output_tokens=99)
+    assert [tool["name"] for tool in body["tools"]] == ["clear_mind"]
+    assert body["tool_choice"] == {"type": "tool", "name": "clear_mind"}
+    assert body["max_tokens"] == 99
+
+
+def test_another_models_thinking_is_ignored() -> None:
+    items = kept("openai/gpt", [{"type": "thinking", "thinking": "x"}])
+    answer = Message(Role.ASSISTANT, "Ok", provider_items=(*items, "no json", "5"))
+    assert body_of(USER, answer)["messages"][1]["content"] == [{"type": "text", "text": "Ok"}]

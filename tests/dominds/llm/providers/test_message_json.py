@@ -1,0 +1,41 @@
+"""The JSON of a conversation is what writing all of it anew would give, and little of it is written anew."""
+
+from collections.abc import Sequence
+
+import orjson
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dominds.llm.messages import Message, Role
+from dominds.llm.providers.message_json import PASSING, Said
+
+messages = st.builds(Message, st.sampled_from([Role.USER, Role.ASSISTANT]), st.text(max_size=3))
+steps = st.tuples(st.sampled_from("ab"), st.integers(0, 9), st.lists(messages, max_size=5))
+
+
+def write(said: Sequence[Message]) -> bytes:
+    return orjson.dumps([[message.role, message.text] for message in said])[1:-1]
+
+
+@given(st.lists(steps, max_size=12))
+def test_the_json_is_that_of_the_messages(taken: list[tuple[str, int, list[Message]]]) -> None:
+    """Each step keeps so many messages of its conversation, as a rewrite may, and says more."""
+    said = Said(write)
+    conversations: dict[str, list[Message]] = {"a": [], "b": []}
+    for name, kept, more in taken:
+        conversations[name] = [*conversations[name][: kept or None], *more]
+        assert said.json(name, tuple(conversations[name])) == write(conversations[name])
+
+
+def test_only_what_is_new_or_passing_is_written() -> None:
+    written: list[int] = []
+
+    def counted(some: Sequence[Message]) -> bytes:
+        written.append(len(some))
+        return write(some)
+
+    said, conversation = Said(counted), [Message(Role.USER, str(number)) for number in range(100)]
+    said.json("a", tuple(conversation))
+    written.clear()
+    said.json("a", (*conversation, Message(Role.USER, "next"), Message(Role.USER, "a reminder")))
+    assert sum(written) == 2 + PASSING

@@ -1,0 +1,214 @@
+"""``manage.py up`` as people run it: one command, real processes, nothing behind."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from dominds.local.embedded_redis import free_port
+from tests.harness.stack import ROOT, eventually
+
+UNSET = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "ALLOWED_HOSTS", "PORT", "DOMINDS_LOG")
+
+
+@dataclass
+class Up:
+    """One running ``manage.py up``."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    data: Path
+    log: Path
+
+    @property
+    def output(self) -> str:
+        return self.log.read_text()
+
+    def get(self, path: str) -> int:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+            return int(answer.status)
+
+    def descendants(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def part(self, words: str) -> psutil.Process:
+        """Return the running part whose command line has these words, waiting for a new one."""
+        found: psutil.Process = eventually(lambda: next((p for p in self.descendants() if words in _words_of(p)), None))
+        return found
+
+    def wait_until_ready(self) -> "Up":
+        eventually(lambda: "Dominds is at" in self.output or self.process.poll() is not None, 60)
+        assert self.process.poll() is None, self.output
+        return self
+
+
+def launch(folder: Path, *options: str, port: int | None = None, **environment: str) -> Up:
+    data, log, port = folder / "data", folder / "up.log", port or free_port()
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = {name: value for name, value in os.environ.items() if name not in UNSET}
+    places = {"DOMINDS_DATA_DIR": str(data), "DOMINDS_MINDS_DIR": str(folder / "minds")}
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, str(ROOT / "manage.py"), "up", "--port", str(port), "--concurrency", "4", *options],
+            cwd=folder,  # anywhere but the checkout
+            env={**kept, **places, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    return Up(process, port, data, log)
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """One instance for the tests that only look, or that it survives."""
+    started = launch(
+        tmp_path_factory.mktemp("up"),
+        DJANGO_SUPERUSER_USERNAME="root-of-all",
+        DJANGO_SUPERUSER_PASSWORD="correct horse battery",
+    )
+    try:
+        yield started.wait_until_ready()
+    finally:
+        started.process.kill()
+        started.process.wait()
+
+
+@pytest.fixture
+def another(tmp_path: Path) -> Iterator[Callable[..., Up]]:
+    """Start instances of a test's own, and kill what it left running."""
+    started: list[Up] = []
+
+    def start(*options: str, **settings: str) -> Up:
+        started.append(launch(tmp_path / str(len(started)), *options, **settings))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.process.kill()
+        each.process.wait()
+
+
+def test_the_pages_and_probes_answer(up: Up) -> None:
+    assert up.get("/livez") == up.get("/readyz") == up.get("/admin/login/") == 200
+    assert up.get("/static/admin/css/base.css") == 200
+    assert f"Dominds is at http://127.0.0.1:{up.port}/" in up.output
+
+
+def test_the_administrator_named_by_the_environment_is_made(up: Up) -> None:
+    assert "Made the administrator 'root-of-all'." in up.output
+    assert "/setup/" not in up.output
+
+
+def test_the_data_folder_is_its_owners_alone_and_no_password_is_printed(up: Up) -> None:
+    assert (up.data.stat().st_mode & 0o077) == 0
+    assert ((up.data / "redis.url").stat().st_mode & 0o077) == 0
+    password = re.search(r"requirepass (\S+)", (up.data / "redis" / "redis.conf").read_text())
+    assert password is not None
+    assert password[1] not in up.output
+    assert not [process for process in up.descendants() if password[1] in _words_of(process)]
+
+
+def test_a_killed_worker_is_replaced_under_a_new_name(up: Up) -> None:
+    old = up.part("dominds.celery worker")
+    old_name = old.cmdline()[-1]
+    old.kill()
+    eventually(lambda: "worker ended (code -9); starting it again" in up.output)
+    new = up.part("dominds.celery worker")
+    assert new.cmdline()[-1] != old_name
+    eventually(lambda: f"{old_name.removesuffix('@%h')} is gone: 0 leases freed" in up.output)
+    assert up.get("/readyz") == 200
+
+
+def test_a_killed_redis_comes_back_at_its_address(up: Up) -> None:
+    up.part("redis-server").kill()
+    eventually(lambda: "redis ended (code -9); starting it again" in up.output)
+    eventually(lambda: _status(up, "/readyz") == 200)
+
+
+def test_a_second_one_in_the_same_data_folder_is_refused(up: Up) -> None:
+    second = launch(up.data.parent)
+    assert second.process.wait(30) != 0
+    assert "Another Dominds runs with the data in" in second.output
+
+
+def test_a_busy_port_is_said_clearly(another: Callable[..., Up]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        refused = another(port=taken.getsockname()[1])
+        assert refused.process.wait(30) != 0
+        assert f"Port {taken.getsockname()[1]} on 127.0.0.1 is already in use" in refused.output
+        assert "Traceback" not in refused.output
+
+
+def test_it_is_not_opened_to_the_network_by_accident(another: Callable[..., Up]) -> None:
+    refused = another("--host", "0.0.0.0")
+    assert refused.process.wait(30) != 0
+    assert "ALLOWED_HOSTS is not set" in refused.output
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_ends_everything_within_ten_seconds(number: signal.Signals, another: Callable[..., Up]) -> None:
+    started = another().wait_until_ready()
+    assert f"make the administrator at http://127.0.0.1:{started.port}/setup/" in started.output
+    processes = started.descendants()
+    assert len(processes) >= 3
+    asked_at = time.monotonic()
+    started.process.send_signal(number)
+    assert started.process.wait(15) == 0
+    assert time.monotonic() - asked_at < 11
+    assert not [process for process in processes if process.is_running()]
+    assert "Dominds has stopped." in started.output
+    assert not (started.data / "redis.url").exists()
+
+
+def test_even_kill_9_leaves_nothing_behind_and_the_next_start_works(another: Callable[..., Up], tmp_path: Path) -> None:
+    started = another().wait_until_ready()
+    processes = started.descendants()
+    started.process.kill()
+    started.process.wait()
+    eventually(lambda: not [process for process in processes if process.is_running()], 5)
+    again = launch(tmp_path / "0", port=started.port)
+    try:
+        again.wait_until_ready()
+    finally:
+        again.process.terminate()
+        again.process.wait(15)
+
+
+def test_a_part_that_keeps_dying_stops_everything_with_its_last_words(another: Callable[..., Up]) -> None:
+    started = another().wait_until_ready()
+    processes = started.descendants()
+    for _ in range(3):
+        web = started.part("daphne")
+        web.kill()
+        eventually(lambda gone=web: not _words_of(gone))
+    assert started.process.wait(20) == 1
+    assert "The part 'web' was killed by SIGKILL, for the 3rd time within 60 s." in started.output
+    assert not [process for process in processes if process.is_running()]
+
+
+def _words_of(process: psutil.Process) -> str:
+    """Return a process's command line, empty when it has ended."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+def _status(up: Up, path: str) -> int:
+    try:
+        return up.get(path)
+    except OSError:
+        return 0

@@ -1,0 +1,48 @@
+"""What is loaded early is loaded once, beside the calls and not before them."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+import pytest
+from django.db import DatabaseError
+
+from dominds.web.startup import at_first_call
+from dominds.web.warmup import begin
+from tests.harness.stack import eventually
+
+
+async def served(scope: object, receive: object, send: object) -> None:
+    """Answer nothing."""
+
+
+def test_the_first_call_begins_it_and_waits_for_nothing() -> None:
+    begun: list[str] = []
+    go_on = threading.Event()
+
+    def load() -> None:
+        begun.append(threading.current_thread().name)
+        go_on.wait(5)
+
+    application = at_first_call(served, lambda: begin(load))
+
+    async def call_twice() -> None:
+        assert not begun
+        await application({}, None, None)
+        await application({}, None, None)
+
+    asyncio.run(call_twice())
+    eventually(lambda: begun)
+    go_on.set()
+    assert begun == ["loading"]
+
+
+def fails() -> None:
+    raise DatabaseError("it is away")
+
+
+def test_without_a_database_nothing_is_loaded_and_nobody_is_hurt(caplog: pytest.LogCaptureFixture) -> None:
+    load: Callable[[], None] = fails
+    begin(load)
+    eventually(lambda: "not_loaded_early" in caplog.text)
+    assert "it is away" in caplog.text

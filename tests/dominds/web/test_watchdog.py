@@ -1,0 +1,104 @@
+"""The watchdog says what holds an event loop up, and does not take a frozen process for one."""
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+import textwrap
+import time
+
+import psutil
+import pytest
+
+from dominds.web.watchdog import STILL_SECONDS, still, watched
+from tests.harness.stack import ROOT, eventually
+
+
+def a_slow_thing(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+async def serve(*work: float) -> None:
+    """Answer one request, then sleep on the loop for each of so many seconds, with a moment between."""
+
+    async def application(scope: object, receive: object, send: object) -> None:
+        await asyncio.sleep(0.5)
+        for seconds in work:
+            a_slow_thing(seconds)
+            await asyncio.sleep(0.6)
+
+    await watched(application)({}, None, None)
+
+
+def lines(caplog: pytest.LogCaptureFixture, event: str) -> list[str]:
+    return [line for line in caplog.text.splitlines() if event in line]
+
+
+def stalls() -> float:
+    [metric] = still.collect()
+    return next(sample.value for sample in metric.samples if sample.name.endswith("_total"))
+
+
+def test_a_loop_that_is_held_up_is_told_once_with_its_place_and_once_when_it_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    before = stalls()
+    asyncio.run(serve(STILL_SECONDS * 3))
+    assert len(lines(caplog, "event_loop_stands_still")) == len(lines(caplog, "event_loop_goes_on")) == 1
+    assert "a_slow_thing(seconds)" in caplog.text
+    [goes_on] = lines(caplog, "event_loop_goes_on")
+    told = float(re.findall(r"seconds\D+([\d.]+)", goes_on)[0])
+    assert told == pytest.approx(STILL_SECONDS * 3, abs=0.7)
+    assert stalls() == before + 1
+
+
+def test_short_pauses_are_not_told_of_however_many_they_are(caplog: pytest.LogCaptureFixture) -> None:
+    asyncio.run(serve(*[STILL_SECONDS / 4] * 6))
+    assert not lines(caplog, "event_loop")
+
+
+def test_one_long_c_call_that_keeps_every_thread_out_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    started = time.thread_time()
+    sum(range(5_000_000))
+    # Four times as long as needed: a shared machine may be faster in the next second.
+    enough = int(5_000_000 * STILL_SECONDS * 4 / (time.thread_time() - started))
+
+    async def application(scope: object, receive: object, send: object) -> None:
+        await asyncio.sleep(0.5)
+        sum(range(enough))  # the interpreter hands over to other threads only between two steps of Python
+        over = time.monotonic() + 0.3
+        while time.monotonic() < over:  # so that the look finds this function, whichever thread is handed over to first
+            pass
+        await asyncio.sleep(0.6)
+
+    asyncio.run(watched(application)({}, None, None))
+    assert len(lines(caplog, "event_loop_stands_still")) == 1
+    assert "in application" in caplog.text
+
+
+def test_a_process_that_was_frozen_was_not_held_up() -> None:
+    program = textwrap.dedent("""
+        import asyncio
+        from dominds.web.watchdog import watched
+        async def application(scope, receive, send):
+            print("here", flush=True)
+            await asyncio.sleep(4)
+        asyncio.run(watched(application)({}, None, None))
+    """)
+    with subprocess.Popen(
+        [sys.executable, "-c", program], cwd=ROOT, env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"here\n"
+        frozen = psutil.Process(process.pid)
+        time.sleep(0.6)
+        for _ in range(2):
+            frozen.suspend()
+            eventually(lambda: frozen.status() == psutil.STATUS_STOPPED, 5)
+            time.sleep(STILL_SECONDS * 2)
+            frozen.resume()
+            time.sleep(0.3)
+        rest = process.stdout.read().decode()
+    assert process.returncode == 0
+    assert "event_loop" not in rest

@@ -1,0 +1,360 @@
+"""Document D: scores, pruning, the line of counts, statistics (D1, D2; R11, R15, R18)."""
+
+import time
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from remediation.context import Unit, UnitKind, UnitRole, Units
+from remediation.strategies.importance import (
+    Weights,
+    auto_manage,
+    context_stats,
+    describe,
+    document_limit,
+    prune,
+    retain,
+    score,
+    score_parts,
+    summarize,
+)
+from remediation.strategies.outcome import is_ledger
+from tests.remediation.building import count, ids, model, numbered, prose, system, texts, tool, toolbox, user
+
+WEIGHTS = Weights()
+
+
+def dialog(turns: int, length: int = 10) -> Units:
+    talk = (user(prose(f"ask{i}", length)) if i % 2 == 0 else model(prose(f"say{i}", length)) for i in range(turns))
+    return numbered(system(), *talk)
+
+
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [
+        (0, 70),  # system: 30 role + 40 recency
+        (1, 20),  # user1: 20 + 40 * (1 - 1) / 5
+        (2, 18),  # model1: 10 + 40 * (2 - 1) / 5
+        (3, 36),  # user2: 20 + 40 * (3 - 1) / 5
+        (4, 34),  # model2: 10 + 40 * (4 - 1) / 5
+        (5, 60),  # user3: 20 + 40, the newest
+    ],
+)
+def test_the_worked_example_comes_out_exactly(index: int, expected: int) -> None:
+    history = (system("Be kind."), user("hello"), model("hi"), user("how are you"), model("well"), user("bye"))
+    assert score(history[index], index, 6, WEIGHTS) == expected
+
+
+def test_the_worked_example_keeps_the_four_that_the_document_names() -> None:
+    history = numbered(system("Be"), user("hello"), model("hi"), user("again"), model("well"), user("bye"))
+    pruned = prune(history, 8, WEIGHTS, count)  # each unit costs 2
+    assert texts(pruned.pruned) == ["Be", "again", "well", "bye"]
+    assert texts(pruned.removed) == ["hello", "hi"]
+
+
+def test_recency_is_never_negative_without_a_system_prompt() -> None:
+    assert score_parts(user("first"), 0, 5, WEIGHTS).recency == 0
+
+
+def test_a_tool_result_scores_as_the_model_does() -> None:
+    assert score_parts(tool("done"), 2, 6, WEIGHTS).role == WEIGHTS.role_model
+
+
+@pytest.mark.parametrize(
+    ("unit", "keywords"),
+    [
+        (model("all quiet"), 0),
+        (model("ERROR: Failed"), 15),
+        (model("TypeError raised"), 15),
+        (model("I ran the command"), 10),
+        (tool("nothing to say"), 10),  # a call is an operation, whatever it printed
+        (tool("Traceback (most recent call last)"), 25),
+    ],
+)
+def test_keywords_are_worth_at_most_25(unit: Unit, keywords: int) -> None:
+    assert score_parts(unit, 1, 3, WEIGHTS).keywords == keywords
+
+
+def test_very_long_messages_earn_five_points() -> None:
+    assert score_parts(model("a" * 1000), 1, 3, WEIGHTS).length == 0
+    assert score_parts(model("a" * 1001), 1, 3, WEIGHTS).length == 5
+
+
+def test_weights_are_settings() -> None:
+    assert score(user("newest"), 3, 4, Weights(recency=10, role_user=5)) == 15
+
+
+def test_system_prompts_are_always_kept() -> None:
+    pruned = prune(dialog(60), 120, WEIGHTS, count)
+    assert pruned.pruned[0].role is UnitRole.SYSTEM
+    assert not pruned.failure
+
+
+def test_the_newest_message_is_always_kept() -> None:
+    units = (*dialog(60), user("last"))
+    assert texts(prune(units, 120, WEIGHTS, count).pruned)[-1] == "last"
+
+
+def test_token_limits_are_respected() -> None:
+    pruned = prune(dialog(1000), 5000, WEIGHTS, count)
+    assert pruned.stats.final <= 5000
+    assert pruned.stats.original > 10_000
+    assert pruned.stats.items_removed + pruned.stats.items_kept == 1001
+
+
+def test_error_messages_are_prioritised() -> None:
+    history = (user("hello"), model("ERROR: Failed"), user("goodbye"))
+    assert "ERROR: Failed" in texts(prune(history, 500, WEIGHTS, count).pruned)
+
+
+def test_old_failures_and_constraints_outlive_newer_pleasantries() -> None:
+    units = numbered(
+        system(),
+        user("Never push to main"),
+        model("ERROR: disk full"),
+        *(user(f"thanks {i}") for i in range(40)),
+        user("go"),
+    )
+    kept = texts(prune(units, 60, WEIGHTS, count).pruned)
+    assert "Never push to main" in kept
+    assert "ERROR: disk full" in kept
+
+
+def test_a_tool_that_failed_is_a_failure_whatever_its_words() -> None:
+    quiet = replace(tool("There is no 'a.txt' here."), failed=True)
+    assert score_parts(quiet, 1, 3, WEIGHTS).keywords == 25
+    units = numbered(system(), quiet, *(user(f"thanks {i}") for i in range(40)), user("go"))
+    assert quiet.text in texts(prune(units, 60, WEIGHTS, count).pruned)
+
+
+def test_failures_leave_half_the_room_to_the_scores() -> None:
+    units = numbered(
+        system(), *(model(f"error {i}") for i in range(50)), *(user(f"hi {i}") for i in range(20)), user("go")
+    )
+    kept = texts(prune(units, 66, WEIGHTS, count).pruned)  # 5 + 2 must stay; 59 are free
+    assert sum(text.startswith("hi") for text in kept) >= 9
+
+
+def test_what_fits_is_untouched() -> None:
+    units = dialog(5)
+    pruned = prune(units, 10_000, WEIGHTS, count)
+    assert pruned.pruned is units
+    assert pruned.removed == ()
+
+
+def test_an_overflow_of_what_must_stay_is_an_error_that_names_sizes() -> None:
+    units = numbered(system(prose("rules", 50)), user("old"), user(prose("ask", 60)))
+    pruned = prune(units, 80, WEIGHTS, count)
+    assert texts(pruned.pruned) == [units[0].text, units[2].text]
+    assert "est. 51 tokens" in pruned.failure
+    assert "est. 61" in pruned.failure
+    assert "80 tokens" in pruned.failure
+
+
+def test_pinned_units_and_the_newest_user_message_stay() -> None:
+    units = numbered(
+        system(), user("pinned", pinned=True), user("the task"), *(tool(prose("t"), id=f"t{i}") for i in range(9))
+    )
+    kept = texts(prune(units, 60, WEIGHTS, count).pruned)
+    assert {"pinned", "the task"} <= set(kept)
+
+
+def test_an_uncached_count_is_taken_afresh() -> None:
+    units = tuple(Unit(f"n{i}", UnitKind.MESSAGE, UnitRole.USER, user("one two three").messages) for i in range(10))
+    assert prune(units, 20, WEIGHTS, count).stats.original == 40
+
+
+def test_an_empty_history_is_no_error() -> None:
+    assert prune((), 10, WEIGHTS, count).pruned == ()
+
+
+anything = st.lists(
+    st.tuples(
+        st.sampled_from(["user", "model", "tool", "system"]),
+        st.integers(0, 30),
+        st.booleans(),
+        st.sampled_from(["", "error ", "never do "]),
+    ),
+    max_size=30,
+)
+
+
+def built(rows: list[tuple[str, int, bool, str]]) -> Units:
+    made = []
+    for who, length, pinned, prefix in rows:
+        text = prefix + prose("x", length)
+        make = {"user": user, "model": model, "tool": tool}.get(who)
+        made.append(make(text, pinned=pinned and length < 3) if make else system(text))
+    return numbered(*made)
+
+
+@given(anything, st.integers(1, 400))
+def test_pruning_keeps_order_splits_nothing_and_respects_the_budget(rows: list, budget: int) -> None:
+    units = built(rows)
+    pruned = prune(units, budget, WEIGHTS, count)
+    positions = [units.index(kept) for kept in pruned.pruned]  # the very units, so no tool exchange was split
+    assert positions == sorted(positions)
+    assert sorted(ids(pruned.pruned) + ids(pruned.removed)) == sorted(ids(units))
+    assert pruned.failure or pruned.stats.final <= budget
+    assert pruned.stats.final == sum(kept.est_tokens for kept in pruned.pruned)
+
+
+@given(anything, st.integers(1, 400))
+def test_pruning_twice_is_pruning_once(rows: list, budget: int) -> None:
+    once = prune(built(rows), budget, WEIGHTS, count)
+    twice = prune(once.pruned, budget, WEIGHTS, count)
+    assert twice.pruned == once.pruned
+
+
+@given(anything, st.integers(1, 400))
+def test_what_must_stay_stays(rows: list, budget: int) -> None:
+    units = built(rows)
+    kept = set(ids(prune(units, budget, WEIGHTS, count).pruned))
+    assert {u.id for u in units if u.role is UnitRole.SYSTEM or u.pinned} | {u.id for u in units[-1:]} <= kept
+
+
+def test_twenty_messages_are_cut_to_five_with_a_summary() -> None:
+    units = dialog(20)[1:]
+    result = summarize(units, 5, count)
+    assert result.summary is not None
+    assert len(result.summarized) == 6
+    assert result.summarized[1:] == units[-5:]
+    assert result.stats.summarized_items == 15
+    assert result.stats.kept_items == 5
+    assert result.summary.text == "Previous 15 turns: 8 user messages, 7 model responses, 0 tool calls"
+    assert result.summary.source == tuple(range(2, 17))
+
+
+def test_the_documents_sentence_comes_out() -> None:
+    units = numbered(*(user("a") for _ in range(25)), *(model("b") for _ in range(25)), *(tool("c") for _ in range(10)))
+    assert describe(units) == "Previous 50 turns: 25 user messages, 25 model responses, 10 tool calls"
+
+
+def test_one_is_singular() -> None:
+    assert describe((user("a"),)) == "Previous 1 turn: 1 user message, 0 model responses, 0 tool calls"
+    assert describe((tool("a"),)) == "Previous 0 turns: 0 user messages, 0 model responses, 1 tool call"
+
+
+def test_summarising_leaves_system_and_pinned_units_in_place() -> None:
+    units = numbered(system(), user("a"), user("keep", pinned=True), user("b"), user("new"))
+    result = summarize(units, 1, count)
+    assert texts(result.summarized) == [
+        "You are an agent.",
+        "Previous 2 turns: 2 user messages, 0 model responses, 0 tool calls",
+        "keep",
+        "new",
+    ]
+
+
+def test_a_short_history_is_not_summarised() -> None:
+    units = dialog(4)
+    assert summarize(units, 10).summarized is units
+    assert summarize(units, 10).summary is None
+
+
+def test_summary_ids_follow_what_they_stand_for() -> None:
+    units = dialog(30)
+    first, second = summarize(units, 5).summary, summarize(units, 6).summary
+    assert first is not None
+    assert second is not None
+    assert first.id != second.id
+    assert first == summarize(units, 5).summary
+
+
+@pytest.mark.parametrize(("tokens", "needs"), [(799, False), (800, False), (801, True)])
+def test_pruning_is_due_strictly_above_80_percent(tokens: int, needs: bool) -> None:
+    units = (user(prose("x", tokens - 1)),)
+    stats = context_stats(units, 1000)
+    assert stats.needs_pruning is needs
+    assert stats.utilization_percent == tokens / 10
+    assert (stats.items, stats.tokens, stats.limit) == (1, tokens, 1000)
+
+
+def test_a_thousand_messages_over_80_percent_are_pruned() -> None:
+    units = dialog(1000)
+    managed = auto_manage(units, 6000, WEIGHTS, count)
+    assert managed.stats.final <= 4800
+    assert managed.removed
+
+
+def test_below_80_percent_the_very_same_history_comes_back() -> None:
+    units = dialog(1000)
+    managed = auto_manage(units, 20_000, WEIGHTS, count)
+    assert managed.pruned is units
+    assert managed.stats.items_removed == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [
+        ("gemini-2.5-flash", 1_000_000),
+        ("claude-4-5-sonnet", 200_000),
+        ("GPT-5", 128_000),
+        ("qwen3-14b", 100_000),
+        ("default", 100_000),
+    ],
+)
+def test_the_documents_table_serves_where_the_catalog_is_silent(name: str, limit: int) -> None:
+    assert document_limit(name) == limit
+
+
+def test_the_policys_rewrite_carries_counts_and_key_facts() -> None:
+    units = numbered(
+        system(), user("Never touch /srv/keys.pem"), *(model(prose("x")) for _ in range(60)), model("Port is 48151."),
+        *(model(prose("y")) for _ in range(20)), user("go on"),
+    )  # fmt: skip
+    rewritten = retain(units, 1500, 750, WEIGHTS, toolbox())
+    view = "\n".join(texts(rewritten.units))
+    assert not rewritten.failure
+    assert rewritten.est_after <= 750
+    assert "/srv/keys.pem" in view
+    assert "48151" in view
+    assert any(u.text.startswith("Previous ") for u in rewritten.units)
+    assert rewritten.est_before == sum(u.est_tokens for u in units)
+
+
+def test_the_policys_rewrite_can_run_again_and_keeps_one_ledger() -> None:
+    facts = ("The port is 48151.", "Settings: /etc/app/main.toml", "Never push to main.", "ERROR E1042: disk is full.")
+    units = numbered(system(), *(model(f"{fact} {prose('x')}") for fact in facts), *dialog(60, 30)[1:], user("go on"))
+    once = retain(units, 1500, 750, WEIGHTS, toolbox())
+    longer = (*once.units[:-1], *numbered(*(model(f"Later {prose('z')}") for _ in range(40))), user("and now"))
+    twice = retain(longer, 1500, 750, WEIGHTS, toolbox())
+    assert not twice.failure
+    assert sum(is_ledger(u) for u in twice.units) == 1
+    assert once.ledger
+    assert set(once.ledger) <= set(twice.ledger)
+    [counted] = [u.text for u in twice.units if u.text.startswith("Previous ")]
+    shown = [u for u in twice.units if u.kind is UnitKind.MESSAGE and u.role is not UnitRole.SYSTEM]
+    assert int(counted.split()[1]) + len(shown) == 4 + 60 + 40 + 1  # nobody is counted twice or forgotten
+
+
+def test_the_policys_rewrite_fails_where_nothing_can_go() -> None:
+    assert "Nothing to prune: the messages take" in retain(dialog(3), 1000, 900, WEIGHTS, toolbox()).failure
+    nearly = dialog(20)  # would be within the target, but not with room for counts and key facts beside it
+    size = sum(unit.est_tokens for unit in nearly)
+    assert "Nothing to prune" in retain(nearly, size * 10 // 8, size, WEIGHTS, toolbox()).failure
+    pinned = numbered(system(), *(user(prose("x", 9), pinned=True) for _ in range(9)))
+    assert "must stay" in retain(pinned, 1000, 60, WEIGHTS, toolbox()).failure
+    huge = numbered(system(), user(prose("x", 2000)))
+    assert "budget" in retain(huge, 1000, 500, WEIGHTS, toolbox()).failure
+
+
+@settings(deadline=None)
+@given(st.sampled_from([100, 1000]))
+def test_pruning_grows_no_worse_than_n_log_n(size: int) -> None:
+    small, large = dialog(size), dialog(size * 10)
+    assert _millis(large) < 60 * max(_millis(small), 0.3)
+
+
+def _millis(units: Units) -> float:
+    started = time.perf_counter()
+    prune(units, sum(u.est_tokens for u in units) // 2, WEIGHTS, count)
+    return (time.perf_counter() - started) * 1000
+
+
+def test_hostile_text_is_scored_in_linear_time() -> None:
+    started = time.perf_counter()
+    score(user("error" * 200_000 + "do not" * 100_000), 1, 3, WEIGHTS)
+    assert time.perf_counter() - started < 1
