@@ -17,7 +17,7 @@ from django.views.decorators.http import require_POST
 
 from dialogs.actions import questions
 from dialogs.context import limits
-from dialogs.context import view as transcript
+from dialogs.context.view import visible_turns
 from dialogs.errors import Refusal
 from dialogs.models import Question
 from dialogs.views.forms import AnswerForm, ResolveForm
@@ -109,7 +109,7 @@ class QuestionAdmin(RecordAdmin):
             "attempts": questions.attempts_of(question),
             "health": limits.health_of(dialog),
             "reminders": dialog.reminders.all(),
-            "turns": transcript.visible_turns(dialog, limit=LAST_TURNS),
+            "turns": visible_turns(dialog, limit=LAST_TURNS),
             "larger_models": limits.larger_models(dialog) if critical else [],
             "text": (question.draft if critical else "") if text is None else text,
             "error": error,

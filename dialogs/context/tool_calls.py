@@ -1,9 +1,23 @@
 """What tool calls came to, as turns: each call that was made has a result, also when it was never run."""
 
+from dataclasses import dataclass
+
 from dialogs.context.view import Call, unresolved_calls
 from dialogs.models import Turn
 from dialogs.store.change import Change
-from dialogs.tools.tool import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What the model is told. ``pending`` means that a human answers later: there is no result yet."""
+
+    text: str
+    failed: bool = False
+    pending: bool = False
+
+    @property
+    def status(self) -> str:
+        return Turn.Status.ERROR if self.failed else Turn.Status.OK
 
 
 def store_result(unit: Change, call: Call, result: Result, status: str = "") -> None:

@@ -14,11 +14,10 @@ from dialogs.context.request import Prepared
 from dialogs.models import Agent, Dialog, Generation, Turn
 from dialogs.runtime import discarded_log, truncation
 from dialogs.runtime.stream_reply import Reply
-from dialogs.store import lease as leases
 from dialogs.store.change import Change
 from dialogs.store.db_retry import commits
-from dialogs.store.lease import Lease
-from dominds.db import prepared as statements
+from dialogs.store.lease import Lease, release
+from dominds.db.prepared import insert, update
 from dominds.llm.catalog.catalog import ModelInfo
 from dominds.llm.circuit_breaker import Rest
 from dominds.llm.messages import ToolCall
@@ -95,7 +94,7 @@ def begin(
             request_chars=prepared.chars,
             est_prompt_tokens=est_prompt,
         )
-        statements.insert(generation)
+        insert(generation)
         unit.keeps_state = True
         unit.event("generation", id=generation.pk, purpose=purpose, attempt=generation.attempt, outcome="running")
     return Attempt(generation, prepared, thresholds)
@@ -133,7 +132,7 @@ def _end(lease: Lease, attempt: Attempt, reply: Reply) -> float:
             unit.take_next_message()
         ended = not owes_more(unit.dialog)
         if ended:
-            leases.release(unit)
+            release(unit)
     lease.released = lease.released or ended
     return delay
 
@@ -156,7 +155,7 @@ def _close(unit: Change, attempt: Attempt, reply: Reply, outcome: str) -> None:
     elif reply.aborted:
         generation.error_kind, generation.error = "context_full", reply.aborted
     fields = {name: getattr(generation, name) for name in _ENDED_COLUMNS}
-    if not statements.update(Generation, {"id": generation.pk, "outcome": Generation.Outcome.RUNNING}, fields):
+    if not update(Generation, {"id": generation.pk, "outcome": Generation.Outcome.RUNNING}, fields):
         raise AlreadyEnded
     if outcome in (Generation.Outcome.FAILED, Generation.Outcome.STOPPED) or reply.interrupted:
         recording.record(generation.pk, UsageUnavailable(), attempt.thresholds)

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from dialogs.actions import messages
-from dialogs.context.client import offered_to
+from dialogs.context.tool_calls import Result
 from dialogs.context.view import Call, unresolved_calls
 from dialogs.errors import Conflict
 from dialogs.models import Dialog, Turn
 from dialogs.runtime import oversized_results
 from dialogs.store.change import Change, change
-from dialogs.tools.tool import Result
+from dialogs.tools.registry import offered_to
 from remediation.guidance import CLEAR_MIND
 
 UNANSWERED = Result("The client gave no result for this call and went on with another message.", failed=True)

@@ -5,9 +5,9 @@ from uuid import UUID
 import structlog
 
 from dialogs.context.limits import policy_of
+from dialogs.context.tool_calls import Result
 from dialogs.models import Agent, Artifact, Dialog
 from dialogs.runtime.situation import situation_of
-from dialogs.tools.tool import Result
 from dominds.llm.messages import Message, Role
 from remediation.decisions import Compact, Reject
 from remediation.policies import on_tool_result

@@ -3,12 +3,12 @@
 import functools
 from dataclasses import dataclass, field
 
-from dialogs.context import client
 from dialogs.context.limits import judgement_of, model_of, policy_for, thresholds_of_model
 from dialogs.context.sizes import Sizes, StreamWatch, sizes_of
 from dialogs.context.view import View, view_of
 from dialogs.models import Agent, Dialog, Generation
 from dialogs.runtime import breaking_history
+from dialogs.tools.registry import offered_to
 from dialogs.tools.tool import Tool
 from dominds.llm.catalog.catalog import ModelInfo
 from health.levels import Thresholds
@@ -94,7 +94,7 @@ def situation_of(dialog: Dialog) -> Situation:
         model=model,
         thresholds=thresholds_of_model(model),
         policy=policy_for(dialog.agent, model),
-        tools=client.offered_to(dialog),
+        tools=offered_to(dialog),
         view=view_of(dialog),
     )
 

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 import structlog
 from django.db import connection
 
-from dialogs.context.client import offered_to
 from dialogs.context.config import current_config
-from dialogs.context.tool_calls import store_result
+from dialogs.context.tool_calls import Result, store_result
 from dialogs.context.view import Call, unresolved_calls
 from dialogs.models import Dialog, Turn
 from dialogs.runtime import client_tools, oversized_results
 from dialogs.store.change import Change
 from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease, release
+from dialogs.tools.registry import offered_to
 from dialogs.tools.retrying import run_with_retries
-from dialogs.tools.tool import Invocation, Result, Tool, ToolArgumentsInvalid, read_arguments
+from dialogs.tools.tool import Invocation, Tool, ToolArgumentsInvalid, read_arguments
 from remediation.config import RetryPolicy
 from remediation.guidance import CLEAR_MIND
 

@@ -7,8 +7,9 @@ from typing import Any
 from django.db.models import Model, QuerySet
 
 from dialogs.context.search import matching
+from dialogs.context.tool_calls import Result
 from dialogs.models import Artifact, Dialog, Turn
-from dialogs.tools.tool import Invocation, Result, Tool, parameters
+from dialogs.tools.tool import Invocation, Tool, parameters
 from dominds.llm.messages import ToolSpec
 from remediation.models import RemovedUnit
 

@@ -1,9 +1,10 @@
 """Asking the person: the run waits for the answer."""
 
 from dialogs.actions import rounds
+from dialogs.context.tool_calls import Result
 from dialogs.models import Question
 from dialogs.store.change import Change
-from dialogs.tools.tool import Invocation, Result, Tool, parameters
+from dialogs.tools.tool import Invocation, Tool, parameters
 from dominds.llm.messages import ToolSpec
 
 ASK_HUMAN = "ask_human"

@@ -13,8 +13,9 @@ import structlog
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
+from dialogs.context.tool_calls import Result
 from dialogs.tools.mcp_config import McpFailed, Server, current_config
-from dialogs.tools.tool import Invocation, Result, Tool
+from dialogs.tools.tool import Invocation, Tool
 from dominds.llm.messages import ToolSpec
 from dominds.redaction import redact
 

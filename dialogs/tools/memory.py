@@ -1,9 +1,10 @@
 """The agent's own memory: reminders that stay in sight, and clearing its mind."""
 
 from dialogs.actions import reminders, rounds
+from dialogs.context.tool_calls import Result
 from dialogs.errors import Refusal
 from dialogs.store.change import Change
-from dialogs.tools.tool import Invocation, Result, Tool, parameters
+from dialogs.tools.tool import Invocation, Tool, parameters
 from dominds.llm.messages import ToolSpec
 from remediation.guidance import CLEAR_MIND
 

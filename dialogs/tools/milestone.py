@@ -1,7 +1,8 @@
 """A milestone: the work so far is done, so the agent starts afresh with a handover (C5)."""
 
+from dialogs.context.tool_calls import Result
 from dialogs.store.change import Change
-from dialogs.tools.tool import Invocation, Result, Tool, parameters
+from dialogs.tools.tool import Invocation, Tool, parameters
 from dominds.llm.messages import ToolSpec
 
 COMPLETE_MILESTONE = "complete_milestone"

@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from functools import cache
 
-from dialogs.models import Agent
+from dialogs.context.client import client_of
+from dialogs.models import Agent, Dialog
 from dialogs.tools import archive, human, mcp, memory, milestone, workspace
 from dialogs.tools.tool import Tool
+from dominds.llm.messages import ToolSpec
 
 
 @cache
@@ -27,3 +29,17 @@ def tools_of(agent: Agent) -> dict[str, Tool]:
             for tool_name, tool in mcp.tools_named(name).items():
                 offered.setdefault(tool_name, tool)  # a server's tool never takes the place of our own
     return offered
+
+
+def offered_to(dialog: Dialog) -> dict[str, Tool]:
+    """The agent's tools and then the client's, which never take the place of one of ours."""
+    offered = tools_of(dialog.agent)
+    for name, tool in _tools_of_client(dialog).items():
+        offered.setdefault(name, tool)
+    return offered
+
+
+def _tools_of_client(dialog: Dialog) -> dict[str, Tool]:
+    client = client_of(dialog)
+    specs = [ToolSpec(item["name"], item["description"], item["parameters"]) for item in client.tools] if client else []
+    return {spec.name: Tool(spec) for spec in specs}

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import structlog
 
-from dialogs.tools.tool import Invocation, Result, Tool
+from dialogs.context.tool_calls import Result
+from dialogs.tools.tool import Invocation, Tool
 from remediation.config import RetryPolicy
 
 log = structlog.get_logger(__name__)

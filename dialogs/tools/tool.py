@@ -8,22 +8,9 @@ from uuid import UUID
 import orjson
 from jsonschema import Draft202012Validator
 
-from dialogs.models import Turn
+from dialogs.context.tool_calls import Result
 from dialogs.store.change import Change
 from dominds.llm.messages import ToolSpec
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What the model is told. ``pending`` means that a human answers later: there is no result yet."""
-
-    text: str
-    failed: bool = False
-    pending: bool = False
-
-    @property
-    def status(self) -> str:
-        return Turn.Status.ERROR if self.failed else Turn.Status.OK
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from typing import BinaryIO
 
 from django.conf import settings
 
-from dialogs.tools.tool import Invocation, Result, Tool, parameters
+from dialogs.context.tool_calls import Result
+from dialogs.tools.tool import Invocation, Tool, parameters
 from dominds.llm.messages import ToolSpec
 
 MAX_READ_BYTES = 64 * 1024  # per call

@@ -9,7 +9,12 @@ from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
-from dialogs.accounts import login as accounts
+from dialogs.accounts.login import (
+    count_failed_login,
+    create_first_administrator,
+    needs_setup,
+    wait_before_login,
+)
 from dialogs.views.forms import SetupForm
 
 
@@ -17,12 +22,12 @@ from dialogs.views.forms import SetupForm
 @require_http_methods(["GET", "POST"])
 def setup(request: HttpRequest) -> HttpResponse:
     """Make the first administrator, once."""
-    if not accounts.needs_setup():
+    if not needs_setup():
         return redirect("login")
     form = SetupForm(request.POST or None)
     if form.is_valid():
         user = form.save(commit=False)
-        if accounts.create_first_administrator(user):
+        if create_first_administrator(user):
             login(request, user, backend="django.contrib.auth.backends.ModelBackend")
             return redirect("dialogs")
         return redirect("login")
@@ -34,11 +39,11 @@ class Login(LoginView):
     redirect_authenticated_user = True
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        return redirect("setup") if accounts.needs_setup() else super().get(request, *args, **kwargs)
+        return redirect("setup") if needs_setup() else super().get(request, *args, **kwargs)
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Ten failures of one address in a minute, and it waits for the next."""
-        if seconds := accounts.wait_before_login(request):
+        if seconds := wait_before_login(request):
             form = self.get_form_class()(request)
             answer = render(
                 request,
@@ -51,7 +56,7 @@ class Login(LoginView):
         return super().post(request, *args, **kwargs)
 
     def form_invalid(self, form: Any) -> HttpResponse:
-        accounts.count_failed_login(self.request)
+        count_failed_login(self.request)
         return super().form_invalid(form)
 
 

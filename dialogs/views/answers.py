@@ -13,7 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from dialogs.actions import messages as inbox
+from dialogs.actions.messages import owned
 from dialogs.errors import NotFound, RateLimited, Refusal
 from dialogs.live.frames import frames_after
 from dialogs.models import Dialog
@@ -32,7 +32,7 @@ View = Callable[..., HttpResponse]
 def dialog_or_404(dialog_id: UUID, user: User) -> Dialog:
     """The dialog, if this person may see it; somebody else's does not exist."""
     try:
-        return inbox.owned(dialog_id, user)
+        return owned(dialog_id, user)
     except NotFound as error:
         raise Http404(error.message) from error
 

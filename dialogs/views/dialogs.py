@@ -11,7 +11,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from dialogs.actions import messages as inbox
+from dialogs.actions.messages import create_dialog
 from dialogs.api.dialogs import download
 from dialogs.context import limits
 from dialogs.errors import Refusal
@@ -98,9 +98,7 @@ def create(request: PersonRequest) -> HttpResponse:
     form = NewDialogForm(request.POST)
     form.is_valid()
     try:
-        dialog = inbox.create_dialog(
-            request.user, form.cleaned_data.get("agent", ""), form.cleaned_data.get("title", "")
-        )
+        dialog = create_dialog(request.user, form.cleaned_data.get("agent", ""), form.cleaned_data.get("title", ""))
     except Refusal as refusal:
         messages.error(request, refusal.message)
         return redirect("dialogs")

@@ -9,8 +9,9 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from dialogs.context import config as context_settings
 from dialogs.context import limits
+from dialogs.context.config import current_config, save_edits
+from dialogs.context.config import problems as problems_of_file
 from dialogs.models import Agent
 from dialogs.views.answers import PersonRequest
 from dialogs.views.forms import LimitsForm, LlmLimits
@@ -33,14 +34,14 @@ class AgentLimit:
 def show(request: PersonRequest) -> HttpResponse:
     if not request.user.is_staff:
         raise Http404
-    config = context_settings.current_config()
+    config = current_config()
     form = LimitsForm(request.POST or None, initial=_limits(config))
     rows = LlmLimits(
         request.POST or None, initial=[_row(entry) for entry in config.to_mapping()["per_llm"]], prefix="llm"
     )
     problems: list[tuple[str, str]] = []
     if request.method == "POST" and form.is_valid() and rows.is_valid():
-        problems = context_settings.save_edits({**_edits(), **form.cleaned_data, "per_llm": _given(rows)})
+        problems = save_edits({**_edits(), **form.cleaned_data, "per_llm": _given(rows)})
         if not problems:
             messages.success(request, "Saved. It holds from the next model call on.")
             return redirect("limits")
@@ -48,7 +49,7 @@ def show(request: PersonRequest) -> HttpResponse:
         "form": form,
         "rows": rows,
         "problems": problems,
-        "file_problems": context_settings.problems(),
+        "file_problems": problems_of_file(),
         "agents": [_of_agent(config, agent) for agent in Agent.objects.filter(enabled=True)],
         "section": "settings",
     }

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.errors import Refusal
-from dialogs.operations import dashboard as operations
+from dialogs.operations import dashboard as server
 from dialogs.operations import interventions
 from dialogs.operations.bar_chart import stacked
 from dialogs.views.answers import PersonRequest
@@ -51,20 +51,20 @@ def for_staff(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
 def dashboard(request: PersonRequest) -> HttpResponse:
     """The page; htmx fetches its inner part again every ten seconds."""
     template = "ops/_dashboard.html" if request.htmx else "ops/dashboard.html"
-    recent = operations.recent()
+    recent = server.recent()
     context = {
-        "cards": operations.cards(recent),
+        "cards": server.cards(recent),
         "recent": recent,
-        "parts": operations.parts(),
-        "leases": operations.held_leases(),
-        "stuck": operations.stuck_dialogs(),
-        "failed": operations.failed_dialogs(),
-        "backing_off": operations.backing_off(),
-        "levels": stacked(operations.levels_by_hour(), "%d %b %H:00 UTC"),
-        "compactions": stacked(operations.compactions_by_day(), "%d %b"),
-        "context_events": operations.context_events(),
-        "tasks": operations.cleanup_tasks(),
-        "proposals": operations.proposals(),
+        "parts": server.parts(),
+        "leases": server.held_leases(),
+        "stuck": server.stuck_dialogs(),
+        "failed": server.failed_dialogs(),
+        "backing_off": server.backing_off(),
+        "levels": stacked(server.levels_by_hour(), "%d %b %H:00 UTC"),
+        "compactions": stacked(server.compactions_by_day(), "%d %b"),
+        "context_events": server.context_events(),
+        "tasks": server.cleanup_tasks(),
+        "proposals": server.proposals(),
         "proposals_address": _admin_list("remediation_proposal"),
         "now": timezone.now(),
         "section": "ops",

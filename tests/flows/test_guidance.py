@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
-from dialogs.actions import messages as inbox
+from dialogs.actions.messages import stop
 from dialogs.models import Dialog, Generation
 from remediation.guidance import CLEAR_OR_REMIND
 from tests.flows.chat_server import Answer, Body, ChatServer, InOrder
@@ -107,14 +107,14 @@ def test_a_failed_guided_generation_is_repeated_with_its_guidance(serve: Serve) 
 def test_a_stopped_guided_generation_does_not_count(serve: Serve) -> None:
     server = serve(context_length=128_000)
 
-    def stop() -> None:
-        inbox.stop(dialog.pk)
+    def stop_soon() -> None:
+        stop(dialog.pk)
         connection.close()
 
     def answer(body: Body) -> Answer:
         if len(server.exchanges) != 2:
             return Answer("ok", usage=YELLOW)
-        Timer(1.0, stop).start()  # once something has been said
+        Timer(1.0, stop_soon).start()  # once something has been said
         return Answer("too late " * 400, chunk_chars=10, chunk_seconds=0.05, usage=YELLOW)
 
     server.answer = answer

@@ -20,8 +20,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from dialogs.actions import messages as inbox
-from dialogs.actions import questions, rewrite_requests
+from dialogs.actions import messages, questions, rewrite_requests
 from dialogs.errors import Conflict
 from dialogs.models import Dialog
 from dialogs.runtime.driver import drive
@@ -248,10 +247,10 @@ class DriverMachine(RuleBasedStateMachine):
         text, story = f"msg-{self.sent}", self.story
         if story.closed or story.question == "critical":
             with pytest.raises(Conflict):
-                inbox.post_message(self.dialog.pk, text)
+                messages.post_message(self.dialog.pk, text)
             return
-        inbox.post_message(self.dialog.pk, text, f"client-{self.sent}")
-        inbox.post_message(self.dialog.pk, text, f"client-{self.sent}")
+        messages.post_message(self.dialog.pk, text, f"client-{self.sent}")
+        messages.post_message(self.dialog.pk, text, f"client-{self.sent}")
         if story.state in ("idle", "failed"):
             story.take(text)
         else:
@@ -288,7 +287,7 @@ class DriverMachine(RuleBasedStateMachine):
 
     @rule()
     def stop(self) -> None:
-        inbox.stop(self.dialog.pk)
+        messages.stop(self.dialog.pk)
         story = self.story
         if story.held:
             story.stop = True
@@ -304,9 +303,9 @@ class DriverMachine(RuleBasedStateMachine):
         newest = max(taken, key=self.position_of, default=None)
         if newest is None or self.story.messages[newest] not in ("failed", "stopped"):
             with pytest.raises(Conflict):
-                inbox.retry(self.dialog.pk)
+                messages.retry(self.dialog.pk)
         else:
-            inbox.retry(self.dialog.pk)
+            messages.retry(self.dialog.pk)
             self.story.take(newest)
 
     def position_of(self, text: str) -> int:
@@ -347,7 +346,7 @@ class DriverMachine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.story.messages) > 5 and not self.story.closed)
     @rule()
     def close(self) -> None:
-        inbox.close(self.dialog.pk, self.dialog.owner)
+        messages.close(self.dialog.pk, self.dialog.owner)
         story = self.story
         for text, status in story.messages.items():
             if status in ("queued", "answering", "suspended"):

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from dialogs.actions import messages
+from dialogs.context.tool_calls import Result
 from dialogs.models import Artifact, Dialog, Turn
 from dialogs.runtime.driver import drive
 from dialogs.tools.registry import builtin_tools
-from dialogs.tools.tool import Invocation, Result
+from dialogs.tools.tool import Invocation
 from remediation.models import RemediationRun, RemovedUnit
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog

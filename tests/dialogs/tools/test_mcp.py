@@ -13,12 +13,13 @@ import pytest
 import yaml
 
 from dialogs.actions import messages
+from dialogs.context.tool_calls import Result
 from dialogs.models import Agent
 from dialogs.runtime.driver import drive
 from dialogs.tools import mcp, mcp_client
 from dialogs.tools.mcp_config import McpFailed, current_config, read_config
 from dialogs.tools.registry import builtin_tools, tools_of
-from dialogs.tools.tool import Invocation, Result, Tool
+from dialogs.tools.tool import Invocation, Tool
 from dominds.local.embedded_redis import free_port
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog

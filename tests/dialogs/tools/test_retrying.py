@@ -4,8 +4,9 @@ from uuid import uuid4
 
 import pytest
 
+from dialogs.context.tool_calls import Result
 from dialogs.tools.retrying import run_with_retries
-from dialogs.tools.tool import Invocation, Result, Tool, parameters
+from dialogs.tools.tool import Invocation, Tool, parameters
 from dominds.llm.messages import ToolSpec
 from remediation.config import RetryPolicy
 

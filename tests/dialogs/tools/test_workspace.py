@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from dialogs.context.tool_calls import Result
 from dialogs.tools.registry import builtin_tools
-from dialogs.tools.tool import Invocation, Result, ToolArgumentsInvalid, read_arguments
+from dialogs.tools.tool import Invocation, ToolArgumentsInvalid, read_arguments
 from dialogs.tools.workspace import MAX_ENTRIES, MAX_READ_BYTES
 
 SECRET = "the secret of the house next door"
