@@ -129,7 +129,7 @@ def test_a_child_dies_with_its_parent_even_by_kill_9(tmp_path: Path) -> None:
 
 
 def test_a_child_is_not_started_for_a_parent_that_is_gone(tmp_path: Path) -> None:
-    launcher = ROOT / "dominds" / "launcher.py"
+    launcher = ROOT / "dominds" / "local" / "launcher.py"
     done = subprocess.run([sys.executable, str(launcher), "1", "touch", str(tmp_path / "ran")], check=False)
     assert done.returncode == 1
     assert not (tmp_path / "ran").exists()
