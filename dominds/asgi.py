@@ -5,9 +5,9 @@ import sys
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dominds.settings")
 
-from dominds.web.asgi_handler import get_one_hop_application
+from dominds.web.asgi_handler import get_application
 
-django_application = get_one_hop_application()  # sets Django up; what follows may import models
+django_application = get_application()  # sets Django up; what follows may import models
 
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
@@ -16,7 +16,7 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from dominds.web import daphne_patch, gc_tuning, warmup
-from dominds.web.admission import through_the_door
+from dominds.web.admission import admitted
 from dominds.web.startup import at_first_call
 from dominds.web.watchdog import watched
 
@@ -26,14 +26,14 @@ sys.setswitchinterval(0.0005)
 application = watched(
     ProtocolTypeRouter(
         {
-            "http": at_first_call(django_application, lambda: warmup.begin(import_string(settings.LOADED_EARLY))),
+            "http": at_first_call(django_application, lambda: warmup.begin(import_string(settings.WARMUP))),
             # The origin check is outermost: another site's page must not open a socket with this person's cookie.
             "websocket": AllowedHostsOriginValidator(
-                through_the_door(CookieMiddleware(URLRouter(import_string(settings.SOCKET_ROUTES))))
+                admitted(CookieMiddleware(URLRouter(import_string(settings.SOCKET_ROUTES))))
             ),
         }
     )
 )
 
-daphne_patch.improve_sending()
+daphne_patch.patch_sending()
 gc_tuning.settle()

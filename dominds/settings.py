@@ -164,7 +164,7 @@ ROOT_URLCONF = "dominds.urls"
 ASGI_APPLICATION = "dominds.asgi.application"
 # Resolved by name: the ground floor imports no app.
 SOCKET_ROUTES = "dialogs.routing.websocket_urlpatterns"
-LOADED_EARLY = "dialogs.runtime.warmup.for_pages"
+WARMUP = "dialogs.runtime.warmup.for_pages"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",

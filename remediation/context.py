@@ -140,7 +140,7 @@ class Context:
     overflowed: bool = False
     restarts: int = 0  # rewrites since the newest user message, document B
     failed_clears: int = 0  # of the open episode
-    clear_owed: bool = False  # an episode of forced clears is open, whatever the level is now (R3)
+    clear_due: bool = False  # an episode of forced clears is open, whatever the level is now (R3)
     kept_since_guidance: int | None = None  # None: no guidance yet in this caution
     guided_generations: int = 0  # since guidance began, for the countdown
     cadence: int = 10

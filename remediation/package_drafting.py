@@ -26,7 +26,7 @@ DRAFTED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Statement:
     """One text of the round: ``role`` is user, assistant or tool."""
 
     role: str
@@ -49,7 +49,7 @@ class Gathered:
     first_request: str = ""
     requests: Sequence[str] = ()  # of this round
     pending: str = ""
-    said: Sequence[Said] = ()  # of this round
+    said: Sequence[Statement] = ()  # of this round
     tool_uses: Sequence[ToolUse] = ()
     package: str = ""  # with which the round began
     ledger: Sequence[str] = ()  # key facts that rewrites carry
@@ -118,7 +118,7 @@ def _uses(uses: Sequence[ToolUse]) -> Iterator[str]:
         yield f"{name}, {times}" + (f": {shown}" if shown else "")
 
 
-def _failures(said: Sequence[Said]) -> list[str]:
+def _failures(said: Sequence[Statement]) -> list[str]:
     return [f"Tool output: {_line(entry.text)}" for entry in said if entry.role == "tool" and entry.failed][-3:]
 
 

@@ -93,10 +93,10 @@ def close_sockets_of_session(sender: Any, request: HttpRequest, user: User | Non
 @receiver(user_logged_in)
 def recheck_sockets_of_person(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> None:
     """A new login may have replaced the session that older sockets came with."""
-    tell_to_recheck(user)
+    request_recheck(user)
 
 
-def tell_to_recheck(user: User) -> None:
+def request_recheck(user: User) -> None:
     """Sockets of this person ask whether their session still stands, now instead of within a minute."""
     _tell(user.pk, {"recheck": True})
 

@@ -16,7 +16,7 @@ from dialogs.context.tool_calls import abandon
 from dialogs.errors import Conflict, Invalid, NotFound, RateLimited, TooLarge
 from dialogs.models import Agent, Dialog, Question, Round, Turn
 from dialogs.state import State
-from dialogs.store.change import Change, change
+from dialogs.store.change import Change, open_change
 from dialogs.store.lease import release
 from dominds.db.prepared import Select
 
@@ -51,8 +51,8 @@ def post_message(dialog_id: UUID, text: str, client_message_id: str | None = Non
     """
     _check_text(text)
     reason = unusable(dialog_id)
-    with change(dialog_id) as unit:
-        dialog = unit.dialog
+    with open_change(dialog_id) as change:
+        dialog = change.dialog
         if client_message_id and (known := _known(dialog, client_message_id, text)) is not None:
             return Accepted(known.seq, dialog.state)
         check_open(dialog)
@@ -60,7 +60,7 @@ def post_message(dialog_id: UUID, text: str, client_message_id: str | None = Non
             raise Conflict("agent_unusable", reason)
         _check_rate(dialog)
         at_once = _is_free(dialog)
-        turn = unit.turn(
+        turn = change.turn(
             Turn.Role.USER,
             Turn.Status.ANSWERING if at_once else Turn.Status.QUEUED,
             queued=not at_once,
@@ -68,11 +68,11 @@ def post_message(dialog_id: UUID, text: str, client_message_id: str | None = Non
             client_message_id=client_message_id or None,
         )
         if at_once:
-            unit.begin_message(turn.seq)
+            change.begin_message(turn.seq)
         dialog.title = dialog.title or _title_from(text)
         dialog.archived_at = None
         dialog.failure = ""
-        unit.wakes = True
+        change.wakes = True
     return Accepted(turn.seq, dialog.state)
 
 
@@ -83,10 +83,10 @@ def _is_free(dialog: Dialog) -> bool:
 
 def remove_queued(dialog_id: UUID, seq: int, user: User) -> None:
     """Take back a message that has not been taken up yet."""
-    with change(dialog_id) as unit:
-        if not unit.dialog.turns.filter(seq=seq, status=Turn.Status.QUEUED).exists():
+    with open_change(dialog_id) as change:
+        if not change.dialog.turns.filter(seq=seq, status=Turn.Status.QUEUED).exists():
             raise Conflict("not_queued", f"Message {seq} is not waiting any more, so it cannot be taken back.")
-        unit.mark(seq, Turn.Status.SUPERSEDED)
+        change.mark(seq, Turn.Status.SUPERSEDED)
 
 
 def rename(dialog_id: UUID, title: str) -> None:
@@ -94,31 +94,31 @@ def rename(dialog_id: UUID, title: str) -> None:
     title = " ".join(title.replace("\x00", "").split())[:LONGEST_TITLE]
     if not title:
         raise Invalid("The title is blank. Write what the dialog is about.")
-    with change(dialog_id) as unit:
-        unit.dialog.title = title
-        unit.event("title", title=title)
+    with open_change(dialog_id) as change:
+        change.dialog.title = title
+        change.event("title", title=title)
 
 
 def stop(dialog_id: UUID) -> str:
     """Stop the answer under way. A worker sees the flag within half a second; without one the message ends here."""
-    with change(dialog_id) as unit:
-        dialog = unit.dialog
+    with open_change(dialog_id) as change:
+        dialog = change.dialog
         if dialog.is_leased:
             dialog.stop_requested = True
         elif dialog.state == State.QUEUED:
-            abandon(unit, "Not run: a person pressed stop.")
-            unit.end_message(Turn.Status.STOPPED)
+            abandon(change, "Not run: a person pressed stop.")
+            change.end_message(Turn.Status.STOPPED)
             dialog.requested_rewrite = ""
-            unit.take_next_message()
-            unit.wakes = True
+            change.take_next_message()
+            change.wakes = True
     return dialog.state
 
 
 def retry(dialog_id: UUID) -> str:
     """Answer the newest message that failed or was stopped once more."""
     reason = unusable(dialog_id)
-    with change(dialog_id) as unit:
-        dialog = unit.dialog
+    with open_change(dialog_id) as change:
+        dialog = change.dialog
         check_open(dialog)
         if dialog.state not in (State.IDLE, State.FAILED):
             raise Conflict("dialog_busy", f"The dialog is {dialog.state}; retry is for one that has stopped or failed.")
@@ -127,11 +127,11 @@ def retry(dialog_id: UUID) -> str:
             raise Conflict("nothing_to_retry", "The last message was answered; send a new one instead.")
         if reason:
             raise Conflict("agent_unusable", reason)
-        unit.mark(ended.seq, Turn.Status.ANSWERING)
-        unit.begin_message(ended.seq)
+        change.mark(ended.seq, Turn.Status.ANSWERING)
+        change.begin_message(ended.seq)
         if ended.round_number != dialog.round_number:
             carry(dialog, ended.seq)
-        unit.wakes = True
+        change.wakes = True
     return dialog.state
 
 
@@ -145,31 +145,31 @@ def carry(dialog: Dialog, seq: int) -> None:
 
 def close(dialog_id: UUID, user: User) -> str:
     """Close for good: nothing more is generated, everything stays readable."""
-    with change(dialog_id) as unit:
-        close_within(unit, user)
-    return unit.dialog.state
+    with open_change(dialog_id) as change:
+        close_within(change, user)
+    return change.dialog.state
 
 
-def close_within(unit: Change, user: User | None, question_state: str = Question.State.CANCELLED) -> None:
-    dialog = unit.dialog
+def close_within(change: Change, user: User | None, question_state: str = Question.State.CANCELLED) -> None:
+    dialog = change.dialog
     if dialog.closed_at is not None:
         return
     for seq in dialog.turns.filter(status__in=["queued", "answering", "suspended"]).values_list("seq", flat=True):
-        unit.mark(seq, Turn.Status.SUPERSEDED)
+        change.mark(seq, Turn.Status.SUPERSEDED)
     for question in dialog.questions.filter(state="open"):
         question.state, question.resolved_at, question.resolved_by = question_state, timezone.now(), user
         question.save(update_fields=["state", "resolved_at", "resolved_by"])
-        unit.event("question", id=str(question.pk), kind=question.kind, state=question.state)
+        change.event("question", id=str(question.pk), kind=question.kind, state=question.state)
     for generation in dialog.generations.filter(outcome="running"):
         generation.outcome, generation.finished_at = "stopped", timezone.now()
         generation.save(update_fields=["outcome", "finished_at"])
-        unit.event(
+        change.event(
             "generation", id=generation.pk, purpose=generation.purpose, attempt=generation.attempt, outcome="stopped"
         )
     dialog.closed_at = timezone.now()
     dialog.answering_seq, dialog.continuing, dialog.requested_rewrite, dialog.failure = None, False, "", ""
     dialog.epoch += 1  # fences out a worker that is still generating
-    release(unit)
+    release(change)
 
 
 def _known(dialog: Dialog, client_message_id: str, text: str) -> Turn | None:

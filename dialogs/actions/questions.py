@@ -12,7 +12,7 @@ from dialogs.actions import messages, rounds
 from dialogs.context.limits import catalog, unusable_reason
 from dialogs.errors import Conflict, Invalid, NotFound
 from dialogs.models import Dialog, Generation, Question, Round, Turn
-from dialogs.store.change import Change, change
+from dialogs.store.change import Change, open_change
 from dominds.llm.catalog.catalog import UnknownModel
 from remediation.guidance import Counters
 
@@ -55,7 +55,7 @@ def cancel(question_id: UUID, user: User) -> Question:
 
 def _end_ordinary(question_id: UUID, user: User, state: str, result: str) -> Question:
     dialog_id = _dialog_of(question_id, user)
-    with change(dialog_id) as unit:
+    with open_change(dialog_id) as change:
         question = _open(question_id)
         if question.kind == Question.Kind.CRITICAL:
             raise Conflict(
@@ -64,14 +64,14 @@ def _end_ordinary(question_id: UUID, user: User, state: str, result: str) -> Que
             )
         if state == Question.State.ANSWERED:
             question.answer = result
-        unit.turn(
+        change.turn(
             Turn.Role.TOOL, Turn.Status.OK, text=result, tool_call_id=question.tool_call_id, tool_name="ask_human"
         )
-        unit.dialog.changed_since_rewrite = True
-        if unit.dialog.answering_seq is None:
-            unit.dialog.continuing = True
-        _close(unit, question, user, state)
-        unit.wakes = True
+        change.dialog.changed_since_rewrite = True
+        if change.dialog.answering_seq is None:
+            change.dialog.continuing = True
+        _close(change, question, user, state)
+        change.wakes = True
     return question
 
 
@@ -87,7 +87,7 @@ def resolve(question_id: UUID, user: User, action: str, **options: str) -> Quest
     if action not in exits:
         raise Invalid(f"There is no exit {action!r}. The exits are: {', '.join(exits)}.")
     dialog_id = _dialog_of(question_id, user)
-    with change(dialog_id) as unit:
+    with open_change(dialog_id) as change:
         question = _open(question_id)
         if question.kind != Question.Kind.CRITICAL:
             raise Conflict("not_critical", "This is an ordinary question: answer it or cancel it.")
@@ -97,37 +97,37 @@ def resolve(question_id: UUID, user: User, action: str, **options: str) -> Quest
             )
         question.action = action
         if action != "close":
-            _close(unit, question, user, Question.State.RESOLVED)
-            _resume(unit)
-        exits[action](unit, question, user, options)
+            _close(change, question, user, Question.State.RESOLVED)
+            _resume(change)
+        exits[action](change, question, user, options)
         LogEntry.objects.log_actions(user.pk, [question], CHANGE, change_message=f"Resolved by: {action}")
-        unit.wakes = True
+        change.wakes = True
     return question
 
 
-def _clear(unit: Change, question: Question, user: User, options: dict[str, str]) -> None:
+def _clear(change: Change, question: Question, user: User, options: dict[str, str]) -> None:
     package = options.get("reminder_content", "")
     if not package.strip():
         raise Invalid("reminder_content is blank. Write the re-entry package that the agent is to go on from.")
-    clear_by_person(unit, package)
+    clear_by_person(change, package)
 
 
-def _accept_draft(unit: Change, question: Question, user: User, options: dict[str, str]) -> None:
-    clear_by_person(unit, question.draft)
+def _accept_draft(change: Change, question: Question, user: User, options: dict[str, str]) -> None:
+    clear_by_person(change, question.draft)
 
 
-def clear_by_person(unit: Change, package: str) -> None:
+def clear_by_person(change: Change, package: str) -> None:
     """After a person's clear the agent generates only if a message is owed (R6)."""
-    rounds.clear_within(unit, package, cause=Round.Cause.PERSON)
+    rounds.clear_within(change, package, cause=Round.Cause.PERSON)
 
 
-def _retry(unit: Change, question: Question, user: User, options: dict[str, str]) -> None:
+def _retry(change: Change, question: Question, user: User, options: dict[str, str]) -> None:
     """Three fresh attempts; an overflow is tried again as it is."""
-    _new_episode(unit.dialog)
+    _new_episode(change.dialog)
 
 
-def _switch_model(unit: Change, question: Question, user: User, options: dict[str, str]) -> None:
-    dialog = unit.dialog
+def _switch_model(change: Change, question: Question, user: User, options: dict[str, str]) -> None:
+    dialog = change.dialog
     provider, model = options.get("provider") or dialog.provider_id, options.get("model", "")
     try:
         found = catalog().model(provider, model)
@@ -142,9 +142,9 @@ def _switch_model(unit: Change, question: Question, user: User, options: dict[st
     dialog.overflowed, dialog.calibration = False, None  # what was learnt of the other model does not hold for this one
 
 
-def _close_dialog(unit: Change, question: Question, user: User, options: dict[str, str]) -> None:
+def _close_dialog(change: Change, question: Question, user: User, options: dict[str, str]) -> None:
     question.save(update_fields=["action"])
-    messages.close_within(unit, user, question_state=Question.State.RESOLVED)
+    messages.close_within(change, user, question_state=Question.State.RESOLVED)
     question.refresh_from_db()
 
 
@@ -153,18 +153,18 @@ def _new_episode(dialog: Dialog) -> None:
     dialog.failed_clears, dialog.clear_unproven = counters.failed_clears, counters.clear_unproven
 
 
-def _resume(unit: Change) -> None:
+def _resume(change: Change) -> None:
     """The message that was suspended is being answered again; without one nothing is owed."""
-    dialog = unit.dialog
+    dialog = change.dialog
     if dialog.answering_seq is not None:
-        unit.mark(dialog.answering_seq, Turn.Status.ANSWERING)
+        change.mark(dialog.answering_seq, Turn.Status.ANSWERING)
     dialog.tries = dialog.generations_for_message = 0
 
 
-def _close(unit: Change, question: Question, user: User, state: str) -> None:
+def _close(change: Change, question: Question, user: User, state: str) -> None:
     question.state, question.resolved_by, question.resolved_at = state, user, timezone.now()
     question.save()
-    unit.event("question", id=str(question.pk), kind=question.kind, state=state)
+    change.event("question", id=str(question.pk), kind=question.kind, state=state)
 
 
 def _dialog_of(question_id: UUID, user: User) -> UUID:

@@ -5,7 +5,7 @@ from uuid import UUID
 from dialogs.errors import Conflict, Invalid, NotFound
 from dialogs.models import Dialog, Reminder
 from dialogs.state import State
-from dialogs.store.change import Change, change
+from dialogs.store.change import Change, open_change
 from remediation.tokens.counting import counter_for
 
 MAX_REMINDERS = 50
@@ -19,58 +19,60 @@ def listed(dialog: Dialog) -> list[tuple[Reminder, int]]:
 
 
 def add(dialog_id: UUID, text: str, position: int | None = None) -> Reminder:
-    with change(dialog_id) as unit:
-        _check_writable(unit.dialog)
-        return add_within(unit, text, position)
+    with open_change(dialog_id) as change:
+        _check_writable(change.dialog)
+        return add_within(change, text, position)
 
 
 def update(dialog_id: UUID, reminder_id: int, *, text: str | None = None, position: int | None = None) -> Reminder:
-    with change(dialog_id) as unit:
-        _check_writable(unit.dialog)
-        return update_within(unit, reminder_id, text=text, position=position)
+    with open_change(dialog_id) as change:
+        _check_writable(change.dialog)
+        return update_within(change, reminder_id, text=text, position=position)
 
 
 def delete(dialog_id: UUID, reminder_id: int) -> None:
-    with change(dialog_id) as unit:
-        _check_writable(unit.dialog)
-        delete_within(unit, reminder_id)
+    with open_change(dialog_id) as change:
+        _check_writable(change.dialog)
+        delete_within(change, reminder_id)
 
 
-def add_within(unit: Change, text: str, position: int | None = None) -> Reminder:
+def add_within(change: Change, text: str, position: int | None = None) -> Reminder:
     """Add at ``position`` (0 is first, the end by default), moving what follows."""
-    rows = list(unit.dialog.reminders.all())
+    rows = list(change.dialog.reminders.all())
     if len(rows) >= MAX_REMINDERS:
         raise Conflict(
             "reminders_full", f"There are {len(rows)} reminders, the most allowed. Delete or merge some first."
         )
-    _check_budget(unit.dialog, rows, text)
-    row = Reminder.objects.create(dialog=unit.dialog, position=len(rows), text=text.strip())
+    _check_budget(change.dialog, rows, text)
+    row = Reminder.objects.create(dialog=change.dialog, position=len(rows), text=text.strip())
     place = len(rows) if position is None else max(0, min(position, len(rows)))
     rows.insert(place, row)
-    _renumber(unit, rows)
+    _renumber(change, rows)
     return row
 
 
-def update_within(unit: Change, reminder_id: int, *, text: str | None = None, position: int | None = None) -> Reminder:
-    rows = list(unit.dialog.reminders.all())
+def update_within(
+    change: Change, reminder_id: int, *, text: str | None = None, position: int | None = None
+) -> Reminder:
+    rows = list(change.dialog.reminders.all())
     row = _find(rows, reminder_id)
     if text is not None:
-        _check_budget(unit.dialog, [other for other in rows if other is not row], text)
+        _check_budget(change.dialog, [other for other in rows if other is not row], text)
         row.text = text.strip()
         row.save(update_fields=["text"])
     if position is not None:
         rows.remove(row)
         rows.insert(max(0, min(position, len(rows))), row)
-    _renumber(unit, rows)
+    _renumber(change, rows)
     return row
 
 
-def delete_within(unit: Change, reminder_id: int) -> None:
-    rows = list(unit.dialog.reminders.all())
+def delete_within(change: Change, reminder_id: int) -> None:
+    rows = list(change.dialog.reminders.all())
     row = _find(rows, reminder_id)
     rows.remove(row)
     row.delete()
-    _renumber(unit, rows)
+    _renumber(change, rows)
 
 
 def _find(rows: list[Reminder], reminder_id: int) -> Reminder:
@@ -81,12 +83,12 @@ def _find(rows: list[Reminder], reminder_id: int) -> Reminder:
     return row
 
 
-def _renumber(unit: Change, rows: list[Reminder]) -> None:
+def _renumber(change: Change, rows: list[Reminder]) -> None:
     for position, row in enumerate(rows):
         if row.position != position:
             row.position = position
             row.save(update_fields=["position"])
-    unit.event("reminder", count=len(rows))
+    change.event("reminder", count=len(rows))
 
 
 def _check_budget(dialog: Dialog, others: list[Reminder], text: str) -> None:

@@ -13,7 +13,7 @@ from dialogs.context.view import standing_run
 from dialogs.errors import Conflict, Invalid, NotFound
 from dialogs.models import Dialog
 from dialogs.state import State
-from dialogs.store.change import change
+from dialogs.store.change import open_change
 from remediation.models import RemediationRun
 
 log = structlog.get_logger(__name__)
@@ -24,21 +24,21 @@ KINDS = ("prune", "break", "compact", "fresh_start")
 def request(dialog_id: UUID, kind: str, user: User) -> str:
     """Ask for a rewrite by hand: at once when the dialog is idle, after the generation when it is not."""
     check_kind(kind)
-    with change(dialog_id) as unit:
-        _check_rewritable(unit.dialog)
-        if unit.dialog.requested_rewrite not in ("", kind):
-            raise Conflict("rewrite_pending", f"A rewrite is under way already: {unit.dialog.requested_rewrite}.")
-        unit.dialog.requested_rewrite = kind
-        unit.wakes = True
+    with open_change(dialog_id) as change:
+        _check_rewritable(change.dialog)
+        if change.dialog.requested_rewrite not in ("", kind):
+            raise Conflict("rewrite_pending", f"A rewrite is under way already: {change.dialog.requested_rewrite}.")
+        change.dialog.requested_rewrite = kind
+        change.wakes = True
     log.info("rewrite_requested", dialog_id=str(dialog_id), kind=kind, by=user.get_username())
-    return unit.dialog.state
+    return change.dialog.state
 
 
 def complete_milestone(dialog_id: UUID, user: User) -> str:
     """A person says that a milestone is reached: the agent goes on from a handover (C5)."""
-    with change(dialog_id) as unit:
-        _check_rewritable(unit.dialog)
-        unit.event("notice", text=f"Milestone completed, says {user.get_username()}.")
+    with open_change(dialog_id) as change:
+        _check_rewritable(change.dialog)
+        change.event("notice", text=f"Milestone completed, says {user.get_username()}.")
     return request(dialog_id, "fresh_start", user)
 
 
@@ -46,12 +46,12 @@ def clear(dialog_id: UUID, reminder_content: str, user: User) -> str:
     """A person clears the agent's mind with a package of theirs; after the generation when one runs."""
     if not reminder_content.strip():
         raise Invalid("reminder_content is blank. Write the re-entry package that the agent is to go on from.")
-    with change(dialog_id) as unit:
-        _check_rewritable(unit.dialog)
-        unit.dialog.requested_rewrite, unit.dialog.requested_package = "clear", reminder_content.strip()
-        unit.wakes = True
+    with open_change(dialog_id) as change:
+        _check_rewritable(change.dialog)
+        change.dialog.requested_rewrite, change.dialog.requested_package = "clear", reminder_content.strip()
+        change.wakes = True
     log.info("clear_requested", dialog_id=str(dialog_id), by=user.get_username())
-    return unit.dialog.state
+    return change.dialog.state
 
 
 def _check_rewritable(dialog: Dialog) -> None:
@@ -73,8 +73,8 @@ def undo(run_id: int, user: User, dialog_id: UUID | None = None) -> RemediationR
     run = RemediationRun.objects.filter(pk=run_id, **({"dialog_id": dialog_id} if dialog_id else {})).first()
     if run is None:
         raise NotFound("There is no such rewrite.")
-    with change(run.dialog_id) as unit:
-        dialog = unit.dialog
+    with open_change(run.dialog_id) as change:
+        dialog = change.dialog
         if dialog.is_leased:
             raise Conflict("dialog_busy", "The dialog is generating. Undo when it has finished.")
         _check_rewritable(dialog)
@@ -86,8 +86,8 @@ def undo(run_id: int, user: User, dialog_id: UUID | None = None) -> RemediationR
         RemediationRun.objects.filter(pk=run_id).update(undone_at=timezone.now(), undone_by=user)
         rounds.forget_report(dialog)
         dialog.changed_since_rewrite = False  # or the policy would repeat at once what a person has just undone
-        unit.event("remediation", **summary_of(run, undone=True))
-        unit.event("health", **health_of(dialog))
+        change.event("remediation", **summary_of(run, undone=True))
+        change.event("health", **health_of(dialog))
     run.refresh_from_db()
     return run
 

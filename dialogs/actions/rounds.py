@@ -11,12 +11,12 @@ from remediation.guidance import MAX_FORCED_CLEARS, Counters, after_clear
 from remediation.models import ContextEvent
 
 
-def clear_within(unit: Change, package: str, *, cause: str, unproven: bool = False) -> None:
+def clear_within(change: Change, package: str, *, cause: str, unproven: bool = False) -> None:
     """Begin a round with this re-entry package. Reminders stay; unanswered messages come along, word for word (R6).
 
     ``unproven``: the next report tells whether it helped, and counts against the episode if it did not.
     """
-    dialog = unit.dialog
+    dialog = change.dialog
     carried = [dialog.answering_seq] if dialog.answering_seq is not None else []
     dialog.round_number += 1
     Round.objects.create(
@@ -27,8 +27,8 @@ def clear_within(unit: Change, package: str, *, cause: str, unproven: bool = Fal
     dialog.failed_clears, dialog.clear_unproven = counters.failed_clears, counters.clear_unproven
     forget_report(dialog)
     dialog.continuing = cause != Round.Cause.PERSON and not carried  # after a person's, only if a message is owed
-    unit.event("round", number=dialog.round_number, cause=cause)
-    unit.event("health", **health_of(dialog))
+    change.event("round", number=dialog.round_number, cause=cause)
+    change.event("health", **health_of(dialog))
 
 
 def forget_report(dialog: Dialog) -> None:
@@ -39,12 +39,12 @@ def forget_report(dialog: Dialog) -> None:
     dialog.history_version += 1
 
 
-def suspend_within(unit: Change, decision: Suspend, about: int | None = None) -> Question:
+def suspend_within(change: Change, decision: Suspend, about: int | None = None) -> Question:
     """Open the critical Q4H and stop generating until a person takes one of its exits (A7, R7).
 
     ``about`` is the message that was too long, where it is not the one that still waits.
     """
-    dialog = unit.dialog
+    dialog = change.dialog
     question = Question.objects.create(
         dialog=dialog,
         kind=decision.kind,
@@ -53,15 +53,15 @@ def suspend_within(unit: Change, decision: Suspend, about: int | None = None) ->
         draft=package_draft.draft_package(dialog),
     )
     if dialog.answering_seq is not None:
-        unit.mark(dialog.answering_seq, Turn.Status.SUSPENDED)
-    lease.release(unit)
-    announce(unit, question)
+        change.mark(dialog.answering_seq, Turn.Status.SUSPENDED)
+    lease.release(change)
+    announce(change, question)
     return question
 
 
-def announce(unit: Change, question: Question) -> None:
-    unit.event("question", id=str(question.pk), kind=question.kind, state=question.state)
-    webhook.tell(question)
+def announce(change: Change, question: Question) -> None:
+    change.event("question", id=str(question.pk), kind=question.kind, state=question.state)
+    webhook.notify(question)
 
 
 def _why(dialog: Dialog, decision: Suspend, about: int | None) -> str:

@@ -17,7 +17,7 @@ _background = ThreadPoolExecutor(max_workers=1, thread_name_prefix="webhook")
 TIMEOUT_SECONDS = 5
 
 
-def tell(question: Question) -> None:
+def notify(question: Question) -> None:
     url = SiteSettings.current().webhook_url
     if not url:
         return

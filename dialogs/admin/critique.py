@@ -14,7 +14,7 @@ from dominds.readonly_admin import RecordAdmin
 from remediation.models import CleanupTask, Proposal
 
 
-class DeedsAdmin(RecordAdmin):
+class ActionsAdmin(RecordAdmin):
     """Each selected row by itself: a refusal is told and does not hold up the others."""
 
     def do(self, request: HttpRequest, selected: QuerySet[Any], deed: Callable[[int, User], object], past: str) -> None:
@@ -33,7 +33,7 @@ class DeedsAdmin(RecordAdmin):
 
 
 @admin.register(Proposal)
-class ProposalAdmin(DeedsAdmin):
+class ProposalAdmin(ActionsAdmin):
     list_display = ("id", "agent", "kind", "change", "grounds", "state", "decided_by", "created_at")
     list_filter = ("state", "kind")
     list_select_related = ("agent", "decided_by")
@@ -50,7 +50,7 @@ class ProposalAdmin(DeedsAdmin):
 
 
 @admin.register(CleanupTask)
-class CleanupTaskAdmin(DeedsAdmin):
+class CleanupTaskAdmin(ActionsAdmin):
     list_display = ("id", "dialog", "reason", "state", "created_at", "done_by", "done_at")
     list_filter = ("state",)
     list_select_related = ("dialog", "done_by")

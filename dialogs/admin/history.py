@@ -115,7 +115,7 @@ class GenerationAdmin(OfDialog):
         return ("guidance_given_at", "level")
 
 
-class ToldFilter(admin.SimpleListFilter):
+class TypeFilter(admin.SimpleListFilter):
     """Rows that hold an event of this type, first or later."""
 
     title, parameter_name = "type", "type"
@@ -124,7 +124,7 @@ class ToldFilter(admin.SimpleListFilter):
         return [(name, name) for name in events.TYPES]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Event]) -> QuerySet[Event]:
-        return events.rows_telling(queryset, kind) if (kind := self.value()) else queryset
+        return events.rows_with(queryset, kind) if (kind := self.value()) else queryset
 
 
 @admin.register(Event)
@@ -132,19 +132,19 @@ class EventAdmin(OfDialog):
     """A row holds several events: the list names them, the page of the row shows each with its time and data."""
 
     list_display = ("seq", "dialog", "types", "created_at")
-    list_filter = (ToldFilter,)
+    list_filter = (TypeFilter,)
     fields = ("dialog", "told")
     readonly_fields = ("told",)
 
     @admin.display(description="events")
     def types(self, row: Event) -> str:
-        return ", ".join(f"{event.seq} {event.type}" for event in events.told_by(row))
+        return ", ".join(f"{event.seq} {event.type}" for event in events.events_in(row))
 
     @admin.display(description="events")
     def told(self, row: Event) -> SafeString:
         lines = (
             (event.seq, json_shapes.when(event.created_at), event.type, json.dumps(event.data, ensure_ascii=False))
-            for event in events.told_by(row)
+            for event in events.events_in(row)
         )
         return format_html_join("", "<div>{} · {} · <b>{}</b> {}</div>", lines)
 

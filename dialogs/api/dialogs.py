@@ -12,7 +12,7 @@ from dialogs.actions import messages
 from dialogs.api.auth import PersonRequest
 from dialogs.api.lists import Text, UuidWindow, oldest_first
 from dialogs.api.schemas import DialogOut, StatisticsOut
-from dialogs.live.db_threads import off_loop
+from dialogs.live.db_threads import in_db_thread
 from dialogs.models import Dialog
 from dialogs.queries import export, overviews, usage_totals
 
@@ -69,5 +69,5 @@ def download(pieces: Iterator[str], name: str, kind: str) -> StreamingHttpRespon
 
 
 async def _later(pieces: Iterator[str]) -> AsyncIterator[str]:
-    while (piece := await off_loop(next, pieces, None)) is not None:
+    while (piece := await in_db_thread(next, pieces, None)) is not None:
         yield piece

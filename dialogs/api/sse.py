@@ -17,7 +17,7 @@ from django.db import DatabaseError
 from django.http import StreamingHttpResponse
 
 from dialogs.errors import RateLimited
-from dialogs.live.db_threads import off_loop
+from dialogs.live.db_threads import in_db_thread
 from dialogs.live.feeds import Feed
 from dialogs.live.hub import hub
 from dialogs.models import Dialog
@@ -110,7 +110,7 @@ class EventStream:
             self._behind = False
             told = max((frame["generation"] for frame in self._drafts), default=0)  # generations begin with an event
             try:
-                rows = await off_loop(self._fetch)
+                rows = await in_db_thread(self._fetch)
             except (DatabaseError, TimeoutError) as error:
                 log.warning("event_stream_waits", dialog_id=str(self._dialog_id), error=str(error))
                 await asyncio.sleep(RETRY_SECONDS)

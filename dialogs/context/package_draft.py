@@ -6,7 +6,7 @@ import orjson
 
 from dialogs.context.view import standing_run
 from dialogs.models import Dialog, Question, Turn
-from remediation.package_drafting import Gathered, Said, ToolUse, draft
+from remediation.package_drafting import Gathered, Statement, ToolUse, draft
 
 NEWEST_TURNS = 120  # and the texts of these up to so many characters: a draft is made inside a transaction
 CHARS_PER_TURN = 4_000
@@ -37,7 +37,7 @@ def draft_package(dialog: Dialog) -> str:
     )
 
 
-def _said(rows: list[Turn]) -> list[Said]:
+def _said(rows: list[Turn]) -> list[Statement]:
     """The newest texts that fit, oldest first."""
     room, chosen = CHARS_TOGETHER, []
     for row in reversed(rows):
@@ -45,7 +45,7 @@ def _said(rows: list[Turn]) -> list[Said]:
         room -= len(text)
         if text.strip():
             failed = row.role == Turn.Role.TOOL and row.status in (Turn.Status.ERROR, Turn.Status.UNKNOWN)
-            chosen.append(Said(row.role, text, failed))
+            chosen.append(Statement(row.role, text, failed))
     return chosen[::-1]
 
 

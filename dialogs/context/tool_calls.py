@@ -20,8 +20,8 @@ class Result:
         return Turn.Status.ERROR if self.failed else Turn.Status.OK
 
 
-def store_result(unit: Change, call: Call, result: Result, status: str = "") -> None:
-    unit.turn(
+def store_result(change: Change, call: Call, result: Result, status: str = "") -> None:
+    change.turn(
         Turn.Role.TOOL,
         status or result.status,
         text=result.text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode(),
@@ -30,8 +30,8 @@ def store_result(unit: Change, call: Call, result: Result, status: str = "") -> 
     )
 
 
-def abandon(unit: Change, why: str) -> None:
+def abandon(change: Change, why: str) -> None:
     """Give the calls that will not run a result that says so: the next request is well formed, and no later run finds
     them still owed."""
-    for call in unresolved_calls(unit.dialog):
-        store_result(unit, call, Result(why, failed=True))
+    for call in unresolved_calls(change.dialog):
+        store_result(change, call, Result(why, failed=True))

@@ -5,7 +5,7 @@ from typing import Any
 
 import structlog
 
-from dialogs.live.db_threads import off_loop
+from dialogs.live.db_threads import in_db_thread
 from dialogs.live.feeds import Listener
 from dialogs.live.frames import badges_of
 
@@ -49,7 +49,7 @@ class Person:
                 await asyncio.sleep(BADGES_SECONDS)
             self._due = False
             try:
-                badges = await off_loop(badges_of, self.user_id)
+                badges = await in_db_thread(badges_of, self.user_id)
             except Exception as error:  # noqa: BLE001  the database is away: what is shown stays, and is counted again
                 log.warning("badges_not_counted", user_id=self.user_id, error=str(error) or type(error).__name__)
                 await asyncio.sleep(RETRY_SECONDS)

@@ -20,7 +20,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.db import DatabaseError
 
-from dialogs.live.db_threads import off_loop
+from dialogs.live.db_threads import in_db_thread
 from dialogs.live.feeds import Feed
 from dialogs.live.frames import BATCH, frames_after
 from dialogs.live.hub import hub, session_mark
@@ -63,7 +63,7 @@ class PageSocket(AsyncWebsocketConsumer):
         self._admitted = self._joined = False
         self._writer: asyncio.Task[None] | None = None
         try:
-            self.user_id, refusal = await off_loop(_admission, self._session_key, self.dialog_id)
+            self.user_id, refusal = await in_db_thread(_admission, self._session_key, self.dialog_id)
         except (DatabaseError, TimeoutError):
             refusal = TRY_LATER
         if refusal:
@@ -184,7 +184,7 @@ class PageSocket(AsyncWebsocketConsumer):
         async with self._hub.looks:
             begun = max(self._strange, self._feed.generation)  # generations begin with an event, which is found now
             self._unsure, self._wanted, self._strange = False, 0, 0
-            found = await off_loop(frames_after, self.dialog_id, self.user_id, self._sent_seq)
+            found = await in_db_thread(frames_after, self.dialog_id, self.user_id, self._sent_seq)
         if found is None:
             self._goodbye = NOT_FOUND
             return
@@ -311,7 +311,7 @@ class PageSocket(AsyncWebsocketConsumer):
         now = time.monotonic()
         if now - self._session_at >= SESSION_SECONDS:
             self._session_at = now
-            if not await off_loop(_is_logged_in, self._session_key, self.user_id):
+            if not await in_db_thread(_is_logged_in, self._session_key, self.user_id):
                 self._goodbye = LOGGED_OUT
 
 

@@ -13,7 +13,7 @@ _database_threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="socket
 Answer = TypeVar("Answer")
 
 
-async def off_loop(function: Callable[..., Answer], *arguments: Any) -> Answer:
+async def in_db_thread(function: Callable[..., Answer], *arguments: Any) -> Answer:
     """Run database work on the sockets' own threads: one slow query must not freeze every page of the process."""
 
     def work() -> Answer:

@@ -10,11 +10,11 @@ from django.db.models import QuerySet
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from dialogs.live.db_threads import off_loop
+from dialogs.live.db_threads import in_db_thread
 from dialogs.models import Generation
 from dialogs.pages.markdown import GrowingText
 from dialogs.store import wakeups
-from dialogs.store.wakeups import draft_key
+from dialogs.store.wakeups import live_text_key
 from dominds.db.prepared import Select
 
 log = structlog.get_logger(__name__)
@@ -111,10 +111,10 @@ class Feed:
 
     async def _load(self) -> None:
         try:
-            generation = await off_loop(_running_reply, self.dialog_id)
+            generation = await in_db_thread(_running_reply, self.dialog_id)
             if not generation or generation <= self.ended:
                 return
-            raw = await self._redis.get(draft_key(generation))
+            raw = await self._redis.get(live_text_key(generation))
         except (TimeoutError, RedisError, OSError) as error:
             log.warning("draft_not_loaded", dialog_id=str(self.dialog_id), error=str(error))
             return
@@ -151,13 +151,13 @@ def _running_replies(dialog_id: UUID) -> QuerySet[Generation, int]:
 _running_reply = Select(_running_replies).first
 
 
-def current_draft(dialog_id: UUID) -> dict[str, Any] | None:
+def current_live_text(dialog_id: UUID) -> dict[str, Any] | None:
     """The live draft from its beginning, for a page that polls. Without Redis there is none."""
     generation = _running_reply(dialog_id)
     if not generation:
         return None
     try:
-        text = (wakeups.client().get(draft_key(generation)) or b"").decode("utf-8", "ignore")  # type: ignore[union-attr]
+        text = (wakeups.client().get(live_text_key(generation)) or b"").decode("utf-8", "ignore")  # type: ignore[union-attr]
     except RedisError:
         return None
     frame = {"type": "draft", "generation": generation, "pos": 0, "end": len(text), "text": text, "reset": True}

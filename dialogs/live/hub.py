@@ -21,17 +21,17 @@ from django.conf import settings
 from redis.exceptions import RedisError
 
 from dialogs.live.badges import Person
-from dialogs.live.db_threads import off_loop
+from dialogs.live.db_threads import in_db_thread
 from dialogs.live.feeds import Feed, Listener
 from dialogs.models import Dialog
-from dialogs.store.wakeups import DRAFTS_CHANNEL, dialog_channel, user_channel
+from dialogs.store.wakeups import LIVE_TEXT_CHANNEL, dialog_channel, user_channel
 
 log = structlog.get_logger(__name__)
 
 QUIET_SECONDS = 10  # then Redis is asked whether it is still there
 POLL_SECONDS = 15  # how often the database is asked what a lost frame would have said
 RETRY_SECONDS = 3
-LOOKS_AT_ONCE = (
+CONCURRENT_READS = (
     2  # of sockets; they draw, so more only take turns. Who waits finds more at once, and no time-out runs yet
 )
 REFRESHES_PER_SECOND = 100  # after a break, sockets look anew spread over so much time
@@ -58,7 +58,7 @@ class Hub:
         self._feeds: dict[str, Feed] = {}
         self._people: dict[str, Person] = {}
         self._sockets: defaultdict[int, int] = defaultdict(int)
-        self.looks = asyncio.Semaphore(LOOKS_AT_ONCE)
+        self.looks = asyncio.Semaphore(CONCURRENT_READS)
         self._pubsub: Any = None
         self._subscribed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -174,7 +174,7 @@ class Hub:
             settings.REDIS_URL, socket_timeout=None, socket_connect_timeout=2, socket_keepalive=True
         )
         async with connection, connection.pubsub() as pubsub:
-            await pubsub.subscribe(DRAFTS_CHANNEL, *self._channels())
+            await pubsub.subscribe(LIVE_TEXT_CHANNEL, *self._channels())
             self._pubsub = pubsub
             self._subscribed.set()
             self._lost()
@@ -196,7 +196,7 @@ class Hub:
         channel = message["channel"].decode()
         try:
             frame = orjson.loads(message["data"])
-            if channel == DRAFTS_CHANNEL:
+            if channel == LIVE_TEXT_CHANNEL:
                 self._spread(frame)
             elif feed := self._feeds.get(channel):
                 feed.receive(frame)
@@ -238,7 +238,7 @@ class Hub:
             ids = list(feeds)
             for start in range(0, len(ids), 500):
                 try:
-                    found = await off_loop(_last_seqs, ids[start : start + 500])
+                    found = await in_db_thread(_last_seqs, ids[start : start + 500])
                 except Exception as error:  # noqa: BLE001  the database is away: the next round asks again
                     log.warning("poll_failed", error=str(error) or type(error).__name__)
                     break

@@ -21,7 +21,7 @@ from dialogs.context.view import unresolved_calls
 from dialogs.errors import Conflict
 from dialogs.models import Agent, ApiKey, Client, Dialog, Event, Question, Turn
 from dialogs.openai_api.errors import ApiError, invalid
-from dialogs.openai_api.history import Call, Conversation, Said, conversation_of, same
+from dialogs.openai_api.history import Call, ClientMessage, Conversation, conversation_of, same
 from dialogs.openai_api.parsing import ChatRequest
 from dialogs.runtime import client_tools
 from dialogs.state import State
@@ -104,17 +104,17 @@ def _is_at(dialog: Dialog, told: Conversation) -> bool:
     return same(told.before, list(_said_in(dialog)))
 
 
-def _said_in(dialog: Dialog) -> Iterator[Said]:
+def _said_in(dialog: Dialog) -> Iterator[ClientMessage]:
     """The dialog as its client saw it: a question to a person was text of the answer, and its reply the user's."""
     whole = dict(dialog.artifacts.values_list("tool_call_id", "text"))
     turns = dialog.turns.filter(position__isnull=False).exclude(role=Turn.Role.NOTICE).order_by("position")
     for turn in turns.only("role", "status", "text", "tool_calls", "tool_call_id", "tool_name"):
         if turn.role == Turn.Role.ASSISTANT:
-            yield Said("assistant", turn.text + "".join(f"\n\n{text}" for text in _asked(turn)))
+            yield ClientMessage("assistant", turn.text + "".join(f"\n\n{text}" for text in _asked(turn)))
         elif turn.role == Turn.Role.USER or (turn.tool_name == ASK_HUMAN and turn.status == Turn.Status.OK):
-            yield Said("user", turn.text)
+            yield ClientMessage("user", turn.text)
         else:
-            yield Said("tool", whole.get(turn.tool_call_id, turn.text), call_id=turn.tool_call_id)
+            yield ClientMessage("tool", whole.get(turn.tool_call_id, turn.text), call_id=turn.tool_call_id)
 
 
 def _asked(turn: Turn) -> Iterator[str]:
@@ -133,7 +133,7 @@ def _forked(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation)
         return _post(_locked(dialog.pk), key, request, told)
 
 
-def _store(dialog: Dialog, before: Sequence[Said]) -> None:
+def _store(dialog: Dialog, before: Sequence[ClientMessage]) -> None:
     """Turns for what was said elsewhere. When that was is not known, only that it is no message of this minute."""
     earlier = timezone.now() - timedelta(minutes=2)
     names = {call.id: call.name for said in before for call in said.calls}
@@ -160,7 +160,7 @@ def _store(dialog: Dialog, before: Sequence[Said]) -> None:
     Dialog.objects.filter(pk=dialog.pk).update(last_turn_seq=count, last_position=count, last_event_seq=count)
 
 
-def _status(said: Said, following: Sequence[Said]) -> str:
+def _status(said: ClientMessage, following: Sequence[ClientMessage]) -> str:
     if said.role == "assistant":
         return Turn.Status.COMPLETE
     if said.role == "tool":

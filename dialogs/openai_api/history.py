@@ -19,7 +19,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ClientMessage:
     """One message of a conversation: ``role`` is user, assistant or tool."""
 
     role: str
@@ -32,21 +32,21 @@ class Said:
 class Conversation:
     """What was said before, and what is new: a user message, or the results of the tools that were called last."""
 
-    before: tuple[Said, ...]
+    before: tuple[ClientMessage, ...]
     message: str = ""
-    results: tuple[Said, ...] = ()
+    results: tuple[ClientMessage, ...] = ()
 
     @property
     def digest(self) -> str:
         """Of the user's messages up to now: finds the dialogs that may be this one."""
-        return digest(spoken_by_user([*self.before, *([] if self.results else [Said("user", self.message)])]))
+        return digest(spoken_by_user([*self.before, *([] if self.results else [ClientMessage("user", self.message)])]))
 
     @property
     def digest_before(self) -> str:
         return digest(spoken_by_user(self.before))
 
 
-def conversation_of(messages: Sequence[Said]) -> Conversation:
+def conversation_of(messages: Sequence[ClientMessage]) -> Conversation:
     """Cut at the newest user message, or before the tool results at the end. The last message is one of these."""
     if messages[-1].role == "user":
         return Conversation(tuple(messages[:-1]), messages[-1].text)
@@ -56,7 +56,7 @@ def conversation_of(messages: Sequence[Said]) -> Conversation:
     return Conversation(tuple(messages[:first]), results=tuple(messages[first:]))
 
 
-def spoken_by_user(messages: Iterable[Said]) -> list[str]:
+def spoken_by_user(messages: Iterable[ClientMessage]) -> list[str]:
     return [said.text.strip() for said in messages if said.role == "user"]
 
 
@@ -67,7 +67,7 @@ def digest(texts: Sequence[str]) -> str:
 Entry = tuple[str, str, str]  # role, id of the tool call, text
 
 
-def visible(messages: Iterable[Said], call_ids: Collection[str]) -> list[Entry]:
+def visible(messages: Iterable[ClientMessage], call_ids: Collection[str]) -> list[Entry]:
     """What both sides can see of a conversation. An answer is one text, however many model calls and notices it had; its
     white space does not count, since clients trim and join differently. Of tool results only those of ``call_ids``.
     """
@@ -85,7 +85,7 @@ def visible(messages: Iterable[Said], call_ids: Collection[str]) -> list[Entry]:
     return entries
 
 
-def same(told: Sequence[Said], stored: Sequence[Said]) -> bool:
+def same(told: Sequence[ClientMessage], stored: Sequence[ClientMessage]) -> bool:
     """Whether a client tells exactly what is stored, up to its head."""
     call_ids = {said.call_id for said in told if said.role == "tool"}
     return visible(told, call_ids) == visible(stored, call_ids)

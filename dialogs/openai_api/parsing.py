@@ -10,7 +10,7 @@ from uuid import UUID
 import orjson
 
 from dialogs.openai_api.errors import ApiError, invalid
-from dialogs.openai_api.history import Call, Said
+from dialogs.openai_api.history import Call, ClientMessage
 from dialogs.openai_api.notices import without_notices
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -23,7 +23,7 @@ class ChatRequest:
     """``tools`` as ``Client.tools`` stores them. ``instructions`` are the client's system messages."""
 
     model: str
-    messages: tuple[Said, ...]
+    messages: tuple[ClientMessage, ...]
     instructions: str = ""
     tools: list[dict[str, Any]] = field(default_factory=list)
     required_tool: str = ""
@@ -103,12 +103,12 @@ def _dialog_id(found: Any) -> UUID | None:
 # Messages
 
 
-def _messages(found: Any) -> tuple[str, tuple[Said, ...]]:
+def _messages(found: Any) -> tuple[str, tuple[ClientMessage, ...]]:
     """The system messages joined, and the conversation."""
     if not isinstance(found, list) or not found:
         raise invalid("messages must be a list with at least one message.", "messages")
     system: list[str] = []
-    said: list[Said] = []
+    said: list[ClientMessage] = []
     for index, message in enumerate(found):
         param = f"messages[{index}]"
         role = _mapping(message, param).get("role")
@@ -117,12 +117,14 @@ def _messages(found: Any) -> tuple[str, tuple[Said, ...]]:
             case "system" | "developer":
                 system.append(text)
             case "user":
-                said.append(Said("user", text))
+                said.append(ClientMessage("user", text))
             case "assistant":
                 calls = _calls(message.get("tool_calls"), f"{param}.tool_calls")
-                said.append(Said("assistant", without_notices(text), calls))
+                said.append(ClientMessage("assistant", without_notices(text), calls))
             case "tool":
-                said.append(Said("tool", text, call_id=_id(message.get("tool_call_id"), f"{param}.tool_call_id")))
+                said.append(
+                    ClientMessage("tool", text, call_id=_id(message.get("tool_call_id"), f"{param}.tool_call_id"))
+                )
             case _:
                 raise invalid("role must be system, developer, user, assistant or tool.", f"{param}.role")
     if not said or said[-1].role == "assistant":

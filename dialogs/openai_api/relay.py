@@ -14,7 +14,7 @@ from django.db import DatabaseError
 from django.db.models import QuerySet
 
 from dialogs.context.view import unresolved_calls
-from dialogs.live.db_threads import off_loop
+from dialogs.live.db_threads import in_db_thread
 from dialogs.live.feeds import Feed
 from dialogs.live.hub import hub
 from dialogs.models import Dialog, Generation, Question, Turn
@@ -138,7 +138,7 @@ class Relay:
         while self._behind:
             self._behind = False
             try:
-                look = await off_loop(_look, self._run, self._seq)
+                look = await in_db_thread(_look, self._run, self._seq)
             except (DatabaseError, TimeoutError) as error:
                 log.warning("relay_waits", dialog_id=str(self._run.dialog_id), error=str(error))
                 await asyncio.sleep(RETRY_SECONDS)
@@ -154,11 +154,11 @@ class Relay:
             if look.events:
                 self._behind = True
             elif look.status not in UNDER_WAY:
-                yield await off_loop(_ended, self._run, look.status)
+                yield await in_db_thread(_ended, self._run, look.status)
                 return
             elif look.question:
                 yield Text(self._composer.text(look.question))  # the client's next message is the answer to it
-                yield Ended("stop", (), await off_loop(_usage, self._run))
+                yield Ended("stop", (), await in_db_thread(_usage, self._run))
                 return
         if not self._behind:  # drafts of model calls that are not known yet wait for the next look
             for piece in self._of_drafts(feed):

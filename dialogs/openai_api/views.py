@@ -18,7 +18,7 @@ from dialogs.accounts import api_keys
 from dialogs.api.auth import bearer_of
 from dialogs.api.sse import KEEP_ALIVE, streamed, written
 from dialogs.errors import Refusal
-from dialogs.live.db_threads import off_loop
+from dialogs.live.db_threads import in_db_thread
 from dialogs.models import Agent, ApiKey
 from dialogs.openai_api import conversations
 from dialogs.openai_api.composing import Restarted
@@ -203,7 +203,7 @@ def _abandon(run: Run) -> None:
 
     async def leave() -> None:
         try:
-            await off_loop(conversations.abandon, run)
+            await in_db_thread(conversations.abandon, run)
         except Exception as error:  # noqa: BLE001  then the answer is merely completed without a reader
             log.warning("v1_not_stopped", dialog_id=str(run.dialog_id), error=str(error) or type(error).__name__)
 

@@ -14,7 +14,7 @@ from dialogs.errors import Conflict, NotFound
 from dialogs.models import Dialog, Turn
 from dialogs.state import State
 from dialogs.store import wakeups
-from dialogs.store.change import change
+from dialogs.store.change import open_change
 from dialogs.store.lease import release
 from remediation.models import CleanupTask
 
@@ -46,30 +46,30 @@ def retry(dialog_id: UUID, operator: User) -> None:
 
 def fail(dialog_id: UUID, operator: User) -> None:
     """End the message under way as failed, visibly, whoever still works on it: the epoch fences that worker out."""
-    with change(dialog_id) as unit:
-        dialog = unit.dialog
+    with open_change(dialog_id) as change:
+        dialog = change.dialog
         if dialog.state not in (State.QUEUED, State.GENERATING):
             raise Conflict("nothing_owed", f"The dialog is {dialog.state}: there is no message to give up.")
-        unit.take_next_message()
+        change.take_next_message()
         for generation in dialog.generations.filter(outcome="running"):
             generation.outcome, generation.finished_at = "crashed", timezone.now()
             generation.error_kind, generation.error = "given_up", "An operator gave this attempt up."
             generation.save(update_fields=["outcome", "finished_at", "error_kind", "error"])
-            unit.event(
+            change.event(
                 "generation",
                 id=generation.pk,
                 purpose=generation.purpose,
                 attempt=generation.attempt,
                 outcome=generation.outcome,
             )
-        abandon(unit, "Not run: an operator gave the message up.")
+        abandon(change, "Not run: an operator gave the message up.")
         dialog.epoch += 1
         dialog.failure = "An operator gave this message up. Try again, or send another."
         dialog.requested_rewrite = dialog.requested_package = dialog.running_call = ""
         dialog.wake_at = None
-        unit.end_message(Turn.Status.FAILED)
-        release(unit)
-        unit.wakes = True
+        change.end_message(Turn.Status.FAILED)
+        release(change)
+        change.wakes = True
     _write_down(dialog_id, operator, "Failed")
 
 

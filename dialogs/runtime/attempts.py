@@ -19,7 +19,7 @@ from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease, release
 from dominds.db.prepared import insert, update
 from dominds.llm.catalog.catalog import ModelInfo
-from dominds.llm.circuit_breaker import Rest
+from dominds.llm.circuit_breaker import OpenCircuit
 from dominds.llm.messages import ToolCall
 from dominds.llm.provider import ContextOverflow
 from dominds.llm.retry import delay_before_retry
@@ -71,8 +71,8 @@ class Attempt:
 def begin(
     lease: Lease, model: ModelInfo, prepared: Prepared, thresholds: Thresholds, *, forced: bool, est_prompt: int | None
 ) -> Attempt:
-    with lease.change(durable=False) as unit:
-        dialog = unit.dialog
+    with lease.change(durable=False) as change:
+        dialog = change.dialog
         purpose = Generation.Purpose.FORCED_CLEAR if forced else Generation.Purpose.REPLY
         dialog.wake_at = None
         dialog.generations_for_message += 1
@@ -95,8 +95,8 @@ def begin(
             est_prompt_tokens=est_prompt,
         )
         insert(generation)
-        unit.keeps_state = True
-        unit.event("generation", id=generation.pk, purpose=purpose, attempt=generation.attempt, outcome="running")
+        change.keeps_state = True
+        change.event("generation", id=generation.pk, purpose=purpose, attempt=generation.attempt, outcome="running")
     return Attempt(generation, prepared, thresholds)
 
 
@@ -117,31 +117,31 @@ def end(lease: Lease, attempt: Attempt, reply: Reply) -> float:
 @commits
 def _end(lease: Lease, attempt: Attempt, reply: Reply) -> float:
     delay = 0.0
-    with lease.change() as unit:
-        unit.dialog.crashes = 0
+    with lease.change() as change:
+        change.dialog.crashes = 0
         if reply.stopped:
-            _stopped(unit, attempt, reply)
+            _stopped(change, attempt, reply)
         elif reply.error or reply.aborted:
-            delay = _failed(unit, attempt, reply)
+            delay = _failed(change, attempt, reply)
         elif attempt.forced:
-            _forced(unit, attempt, reply)
+            _forced(change, attempt, reply)
         else:
-            _kept(unit, attempt, reply)
-        if unit.dialog.is_leased and unit.dialog.answering_seq is None and not unit.dialog.continuing:
-            unit.dialog.stop_requested = False  # it was for this message, which has ended by itself
-            unit.take_next_message()
-        ended = not owes_more(unit.dialog)
+            _kept(change, attempt, reply)
+        if change.dialog.is_leased and change.dialog.answering_seq is None and not change.dialog.continuing:
+            change.dialog.stop_requested = False  # it was for this message, which has ended by itself
+            change.take_next_message()
+        ended = not has_more_to_do(change.dialog)
         if ended:
-            release(unit)
+            release(change)
     lease.released = lease.released or ended
     return delay
 
 
-def owes_more(dialog: Dialog) -> bool:
+def has_more_to_do(dialog: Dialog) -> bool:
     return dialog.answering_seq is not None or dialog.continuing or bool(dialog.requested_rewrite)
 
 
-def _close(unit: Change, attempt: Attempt, reply: Reply, outcome: str) -> None:
+def _close(change: Change, attempt: Attempt, reply: Reply, outcome: str) -> None:
     """The generation's own row and event; a success, kept or discarded, also has its snapshot and sets the level."""
     generation, usage = attempt.generation, reply.usage
     generation.outcome, generation.finished_at = outcome, timezone.now()
@@ -159,12 +159,14 @@ def _close(unit: Change, attempt: Attempt, reply: Reply, outcome: str) -> None:
         raise AlreadyEnded
     if outcome in (Generation.Outcome.FAILED, Generation.Outcome.STOPPED) or reply.interrupted:
         recording.record(generation.pk, UsageUnavailable(), attempt.thresholds)
-    unit.event("generation", id=generation.pk, purpose=generation.purpose, attempt=generation.attempt, outcome=outcome)
+    change.event(
+        "generation", id=generation.pk, purpose=generation.purpose, attempt=generation.attempt, outcome=outcome
+    )
 
 
-def _report(unit: Change, attempt: Attempt, usage: UsageReport) -> Level:
+def _report(change: Change, attempt: Attempt, usage: UsageReport) -> Level:
     """Record the health of a generation that counts for it (R3), and tell the page."""
-    dialog = unit.dialog
+    dialog = change.dialog
     suspected = isinstance(usage, Usage) and truncation.suspected(attempt.generation, usage)
     recording.record(attempt.generation.pk, usage, attempt.thresholds, truncation_suspected=suspected)
     dialog.overflowed, dialog.changed_since_rewrite, dialog.tries = False, True, 0
@@ -179,7 +181,7 @@ def _report(unit: Change, attempt: Attempt, usage: UsageReport) -> Level:
     else:
         dialog.report = Dialog.Report.UNAVAILABLE
         dialog.prompt_tokens = dialog.completion_tokens = dialog.total_tokens = None
-    unit.event("health", **health_of(dialog, attempt.thresholds))
+    change.event("health", **health_of(dialog, attempt.thresholds))
     return judgement_of(dialog, attempt.thresholds).level
 
 
@@ -192,10 +194,10 @@ def set_counters(dialog: Dialog, counters: Counters) -> None:
     dialog.failed_clears, dialog.clear_unproven = counters.failed_clears, counters.clear_unproven
 
 
-def _kept(unit: Change, attempt: Attempt, reply: Reply) -> None:
-    dialog = unit.dialog
-    _close(unit, attempt, reply, Generation.Outcome.KEPT)
-    unit.turn(
+def _kept(change: Change, attempt: Attempt, reply: Reply) -> None:
+    dialog = change.dialog
+    _close(change, attempt, reply, Generation.Outcome.KEPT)
+    change.turn(
         Turn.Role.ASSISTANT,
         Turn.Status.INTERRUPTED if reply.interrupted else Turn.Status.COMPLETE,
         text=_storable(reply.text),
@@ -207,53 +209,53 @@ def _kept(unit: Change, attempt: Attempt, reply: Reply) -> None:
         log.info("stream_interrupted", dialog_id=str(dialog.pk), reason=reply.interrupted)
         dialog.changed_since_rewrite = True  # the stream filled the window: the policy may compact again (R10)
         return
-    level = _report(unit, attempt, reply.usage)
+    level = _report(change, attempt, reply.usage)
     set_counters(dialog, after_kept(_counters(dialog), level, guided=attempt.generation.guided))
     if reply.tool_calls:
         return
     answered = dialog.answering_seq
-    unit.end_message(Turn.Status.ANSWERED)
+    change.end_message(Turn.Status.ANSWERED)
     if clears_exhausted(_counters(dialog)) and dialog.agent.critical_policy == Agent.CriticalPolicy.ESCALATE:
         # At once, while it is known which message was too long, and not with whatever is said next (R6).
-        rounds.suspend_within(unit, Suspend(CRITICAL_KIND, EXHAUSTED), about=answered)
+        rounds.suspend_within(change, Suspend(CRITICAL_KIND, EXHAUSTED), about=answered)
 
 
-def _forced(unit: Change, attempt: Attempt, reply: Reply) -> None:
+def _forced(change: Change, attempt: Attempt, reply: Reply) -> None:
     """R6 judges the output. A refused one leaves nothing but its generation's numbers."""
-    dialog = unit.dialog
+    dialog = change.dialog
     match judge_forced(reply.tool_calls):
         case Discard(reason):
-            _close(unit, attempt, reply, Generation.Outcome.DISCARDED)
+            _close(change, attempt, reply, Generation.Outcome.DISCARDED)
             discarded_log.log_output(attempt.generation, reason, reply)
-            level = _report(unit, attempt, reply.usage)
+            level = _report(change, attempt, reply.usage)
             set_counters(dialog, after_discarded(judge_last_clear(_counters(dialog), level)))
         case _:
             clear = next(call for call in reply.tool_calls if call.name == "clear_mind")
             attempt.generation.skipped_calls = len(reply.tool_calls) - 1
-            _close(unit, attempt, reply, Generation.Outcome.KEPT)
-            _report(unit, attempt, reply.usage)
+            _close(change, attempt, reply, Generation.Outcome.KEPT)
+            _report(change, attempt, reply.usage)
             calls = _calls_json(attempt.generation, (clear,)) or []
-            unit.turn(Turn.Role.ASSISTANT, Turn.Status.COMPLETE, tool_calls=calls, generation=attempt.generation)
-            unit.turn(
+            change.turn(Turn.Role.ASSISTANT, Turn.Status.COMPLETE, tool_calls=calls, generation=attempt.generation)
+            change.turn(
                 Turn.Role.TOOL, Turn.Status.OK, tool_call_id=calls[0]["id"], tool_name=clear.name, text="Mind cleared."
             )
-            rounds.clear_within(unit, package_of(clear), cause="clear_mind", unproven=True)
+            rounds.clear_within(change, package_of(clear), cause="clear_mind", unproven=True)
 
 
-def _stopped(unit: Change, attempt: Attempt, reply: Reply) -> None:
-    _close(unit, attempt, reply, Generation.Outcome.STOPPED)
+def _stopped(change: Change, attempt: Attempt, reply: Reply) -> None:
+    _close(change, attempt, reply, Generation.Outcome.STOPPED)
     if reply.text and not attempt.forced:
-        unit.turn(Turn.Role.ASSISTANT, Turn.Status.STOPPED, text=_storable(reply.text), generation=attempt.generation)
-    unit.end_message(Turn.Status.STOPPED)
-    unit.dialog.stop_requested = False
+        change.turn(Turn.Role.ASSISTANT, Turn.Status.STOPPED, text=_storable(reply.text), generation=attempt.generation)
+    change.end_message(Turn.Status.STOPPED)
+    change.dialog.stop_requested = False
 
 
-def _failed(unit: Change, attempt: Attempt, reply: Reply) -> float:
+def _failed(change: Change, attempt: Attempt, reply: Reply) -> float:
     """Try again later, act on an overflow, or end the message with the reason in sight."""
-    dialog, error = unit.dialog, reply.error
-    _close(unit, attempt, reply, Generation.Outcome.FAILED)
+    dialog, error = change.dialog, reply.error
+    _close(change, attempt, reply, Generation.Outcome.FAILED)
     if isinstance(error, ContextOverflow):
-        _overflowed(unit, attempt, error)
+        _overflowed(change, attempt, error)
         return 0.0
     dialog.tries += 1
     if reply.aborted:
@@ -262,34 +264,34 @@ def _failed(unit: Change, attempt: Attempt, reply: Reply) -> float:
     delay = delay_before_retry(error, dialog.tries, random()) if error else None
     if delay is not None:
         dialog.wake_at = Now() + timedelta(seconds=delay)  # by the database's clock: workers differ
-        unit.event("notice", text=f"{error} Trying again in {max(1, round(delay))} s.")
+        change.event("notice", text=f"{error} Trying again in {max(1, round(delay))} s.")
         return delay
     if reply.text and not attempt.forced:
-        unit.turn(Turn.Role.ASSISTANT, Turn.Status.FAILED, text=_storable(reply.text), generation=attempt.generation)
+        change.turn(Turn.Role.ASSISTANT, Turn.Status.FAILED, text=_storable(reply.text), generation=attempt.generation)
     dialog.failure = str(error) if error else reply.aborted
-    unit.end_message(Turn.Status.FAILED)
+    change.end_message(Turn.Status.FAILED)
     return 0.0
 
 
 @commits
-def hold_back(lease: Lease, rest: Rest) -> float:
+def hold_back(lease: Lease, rest: OpenCircuit) -> float:
     """Note that the model was not asked, and return after how many seconds it will be."""
     delay = rest.seconds + random() * REST_SPREAD_SECONDS
-    with lease.change() as unit:
-        unit.dialog.tries += 1
-        unit.dialog.wake_at = Now() + timedelta(seconds=delay)
-        unit.event("notice", text=f"{rest} Trying again in {max(1, round(delay))} s.")
+    with lease.change() as change:
+        change.dialog.tries += 1
+        change.dialog.wake_at = Now() + timedelta(seconds=delay)
+        change.event("notice", text=f"{rest} Trying again in {max(1, round(delay))} s.")
     return delay
 
 
-def _overflowed(unit: Change, attempt: Attempt, error: ContextOverflow) -> None:
+def _overflowed(change: Change, attempt: Attempt, error: ContextOverflow) -> None:
     """R12: act as if critical. Inside a forced attempt nothing smaller can be sent, so a human is asked at once."""
-    dialog = unit.dialog
+    dialog = change.dialog
     rounds.record_context_error(dialog, "TOKEN_LIMIT_EXCEEDED", str(error))
     dialog.overflowed = True
     set_counters(dialog, judge_last_clear(_counters(dialog), Level.CRITICAL))  # a clear before it did not help
     if attempt.forced:
-        rounds.suspend_within(unit, Suspend(CRITICAL_KIND, f"The forced clear itself is too long: {error}"))
+        rounds.suspend_within(change, Suspend(CRITICAL_KIND, f"The forced clear itself is too long: {error}"))
 
 
 def _calls_json(generation: Generation, calls: tuple[ToolCall, ...]) -> list[dict[str, str]] | None:

@@ -92,7 +92,7 @@ def summarise(lease: Lease, dialog: Dialog, text: str, max_tokens: int) -> str:
 
 @commits
 def _begin(lease: Lease, dialog: Dialog, model: ModelInfo, purpose: str, chars: int) -> Generation:
-    with lease.change(durable=False) as unit:
+    with lease.change(durable=False) as change:
         generation = Generation.objects.create(
             dialog=dialog,
             round_number=dialog.round_number,
@@ -103,7 +103,7 @@ def _begin(lease: Lease, dialog: Dialog, model: ModelInfo, purpose: str, chars: 
             answers_seq=dialog.answering_seq,
             request_chars=chars,
         )
-        unit.event("generation", id=generation.pk, purpose=purpose, attempt=1, outcome="running")
+        change.event("generation", id=generation.pk, purpose=purpose, attempt=1, outcome="running")
     return generation
 
 
@@ -111,7 +111,7 @@ def _begin(lease: Lease, dialog: Dialog, model: ModelInfo, purpose: str, chars: 
 def _end(lease: Lease, generation: Generation, reply: Reply) -> None:
     if reply.lost:
         return
-    with lease.change(durable=False) as unit:
+    with lease.change(durable=False) as change:
         outcome = "stopped" if reply.stopped else "kept" if reply.is_complete else "failed"
         generation.outcome, generation.finished_at, generation.cursor = outcome, timezone.now(), reply.cursor
         generation.finish_reason = reply.finish_reason[:40]
@@ -121,4 +121,4 @@ def _end(lease: Lease, generation: Generation, reply: Reply) -> None:
         if reply.error:
             generation.error_kind, generation.error = reply.error.kind, str(reply.error)
         generation.save()
-        unit.event("generation", id=generation.pk, purpose=generation.purpose, attempt=1, outcome=outcome)
+        change.event("generation", id=generation.pk, purpose=generation.purpose, attempt=1, outcome=outcome)

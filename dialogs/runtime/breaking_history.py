@@ -21,15 +21,15 @@ RECENT = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class RecentContext:
     over_hits: int
     loop: str  # why a loop is believed in, or empty
 
 
-def look(dialog: Dialog, view: View) -> Watched:
+def look(dialog: Dialog, view: View) -> RecentContext:
     over_hits = _over_hits_since_recovery(dialog)
     calls = _calls_since(dialog, view)
-    return Watched(over_hits, loop_detected(calls, min(over_hits, 2)))
+    return RecentContext(over_hits, loop_detected(calls, min(over_hits, 2)))
 
 
 def _recent(dialog: Dialog, code: str) -> int:
@@ -55,9 +55,9 @@ def _calls_since(dialog: Dialog, view: View) -> list[tuple[str, str]]:
     return [(call["name"], call["arguments"]) for calls in reversed(newest) for call in calls or ()]
 
 
-def after_rewrite(unit: Change, sizes: Sizes, decision: Rewrite, rewritten: Rewritten) -> None:
+def after_rewrite(change: Change, sizes: Sizes, decision: Rewrite, rewritten: Rewritten) -> None:
     """Record what led to a rewrite and what came of it, and raise the operator's task when it happens often."""
-    dialog, limit = unit.dialog, sizes.limit
+    dialog, limit = change.dialog, sizes.limit
     if limit is None:
         return
     if sizes.request > limit * sizes.config.warning_threshold:

@@ -47,8 +47,8 @@ def badge(units: Units) -> Pill:
 @commits
 def tell(lease: Lease, sizes: Sizes, pill: Pill, phase: str, tokens: int, limit: int) -> None:
     priority, area = pill
-    with lease.change(durable=False) as unit:
-        unit.event(
+    with lease.change(durable=False) as change:
+        change.event(
             "contextBreakingUpdate",
             phase=phase,
             progress=progress(phase, tokens, limit),

@@ -13,7 +13,7 @@ from dialogs.context.view import Call, unresolved_calls
 from dialogs.errors import Conflict
 from dialogs.models import Dialog, Turn
 from dialogs.runtime import oversized_results
-from dialogs.store.change import Change, change
+from dialogs.store.change import Change, open_change
 from dialogs.tools.registry import offered_to
 from remediation.guidance import CLEAR_MIND
 
@@ -32,14 +32,14 @@ def are_with_client(dialog: Dialog, calls: Sequence[Call]) -> bool:
     return dialog.answering_seq is None and not dialog.continuing and len(of_client(dialog, calls)) == len(calls)
 
 
-def hand_over(unit: Change, calls: Sequence[Call], *, beside_clear: bool) -> None:
+def hand_over(change: Change, calls: Sequence[Call], *, beside_clear: bool) -> None:
     """End the run, if the calls belong to the message under way; otherwise the model is told why there is no result."""
     if beside_clear:
-        _refuse(unit, calls, BESIDE_CLEAR)
-    elif unit.dialog.answering_seq is None or _answers(unit.dialog) != unit.dialog.answering_seq:
-        _refuse(unit, calls, UNANSWERED)
+        _refuse(change, calls, BESIDE_CLEAR)
+    elif change.dialog.answering_seq is None or _answers(change.dialog) != change.dialog.answering_seq:
+        _refuse(change, calls, UNANSWERED)
     else:
-        unit.end_message(Turn.Status.ANSWERED)
+        change.end_message(Turn.Status.ANSWERED)
 
 
 def clears_beside(calls: Sequence[Call]) -> bool:
@@ -52,21 +52,21 @@ def _answers(dialog: Dialog) -> int | None:
     return newest.values_list("generation__answers_seq", flat=True).first()
 
 
-def _refuse(unit: Change, calls: Sequence[Call], result: Result) -> None:
+def _refuse(change: Change, calls: Sequence[Call], result: Result) -> None:
     for call in calls:
-        _store(unit, call, result)
-    unit.dialog.changed_since_rewrite = True
+        _store(change, call, result)
+    change.dialog.changed_since_rewrite = True
 
 
-def _store(unit: Change, call: Call, result: Result) -> None:
-    unit.turn(Turn.Role.TOOL, result.status, text=result.text, tool_call_id=call.id, tool_name=call.name)
+def _store(change: Change, call: Call, result: Result) -> None:
+    change.turn(Turn.Role.TOOL, result.status, text=result.text, tool_call_id=call.id, tool_name=call.name)
 
 
 def accept(dialog_id: UUID, results: Mapping[str, str]) -> int:
     """Store the client's results, by call id; the run goes on. Returns the seq of the message that it works for."""
     unusable = messages.unusable(dialog_id)
-    with change(dialog_id) as unit:
-        dialog = unit.dialog
+    with open_change(dialog_id) as change:
+        dialog = change.dialog
         messages.check_open(dialog)
         if unusable:
             raise Conflict("agent_unusable", unusable)
@@ -74,13 +74,13 @@ def accept(dialog_id: UUID, results: Mapping[str, str]) -> int:
         if not calls or {call.id for call in calls} != set(results) or dialog.is_leased:
             raise Conflict("tool_calls_not_open", "These are not the results that the dialog waits for.")
         for call in calls:
-            _store(unit, call, oversized_results.fitted(dialog, call.id, Result(results[call.id])))
+            _store(change, call, oversized_results.fitted(dialog, call.id, Result(results[call.id])))
         message = dialog.turns.filter(role=Turn.Role.USER, position__isnull=False).order_by("-position").first()
         if message is None:
             raise Conflict("tool_calls_not_open", "The dialog has no message that these results belong to.")
-        unit.mark(message.seq, Turn.Status.ANSWERING)
-        unit.begin_message(message.seq)
+        change.mark(message.seq, Turn.Status.ANSWERING)
+        change.begin_message(message.seq)
         if message.round_number != dialog.round_number:
             messages.carry(dialog, message.seq)
-        unit.wakes = True
+        change.wakes = True
     return message.seq

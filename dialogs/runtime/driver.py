@@ -12,13 +12,13 @@ from dialogs.context.request import prepare
 from dialogs.context.tool_calls import abandon
 from dialogs.models import Agent, Dialog, Round, Turn
 from dialogs.runtime import attempts, rewrite, tool_runs, tracing
-from dialogs.runtime.live_text import Draft
+from dialogs.runtime.live_text import LiveText
 from dialogs.runtime.situation import Situation, situation_of
 from dialogs.runtime.stream_reply import stream_reply
 from dialogs.store.change import Change, LeaseLost
 from dialogs.store.lease import MAX_CRASHES, Lease, claim, release
 from dominds.llm.catalog.catalog import UnknownModel
-from dominds.llm.circuit_breaker import Rest, circuits
+from dominds.llm.circuit_breaker import OpenCircuit, circuits
 from dominds.llm.connect import connect
 from dominds.llm.provider import ProviderError, StreamAborted
 from dominds.llm.retry import MAX_TRIES
@@ -46,7 +46,7 @@ def drive(dialog_id: UUID) -> None:
         with tracing.driving(lease):
             log.info("driving")
             try:
-                while lease.holds and (dialog := owed_work(lease)):
+                while lease.holds and (dialog := pending_work(lease)):
                     if tools := tool_runs.owed(dialog):
                         tool_runs.run(lease, dialog, tools)
                     else:
@@ -55,18 +55,18 @@ def drive(dialog_id: UUID) -> None:
                 log.warning("lease_lost", reason=str(loss))
 
 
-def owed_work(lease: Lease) -> Dialog | None:
+def pending_work(lease: Lease) -> Dialog | None:
     """The dialog as it stands, if this worker still has something to do for it."""
     dialog = lease.look()
     if dialog.epoch != lease.epoch or not dialog.is_leased:
         return None
     if dialog.stop_requested:
         stop(lease)
-        return owed_work(lease)
+        return pending_work(lease)
     if dialog.crashes >= MAX_CRASHES:
         fail(lease, f"The worker was lost {MAX_CRASHES} times in a row while it worked on this message. Try again.")
-        return owed_work(lease)
-    if not attempts.owes_more(dialog):
+        return pending_work(lease)
+    if not attempts.has_more_to_do(dialog):
         settle(lease)
         return None
     lease.work_for(dialog.answering_seq)
@@ -116,7 +116,7 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
     attempt = attempts.begin(
         lease, situation.model, prepared, situation.thresholds, forced=plan.clear_only, est_prompt=situation.est_prompt
     )
-    draft = None if plan.clear_only else Draft(lease.dialog_id, attempt.generation.pk)
+    draft = None if plan.clear_only else LiveText(lease.dialog_id, attempt.generation.pk)
     watch = None if plan.clear_only else situation.stream_watch()  # a forced clear is the way out: it is not cut
     with tracing.generating(attempt.generation) as told:
         reply = told(stream_reply(lease, provider, prepared.request, draft, watch))
@@ -125,7 +125,7 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
     wait(lease, delay)
 
 
-def hold_back(lease: Lease, dialog: Dialog, rest: Rest) -> None:
+def hold_back(lease: Lease, dialog: Dialog, rest: OpenCircuit) -> None:
     """Its model fails for everybody just now, so it is not asked. That counts as a try: nobody waits without an end."""
     if dialog.tries + 1 >= MAX_TRIES:
         fail(lease, str(rest))
@@ -141,49 +141,49 @@ def wait(lease: Lease, delay: float) -> None:
 
 
 def suspend(lease: Lease, decision: Suspend) -> None:
-    with lease.change() as unit:
-        rounds.suspend_within(unit, decision)
+    with lease.change() as change:
+        rounds.suspend_within(change, decision)
 
 
 def clear(lease: Lease, decision: ClearMind) -> None:
     """A clear that the model did not ask for: a person's, or the runtime's with a drafted package."""
-    with lease.change() as unit:
+    with lease.change() as change:
         if decision.by_person:
-            rounds.clear_within(unit, unit.dialog.requested_package, cause=Round.Cause.PERSON)
-            unit.dialog.requested_rewrite = unit.dialog.requested_package = ""
+            rounds.clear_within(change, change.dialog.requested_package, cause=Round.Cause.PERSON)
+            change.dialog.requested_rewrite = change.dialog.requested_package = ""
         else:
-            unit.event("notice", text=f"The runtime cleared the agent's mind: {decision.reason}.")
-            package = package_draft.draft_package(unit.dialog)
-            rounds.clear_within(unit, package, cause=Round.Cause.COUNTDOWN, unproven=True)
+            change.event("notice", text=f"The runtime cleared the agent's mind: {decision.reason}.")
+            package = package_draft.draft_package(change.dialog)
+            rounds.clear_within(change, package, cause=Round.Cause.COUNTDOWN, unproven=True)
 
 
 def fail(lease: Lease, message: str, code: str = "") -> None:
-    with lease.change() as unit:
+    with lease.change() as change:
         if code:
-            rounds.record_context_error(unit.dialog, code, message)
-        unit.dialog.failure, unit.dialog.requested_rewrite = message, ""
-        if unit.dialog.agent.critical_policy == Agent.CriticalPolicy.COUNTDOWN:
-            unit.dialog.failed_clears = 0  # the next message, perhaps a shorter one, is cleared for again
-        abandon(unit, "Not run: the message failed.")
-        unit.end_message(Turn.Status.FAILED)
-        proceed_or_release(unit)
+            rounds.record_context_error(change.dialog, code, message)
+        change.dialog.failure, change.dialog.requested_rewrite = message, ""
+        if change.dialog.agent.critical_policy == Agent.CriticalPolicy.COUNTDOWN:
+            change.dialog.failed_clears = 0  # the next message, perhaps a shorter one, is cleared for again
+        abandon(change, "Not run: the message failed.")
+        change.end_message(Turn.Status.FAILED)
+        proceed_or_release(change)
 
 
 def stop(lease: Lease) -> None:
-    with lease.change() as unit:
-        abandon(unit, "Not run: a person pressed stop.")
-        unit.end_message(Turn.Status.STOPPED)
-        unit.dialog.stop_requested, unit.dialog.requested_rewrite = False, ""
-        proceed_or_release(unit)
+    with lease.change() as change:
+        abandon(change, "Not run: a person pressed stop.")
+        change.end_message(Turn.Status.STOPPED)
+        change.dialog.stop_requested, change.dialog.requested_rewrite = False, ""
+        proceed_or_release(change)
 
 
 def settle(lease: Lease) -> None:
-    with lease.change() as unit:
-        proceed_or_release(unit)
+    with lease.change() as change:
+        proceed_or_release(change)
 
 
-def proceed_or_release(unit: Change) -> None:
+def proceed_or_release(change: Change) -> None:
     """Take the next message that waits, or end the run in the same commit."""
-    unit.take_next_message()
-    if not attempts.owes_more(unit.dialog):
-        release(unit)
+    change.take_next_message()
+    if not attempts.has_more_to_do(change.dialog):
+        release(change)

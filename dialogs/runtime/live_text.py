@@ -12,18 +12,18 @@ import orjson
 import redis
 import structlog
 
-from dialogs.store.wakeups import DRAFT_SECONDS, DRAFTS_CHANNEL, client, draft_key
+from dialogs.store.wakeups import LIVE_TEXT_CHANNEL, LIVE_TEXT_SECONDS, client, live_text_key
 
 log = structlog.get_logger(__name__)
 
 BEAT_SECONDS = 0.04
-BEAT_SECONDS_PER_DRAFT = 0.0002  # a frame costs the same whatever its length: with many answers at once, longer ones
+BEAT_SECONDS_PER_TEXT = 0.0002  # a frame costs the same whatever its length: with many answers at once, longer ones
 LONGEST_BEAT_SECONDS = 0.12
 LOST = -1  # as a draft's number of losses: write it whole at the next beat
-LAST_WORDS_SECONDS = 3  # how long an ended answer waits for them to be written; Redis' own time-outs are shorter
+CLOSING_SECONDS = 3  # how long an ended answer waits for them to be written; Redis' own time-outs are shorter
 
 
-class Draft:
+class LiveText:
     """The deltas of one generation. Redis being away costs the live view, never the answer."""
 
     def __init__(self, dialog_id: UUID, generation_id: int) -> None:
@@ -55,32 +55,32 @@ class Writer:
     def __init__(self) -> None:
         self.losses = 0  # how often Redis was away: it may have come back without anything
         self._is_lost = False
-        self._waiting: set[Draft] = set()
-        self._urgent: set[Draft] = set()
+        self._waiting: set[LiveText] = set()
+        self._urgent: set[LiveText] = set()
         self._lock = threading.Lock()
         self._due = threading.Condition(self._lock)
         self._done = threading.Condition(self._lock)
         self._next_beat = 0.0  # monotonic seconds
         self._thread: threading.Thread | None = None
 
-    def add(self, draft: Draft) -> None:
+    def add(self, text: LiveText) -> None:
         with self._lock:
-            draft.is_waiting = True
-            if draft.position == 0 and not self._is_lost:
-                self._urgent.add(draft)
-            self._waiting.add(draft)
+            text.is_waiting = True
+            if text.position == 0 and not self._is_lost:
+                self._urgent.add(text)
+            self._waiting.add(text)
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="drafts", daemon=True)
                 self._thread.start()
             if len(self._waiting) == 1 or self._urgent:
                 self._due.notify()
 
-    def wait_for(self, draft: Draft) -> None:
+    def wait_for(self, text: LiveText) -> None:
         with self._lock:
-            if draft.is_waiting:
-                self._urgent.add(draft)
+            if text.is_waiting:
+                self._urgent.add(text)
                 self._due.notify()
-            self._done.wait_for(lambda: draft.tried >= len(draft.parts), LAST_WORDS_SECONDS)
+            self._done.wait_for(lambda: text.tried >= len(text.parts), CLOSING_SECONDS)
 
     def _run(self) -> None:
         while True:
@@ -88,61 +88,70 @@ class Writer:
             with self._lock:
                 self._done.notify_all()
 
-    def _next(self) -> Collection[Draft]:
+    def _next(self) -> Collection[LiveText]:
         with self._lock:
             while not self._urgent and (not self._waiting or time.monotonic() < self._next_beat):
                 self._due.wait(self._next_beat - time.monotonic() if self._waiting else None)
             if time.monotonic() < self._next_beat:
-                drafts, self._urgent = self._urgent, set()
-                self._waiting -= drafts
+                texts, self._urgent = self._urgent, set()
+                self._waiting -= texts
             else:
-                drafts, self._waiting, self._urgent = self._waiting, set(), set()
-                beat = min(LONGEST_BEAT_SECONDS, BEAT_SECONDS + BEAT_SECONDS_PER_DRAFT * len(drafts))
+                texts, self._waiting, self._urgent = self._waiting, set(), set()
+                beat = min(LONGEST_BEAT_SECONDS, BEAT_SECONDS + BEAT_SECONDS_PER_TEXT * len(texts))
                 self._next_beat = time.monotonic() + beat
-            for draft in drafts:
-                draft.is_waiting = False  # before its parts are read: one that comes now adds it again
-            return drafts
+            for text in texts:
+                text.is_waiting = False  # before its parts are read: one that comes now adds it again
+            return texts
 
-    def _write(self, drafts: Collection[Draft]) -> None:
+    def _write(self, texts: Collection[LiveText]) -> None:
         losses = self.losses
         frames, took = [], []
         try:
             with client().pipeline(transaction=False) as pipe:
-                for draft in drafts:
-                    parts = len(draft.parts)
-                    fresh = _text(draft.parts[draft.written : parts])
-                    if draft.position == 0 or draft.losses != losses:
-                        pipe.set(draft_key(draft.generation), _text(draft.parts[:parts]), ex=DRAFT_SECONDS)
+                for text in texts:
+                    parts = len(text.parts)
+                    fresh = _text(text.parts[text.written : parts])
+                    if text.position == 0 or text.losses != losses:
+                        pipe.set(
+                            live_text_key(text.generation),
+                            _text(text.parts[:parts]),
+                            ex=LIVE_TEXT_SECONDS,
+                        )
                     else:
-                        pipe.append(draft_key(draft.generation), fresh)
-                    draft.tried = parts
+                        pipe.append(live_text_key(text.generation), fresh)
+                    text.tried = parts
                     frames.append(
-                        {"dialog": draft.dialog, "generation": draft.generation, "pos": draft.position, "text": fresh}
+                        {
+                            "dialog": text.dialog,
+                            "generation": text.generation,
+                            "pos": text.position,
+                            "text": fresh,
+                        }
                     )
-                    took.append((draft, parts, fresh))
-                pipe.publish(DRAFTS_CHANNEL, orjson.dumps(frames))
+                    took.append((text, parts, fresh))
+                pipe.publish(LIVE_TEXT_CHANNEL, orjson.dumps(frames))
                 *lengths, _ = pipe.execute()
         except redis.RedisError as error:
-            self._lost(drafts, error)
+            self._lost(texts, error)
             return
         self._is_lost = False
-        for (draft, parts, fresh), length in zip(took, lengths, strict=True):
-            draft.written, draft.losses = parts, losses
-            draft.position += len(fresh)
-            draft.bytes += len(fresh.encode())
-            if length not in (draft.bytes, True):  # True: it was set whole
-                draft.losses = LOST  # silently: its key was dropped, or Redis was empty when redis-py reconnected
-                self.add(draft)
+        for (text, parts, fresh), length in zip(took, lengths, strict=True):
+            text.written, text.losses = parts, losses
+            text.position += len(fresh)
+            text.bytes += len(fresh.encode())
+            if length not in (text.bytes, True):  # True: it was set whole
+                text.losses = LOST  # silently: its key was dropped, or Redis was empty when redis-py reconnected
+                self.add(text)
 
-    def _lost(self, drafts: Collection[Draft], error: redis.RedisError) -> None:
+    def _lost(self, texts: Collection[LiveText], error: redis.RedisError) -> None:
         """Try again at the next beat, with the whole text: readers know by the position what they have of it."""
         if not self._is_lost:
-            log.warning("drafts_lost", generations=len(drafts), error=str(error))
+            log.warning("drafts_lost", generations=len(texts), error=str(error))
         self._is_lost = True
         self.losses += 1
-        for draft in drafts:
-            if not draft.is_over:
-                self.add(draft)
+        for text in texts:
+            if not text.is_over:
+                self.add(text)
 
 
 def _text(parts: list[str]) -> str:

@@ -206,26 +206,26 @@ def toolbox_of(sizes: Sizes, summarise: Callable[[str, int], str], report: Calla
 
 @commits
 def _notice(lease: Lease, text: str) -> None:
-    with lease.change(durable=False) as unit:
-        unit.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=text)
+    with lease.change(durable=False) as change:
+        change.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=text)
 
 
 @commits
 def _store(job: Job, rewritten: Rewritten) -> None:
     """The rewrite as a row, its removed units in the archive, and the old report forgotten, in one transaction."""
     assert job.lease is not None
-    with job.lease.change() as unit:
-        dialog = unit.dialog
+    with job.lease.change() as change:
+        dialog = change.dialog
         if dialog.history_version != job.dialog.history_version:
             return  # a person undid or cleared meanwhile: their change wins
         run = _run_row(job, rewritten)
         _archive(run, rewritten.removed)
-        _after_rewrite(unit, job)
+        _after_rewrite(change, job)
         rounds.forget_report(dialog)
-        unit.event("remediation", **summary_of(run))
-        _tell(unit, job, rewritten)
-        unit.event("health", **health_of(dialog))
-        breaking_history.after_rewrite(unit, job.sizes, job.decision, rewritten)
+        change.event("remediation", **summary_of(run))
+        _tell(change, job, rewritten)
+        change.event("health", **health_of(dialog))
+        breaking_history.after_rewrite(change, job.sizes, job.decision, rewritten)
 
 
 def _run_row(job: Job, rewritten: Rewritten) -> RemediationRun:
@@ -279,28 +279,28 @@ def _archive(run: RemediationRun, removed: Units) -> None:
     )
 
 
-def _after_rewrite(unit: Change, job: Job) -> None:
-    dialog = unit.dialog
+def _after_rewrite(change: Change, job: Job) -> None:
+    dialog = change.dialog
     dialog.changed_since_rewrite = False
     dialog.restarts += 1
     if dialog.requested_rewrite != "clear":
         dialog.requested_rewrite = ""
 
 
-def _tell(unit: Change, job: Job, rewritten: Rewritten) -> None:
+def _tell(change: Change, job: Job, rewritten: Rewritten) -> None:
     """The events of documents B and D beside the common one."""
     match job.decision.policy:
         case RemediationRun.Policy.AUTOCOMPACTION:
-            unit.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=COMPACTED)
+            change.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=COMPACTED)
         case RemediationRun.Policy.RETENTION:
-            unit.event(
+            change.event(
                 "context:pruned",
                 original=rewritten.est_before,
                 final=rewritten.est_after,
                 removed=len(rewritten.removed),
                 tokenReduction=rewritten.est_before - rewritten.est_after,
             )
-            unit.event(
+            change.event(
                 "context:summarized",
                 summarized=len(rewritten.removed),
                 kept=len(job.sizes.units) - len(rewritten.removed),
@@ -312,21 +312,21 @@ def _tell(unit: Change, job: Job, rewritten: Rewritten) -> None:
 def _store_failure(job: Job, rewritten: Rewritten) -> None:
     """Nothing changed in what the model sees. It counts as a restart (R10), and the operator can read why."""
     assert job.lease is not None
-    with job.lease.change() as unit:
-        by_hand = bool(unit.dialog.requested_rewrite)
-        _after_rewrite(unit, job)
+    with job.lease.change() as change:
+        by_hand = bool(change.dialog.requested_rewrite)
+        _after_rewrite(change, job)
         rounds.record_context_error(
-            unit.dialog, ContextEvent.Code.BREAKER_FAILED, rewritten.failure, rewritten.est_before, job.sizes.limit
+            change.dialog, ContextEvent.Code.BREAKER_FAILED, rewritten.failure, rewritten.est_before, job.sizes.limit
         )
-        unit.event("notice", text=f"The context could not be made smaller: {rewritten.failure}")
-        breaking_history.after_rewrite(unit, job.sizes, job.decision, rewritten)
+        change.event("notice", text=f"The context could not be made smaller: {rewritten.failure}")
+        breaking_history.after_rewrite(change, job.sizes, job.decision, rewritten)
         if (
             job.decision.policy == RemediationRun.Policy.BREAKING
             and job.sizes.config.recovery_mode == "error"
             and not by_hand
         ):
-            unit.dialog.failure = rewritten.failure
-            unit.end_message(Turn.Status.FAILED)
+            change.dialog.failure = rewritten.failure
+            change.end_message(Turn.Status.FAILED)
 
 
 def preview(dialog: Dialog, kind: str) -> Rewritten:

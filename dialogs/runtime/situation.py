@@ -57,7 +57,7 @@ class Situation:
             overflowed=dialog.overflowed,
             restarts=dialog.restarts,
             failed_clears=dialog.failed_clears,
-            clear_owed=clear_owed(dialog, self.thresholds),
+            clear_due=clear_due(dialog, self.thresholds),
             kept_since_guidance=dialog.kept_since_guidance,
             guided_generations=dialog.guided_generations,
             cadence=self.model.cadence,
@@ -99,7 +99,7 @@ def situation_of(dialog: Dialog) -> Situation:
     )
 
 
-def clear_owed(dialog: Dialog, thresholds: Thresholds) -> bool:
+def clear_due(dialog: Dialog, thresholds: Thresholds) -> bool:
     """Whether an episode of forced clears is open (R3): the dialog's newest call was such an attempt, of this round, of
     this model and under these limits. A level that is unknown or has fallen meanwhile does not close it."""
     if not dialog.clear_episode:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from django.db import connection
 
-from dialogs.runtime.live_text import Draft
+from dialogs.runtime.live_text import LiveText
 from dialogs.store.lease import Lease
 from dominds.llm.messages import Request, ToolCall
 from dominds.llm.provider import MalformedStream, Provider, ProviderError, ProviderTimeout, Stream, StreamAborted
@@ -46,7 +46,7 @@ def stream_reply(
     lease: Lease,
     provider: Provider,
     request: Request,
-    draft: Draft | None,
+    draft: LiveText | None,
     watch: Watch | None = None,
     seconds: float = TOTAL_SECONDS,
 ) -> Reply:
@@ -76,7 +76,7 @@ def stream_reply(
 class _Reading:
     """Folds the events of a call into its reply. The event loop of all calls runs this: nothing here may wait."""
 
-    def __init__(self, stream: Stream, draft: Draft | None, watch: Watch | None) -> None:
+    def __init__(self, stream: Stream, draft: LiveText | None, watch: Watch | None) -> None:
         self.reply = Reply()
         self.parts: list[str] = []
         self._stream, self._draft, self._watch = stream, draft, watch

@@ -25,16 +25,16 @@ UNKNOWN_OUTCOME = "The worker died while this ran; whether it took effect is not
 
 
 @dataclass(frozen=True, slots=True)
-class ToolsOwed:
+class PendingTools:
     calls: tuple[Call, ...]
 
 
-def owed(dialog: Dialog) -> ToolsOwed | None:
+def owed(dialog: Dialog) -> PendingTools | None:
     calls = unresolved_calls(dialog) if dialog.newest_reply_calls else ()
-    return None if not calls or client_tools.are_with_client(dialog, calls) else ToolsOwed(calls)
+    return None if not calls or client_tools.are_with_client(dialog, calls) else PendingTools(calls)
 
 
-def run(lease: Lease, dialog: Dialog, work: ToolsOwed) -> None:
+def run(lease: Lease, dialog: Dialog, work: PendingTools) -> None:
     """Run the calls in the model's order, ``clear_mind`` last (design section 4). Stops between calls when asked to.
 
     Calls that a client of ``/v1`` runs are handed over when the others are done.
@@ -64,8 +64,8 @@ def run(lease: Lease, dialog: Dialog, work: ToolsOwed) -> None:
 
 @commits
 def _hand_over(lease: Lease, calls: tuple[Call, ...], *, beside_clear: bool) -> None:
-    with lease.change() as unit:
-        client_tools.hand_over(unit, calls, beside_clear=beside_clear)
+    with lease.change() as change:
+        client_tools.hand_over(change, calls, beside_clear=beside_clear)
 
 
 def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> bool:
@@ -82,8 +82,8 @@ def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> boo
     if dialog.running_call == call.id and not tool.repeatable:
         return _store(lease, call, Result(UNKNOWN_OUTCOME, failed=True), status=Turn.Status.UNKNOWN)
     if not tool.repeatable:
-        with lease.change() as unit:
-            unit.dialog.running_call = call.id
+        with lease.change() as change:
+            change.dialog.running_call = call.id
     policy = current_config().retry_policies.policy_for(tool.name)
     connection.close()
     return _store(lease, call, oversized_results.fitted(dialog, call.id, _run_outside(lease, tool, invocation, policy)))
@@ -105,34 +105,37 @@ def _run_outside(lease: Lease, tool: Tool, invocation: Invocation, policy: Retry
 def _store(
     lease: Lease, call: Call, outcome: Result | Tool, invocation: Invocation | None = None, status: str = ""
 ) -> bool:
-    with lease.change() as unit:
-        if not unit.dialog.is_leased or unit.dialog.turns.filter(role=Turn.Role.TOOL, tool_call_id=call.id).exists():
-            return not unit.dialog.is_leased  # the repetition of a commit that did succeed
+    with lease.change() as change:
+        if (
+            not change.dialog.is_leased
+            or change.dialog.turns.filter(role=Turn.Role.TOOL, tool_call_id=call.id).exists()
+        ):
+            return not change.dialog.is_leased  # the repetition of a commit that did succeed
         if isinstance(outcome, Tool):
             assert outcome.inside is not None and invocation is not None
-            refused = call.name == CLEAR_MIND and _sibling_failed(unit.dialog, call)
-            result = _REFUSED_CLEAR if refused else _reserved(unit, call, outcome, invocation)
+            refused = call.name == CLEAR_MIND and _sibling_failed(change.dialog, call)
+            result = _REFUSED_CLEAR if refused else _reserved(change, call, outcome, invocation)
         else:
             result = outcome
-        unit.dialog.running_call, unit.dialog.crashes = "", 0
-        unit.dialog.changed_since_rewrite = True
+        change.dialog.running_call, change.dialog.crashes = "", 0
+        change.dialog.changed_since_rewrite = True
         if result.pending:
-            release(unit)
+            release(change)
             return True
         if call.name != CLEAR_MIND or result.failed:
-            store_result(unit, call, result, status)
+            store_result(change, call, result, status)
         return False
 
 
 _REFUSED_CLEAR = Result("Refused: another tool call of the same answer failed. Look at its result first.", failed=True)
 
 
-def _reserved(unit: Change, call: Call, tool: Tool, invocation: Invocation) -> Result:
+def _reserved(change: Change, call: Call, tool: Tool, invocation: Invocation) -> Result:
     """Run a tool inside the change. A clear's result must stand in the round that it ends, so it is written first."""
     assert tool.inside is not None
     if call.name == CLEAR_MIND and str(invocation.arguments.get("reminder_content", "")).strip():
-        store_result(unit, call, Result("Mind cleared."))
-    return tool.inside(unit, invocation)
+        store_result(change, call, Result("Mind cleared."))
+    return tool.inside(change, invocation)
 
 
 def _sibling_failed(dialog: Dialog, call: Call) -> bool:

@@ -136,7 +136,9 @@ class Change:
 
 
 @contextmanager
-def change(dialog_id: UUID, *, epoch: int | None = None, durable: bool = True, whole: bool = False) -> Iterator[Change]:
+def open_change(
+    dialog_id: UUID, *, epoch: int | None = None, durable: bool = True, whole: bool = False
+) -> Iterator[Change]:
     """Change a dialog in one transaction. Raises ``NotFound``, or ``LeaseLost`` when ``epoch`` is no longer the current one.
 
     ``durable=False`` lets PostgreSQL answer before its log is on disk: for what a crash of the machine may forget.
@@ -148,9 +150,9 @@ def change(dialog_id: UUID, *, epoch: int | None = None, durable: bool = True, w
             raise NotFound("There is no such dialog.")
         if epoch is not None and dialog.epoch != epoch:
             raise LeaseLost(f"Dialog {dialog_id} is at epoch {dialog.epoch}, this worker holds {epoch}.")
-        unit = Change(dialog, durable=durable)
-        yield unit
-        unit.finish()
+        opened = Change(dialog, durable=durable)
+        yield opened
+        opened.finish()
 
 
 def _locked(dialog_id: UUID, *, durable: bool, whole: bool) -> Dialog | None:

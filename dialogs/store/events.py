@@ -42,7 +42,7 @@ SHAPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StoredEvent:
     """One event."""
 
     seq: int
@@ -107,11 +107,11 @@ def after(dialog_id: UUID, seq: int, limit: int = 1000) -> list[dict[str, Any]]:
     return hydrated(*read(dialog_id, seq, limit))
 
 
-def read(dialog_id: UUID, seq: int, limit: int) -> tuple[list[Told], dict[int, Turn]]:
+def read(dialog_id: UUID, seq: int, limit: int) -> tuple[list[StoredEvent], dict[int, Turn]]:
     """The next events, and by ``seq`` the turns that they tell of: a ``turn`` event stores no more than that number."""
     last = seq + limit  # numbers have no gaps
     rows = _ROWS(dialog_id, seq + 1, last)
-    events = [event for row in rows for event in told_by(row) if seq < event.seq <= last]
+    events = [event for row in rows for event in events_in(row) if seq < event.seq <= last]
     seqs = {event.data["turn"] for event in events if event.type == "turn"}
     if len(seqs) > FEW:
         turns: Iterable[Turn] = _turns(dialog_id).filter(seq__in=seqs)
@@ -120,9 +120,9 @@ def read(dialog_id: UUID, seq: int, limit: int) -> tuple[list[Told], dict[int, T
     return events, {turn.seq: turn for turn in turns}
 
 
-def told_by(row: Event) -> Iterator[Told]:
+def events_in(row: Event) -> Iterator[StoredEvent]:
     """The events of one row."""
-    yield Told(row.seq, row.type, row.data, row.created_at)
+    yield StoredEvent(row.seq, row.type, row.data, row.created_at)
     seq, moment = row.seq, row.created_at
     for item in orjson.loads(f"[0{row.more}]"):
         if isinstance(item, int):
@@ -130,7 +130,7 @@ def told_by(row: Event) -> Iterator[Told]:
             continue
         seq += 1
         kind, *values = item
-        yield Told(
+        yield StoredEvent(
             seq,
             kind,
             values[0] if isinstance(values[0], dict) else dict(zip(SHAPES[kind], values, strict=True)),
@@ -138,12 +138,12 @@ def told_by(row: Event) -> Iterator[Told]:
         )
 
 
-def rows_telling(rows: QuerySet[Event], kind: str) -> QuerySet[Event]:
+def rows_with(rows: QuerySet[Event], kind: str) -> QuerySet[Event]:
     """Those that hold an event of this type."""
     return rows.filter(Q(type=kind) | Q(more__contains=f',["{kind}",'))
 
 
-def hydrated(events: Iterable[Told], turns: Mapping[int, Turn]) -> list[dict[str, Any]]:
+def hydrated(events: Iterable[StoredEvent], turns: Mapping[int, Turn]) -> list[dict[str, Any]]:
     told = {number: json_shapes.turn(turn) for number, turn in turns.items()}
     return [
         {

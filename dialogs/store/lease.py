@@ -22,7 +22,7 @@ from django.db.models.functions import Now
 from dialogs.models import Dialog, Generation
 from dialogs.state import State
 from dialogs.store import wakeups
-from dialogs.store.change import Change, change
+from dialogs.store.change import Change, open_change
 from dominds.db.prepared import Select
 
 log = structlog.get_logger(__name__)
@@ -95,7 +95,7 @@ class Lease:
 
     def change(self, *, durable: bool = True) -> AbstractContextManager[Change]:
         """A transaction that commits only while this lease is the current one."""
-        return change(self.dialog_id, epoch=self.epoch, durable=durable)
+        return open_change(self.dialog_id, epoch=self.epoch, durable=durable)
 
 
 def _whole(dialog_id: UUID) -> QuerySet[Dialog]:
@@ -127,18 +127,18 @@ def claim(dialog_id: UUID) -> Iterator[Lease | None]:
 
 
 def _take(dialog_id: UUID) -> Lease | None:
-    with change(dialog_id, durable=False, whole=True) as unit:
-        dialog = unit.dialog
+    with open_change(dialog_id, durable=False, whole=True) as change:
+        dialog = change.dialog
         if not _is_claimable(dialog):
-            unit.keeps_state = True
+            change.keeps_state = True
             return None
         if dialog.is_leased:  # the worker that held it has vanished
-            _bury_running(unit)
+            _end_crashed(change)
             dialog.crashes += 1
         dialog.epoch += 1
         dialog.lease_owner, dialog.wake_at = worker_name(), None
-        unit.lease_seconds = LEASE_SECONDS
-        unit.take_next_message()
+        change.lease_seconds = LEASE_SECONDS
+        change.take_next_message()
     return Lease(dialog_id, dialog.epoch, dialog)
 
 
@@ -149,22 +149,22 @@ def _is_claimable(dialog: Dialog) -> bool:
     return not dialog.is_leased or dialog.lease_over
 
 
-def _bury_running(unit: Change) -> None:
+def _end_crashed(change: Change) -> None:
     """What a worker left running will never end."""
-    for generation in Generation.objects.filter(dialog=unit.dialog, outcome=Generation.Outcome.RUNNING):
+    for generation in Generation.objects.filter(dialog=change.dialog, outcome=Generation.Outcome.RUNNING):
         generation.outcome, generation.error = Generation.Outcome.CRASHED, "The worker went away during this attempt."
         generation.error_kind = "crashed"
         generation.save(update_fields=["outcome", "error", "error_kind"])
-        unit.event(
+        change.event(
             "generation", id=generation.pk, purpose=generation.purpose, attempt=generation.attempt, outcome="crashed"
         )
 
 
-def release(unit: Change) -> None:
+def release(change: Change) -> None:
     """End the lease within a change, so that the last commit of a run is also its release."""
-    unit.dialog.lease_owner = ""
-    unit.dialog.stop_requested = False
-    unit.dialog.crashes = 0
+    change.dialog.lease_owner = ""
+    change.dialog.stop_requested = False
+    change.dialog.crashes = 0
 
 
 def _give_back(lease: Lease, *, crashed: bool) -> None:
@@ -173,11 +173,11 @@ def _give_back(lease: Lease, *, crashed: bool) -> None:
     if lease.released:
         return
     if Dialog.objects.filter(pk=lease.dialog_id, epoch=lease.epoch).exclude(lease_owner="").exists():
-        with change(lease.dialog_id, epoch=lease.epoch) as unit:
-            unit.dialog.lease_owner = ""
-            unit.dialog.crashes += crashed
-            _bury_running(unit)
-            unit.wakes = not crashed
+        with open_change(lease.dialog_id, epoch=lease.epoch) as change:
+            change.dialog.lease_owner = ""
+            change.dialog.crashes += crashed
+            _end_crashed(change)
+            change.wakes = not crashed
 
 
 def free_leases_of(owner: str) -> int:

@@ -18,8 +18,8 @@ from django.db import transaction
 log = structlog.get_logger(__name__)
 
 DRIVE = "dialogs.drive_dialog"  # the task, by name: what it runs stands far above this
-DRAFT_SECONDS = 3600
-DRAFTS_CHANNEL = "dominds:drafts"  # of all dialogs, in lists: a web process takes what it has sockets for
+LIVE_TEXT_SECONDS = 3600
+LIVE_TEXT_CHANNEL = "dominds:drafts"  # of all dialogs, in lists: a web process takes what it has sockets for
 STEP_SECONDS = 0.03  # how long a step on the way waits for what follows it
 _wakes = ThreadPoolExecutor(max_workers=1, thread_name_prefix="wake")
 MAX_WAITING = 10_000
@@ -39,7 +39,7 @@ def user_channel(user_id: int) -> str:
     return f"dominds:user:{user_id}"
 
 
-def draft_key(generation_id: int) -> str:
+def live_text_key(generation_id: int) -> str:
     return f"dominds:draft:{generation_id}"
 
 

@@ -10,11 +10,14 @@ from dominds.llm.messages import ToolSpec
 ASK_HUMAN = "ask_human"
 
 
-def ask_human(unit: Change, call: Invocation) -> Result:
+def ask_human(change: Change, call: Invocation) -> Result:
     question = Question.objects.create(
-        dialog=unit.dialog, kind=Question.Kind.QUESTION, text=str(call.arguments["question"]), tool_call_id=call.call_id
+        dialog=change.dialog,
+        kind=Question.Kind.QUESTION,
+        text=str(call.arguments["question"]),
+        tool_call_id=call.call_id,
     )
-    rounds.announce(unit, question)
+    rounds.announce(change, question)
     return Result("", pending=True)
 
 

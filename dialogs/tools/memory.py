@@ -9,33 +9,33 @@ from dominds.llm.messages import ToolSpec
 from remediation.guidance import CLEAR_MIND
 
 
-def clear_mind(unit: Change, call: Invocation) -> Result:
+def clear_mind(change: Change, call: Invocation) -> Result:
     package = str(call.arguments["reminder_content"])
     if not package.strip():
         return Result("reminder_content is blank. Write the re-entry package that you want to go on from.", failed=True)
-    rounds.clear_within(unit, package, cause="clear_mind")
+    rounds.clear_within(change, package, cause="clear_mind")
     return Result("Mind cleared.")
 
 
-def add_reminder(unit: Change, call: Invocation) -> Result:
+def add_reminder(change: Change, call: Invocation) -> Result:
     try:
-        row = reminders.add_within(unit, str(call.arguments["content"]), call.arguments.get("position"))
+        row = reminders.add_within(change, str(call.arguments["content"]), call.arguments.get("position"))
     except Refusal as refusal:
         return Result(refusal.message, failed=True)
     return Result(f"Reminder {row.pk} added.")
 
 
-def update_reminder(unit: Change, call: Invocation) -> Result:
+def update_reminder(change: Change, call: Invocation) -> Result:
     try:
-        reminders.update_within(unit, int(call.arguments["id"]), text=str(call.arguments["content"]))
+        reminders.update_within(change, int(call.arguments["id"]), text=str(call.arguments["content"]))
     except Refusal as refusal:
         return Result(refusal.message, failed=True)
     return Result("Reminder updated.")
 
 
-def delete_reminder(unit: Change, call: Invocation) -> Result:
+def delete_reminder(change: Change, call: Invocation) -> Result:
     try:
-        reminders.delete_within(unit, int(call.arguments["id"]))
+        reminders.delete_within(change, int(call.arguments["id"]))
     except Refusal as refusal:
         return Result(refusal.message, failed=True)
     return Result("Reminder deleted.")

@@ -8,9 +8,9 @@ from dominds.llm.messages import ToolSpec
 COMPLETE_MILESTONE = "complete_milestone"
 
 
-def complete_milestone(unit: Change, call: Invocation) -> Result:
-    unit.dialog.requested_rewrite = unit.dialog.requested_rewrite or "fresh_start"
-    unit.event("notice", text=f"Milestone completed: {call.arguments['summary']}")
+def complete_milestone(change: Change, call: Invocation) -> Result:
+    change.dialog.requested_rewrite = change.dialog.requested_rewrite or "fresh_start"
+    change.event("notice", text=f"Milestone completed: {call.arguments['summary']}")
     return Result("Milestone recorded. You go on from a handover summary of what was said so far.")
 
 

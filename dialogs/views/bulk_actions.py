@@ -10,7 +10,7 @@ from dialogs.models import Dialog
 from dialogs.queries import export
 
 
-def put_away(owner: User, ids: Sequence[UUID], *, away: bool) -> int:
+def archive(owner: User, ids: Sequence[UUID], *, away: bool) -> int:
     """Archive one's own dialogs or bring them back; how many were. They go on as before, and a message brings one back."""
     found = Dialog.objects.filter(owner=owner, pk__in=ids, archived_at__isnull=away)
     return found.update(archived_at=Now() if away else None)

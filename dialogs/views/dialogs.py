@@ -15,7 +15,7 @@ from dialogs.actions.messages import create_dialog
 from dialogs.api.dialogs import download
 from dialogs.context import limits
 from dialogs.errors import Refusal
-from dialogs.live.feeds import current_draft
+from dialogs.live.feeds import current_live_text
 from dialogs.live.frames import frames_after
 from dialogs.models import Agent, Dialog, Question, Turn
 from dialogs.pages import dialog_page
@@ -81,7 +81,7 @@ def selected(request: PersonRequest) -> HttpResponseBase:
         )
     else:
         away = form.cleaned_data["action"] == "archive"
-        number = bulk_actions.put_away(request.user, form.cleaned_data["dialog"], away=away)
+        number = bulk_actions.archive(request.user, form.cleaned_data["dialog"], away=away)
         said = "archived: found again under the state" if away else "back in the list"
         messages.success(request, f"{number} dialog{'' if number == 1 else 's'} {said}{' “archived”' if away else ''}.")
     return redirect(form.data.get("back", "") if _is_list(form.data.get("back", "")) else "dialogs")
@@ -143,5 +143,5 @@ def frames(request: PersonRequest, dialog_id: UUID) -> JsonResponse:
     after = request.GET.get("after", "")
     seq = int(after) if after.isascii() and after.isdigit() and len(after) < 10 else 0
     found = frames_after(dialog.pk, request.user.pk, seq) or []
-    draft = current_draft(dialog.pk)
+    draft = current_live_text(dialog.pk)
     return JsonResponse({"frames": [*found, draft] if draft else found})

@@ -117,7 +117,7 @@ class ApiKeyForm(forms.Form):
     name = forms.CharField(max_length=80, required=False)
 
 
-class LookForm(forms.ModelForm):  # type: ignore[type-arg]
+class AppearanceForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = PersonSettings
         fields = ("theme", "notifications")

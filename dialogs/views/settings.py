@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 from dialogs.accounts import api_keys, login
 from dialogs.models import ApiKey, SiteSettings
 from dialogs.views.answers import PersonRequest
-from dialogs.views.forms import ApiKeyForm, ContextDisplayForm, LookForm, SiteForm
+from dialogs.views.forms import ApiKeyForm, AppearanceForm, ContextDisplayForm, SiteForm
 
 
 @login_required
@@ -28,7 +28,7 @@ def _page(request: PersonRequest, *, new_key: str = "", status: int = 200, **bou
     """The page; ``bound`` are forms that came back with errors."""
     own = login.settings_of(request.user)
     context = {
-        "look_form": LookForm(instance=own),
+        "look_form": AppearanceForm(instance=own),
         "display_form": ContextDisplayForm(instance=own),
         "site_form": SiteForm(instance=SiteSettings.current()) if request.user.is_staff else None,
         "password_form": _password_form(request),
@@ -45,8 +45,8 @@ def _page(request: PersonRequest, *, new_key: str = "", status: int = 200, **bou
 
 @login_required
 @require_POST
-def save_look(request: PersonRequest) -> HttpResponse:
-    return _save(request, LookForm(request.POST, instance=login.settings_of(request.user)), "look_form")
+def save_appearance(request: PersonRequest) -> HttpResponse:
+    return _save(request, AppearanceForm(request.POST, instance=login.settings_of(request.user)), "look_form")
 
 
 @login_required
@@ -88,7 +88,7 @@ def change_password(request: PersonRequest) -> HttpResponse:
         return _page(request, status=400, password_form=form)
     form.save()
     update_session_auth_hash(request, request.user)  # this session stays; all others end
-    login.tell_to_recheck(request.user)
+    login.request_recheck(request.user)
     messages.success(request, "Your password was changed. Other sessions are logged out.")
     return redirect("settings")
 

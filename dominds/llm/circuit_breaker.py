@@ -35,7 +35,7 @@ class Circuit:
 
     failures: int = 0
     rests: int = 0  # in a row
-    rests_until: float = float("-inf")
+    open_until: float = float("-inf")
     reason: str = ""
 
 
@@ -46,8 +46,8 @@ def after_call(circuit: Circuit, error: ProviderError | None, now: float) -> Cir
     if not isinstance(error, FAULTS_OF_THE_PROVIDER):
         return Circuit()  # an answer, if only a refusal
     advised = min(error.retry_after_seconds or 0.0, MAX_ADVISED_SECONDS)
-    if now < circuit.rests_until:  # a call that was under way when the rest began
-        return replace(circuit, rests_until=max(circuit.rests_until, now + advised))
+    if now < circuit.open_until:  # a call that was under way when the rest began
+        return replace(circuit, open_until=max(circuit.open_until, now + advised))
     failures = circuit.failures + 1
     if failures < FAILURES:
         return replace(circuit, failures=failures, reason=str(error))
@@ -56,7 +56,7 @@ def after_call(circuit: Circuit, error: ProviderError | None, now: float) -> Cir
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class OpenCircuit:
     """A model that is not to be called now, and why."""
 
     model: str
@@ -86,19 +86,19 @@ class Circuits:
             else:
                 self._circuits[model] = circuit
 
-    def rest_of(self, model: ModelInfo) -> Rest | None:
+    def rest_of(self, model: ModelInfo) -> OpenCircuit | None:
         with self._lock:
             return self._rest(model, self._circuits.get(model, Circuit()))
 
-    def resting(self) -> list[Rest]:
+    def resting(self) -> list[OpenCircuit]:
         with self._lock:
             return [rest for pair in self._circuits.items() if (rest := self._rest(*pair)) is not None]
 
-    def _rest(self, model: ModelInfo, circuit: Circuit) -> Rest | None:
-        left = circuit.rests_until - self.clock()
+    def _rest(self, model: ModelInfo, circuit: Circuit) -> OpenCircuit | None:
+        left = circuit.open_until - self.clock()
         if left <= 0:
             return None
-        return Rest(f"{model.provider_id}/{model.model_id}", left, circuit.failures, circuit.reason)
+        return OpenCircuit(f"{model.provider_id}/{model.model_id}", left, circuit.failures, circuit.reason)
 
 
 circuits = Circuits()

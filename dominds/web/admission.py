@@ -15,7 +15,7 @@ PATIENCE_SECONDS = 2.0  # far less than the ten seconds of socket.js
 TRY_LATER = 1013
 
 
-def through_the_door(application: Application) -> Application:
+def admitted(application: Application) -> Application:
     """The same ASGI application for sockets, of which so many at once are asked who they are."""
     places = asyncio.Semaphore(AT_ONCE)
 

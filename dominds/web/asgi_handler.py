@@ -23,13 +23,13 @@ from django.urls import set_script_prefix
 _threads = ThreadPoolExecutor(max_workers=1000, thread_name_prefix="requests")
 
 
-def get_one_hop_application() -> "OneHopHandler":
+def get_application() -> "OneThreadHandler":
     """In place of Django's ``get_asgi_application``. Sets Django up."""
     django.setup(set_prefix=False)
-    return OneHopHandler()
+    return OneThreadHandler()
 
 
-class OneHopHandler(ASGIHandler):
+class OneThreadHandler(ASGIHandler):
     """Answers pages and API calls."""
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 
-def improve_sending() -> None:
+def patch_sending() -> None:
     """Let long turns reach their pages, and short ones at once. Does nothing under another server.
 
     Autobahn holds both directions to one number, ``--websocket-max-message-size``, and Daphne sets it always: an answer beyond it

@@ -20,7 +20,7 @@ from remediation.guidance import (
 
 
 def before_generation(context: Context) -> Decision:
-    if context.overflowed or context.clear_owed or context.level is Level.CRITICAL:
+    if context.overflowed or context.clear_due or context.level is Level.CRITICAL:
         return _countdown(context) if context.countdown else _forced(context)
     if context.level is Level.CAUTION and guidance_due(context):
         return Proceed(guidance=CLEAR_OR_REMIND)

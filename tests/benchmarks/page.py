@@ -22,10 +22,10 @@ WATCH = """
 
 def commit_turn(dialog_id: object, number: int) -> tuple[int, float]:
     """The turn's seq, and when its transaction had been committed, in milliseconds of the epoch."""
-    from dialogs.store.change import change
+    from dialogs.store.change import open_change
 
-    with change(dialog_id) as unit:  # type: ignore[arg-type]
-        turn = unit.turn("assistant", "complete", text=f"Number {number} of *some* words.")
+    with open_change(dialog_id) as change:  # type: ignore[arg-type]
+        turn = change.turn("assistant", "complete", text=f"Number {number} of *some* words.")
     return turn.seq, time.time() * 1000
 
 

@@ -12,7 +12,7 @@ from django.db.migrations.executor import MigrationExecutor
 from dialogs.api.schemas import EventOut
 from dialogs.models import Dialog, Event
 from dialogs.store import events
-from dialogs.store.change import change
+from dialogs.store.change import open_change
 from tests.dialogs.telling import told
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -57,7 +57,7 @@ def old(request: pytest.FixtureRequest) -> Iterator[str]:
 def test_old_events_are_told_as_they_were(old: str) -> None:
     call_command("migrate", database=old, interactive=False, verbosity=0)
     rows = list(Event.objects.using(old).order_by("seq"))
-    found = [event for row in rows for event in events.told_by(row)]
+    found = [event for row in rows for event in events.events_in(row)]
     assert [(event.seq, event.type, event.data) for event in found] == [
         (seq, *event) for seq, event in enumerate(OLD_EVENTS, 1)
     ]
@@ -70,8 +70,8 @@ def test_an_old_dialog_goes_on(old: str) -> None:
     dialog = Dialog.objects.get(title="Old")
     before = told(dialog)
     for number in (1, 2):
-        with change(dialog.pk) as unit:
-            unit.event("notice", text=f"new {number}")
+        with open_change(dialog.pk) as change:
+            change.event("notice", text=f"new {number}")
     after = told(dialog)
     assert after[:5] == before
     assert [(event["seq"], event["data"]["text"]) for event in after[5:]] == [(6, "new 1"), (7, "new 2")]
@@ -84,15 +84,15 @@ def test_the_version_before_may_go_on_beside_the_new_tables(old: str) -> None:
     models = MigrationExecutor(connections[old]).loader.project_state(BEFORE).apps
     call_command("migrate", interactive=False, verbosity=0)
     dialog = Dialog.objects.get(title="Old")
-    with change(dialog.pk) as unit:
-        unit.event("notice", text="ours")
-        unit.event("notice", text="ours too")
+    with open_change(dialog.pk) as change:
+        change.event("notice", text="ours")
+        change.event("notice", text="ours too")
     theirs = models.get_model("dialogs", "Event").objects.create(
         dialog_id=dialog.pk, seq=8, type="title", data={"title": "Theirs"}
     )
     Dialog.objects.filter(pk=dialog.pk).update(last_event_seq=8)
-    with change(dialog.pk) as unit:
-        unit.event("notice", text="ours again")
+    with open_change(dialog.pk) as change:
+        change.event("notice", text="ours again")
     assert [(event["seq"], event["type"]) for event in told(dialog)[5:]] == [
         (6, "notice"), (7, "notice"), (8, "title"), (9, "notice"),
     ]  # fmt: skip

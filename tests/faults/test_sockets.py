@@ -15,7 +15,7 @@ from django.db import connection
 from dialogs.actions.messages import create_dialog, post_message
 from dialogs.live.consumers import DEAD_SECONDS, UNREAD_BYTES
 from dialogs.models import Dialog, Generation
-from dialogs.store.wakeups import draft_key
+from dialogs.store.wakeups import live_text_key
 from tests.faults.arena import Arena
 from tests.faults.blockable import BLOCKED_SECONDS
 from tests.faults.crowd import Member, crowd
@@ -39,12 +39,12 @@ def test_a_page_that_comes_back_after_redis_dropped_the_draft_sees_it_whole(aren
         eventually(lambda: len(first.draft) > 60, 30)
         generation = Generation.objects.get(dialog_id=talk.id, outcome="running").pk
         with arena.redis.client() as client:
-            client.delete(draft_key(generation))
+            client.delete(live_text_key(generation))
             with pages_on(arena, [talk]) as [second]:
                 eventually(lambda: len(second.draft) > 100, 30)
                 assert words_in_order(second.draft), second.draft
                 assert words_in_order(first.draft), first.draft
-                assert client.ttl(draft_key(generation)) > 0
+                assert client.ttl(live_text_key(generation)) > 0
                 arena.settled()
                 all_right([first, second], SHOWN_SECONDS)
     assert arena.breaches() == []

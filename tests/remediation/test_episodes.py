@@ -15,13 +15,13 @@ levels = st.sampled_from(list(Level))
 
 @given(level=levels)
 def test_an_open_episode_forces_whatever_the_level_is(level: Level) -> None:
-    decision = decide(POLICIES["none"], Context(level=level, clear_owed=True, failed_clears=1))
+    decision = decide(POLICIES["none"], Context(level=level, clear_due=True, failed_clears=1))
     assert isinstance(decision, Proceed) and decision.clear_only
 
 
 @given(level=levels, failed=st.integers(3, 9))
 def test_an_exhausted_episode_asks_a_human_whatever_the_level_is(level: Level, failed: int) -> None:
-    assert isinstance(decide(POLICIES["none"], Context(level=level, clear_owed=True, failed_clears=failed)), Suspend)
+    assert isinstance(decide(POLICIES["none"], Context(level=level, clear_due=True, failed_clears=failed)), Suspend)
 
 
 @pytest.mark.parametrize("level", [Level.HEALTHY, Level.CAUTION, Level.CRITICAL])

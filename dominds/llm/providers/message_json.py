@@ -17,7 +17,7 @@ class _Known:
     json: bytes = b""
 
 
-class Said:
+class MessageJson:
     """Writes messages as a list in one wire format. ``write`` makes the JSON of some of them, without brackets."""
 
     def __init__(self, write: Callable[[Sequence[Message]], bytes], most: int = REMEMBERED_BYTES) -> None:

@@ -10,7 +10,7 @@ from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.sse import ServerEvent
 from dominds.llm.json_text import arguments_text, dumped
 from dominds.llm.messages import Message, Request, Role, ToolCall, ToolSpec
-from dominds.llm.providers.message_json import Said
+from dominds.llm.providers.message_json import MessageJson
 from dominds.llm.providers.sdk_headers import openai_exchange
 from dominds.llm.providers.wire import DONE, WireStream, json_of, offered_tools, with_own_ids
 from dominds.llm.stream import Finished, StreamEvent, TextDelta, ToolCallDelta
@@ -64,7 +64,7 @@ def _write(messages: Sequence[Message]) -> bytes:
     return dumped(said)[1:-1]
 
 
-_SAID = Said(_write)
+_SAID = MessageJson(_write)
 
 
 def _tool_message(message: Message) -> dict[str, Any]:

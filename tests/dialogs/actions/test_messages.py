@@ -16,7 +16,7 @@ from dialogs.errors import Conflict, Invalid, RateLimited, TooLarge
 from dialogs.models import Dialog, Turn
 from dialogs.operations.sweeping import sweep
 from dialogs.runtime import tool_runs
-from dialogs.runtime.driver import drive, owed_work, step
+from dialogs.runtime.driver import drive, pending_work, step
 from dialogs.store.lease import claim, keeper
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import AgentFactory, make_dialog
@@ -276,11 +276,11 @@ def test_stop_that_comes_too_late_stops_nothing_else(dialog: Dialog) -> None:
     with claim(dialog.pk) as lease:
         assert lease is not None
         keeper.remove(lease)  # which would see the flag within a quarter of a second
-        work = owed_work(lease)
+        work = pending_work(lease)
         assert work is not None
         messages.stop(dialog.pk)  # after the worker has looked, and its answer comes at once
         step(lease, work)
-        while (work := owed_work(lease)) is not None:
+        while (work := pending_work(lease)) is not None:
             step(lease, work)
     assert user_turns(dialog) == [("the first", "answered"), ("the next", "answered")]
 
@@ -290,7 +290,7 @@ def test_stop_between_a_reply_and_its_tools_runs_none_of_them(script: Script, di
     messages.post_message(dialog.pk, "Hi")
     with claim(dialog.pk) as lease:
         assert lease is not None
-        step(lease, owed_work(lease))  # type: ignore[arg-type]
+        step(lease, pending_work(lease))  # type: ignore[arg-type]
     messages.stop(dialog.pk)
     drive(dialog.pk)
     assert user_turns(dialog) == [("Hi", "stopped")]
@@ -309,7 +309,7 @@ def test_a_result_is_stored_once_though_its_commit_is_repeated(script: Script, d
     messages.post_message(dialog.pk, "Hi")
     with claim(dialog.pk) as lease:
         assert lease is not None
-        step(lease, owed_work(lease))  # type: ignore[arg-type]
+        step(lease, pending_work(lease))  # type: ignore[arg-type]
         asked = refreshed(dialog)
         work = tool_runs.owed(asked)
         assert work is not None

@@ -229,7 +229,7 @@ def begin_generation(dialog: Dialog, ended: int = 0) -> int:
 async def write_draft(redis: Redis, dialog: Dialog, generation: int, *pieces: tuple[int, str]) -> None:
     for pos, text in pieces:
         draft = {"dialog": str(dialog.pk), "generation": generation, "pos": pos, "text": text}
-        await rows(redis.publish, wakeups.DRAFTS_CHANNEL, orjson.dumps([draft]))
+        await rows(redis.publish, wakeups.LIVE_TEXT_CHANNEL, orjson.dumps([draft]))
 
 
 def test_a_draft_comes_at_once_and_brings_the_event_of_its_generation_though_nobody_told_of_that(

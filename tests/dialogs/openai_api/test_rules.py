@@ -9,19 +9,19 @@ from hypothesis import strategies as st
 
 from dialogs.openai_api.composing import Composer, Restarted
 from dialogs.openai_api.errors import ApiError
-from dialogs.openai_api.history import Said, conversation_of, same
+from dialogs.openai_api.history import ClientMessage, conversation_of, same
 from dialogs.openai_api.notices import NOTICES, without_notices
 from dialogs.openai_api.parsing import parse
 
 COMPACTING, COMPACTED = NOTICES
 
 
-def user(text: str) -> Said:
-    return Said("user", text)
+def user(text: str) -> ClientMessage:
+    return ClientMessage("user", text)
 
 
-def assistant(text: str) -> Said:
-    return Said("assistant", text)
+def assistant(text: str) -> ClientMessage:
+    return ClientMessage("assistant", text)
 
 
 # -- the same conversation -----------------------------------------------------------------------------------------------
@@ -34,11 +34,11 @@ def assistant(text: str) -> Said:
         ([user(" a\n"), assistant("b ")], [user("a"), assistant("b")]),
         ([user("a"), assistant("one\n\ntwo")], [user("a"), assistant("one"), assistant("two")]),
         ([user("a"), assistant(f"one\n\n{COMPACTING}\n\n{COMPACTED}\n\ntwo")], [user("a"), assistant("one two")]),
-        ([user("a"), assistant("b")], [user("a"), Said("tool", "x", call_id="own"), assistant("b")]),
+        ([user("a"), assistant("b")], [user("a"), ClientMessage("tool", "x", call_id="own"), assistant("b")]),
         ([user("a"), assistant(""), user("c")], [user("a"), user("c")]),
     ],
 )
-def test_these_are_the_same(told: list[Said], stored: list[Said]) -> None:
+def test_these_are_the_same(told: list[ClientMessage], stored: list[ClientMessage]) -> None:
     assert same(told, stored)
 
 
@@ -51,21 +51,21 @@ def test_these_are_the_same(told: list[Said], stored: list[Said]) -> None:
         ([assistant("summary"), user("c")], [user("a"), assistant("b"), user("c")]),
         ([user("a"), assistant("b")], [user("a"), assistant("b"), user("c"), assistant("d")]),
         ([user("a"), assistant("b"), user("c"), assistant("d")], [user("a"), assistant("b")]),
-        ([user("a"), Said("tool", "x", call_id="1"), assistant("b")], [user("a"), assistant("b")]),
+        ([user("a"), ClientMessage("tool", "x", call_id="1"), assistant("b")], [user("a"), assistant("b")]),
         (
-            [user("a"), Said("tool", "x", call_id="1"), assistant("b")],
-            [user("a"), Said("tool", "y", call_id="1"), assistant("b")],
+            [user("a"), ClientMessage("tool", "x", call_id="1"), assistant("b")],
+            [user("a"), ClientMessage("tool", "y", call_id="1"), assistant("b")],
         ),
     ],
 )
-def test_these_are_not(told: list[Said], stored: list[Said]) -> None:
+def test_these_are_not(told: list[ClientMessage], stored: list[ClientMessage]) -> None:
     assert not same(told, stored)
 
 
 def test_what_is_new_is_the_newest_message_or_the_results_at_the_end() -> None:
     found = conversation_of([user("a"), assistant("b"), user("c")])
     assert (found.before, found.message, found.results) == ((user("a"), assistant("b")), "c", ())
-    results = (Said("tool", "x", call_id="1"), Said("tool", "y", call_id="2"))
+    results = (ClientMessage("tool", "x", call_id="1"), ClientMessage("tool", "y", call_id="2"))
     found = conversation_of([user("a"), assistant(""), *results])
     assert (found.before, found.results) == ((user("a"), assistant("")), results)
     assert found.digest == found.digest_before

@@ -178,7 +178,7 @@ class Story:
 
     def call(self, behaviour: Behaviour, prompt: int) -> None:
         owed = self.forced_under == (self.rounds, self.limits)
-        match decide(POLICIES["none"], Context(self.level, failed_clears=self.counters.failed_clears, clear_owed=owed)):
+        match decide(POLICIES["none"], Context(self.level, failed_clears=self.counters.failed_clears, clear_due=owed)):
             case Suspend():
                 self.suspend()
             case Proceed(clear_only=True):
@@ -278,7 +278,7 @@ class DriverMachine(RuleBasedStateMachine):
         story.crashes, story.held = story.crashes + story.held, True
         story.take_next()
         owed = story.forced_under == (story.rounds, story.limits)
-        context = Context(story.level, failed_clears=story.counters.failed_clears, clear_owed=owed)
+        context = Context(story.level, failed_clears=story.counters.failed_clears, clear_due=owed)
         may_call = not (story.clear_requested or story.stop) and story.owes and story.crashes < MAX_CRASHES
         if in_call and may_call and isinstance(decide(POLICIES["none"], context), Proceed):
             call_and_vanish(self.dialog)

@@ -4,44 +4,44 @@ from uuid import uuid4
 
 from redis import Redis
 
-from dialogs.runtime.live_text import Draft
-from dialogs.store.wakeups import DRAFT_SECONDS, draft_key
+from dialogs.runtime.live_text import LiveText
+from dialogs.store.wakeups import LIVE_TEXT_SECONDS, live_text_key
 from tests.harness.stack import eventually
 
 GENERATION = 7
 
 
-def say(draft: Draft, *words: str) -> None:
+def say(draft: LiveText, *words: str) -> None:
     for word in words:
         draft.write(word)
         draft.flush()
 
 
 def test_a_draft_is_the_text_so_far_and_goes_by_itself(redis_client: Redis) -> None:
-    say(Draft(uuid4(), GENERATION), "Grüße ", "aus ", "\ud800 ", "Köln")
-    assert redis_client.get(draft_key(GENERATION)) == "Grüße aus ? Köln".encode()
-    assert 0 < redis_client.ttl(draft_key(GENERATION)) <= DRAFT_SECONDS
+    say(LiveText(uuid4(), GENERATION), "Grüße ", "aus ", "\ud800 ", "Köln")
+    assert redis_client.get(live_text_key(GENERATION)) == "Grüße aus ? Köln".encode()
+    assert 0 < redis_client.ttl(live_text_key(GENERATION)) <= LIVE_TEXT_SECONDS
 
 
 def test_a_draft_that_redis_lost_is_whole_again_with_the_next_piece_and_still_goes_by_itself(
     redis_client: Redis,
 ) -> None:
-    draft = Draft(uuid4(), GENERATION)
+    draft = LiveText(uuid4(), GENERATION)
     say(draft, "Grüße ", "aus ")
     redis_client.flushall()
     say(draft, "Köln")
-    eventually(lambda: redis_client.get(draft_key(GENERATION)) == "Grüße aus Köln".encode())
-    assert 0 < redis_client.ttl(draft_key(GENERATION)) <= DRAFT_SECONDS
+    eventually(lambda: redis_client.get(live_text_key(GENERATION)) == "Grüße aus Köln".encode())
+    assert 0 < redis_client.ttl(live_text_key(GENERATION)) <= LIVE_TEXT_SECONDS
 
 
 def test_a_piece_that_redis_had_no_room_for_is_made_good(redis_client: Redis) -> None:
-    draft = Draft(uuid4(), GENERATION)
+    draft = LiveText(uuid4(), GENERATION)
     say(draft, "one ")
     redis_client.config_set("maxmemory", "1")
     try:
         say(draft, "two ")
-        assert redis_client.get(draft_key(GENERATION)) == b"one "
+        assert redis_client.get(live_text_key(GENERATION)) == b"one "
     finally:
         redis_client.config_set("maxmemory", "0")
     say(draft, "three")
-    assert redis_client.get(draft_key(GENERATION)) == b"one two three"
+    assert redis_client.get(live_text_key(GENERATION)) == b"one two three"

@@ -16,7 +16,7 @@ from dialogs.context.limits import health_of
 from dialogs.models import Dialog, Event
 from dialogs.runtime.driver import drive
 from dialogs.store import events, json_shapes
-from dialogs.store.change import change
+from dialogs.store.change import open_change
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog
 from tests.dialogs.telling import data_told, told
@@ -28,10 +28,10 @@ Draft = tuple[str, dict[str, Any]]
 
 def tell(dialog: Dialog, *drafts: Draft) -> None:
     """One change to the dialog, with these events."""
-    with change(dialog.pk) as unit:
-        unit.keeps_state = True
+    with open_change(dialog.pk) as change:
+        change.keeps_state = True
         for kind, data in drafts:
-            unit.event(kind, **data)
+            change.event(kind, **data)
 
 
 def notices(count: int, first: int = 1, chars: int = 3) -> list[Draft]:
@@ -139,9 +139,9 @@ def test_whatever_is_told_is_read_as_it_was(changes: list[list[Draft]]) -> None:
     agent = AgentFactory.create()
     dialog = messages.create_dialog(UserFactory.create(), agent.pk)
     for drafts in changes:
-        with change(dialog.pk) as unit:
-            unit.keeps_state = True
-            unit._drafts += drafts
+        with open_change(dialog.pk) as change:
+            change.keeps_state = True
+            change._drafts += drafts
     wanted = [(kind, data) for drafts in changes for kind, data in drafts]
     assert [(event["type"], event["data"]) for event in told(dialog)] == wanted
 

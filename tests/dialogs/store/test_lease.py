@@ -105,16 +105,16 @@ def test_a_worker_that_was_passed_over_can_commit_nothing(asked: Dialog) -> None
     slow = take_and_vanish(asked)
     drive(asked.pk)
     before = Dialog.objects.filter(pk=asked.pk).values().get()
-    with pytest.raises(LeaseLost, match="epoch 2, this worker holds 1"), slow.change() as unit:
-        unit.turn(Turn.Role.ASSISTANT, Turn.Status.COMPLETE, text="stale")
+    with pytest.raises(LeaseLost, match="epoch 2, this worker holds 1"), slow.change() as change:
+        change.turn(Turn.Role.ASSISTANT, Turn.Status.COMPLETE, text="stale")
     assert Dialog.objects.filter(pk=asked.pk).values().get() == before
     assert not asked.turns.filter(text="stale").exists()
 
 
 def test_a_worker_that_comes_back_before_anybody_took_over_may_go_on(asked: Dialog) -> None:
     slow = take_and_vanish(asked)
-    with slow.change() as unit:
-        unit.event("notice", text="still mine")
+    with slow.change() as change:
+        change.event("notice", text="still mine")
     assert len(told(asked, "notice")) == 1
 
 
@@ -169,12 +169,12 @@ def test_losses_are_counted_in_a_row(script: Script, asked: Dialog) -> None:
 
 
 def _generate_once(lease: Any) -> None:
-    from dialogs.runtime.driver import owed_work, step
+    from dialogs.runtime.driver import pending_work, step
     from dialogs.runtime.tool_runs import owed, run
 
-    dialog = owed_work(lease)
+    dialog = pending_work(lease)
     step(lease, dialog)
-    dialog = owed_work(lease)
+    dialog = pending_work(lease)
     if dialog is not None and (work := owed(dialog)):
         run(lease, dialog, work)
 
@@ -182,9 +182,9 @@ def _generate_once(lease: Any) -> None:
 def test_a_tool_call_that_kills_its_worker_is_not_run_for_ever(script: Script, asked: Dialog) -> None:
     script({"match": "^Hi$", "tool_calls": [{"name": "list_files", "arguments": {}}]}, {"text": "done"})
     with claim(asked.pk) as lease:
-        from dialogs.runtime.driver import owed_work, step
+        from dialogs.runtime.driver import pending_work, step
 
-        step(lease, owed_work(lease))
+        step(lease, pending_work(lease))
     for _ in range(MAX_CRASHES):
         take_and_vanish(asked)
     drive(asked.pk)

@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 
 from dialogs.actions import messages
 from dialogs.models import Dialog, Turn
-from dialogs.store.change import change
+from dialogs.store.change import open_change
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog
 
@@ -30,8 +30,8 @@ def test_a_message_is_marked_as_answered_in_place(script: Script) -> None:
     dialog = make_dialog()
     messages.post_message(dialog.pk, "Hi")
     before = updated("dialogs_turn")
-    with change(dialog.pk) as unit:
-        unit.end_message(Turn.Status.ANSWERED)
+    with open_change(dialog.pk) as change:
+        change.end_message(Turn.Status.ANSWERED)
     assert updated("dialogs_turn") == (before[0] + 1, before[1] + 1)
 
 
@@ -46,8 +46,8 @@ def test_events_are_added_in_place() -> None:
     dialog = make_dialog()
     before = updated("dialogs_event")
     for number in range(3):
-        with change(dialog.pk) as unit:
-            unit.event("notice", text=str(number))
+        with open_change(dialog.pk) as change:
+            change.event("notice", text=str(number))
     assert updated("dialogs_event") == (before[0] + 2, before[1] + 2)
 
 

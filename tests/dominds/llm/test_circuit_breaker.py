@@ -50,7 +50,7 @@ def calls(errors: Sequence[ProviderError | None], circuit: Circuit = Circuit(), 
 @pytest.mark.parametrize("kind", [RateLimited, Overloaded, NetworkFailed, ProviderTimeout])
 def test_five_failures_in_a_row_begin_a_rest(kind: type[ProviderError]) -> None:
     almost = calls([kind("down")] * (FAILURES - 1))
-    assert almost.rests_until < 0
+    assert almost.open_until < 0
     assert after_call(almost, kind("down"), 7.0) == Circuit(FAILURES, 1, 7.0 + FIRST_SECONDS, "down")
 
 
@@ -69,8 +69,8 @@ def test_rests_double_until_a_call_is_answered() -> None:
     circuit, now, seconds = calls([NetworkFailed("down")] * (FAILURES - 1)), 0.0, []
     for _ in range(6):
         circuit = after_call(circuit, NetworkFailed("down"), now)
-        seconds.append(circuit.rests_until - now)
-        now = circuit.rests_until
+        seconds.append(circuit.open_until - now)
+        now = circuit.open_until
     assert seconds == [5.0, 10.0, 20.0, 40.0, 60.0, 60.0]
     assert after_call(circuit, None, now) == Circuit()
 
@@ -79,11 +79,11 @@ def test_a_call_that_was_under_way_lengthens_a_rest_only_by_the_providers_advice
     resting = calls([Overloaded("down")] * FAILURES)
     assert after_call(resting, Overloaded("down"), 1.0) == resting
     advised = after_call(resting, RateLimited("busy", retry_after_seconds=30.0), 1.0)
-    assert (advised.rests_until, advised.rests) == (31.0, 1)
+    assert (advised.open_until, advised.rests) == (31.0, 1)
 
 
 def test_the_providers_advice_counts_for_every_dialog() -> None:
-    assert calls([RateLimited("busy", retry_after_seconds=40.0)] * FAILURES).rests_until == 40.0
+    assert calls([RateLimited("busy", retry_after_seconds=40.0)] * FAILURES).open_until == 40.0
 
 
 @given(st.lists(st.tuples(ends, st.floats(0, 50)), max_size=60))
@@ -92,7 +92,7 @@ def test_a_rest_is_never_longer_than_a_minute(story: list[tuple[ProviderError | 
     for error, later in story:
         now += later
         circuit = after_call(circuit, error, now)
-        assert circuit.rests_until <= now + LONGEST_SECONDS
+        assert circuit.open_until <= now + LONGEST_SECONDS
         assert (circuit.rests > 0) == (circuit.failures >= FAILURES)
 
 

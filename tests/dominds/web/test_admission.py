@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dominds.web.admission import AT_ONCE, PATIENCE_SECONDS, TRY_LATER, through_the_door
+from dominds.web.admission import AT_ONCE, PATIENCE_SECONDS, TRY_LATER, admitted
 
 
 class House:
@@ -16,7 +16,7 @@ class House:
         self.open = asyncio.Event()
         self.over = asyncio.Event()
         self.told: list[dict[str, Any]] = []
-        self.door = through_the_door(self._serve)
+        self.door = admitted(self._serve)
 
     async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
         self.asked += 1

@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.test import override_settings
 from django.urls import path
 
-from dominds.web.asgi_handler import OneHopHandler
+from dominds.web.asgi_handler import OneThreadHandler
 
 pytestmark = pytest.mark.django_db(transaction=True)
 seen: dict[str, Any] = {}
@@ -59,7 +59,7 @@ urlpatterns = [path("whole", whole), path("streamed", streamed), path("patient",
 here = override_settings(ROOT_URLCONF=__name__)
 
 
-def request_to(handler: OneHopHandler, place: str) -> ApplicationCommunicator:
+def request_to(handler: OneThreadHandler, place: str) -> ApplicationCommunicator:
     scope = {
         "type": "http",
         "method": "POST",
@@ -70,7 +70,7 @@ def request_to(handler: OneHopHandler, place: str) -> ApplicationCommunicator:
     return ApplicationCommunicator(handler, scope)
 
 
-async def answer(handler: OneHopHandler, place: str, body: bytes = b"") -> tuple[int, bytes]:
+async def answer(handler: OneThreadHandler, place: str, body: bytes = b"") -> tuple[int, bytes]:
     asking = request_to(handler, place)
     await asking.send_input({"type": "http.request", "body": body[:3], "more_body": True})
     await asking.send_input({"type": "http.request", "body": body[3:]})
@@ -86,10 +86,10 @@ async def answer(handler: OneHopHandler, place: str, body: bytes = b"") -> tuple
 def handler() -> Any:
     seen.clear()
     with here, override_settings(MIDDLEWARE=["django.middleware.common.CommonMiddleware"], ALLOWED_HOSTS=["localhost"]):
-        yield OneHopHandler()
+        yield OneThreadHandler()
 
 
-def test_whole_and_streamed_answers_arrive_whole_and_leave_no_connection(handler: OneHopHandler) -> None:
+def test_whole_and_streamed_answers_arrive_whole_and_leave_no_connection(handler: OneThreadHandler) -> None:
     async def scenario() -> None:
         seen["loop"] = threading.current_thread()
         assert await answer(handler, "whole", b"what was sent") == (200, b"what was sent")
@@ -101,7 +101,7 @@ def test_whole_and_streamed_answers_arrive_whole_and_leave_no_connection(handler
     assert [connection.connection for connection in seen["connections"]] == [None, None]
 
 
-def test_a_thread_serves_one_request_after_another(handler: OneHopHandler) -> None:
+def test_a_thread_serves_one_request_after_another(handler: OneThreadHandler) -> None:
     async def scenario() -> set[threading.Thread]:
         return {await _thread_of(handler) for _ in range(5)}
 
@@ -110,18 +110,18 @@ def test_a_thread_serves_one_request_after_another(handler: OneHopHandler) -> No
     assert all(thread.is_alive() for thread in threads)
 
 
-async def _thread_of(handler: OneHopHandler) -> threading.Thread:
+async def _thread_of(handler: OneThreadHandler) -> threading.Thread:
     await answer(handler, "whole")
     thread: threading.Thread = seen["whole"]
     return thread
 
 
-def test_a_view_that_fails_answers_500(handler: OneHopHandler) -> None:
+def test_a_view_that_fails_answers_500(handler: OneThreadHandler) -> None:
     status, _ = asyncio.run(answer(handler, "broken"))
     assert status == 500
 
 
-def test_who_leaves_ends_the_view_that_waits(handler: OneHopHandler) -> None:
+def test_who_leaves_ends_the_view_that_waits(handler: OneThreadHandler) -> None:
     async def scenario() -> None:
         asking = request_to(handler, "patient")
         await asking.send_input({"type": "http.request", "body": b""})

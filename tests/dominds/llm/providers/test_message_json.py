@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dominds.llm.messages import Message, Role
-from dominds.llm.providers.message_json import PASSING, Said
+from dominds.llm.providers.message_json import PASSING, MessageJson
 
 messages = st.builds(Message, st.sampled_from([Role.USER, Role.ASSISTANT]), st.text(max_size=3))
 steps = st.tuples(st.sampled_from("ab"), st.integers(0, 9), st.lists(messages, max_size=5))
@@ -20,7 +20,7 @@ def write(said: Sequence[Message]) -> bytes:
 @given(st.lists(steps, max_size=12))
 def test_the_json_is_that_of_the_messages(taken: list[tuple[str, int, list[Message]]]) -> None:
     """Each step keeps so many messages of its conversation, as a rewrite may, and says more."""
-    said = Said(write)
+    said = MessageJson(write)
     conversations: dict[str, list[Message]] = {"a": [], "b": []}
     for name, kept, more in taken:
         conversations[name] = [*conversations[name][: kept or None], *more]
@@ -34,7 +34,7 @@ def test_only_what_is_new_or_passing_is_written() -> None:
         written.append(len(some))
         return write(some)
 
-    said, conversation = Said(counted), [Message(Role.USER, str(number)) for number in range(100)]
+    said, conversation = MessageJson(counted), [Message(Role.USER, str(number)) for number in range(100)]
     said.json("a", tuple(conversation))
     written.clear()
     said.json("a", (*conversation, Message(Role.USER, "next"), Message(Role.USER, "a reminder")))
