@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := run
-.PHONY: run test faults bench lint lock audit setup setup-dev browser proxies clean
+.PHONY: run test unit faults bench lint lock audit setup setup-dev browser proxies clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -14,8 +14,14 @@ ARGS ?=
 run: setup
 	@exec $(BIN)/python manage.py up
 
+# Three workers on two cores: the tests wait for processes more than they compute. Each has servers of its own.
+WORKERS ?= 3
 test: setup-dev browser proxies
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+# What needs no server: a minute at most.
+unit: setup-dev
+	DOMINDS_UNIT=1 $(BIN)/python -m pytest -m unit -n 2 --dist load $(ARGS)
 
 # Every fault there is a way to inject here, every crash point, and ten minutes of random ones: 40 minutes.
 # Needs root (for a disk to fill), strace and cc, and fails where they are missing. `make test` runs a selection.

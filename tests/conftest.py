@@ -1,11 +1,9 @@
-"""Shared fixtures. The first lines start the servers, since settings read their addresses when Django loads."""
+"""Shared fixtures, and which tests need a server."""
 
 import os
 from collections.abc import Iterator
 
-import django
 import pytest
-from django.conf import settings
 from django.contrib.contenttypes.management import create_contenttypes
 from django.db import connection
 from django.db.models.signals import post_migrate
@@ -13,16 +11,24 @@ from redis import Redis
 
 from tests.harness import services
 
-if settings.configured:
-    raise pytest.UsageError("Django's settings were read before the test servers stood: unset DJANGO_SETTINGS_MODULE.")
-services.set_environment()
-django.setup()  # pytest-django would do so later, but plugins below and factories import models
-
 pytest_plugins = ["tests.harness.live", "tests.harness.browser"]
 
 
+# A test that asks for none of these runs without any server: `make unit`.
+SERVER_FIXTURES = {"_django_db_helper", "postgres", "redis_server", "browser", "live_server", "stack", "arena"}
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the long ways of breaking things to ``make faults``."""
+    """Mark what needs no server, keep tests of one stack on one worker, leave the long ones to ``make faults``."""
+    for item in items:
+        served = any(item.get_closest_marker(name) for name in ("django_db", "server"))
+        if not served and not SERVER_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker("unit")
+        shared = next(
+            (room for room in ("browser", "faults") if room in item.path.relative_to(config.rootpath).parts), None
+        )
+        item.add_marker(pytest.mark.xdist_group(shared or str(item.path)))
     if os.environ.get("DOMINDS_FAULTS") == "all":
         return
     deep = [item for item in items if item.get_closest_marker("deep")]

@@ -12,6 +12,8 @@ from redis import Redis
 from tests.harness.live import LIVE_DATABASE
 from tests.harness.stack import Stack, eventually
 
+pytestmark = pytest.mark.server
+
 
 @pytest.mark.django_db
 def test_rows_are_kept_by_a_real_postgresql() -> None:

@@ -14,6 +14,8 @@ from dominds.local import supervisor as module
 from dominds.local.supervisor import Part, PartKeepsDying, Supervisor
 from tests.harness.stack import ROOT, eventually
 
+pytestmark = pytest.mark.server
+
 Shell = Callable[..., Part]
 
 

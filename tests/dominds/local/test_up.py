@@ -18,6 +18,8 @@ import pytest
 from dominds.local.embedded_redis import free_port
 from tests.harness.stack import ROOT, eventually
 
+pytestmark = pytest.mark.server
+
 UNSET = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "ALLOWED_HOSTS", "PORT", "DOMINDS_LOG")
 
 

@@ -4,6 +4,8 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
+pytestmark = pytest.mark.server
+
 
 def test_a_living_process_says_so_without_asking_anyone(client: Client) -> None:
     answer = client.get("/livez")

@@ -13,6 +13,8 @@ from tests.harness import services
 from tests.harness.redis_server import RedisServer
 from tests.harness.stack import ROOT, Part, Stack, eventually
 
+pytestmark = pytest.mark.server
+
 SEND = """
 import time
 from dominds.celery import canary
