@@ -280,7 +280,7 @@ def next_version(tmp_path: Path) -> dict[str, str]:
 
 
 def test_a_new_version_is_deployed_while_people_talk(arena: Arena, next_version: dict[str, str]) -> None:
-    """As DEPLOYMENT.md has it: migrate, then replace workers, web server and sweeper, one by one, by TERM."""
+    """As docs/operations.md has it: migrate, then replace workers, web server and sweeper, one by one, by TERM."""
     streams = [arena.talk(words=600, every=0.1) for _ in range(6)]
     for talk in streams:
         arena.streaming(talk)

@@ -1,0 +1,82 @@
+"""The documents: their links lead somewhere, and the JSON that they show is what the API's schemas say."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from ninja import Schema
+
+from dialogs.api import schemas
+from tests.harness.stack import ROOT
+
+PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "SECURITY.md"])
+LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
+IMAGE = re.compile(r"!\[[^\]]*\]\(([^)\s]+)\)")
+CODE = re.compile(r"^```.*?^```|^    .*?$|`[^`\n]*`", re.M | re.S)
+EXAMPLE = re.compile(r"<!-- schema: (\w+) -->\n```json\n(.*?)```", re.S)
+CITED = re.compile(r"docs/([\w/-]+\.md)#([\w-]+)")
+
+
+def anchors_of(page: Path) -> set[str]:
+    """Those that are written, and those that a heading gets by its words."""
+    text = page.read_text()
+    headings = re.findall(r"^#+ (.+)$", text, re.M)
+    slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+    return slugs | set(re.findall(r'<a id="([^"]+)">', text))
+
+
+@pytest.mark.parametrize("document", PAGES, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    text = CODE.sub("", document.read_text())
+    for target in [*LINK.findall(text), *IMAGE.findall(text)]:
+        if target.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = target.partition("#")
+        found = (document.parent / path).resolve() if path else document
+        assert found.exists(), f"{document.name} links to {target}, but there is no such file"
+        assert not anchor or anchor in anchors_of(found), (
+            f"{document.name} links to {target}, but there is no such place"
+        )
+
+
+def test_no_rule_has_the_name_of_another() -> None:
+    names = re.findall(r'<a id="([^"]+)">', (ROOT / "docs" / "spec.md").read_text())
+    assert len(names) > 80 and len(names) == len(set(names))
+
+
+def test_rules_that_the_code_cites_exist() -> None:
+    for folder in ("dominds", "health", "remediation", "dialogs", "templates"):
+        for file in (path for ending in ("py", "html") for path in (ROOT / folder).rglob(f"*.{ending}")):
+            for page, anchor in CITED.findall(file.read_text()):
+                assert anchor in anchors_of(ROOT / "docs" / page), f"{file} cites docs/{page}#{anchor}"
+
+
+@pytest.mark.parametrize("example", EXAMPLE.findall((ROOT / "docs" / "api.md").read_text()), ids=lambda pair: pair[0])
+def test_what_the_api_page_shows_is_what_the_api_says(example: tuple[str, str]) -> None:
+    name, text = example
+    schema: type[Schema] = getattr(schemas, name)
+    shown = json.loads(text)
+    assert set(shown) == set(schema.model_fields)
+    schema.model_validate(shown)
+
+
+def sources() -> str:
+    folders = (ROOT / name for name in ("dominds", "health", "remediation", "dialogs"))
+    return "\n".join(file.read_text() for folder in folders for file in sorted(folder.rglob("*.py")))
+
+
+def test_every_variable_of_the_environment_is_explained() -> None:
+    read = re.findall(r'env\.(?:text|flag|number|words|one_of|folder|database|redis_url)\(\s*"(\w+)"', sources())
+    read += re.findall(r'os\.environ(?:\.get\(|\[)"((?:DOMINDS|DJANGO_SUPERUSER|OTEL)_\w+)"', sources())
+    page = (ROOT / "docs" / "configuration.md").read_text()
+    assert len(set(read)) > 20
+    assert [name for name in sorted(set(read)) if f"`{name}`" not in page] == []
+
+
+def test_every_field_of_the_files_is_explained() -> None:
+    tables = re.findall(r"FIELDS: dict\[str, Field\] = \{\n(.*?)^\}", sources(), re.M | re.S)
+    fields = {name for table in tables for name in re.findall(r'^    "(\w+)":', table, re.M)}
+    page = (ROOT / "docs" / "configuration.md").read_text()
+    assert {"apiKeyEnvVar", "context_length", "critical_policy", "command"} <= fields
+    assert [name for name in sorted(fields) if f"`{name}`" not in page] == []
