@@ -17,12 +17,17 @@ from dominds.local.secret_key import kept_key
 from dominds.redaction import remember_environment
 
 BASE_DIR = Path(__file__).resolve().parent.parent
+# A checkout keeps its data, templates and static files side by side. An installed wheel carries the files inside the
+# package, and keeps data in the folder where it was started.
+IN_CHECKOUT = (BASE_DIR / "manage.py").is_file()
+RESOURCES = BASE_DIR if IN_CHECKOUT else BASE_DIR / "dominds" / "resources"
+HOME_DIR = BASE_DIR if IN_CHECKOUT else Path.cwd()
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 DEBUG = env.flag("DEBUG", default=False)
-DATA_DIR = env.folder("DOMINDS_DATA_DIR", "var", base=BASE_DIR)
-MINDS_DIR = env.folder("DOMINDS_MINDS_DIR", ".minds", base=BASE_DIR)
-WORKSPACE_DIR = env.folder("DOMINDS_WORKSPACE_DIR", "workspace", base=BASE_DIR)  # what agents with file tools may read
+DATA_DIR = env.folder("DOMINDS_DATA_DIR", "var", base=HOME_DIR)
+MINDS_DIR = env.folder("DOMINDS_MINDS_DIR", ".minds", base=HOME_DIR)
+WORKSPACE_DIR = env.folder("DOMINDS_WORKSPACE_DIR", "workspace", base=HOME_DIR)  # what agents with file tools may read
 
 # -- Database --------------------------------------------------------------------------------------
 SQLITE_OPTIONS = {
@@ -168,7 +173,7 @@ WARMUP = "dialogs.runtime.warmup.for_pages"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [RESOURCES / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -199,7 +204,7 @@ TIME_ZONE = "UTC"
 USE_I18N = False
 USE_TZ = True
 STATIC_URL = "/static/"
-STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_DIRS = [RESOURCES / "static"]
 WHITENOISE_USE_FINDERS = True  # the files of apps and packages as they are: nothing to collect, nothing to forget
 WHITENOISE_ALLOW_ALL_ORIGINS = False  # nobody else needs our files
 DATA_UPLOAD_MAX_MEMORY_SIZE = 32 * 1024 * 1024  # bytes: the largest body of /v1; smaller limits are the views'

@@ -22,5 +22,5 @@ def for_pages() -> None:
     for model in models_in_use():
         for tokenizer in {model.tokenizer, configured}:
             counter_for(model.model_id, tokenizer).count("Loaded.")
-    for path in sorted(Path(settings.BASE_DIR, "templates", "dialogs").glob("_*.html")):
+    for path in sorted(Path(settings.RESOURCES, "templates", "dialogs").glob("_*.html")):
         get_template(f"dialogs/{path.name}")

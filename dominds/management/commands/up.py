@@ -50,7 +50,7 @@ class Command(BaseCommand):
         port = port or env.number("PORT", default=DEFAULT_PORT, minimum=1)
         refuse_open_host(host)
         refuse_busy_port(host, port)
-        supervisor = Supervisor(os.environ | {"PYTHONUNBUFFERED": "1"}, settings.BASE_DIR, say)
+        supervisor = Supervisor(os.environ | {"PYTHONUNBUFFERED": "1"}, settings.HOME_DIR, say)
         supervisor.listen_for_signals()
         with ExitStack() as opened:
             opened.enter_context(alone_in(settings.DATA_DIR))
@@ -118,7 +118,7 @@ def own_redis(supervisor: Supervisor) -> Iterator[None]:
     """Run a Redis of our own and tell its address to the parts, and to commands that run beside them."""
 
     def start(command: list[str]) -> Process:
-        return spawn(command, os.environ, subprocess.PIPE, settings.BASE_DIR)
+        return spawn(command, os.environ, subprocess.PIPE, settings.HOME_DIR)
 
     try:
         place, process = embedded_redis.start_in(settings.DATA_DIR / "redis", start)
@@ -148,7 +148,7 @@ def parts(host: str, port: int, concurrency: int) -> list[Part]:
 
 
 def manage(*arguments: str) -> list[str]:
-    return [sys.executable, str(settings.BASE_DIR / "manage.py"), *arguments]
+    return [sys.executable, "-m", "dominds", *arguments]
 
 
 def web_command(host: str, port: int) -> list[str]:
@@ -170,13 +170,17 @@ def worker_part(concurrency: int) -> Part:
     names = [""]
 
     def command() -> list[str]:
-        names.append(f"worker-{uuid4().hex[:8]}")
+        names.append(new_worker_name())
         return worker_command(names[-1], concurrency)
 
     def clean_up() -> None:
         Thread(target=free_leases, args=(names[-1],), name="cleaning-up", daemon=True).start()
 
     return Part("worker", command, after_death=clean_up if "free_leases" in get_commands() else None)
+
+
+def new_worker_name() -> str:
+    return f"worker-{uuid4().hex[:8]}"
 
 
 def free_leases(worker: str) -> None:

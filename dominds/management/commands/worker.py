@@ -1,0 +1,22 @@
+"""``dominds worker``: a worker alone, as ``up`` starts it."""
+
+import os
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from dominds.management.commands.up import DEFAULT_CONCURRENCY, new_worker_name, worker_command
+
+
+class Command(BaseCommand):
+    help = "Run one worker in place of this process. Needs the database and the Redis that settings name."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--concurrency", type=int, default=DEFAULT_CONCURRENCY, help="dialogs that it runs at once (default 64)"
+        )
+
+    def handle(self, *, concurrency: int, **_: Any) -> None:
+        command = worker_command(new_worker_name(), concurrency)
+        os.execvp(command[0], command)  # nosec B606: our own command
