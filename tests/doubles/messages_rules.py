@@ -1,0 +1,299 @@
+"""What Anthropic's Messages API refuses, by model family.
+
+Where no source quotes a refusal its words are ours: those of a system message in the wrong place, and of a beta value.
+"""
+
+import re
+from collections.abc import Iterator
+
+from tests.doubles.binding import CONTROLS, THINKING, blocks_of
+from tests.doubles.messages_family import COUNTED_FIELDS, EFFORTS, FIELDS, MessagesRequest
+from tests.doubles.rules import Found, Rule
+
+BETAS = {
+    "block_binding": (CONTROLS,),
+    "context_management": ("context-management-2025-06-27", "compact-2026-01-12"),
+    "compaction": ("compact-2026-09-04",),
+    "clear_at": ("mid-conversation-system-clear-at-2026-08-21",),
+    "tool_addition": ("mid-conversation-tool-changes-2026-07-01",),
+    "tool_removal": ("mid-conversation-tool-changes-2026-07-01",),
+    "updates": ("thinking-display-updates-2026-08-18",),
+}
+ID = re.compile(r"[a-zA-Z0-9_-]+")
+
+
+# -- the request itself
+
+
+def _header(request: MessagesRequest) -> Found:
+    return None if "anthropic-version" in request.headers else {}
+
+
+def _key(request: MessagesRequest) -> Found:
+    return None if {"x-api-key", "authorization"} & set(request.headers) else {}
+
+
+def _extra(request: MessagesRequest) -> Found:
+    known = COUNTED_FIELDS if request.is_count else FIELDS
+    return next(({"field": field} for field in request.body if field not in known), None)
+
+
+def _missing(request: MessagesRequest) -> Found:
+    needed = ("model", "messages") if request.is_count else ("model", "max_tokens", "messages")
+    return next(({"field": field} for field in needed if field not in request.body), None)
+
+
+def _beta(request: MessagesRequest) -> Found:
+    thinking = request.body.get("thinking") or {}
+    found = {"block_binding": f"thinking.{request.thinking}.block_binding"} if "block_binding" in thinking else {}
+    found |= {name: name for name in ("context_management", "compaction") if name in request.body}
+    if thinking.get("display") == "updates":
+        found["updates"] = f"thinking.{request.thinking}.display"
+    for at, message in enumerate(request.body["messages"]):
+        if "clear_at" in message:
+            found["clear_at"] = f"messages.{at}.clear_at"
+    for at, position, block, _ in request.blocks:
+        if block["type"] in BETAS:
+            found[block["type"]] = f"messages.{at}.content.{position}.{block['type']}"
+    return next(({"path": path} for name, path in found.items() if not request.betas & set(BETAS[name])), None)
+
+
+# -- thinking, tools and sampling
+
+
+def _thinking_type(request: MessagesRequest) -> Found:
+    if request.thinking not in request.family.thinking:
+        return {"type": request.thinking}
+    effort = (request.body.get("output_config") or {}).get("effort", "high")
+    highest = EFFORTS.index(request.family.highest_unthinking_effort)
+    return {"type": "disabled"} if request.thinking == "disabled" and EFFORTS.index(effort) > highest else None
+
+
+def _budget_size(request: MessagesRequest) -> Found:
+    budget = (request.body.get("thinking") or {}).get("budget_tokens", 1_024)
+    return {} if request.thinking == "enabled" and budget < 1_024 else None
+
+
+def _budget_room(request: MessagesRequest) -> Found:
+    budget = (request.body.get("thinking") or {}).get("budget_tokens", 0)
+    return (
+        {} if request.thinking == "enabled" and not request.is_count and request.body["max_tokens"] <= budget else None
+    )
+
+
+def _forced(request: MessagesRequest) -> Found:
+    return {} if request.family.forces == "never" and request.choice in ("any", "tool") else None
+
+
+def _forced_with_budget(request: MessagesRequest) -> Found:
+    return {} if request.thinking == "enabled" and request.choice in ("any", "tool") else None
+
+
+def _choice_without_tools(request: MessagesRequest) -> Found:
+    return {} if "tool_choice" in request.body and not request.body.get("tools") else None
+
+
+def _unknown_tool(request: MessagesRequest) -> Found:
+    name = (request.body.get("tool_choice") or {}).get("name")
+    names = [tool["name"] for tool in request.body.get("tools") or ()]
+    return {"name": name} if name and name not in names else None
+
+
+def _double_tool(request: MessagesRequest) -> Found:
+    names = [tool["name"] for tool in request.body.get("tools") or ()]
+    return {} if len(set(names)) < len(names) else None
+
+
+def _sampling(request: MessagesRequest) -> Found:
+    if request.family.has_sampling:
+        return None
+    given = {name: request.body.get(name) for name in ("temperature", "top_p", "top_k")}
+    return next(({"field": name} for name, value in given.items() if value not in (None, 1)), None)
+
+
+def _sampling_with_thinking(request: MessagesRequest) -> Found:
+    return {} if request.thinking == "enabled" and request.body.get("temperature", 1) != 1 else None
+
+
+# -- messages
+
+
+def _no_messages(request: MessagesRequest) -> Found:
+    return None if request.body["messages"] else {}
+
+
+def _role(request: MessagesRequest) -> Found:
+    roles = ("user", "assistant", "system")
+    return next(({"at": at} for at, m in enumerate(request.body["messages"]) if m.get("role") not in roles), None)
+
+
+def _system_first(request: MessagesRequest) -> Found:
+    return {} if request.body["messages"][0]["role"] == "system" else None
+
+
+def _systems(request: MessagesRequest) -> Iterator[int]:
+    return (at for at, message in enumerate(request.body["messages"]) if message["role"] == "system")
+
+
+def _system_unknown(request: MessagesRequest) -> Found:
+    return None if request.family.has_systems else next(({"at": at} for at in _systems(request)), None)
+
+
+def _system_misplaced(request: MessagesRequest) -> Found:
+    messages = request.body["messages"]
+    return next(({"at": at} for at in _systems(request) if messages[at - 1]["role"] == "assistant"), None)
+
+
+def _prefill(request: MessagesRequest) -> Found:
+    return {} if not request.family.has_prefill and request.body["messages"][-1]["role"] == "assistant" else None
+
+
+def _no_content(request: MessagesRequest) -> Found:
+    last = len(request.body["messages"]) - 1
+    for at, message in enumerate(request.body["messages"]):
+        if not blocks_of(message["content"]) and not (at == last and message["role"] == "assistant"):
+            return {"at": at}
+    return None
+
+
+def _texts(request: MessagesRequest) -> Iterator[str]:
+    for block in [*blocks_of(request.body.get("system")), *(block for _, _, block, _ in request.blocks)]:
+        if block.get("type") == "text":
+            yield block["text"]
+
+
+def _empty_text(request: MessagesRequest) -> Found:
+    return {} if "" in _texts(request) else None
+
+
+def _blank_text(request: MessagesRequest) -> Found:
+    return {} if any(not text.strip() for text in _texts(request)) else None
+
+
+def _no_result(request: MessagesRequest) -> Found:
+    """Results come in the next message, before anything else."""
+    messages = request.body["messages"]
+    for at, message in enumerate(messages):
+        used = [block["id"] for block in blocks_of(message["content"]) if block["type"] == "tool_use"]
+        following = blocks_of(messages[at + 1]["content"]) if at + 1 < len(messages) else []
+        results = [block.get("tool_use_id") for block in following[: len(used)]]
+        if missing := [call for call in used if call not in results]:
+            return {"at": at, "ids": ", ".join(missing)}
+    return None
+
+
+def _no_use(request: MessagesRequest) -> Found:
+    messages = request.body["messages"]
+    for at, position, block, _ in request.blocks:
+        before = blocks_of(messages[at - 1]["content"]) if at else []
+        if block["type"] == "tool_result" and block["tool_use_id"] not in [b.get("id") for b in before]:
+            return {"at": at, "position": position, "id": block["tool_use_id"]}
+    return None
+
+
+def _bad_use(request: MessagesRequest) -> Iterator[tuple[str, int, int]]:
+    for at, position, block, _ in request.blocks:
+        if block["type"] == "tool_use" and not isinstance(block.get("input"), dict):
+            yield "input", at, position
+        if block["type"] == "tool_use" and not ID.fullmatch(str(block.get("id"))):
+            yield "id", at, position
+
+
+def _bad_input(request: MessagesRequest) -> Found:
+    return next(({"at": at, "position": position} for what, at, position in _bad_use(request) if what == "input"), None)
+
+
+def _bad_id(request: MessagesRequest) -> Found:
+    return next(({"at": at, "position": position} for what, at, position in _bad_use(request) if what == "id"), None)
+
+
+def _marked_thinking(request: MessagesRequest) -> Found:
+    for at, position, block, _ in request.blocks:
+        if block["type"] in THINKING and "cache_control" in block:
+            return {"at": at, "position": position, "type": block["type"]}
+    return None
+
+
+def _breakpoints(request: MessagesRequest) -> Found:
+    marked = [*(request.body.get("tools") or ()), *blocks_of(request.body.get("system"))]
+    count = sum("cache_control" in block for block in [*marked, *(block for _, _, block, _ in request.blocks)])
+    return {"count": count} if count > 4 else None
+
+
+def _unthinking_round(request: MessagesRequest) -> Found:
+    """With a budget, the answer whose calls are open begins with thinking."""
+    messages = request.body["messages"]
+    at = max((at for at, message in enumerate(messages) if message["role"] == "assistant"), default=None)
+    if request.thinking != "enabled" or at is None:
+        return None
+    blocks = blocks_of(messages[at]["content"])
+    is_open = at == len(messages) - 1 or any(block["type"] == "tool_use" for block in blocks)
+    return {"at": at, "type": blocks[0]["type"]} if is_open and blocks[0]["type"] not in THINKING else None
+
+
+# -- sizes
+
+
+def _output_size(request: MessagesRequest) -> Found:
+    asked, maximum = request.body.get("max_tokens", 1), request.family.maximum
+    return {"asked": asked, "maximum": maximum, "model": request.body["model"]} if asked > maximum else None
+
+
+def _no_output(request: MessagesRequest) -> Found:
+    return {} if request.body.get("max_tokens", 1) < 1 else None
+
+
+def _too_long(request: MessagesRequest) -> Found:
+    found = {"tokens": request.prompt_tokens, "window": request.family.window}
+    return found if request.prompt_tokens > request.family.window else None
+
+
+def _no_room(request: MessagesRequest) -> Found:
+    asked, window = request.body.get("max_tokens", 0), request.family.window
+    if request.family.stops_at_window or request.prompt_tokens + asked <= window:
+        return None
+    return {"tokens": request.prompt_tokens, "asked": asked, "window": window}
+
+
+THINKING_DOCS = "https://docs.claude.com/en/docs/build-with-claude/extended-thinking"
+SHAPE = (
+    Rule("version", _header, "anthropic-version: header is required"),
+    Rule("key", _key, "x-api-key header is required", 401, "authentication_error"),
+    Rule("unknown field", _extra, "{field}: Extra inputs are not permitted"),
+    Rule("missing field", _missing, "{field}: Field required"),
+    Rule("no messages", _no_messages, "messages: at least one message is required"),
+    Rule("role", _role, "messages.{at}.role: Input should be 'user', 'assistant' or 'system'"),
+    Rule("beta field", _beta, "{path}: Extra inputs are not permitted"),
+    Rule("output size", _output_size, "max_tokens: {asked} > {maximum}, which is the maximum allowed number of output tokens for {model}"),
+    Rule("no output", _no_output, "max_tokens: Input should be greater than or equal to 1"),
+    Rule("thinking type", _thinking_type, '"thinking.type.{type}" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.'),
+    Rule("budget size", _budget_size, "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"),
+    Rule("budget room", _budget_room, f"`max_tokens` must be greater than `thinking.budget_tokens`. Please consult our documentation at {THINKING_DOCS}#max-tokens-and-context-window-size"),
+    Rule("forced tool", _forced, 'tool_choice: type "tool" and "any" are not supported for this model.'),
+    Rule("forced tool with a budget", _forced_with_budget, "Thinking may not be enabled when tool_choice forces tool use."),
+    Rule("choice without tools", _choice_without_tools, "tool_choice may only be specified while providing tools."),
+    Rule("unknown tool", _unknown_tool, "Tool '{name}' not found in provided tools"),
+    Rule("tool twice", _double_tool, "tools: Tool names must be unique."),
+    Rule("sampling", _sampling, "`{field}` is deprecated for this model."),
+    Rule("sampling with thinking", _sampling_with_thinking, f"`temperature` may only be set to 1 when thinking is enabled or in adaptive mode. Please consult our documentation at {THINKING_DOCS}"),
+)  # fmt: skip
+CONTENT = (
+    Rule("system first", _system_first, "messages.0: use the top-level 'system' parameter for the initial system prompt"),
+    Rule("system unknown", _system_unknown, "role 'system' is not supported on this model"),
+    Rule("system misplaced", _system_misplaced, "messages.{at}: a `system` message must follow a user turn"),
+    Rule("no content", _no_content, "messages.{at}: all messages must have non-empty content except for the optional final assistant message"),
+    Rule("empty text", _empty_text, "messages: text content blocks must be non-empty"),
+    Rule("blank text", _blank_text, "messages: text content blocks must contain non-whitespace text"),
+    Rule("input", _bad_input, "messages.{at}.content.{position}.tool_use.input: Input should be a valid dictionary"),
+    Rule("id", _bad_id, "messages.{at}.content.{position}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"),
+    Rule("use without result", _no_result, "messages.{at}: `tool_use` ids were found without `tool_result` blocks immediately after: {ids}. Each `tool_use` block must have a corresponding `tool_result` block in the next message."),
+    Rule("result without use", _no_use, "messages.{at}.content.{position}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each `tool_result` block must have a corresponding `tool_use` block in the previous message."),
+    Rule("prefill", _prefill, "This model does not support assistant message prefill. The conversation must end with a user message."),
+    Rule("marked thinking", _marked_thinking, "messages.{at}.content.{position}.{type}.cache_control: Extra inputs are not permitted"),
+    Rule("breakpoints", _breakpoints, "A maximum of 4 blocks with cache_control may be provided. Found {count}."),
+    Rule("round without thinking", _unthinking_round, f"messages.{{at}}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{{type}}`. When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks). We recommend you include thinking blocks from previous turns. To avoid this requirement, disable `thinking`. Please consult our documentation at {THINKING_DOCS}"),
+)  # fmt: skip
+SIZE = (
+    Rule("too long", _too_long, "prompt is too long: {tokens} tokens > {window} maximum"),
+    Rule("no room", _no_room, "input length and `max_tokens` exceed context limit: {tokens} + {asked} > {window}, decrease input length or `max_tokens` and try again"),
+)  # fmt: skip

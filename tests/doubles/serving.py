@@ -1,0 +1,230 @@
+"""What all doubles share: a real HTTP server on loopback, streams, and a record of all that was asked."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Literal, Self
+from urllib.parse import urlsplit
+
+from tests.doubles.brains import Asked, Brain, Reply, echo
+from tests.doubles.counting import PromptCache, Unit, canonical, count_text
+from tests.doubles.rules import Refusal, Refused
+
+UsageMode = Literal["whole", "last", "zero", "missing"]
+"""How usage is reported: as the provider does, in the last chunk alone and unasked, as zeros, not at all."""
+
+
+@dataclass
+class Recorded:
+    """One request as it arrived, and what became of it."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]  # names in lower case
+    body: Any
+    refusal: Refusal | None = None
+    asked: Asked | None = None
+    reply: Reply | None = None
+    usage: Any = None  # as it was reported, ``None`` where it was not
+    is_cut_off: bool = False  # the client left before the end
+    crash: BaseException | None = None
+
+    @property
+    def account(self) -> str:
+        """Who asks: the key, in whichever header it came."""
+        key = self.headers.get("x-api-key") or self.headers.get("x-goog-api-key")
+        return key or self.headers.get("authorization", "").removeprefix("Bearer ")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``events`` are the bytes of a stream; without them ``body`` is sent as JSON."""
+
+    body: Any = None
+    status: int = 200
+    events: Iterable[bytes] | None = None
+
+
+class BreaksOff(Exception):
+    """Raised by a stream that ends without its proper end."""
+
+
+Route = Callable[[Recorded], Answer]
+
+
+class Double:
+    """A server that is up inside a ``with``. Dialects add ``routes`` and say how they word a refusal.
+
+    ``weight`` multiplies the tokens of prompts, so that a short dialog can fill a long window; limits, refusals and
+    reports all see the product.
+    """
+
+    def __init__(self, brain: Brain = echo, *, model: str, usage: UsageMode = "whole", weight: int = 1) -> None:
+        self.brain, self.model, self.usage, self.weight = brain, model, usage, weight
+        self.requests: list[Recorded] = []
+        self.cache = PromptCache()
+        self.routes: dict[tuple[str, str], Route] = {}
+        self.lock = threading.Lock()
+        self._serial = 0
+
+    # -- what a test reads
+
+    @property
+    def refusals(self) -> list[Refusal]:
+        return [request.refusal for request in self.requests if request.refusal is not None]
+
+    @property
+    def bodies(self) -> list[Any]:
+        """The bodies of all that was posted, in order."""
+        return [request.body for request in self.requests if request.method == "POST"]
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    # -- for dialects
+
+    def refused(self, refusal: Refusal) -> Answer:
+        """OpenAI's dress; dialects with another one override this."""
+        error = {"message": refusal.message, "type": refusal.type, "param": refusal.param, "code": refusal.code}
+        return Answer({"error": {**error, **refusal.more}}, refusal.status)
+
+    def next_id(self, prefix: str) -> str:
+        with self.lock:
+            self._serial += 1
+            return f"{prefix}{self._serial:024d}"
+
+    def unit(self, content: Any, is_breakpoint: bool = False) -> Unit:
+        text = canonical(content)
+        return Unit(text, count_text(text) * self.weight, is_breakpoint)
+
+    def think(self, record: Recorded, asked: Asked) -> Reply:
+        """Ask the brain; its own refusals are raised."""
+        record.asked = asked
+        reply = record.reply = self.brain(asked)
+        time.sleep(reply.pause_seconds)
+        return reply
+
+    # -- serving
+
+    def __enter__(self) -> Self:
+        self._server = _Server(("127.0.0.1", 0), self)
+        serve = self._server.serve_forever
+        threading.Thread(target=serve, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        crashes = [request.crash for request in self.requests if request.crash is not None]
+        if crashes and error is None:
+            raise crashes[0]
+
+    def answer(self, record: Recorded) -> Answer:
+        route = self.routes.get((record.method, urlsplit(record.path).path))
+        if route is None:
+            return self.refused(Refusal("path", 404, f"Not found: {record.method} {record.path}", "not_found_error"))
+        if record.method == "POST" and not isinstance(record.body, dict):
+            return self._note(record, Refusal("json", 400, "The body of the request is not valid JSON."))
+        try:
+            return route(record)
+        except Refused as refused:
+            return self._note(record, refused.refusal)
+
+    def _note(self, record: Recorded, refusal: Refusal) -> Answer:
+        record.refusal = refusal
+        return self.refused(refusal)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 512
+
+    def __init__(self, address: tuple[str, int], double: Double) -> None:
+        self.double = double
+        super().__init__(address, _Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: _Server
+
+    def do_GET(self) -> None:
+        self._serve()
+
+    def do_POST(self) -> None:
+        self._serve()
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name of the base class
+        """Say nothing: a test reads ``requests``."""
+
+    def _serve(self) -> None:
+        content = self.rfile.read(int(self.headers.get("content-length", 0)))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        record = Recorded(self.command, self.path, headers, _json_of(content))
+        double = self.server.double
+        with double.lock:
+            double.requests.append(record)
+        try:
+            self._send(double.answer(record))
+        except (BreaksOff, ConnectionError) as end:
+            record.is_cut_off = isinstance(end, ConnectionError)
+            self.close_connection = True
+        except Exception as crash:  # noqa: BLE001 - a fault of the double, raised again when it is closed
+            record.crash = crash
+            self.close_connection = True
+
+    def _send(self, answer: Answer) -> None:
+        if answer.events is None:
+            content = json.dumps(answer.body).encode()
+            self._head(answer.status, "application/json", ("content-length", str(len(content))))
+            self.wfile.write(content)
+            return
+        self._head(answer.status, "text/event-stream", ("transfer-encoding", "chunked"))
+        for event in answer.events:
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(event), event))
+        self.wfile.write(b"0\r\n\r\n")
+
+    def _head(self, status: int, kind: str, length: tuple[str, str]) -> None:
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header(*length)
+        self.end_headers()
+
+
+def _json_of(content: bytes) -> Any:
+    try:
+        return json.loads(content) if content else None
+    except ValueError:
+        return None
+
+
+# -- streams
+
+
+def data(payload: Any) -> bytes:
+    """An event without a name, as chat completions use it."""
+    return b"data: " + (payload if isinstance(payload, bytes) else json.dumps(payload).encode()) + b"\n\n"
+
+
+def named(payload: Mapping[str, Any]) -> bytes:
+    """An event named by its type, as Messages and Responses use it."""
+    return f"event: {payload['type']}\ndata: {json.dumps(payload)}\n\n".encode()
+
+
+def pieces(text: str, reply: Reply) -> Iterator[str]:
+    """The text in the reply's chunks, in the reply's time."""
+    for start in range(0, len(text), reply.chunk_chars):
+        yield text[start : start + reply.chunk_chars]
+        time.sleep(reply.chunk_seconds)
+
+
+def arguments_text(arguments: Any) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments)
