@@ -46,7 +46,7 @@ class MessagesDouble(Double):
             ("GET", "/v1/models"): self.list_models,
         }
 
-    def refused(self, refusal: Refusal) -> Answer:
+    def refused(self, refusal: Refusal, record: Recorded) -> Answer:
         error = {"type": refusal.type, "message": refusal.message}
         return Answer({"type": "error", "error": error, "request_id": self.next_id("req_")}, refusal.status)
 

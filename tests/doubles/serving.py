@@ -88,7 +88,7 @@ class Double:
 
     # -- for dialects
 
-    def refused(self, refusal: Refusal) -> Answer:
+    def refused(self, refusal: Refusal, record: Recorded) -> Answer:
         """OpenAI's dress; dialects with another one override this."""
         error = {"message": refusal.message, "type": refusal.type, "param": refusal.param, "code": refusal.code}
         return Answer({"error": {**error, **refusal.more}}, refusal.status)
@@ -129,7 +129,8 @@ class Double:
     def answer(self, record: Recorded) -> Answer:
         route = self.routes.get((record.method, urlsplit(record.path).path))
         if route is None:
-            return self.refused(Refusal("path", 404, f"Not found: {record.method} {record.path}", "not_found_error"))
+            words = f"Not found: {record.method} {record.path}"
+            return self._note(record, Refusal("path", 404, words, "not_found_error"))
         if record.method == "POST" and not isinstance(record.body, dict):
             return self._note(record, Refusal("json", 400, "The body of the request is not valid JSON."))
         try:
@@ -139,7 +140,7 @@ class Double:
 
     def _note(self, record: Recorded, refusal: Refusal) -> Answer:
         record.refusal = refusal
-        return self.refused(refusal)
+        return self.refused(refusal, record)
 
 
 class _Server(ThreadingHTTPServer):
