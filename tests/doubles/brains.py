@@ -131,7 +131,7 @@ class Story:
     """A model in a long dialog: it answers, heeds guidance or not, and refuses some of the forced attempts.
 
     ``heeds`` is the tool that it calls on guidance, empty to answer as if there were none. Of each row of forced
-    attempts the first ``refuses`` end in text.
+    attempts the first ``refuses`` end in text, or in an empty package where the server lets it only call.
     """
 
     heeds: Literal["clear_mind", "add_reminder", ""] = "clear_mind"
@@ -153,13 +153,19 @@ class Story:
         if asked.forced == ("clear_mind",) or LAST_RESORT in asked.last.text:
             if self.refused < self.refuses:
                 self.refused += 1
-                return Reply("I would rather go on as I am.")
+                return self._refusing(asked)
             self.refused = 0
             return self._calling("clear_mind", {"reminder_content": self.package}, asked.tools)
         if GUIDANCE in asked.last.text and self.heeds:
             return self._calling(self.heeds, PACKAGES[self.heeds](self.package), asked.tools)
         self.answers += 1
         return Reply(self.words.format(number=self.answers))
+
+    def _refusing(self, asked: Asked) -> Reply:
+        """In words where the model is free; where it must call, as a model does that will not: with nothing in it."""
+        if asked.forced:
+            return Reply(calls=(Call(asked.forced[0], {"reminder_content": " "}),))
+        return Reply("I would rather go on as I am.")
 
     def _calling(self, name: str, arguments: Any, tools: Sequence[str]) -> Reply:
         return Reply(calls=(Call(name, arguments),)) if name in tools else Reply(f"I have no tool {name}.")

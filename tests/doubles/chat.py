@@ -44,8 +44,8 @@ class ChatDouble(Double):
     ) -> None:
         found = CLOUDS[family] if isinstance(family, str) else family
         super().__init__(brain, model=model or found.model, usage=usage, weight=weight)
-        bounds = {"window": window or found.window, "maximum": maximum or found.maximum}
-        self.family = replace(found, **bounds, reasoning=reasoning or found.reasoning)
+        found = replace(found, window=window or found.window, maximum=maximum or found.maximum)
+        self.family = replace(found, reasoning=reasoning or found.reasoning)
         self.calls_as_text = calls_as_text
         self.routes = {("POST", path): self.create for path in self.paths}
         self.routes |= {("GET", path): self.list_models for path in ("/v1/models", "/models")}

@@ -54,7 +54,12 @@ class MessagesDouble(Double):
 
     def list_models(self, record: Recorded) -> Answer:
         family = self.family
-        entry = {"type": "model", "id": self.model, "display_name": self.model, "created_at": "2026-09-01T00:00:00Z"}
+        entry: dict[str, Any] = {
+            "type": "model",
+            "id": self.model,
+            "display_name": self.model,
+            "created_at": "2026-09-01T00:00:00Z",
+        }
         entry |= {"max_input_tokens": family.window, "max_tokens": family.maximum}
         return Answer({"data": [entry], "has_more": False, "first_id": self.model, "last_id": self.model})
 
@@ -185,8 +190,9 @@ class MessagesDouble(Double):
 
     def _events(self, message: dict[str, Any], reply: Reply) -> Iterator[bytes]:
         usage = message["usage"]
-        early = {**usage, "output_tokens": 1} if self.usage == "whole" else {"input_tokens": 0, "output_tokens": 0}
-        start = {**message, "content": [], "stop_reason": None, "usage": early if usage else {}}
+        zeros = {"input_tokens": 0, "output_tokens": 0}
+        early: Any = {**usage, "output_tokens": 1} if self.usage == "whole" else zeros
+        start: dict[str, Any] = {**message, "content": [], "stop_reason": None, "usage": early if usage else {}}
         yield named({"type": "message_start", "message": start})
         yield named({"type": "ping"})
         for index, block in enumerate(message["content"]):
@@ -206,7 +212,8 @@ class MessagesDouble(Double):
 
 
 def _block_events(index: int, block: dict[str, Any], reply: Reply) -> Iterator[bytes]:
-    deltas: list[tuple[str, str, str]] = []  # type of the delta, field, whole text
+    deltas: list[tuple[str, str, str]]  # type of the delta, field, whole text
+    empty: dict[str, Any]
     if block["type"] == "thinking":
         deltas = [("thinking_delta", "thinking", block["thinking"]), ("signature_delta", "signature", "")]
         empty = {"type": "thinking", "thinking": "", "signature": ""}

@@ -237,3 +237,19 @@ def test_sonnets_thinking_is_the_accounts_own() -> None:
         body = talked(double)
         found = post(double, PATH, body, **{**WITH_CONTROLS, "x_api_key": "key-2"}).json()["input_transformations"]
     assert [entry["reason"] for entry in found] == ["organization_binding_mismatch"] * 3
+
+
+def test_thinking_takes_no_mark_for_the_cache(double: MessagesDouble) -> None:
+    body = talked(double)
+    body["messages"][1]["content"][0].update(MARK)
+    words = "messages.1.content.0.thinking.cache_control: Extra inputs are not permitted"
+    assert post(double, PATH, body, **HEADERS).json()["error"]["message"] == words
+
+
+def test_redacted_thinking_is_bound_as_well(double: MessagesDouble) -> None:
+    body = talked(double, turns=1)
+    thinking, *rest = body["messages"][1]["content"]
+    body["messages"][1]["content"] = [{"type": "redacted_thinking", "data": thinking["signature"]}, *rest]
+    assert post(double, PATH, body, **HEADERS).status_code == 200
+    post(double, PATH, changed(body, HARMFUL["system"][0]), **WITH_CONTROLS)
+    assert "Invalid `signature` in `redacted_thinking` block" in last_refusal(double).message

@@ -35,13 +35,17 @@ def test_a_story_heeds_guidance_or_not(heeds: str, expected: list[str]) -> None:
     assert names(story(asked("hello"))) == []
 
 
-@pytest.mark.parametrize("forced", [("clear_mind",), ()])
-def test_a_story_refuses_the_first_forced_attempts_of_each_row(forced: tuple[str, ...]) -> None:
+BLANK = Reply(calls=(Call("clear_mind", {"reminder_content": " "}),))
+REFUSAL = Reply("I would rather go on as I am.")
+
+
+@pytest.mark.parametrize(("forced", "refusal"), [(("clear_mind",), BLANK), ((), REFUSAL)])
+def test_a_story_refuses_the_first_forced_attempts_of_each_row(forced: tuple[str, ...], refusal: Reply) -> None:
     story = Story(refuses=2, heeds="")
+    accepted = Reply(calls=(Call("clear_mind", {"reminder_content": story.package}),))
     for _ in range(2):
         attempts = [story(asked(CLEAR_ONLY, forced=forced)) for _ in range(3)]
-        assert [names(attempt) for attempt in attempts] == [[], [], ["clear_mind"]]
-    assert attempts[-1].calls[0].arguments == {"reminder_content": story.package}
+        assert attempts == [refusal, refusal, accepted]
 
 
 def test_a_story_calls_no_tool_that_it_was_not_offered() -> None:

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
+import httpx
 import pytest
 from anthropic import Anthropic
 
-from tests.doubles.asking import TOOL_SCHEMA, post
+from tests.doubles.asking import TOOL_SCHEMA, events_of, post
 from tests.doubles.brains import Call, Reply, Scripted
 from tests.doubles.messages import MessagesDouble
 from tests.doubles.messages_family import FAMILIES
@@ -79,6 +80,8 @@ RULES: dict[str, tuple[str, Body, Body, str]] = {
     "editing without header": ("anthropic-5.5", base(), base(context_management={"edits": []}), "context_management: Extra inputs are not permitted"),
     "compaction without header": ("anthropic-5.5", base(), base(compaction={"type": "summarize"}), "compaction: Extra inputs are not permitted"),
     "clear_at without header": ("anthropic-5.5", talk(("user", "a"), ("system", "b")), base(messages=[*messages(("user", "a")), {"role": "system", "content": "b", "clear_at": "next_user_message"}]), "messages.1.clear_at: Extra inputs are not permitted"),
+    "updates without header": ("anthropic-5.5", base(thinking={"type": "adaptive", "display": "summarized"}), base(thinking={"type": "adaptive", "display": "updates"}), "thinking.adaptive.display: Extra inputs are not permitted"),
+    "tool change without header": ("anthropic-5.5", talk(("user", "a"), ("system", "b")), talk(("user", "a"), ("system", [{"type": "tool_removal", "tool_name": "weather"}])), "messages.1.content.0.tool_removal: Extra inputs are not permitted"),
     "choice without tools": ("anthropic-5", base(tools=TOOLS, tool_choice={"type": "any"}), base(tool_choice={"type": "any"}), "tool_choice may only be specified while providing tools."),
     "unknown tool": ("anthropic-5", base(tools=TOOLS, tool_choice={"type": "tool", "name": "weather"}), base(tools=TOOLS, tool_choice={"type": "tool", "name": "tide"}), "Tool 'tide' not found in provided tools"),
     "tool twice": ("anthropic-5", base(tools=TOOLS), base(tools=TOOLS * 2), "tools: Tool names must be unique."),
@@ -261,6 +264,16 @@ def test_a_short_prompt_is_not_cached() -> None:
     assert (usage["cache_read_input_tokens"], usage["cache_creation_input_tokens"]) == (0, 0)
 
 
+@pytest.mark.parametrize(
+    ("usage", "early", "late"), [("whole", 11, 11), ("last", 0, 11), ("zero", 0, 0), ("missing", None, None)]
+)
+def test_usage_in_a_stream(usage: Any, early: int | None, late: int | None) -> None:
+    with MessagesDouble(usage=usage) as double:
+        start, *_, delta, _ = events_of(post(double, PATH, base(stream=True), **HEADERS))
+    assert start["message"]["usage"].get("input_tokens") == early
+    assert delta["usage"].get("input_tokens") == late
+
+
 @pytest.mark.parametrize(("usage", "expected"), [("zero", 0), ("missing", None)])
 def test_usage_can_be_zero_or_missing(usage: Any, expected: int | None) -> None:
     with MessagesDouble(usage=usage) as double:
@@ -276,3 +289,11 @@ def test_a_message_for_one_turn_is_gone_after_the_next_user_message() -> None:
             post(double, PATH, base(messages=[*messages(("user", "a")), passing, *tail]), **headers)
         shown = [["milk" in said.text for said in request.asked.messages] for request in double.requests]
     assert shown == [[False, True], [False, False, False]]
+
+
+def test_a_stream_may_end_badly() -> None:
+    with MessagesDouble(brain=Scripted(Reply("half", error_event="busy"), Reply("half", breaks_off=True))) as double:
+        last = events_of(post(double, PATH, base(stream=True), **HEADERS))[-1]
+        assert last == {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}
+        with pytest.raises(httpx.RemoteProtocolError):
+            post(double, PATH, base(stream=True), **HEADERS)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 from openai import APIError, OpenAI
 
@@ -237,3 +238,16 @@ def test_usage_can_be_zero_or_missing(usage: Any, expected: int | None) -> None:
     with ResponsesDouble(usage=usage) as double:
         reported = post(double, PATH, base(), **KEY).json()["usage"]
     assert (reported and reported["input_tokens"]) == expected
+
+
+def test_a_key_is_needed() -> None:
+    with ResponsesDouble() as double:
+        assert post(double, PATH, base()).status_code == 401
+
+
+def test_a_stream_may_end_badly() -> None:
+    with ResponsesDouble(brain=Scripted(Reply("half", error_event="busy"), Reply("half", breaks_off=True))) as double:
+        last = events_of(post(double, PATH, base(stream=True), **KEY))[-1]
+        assert (last["type"], last["message"]) == ("error", "busy")
+        with pytest.raises(httpx.RemoteProtocolError):
+            post(double, PATH, base(stream=True), **KEY)
