@@ -56,7 +56,7 @@ class Asked:
 class Reply:
     """What the model does. ``usage`` overrides (prompt, completion) of the report, not what is refused.
 
-    ``refused`` is an HTTP status and a body in place of an answer, ``error_event`` an error inside the stream after the
+    ``refused`` is an HTTP status and a body in place of an answer (with ``headers``), ``error_event`` an error inside the stream after the
     text, ``breaks_off`` ends the connection there without a proper end.
     """
 
@@ -69,6 +69,7 @@ class Reply:
     chunk_seconds: float = 0.0  # after each piece
     chunk_chars: int = 400
     refused: tuple[int, Any] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
     error_event: str = ""
     breaks_off: bool = False
 

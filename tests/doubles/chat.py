@@ -9,16 +9,8 @@ from tests.doubles.chat_families import CLOUDS, SIGNER
 from tests.doubles.chat_rules import PROTOCOL, ChatRequest, Family, Reasoning, text_of
 from tests.doubles.counting import Unit, canonical
 from tests.doubles.rules import Refusal, check
-from tests.doubles.serving import (
-    Answer,
-    BreaksOff,
-    Double,
-    Recorded,
-    UsageMode,
-    arguments_text,
-    data,
-    pieces,
-)
+from tests.doubles.serving import Answer, Double, Recorded, UsageMode
+from tests.doubles.streams import BreaksOff, arguments_text, data, pieces
 
 HIDDEN_KEYS = frozenset({"extra_content"})  # signatures, which cost nothing
 DONE = data(b"[DONE]")
@@ -81,8 +73,6 @@ class ChatDouble(Double):
         check(self.rules, request)
         asked = self.fit(request, self._asked(request))
         reply = self.garble(request, self.think(record, asked))
-        if reply.refused is not None:
-            return Answer(reply.refused[1], reply.refused[0])
         if not request.thinks:
             reply = replace(reply, reasoning="")
         room = min(self.family.maximum, max(1, self.family.window - asked.prompt_tokens))

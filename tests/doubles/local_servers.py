@@ -14,7 +14,8 @@ from tests.doubles.chat_families import no_room, too_long
 from tests.doubles.chat_rules import ChatRequest, Family, Reasoning
 from tests.doubles.counting import count_text
 from tests.doubles.rules import Found, Refusal, Rule
-from tests.doubles.serving import Answer, Recorded, UsageMode, data
+from tests.doubles.serving import Answer, Recorded, UsageMode
+from tests.doubles.streams import data
 
 MAXIMUM_WINDOW = 131_072  # what the model was trained for, which says nothing of how it was loaded
 RUBBISH = "the the the of of, and and"

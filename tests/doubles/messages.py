@@ -7,10 +7,12 @@ from typing import Any
 from tests.doubles.binding import CONTROLS, THINKING, Binder, Binding, Checked, blocks_of
 from tests.doubles.brains import Asked, Brain, Call, Reply, Role, Said, cut, echo
 from tests.doubles.counting import Unit
+from tests.doubles.messages_content import CONTENT
 from tests.doubles.messages_family import FAMILIES, Family, MessagesRequest
-from tests.doubles.messages_rules import CONTENT, SHAPE, SIZE
+from tests.doubles.messages_rules import SHAPE, SIZE
 from tests.doubles.rules import Refusal, Refused, check
-from tests.doubles.serving import Answer, BreaksOff, Double, Recorded, UsageMode, arguments_text, named, pieces
+from tests.doubles.serving import Answer, Double, Recorded, UsageMode
+from tests.doubles.streams import BreaksOff, arguments_text, named, pieces
 
 BEHAVIOURS: dict[Any, Binding] = {"error": "enforce", "drop_block": "drop"}
 
@@ -70,8 +72,6 @@ class MessagesDouble(Double):
     def create(self, record: Recorded) -> Answer:
         request, checked, units = self._checked(record, is_count=False)
         reply = self.think(record, self._asked(request))
-        if reply.refused is not None:
-            return Answer(reply.refused[1], reply.refused[0])
         reply, stop_reason = self._fitted(request, reply)
         usage = self._usage(record, request, reply, units)
         content = self._content(record, request, reply, checked.run)

@@ -18,16 +18,8 @@ from tests.doubles.responses_rules import (
     parts_of,
 )
 from tests.doubles.rules import Refusal, Refused, check
-from tests.doubles.serving import (
-    Answer,
-    BreaksOff,
-    Double,
-    Recorded,
-    UsageMode,
-    arguments_text,
-    named,
-    pieces,
-)
+from tests.doubles.serving import Answer, Double, Recorded, UsageMode
+from tests.doubles.streams import BreaksOff, arguments_text, named, pieces
 
 CACHED_FROM, CACHED_STEP = 1_024, 128  # tokens
 
@@ -78,8 +70,6 @@ class ResponsesDouble(Double):
             record.refusal = refused.refusal
             return Answer(events=self._overflow_events(refused.refusal, request))
         reply = self.think(record, self._asked(request))
-        if reply.refused is not None:
-            return Answer(reply.refused[1], reply.refused[0])
         reply, is_cut = cut(reply, request.body.get("max_output_tokens") or self.family.maximum)
         response = self._response(request, "incomplete" if is_cut else "completed")
         response["output"] = self._output(request, reply)

@@ -1,10 +1,13 @@
 """What all doubles share: a real HTTP server on loopback, streams, and a record of all that was asked."""
 
 import json
+import socket
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -13,6 +16,7 @@ from urllib.parse import urlsplit
 from tests.doubles.brains import Asked, Brain, Reply, echo
 from tests.doubles.counting import PromptCache, Unit, canonical, count_text
 from tests.doubles.rules import Refusal, Refused
+from tests.doubles.streams import BreaksOff
 
 UsageMode = Literal["whole", "last", "zero", "missing"]
 """How usage is reported: as the provider does, in the last chunk alone and unasked, as zeros, not at all."""
@@ -47,10 +51,15 @@ class Answer:
     body: Any = None
     status: int = 200
     events: Iterable[bytes] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
-class BreaksOff(Exception):
-    """Raised by a stream that ends without its proper end."""
+class Instead(Exception):
+    """Raised with the answer that a brain gives in place of its dialect's."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__()
+        self.answer = answer
 
 
 Route = Callable[[Recorded], Answer]
@@ -103,10 +112,13 @@ class Double:
         return Unit(text, count_text(text) * self.weight, is_breakpoint)
 
     def think(self, record: Recorded, asked: Asked) -> Reply:
-        """Ask the brain; its own refusals are raised."""
+        """Ask the brain. What it answers in its own words is raised."""
         record.asked = asked
         reply = record.reply = self.brain(asked)
         time.sleep(reply.pause_seconds)
+        if reply.refused is not None:
+            status, body = reply.refused
+            raise Instead(Answer(body, status, headers=reply.headers))
         return reply
 
     # -- serving
@@ -122,6 +134,7 @@ class Double:
     ) -> None:
         self._server.shutdown()
         self._server.server_close()
+        self._server.hang_up()
         crashes = [request.crash for request in self.requests if request.crash is not None]
         if crashes and error is None:
             raise crashes[0]
@@ -137,6 +150,8 @@ class Double:
             return route(record)
         except Refused as refused:
             return self._note(record, refused.refusal)
+        except Instead as instead:
+            return instead.answer
 
     def _note(self, record: Recorded, refusal: Refusal) -> Answer:
         record.refusal = refusal
@@ -149,13 +164,33 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], double: Double) -> None:
         self.double = double
+        self.connections: set[socket.socket] = set()
         super().__init__(address, _Handler)
+
+    def hang_up(self) -> None:
+        """Close what clients keep open: a double that is down answers nobody."""
+        for connection in list(self.connections):
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients come and go; any other fault is told as usual."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server: _Server
+
+    def setup(self) -> None:
+        super().setup()
+        self.server.connections.add(self.connection)
+
+    def finish(self) -> None:
+        self.server.connections.discard(self.connection)
+        super().finish()
 
     def do_GET(self) -> None:
         self._serve()
@@ -185,18 +220,18 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(self, answer: Answer) -> None:
         if answer.events is None:
             content = json.dumps(answer.body).encode()
-            self._head(answer.status, "application/json", ("content-length", str(len(content))))
+            self._head(answer, "application/json", ("content-length", str(len(content))))
             self.wfile.write(content)
             return
-        self._head(answer.status, "text/event-stream", ("transfer-encoding", "chunked"))
+        self._head(answer, "text/event-stream", ("transfer-encoding", "chunked"))
         for event in answer.events:
             self.wfile.write(b"%x\r\n%s\r\n" % (len(event), event))
         self.wfile.write(b"0\r\n\r\n")
 
-    def _head(self, status: int, kind: str, length: tuple[str, str]) -> None:
-        self.send_response(status)
-        self.send_header("content-type", kind)
-        self.send_header(*length)
+    def _head(self, answer: Answer, kind: str, length: tuple[str, str]) -> None:
+        self.send_response(answer.status)
+        for name, value in (("content-type", kind), length, *answer.headers.items()):
+            self.send_header(name, value)
         self.end_headers()
 
 
@@ -205,27 +240,3 @@ def _json_of(content: bytes) -> Any:
         return json.loads(content) if content else None
     except ValueError:
         return None
-
-
-# -- streams
-
-
-def data(payload: Any) -> bytes:
-    """An event without a name, as chat completions use it."""
-    return b"data: " + (payload if isinstance(payload, bytes) else json.dumps(payload).encode()) + b"\n\n"
-
-
-def named(payload: Mapping[str, Any]) -> bytes:
-    """An event named by its type, as Messages and Responses use it."""
-    return f"event: {payload['type']}\ndata: {json.dumps(payload)}\n\n".encode()
-
-
-def pieces(text: str, reply: Reply) -> Iterator[str]:
-    """The text in the reply's chunks, in the reply's time."""
-    for start in range(0, len(text), reply.chunk_chars):
-        yield text[start : start + reply.chunk_chars]
-        time.sleep(reply.chunk_seconds)
-
-
-def arguments_text(arguments: Any) -> str:
-    return arguments if isinstance(arguments, str) else json.dumps(arguments)

@@ -68,11 +68,21 @@ def test_a_reader_that_leaves_is_noted() -> None:
 
 
 def test_the_brain_may_refuse_in_its_own_words_and_time() -> None:
-    with VLLMDouble(Scripted(Reply(refused=(503, {"error": "busy"}), pause_seconds=0.1))) as double:
+    busy = Reply(refused=(503, {"error": "busy"}), headers={"retry-after": "2"}, pause_seconds=0.1)
+    with VLLMDouble(Scripted(busy)) as double:
         began = time.monotonic()
         refused = post(double, PATH, body())
-    assert (refused.status_code, refused.json()) == (503, {"error": "busy"})
+    assert (refused.status_code, refused.json(), refused.headers["retry-after"]) == (503, {"error": "busy"}, "2")
     assert time.monotonic() - began >= 0.1
+
+
+def test_a_double_that_is_down_answers_nobody() -> None:
+    with httpx.Client() as client:
+        with VLLMDouble() as double:
+            client.post(double.url + PATH, json=body())  # the connection stays open
+        with pytest.raises(httpx.TransportError):
+            client.post(double.url + PATH, json=body())
+    assert len(double.requests) == 1
 
 
 def test_a_weight_makes_prompts_longer_for_reports_and_refusals_alike() -> None:
