@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from tests.doubles.counting import canonical
-from tests.doubles.rules import Refusal, Refused
+from tests.doubles.rules import Refusal, RequestRefused
 from tests.doubles.signing import Signer, digest
 
 Binding = Literal["enforce", "record", "drop"]
@@ -50,7 +50,7 @@ class Place:
 
 
 @dataclass
-class Checked:
+class BindingResult:
     """What the binding check left: blocks that are not shown to the model, and what the answer says of them."""
 
     dropped: set[tuple[int, int]] = field(default_factory=set)
@@ -78,9 +78,9 @@ class Binder:
         made = {"id": block_id, "model": self._model, "account": account, "text": digest(text)}
         return self._signer.seal({**made, **prefix, "previous": previous, "run": len(run)})
 
-    def check(self, body: Mapping[str, Any], account: str, behaviour: Binding, *, has_header: bool) -> Checked:
+    def check(self, body: Mapping[str, Any], account: str, behaviour: Binding, *, has_header: bool) -> BindingResult:
         """Raises the refusal of the first block that the request may not hold."""
-        checked = Checked()
+        checked = BindingResult()
         now = {"system": _system(body), "tools": _tools(body)}
         for place in _places(body):
             made = self._opened(place)
@@ -119,8 +119,8 @@ def _mismatch(made: Mapping[str, Any], now: Mapping[str, str], place: Place, run
     return "run" if run and (run[-1] != made["previous"] or len(run) > made["run"]) else ""
 
 
-def _refused(rule: str, words: str, place: Place) -> Refused:
-    return Refused(Refusal(rule, 400, words.format(path=place.path, type=place.block["type"])))
+def _refused(rule: str, words: str, place: Place) -> RequestRefused:
+    return RequestRefused(Refusal(rule, 400, words.format(path=place.path, type=place.block["type"])))
 
 
 def _system(body: Mapping[str, Any]) -> str:

@@ -23,7 +23,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Said:
+class Message:
     """A message of the request. ``call_id`` is set on results."""
 
     role: Role
@@ -34,30 +34,30 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Prompt:
     """A request as every dialect gives it to its brain.
 
-    ``forced`` names the tools of which one must be called, empty where the model is free.
+    ``required_tools`` are those of which one must be called, empty where the model is free.
     """
 
     model: str
-    messages: tuple[Said, ...]
+    messages: tuple[Message, ...]
     tools: tuple[str, ...] = ()
-    forced: tuple[str, ...] = ()
+    required_tools: tuple[str, ...] = ()
     prompt_tokens: int = 0
     body: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def last(self) -> Said:
-        return self.messages[-1] if self.messages else Said("user")
+    def last(self) -> Message:
+        return self.messages[-1] if self.messages else Message("user")
 
 
 @dataclass(frozen=True)
 class Reply:
     """What the model does. ``usage`` overrides (prompt, completion) of the report, not what is refused.
 
-    ``refused`` is an HTTP status and a body in place of an answer (with ``headers``), ``error_event`` an error inside the stream after the
-    text, ``breaks_off`` ends the connection there without a proper end.
+    ``error`` is an HTTP status and a body in place of an answer (with ``headers``), ``error_event`` an error inside the
+    stream after the text, ``breaks_off`` ends the connection there without a proper end.
     """
 
     text: str = ""
@@ -68,7 +68,7 @@ class Reply:
     pause_seconds: float = 0.0  # before the first byte
     chunk_seconds: float = 0.0  # after each piece
     chunk_chars: int = 400
-    refused: tuple[int, Any] | None = None
+    error: tuple[int, Any] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     error_event: str = ""
     breaks_off: bool = False
@@ -82,7 +82,7 @@ class Reply:
         return count_text(self.reasoning)
 
 
-Brain = Callable[[Asked], Reply]
+Brain = Callable[[Prompt], Reply]
 
 
 def cut(reply: Reply, budget: int | None) -> tuple[Reply, bool]:
@@ -108,23 +108,23 @@ def _first(text: str, tokens: int) -> str:
 
 
 class Scripted:
-    """Gives these replies one after another; the last one repeats. A function in their place is asked."""
+    """Gives these replies one after another; the last one repeats. A brain may stand for a reply."""
 
     def __init__(self, *replies: Reply | Brain) -> None:
         self._replies = list(replies)
         self._lock = threading.Lock()
 
-    def __call__(self, asked: Asked) -> Reply:
+    def __call__(self, prompt: Prompt) -> Reply:
         with self._lock:
             reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
-        return reply if isinstance(reply, Reply) else reply(asked)
+        return reply if isinstance(reply, Reply) else reply(prompt)
 
 
-def echo(asked: Asked) -> Reply:
+def echo(prompt: Prompt) -> Reply:
     """Says what it was told last, and calls a tool where it must."""
-    if asked.forced:
-        return Reply(calls=(Call(asked.forced[0], {}),))
-    return Reply(f"You said: {asked.last.text}")
+    if prompt.required_tools:
+        return Reply(calls=(Call(prompt.required_tools[0], {}),))
+    return Reply(f"You said: {prompt.last.text}")
 
 
 @dataclass
@@ -146,26 +146,26 @@ class Story:
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
 
-    def __call__(self, asked: Asked) -> Reply:
+    def __call__(self, prompt: Prompt) -> Reply:
         with self._lock:
-            return replace(self._reply(asked), reasoning=self.reasoning)
+            return replace(self._reply(prompt), reasoning=self.reasoning)
 
-    def _reply(self, asked: Asked) -> Reply:
-        if asked.forced == ("clear_mind",) or LAST_RESORT in asked.last.text:
+    def _reply(self, prompt: Prompt) -> Reply:
+        if prompt.required_tools == ("clear_mind",) or LAST_RESORT in prompt.last.text:
             if self.refused < self.refuses:
                 self.refused += 1
-                return self._refusing(asked)
+                return self._refusing(prompt)
             self.refused = 0
-            return self._calling("clear_mind", {"reminder_content": self.package}, asked.tools)
-        if GUIDANCE in asked.last.text and self.heeds:
-            return self._calling(self.heeds, PACKAGES[self.heeds](self.package), asked.tools)
+            return self._calling("clear_mind", {"reminder_content": self.package}, prompt.tools)
+        if GUIDANCE in prompt.last.text and self.heeds:
+            return self._calling(self.heeds, PACKAGES[self.heeds](self.package), prompt.tools)
         self.answers += 1
         return Reply(self.words.format(number=self.answers))
 
-    def _refusing(self, asked: Asked) -> Reply:
+    def _refusing(self, prompt: Prompt) -> Reply:
         """In words where the model is free; where it must call, as a model does that will not: with nothing in it."""
-        if asked.forced:
-            return Reply(calls=(Call(asked.forced[0], {"reminder_content": " "}),))
+        if prompt.required_tools:
+            return Reply(calls=(Call(prompt.required_tools[0], {"reminder_content": " "}),))
         return Reply("I would rather go on as I am.")
 
     def _calling(self, name: str, arguments: Any, tools: Sequence[str]) -> Reply:

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tests.doubles.brains import Asked, Brain, Call, Reply, Role, Said, cut, echo
+from tests.doubles.brains import Brain, Call, Message, Prompt, Reply, Role, cut, echo
 from tests.doubles.chat_families import CLOUDS, SIGNER
 from tests.doubles.chat_rules import PROTOCOL, ChatRequest, Family, Reasoning, text_of
 from tests.doubles.counting import Unit, canonical
 from tests.doubles.rules import Refusal, check
-from tests.doubles.serving import Answer, Double, Recorded, UsageMode
+from tests.doubles.serving import Answer, Double, Exchange, UsageMode
 from tests.doubles.streams import BreaksOff, arguments_text, data, pieces
 
 HIDDEN_KEYS = frozenset({"extra_content"})  # signatures, which cost nothing
@@ -45,10 +45,10 @@ class ChatDouble(Double):
         general = (replace(rule, words=words.get(rule.name, rule.words)) for rule in PROTOCOL)
         self.rules = (*general, *self.family.rules)
 
-    def refused(self, refusal: Refusal, record: Recorded) -> Answer:
+    def refused(self, refusal: Refusal, record: Exchange) -> Answer:
         return Answer(self.family.error(refusal), refusal.status)
 
-    def list_models(self, record: Recorded) -> Answer:
+    def list_models(self, record: Exchange) -> Answer:
         return Answer({"object": "list", "data": [{"id": self.model, "object": "model", **self.model_fields()}]})
 
     def model_fields(self) -> Mapping[str, Any]:
@@ -57,29 +57,29 @@ class ChatDouble(Double):
 
     # -- hooks of servers that do not refuse what is too long
 
-    def fit(self, request: ChatRequest, asked: Asked) -> Asked:
+    def fit(self, request: ChatRequest, prompt: Prompt) -> Prompt:
         """What the model sees of the request; ``prompt_tokens`` is what the server reports."""
-        return asked
+        return prompt
 
     def garble(self, request: ChatRequest, reply: Reply) -> Reply:
         return reply
 
     # -- one request
 
-    def create(self, record: Recorded) -> Answer:
+    def create(self, record: Exchange) -> Answer:
         request = ChatRequest(record.body, record.headers, self.family, record.account, self.model)
         units = self._units(request)
         request = replace(request, prompt_tokens=sum(unit.tokens for unit in units))
         check(self.rules, request)
-        asked = self.fit(request, self._asked(request))
-        reply = self.garble(request, self.think(record, asked))
+        prompt = self.fit(request, self._prompt(request))
+        reply = self.garble(request, self.think(record, prompt))
         if not request.thinks:
             reply = replace(reply, reasoning="")
-        room = min(self.family.maximum, max(1, self.family.window - asked.prompt_tokens))
+        room = min(self.family.maximum, max(1, self.family.window - prompt.prompt_tokens))
         reply, is_cut = cut(reply, room if request.budget is None else min(room, request.budget))
         finish = "length" if is_cut else reply.finish or ("tool_calls" if reply.calls else "stop")
         cached = self.cache.common(record.account, units)
-        usage = self._usage(reply, asked.prompt_tokens, cached)
+        usage = self._usage(reply, prompt.prompt_tokens, cached)
         is_asked = (record.body.get("stream_options") or {}).get("include_usage", False)
         is_reported = self.usage != "missing" and (is_asked or self.usage == "last" or not record.body.get("stream"))
         record.usage = usage if is_reported else None
@@ -94,14 +94,14 @@ class ChatDouble(Double):
     def _units(self, request: ChatRequest) -> list[Unit]:
         return [self.unit(_without_hidden(part)) for part in [*(request.body.get("tools") or ()), *request.messages]]
 
-    def _asked(self, request: ChatRequest) -> Asked:
+    def _prompt(self, request: ChatRequest) -> Prompt:
         names = tuple(tool["function"]["name"] for tool in request.body.get("tools") or ())
         choice = request.body.get("tool_choice")
         forced = names if choice in ("required", "any") else ()
         if isinstance(choice, dict):
             forced = (choice["function"]["name"],)
-        messages = tuple(_said(message) for message in request.messages)
-        return Asked(self.model, messages, names, forced, request.prompt_tokens, request.body)
+        messages = tuple(_message_of(message) for message in request.messages)
+        return Prompt(self.model, messages, names, forced, request.prompt_tokens, request.body)
 
     def _usage(self, reply: Reply, prompt_tokens: int, cached: int) -> dict[str, Any]:
         prompt, completion = reply.usage or (prompt_tokens, reply.tokens)
@@ -205,11 +205,11 @@ def _without_hidden(part: Mapping[str, Any]) -> dict[str, Any]:
     return {**plain, "tool_calls": [_without_hidden(call) for call in calls]} if calls else plain
 
 
-def _said(message: Mapping[str, Any]) -> Said:
+def _message_of(message: Mapping[str, Any]) -> Message:
     role: Role = "system" if message["role"] == "developer" else message["role"]
     calls = tuple(
         Call(call["function"]["name"], call["function"]["arguments"], call["id"])
         for call in message.get("tool_calls") or ()
     )
     reasoning = message.get("reasoning_content") or message.get("reasoning") or ""
-    return Said(role, text_of(message), calls, message.get("tool_call_id") or "", reasoning)
+    return Message(role, text_of(message), calls, message.get("tool_call_id") or "", reasoning)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.doubles.chat_rules import ChatRequest, Family
-from tests.doubles.rules import Found, Refusal, Rule
+from tests.doubles.rules import Offence, Refusal, Rule
 from tests.doubles.signing import Signer
 
 SIGNER = Signer("google")
@@ -20,55 +20,55 @@ OPENAI_FIELDS = set(
 )
 
 
-# -- what is asked of a request
+# -- what offends
 
 
-def _unknown(request: ChatRequest) -> Found:
+def _unknown(request: ChatRequest) -> Offence:
     return next(({"field": name} for name in request.body if name not in OPENAI_FIELDS), None)
 
 
-def _old_budget(request: ChatRequest) -> Found:
+def _old_budget(request: ChatRequest) -> Offence:
     return {} if "max_tokens" in request.body else None
 
 
-def _thinking_with_tools(request: ChatRequest) -> Found:
+def _thinking_with_tools(request: ChatRequest) -> Offence:
     return {"model": request.model} if request.body.get("tools") and request.thinks else None
 
 
-def _no_none(request: ChatRequest) -> Found:
+def _no_none(request: ChatRequest) -> Offence:
     return {} if request.body.get("reasoning_effort") == "none" else None
 
 
-def _sampling(request: ChatRequest) -> Found:
+def _sampling(request: ChatRequest) -> Offence:
     given = request.body.get("temperature")
     return None if given in (None, 1) else {"value": given}
 
 
-def _great_budget(request: ChatRequest) -> Found:
-    asked, maximum = request.budget or 0, request.family.maximum
-    return {"asked": asked, "maximum": maximum} if asked > maximum else None
+def _great_budget(request: ChatRequest) -> Offence:
+    budget, maximum = request.budget or 0, request.family.maximum
+    return {"budget": budget, "maximum": maximum} if budget > maximum else None
 
 
-def _missing_reasoning(request: ChatRequest) -> Found:
+def _missing_reasoning(request: ChatRequest) -> Offence:
     if not request.thinks:
         return None
     return next(({"at": at} for at, message in request.calling if message.get("reasoning_content") is None), None)
 
 
-def _forced(request: ChatRequest) -> Found:
+def _forced(request: ChatRequest) -> Offence:
     is_named = isinstance(request.body.get("tool_choice"), dict)
     choice = "specified" if is_named else request.body.get("tool_choice")
     return {"choice": choice} if request.is_forced and request.thinks else None
 
 
-def _missing_signature(request: ChatRequest) -> Found:
+def _missing_signature(request: ChatRequest) -> Offence:
     for at, message in request.calling:
         if not _signature(message):
             return {"name": message["tool_calls"][0]["function"]["name"], "at": at}
     return None
 
 
-def _wrong_signature(request: ChatRequest) -> Found:
+def _wrong_signature(request: ChatRequest) -> Offence:
     """A signature holds for the key and the model that it was made for."""
     for _, message in request.calling:
         made = SIGNER.open(_signature(message)) or {}
@@ -84,22 +84,22 @@ def _signature(message: Mapping[str, Any]) -> Any:
     return (extra.get("google") or {}).get("thought_signature")
 
 
-def too_long(request: ChatRequest) -> Found:
+def too_long(request: ChatRequest) -> Offence:
     found = {"tokens": request.prompt_tokens, "window": request.family.window}
     return found if request.prompt_tokens > request.family.window else None
 
 
-def _over_input_limit(request: ChatRequest) -> Found:
+def _over_input_limit(request: ChatRequest) -> Offence:
     """OpenAI's input limit leaves room for the greatest output."""
     limit = request.family.window - request.family.maximum
     return {"tokens": request.prompt_tokens, "limit": limit} if request.prompt_tokens > limit else None
 
 
-def no_room(request: ChatRequest) -> Found:
-    """Prompt and asked output do not fit together."""
-    asked, window = request.budget or 0, request.family.window
-    total = request.prompt_tokens + asked
-    found = {"tokens": request.prompt_tokens, "asked": asked, "total": total, "window": window}
+def no_room(request: ChatRequest) -> Offence:
+    """Prompt and output do not fit the window together."""
+    budget, window = request.budget or 0, request.family.window
+    total = request.prompt_tokens + budget
+    found = {"tokens": request.prompt_tokens, "budget": budget, "total": total, "window": window}
     return found if total > window else None
 
 
@@ -112,7 +112,7 @@ OPENAI = Family(
     (
         Rule("unknown field", _unknown, "Unrecognized request argument supplied: {field}"),
         Rule("old budget", _old_budget, "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.", code="unsupported_parameter", param="max_tokens"),
-        Rule("great budget", _great_budget, "max_tokens is too large: {asked}. This model supports at most {maximum} completion tokens, whereas you provided {asked}.", code="invalid_value", param="max_completion_tokens"),
+        Rule("great budget", _great_budget, "max_tokens is too large: {budget}. This model supports at most {maximum} completion tokens, whereas you provided {budget}.", code="invalid_value", param="max_completion_tokens"),
         Rule("sampling", _sampling, "Unsupported value: 'temperature' does not support {value} with this model. Only the default (1) value is supported.", code="unsupported_value", param="temperature"),
         Rule("thinking with tools", _thinking_with_tools, "Function tools with reasoning_effort are not supported for {model} in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.", param="reasoning_effort"),
         Rule("too long", _over_input_limit, "Input tokens exceed the configured limit of {limit} tokens. Your messages resulted in {tokens} tokens. Please reduce the length of the messages.", code="context_length_exceeded", param="messages"),
@@ -130,7 +130,7 @@ DEEPSEEK = Family(
     (
         Rule("missing reasoning", _missing_reasoning, "The reasoning_content in the thinking mode must be passed back to the API.", code="invalid_request_error"),
         Rule("forced tool", _forced, "Thinking mode does not support this tool_choice", code="invalid_request_error"),
-        Rule("no room", no_room, "This model's maximum context length is {window} tokens. However, you requested {total} tokens ({tokens} in the messages, {asked} in the completion). Please reduce the length of the messages or completion.", code="invalid_request_error"),
+        Rule("no room", no_room, "This model's maximum context length is {window} tokens. However, you requested {total} tokens ({tokens} in the messages, {budget} in the completion). Please reduce the length of the messages or completion.", code="invalid_request_error"),
     ),
     maximum=384_000,
     budgets=("max_tokens",),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tests.doubles.rules import Found, Refusal, Rule
+from tests.doubles.rules import Offence, Refusal, Rule
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 Reasoning = Literal["reasoning_content", "reasoning", "reasoning_details", "think", "hidden"]
@@ -82,33 +82,33 @@ def text_of(message: Mapping[str, Any]) -> str:
     return content or ""
 
 
-def _key(request: ChatRequest) -> Found:
+def _key(request: ChatRequest) -> Offence:
     has_key = request.headers.get("authorization", "").startswith("Bearer ")
     return None if has_key or not request.family.needs_key else {}
 
 
-def _model(request: ChatRequest) -> Found:
+def _model(request: ChatRequest) -> Offence:
     asked = request.body.get("model")
     return None if asked == request.model else {"model": asked}
 
 
-def _no_messages(request: ChatRequest) -> Found:
+def _no_messages(request: ChatRequest) -> Offence:
     return None if request.messages else {}
 
 
-def _role(request: ChatRequest) -> Found:
+def _role(request: ChatRequest) -> Offence:
     roles = ((at, message.get("role")) for at, message in enumerate(request.messages))
     return next(({"at": at, "role": role} for at, role in roles if role not in ROLES), None)
 
 
-def _no_content(request: ChatRequest) -> Found:
+def _no_content(request: ChatRequest) -> Offence:
     for at, message in enumerate(request.messages):
         if message.get("content") is None and not message.get("tool_calls"):
             return {"at": at}
     return None
 
 
-def _no_call(request: ChatRequest) -> Found:
+def _no_call(request: ChatRequest) -> Offence:
     """A result stands in the row of results behind the call that it names."""
     waiting: set[str] = set()
     for at, message in enumerate(request.messages):
@@ -121,7 +121,7 @@ def _no_call(request: ChatRequest) -> Found:
     return None
 
 
-def _no_result(request: ChatRequest) -> Found:
+def _no_result(request: ChatRequest) -> Offence:
     for at, message in request.calling:
         missing = [call["id"] for call in message["tool_calls"]]
         for later in request.messages[at + 1 :]:
@@ -133,7 +133,7 @@ def _no_result(request: ChatRequest) -> Found:
     return None
 
 
-def _bad_arguments(request: ChatRequest) -> Found:
+def _bad_arguments(request: ChatRequest) -> Offence:
     for at, message in request.calling:
         for position, call in enumerate(message["tool_calls"]):
             if not _is_object(call["function"]["arguments"]):
@@ -148,18 +148,18 @@ def _is_object(text: Any) -> bool:
         return False
 
 
-def _choice_without_tools(request: ChatRequest) -> Found:
+def _choice_without_tools(request: ChatRequest) -> Offence:
     return {} if "tool_choice" in request.body and not request.body.get("tools") else None
 
 
-def _unknown_choice(request: ChatRequest) -> Found:
+def _unknown_choice(request: ChatRequest) -> Offence:
     choice = request.body.get("tool_choice")
     names = [tool["function"]["name"] for tool in request.body.get("tools") or ()]
     named = choice.get("function", {}).get("name") if isinstance(choice, dict) else None
     return {"name": named} if named and named not in names else None
 
 
-def _not_alternating(request: ChatRequest) -> Found:
+def _not_alternating(request: ChatRequest) -> Offence:
     """Messages of tools and those that only call stand outside of the turns."""
     turns = [m["role"] for m in request.messages if m["role"] in ("user", "assistant") and not m.get("tool_calls")]
     is_fine = all(role == ("user", "assistant")[at % 2] for at, role in enumerate(turns))

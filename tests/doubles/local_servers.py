@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from tests.doubles.brains import Asked, Brain, Reply, Said, echo
+from tests.doubles.brains import Brain, Message, Prompt, Reply, echo
 from tests.doubles.chat import ChatDouble
 from tests.doubles.chat_families import no_room, too_long
 from tests.doubles.chat_rules import ChatRequest, Family, Reasoning
 from tests.doubles.counting import count_text
-from tests.doubles.rules import Found, Refusal, Rule
-from tests.doubles.serving import Answer, Recorded, UsageMode
+from tests.doubles.rules import Offence, Refusal, Rule
+from tests.doubles.serving import Answer, Exchange, UsageMode
 from tests.doubles.streams import data
 
 MAXIMUM_WINDOW = 131_072  # what the model was trained for, which says nothing of how it was loaded
@@ -35,25 +35,25 @@ def _sglang_error(refusal: Refusal) -> Any:
     return {"object": "error", **error}
 
 
-# -- what is asked of a request
+# -- what offends
 
 
-def _object_choice(request: ChatRequest) -> Found:
+def _object_choice(request: ChatRequest) -> Offence:
     return {} if isinstance(request.body.get("tool_choice"), dict) else None
 
 
-def _exceeding(request: ChatRequest) -> Found:
+def _exceeding(request: ChatRequest) -> Offence:
     found = too_long(request)
     return found and {**found, "more": {"n_prompt_tokens": found["tokens"], "n_ctx": found["window"]}}
 
 
-def _nothing_left(request: ChatRequest) -> Found:
+def _nothing_left(request: ChatRequest) -> Offence:
     """vLLM gives what is left of the window where no budget is asked for."""
     left = request.family.window - request.prompt_tokens
     return {"left": left} if request.budget is None and left < 1 else None
 
 
-def _over_window(request: ChatRequest) -> Found:
+def _over_window(request: ChatRequest) -> Offence:
     excess = request.prompt_tokens - request.family.window
     return {"excess": excess} if excess > 0 else None
 
@@ -68,11 +68,11 @@ OBJECT_CHOICE = Rule("object choice", _object_choice, "Invalid tool_choice type:
 EXCEEDING = Rule("too long", _exceeding, "request ({tokens} tokens) exceeds the available context size ({window} tokens), try increasing it", type="exceed_context_size_error")  # fmt: skip
 VLLM_RULES = (
     Rule("nothing left", _nothing_left, "max_tokens must be at least 1, got {left}.", type="BadRequestError", param="max_tokens"),
-    Rule("no room", no_room, "This model's maximum context length is {window} tokens. However, you requested {asked} output tokens and your prompt contains at least {tokens} input tokens, for a total of at least {total} tokens. Please reduce the length of the input prompt or the number of requested output tokens. (parameter=input_tokens, value={tokens})", type="BadRequestError", param="input_tokens"),
+    Rule("no room", no_room, "This model's maximum context length is {window} tokens. However, you requested {budget} output tokens and your prompt contains at least {tokens} input tokens, for a total of at least {total} tokens. Please reduce the length of the input prompt or the number of requested output tokens. (parameter=input_tokens, value={tokens})", type="BadRequestError", param="input_tokens"),
 )  # fmt: skip
 SGLANG_RULES = (
     Rule("too long", too_long, "The input ({tokens} tokens) is longer than the model's context length ({window} tokens)."),
-    Rule("no room", no_room, "Requested token count exceeds the model's maximum context length of {window} tokens. You requested a total of {total} tokens: {tokens} tokens from the input messages and {asked} tokens for the completion. Please reduce the number of tokens in the input messages or the completion to fit within the limit."),
+    Rule("no room", no_room, "Requested token count exceeds the model's maximum context length of {window} tokens. You requested a total of {total} tokens: {tokens} tokens from the input messages and {budget} tokens for the completion. Please reduce the number of tokens in the input messages or the completion to fit within the limit."),
 )  # fmt: skip
 CLOUD_RULE = Rule("too long", _over_window, "prompt too long; exceeded max context length by {excess} tokens")
 
@@ -100,7 +100,7 @@ class LocalDouble(ChatDouble):
         super().__init__(family, brain, model=model, window=window, calls_as_text=calls_as_text, **traits)
 
     def serve_json(self, method: str, path: str, body: Callable[[], Any]) -> None:
-        def route(record: Recorded) -> Answer:
+        def route(record: Exchange) -> Answer:
             return Answer(body())
 
         self.routes[method, path] = route
@@ -130,11 +130,11 @@ class LMStudioDouble(LocalDouble):
         self.serve_json("GET", "/api/v0/models", self._v0)
         self.serve_json("GET", "/api/v1/models", self._v1)
 
-    def fit(self, request: ChatRequest, asked: Asked) -> Asked:
-        if asked.prompt_tokens <= self.family.window:
-            return asked
-        kept = (asked.messages[0], asked.messages[-1])
-        return replace(asked, messages=kept, prompt_tokens=self.family.window // 2)
+    def fit(self, request: ChatRequest, prompt: Prompt) -> Prompt:
+        if prompt.prompt_tokens <= self.family.window:
+            return prompt
+        kept = (prompt.messages[0], prompt.messages[-1])
+        return replace(prompt, messages=kept, prompt_tokens=self.family.window // 2)
 
     def garble(self, request: ChatRequest, reply: Reply) -> Reply:
         is_cut = request.prompt_tokens > self.family.window
@@ -162,7 +162,7 @@ class LlamaCppDouble(LocalDouble):
         super().__init__(brain, rules=(EXCEEDING,), **traits)
         self.serve_json("GET", "/props", self._props)
 
-    def refused(self, refusal: Refusal, record: Recorded) -> Answer:
+    def refused(self, refusal: Refusal, record: Exchange) -> Answer:
         if refusal.type != EXCEEDING.type:
             return super().refused(refusal, record)
         refusal = replace(refusal, status=self.overflow_status)
@@ -178,7 +178,7 @@ class LlamaCppDouble(LocalDouble):
 
 
 class VLLMDouble(LocalDouble):
-    """The prompt and the asked output must fit together."""
+    """Prompt and output must fit the window together."""
 
     kind = _local("vllm", "Qwen/Qwen3-14B", rules=VLLM_RULES, reasoning="reasoning", error=_numbered_error)
 
@@ -213,18 +213,18 @@ class OllamaDouble(LocalDouble):
         self.serve_json("GET", "/api/ps", self._running)
         self.serve_json("POST", "/api/show", self._shown)
 
-    def fit(self, request: ChatRequest, asked: Asked) -> Asked:
-        asked = replace(asked, forced=())
-        if asked.prompt_tokens <= self.family.window:
-            return asked
-        half, tokens, kept = self.family.window // 2, 0, list[Said]()
-        for said in reversed(asked.messages):
-            size = count_text(said.text) * self.weight
+    def fit(self, request: ChatRequest, prompt: Prompt) -> Prompt:
+        prompt = replace(prompt, required_tools=())
+        if prompt.prompt_tokens <= self.family.window:
+            return prompt
+        half, tokens, kept = self.family.window // 2, 0, list[Message]()
+        for message in reversed(prompt.messages):
+            size = count_text(message.text) * self.weight
             if tokens + size > half and kept:
                 break
             tokens += size
-            kept.insert(0, said)
-        return replace(asked, messages=tuple(kept), prompt_tokens=min(tokens, half))
+            kept.insert(0, message)
+        return replace(prompt, messages=tuple(kept), prompt_tokens=min(tokens, half))
 
     def _running(self) -> Any:
         return {"models": [{"name": self.model, "model": self.model, "context_length": self.family.window}]}

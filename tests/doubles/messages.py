@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tests.doubles.binding import CONTROLS, THINKING, Binder, Binding, Checked, blocks_of
-from tests.doubles.brains import Asked, Brain, Call, Reply, Role, Said, cut, echo
+from tests.doubles.binding import CONTROLS, THINKING, Binder, Binding, BindingResult, blocks_of
+from tests.doubles.brains import Brain, Call, Message, Prompt, Reply, Role, cut, echo
 from tests.doubles.counting import Unit
 from tests.doubles.messages_content import CONTENT
 from tests.doubles.messages_family import FAMILIES, Family, MessagesRequest
 from tests.doubles.messages_rules import SHAPE, SIZE
-from tests.doubles.rules import Refusal, Refused, check
-from tests.doubles.serving import Answer, Double, Recorded, UsageMode
+from tests.doubles.rules import Refusal, RequestRefused, check
+from tests.doubles.serving import Answer, Double, Exchange, UsageMode
 from tests.doubles.streams import BreaksOff, arguments_text, named, pieces
 
 BEHAVIOURS: dict[Any, Binding] = {"error": "enforce", "drop_block": "drop"}
@@ -48,13 +48,13 @@ class MessagesDouble(Double):
             ("GET", "/v1/models"): self.list_models,
         }
 
-    def refused(self, refusal: Refusal, record: Recorded) -> Answer:
+    def refused(self, refusal: Refusal, record: Exchange) -> Answer:
         error = {"type": refusal.type, "message": refusal.message}
         return Answer({"type": "error", "error": error, "request_id": self.next_id("req_")}, refusal.status)
 
     # -- routes
 
-    def list_models(self, record: Recorded) -> Answer:
+    def list_models(self, record: Exchange) -> Answer:
         family = self.family
         entry: dict[str, Any] = {
             "type": "model",
@@ -65,13 +65,13 @@ class MessagesDouble(Double):
         entry |= {"max_input_tokens": family.window, "max_tokens": family.maximum}
         return Answer({"data": [entry], "has_more": False, "first_id": self.model, "last_id": self.model})
 
-    def count(self, record: Recorded) -> Answer:
+    def count(self, record: Exchange) -> Answer:
         request, _, _ = self._checked(record, is_count=True)
         return Answer({"input_tokens": request.prompt_tokens})
 
-    def create(self, record: Recorded) -> Answer:
+    def create(self, record: Exchange) -> Answer:
         request, checked, units = self._checked(record, is_count=False)
-        reply = self.think(record, self._asked(request))
+        reply = self.think(record, self._prompt(request))
         reply, stop_reason = self._fitted(request, reply)
         usage = self._usage(record, request, reply, units)
         content = self._content(record, request, reply, checked.run)
@@ -93,14 +93,14 @@ class MessagesDouble(Double):
 
     # -- judging
 
-    def _checked(self, record: Recorded, *, is_count: bool) -> tuple[MessagesRequest, Checked, list[Unit]]:
+    def _checked(self, record: Exchange, *, is_count: bool) -> tuple[MessagesRequest, BindingResult, list[Unit]]:
         request = MessagesRequest(record.body, record.headers, self.family, is_count)
         check(SHAPE, request)
         if request.body["model"] != self.model:
-            raise Refused(Refusal("model", 404, f"model: {request.body['model']}", "not_found_error"))
+            raise RequestRefused(Refusal("model", 404, f"model: {request.body['model']}", "not_found_error"))
         check(CONTENT, request)
-        asked = ((request.body.get("thinking") or {}).get("block_binding") or {}).get("prefix_mismatch_behavior")
-        behaviour = BEHAVIOURS.get(asked, self.binding)
+        wish = ((request.body.get("thinking") or {}).get("block_binding") or {}).get("prefix_mismatch_behavior")
+        behaviour = BEHAVIOURS.get(wish, self.binding)
         has_header = CONTROLS in request.betas
         checked = self.binder.check(request.body, record.account, behaviour, has_header=has_header)
         units = self._units(request, checked)
@@ -108,7 +108,7 @@ class MessagesDouble(Double):
         check(SIZE, request)
         return request, checked, units
 
-    def _units(self, request: MessagesRequest, checked: Checked) -> list[Unit]:
+    def _units(self, request: MessagesRequest, checked: BindingResult) -> list[Unit]:
         """The prompt as the cache sees it. Another tool choice or effort makes other messages."""
         body = request.body
         units = [self.unit(tool, "cache_control" in tool) for tool in body.get("tools") or ()]
@@ -129,19 +129,19 @@ class MessagesDouble(Double):
         is_passing = messages[at].get("clear_at") == "next_user_message"
         return is_passing and any(later["role"] == "user" for later in messages[at + 1 :])
 
-    def _asked(self, request: MessagesRequest) -> Asked:
+    def _prompt(self, request: MessagesRequest) -> Prompt:
         names = tuple(tool["name"] for tool in request.body.get("tools") or ())
         choice = request.body.get("tool_choice") or {}
         forced = {"any": names, "tool": (choice.get("name"),)}.get(request.choice, ())
-        said = [
-            said
+        turns = [
+            part
             for at, message in enumerate(request.body["messages"])
             if not self._is_cleared(request.body["messages"], at)
-            for said in _said(message["role"], blocks_of(message["content"]))
+            for part in _messages_of(message["role"], blocks_of(message["content"]))
         ]
         system = "\n".join(block["text"] for block in blocks_of(request.body.get("system")))
-        messages = (Said("system", system), *said) if system else tuple(said)
-        return Asked(self.model, messages, names, forced, request.prompt_tokens, request.body)
+        messages = (Message("system", system), *turns) if system else tuple(turns)
+        return Prompt(self.model, messages, names, forced, request.prompt_tokens, request.body)
 
     # -- answering
 
@@ -152,7 +152,7 @@ class MessagesDouble(Double):
             return reply, "max_tokens" if asked <= room else "model_context_window_exceeded"
         return reply, reply.finish or ("tool_use" if reply.calls else "end_turn")
 
-    def _usage(self, record: Recorded, request: MessagesRequest, reply: Reply, units: list[Unit]) -> dict[str, Any]:
+    def _usage(self, record: Exchange, request: MessagesRequest, reply: Reply, units: list[Unit]) -> dict[str, Any]:
         read, written = self.cache.marked(record.account, units, self.family.cache_minimum)
         prompt, completion = reply.usage or (request.prompt_tokens, reply.tokens)
         read, written = (0, 0) if reply.usage else (read, written)
@@ -171,7 +171,7 @@ class MessagesDouble(Double):
         return dict(record.usage)
 
     def _content(
-        self, record: Recorded, request: MessagesRequest, reply: Reply, run: list[str]
+        self, record: Exchange, request: MessagesRequest, reply: Reply, run: list[str]
     ) -> list[dict[str, Any]]:
         content: list[dict[str, Any]] = []
         if reply.reasoning and request.thinking != "disabled":
@@ -229,7 +229,7 @@ def _block_events(index: int, block: dict[str, Any], reply: Reply) -> Iterator[b
     yield named({"type": "content_block_stop", "index": index})
 
 
-def _said(role: Role, blocks: Sequence[Mapping[str, Any]]) -> Iterator[Said]:
+def _messages_of(role: Role, blocks: Sequence[Mapping[str, Any]]) -> Iterator[Message]:
     """A message in one form for all dialects; results are messages of their own."""
     texts = "\n".join(block["text"] for block in blocks if block["type"] == "text")
     calls = tuple(Call(b["name"], b["input"], b["id"]) for b in blocks if b["type"] == "tool_use")
@@ -237,6 +237,6 @@ def _said(role: Role, blocks: Sequence[Mapping[str, Any]]) -> Iterator[Said]:
     for block in blocks:
         if block["type"] == "tool_result":
             text = "\n".join(part.get("text", "") for part in blocks_of(block.get("content")))
-            yield Said("tool", text, call_id=block["tool_use_id"])
+            yield Message("tool", text, call_id=block["tool_use_id"])
     if texts or calls or thoughts:
-        yield Said(role, texts, calls, reasoning=thoughts)
+        yield Message(role, texts, calls, reasoning=thoughts)

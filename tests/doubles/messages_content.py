@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from tests.doubles.binding import THINKING, blocks_of
 from tests.doubles.messages_family import MessagesRequest
 from tests.doubles.messages_rules import THINKING_DOCS
-from tests.doubles.rules import Found, Rule
+from tests.doubles.rules import Offence, Rule
 
 ID = re.compile(r"[a-zA-Z0-9_-]+")
 
 
-def _system_first(request: MessagesRequest) -> Found:
+def _system_first(request: MessagesRequest) -> Offence:
     return {} if request.body["messages"][0]["role"] == "system" else None
 
 
@@ -22,20 +22,20 @@ def _systems(request: MessagesRequest) -> Iterator[int]:
     return (at for at, message in enumerate(request.body["messages"]) if message["role"] == "system")
 
 
-def _system_unknown(request: MessagesRequest) -> Found:
+def _system_unknown(request: MessagesRequest) -> Offence:
     return None if request.family.has_systems else next(({"at": at} for at in _systems(request)), None)
 
 
-def _system_misplaced(request: MessagesRequest) -> Found:
+def _system_misplaced(request: MessagesRequest) -> Offence:
     messages = request.body["messages"]
     return next(({"at": at} for at in _systems(request) if messages[at - 1]["role"] == "assistant"), None)
 
 
-def _prefill(request: MessagesRequest) -> Found:
+def _prefill(request: MessagesRequest) -> Offence:
     return {} if not request.family.has_prefill and request.body["messages"][-1]["role"] == "assistant" else None
 
 
-def _no_content(request: MessagesRequest) -> Found:
+def _no_content(request: MessagesRequest) -> Offence:
     last = len(request.body["messages"]) - 1
     for at, message in enumerate(request.body["messages"]):
         if not blocks_of(message["content"]) and not (at == last and message["role"] == "assistant"):
@@ -49,15 +49,15 @@ def _texts(request: MessagesRequest) -> Iterator[str]:
             yield block["text"]
 
 
-def _empty_text(request: MessagesRequest) -> Found:
+def _empty_text(request: MessagesRequest) -> Offence:
     return {} if "" in _texts(request) else None
 
 
-def _blank_text(request: MessagesRequest) -> Found:
+def _blank_text(request: MessagesRequest) -> Offence:
     return {} if any(not text.strip() for text in _texts(request)) else None
 
 
-def _no_result(request: MessagesRequest) -> Found:
+def _no_result(request: MessagesRequest) -> Offence:
     """Results come in the next message, before anything else."""
     messages = request.body["messages"]
     for at, message in enumerate(messages):
@@ -69,7 +69,7 @@ def _no_result(request: MessagesRequest) -> Found:
     return None
 
 
-def _no_use(request: MessagesRequest) -> Found:
+def _no_use(request: MessagesRequest) -> Offence:
     messages = request.body["messages"]
     for at, position, block, _ in request.blocks:
         before = blocks_of(messages[at - 1]["content"]) if at else []
@@ -86,28 +86,28 @@ def _bad_use(request: MessagesRequest) -> Iterator[tuple[str, int, int]]:
             yield "id", at, position
 
 
-def _bad_input(request: MessagesRequest) -> Found:
+def _bad_input(request: MessagesRequest) -> Offence:
     return next(({"at": at, "position": position} for what, at, position in _bad_use(request) if what == "input"), None)
 
 
-def _bad_id(request: MessagesRequest) -> Found:
+def _bad_id(request: MessagesRequest) -> Offence:
     return next(({"at": at, "position": position} for what, at, position in _bad_use(request) if what == "id"), None)
 
 
-def _marked_thinking(request: MessagesRequest) -> Found:
+def _marked_thinking(request: MessagesRequest) -> Offence:
     for at, position, block, _ in request.blocks:
         if block["type"] in THINKING and "cache_control" in block:
             return {"at": at, "position": position, "type": block["type"]}
     return None
 
 
-def _breakpoints(request: MessagesRequest) -> Found:
+def _breakpoints(request: MessagesRequest) -> Offence:
     marked = [*(request.body.get("tools") or ()), *blocks_of(request.body.get("system"))]
     count = sum("cache_control" in block for block in [*marked, *(block for _, _, block, _ in request.blocks)])
     return {"count": count} if count > 4 else None
 
 
-def _unthinking_round(request: MessagesRequest) -> Found:
+def _unthinking_round(request: MessagesRequest) -> Offence:
     """With a budget, the answer whose calls are open begins with thinking."""
     messages = request.body["messages"]
     at = max((at for at, message in enumerate(messages) if message["role"] == "assistant"), default=None)

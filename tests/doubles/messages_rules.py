@@ -6,7 +6,7 @@ are ours.
 
 from tests.doubles.binding import CONTROLS
 from tests.doubles.messages_family import COUNTED_FIELDS, EFFORTS, FIELDS, MessagesRequest
-from tests.doubles.rules import Found, Rule
+from tests.doubles.rules import Offence, Rule
 
 BETAS = {
     "block_binding": (CONTROLS,),
@@ -22,25 +22,25 @@ BETAS = {
 # -- the request itself
 
 
-def _header(request: MessagesRequest) -> Found:
+def _header(request: MessagesRequest) -> Offence:
     return None if "anthropic-version" in request.headers else {}
 
 
-def _key(request: MessagesRequest) -> Found:
+def _key(request: MessagesRequest) -> Offence:
     return None if {"x-api-key", "authorization"} & set(request.headers) else {}
 
 
-def _extra(request: MessagesRequest) -> Found:
+def _extra(request: MessagesRequest) -> Offence:
     known = COUNTED_FIELDS if request.is_count else FIELDS
     return next(({"field": field} for field in request.body if field not in known), None)
 
 
-def _missing(request: MessagesRequest) -> Found:
+def _missing(request: MessagesRequest) -> Offence:
     needed = ("model", "messages") if request.is_count else ("model", "max_tokens", "messages")
     return next(({"field": field} for field in needed if field not in request.body), None)
 
 
-def _beta(request: MessagesRequest) -> Found:
+def _beta(request: MessagesRequest) -> Offence:
     thinking = request.body.get("thinking") or {}
     found = {"block_binding": f"thinking.{request.thinking}.block_binding"} if "block_binding" in thinking else {}
     found |= {name: name for name in ("context_management", "compaction") if name in request.body}
@@ -58,7 +58,7 @@ def _beta(request: MessagesRequest) -> Found:
 # -- thinking, tools and sampling
 
 
-def _thinking_type(request: MessagesRequest) -> Found:
+def _thinking_type(request: MessagesRequest) -> Offence:
     if request.thinking not in request.family.thinking:
         return {"type": request.thinking}
     effort = (request.body.get("output_config") or {}).get("effort", "high")
@@ -66,57 +66,57 @@ def _thinking_type(request: MessagesRequest) -> Found:
     return {"type": "disabled"} if request.thinking == "disabled" and EFFORTS.index(effort) > highest else None
 
 
-def _budget_size(request: MessagesRequest) -> Found:
+def _budget_size(request: MessagesRequest) -> Offence:
     budget = (request.body.get("thinking") or {}).get("budget_tokens", 1_024)
     return {} if request.thinking == "enabled" and budget < 1_024 else None
 
 
-def _budget_room(request: MessagesRequest) -> Found:
+def _budget_room(request: MessagesRequest) -> Offence:
     budget = (request.body.get("thinking") or {}).get("budget_tokens", 0)
     return (
         {} if request.thinking == "enabled" and not request.is_count and request.body["max_tokens"] <= budget else None
     )
 
 
-def _forced(request: MessagesRequest) -> Found:
+def _forced(request: MessagesRequest) -> Offence:
     return {} if request.family.forces == "never" and request.choice in ("any", "tool") else None
 
 
-def _forced_with_budget(request: MessagesRequest) -> Found:
+def _forced_with_budget(request: MessagesRequest) -> Offence:
     return {} if request.thinking == "enabled" and request.choice in ("any", "tool") else None
 
 
-def _choice_without_tools(request: MessagesRequest) -> Found:
+def _choice_without_tools(request: MessagesRequest) -> Offence:
     return {} if "tool_choice" in request.body and not request.body.get("tools") else None
 
 
-def _unknown_tool(request: MessagesRequest) -> Found:
+def _unknown_tool(request: MessagesRequest) -> Offence:
     name = (request.body.get("tool_choice") or {}).get("name")
     names = [tool["name"] for tool in request.body.get("tools") or ()]
     return {"name": name} if name and name not in names else None
 
 
-def _double_tool(request: MessagesRequest) -> Found:
+def _double_tool(request: MessagesRequest) -> Offence:
     names = [tool["name"] for tool in request.body.get("tools") or ()]
     return {} if len(set(names)) < len(names) else None
 
 
-def _sampling(request: MessagesRequest) -> Found:
+def _sampling(request: MessagesRequest) -> Offence:
     if request.family.has_sampling:
         return None
     given = {name: request.body.get(name) for name in ("temperature", "top_p", "top_k")}
     return next(({"field": name} for name, value in given.items() if value not in (None, 1)), None)
 
 
-def _sampling_with_thinking(request: MessagesRequest) -> Found:
+def _sampling_with_thinking(request: MessagesRequest) -> Offence:
     return {} if request.thinking == "enabled" and request.body.get("temperature", 1) != 1 else None
 
 
-def _no_messages(request: MessagesRequest) -> Found:
+def _no_messages(request: MessagesRequest) -> Offence:
     return None if request.body["messages"] else {}
 
 
-def _role(request: MessagesRequest) -> Found:
+def _role(request: MessagesRequest) -> Offence:
     roles = ("user", "assistant", "system")
     return next(({"at": at} for at, m in enumerate(request.body["messages"]) if m.get("role") not in roles), None)
 
@@ -124,21 +124,21 @@ def _role(request: MessagesRequest) -> Found:
 # -- sizes
 
 
-def _output_size(request: MessagesRequest) -> Found:
+def _output_size(request: MessagesRequest) -> Offence:
     asked, maximum = request.body.get("max_tokens", 1), request.family.maximum
     return {"asked": asked, "maximum": maximum, "model": request.body["model"]} if asked > maximum else None
 
 
-def _no_output(request: MessagesRequest) -> Found:
+def _no_output(request: MessagesRequest) -> Offence:
     return {} if request.body.get("max_tokens", 1) < 1 else None
 
 
-def _too_long(request: MessagesRequest) -> Found:
+def _too_long(request: MessagesRequest) -> Offence:
     found = {"tokens": request.prompt_tokens, "window": request.family.window}
     return found if request.prompt_tokens > request.family.window else None
 
 
-def _no_room(request: MessagesRequest) -> Found:
+def _no_room(request: MessagesRequest) -> Offence:
     asked, window = request.body.get("max_tokens", 0), request.family.window
     if request.family.stops_at_window or request.prompt_tokens + asked <= window:
         return None

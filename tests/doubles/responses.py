@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from tests.doubles.brains import Asked, Brain, Call, Reply, Said, cut, echo
+from tests.doubles.brains import Brain, Call, Message, Prompt, Reply, cut, echo
 from tests.doubles.counting import Unit
 from tests.doubles.responses_rules import (
     FAMILIES,
@@ -17,8 +17,8 @@ from tests.doubles.responses_rules import (
     kind_of,
     parts_of,
 )
-from tests.doubles.rules import Refusal, Refused, check
-from tests.doubles.serving import Answer, Double, Recorded, UsageMode
+from tests.doubles.rules import Refusal, RequestRefused, check
+from tests.doubles.serving import Answer, Double, Exchange, UsageMode
 from tests.doubles.streams import BreaksOff, arguments_text, named, pieces
 
 CACHED_FROM, CACHED_STEP = 1_024, 128  # tokens
@@ -47,16 +47,16 @@ class ResponsesDouble(Double):
         self.reasoning_of: dict[str, str] = {}
         self.routes = {("POST", "/v1/responses"): self.create, ("GET", "/v1/models"): self.list_models}
 
-    def list_models(self, record: Recorded) -> Answer:
+    def list_models(self, record: Exchange) -> Answer:
         entry = {"id": self.model, "object": "model", "created": 1, "owned_by": "openai", "shutdown_date": None}
         return Answer({"object": "list", "data": [entry]})
 
-    def create(self, record: Recorded) -> Answer:
+    def create(self, record: Exchange) -> Answer:
         request = ResponsesRequest(record.body, record.headers, self.family, record.account)
         check(SHAPE, request)
         if request.body["model"] != self.model:
             words = f"The model '{request.body['model']}' does not exist or you do not have access to it."
-            raise Refused(Refusal("model", 404, words, code="model_not_found"))
+            raise RequestRefused(Refusal("model", 404, words, code="model_not_found"))
         items = self._items(request.body)
         request = replace(request, items=items, stored=self.stored, reasoning_of=self.reasoning_of)
         check(ITEM_RULES, request)
@@ -64,12 +64,12 @@ class ResponsesDouble(Double):
         request = replace(request, prompt_tokens=sum(unit.tokens for unit in units))
         try:
             check(SIZE, request)
-        except Refused as refused:
+        except RequestRefused as refused:
             if self.overflow == "status" or not request.body.get("stream"):
                 raise
             record.refusal = refused.refusal
             return Answer(events=self._overflow_events(refused.refusal, request))
-        reply = self.think(record, self._asked(request))
+        reply = self.think(record, self._prompt(request))
         reply, is_cut = cut(reply, request.body.get("max_output_tokens") or self.family.maximum)
         response = self._response(request, "incomplete" if is_cut else "completed")
         response["output"] = self._output(request, reply)
@@ -89,7 +89,7 @@ class ResponsesDouble(Double):
             return items
         if previous not in self.stored:
             words = f"Previous response with id '{previous}' not found."
-            raise Refused(
+            raise RequestRefused(
                 Refusal("previous", 400, words, code="previous_response_not_found", param="previous_response_id")
             )
         return [*self.stored[previous], *items]
@@ -99,7 +99,7 @@ class ResponsesDouble(Double):
         first = [*(body.get("tools") or ()), body.get("instructions") or ""]
         return [self.unit(content) for content in [*first, *request.items] if content]
 
-    def _asked(self, request: ResponsesRequest) -> Asked:
+    def _prompt(self, request: ResponsesRequest) -> Prompt:
         body = request.body
         names = tuple(tool["name"] for tool in body.get("tools") or () if tool["type"] == "function")
         forced: tuple[str, ...] = ()
@@ -112,20 +112,20 @@ class ResponsesDouble(Double):
                 names = tuple(tool["name"] for tool in allowed)
                 forced = names if mode == "required" else ()
         instructions = body.get("instructions")
-        said = [self._said(self.stored.get(item.get("id", ""), item)) for item in request.items]
-        messages = (*((Said("system", instructions),) if instructions else ()), *said)
-        return Asked(self.model, messages, names, forced, request.prompt_tokens, body)
+        turns = [self._message_of(self.stored.get(item.get("id", ""), item)) for item in request.items]
+        messages = (*((Message("system", instructions),) if instructions else ()), *turns)
+        return Prompt(self.model, messages, names, forced, request.prompt_tokens, body)
 
-    def _said(self, item: Mapping[str, Any]) -> Said:
+    def _message_of(self, item: Mapping[str, Any]) -> Message:
         match kind_of(item):
             case "function_call":
-                return Said("assistant", calls=(Call(item["name"], item["arguments"], item["call_id"]),))
+                return Message("assistant", calls=(Call(item["name"], item["arguments"], item["call_id"]),))
             case "function_call_output":
-                return Said("tool", str(item["output"]), call_id=item["call_id"])
+                return Message("tool", str(item["output"]), call_id=item["call_id"])
             case "reasoning":
-                return Said("assistant", reasoning="\n".join(part["text"] for part in item.get("summary") or ()))
+                return Message("assistant", reasoning="\n".join(part["text"] for part in item.get("summary") or ()))
         text = "\n".join(part.get("text", "") for part in parts_of(item))
-        return Said("system" if item["role"] == "developer" else item["role"], text)
+        return Message("system" if item["role"] == "developer" else item["role"], text)
 
     # -- answering
 
@@ -172,7 +172,7 @@ class ResponsesDouble(Double):
             item["encrypted_content"] = SEALER.seal({"id": item["id"], "account": request.account})
         return item
 
-    def _usage(self, record: Recorded, request: ResponsesRequest, reply: Reply, units: list[Unit]) -> Any:
+    def _usage(self, record: Exchange, request: ResponsesRequest, reply: Reply, units: list[Unit]) -> Any:
         common = self.cache.common(record.account, units)
         cached = common - common % CACHED_STEP if common >= CACHED_FROM else 0
         prompt, completion = reply.usage or (request.prompt_tokens, reply.tokens)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.doubles.rules import Found, Rule
+from tests.doubles.rules import Offence, Rule
 from tests.doubles.signing import Signer
 
 SEALER = Signer("openai")
@@ -66,45 +66,45 @@ def parts_of(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [{"type": "input_text", "text": content}] if isinstance(content, str) else list(content or ())
 
 
-def _key(request: ResponsesRequest) -> Found:
+def _key(request: ResponsesRequest) -> Offence:
     return None if request.headers.get("authorization", "").startswith("Bearer ") else {}
 
 
-def _unknown(request: ResponsesRequest) -> Found:
+def _unknown(request: ResponsesRequest) -> Offence:
     return next(({"field": name} for name in request.body if name not in FIELDS), None)
 
 
-def _missing(request: ResponsesRequest) -> Found:
+def _missing(request: ResponsesRequest) -> Offence:
     return next(({"field": name} for name in ("model", "input") if name not in request.body), None)
 
 
-def _small_output(request: ResponsesRequest) -> Found:
+def _small_output(request: ResponsesRequest) -> Offence:
     asked = request.body.get("max_output_tokens") or 16
     return {"asked": asked} if asked < 16 else None
 
 
-def _great_output(request: ResponsesRequest) -> Found:
+def _great_output(request: ResponsesRequest) -> Offence:
     asked, maximum = request.body.get("max_output_tokens") or 0, request.family.maximum
     return {"asked": asked, "maximum": maximum} if asked > maximum else None
 
 
-def _sampling(request: ResponsesRequest) -> Found:
+def _sampling(request: ResponsesRequest) -> Offence:
     return next(({"field": name} for name in ("temperature", "top_p") if request.body.get(name) not in (None, 1)), None)
 
 
-def _effort(request: ResponsesRequest) -> Found:
+def _effort(request: ResponsesRequest) -> Offence:
     effort = (request.body.get("reasoning") or {}).get("effort") or "low"
     supported = ", ".join(f"'{value}'" for value in request.family.efforts)
     found = {"effort": effort, "model": request.body["model"], "supported": supported}
     return found if effort not in request.family.efforts else None
 
 
-def _nested_tool(request: ResponsesRequest) -> Found:
+def _nested_tool(request: ResponsesRequest) -> Offence:
     tools = enumerate(request.body.get("tools") or ())
     return next(({"at": at} for at, tool in tools if tool["type"] == "function" and "name" not in tool), None)
 
 
-def _unknown_choice(request: ResponsesRequest) -> Found:
+def _unknown_choice(request: ResponsesRequest) -> Offence:
     choice = request.body.get("tool_choice")
     if not isinstance(choice, dict):
         return None
@@ -113,16 +113,16 @@ def _unknown_choice(request: ResponsesRequest) -> Found:
     return next(({"name": tool.get("name")} for tool in named if tool.get("name") not in names), None)
 
 
-def _choice_without_tools(request: ResponsesRequest) -> Found:
+def _choice_without_tools(request: ResponsesRequest) -> Offence:
     is_free = request.body.get("tool_choice") in (None, "auto", "none")
     return None if is_free or request.body.get("tools") else {}
 
 
-def _unknown_item(request: ResponsesRequest) -> Found:
+def _unknown_item(request: ResponsesRequest) -> Offence:
     return next(({"at": at, "kind": kind_of(i)} for at, i in enumerate(request.items) if kind_of(i) not in ITEMS), None)
 
 
-def _not_kept(request: ResponsesRequest) -> Found:
+def _not_kept(request: ResponsesRequest) -> Offence:
     """What was not stored is there only where its content is sent along."""
     for item in request.items:
         is_bare = kind_of(item) == "reasoning" and not item.get("encrypted_content")
@@ -131,7 +131,7 @@ def _not_kept(request: ResponsesRequest) -> Found:
     return None
 
 
-def _foreign(request: ResponsesRequest) -> Found:
+def _foreign(request: ResponsesRequest) -> Offence:
     """Another account's or provider's reasoning, or a changed one."""
     for item in request.items:
         sealed = item.get("encrypted_content")
@@ -140,7 +140,7 @@ def _foreign(request: ResponsesRequest) -> Found:
     return None
 
 
-def _lonely_reasoning(request: ResponsesRequest) -> Found:
+def _lonely_reasoning(request: ResponsesRequest) -> Offence:
     """Reasoning stands before the call or the message that it led to."""
     for at, item in enumerate(request.items):
         if kind_of(item) != "reasoning":
@@ -153,7 +153,7 @@ def _lonely_reasoning(request: ResponsesRequest) -> Found:
     return None
 
 
-def _lonely_output(request: ResponsesRequest) -> Found:
+def _lonely_output(request: ResponsesRequest) -> Offence:
     """A call or message that is sent with its id needs the reasoning that it came with."""
     there = {item.get("id") for item in request.items}
     for item in request.items:
@@ -167,7 +167,7 @@ def _calls(request: ResponsesRequest, kind: str) -> Iterator[str]:
     return (str(item["call_id"]) for item in request.items if kind_of(item) == kind)
 
 
-def _no_call(request: ResponsesRequest) -> Found:
+def _no_call(request: ResponsesRequest) -> Offence:
     seen: set[str] = set()
     for item in request.items:
         if kind_of(item) == "function_call":
@@ -177,12 +177,12 @@ def _no_call(request: ResponsesRequest) -> Found:
     return None
 
 
-def _no_output(request: ResponsesRequest) -> Found:
+def _no_output(request: ResponsesRequest) -> Offence:
     done = set(_calls(request, "function_call_output"))
     return next(({"id": call} for call in _calls(request, "function_call") if call not in done), None)
 
 
-def _bad_arguments(request: ResponsesRequest) -> Found:
+def _bad_arguments(request: ResponsesRequest) -> Offence:
     for at, item in enumerate(request.items):
         if kind_of(item) == "function_call" and not is_object(item.get("arguments")):
             return {"at": at}
@@ -196,7 +196,7 @@ def is_object(text: Any) -> bool:
         return False
 
 
-def _too_long(request: ResponsesRequest) -> Found:
+def _too_long(request: ResponsesRequest) -> Offence:
     is_cut = request.body.get("truncation") == "auto"
     return {} if request.prompt_tokens > request.family.input_limit and not is_cut else None
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-Found = Mapping[str, Any] | None
+Offence = Mapping[str, Any] | None
 """What a rule's words need when something offends it; ``None`` when nothing does."""
 
 
@@ -21,7 +21,7 @@ class Refusal:
     more: Mapping[str, Any] = field(default_factory=dict)  # further fields of the error object
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """Raised where a refusal is found outside of the tables."""
 
     def __init__(self, refusal: Refusal) -> None:
@@ -34,7 +34,7 @@ class Rule:
     """``words``, ``param`` and ``code`` are format strings over what ``finds`` returned."""
 
     name: str
-    finds: Callable[[Any], Found]
+    finds: Callable[[Any], Offence]
     words: str
     status: int = 400
     type: str = "invalid_request_error"
@@ -55,4 +55,4 @@ def check(rules: Iterable[Rule], request: Any) -> None:
     """Raises the first rule's refusal."""
     for rule in rules:
         if (refusal := rule.refusal(request)) is not None:
-            raise Refused(refusal)
+            raise RequestRefused(refusal)

@@ -13,9 +13,9 @@ from types import TracebackType
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
-from tests.doubles.brains import Asked, Brain, Reply, echo
+from tests.doubles.brains import Brain, Prompt, Reply, echo
 from tests.doubles.counting import PromptCache, Unit, canonical, count_text
-from tests.doubles.rules import Refusal, Refused
+from tests.doubles.rules import Refusal, RequestRefused
 from tests.doubles.streams import BreaksOff
 
 UsageMode = Literal["whole", "last", "zero", "missing"]
@@ -23,7 +23,7 @@ UsageMode = Literal["whole", "last", "zero", "missing"]
 
 
 @dataclass
-class Recorded:
+class Exchange:
     """One request as it arrived, and what became of it."""
 
     method: str
@@ -31,7 +31,7 @@ class Recorded:
     headers: Mapping[str, str]  # names in lower case
     body: Any
     refusal: Refusal | None = None
-    asked: Asked | None = None
+    prompt: Prompt | None = None
     reply: Reply | None = None
     usage: Any = None  # as it was reported, ``None`` where it was not
     is_cut_off: bool = False  # the client left before the end
@@ -62,7 +62,7 @@ class Instead(Exception):
         self.answer = answer
 
 
-Route = Callable[[Recorded], Answer]
+Route = Callable[[Exchange], Answer]
 
 
 class Double:
@@ -74,7 +74,7 @@ class Double:
 
     def __init__(self, brain: Brain = echo, *, model: str, usage: UsageMode = "whole", weight: int = 1) -> None:
         self.brain, self.model, self.usage, self.weight = brain, model, usage, weight
-        self.requests: list[Recorded] = []
+        self.requests: list[Exchange] = []
         self.cache = PromptCache()
         self.routes: dict[tuple[str, str], Route] = {}
         self.lock = threading.Lock()
@@ -97,7 +97,7 @@ class Double:
 
     # -- for dialects
 
-    def refused(self, refusal: Refusal, record: Recorded) -> Answer:
+    def refused(self, refusal: Refusal, record: Exchange) -> Answer:
         """OpenAI's dress; dialects with another one override this."""
         error = {"message": refusal.message, "type": refusal.type, "param": refusal.param, "code": refusal.code}
         return Answer({"error": {**error, **refusal.more}}, refusal.status)
@@ -111,13 +111,13 @@ class Double:
         text = canonical(content)
         return Unit(text, count_text(text) * self.weight, is_breakpoint)
 
-    def think(self, record: Recorded, asked: Asked) -> Reply:
+    def think(self, record: Exchange, prompt: Prompt) -> Reply:
         """Ask the brain. What it answers in its own words is raised."""
-        record.asked = asked
-        reply = record.reply = self.brain(asked)
+        record.prompt = prompt
+        reply = record.reply = self.brain(prompt)
         time.sleep(reply.pause_seconds)
-        if reply.refused is not None:
-            status, body = reply.refused
+        if reply.error is not None:
+            status, body = reply.error
             raise Instead(Answer(body, status, headers=reply.headers))
         return reply
 
@@ -139,7 +139,7 @@ class Double:
         if crashes and error is None:
             raise crashes[0]
 
-    def answer(self, record: Recorded) -> Answer:
+    def answer(self, record: Exchange) -> Answer:
         route = self.routes.get((record.method, urlsplit(record.path).path))
         if route is None:
             words = f"Not found: {record.method} {record.path}"
@@ -148,12 +148,12 @@ class Double:
             return self._note(record, Refusal("json", 400, "The body of the request is not valid JSON."))
         try:
             return route(record)
-        except Refused as refused:
+        except RequestRefused as refused:
             return self._note(record, refused.refusal)
         except Instead as instead:
             return instead.answer
 
-    def _note(self, record: Recorded, refusal: Refusal) -> Answer:
+    def _note(self, record: Exchange, refusal: Refusal) -> Answer:
         record.refusal = refusal
         return self.refused(refusal, record)
 
@@ -204,7 +204,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _serve(self) -> None:
         content = self.rfile.read(int(self.headers.get("content-length", 0)))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        record = Recorded(self.command, self.path, headers, _json_of(content))
+        record = Exchange(self.command, self.path, headers, _json_of(content))
         double = self.server.double
         with double.lock:
             double.requests.append(record)

@@ -9,7 +9,7 @@ from anthropic import Anthropic, BadRequestError
 
 from tests.doubles.asking import TOOL_SCHEMA, last_refusal, post
 from tests.doubles.binding import CONTROLS
-from tests.doubles.brains import Asked, Reply
+from tests.doubles.brains import Prompt, Reply
 from tests.doubles.messages import MessagesDouble
 
 Body = dict[str, Any]
@@ -23,7 +23,7 @@ BOUND = (
 )
 
 
-def brain(asked: Asked) -> Reply:
+def brain(asked: Prompt) -> Reply:
     return Reply(f"Answer {len(asked.messages)}", reasoning=f"Thought {len(asked.messages)}")
 
 

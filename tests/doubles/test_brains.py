@@ -3,13 +3,13 @@
 import pytest
 
 from remediation.guidance import CLEAR_ONLY, CLEAR_OR_REMIND
-from tests.doubles.brains import Asked, Call, Reply, Said, Scripted, Story, cut, echo
+from tests.doubles.brains import Call, Message, Prompt, Reply, Scripted, Story, cut, echo
 
 TOOLS = ("read_file", "clear_mind", "add_reminder")
 
 
-def asked(text: str, tools: tuple[str, ...] = TOOLS, forced: tuple[str, ...] = ()) -> Asked:
-    return Asked("model", (Said("user", text),), tools, forced)
+def prompt(text: str, tools: tuple[str, ...] = TOOLS, forced: tuple[str, ...] = ()) -> Prompt:
+    return Prompt("model", (Message("user", text),), tools, forced)
 
 
 def names(reply: Reply) -> list[str]:
@@ -18,11 +18,11 @@ def names(reply: Reply) -> list[str]:
 
 def test_a_script_is_played_in_order_and_its_end_repeats() -> None:
     brain = Scripted(Reply("one"), echo)
-    assert [brain(asked("x")).text for _ in range(3)] == ["one", "You said: x", "You said: x"]
+    assert [brain(prompt("x")).text for _ in range(3)] == ["one", "You said: x", "You said: x"]
 
 
 def test_echo_calls_what_it_must() -> None:
-    assert names(echo(asked("x", forced=("read_file",)))) == ["read_file"]
+    assert names(echo(prompt("x", forced=("read_file",)))) == ["read_file"]
 
 
 @pytest.mark.parametrize(
@@ -30,9 +30,9 @@ def test_echo_calls_what_it_must() -> None:
 )
 def test_a_story_heeds_guidance_or_not(heeds: str, expected: list[str]) -> None:
     story = Story(heeds=heeds)  # type: ignore[arg-type]
-    assert story(asked("hello")).text == "Answer 1."
-    assert names(story(asked(CLEAR_OR_REMIND))) == expected
-    assert names(story(asked("hello"))) == []
+    assert story(prompt("hello")).text == "Answer 1."
+    assert names(story(prompt(CLEAR_OR_REMIND))) == expected
+    assert names(story(prompt("hello"))) == []
 
 
 BLANK = Reply(calls=(Call("clear_mind", {"reminder_content": " "}),))
@@ -44,12 +44,12 @@ def test_a_story_refuses_the_first_forced_attempts_of_each_row(forced: tuple[str
     story = Story(refuses=2, heeds="")
     accepted = Reply(calls=(Call("clear_mind", {"reminder_content": story.package}),))
     for _ in range(2):
-        attempts = [story(asked(CLEAR_ONLY, forced=forced)) for _ in range(3)]
+        attempts = [story(prompt(CLEAR_ONLY, forced=forced)) for _ in range(3)]
         assert attempts == [refusal, refusal, accepted]
 
 
 def test_a_story_calls_no_tool_that_it_was_not_offered() -> None:
-    assert Story()(asked(CLEAR_ONLY, tools=())) == Reply("I have no tool clear_mind.")
+    assert Story()(prompt(CLEAR_ONLY, tools=())) == Reply("I have no tool clear_mind.")
 
 
 def test_a_reply_is_cut_at_its_budget_from_the_end() -> None:

@@ -92,7 +92,7 @@ def test_lmstudio_takes_no_object_as_tool_choice() -> None:
 def test_lmstudio_may_answer_rubbish_to_what_is_too_long() -> None:
     with LMStudioDouble(window=1_000, overflow="rubbish") as double:
         answered = post(double, PATH, base(double, "first", long(2_000), "last")).json()
-        shown = [said.text for said in double.requests[0].asked.messages]
+        shown = [said.text for said in double.requests[0].prompt.messages]
     assert answered["choices"][0]["message"]["content"] == RUBBISH
     assert answered["usage"]["prompt_tokens"] == 500
     assert shown == ["first", "last"]
@@ -165,7 +165,7 @@ def test_ollama_cuts_the_start_and_reports_about_half_the_window() -> None:
     with OllamaDouble(window=1_000) as double:
         whole = post(double, PATH, base(double, long(300), long(300), "last")).json()
         cut = post(double, PATH, base(double, long(600), long(300), long(300), "well", "last", num_ctx=32_000)).json()
-        shown = [said.text for said in double.requests[-1].asked.messages]
+        shown = [said.text for said in double.requests[-1].prompt.messages]
     assert whole["usage"]["prompt_tokens"] > 600
     assert cut["choices"][0]["message"]["content"] == "You said: last"
     assert cut["usage"]["prompt_tokens"] < 500

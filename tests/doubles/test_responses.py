@@ -207,7 +207,7 @@ def test_the_sdk_reads_an_answer_that_was_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("choice", "forced", "tools"),
+    ("choice", "required", "tools"),
     [
         ("auto", (), ("weather", "tide")),
         ("required", ("weather", "tide"), ("weather", "tide")),
@@ -216,11 +216,11 @@ def test_the_sdk_reads_an_answer_that_was_cut() -> None:
         ({"type": "allowed_tools", "mode": "auto", "tools": [TIDE]}, (), ("tide",)),
     ],
 )
-def test_the_brain_knows_what_it_must_call(choice: Any, forced: tuple[str, ...], tools: tuple[str, ...]) -> None:
+def test_the_brain_knows_what_it_must_call(choice: Any, required: tuple[str, ...], tools: tuple[str, ...]) -> None:
     with ResponsesDouble() as double:
         post(double, PATH, base(tools=[*TOOLS, TIDE], tool_choice=choice), **KEY)
-        asked = double.requests[0].asked
-    assert (asked.forced, asked.tools) == (forced, tools)
+        prompt = double.requests[0].prompt
+    assert (prompt.required_tools, prompt.tools) == (required, tools)
 
 
 def test_the_cache_holds_whole_beginnings_from_1024_tokens() -> None:

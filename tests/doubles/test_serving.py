@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from tests.doubles.asking import CLIENT, events_of, post
-from tests.doubles.brains import Asked, Reply, Scripted
+from tests.doubles.brains import Prompt, Reply, Scripted
 from tests.doubles.local_servers import VLLMDouble
 
 PATH = "/v1/chat/completions"
@@ -25,9 +25,9 @@ def test_every_request_is_recorded_with_what_became_of_it() -> None:
         first, second, third = double.requests
     assert (first.path, first.body, first.headers["x-trace"]) == (PATH, body(), "one")
     assert (first.reply, first.usage["prompt_tokens"], first.refusal) == (Reply("hi"), 8, None)
-    assert first.asked is not None and first.asked.last.text == "hello"
+    assert first.prompt is not None and first.prompt.last.text == "hello"
     assert [refusal.rule for refusal in double.refusals] == ["model", "path"]
-    assert (second.asked, third.refusal) == (None, double.refusals[1])
+    assert (second.prompt, third.refusal) == (None, double.refusals[1])
     assert double.bodies == [body(), body(model="another")]
 
 
@@ -68,7 +68,7 @@ def test_a_reader_that_leaves_is_noted() -> None:
 
 
 def test_the_brain_may_refuse_in_its_own_words_and_time() -> None:
-    busy = Reply(refused=(503, {"error": "busy"}), headers={"retry-after": "2"}, pause_seconds=0.1)
+    busy = Reply(error=(503, {"error": "busy"}), headers={"retry-after": "2"}, pause_seconds=0.1)
     with VLLMDouble(Scripted(busy)) as double:
         began = time.monotonic()
         refused = post(double, PATH, body())
@@ -99,7 +99,7 @@ def test_usage_may_be_said_otherwise() -> None:
 
 
 def test_a_fault_of_the_double_is_not_hidden() -> None:
-    def broken(asked: Asked) -> Reply:
+    def broken(prompt: Prompt) -> Reply:
         raise ZeroDivisionError
 
     double = VLLMDouble(broken)
