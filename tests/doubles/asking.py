@@ -3,16 +3,16 @@
 import json
 from typing import Any
 
-import httpx
+import httpx2
 
 from tests.doubles.rules import Refusal
 from tests.doubles.serving import Double
 
-CLIENT = httpx.Client(timeout=10)  # one for all: making a client takes 30 ms
+CLIENT = httpx2.Client(timeout=10)  # one for all: making a client takes 30 ms
 TOOL_SCHEMA: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}}
 
 
-def post(double: Double, path: str, body: Any, **headers: str) -> httpx.Response:
+def post(double: Double, path: str, body: Any, **headers: str) -> httpx2.Response:
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     return CLIENT.post(double.url + path, json=body, headers=names)
 
@@ -21,7 +21,7 @@ def get(double: Double, path: str) -> Any:
     return CLIENT.get(double.url + path).json()
 
 
-def events_of(response: httpx.Response) -> list[Any]:
+def events_of(response: httpx2.Response) -> list[Any]:
     """The payloads of a stream, without the last mark."""
     lines = [line.removeprefix("data: ") for line in response.text.splitlines() if line.startswith("data: ")]
     return [json.loads(line) for line in lines if line != "[DONE]"]

@@ -116,6 +116,10 @@ def _no_messages(request: MessagesRequest) -> Offence:
     return None if request.body["messages"] else {}
 
 
+def _missing_content(request: MessagesRequest) -> Offence:
+    return next(({"at": at} for at, message in enumerate(request.body["messages"]) if "content" not in message), None)
+
+
 def _role(request: MessagesRequest) -> Offence:
     roles = ("user", "assistant", "system")
     return next(({"at": at} for at, m in enumerate(request.body["messages"]) if m.get("role") not in roles), None)
@@ -153,6 +157,7 @@ SHAPE = (
     Rule("missing field", _missing, "{field}: Field required"),
     Rule("no messages", _no_messages, "messages: at least one message is required"),
     Rule("role", _role, "messages.{at}.role: Input should be 'user', 'assistant' or 'system'"),
+    Rule("missing content", _missing_content, "messages.{at}.content: Field required"),
     Rule("beta field", _beta, "{path}: Extra inputs are not permitted"),
     Rule("output size", _output_size, "max_tokens: {asked} > {maximum}, which is the maximum allowed number of output tokens for {model}"),
     Rule("no output", _no_output, "max_tokens: Input should be greater than or equal to 1"),

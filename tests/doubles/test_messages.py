@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from anthropic import Anthropic
 
@@ -70,6 +70,7 @@ RULES: dict[str, tuple[str, Body, Body, str]] = {
     "empty text": ("anthropic-5.5", talk(("user", "a")), talk(("user", "")), "messages: text content blocks must be non-empty"),
     "blank text": ("anthropic-5.5", talk(("user", "a")), talk(("user", " \n")), "messages: text content blocks must contain non-whitespace text"),
     "no content": ("anthropic-5.5", talk(("user", "a")), talk(("user", "a"), ("assistant", []), ("user", "b")), "messages.1: all messages must have non-empty content except for the optional final assistant message"),
+    "missing content": ("anthropic-5.5", base(), base(messages=[{"role": "user"}]), "messages.0.content: Field required"),
     "no messages": ("anthropic-5.5", base(), base(messages=[]), "messages: at least one message is required"),
     "role": ("anthropic-5.5", base(), talk(("tool", "a")), "messages.0.role: Input should be 'user', 'assistant' or 'system'"),
     "output size": ("anthropic-5.5", base(max_tokens=128_000), base(max_tokens=128_001), "max_tokens: 128001 > 128000, which is the maximum allowed number of output tokens for claude-opus-5-5"),
@@ -295,5 +296,5 @@ def test_a_stream_may_end_badly() -> None:
     with MessagesDouble(brain=Scripted(Reply("half", error_event="busy"), Reply("half", breaks_off=True))) as double:
         last = events_of(post(double, PATH, base(stream=True), **HEADERS))[-1]
         assert last == {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}
-        with pytest.raises(httpx.RemoteProtocolError):
+        with pytest.raises(httpx2.RemoteProtocolError):
             post(double, PATH, base(stream=True), **HEADERS)

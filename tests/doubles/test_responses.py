@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from openai import APIError, OpenAI
 
@@ -249,5 +249,5 @@ def test_a_stream_may_end_badly() -> None:
     with ResponsesDouble(brain=Scripted(Reply("half", error_event="busy"), Reply("half", breaks_off=True))) as double:
         last = events_of(post(double, PATH, base(stream=True), **KEY))[-1]
         assert (last["type"], last["message"]) == ("error", "busy")
-        with pytest.raises(httpx.RemoteProtocolError):
+        with pytest.raises(httpx2.RemoteProtocolError):
             post(double, PATH, base(stream=True), **KEY)

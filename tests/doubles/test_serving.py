@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.doubles.asking import CLIENT, events_of, post
@@ -46,7 +46,7 @@ def test_a_stream_arrives_in_pieces_in_time() -> None:
 
 def test_a_stream_may_break_off() -> None:
     with VLLMDouble(Scripted(Reply("half", breaks_off=True))) as double:
-        with pytest.raises(httpx.RemoteProtocolError):
+        with pytest.raises(httpx2.RemoteProtocolError):
             post(double, PATH, body(stream=True))
         assert not double.requests[0].is_cut_off
 
@@ -59,7 +59,7 @@ def test_a_stream_may_hold_an_error() -> None:
 
 def test_a_reader_that_leaves_is_noted() -> None:
     with VLLMDouble(Scripted(Reply("x" * 400_000, chunk_seconds=0.02))) as double:
-        with httpx.Client() as client, client.stream("POST", double.url + PATH, json=body(stream=True)) as response:
+        with httpx2.Client() as client, client.stream("POST", double.url + PATH, json=body(stream=True)) as response:
             next(response.iter_lines())
         deadline = time.monotonic() + 5
         while not double.requests[0].is_cut_off and time.monotonic() < deadline:
@@ -77,10 +77,10 @@ def test_the_brain_may_refuse_in_its_own_words_and_time() -> None:
 
 
 def test_a_double_that_is_down_answers_nobody() -> None:
-    with httpx.Client() as client:
+    with httpx2.Client() as client:
         with VLLMDouble() as double:
             client.post(double.url + PATH, json=body())  # the connection stays open
-        with pytest.raises(httpx.TransportError):
+        with pytest.raises(httpx2.TransportError):
             client.post(double.url + PATH, json=body())
     assert len(double.requests) == 1
 
@@ -103,5 +103,5 @@ def test_a_fault_of_the_double_is_not_hidden() -> None:
         raise ZeroDivisionError
 
     double = VLLMDouble(broken)
-    with pytest.raises(ZeroDivisionError), double, pytest.raises(httpx.RemoteProtocolError):
+    with pytest.raises(ZeroDivisionError), double, pytest.raises(httpx2.RemoteProtocolError):
         post(double, PATH, body())
