@@ -1,0 +1,178 @@
+"""The model behind a double: a function from a request, in one form for all dialects, to a reply."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from tests.doubles.counting import count_text
+
+Role = Literal["system", "user", "assistant", "tool"]
+GUIDANCE = "Context guidance from the runtime"
+LAST_RESORT = "Nothing but clear_mind is possible now"
+PACKAGE = "Goal: go on with the story.\nNext steps: answer what waits."
+
+
+@dataclass(frozen=True)
+class Call:
+    """A tool call. ``arguments`` is an object, or text that is sent as it is."""
+
+    name: str
+    arguments: Any = field(default_factory=dict)
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message of the request. ``call_id`` is set on results."""
+
+    role: Role
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    call_id: str = ""
+    reasoning: str = ""
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A request as every dialect gives it to its brain.
+
+    ``required_tools`` are those of which one must be called, empty where the model is free.
+    """
+
+    model: str
+    messages: tuple[Message, ...]
+    tools: tuple[str, ...] = ()
+    required_tools: tuple[str, ...] = ()
+    prompt_tokens: int = 0
+    body: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def last(self) -> Message:
+        return self.messages[-1] if self.messages else Message("user")
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the model does. ``usage`` overrides (prompt, completion) of the report, not what is refused.
+
+    ``error`` is an HTTP status and a body in place of an answer (with ``headers``), ``error_event`` an error inside the
+    stream after the text, ``breaks_off`` ends the connection there without a proper end.
+    """
+
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    reasoning: str = ""
+    usage: tuple[int, int] | None = None
+    finish: str = ""  # in the dialect's own words; empty: what fits
+    pause_seconds: float = 0.0  # before the first byte
+    chunk_seconds: float = 0.0  # after each piece
+    chunk_chars: int = 400
+    error: tuple[int, Any] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    error_event: str = ""
+    breaks_off: bool = False
+
+    @property
+    def tokens(self) -> int:
+        return self.reasoning_tokens + count_text(self.text) + sum(count_text(str(c.arguments)) for c in self.calls)
+
+    @property
+    def reasoning_tokens(self) -> int:
+        return count_text(self.reasoning)
+
+
+Brain = Callable[[Prompt], Reply]
+
+
+def cut(reply: Reply, budget: int | None) -> tuple[Reply, bool]:
+    """The reply as far as ``budget`` tokens reach: reasoning first, then text, then whole calls; and whether it was cut."""
+    if budget is None or reply.tokens <= budget:
+        return reply, False
+    reasoning = _first(reply.reasoning, budget)
+    text = _first(reply.text, budget - count_text(reasoning))
+    left, calls = budget - count_text(reasoning) - count_text(text), []
+    for call in reply.calls:
+        left -= count_text(str(call.arguments))
+        if left < 0:
+            break
+        calls.append(call)
+    return replace(reply, reasoning=reasoning, text=text, calls=tuple(calls)), True
+
+
+def _first(text: str, tokens: int) -> str:
+    return text.encode()[: max(0, tokens) * 4].decode(errors="ignore")
+
+
+# -- brains
+
+
+class Scripted:
+    """Gives these replies one after another; the last one repeats. A brain may stand for a reply."""
+
+    def __init__(self, *replies: Reply | Brain) -> None:
+        self._replies = list(replies)
+        self._lock = threading.Lock()
+
+    def __call__(self, prompt: Prompt) -> Reply:
+        with self._lock:
+            reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
+        return reply if isinstance(reply, Reply) else reply(prompt)
+
+
+def echo(prompt: Prompt) -> Reply:
+    """Says what it was told last, and calls a tool where it must."""
+    if prompt.required_tools:
+        return Reply(calls=(Call(prompt.required_tools[0], {}),))
+    return Reply(f"You said: {prompt.last.text}")
+
+
+@dataclass
+class Story:
+    """A model in a long dialog: it answers, heeds guidance or not, and refuses some of the forced attempts.
+
+    ``heeds`` is the tool that it calls on guidance, empty to answer as if there were none. Of each row of forced
+    attempts the first ``refuses`` end in text, or in an empty package where the server lets it only call.
+    """
+
+    heeds: Literal["clear_mind", "add_reminder", ""] = "clear_mind"
+    refuses: int = 0
+    package: str = PACKAGE
+    words: str = "Answer {number}."
+    reasoning: str = ""
+    answers: int = 0
+    refused: int = 0
+
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def __call__(self, prompt: Prompt) -> Reply:
+        with self._lock:
+            return replace(self._reply(prompt), reasoning=self.reasoning)
+
+    def _reply(self, prompt: Prompt) -> Reply:
+        if prompt.required_tools == ("clear_mind",) or LAST_RESORT in prompt.last.text:
+            if self.refused < self.refuses:
+                self.refused += 1
+                return self._refusing(prompt)
+            self.refused = 0
+            return self._calling("clear_mind", {"reminder_content": self.package}, prompt.tools)
+        if GUIDANCE in prompt.last.text and self.heeds:
+            return self._calling(self.heeds, PACKAGES[self.heeds](self.package), prompt.tools)
+        self.answers += 1
+        return Reply(self.words.format(number=self.answers))
+
+    def _refusing(self, prompt: Prompt) -> Reply:
+        """In words where the model is free; where it must call, as a model does that will not: with nothing in it."""
+        if prompt.required_tools:
+            return Reply(calls=(Call(prompt.required_tools[0], {"reminder_content": " "}),))
+        return Reply("I would rather go on as I am.")
+
+    def _calling(self, name: str, arguments: Any, tools: Sequence[str]) -> Reply:
+        return Reply(calls=(Call(name, arguments),)) if name in tools else Reply(f"I have no tool {name}.")
+
+
+PACKAGES: dict[str, Callable[[str], Any]] = {
+    "clear_mind": lambda package: {"reminder_content": package},
+    "add_reminder": lambda package: {"content": package, "position": 0},
+}

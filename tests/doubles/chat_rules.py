@@ -1,0 +1,181 @@
+"""A request for chat completions, and what every server of the dialect refuses, in OpenAI's words.
+
+Some real servers let one or the other pass (OpenAI itself does not read arguments); none of it is ever meant.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tests.doubles.rules import Offence, Refusal, Rule
+
+ROLES = ("system", "developer", "user", "assistant", "tool")
+Reasoning = Literal["reasoning_content", "reasoning", "reasoning_details", "think", "hidden"]
+"""Where reasoning is in an answer: a field of that name, ``<think>`` in the content, or nowhere."""
+
+
+def openai_error(refusal: Refusal) -> Any:
+    error = {"message": refusal.message, "type": refusal.type, "param": refusal.param, "code": refusal.code}
+    return {"error": {**error, **refusal.more}}
+
+
+@dataclass(frozen=True)
+class Family:
+    """A server's traits. ``window`` and ``maximum`` (output) in tokens; ``budgets`` are the fields that bound output.
+
+    ``thinks`` says of a body whether the model reasons; ``words`` replace those of general rules.
+    """
+
+    name: str
+    model: str
+    rules: tuple[Rule, ...] = ()
+    window: int = 1_000_000
+    maximum: int = 128_000
+    budgets: tuple[str, ...] = ("max_completion_tokens", "max_tokens")
+    reasoning: Reasoning = "reasoning_content"
+    thinks: Callable[[Mapping[str, Any]], bool] = lambda body: True
+    words: Mapping[str, str] | None = None
+    error: Callable[[Refusal], Any] = openai_error
+    needs_key: bool = True
+    signs_calls: bool = False
+    alternates: bool = False  # the model's template wants user and assistant in turn
+
+
+@dataclass(frozen=True)
+class ChatRequest:
+    body: Mapping[str, Any]
+    headers: Mapping[str, str]
+    family: Family
+    account: str
+    model: str
+    prompt_tokens: int = 0
+
+    @property
+    def messages(self) -> Sequence[Mapping[str, Any]]:
+        return list(self.body.get("messages") or ())
+
+    @property
+    def thinks(self) -> bool:
+        return self.family.thinks(self.body)
+
+    @property
+    def budget(self) -> int | None:
+        """Tokens of output that are asked for, ``None`` where nobody says."""
+        asked = next((self.body[name] for name in self.family.budgets if self.body.get(name) is not None), None)
+        return asked if asked is None or asked >= 0 else None  # LM Studio takes -1 for no bound
+
+    @property
+    def is_forced(self) -> bool:
+        return self.body.get("tool_choice") not in (None, "auto", "none")
+
+    @property
+    def calling(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """The assistant's messages with calls."""
+        return ((at, message) for at, message in enumerate(self.messages) if message.get("tool_calls"))
+
+
+def text_of(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    if isinstance(content, list):
+        return "\n".join(part.get("text", "") for part in content)
+    return content or ""
+
+
+def _key(request: ChatRequest) -> Offence:
+    has_key = request.headers.get("authorization", "").startswith("Bearer ")
+    return None if has_key or not request.family.needs_key else {}
+
+
+def _model(request: ChatRequest) -> Offence:
+    asked = request.body.get("model")
+    return None if asked == request.model else {"model": asked}
+
+
+def _no_messages(request: ChatRequest) -> Offence:
+    return None if request.messages else {}
+
+
+def _role(request: ChatRequest) -> Offence:
+    roles = ((at, message.get("role")) for at, message in enumerate(request.messages))
+    return next(({"at": at, "role": role} for at, role in roles if role not in ROLES), None)
+
+
+def _no_content(request: ChatRequest) -> Offence:
+    for at, message in enumerate(request.messages):
+        if message.get("content") is None and not message.get("tool_calls"):
+            return {"at": at}
+    return None
+
+
+def _no_call(request: ChatRequest) -> Offence:
+    """A result stands in the row of results behind the call that it names."""
+    waiting: set[str] = set()
+    for at, message in enumerate(request.messages):
+        if message["role"] == "tool":
+            if message.get("tool_call_id") not in waiting:
+                return {"at": at}
+            waiting.discard(message["tool_call_id"])
+        else:
+            waiting = {call["id"] for call in message.get("tool_calls") or ()}
+    return None
+
+
+def _no_result(request: ChatRequest) -> Offence:
+    for at, message in request.calling:
+        missing = [call["id"] for call in message["tool_calls"]]
+        for later in request.messages[at + 1 :]:
+            if later["role"] != "tool":
+                break
+            missing = [call for call in missing if call != later.get("tool_call_id")]
+        if missing:
+            return {"at": at, "ids": ", ".join(missing)}
+    return None
+
+
+def _bad_arguments(request: ChatRequest) -> Offence:
+    for at, message in request.calling:
+        for position, call in enumerate(message["tool_calls"]):
+            if not _is_object(call["function"]["arguments"]):
+                return {"at": at, "position": position}
+    return None
+
+
+def _is_object(text: Any) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (TypeError, ValueError):
+        return False
+
+
+def _choice_without_tools(request: ChatRequest) -> Offence:
+    return {} if "tool_choice" in request.body and not request.body.get("tools") else None
+
+
+def _unknown_choice(request: ChatRequest) -> Offence:
+    choice = request.body.get("tool_choice")
+    names = [tool["function"]["name"] for tool in request.body.get("tools") or ()]
+    named = choice.get("function", {}).get("name") if isinstance(choice, dict) else None
+    return {"name": named} if named and named not in names else None
+
+
+def _not_alternating(request: ChatRequest) -> Offence:
+    """Messages of tools and those that only call stand outside of the turns."""
+    turns = [m["role"] for m in request.messages if m["role"] in ("user", "assistant") and not m.get("tool_calls")]
+    is_fine = all(role == ("user", "assistant")[at % 2] for at, role in enumerate(turns))
+    return None if is_fine or not request.family.alternates else {}
+
+
+PROTOCOL = (
+    Rule("key", _key, "You didn't provide an API key.", 401, "authentication_error"),
+    Rule("model", _model, "The model `{model}` does not exist.", 404, code="model_not_found"),
+    Rule("no messages", _no_messages, "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.", code="empty_array", param="messages"),
+    Rule("role", _role, "Invalid value: '{role}'. Supported values are: " + ", ".join(f"'{role}'" for role in ROLES) + ".", code="invalid_value", param="messages[{at}].role"),
+    Rule("no content", _no_content, "Invalid value for 'content': expected a string, got null.", param="messages.[{at}].content"),
+    Rule("result without call", _no_call, "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.", param="messages.[{at}].role"),
+    Rule("call without result", _no_result, "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: {ids}", param="messages"),
+    Rule("arguments", _bad_arguments, "Invalid 'messages[{at}].tool_calls[{position}].function.arguments': expected a JSON object.", param="messages[{at}].tool_calls[{position}].function.arguments"),
+    Rule("choice without tools", _choice_without_tools, "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified.", param="tool_choice"),
+    Rule("unknown choice", _unknown_choice, "Invalid value for 'tool_choice': no function named '{name}' was specified in the 'tools' parameter.", param="tool_choice"),
+    Rule("not alternating", _not_alternating, "Conversation roles must alternate user/assistant/user/assistant/..."),
+)  # fmt: skip

@@ -1,0 +1,234 @@
+"""Servers on one's own machine that speak chat completions: LM Studio, llama.cpp, vLLM, SGLang and Ollama.
+
+Each tells its real window where the real one does. ``alternates`` loads a model whose template wants user and assistant
+in turn, as Mistral's and Gemma's do.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from tests.doubles.brains import Brain, Message, Prompt, Reply, echo
+from tests.doubles.chat import ChatDouble
+from tests.doubles.chat_families import no_room, too_long
+from tests.doubles.chat_rules import ChatRequest, Family, Reasoning
+from tests.doubles.counting import count_text
+from tests.doubles.rules import Offence, Refusal, Rule
+from tests.doubles.serving import Answer, Exchange, UsageMode
+from tests.doubles.streams import data
+
+MAXIMUM_WINDOW = 131_072  # what the model was trained for, which says nothing of how it was loaded
+RUBBISH = "the the the of of, and and"
+
+
+def _string_error(refusal: Refusal) -> Any:
+    return {"error": refusal.message}
+
+
+def _numbered_error(refusal: Refusal) -> Any:
+    error = {"message": refusal.message, "type": refusal.type, "param": refusal.param, "code": refusal.status}
+    return {"error": {**error, **refusal.more}}
+
+
+def _sglang_error(refusal: Refusal) -> Any:
+    error = {"message": refusal.message, "type": "BadRequestError", "param": refusal.param, "code": refusal.status}
+    return {"object": "error", **error}
+
+
+# -- what offends
+
+
+def _object_choice(request: ChatRequest) -> Offence:
+    return {} if isinstance(request.body.get("tool_choice"), dict) else None
+
+
+def _exceeding(request: ChatRequest) -> Offence:
+    found = too_long(request)
+    return found and {**found, "more": {"n_prompt_tokens": found["tokens"], "n_ctx": found["window"]}}
+
+
+def _nothing_left(request: ChatRequest) -> Offence:
+    """vLLM gives what is left of the window where no budget is asked for."""
+    left = request.family.window - request.prompt_tokens
+    return {"left": left} if request.budget is None and left < 1 else None
+
+
+def _over_window(request: ChatRequest) -> Offence:
+    excess = request.prompt_tokens - request.family.window
+    return {"excess": excess} if excess > 0 else None
+
+
+LMStudioOverflow = Literal["n_keep", "truncate", "keep_first", "rubbish"]
+TOO_LONG_WORDS: Mapping[LMStudioOverflow, str] = {
+    "n_keep": "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: {tokens}>= n_ctx: {window}). Try to load the model with a larger context length, or provide a shorter input.",
+    "truncate": "Cannot truncate prompt with n_keep ({tokens}) >= n_ctx ({window})",
+    "keep_first": "Trying to keep the first {tokens} tokens when context the overflows. However, the model is loaded with context length of only {window} tokens, which is not enough. Try to load the model with a larger context length, or provide a shorter input.",
+}
+OBJECT_CHOICE = Rule("object choice", _object_choice, "Invalid tool_choice type: 'object'. Supported string values: none, auto, required")  # fmt: skip
+EXCEEDING = Rule("too long", _exceeding, "request ({tokens} tokens) exceeds the available context size ({window} tokens), try increasing it", type="exceed_context_size_error")  # fmt: skip
+VLLM_RULES = (
+    Rule("nothing left", _nothing_left, "max_tokens must be at least 1, got {left}.", type="BadRequestError", param="max_tokens"),
+    Rule("no room", no_room, "This model's maximum context length is {window} tokens. However, you requested {budget} output tokens and your prompt contains at least {tokens} input tokens, for a total of at least {total} tokens. Please reduce the length of the input prompt or the number of requested output tokens. (parameter=input_tokens, value={tokens})", type="BadRequestError", param="input_tokens"),
+)  # fmt: skip
+SGLANG_RULES = (
+    Rule("too long", too_long, "The input ({tokens} tokens) is longer than the model's context length ({window} tokens)."),
+    Rule("no room", no_room, "Requested token count exceeds the model's maximum context length of {window} tokens. You requested a total of {total} tokens: {tokens} tokens from the input messages and {budget} tokens for the completion. Please reduce the number of tokens in the input messages or the completion to fit within the limit."),
+)  # fmt: skip
+CLOUD_RULE = Rule("too long", _over_window, "prompt too long; exceeded max context length by {excess} tokens")
+
+
+class LocalDouble(ChatDouble):
+    """``window`` is what the model is loaded with. ``reasoning="think"``: no parser takes it out of the content."""
+
+    kind: Family
+
+    def __init__(
+        self,
+        brain: Brain = echo,
+        *,
+        model: str | None = None,
+        window: int = 32_768,
+        usage: UsageMode = "whole",
+        weight: int = 1,
+        reasoning: Reasoning | None = None,
+        calls_as_text: bool = False,
+        alternates: bool = False,
+        rules: tuple[Rule, ...] | None = None,
+    ) -> None:
+        family = replace(self.kind, alternates=alternates, rules=self.kind.rules if rules is None else rules)
+        traits: dict[str, Any] = {"usage": usage, "weight": weight, "reasoning": reasoning}
+        super().__init__(family, brain, model=model, window=window, calls_as_text=calls_as_text, **traits)
+
+    def serve_json(self, method: str, path: str, body: Callable[[], Any]) -> None:
+        def route(record: Exchange) -> Answer:
+            return Answer(body())
+
+        self.routes[method, path] = route
+
+
+def _local(name: str, model: str, **traits: Any) -> Family:
+    return Family(name, model, maximum=MAXIMUM_WINDOW, needs_key=False, **traits)
+
+
+class LMStudioDouble(LocalDouble):
+    """``overflow``: the words of a refusal, or ``rubbish``: status 200 and nonsense, the middle of the prompt cut out."""
+
+    kind = _local("lmstudio", "qwen3-14b", error=_string_error)
+
+    def __init__(
+        self,
+        brain: Brain = echo,
+        *,
+        window: int = 4_096,
+        overflow: LMStudioOverflow = "n_keep",
+        is_loaded: bool = True,
+        **traits: Any,
+    ) -> None:
+        self.is_loaded, self.overflow = is_loaded, overflow
+        refuses = () if overflow == "rubbish" else (Rule("too long", too_long, TOO_LONG_WORDS[overflow]),)
+        super().__init__(brain, window=window, rules=(OBJECT_CHOICE, *refuses), **traits)
+        self.serve_json("GET", "/api/v0/models", self._v0)
+        self.serve_json("GET", "/api/v1/models", self._v1)
+
+    def fit(self, request: ChatRequest, prompt: Prompt) -> Prompt:
+        if prompt.prompt_tokens <= self.family.window:
+            return prompt
+        kept = (prompt.messages[0], prompt.messages[-1])
+        return replace(prompt, messages=kept, prompt_tokens=self.family.window // 2)
+
+    def garble(self, request: ChatRequest, reply: Reply) -> Reply:
+        is_cut = request.prompt_tokens > self.family.window
+        return replace(reply, text=RUBBISH, calls=(), reasoning="") if is_cut else reply
+
+    def _v0(self) -> Any:
+        entry: dict[str, Any] = {"id": self.model, "object": "model", "type": "llm"}
+        entry |= {"max_context_length": MAXIMUM_WINDOW, "state": "loaded" if self.is_loaded else "not-loaded"}
+        loaded = {"loaded_context_length": self.family.window} if self.is_loaded else {}
+        return {"object": "list", "data": [{**entry, **loaded}]}
+
+    def _v1(self) -> Any:
+        instance = {"id": self.model, "config": {"context_length": self.family.window}}
+        entry = {"type": "llm", "key": self.model, "max_context_length": MAXIMUM_WINDOW}
+        return {"models": [{**entry, "loaded_instances": [instance] if self.is_loaded else []}]}
+
+
+class LlamaCppDouble(LocalDouble):
+    """``overflow_status`` 200: the refusal is the only event of the stream, or the whole body, as some builds do."""
+
+    kind = _local("llamacpp", "qwen3-14b", error=_numbered_error)
+
+    def __init__(self, brain: Brain = echo, *, overflow_status: Literal[400, 500, 200] = 400, **traits: Any) -> None:
+        self.overflow_status = overflow_status
+        super().__init__(brain, rules=(EXCEEDING,), **traits)
+        self.serve_json("GET", "/props", self._props)
+
+    def refused(self, refusal: Refusal, record: Exchange) -> Answer:
+        if refusal.type != EXCEEDING.type:
+            return super().refused(refusal, record)
+        refusal = replace(refusal, status=self.overflow_status)
+        body = {"error": {**self.family.error(refusal)["error"], "code": 500 if self.overflow_status == 500 else 400}}
+        is_stream = self.overflow_status == 200 and record.body.get("stream")
+        return Answer(events=[data(body)]) if is_stream else Answer(body, self.overflow_status)
+
+    def model_fields(self) -> Mapping[str, Any]:
+        return {"owned_by": "llamacpp", "meta": {"n_ctx_train": MAXIMUM_WINDOW}}
+
+    def _props(self) -> Any:
+        return {"default_generation_settings": {"n_ctx": self.family.window}, "total_slots": 1}
+
+
+class VLLMDouble(LocalDouble):
+    """Prompt and output must fit the window together."""
+
+    kind = _local("vllm", "Qwen/Qwen3-14B", rules=VLLM_RULES, reasoning="reasoning", error=_numbered_error)
+
+    def model_fields(self) -> Mapping[str, Any]:
+        return {"owned_by": "vllm", "max_model_len": self.family.window}
+
+
+class SGLangDouble(LocalDouble):
+    kind = _local("sglang", "Qwen/Qwen3-14B", rules=SGLANG_RULES, error=_sglang_error)
+
+    def __init__(self, brain: Brain = echo, **traits: Any) -> None:
+        super().__init__(brain, **traits)
+        self.serve_json("GET", "/get_server_info", self._info)
+
+    def model_fields(self) -> Mapping[str, Any]:
+        return {"owned_by": "sglang", "max_model_len": self.family.window}
+
+    def _info(self) -> Any:
+        return {"model_path": self.model, "context_length": self.family.window}
+
+
+class OllamaDouble(LocalDouble):
+    """Cuts the start of what is too long, keeps what fits half of the window, and reports that as the prompt.
+
+    ``is_cloud``: refuses it, as its hosted models do. ``num_ctx`` and ``tool_choice`` are read by nobody here.
+    """
+
+    kind = _local("ollama", "qwen3:14b", reasoning="reasoning")
+
+    def __init__(self, brain: Brain = echo, *, window: int = 4_096, is_cloud: bool = False, **traits: Any) -> None:
+        super().__init__(brain, window=window, rules=(CLOUD_RULE,) if is_cloud else (), **traits)
+        self.serve_json("GET", "/api/ps", self._running)
+        self.serve_json("POST", "/api/show", self._shown)
+
+    def fit(self, request: ChatRequest, prompt: Prompt) -> Prompt:
+        prompt = replace(prompt, required_tools=())
+        if prompt.prompt_tokens <= self.family.window:
+            return prompt
+        half, tokens, kept = self.family.window // 2, 0, list[Message]()
+        for message in reversed(prompt.messages):
+            size = count_text(message.text) * self.weight
+            if tokens + size > half and kept:
+                break
+            tokens += size
+            kept.insert(0, message)
+        return replace(prompt, messages=tuple(kept), prompt_tokens=min(tokens, half))
+
+    def _running(self) -> Any:
+        return {"models": [{"name": self.model, "model": self.model, "context_length": self.family.window}]}
+
+    def _shown(self) -> Any:
+        info = {"general.architecture": "qwen3", "qwen3.context_length": MAXIMUM_WINDOW}
+        return {"model_info": info, "capabilities": ["completion", "tools", "thinking"]}

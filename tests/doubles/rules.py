@@ -1,0 +1,58 @@
+"""What a server refuses: a rule is a name, what offends it, and the words of the refusal."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Offence = Mapping[str, Any] | None
+"""What a rule's words need when something offends it; ``None`` when nothing does."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A refusal as it was sent: the rule that spoke, the status, and the fields of the error."""
+
+    rule: str
+    status: int
+    message: str
+    type: str = "invalid_request_error"
+    code: Any = None
+    param: str | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)  # further fields of the error object
+
+
+class RequestRefused(Exception):
+    """Raised where a refusal is found outside of the tables."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``words``, ``param`` and ``code`` are format strings over what ``finds`` returned."""
+
+    name: str
+    finds: Callable[[Any], Offence]
+    words: str
+    status: int = 400
+    type: str = "invalid_request_error"
+    code: Any = None
+    param: str | None = None
+
+    def refusal(self, request: Any) -> Refusal | None:
+        found = self.finds(request)
+        if found is None:
+            return None
+        param = self.param.format(**found) if self.param else None
+        code = self.code.format(**found) if isinstance(self.code, str) else self.code
+        more = found.get("more", {})
+        return Refusal(self.name, self.status, self.words.format(**found), self.type, code, param, more)
+
+
+def check(rules: Iterable[Rule], request: Any) -> None:
+    """Raises the first rule's refusal."""
+    for rule in rules:
+        if (refusal := rule.refusal(request)) is not None:
+            raise RequestRefused(refusal)

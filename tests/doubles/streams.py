@@ -1,0 +1,33 @@
+"""Pieces of streamed answers."""
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tests.doubles.brains import Reply
+
+
+class BreaksOff(Exception):
+    """Raised by a stream that ends without its proper end."""
+
+
+def data(payload: Any) -> bytes:
+    """An event without a name, as chat completions use it."""
+    return b"data: " + (payload if isinstance(payload, bytes) else json.dumps(payload).encode()) + b"\n\n"
+
+
+def named(payload: Mapping[str, Any]) -> bytes:
+    """An event named by its type, as Messages and Responses use it."""
+    return f"event: {payload['type']}\ndata: {json.dumps(payload)}\n\n".encode()
+
+
+def pieces(text: str, reply: Reply) -> Iterator[str]:
+    """The text in the reply's chunks, in the reply's time."""
+    for start in range(0, len(text), reply.chunk_chars):
+        yield text[start : start + reply.chunk_chars]
+        time.sleep(reply.chunk_seconds)
+
+
+def arguments_text(arguments: Any) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments)
