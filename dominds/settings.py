@@ -51,7 +51,6 @@ DATABASES: dict[str, dict[str, Any]] = {
         **_database,
         "ATOMIC_REQUESTS": False,
         "CONN_MAX_AGE": 0,  # threads of an ASGI server come and go; the pool keeps the connections
-        "CONN_HEALTH_CHECKS": not EMBEDDED,
         "OPTIONS": {**_database.get("OPTIONS", {}), **(SQLITE_OPTIONS if EMBEDDED else POSTGRESQL_OPTIONS)},
     }
 }
