@@ -24,6 +24,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -205,6 +206,7 @@ def in_sight(fact: Fact, request_text: str) -> bool:
     return any(all(_stands_in(fold(part), folded) for part in alternative) for alternative in fact.any_of)
 
 
+@lru_cache(maxsize=128)  # a request is asked for ten facts
 def fold(text: str) -> str:
     """Lower case, without punctuation and symbols, blanks single. Dashes that part clauses become blanks."""
     text = unicodedata.normalize("NFKC", text).casefold()
@@ -220,7 +222,7 @@ def _kept(sign: str) -> bool:
 
 
 def _stands_in(part: str, folded: str) -> bool:
-    begin = r"(?<![^\W_])" if _spaced(part[0]) else ""
+    begin = r"(?<![^\W_\u3040-\u9fff])" if _spaced(part[0]) else ""
     end = r"(?!\d)" if part[-1].isdigit() else ""
     return re.search(begin + re.escape(part) + end, folded) is not None
 
