@@ -107,6 +107,15 @@ def test_all_dialogs_together_hold_every_kind_and_speaker_and_revisions() -> Non
     assert sum(fact.revises is not None for fact in facts) >= 6
 
 
+def test_some_facts_stand_in_tool_output_alone() -> None:
+    """Else whoever drops all tool output would lose nothing."""
+    alone = 0
+    for dialog in ALL:
+        said = text_of(message for message in dialog.messages if message["role"] != "tool")
+        alone += sum(not in_sight(fact, said) for fact in dialog.facts)
+    assert alone >= 8
+
+
 def test_summaries_are_cut_and_sized_as_said(dialog: Dialog) -> None:
     for summary, cut in zip(dialog.good_summaries, CUTS, strict=True):
         assert abs(100 * summary.upto / len(dialog.messages) - cut) <= CUT_TOLERANCE
