@@ -18,6 +18,7 @@ from dialogs.models import Agent, Dialog, Question, Round, Turn
 from dialogs.state import State
 from dialogs.store.change import Change, open_change
 from dialogs.store.lease import release
+from dialogs.store.text import NUL, unstorable_reason
 from dominds.db.prepared import Select
 
 LONGEST_TITLE = 200
@@ -91,7 +92,7 @@ def remove_queued(dialog_id: UUID, seq: int, user: User) -> None:
 
 def rename(dialog_id: UUID, title: str) -> None:
     """A blank title is refused: the old one stands."""
-    title = " ".join(title.replace("\x00", "").split())[:LONGEST_TITLE]
+    title = " ".join(title.replace(NUL, "").split())[:LONGEST_TITLE]
     if not title:
         raise Invalid("The title is blank. Write what the dialog is about.")
     with open_change(dialog_id) as change:
@@ -150,14 +151,15 @@ def close(dialog_id: UUID, user: User) -> str:
     return change.dialog.state
 
 
-def close_within(change: Change, user: User | None, question_state: str = Question.State.CANCELLED) -> None:
+def close_within(change: Change, user: User | None) -> None:
+    """An open question is cancelled."""
     dialog = change.dialog
     if dialog.closed_at is not None:
         return
     for seq in dialog.turns.filter(status__in=["queued", "answering", "suspended"]).values_list("seq", flat=True):
         change.mark(seq, Turn.Status.SUPERSEDED)
     for question in dialog.questions.filter(state="open"):
-        question.state, question.resolved_at, question.resolved_by = question_state, timezone.now(), user
+        question.state, question.resolved_at, question.resolved_by = Question.State.CANCELLED, timezone.now(), user
         question.save(update_fields=["state", "resolved_at", "resolved_by"])
         change.event("question", id=str(question.pk), kind=question.kind, state=question.state)
     for generation in dialog.generations.filter(outcome="running"):
@@ -185,13 +187,9 @@ def _known(dialog: Dialog, client_message_id: str, text: str) -> Turn | None:
 def _check_text(text: str) -> None:
     if not text.strip():
         raise Invalid("The message is empty. Write something to send.")
-    if "\x00" in text:
-        raise Invalid("The message holds a NUL character, which cannot be stored. Remove it.")
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError:
-        raise Invalid("The message holds half of a surrogate pair, which is no character. Remove it.") from None
-    if size > MAX_MESSAGE_BYTES:
+    if problem := unstorable_reason(text):
+        raise Invalid(f"The message {problem}. Remove it.")
+    if (size := len(text.encode())) > MAX_MESSAGE_BYTES:
         raise TooLarge(size, MAX_MESSAGE_BYTES)
 
 

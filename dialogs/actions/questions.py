@@ -1,6 +1,6 @@
-"""Q4H: answering and cancelling ordinary questions, and the five exits of a critical one (R7)."""
+"""Questions for humans (Q4H): who sees them, and their answer, cancellation or resolution."""
 
-from collections.abc import Callable
+from datetime import timedelta
 from uuid import UUID
 
 from django.contrib.admin.models import CHANGE, LogEntry
@@ -8,14 +8,12 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from dialogs.actions import messages, rounds
-from dialogs.context.limits import catalog, unusable_reason
+from dialogs.actions.exits import exit_named
 from dialogs.errors import Conflict, Invalid, NotFound
-from dialogs.models import Dialog, Generation, Question, Round, Turn
+from dialogs.models import Dialog, Generation, Question, Turn
 from dialogs.store.change import Change, open_change
-from dominds.llm.catalog.catalog import UnknownModel
-from remediation.guidance import Counters
 
+AGES = (("1", "over 1 hour"), ("24", "over 1 day"), ("168", "over 1 week"))  # hours, as filters offer them
 CANCELLED = "[The person cancelled this question without an answer. Decide yourself, or ask differently.]"
 
 
@@ -28,6 +26,10 @@ def questions_of(user: User) -> QuerySet[Question]:
 
 def open_questions(user: User) -> QuerySet[Question]:
     return questions_of(user).filter(state=Question.State.OPEN)
+
+
+def older_than(rows: QuerySet[Question], hours: int) -> QuerySet[Question]:
+    return rows.filter(created_at__lt=timezone.now() - timedelta(hours=hours))
 
 
 def attempts_of(question: Question) -> list[Generation]:
@@ -75,17 +77,10 @@ def _end_ordinary(question_id: UUID, user: User, state: str, result: str) -> Que
     return question
 
 
-def resolve(question_id: UUID, user: User, action: str, **options: str) -> Question:
-    """Take one exit of a critical question. ``options``: ``reminder_content`` for clear; ``provider`` and ``model``."""
-    exits: dict[str, Callable[[Change, Question, User, dict[str, str]], None]] = {
-        "clear": _clear,
-        "accept_draft": _accept_draft,
-        "retry": _retry,
-        "switch_model": _switch_model,
-        "close": _close_dialog,
-    }
-    if action not in exits:
-        raise Invalid(f"There is no exit {action!r}. The exits are: {', '.join(exits)}.")
+def resolve(question_id: UUID, user: User, action: str, /, **options: object) -> Question:
+    """Take one exit of a critical question, with the options that it asks for."""
+    taken = exit_named(action)
+    given = taken.options_of(options)
     dialog_id = _dialog_of(question_id, user)
     with open_change(dialog_id) as change:
         question = _open(question_id)
@@ -96,69 +91,11 @@ def resolve(question_id: UUID, user: User, action: str, **options: str) -> Quest
                 "permission_required", "Resolving a critical question takes the permission resolve_question."
             )
         question.action = action
-        if action != "close":
-            _close(change, question, user, Question.State.RESOLVED)
-            _resume(change)
-        exits[action](change, question, user, options)
+        _close(change, question, user, Question.State.RESOLVED)
+        taken.perform(change, question, user, given)
         LogEntry.objects.log_actions(user.pk, [question], CHANGE, change_message=f"Resolved by: {action}")
         change.wakes = True
     return question
-
-
-def _clear(change: Change, question: Question, user: User, options: dict[str, str]) -> None:
-    package = options.get("reminder_content", "")
-    if not package.strip():
-        raise Invalid("reminder_content is blank. Write the re-entry package that the agent is to go on from.")
-    clear_by_person(change, package)
-
-
-def _accept_draft(change: Change, question: Question, user: User, options: dict[str, str]) -> None:
-    clear_by_person(change, question.draft)
-
-
-def clear_by_person(change: Change, package: str) -> None:
-    """After a person's clear the agent generates only if a message is owed (R6)."""
-    rounds.clear_within(change, package, cause=Round.Cause.PERSON)
-
-
-def _retry(change: Change, question: Question, user: User, options: dict[str, str]) -> None:
-    """Three fresh attempts; an overflow is tried again as it is."""
-    _new_episode(change.dialog)
-
-
-def _switch_model(change: Change, question: Question, user: User, options: dict[str, str]) -> None:
-    dialog = change.dialog
-    provider, model = options.get("provider") or dialog.provider_id, options.get("model", "")
-    try:
-        found = catalog().model(provider, model)
-    except UnknownModel as error:
-        raise Invalid(str(error)) from None
-    if found.unusable:
-        raise Invalid(found.unusable)
-    dialog.provider, dialog.model = provider, model
-    if reason := unusable_reason(dialog):
-        raise Invalid(reason)
-    _new_episode(dialog)
-    dialog.overflowed, dialog.calibration = False, None  # what was learnt of the other model does not hold for this one
-
-
-def _close_dialog(change: Change, question: Question, user: User, options: dict[str, str]) -> None:
-    question.save(update_fields=["action"])
-    messages.close_within(change, user, question_state=Question.State.RESOLVED)
-    question.refresh_from_db()
-
-
-def _new_episode(dialog: Dialog) -> None:
-    counters = Counters()
-    dialog.failed_clears, dialog.clear_unproven = counters.failed_clears, counters.clear_unproven
-
-
-def _resume(change: Change) -> None:
-    """The message that was suspended is being answered again; without one nothing is owed."""
-    dialog = change.dialog
-    if dialog.answering_seq is not None:
-        change.mark(dialog.answering_seq, Turn.Status.ANSWERING)
-    dialog.tries = dialog.generations_for_message = 0
 
 
 def _close(change: Change, question: Question, user: User, state: str) -> None:

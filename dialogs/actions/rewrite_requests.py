@@ -44,11 +44,10 @@ def complete_milestone(dialog_id: UUID, user: User) -> str:
 
 def clear(dialog_id: UUID, reminder_content: str, user: User) -> str:
     """A person clears the agent's mind with a package of theirs; after the generation when one runs."""
-    if not reminder_content.strip():
-        raise Invalid("reminder_content is blank. Write the re-entry package that the agent is to go on from.")
+    package = rounds.checked_package(reminder_content)
     with open_change(dialog_id) as change:
         _check_rewritable(change.dialog)
-        change.dialog.requested_rewrite, change.dialog.requested_package = "clear", reminder_content.strip()
+        change.dialog.requested_rewrite, change.dialog.requested_package = "clear", package
         change.wakes = True
     log.info("clear_requested", dialog_id=str(dialog_id), by=user.get_username())
     return change.dialog.state

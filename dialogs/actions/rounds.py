@@ -3,6 +3,7 @@
 from dialogs.actions import webhook
 from dialogs.context import package_draft
 from dialogs.context.limits import health_of
+from dialogs.errors import Invalid
 from dialogs.models import Dialog, Question, Round, Turn
 from dialogs.store import lease
 from dialogs.store.change import Change
@@ -29,6 +30,13 @@ def clear_within(change: Change, package: str, *, cause: str, unproven: bool = F
     dialog.continuing = cause != Round.Cause.PERSON and not carried  # after a person's, only if a message is owed
     change.event("round", number=dialog.round_number, cause=cause)
     change.event("health", **health_of(dialog))
+
+
+def checked_package(text: str) -> str:
+    """A re-entry package as a person wrote it. Raises ``Invalid`` when it is blank."""
+    if not text.strip():
+        raise Invalid("reminder_content is blank. Write the re-entry package that the agent is to go on from.")
+    return text.strip()
 
 
 def forget_report(dialog: Dialog) -> None:

@@ -1,6 +1,5 @@
-"""Q4H for operators: the evidence to read, and the ways out. Every way out is a service; nothing is decided here."""
+"""Questions for humans in the admin: evidence, answers and exits. Services decide; this module calls them."""
 
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -20,7 +19,7 @@ from dialogs.context import limits
 from dialogs.context.view import visible_turns
 from dialogs.errors import Refusal
 from dialogs.models import Question
-from dialogs.views.forms import AnswerForm, ResolveForm
+from dialogs.views.forms import AnswerForm, ExitForm
 from dominds.readonly_admin import RecordAdmin, shortened
 
 LAST_TURNS = 5
@@ -31,12 +30,12 @@ class AgeFilter(admin.SimpleListFilter):
     parameter_name = "age"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("1", "over 1 hour"), ("24", "over 1 day"), ("168", "over 1 week")]
+        return list(questions.AGES)
 
-    def queryset(self, request: HttpRequest, found: QuerySet[Question]) -> QuerySet[Question]:
+    def queryset(self, request: HttpRequest, rows: QuerySet[Question]) -> QuerySet[Question]:
         if (hours := self.value()) in dict(self.lookup_choices):
-            return found.filter(created_at__lt=timezone.now() - timedelta(hours=int(str(hours))))
-        return found
+            return questions.older_than(rows, int(str(hours)))
+        return rows
 
 
 @admin.register(Question)
@@ -67,14 +66,14 @@ class QuestionAdmin(RecordAdmin):
 
     # -- one question --------------------------------------------------------------------------------------------------
     def get_urls(self) -> list[Any]:
-        deeds = (("answer", self.answer), ("cancel", self.cancel), ("resolve", self.resolve))
+        buttons = (("answer", self.answer), ("cancel", self.cancel), ("resolve", self.resolve))
         own = [
             path(
                 f"<uuid:question_id>/{name}/",
                 self.admin_site.admin_view(require_POST(view)),
                 name=f"dialogs_question_{name}",
             )
-            for name, view in deeds
+            for name, view in buttons
         ]
         return own + super().get_urls()
 
@@ -88,13 +87,18 @@ class QuestionAdmin(RecordAdmin):
             raise Http404 from None
 
     def _page(
-        self, request: HttpRequest, question_id: UUID, *, error: str = "", text: str | None = None, status: int = 200
+        self,
+        request: HttpRequest,
+        question_id: UUID,
+        *,
+        error: str = "",
+        text: str = "",
+        exits: ExitForm | None = None,
+        status: int = 200,
     ) -> HttpResponse:
-        assert isinstance(request.user, User)
-        question = questions.questions_of(request.user).filter(pk=question_id).first()
-        if question is None or not self.has_view_permission(request, question):
-            raise Http404
+        question = self._question(request, question_id)
         dialog = question.dialog
+        assert isinstance(request.user, User)
         critical = question.kind == Question.Kind.CRITICAL
         context = {
             **self.admin_site.each_context(request),
@@ -110,13 +114,20 @@ class QuestionAdmin(RecordAdmin):
             "health": limits.health_of(dialog),
             "reminders": dialog.reminders.all(),
             "turns": visible_turns(dialog, limit=LAST_TURNS),
-            "larger_models": limits.larger_models(dialog) if critical else [],
-            "text": (question.draft if critical else "") if text is None else text,
+            "exits": (exits or ExitForm(question)) if critical else None,
+            "text": text,
             "error": error,
         }
         return TemplateResponse(request, "admin/dialogs/question/change_form.html", context, status=status)
 
-    # -- deeds ---------------------------------------------------------------------------------------------------------
+    def _question(self, request: HttpRequest, question_id: UUID) -> Question:
+        assert isinstance(request.user, User)
+        question = questions.questions_of(request.user).filter(pk=question_id).first()
+        if question is None or not self.has_view_permission(request, question):
+            raise Http404
+        return question
+
+    # -- buttons -------------------------------------------------------------------------------------------------------
     def answer(self, request: HttpRequest, question_id: UUID) -> HttpResponse:
         form = AnswerForm(request.POST)
         form.is_valid()
@@ -137,17 +148,15 @@ class QuestionAdmin(RecordAdmin):
         return self._done(request, question, "Cancelled. The agent goes on without an answer.")
 
     def resolve(self, request: HttpRequest, question_id: UUID) -> HttpResponse:
-        """One of the five exits (R7). The service writes it into the admin's log."""
-        form = ResolveForm(request.POST)
+        """Take one exit. The service writes it into the admin's log."""
+        form = ExitForm(self._question(request, question_id), request.POST)
         if not form.is_valid():
-            return self._page(request, question_id, error="Choose one of the five ways out.", status=400)
-        given = {name: text.replace("\r\n", "\n") for name, text in form.options().items()}
+            return self._page(request, question_id, error=form.problem, exits=form, status=400)
         assert isinstance(request.user, User)
         try:
-            questions.resolve(question_id, request.user, form.cleaned_data["action"], **given)
+            questions.resolve(question_id, request.user, form.cleaned_data["action"], **form.options())
         except Refusal as refusal:
-            text = form.cleaned_data["reminder_content"]
-            return self._page(request, question_id, error=refusal.message, text=text, status=refusal.status)
+            return self._page(request, question_id, error=refusal.message, exits=form, status=refusal.status)
         messages.success(request, f"Resolved by: {form.cleaned_data['action']}.")
         return redirect(reverse("admin:dialogs_question_change", args=[question_id]))
 

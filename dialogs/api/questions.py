@@ -1,13 +1,15 @@
-"""Q4H: questions for humans, answered, cancelled or resolved by one of the five exits."""
+"""Questions for humans (Q4H): answered, cancelled, or resolved by one of their exits."""
 
 from typing import Any, Literal
 from uuid import UUID
 
 from django.contrib.auth.models import User
 from ninja import Query, Router, Schema
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
-from dialogs.actions import questions
+from dialogs.actions import exits, questions
 from dialogs.api.auth import PersonRequest
 from dialogs.api.lists import Text, UuidWindow, oldest_first
 from dialogs.api.schemas import QuestionOut
@@ -26,13 +28,27 @@ class Answer(Schema):
     text: Text
 
 
-class Exit(Schema):
-    """``clear`` takes ``reminder_content``; ``switch_model`` takes ``provider`` and ``model``."""
+class ExitTaken(BaseModel):
+    """An exit with its options. No ``Schema``: that would drop the options, which are not declared as fields."""
 
-    action: Literal["clear", "accept_draft", "retry", "switch_model", "close"]
-    reminder_content: Text = ""
-    provider: Text = Field("", max_length=80)
-    model: Text = Field("", max_length=120)
+    model_config = ConfigDict(extra="allow")
+
+    action: str
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """The exits that there are now, and what each takes."""
+        schema = handler.resolve_ref_schema(handler(core))
+        known = exits.all_exits()
+        schema["properties"]["action"]["enum"] = [way.name for way in known]
+        schema["description"] = " ".join(f"`{way.name}`: {way.label}, {way.help}." for way in known)
+        for way in known:
+            for field in way.fields:
+                for name in field.options:
+                    described = {"type": "string", "default": "", "description": f"for `{way.name}`: {field.label}"}
+                    schema["properties"][name] = described
+        schema.pop("additionalProperties", None)
+        return schema
 
 
 @router.get("/questions", response=list[QuestionOut])
@@ -63,10 +79,9 @@ def cancel(request: PersonRequest, question_id: UUID) -> dict[str, Any]:
 
 
 @router.post("/questions/{uuid:question_id}/resolve", response=QuestionOut)
-def resolve(request: PersonRequest, question_id: UUID, given: Exit) -> dict[str, Any]:
+def resolve(request: PersonRequest, question_id: UUID, given: ExitTaken) -> dict[str, Any]:
     """Critical questions only, for holders of the permission ``dialogs.resolve_question``."""
-    options = given.dict(exclude={"action"})
-    questions.resolve(question_id, request.auth, given.action, **options)
+    questions.resolve(question_id, request.auth, given.action, **(given.model_extra or {}))
     return _found(request.auth, question_id)
 
 

@@ -6,7 +6,8 @@ from django.contrib.auth.forms import BaseUserCreationForm
 from django.contrib.auth.models import User
 from django.http import QueryDict
 
-from dialogs.models import Agent, PersonSettings, SiteSettings
+from dialogs.actions import exits, questions
+from dialogs.models import Agent, PersonSettings, Question, SiteSettings
 from dialogs.pages.dialog_page import STATES
 
 MOST_SELECTED = 100
@@ -74,29 +75,59 @@ class AnswerForm(forms.Form):
     text = forms.CharField(strip=False, required=False)
 
 
-class ResolveForm(forms.Form):
-    """One of the five exits of a critical question; the service checks what each needs."""
+class ExitForm(forms.Form):
+    """The exits of a critical question with what each asks for; the service checks it."""
 
-    action = forms.ChoiceField(
-        choices=[
-            ("clear", "clear"),
-            ("accept_draft", "accept_draft"),
-            ("retry", "retry"),
-            ("switch_model", "switch_model"),
-            ("close", "close"),
+    action = forms.ChoiceField()
+
+    def __init__(self, question: Question, content: QueryDict | None = None) -> None:
+        super().__init__(content)
+        self.question = question
+        self.offered = [way for way in exits.all_exits() if way.available(question)]
+        names = [(way.name, way.label) for way in exits.all_exits()]
+        cast(forms.ChoiceField, self.fields["action"]).choices = names
+        for way in exits.all_exits():
+            for field in way.fields:
+                self.fields[field.name] = _control(field, question)
+
+    @property
+    def ways(self) -> list[dict[str, Any]]:
+        """The exits that are offered, as the templates show them."""
+        chosen = self["action"].value() or next(
+            (way.name for way in self.offered if way.recommended), self.offered[0].name
+        )
+        return [
+            {
+                "exit": way,
+                "is_chosen": way.name == chosen,
+                "controls": [self[field.name] for field in way.fields],
+                "preview": way.preview(self.question),
+            }
+            for way in self.offered
         ]
-    )
-    reminder_content = forms.CharField(strip=False, required=False)
-    model = forms.CharField(max_length=210, required=False, help_text="provider and model, joined by a slash")
+
+    @property
+    def problem(self) -> str:
+        """Why the form is not valid, in one line."""
+        if "action" in self.errors:
+            return "Choose one of the ways out."
+        return " ".join(str(message) for messages in self.errors.values() for message in messages)
 
     def options(self) -> dict[str, str]:
-        given = self.cleaned_data
-        if given["action"] == "clear":
-            return {"reminder_content": given["reminder_content"]}
-        if given["action"] == "switch_model":
-            provider, _, model = given["model"].partition("/")
-            return {"provider": provider, "model": model}
-        return {}
+        """What the chosen exit is given."""
+        options: dict[str, str] = {}
+        for field in exits.exit_named(self.cleaned_data["action"]).fields:
+            options |= field.read(self.cleaned_data[field.name])
+        return options
+
+
+def _control(field: exits.Field, question: Question) -> forms.CharField:
+    label = {"aria-label": field.label}
+    if isinstance(field, exits.ChoiceField):
+        choices = forms.Select(attrs=label, choices=field.choices(question))
+        return forms.CharField(required=False, widget=choices)
+    text = forms.Textarea(attrs={**label, "rows": 8, "cols": 100})
+    return forms.CharField(required=False, strip=False, initial=field.initial(question), widget=text)
 
 
 class QuestionFilter(forms.Form):
@@ -108,9 +139,7 @@ class QuestionFilter(forms.Form):
         required=False,
     )
     agent = forms.CharField(max_length=64, required=False)
-    age = forms.ChoiceField(
-        choices=[("", "any age"), ("1", "over 1 hour"), ("24", "over 1 day"), ("168", "over 1 week")], required=False
-    )
+    age = forms.ChoiceField(choices=[("", "any age"), *questions.AGES], required=False)
 
 
 class ApiKeyForm(forms.Form):

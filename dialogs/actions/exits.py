@@ -1,0 +1,207 @@
+"""The exits of a critical question, as values. One more is written here, named in ``EXITS`` and tested: pages, admin, API
+and its description read this list.
+
+An exit performs inside the change that closes its question. Whatever it raises leaves the question open.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+
+from dialogs.actions import messages, rounds
+from dialogs.context.limits import catalog, larger_models, unusable_reason
+from dialogs.errors import Invalid
+from dialogs.models import Dialog, Question, Round, Turn
+from dialogs.store.change import Change
+from dialogs.store.text import unstorable_reason
+from dominds.llm.catalog.catalog import UnknownModel
+from remediation.guidance import Counters
+
+Options = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TextField:
+    """A text that a person writes."""
+
+    name: str
+    label: str
+    initial: Callable[[Question], str] = lambda question: ""
+    max_length: int | None = None  # characters
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The names under which programs send this field's value."""
+        return (self.name,)
+
+    def read(self, typed: str) -> dict[str, str]:
+        """What a form's control holds, as options."""
+        return {self.name: typed.replace("\r\n", "\n")}
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceField:
+    """One of several values, as (value, label). A value of several ``options`` joins them by slashes."""
+
+    name: str
+    label: str
+    choices: Callable[[Question], Sequence[tuple[str, str]]]
+    options: tuple[str, ...]
+    max_length: int | None = None  # characters, of each option
+
+    def read(self, chosen: str) -> dict[str, str]:
+        return dict(zip(self.options, chosen.split("/", len(self.options) - 1), strict=False))
+
+
+Field = TextField | ChoiceField
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """One way out of a suspension. ``label`` and ``help`` are for people.
+
+    ``available`` says whether pages offer it; ``perform`` refuses by itself what cannot be done. ``preview`` is a text
+    that it would use, to be read before. Of the exits offered, the first is chosen unless one is ``recommended``.
+    """
+
+    name: str  # at most 16 characters: the question's row keeps it
+    label: str
+    help: str
+    perform: Callable[[Change, Question, User, Options], None]
+    fields: tuple[Field, ...] = ()
+    available: Callable[[Question], bool] = lambda question: True
+    preview: Callable[[Question], str] = lambda question: ""
+    recommended: bool = False
+
+    def options_of(self, given: Mapping[str, object]) -> dict[str, str]:
+        """Its own options among those given, as texts that a database can hold. Raises ``Invalid``."""
+        options = {}
+        for field in self.fields:
+            for name in field.options:
+                value = given.get(name, "")
+                if not isinstance(value, str):
+                    raise Invalid(f"{name} is no text.")
+                if problem := unstorable_reason(value):
+                    raise Invalid(f"{name} {problem}. Remove it.")
+                if field.max_length is not None and len(value) > field.max_length:
+                    raise Invalid(f"{name} has {len(value):,} characters; at most {field.max_length:,} are accepted.")
+                options[name] = value
+        return options
+
+
+def all_exits() -> tuple[Exit, ...]:
+    return (*EXITS, *_registered)
+
+
+def exit_named(name: str) -> Exit:
+    """Raises ``Invalid`` with the names that there are."""
+    for known in all_exits():
+        if known.name == name:
+            return known
+    raise Invalid(f"There is no exit {name!r}. The exits are: {', '.join(known.name for known in all_exits())}.")
+
+
+def register(added: Exit) -> Callable[[], None]:
+    """Offer one more exit in this process, after those of ``EXITS``. Returns what takes it back.
+
+    All exits share one form: names of exits, and of their fields, must differ.
+    """
+    if added.name in {known.name for known in all_exits()}:
+        raise ValueError(f"There is an exit {added.name!r} already.")
+    taken = {field.name for known in all_exits() for field in known.fields}
+    if shared := taken & {field.name for field in added.fields}:
+        raise ValueError(f"Fields of another exit have these names: {', '.join(sorted(shared))}.")
+    _registered.append(added)
+    return lambda: _registered.remove(added)
+
+
+_registered: list[Exit] = []
+
+
+def resume(change: Change) -> None:
+    """Answer the suspended message again; without one there is nothing to do."""
+    dialog = change.dialog
+    if dialog.answering_seq is not None:
+        change.mark(dialog.answering_seq, Turn.Status.ANSWERING)
+    dialog.tries = dialog.generations_for_message = 0
+
+
+def begin_episode(dialog: Dialog) -> None:
+    """Count the forced clears from zero again."""
+    counters = Counters()
+    dialog.failed_clears, dialog.clear_unproven = counters.failed_clears, counters.clear_unproven
+
+
+def _clear(change: Change, question: Question, user: User, options: Options) -> None:
+    package = rounds.checked_package(options["reminder_content"])
+    resume(change)
+    rounds.clear_within(change, package, cause=Round.Cause.PERSON)
+
+
+def _accept_draft(change: Change, question: Question, user: User, options: Options) -> None:
+    resume(change)
+    rounds.clear_within(change, question.draft, cause=Round.Cause.PERSON)
+
+
+def _retry(change: Change, question: Question, user: User, options: Options) -> None:
+    """A request that the provider refused as too long is sent again as it is."""
+    resume(change)
+    begin_episode(change.dialog)
+
+
+def _switch_model(change: Change, question: Question, user: User, options: Options) -> None:
+    dialog = change.dialog
+    provider, model = options["provider"] or dialog.provider_id, options["model"]
+    try:
+        unusable = catalog().model(provider, model).unusable
+    except UnknownModel as error:
+        raise Invalid(str(error)) from None
+    dialog.provider, dialog.model = provider, model
+    if reason := unusable or unusable_reason(dialog):
+        raise Invalid(reason)
+    resume(change)
+    begin_episode(dialog)
+    dialog.overflowed, dialog.calibration = False, None  # both were learnt of the other model
+
+
+def _close(change: Change, question: Question, user: User, options: Options) -> None:
+    messages.close_within(change, user)
+
+
+EXITS = (
+    Exit(
+        "clear",
+        "Clear with this re-entry package",
+        "the agent goes on from it in a fresh round",
+        _clear,
+        fields=(TextField("reminder_content", "Re-entry package", initial=lambda question: question.draft),),
+    ),
+    Exit(
+        "accept_draft",
+        "Accept the drafted package",
+        "as it was drafted from stored facts",
+        _accept_draft,
+        available=lambda question: bool(question.draft),
+        preview=lambda question: question.draft,
+        recommended=True,
+    ),
+    Exit("retry", "Try the forced clear again", "three fresh attempts", _retry),
+    Exit(
+        "switch_model",
+        "Move to a larger model",
+        "which the dialog keeps from now on",
+        _switch_model,
+        fields=(
+            ChoiceField(
+                "model",
+                "Larger model",
+                lambda question: [(name, f"{name} · {limit:,}") for name, limit in larger_models(question.dialog)],
+                options=("provider", "model"),
+                max_length=120,
+            ),
+        ),
+        available=lambda question: bool(larger_models(question.dialog)),
+    ),
+    Exit("close", "Close the dialog", "it stays readable", _close),
+)
