@@ -175,6 +175,11 @@ class Dialog(models.Model):
     def is_leased(self) -> bool:
         return bool(self.lease_owner)
 
+    @property
+    def has_work(self) -> bool:
+        """Whether there is something to drive besides queued messages."""
+        return self.answering_seq is not None or self.continuing or bool(self.requested_rewrite)
+
 
 class Round(models.Model):
     """A stretch between clears. The model sees its package, then its ``carried`` user turns, then its own turns."""

@@ -1,15 +1,15 @@
-"""Writes one snapshot per generation, inside the caller's transaction."""
+"""Health snapshots: one row a generation, written inside the caller's transaction."""
 
 from dominds.db.prepared import insert
 from dominds.llm.usage import Usage, UsageReport
-from health.levels import Thresholds, judge
+from health.levels import Judgement, Thresholds, judge
 from health.models import HealthSnapshot
 
 
 def record(
     generation_id: int, usage: UsageReport, thresholds: Thresholds, *, truncation_suspected: bool = False
-) -> HealthSnapshot:
-    """Store the judgement of one generation together with the limits it was judged by."""
+) -> Judgement:
+    """Judge one generation, store the judgement together with the limits it was made by, and return it."""
     judgement = judge(usage, thresholds, truncation_suspected=truncation_suspected)
     reported = usage if isinstance(usage, Usage) else None
     snapshot = HealthSnapshot(
@@ -27,4 +27,4 @@ def record(
         reason=judgement.reason.value if judgement.reason else "",
     )
     insert(snapshot)
-    return snapshot
+    return judgement

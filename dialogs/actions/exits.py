@@ -5,18 +5,18 @@ An exit performs inside the change that closes its question. Whatever it raises 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.contrib.auth.models import User
 
-from dialogs.actions import messages, rounds
+from dialogs.actions import messages, rounds, suspension
+from dialogs.context.counters import counters_of, set_counters
 from dialogs.context.limits import catalog, larger_models, unusable_reason
 from dialogs.errors import Invalid
-from dialogs.models import Dialog, Question, Round, Turn
+from dialogs.models import Dialog, Question, Round
 from dialogs.store.change import Change
 from dialogs.store.text import unstorable_reason
 from dominds.llm.catalog.catalog import UnknownModel
-from remediation.guidance import Counters
 
 Options = Mapping[str, str]
 
@@ -119,34 +119,25 @@ def register(added: Exit) -> Callable[[], None]:
 _registered: list[Exit] = []
 
 
-def resume(change: Change) -> None:
-    """Answer the suspended message again; without one there is nothing to do."""
-    dialog = change.dialog
-    if dialog.answering_seq is not None:
-        change.mark(dialog.answering_seq, Turn.Status.ANSWERING)
-    dialog.tries = dialog.generations_for_message = 0
-
-
 def begin_episode(dialog: Dialog) -> None:
     """Count the forced clears from zero again."""
-    counters = Counters()
-    dialog.failed_clears, dialog.clear_unproven = counters.failed_clears, counters.clear_unproven
+    set_counters(dialog, replace(counters_of(dialog), failed_clears=0, clear_unproven=False))
 
 
 def _clear(change: Change, question: Question, user: User, options: Options) -> None:
     package = rounds.checked_package(options["reminder_content"])
-    resume(change)
+    suspension.resume(change)
     rounds.clear_within(change, package, cause=Round.Cause.PERSON)
 
 
 def _accept_draft(change: Change, question: Question, user: User, options: Options) -> None:
-    resume(change)
+    suspension.resume(change)
     rounds.clear_within(change, question.draft, cause=Round.Cause.PERSON)
 
 
 def _retry(change: Change, question: Question, user: User, options: Options) -> None:
     """A request that the provider refused as too long is sent again as it is."""
-    resume(change)
+    suspension.resume(change)
     begin_episode(change.dialog)
 
 
@@ -160,7 +151,7 @@ def _switch_model(change: Change, question: Question, user: User, options: Optio
     dialog.provider, dialog.model = provider, model
     if reason := unusable or unusable_reason(dialog):
         raise Invalid(reason)
-    resume(change)
+    suspension.resume(change)
     begin_episode(dialog)
     dialog.overflowed, dialog.calibration = False, None  # both were learnt of the other model
 

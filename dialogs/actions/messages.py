@@ -11,13 +11,14 @@ from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from dialogs.actions.question_rows import close_question
 from dialogs.context.limits import unusable_reason
 from dialogs.context.tool_calls import abandon
 from dialogs.errors import Conflict, Invalid, NotFound, RateLimited, TooLarge
-from dialogs.models import Agent, Dialog, Question, Round, Turn
+from dialogs.models import Agent, Dialog, Generation, Question, Round, Turn
 from dialogs.state import State
 from dialogs.store.change import Change, open_change
-from dialogs.store.lease import release
+from dialogs.store.lease import end_running, release
 from dialogs.store.text import NUL, unstorable_reason
 from dominds.db.prepared import Select
 
@@ -107,12 +108,17 @@ def stop(dialog_id: UUID) -> str:
         if dialog.is_leased:
             dialog.stop_requested = True
         elif dialog.state == State.QUEUED:
-            abandon(change, "Not run: a person pressed stop.")
-            change.end_message(Turn.Status.STOPPED)
-            dialog.requested_rewrite = ""
+            stop_within(change)
             change.take_next_message()
             change.wakes = True
     return dialog.state
+
+
+def stop_within(change: Change) -> None:
+    """End the message under way, and a rewrite that was asked for."""
+    abandon(change, "Not run: a person pressed stop.")
+    change.end_message(Turn.Status.STOPPED)
+    change.dialog.stop_requested, change.dialog.requested_rewrite = False, ""
 
 
 def retry(dialog_id: UUID) -> str:
@@ -128,19 +134,21 @@ def retry(dialog_id: UUID) -> str:
             raise Conflict("nothing_to_retry", "The last message was answered; send a new one instead.")
         if reason:
             raise Conflict("agent_unusable", reason)
-        change.mark(ended.seq, Turn.Status.ANSWERING)
-        change.begin_message(ended.seq)
-        if ended.round_number != dialog.round_number:
-            carry(dialog, ended.seq)
+        answer_again(change, ended)
         change.wakes = True
     return dialog.state
 
 
-def carry(dialog: Dialog, seq: int) -> None:
-    """Show an older round's message in the current one."""
+def answer_again(change: Change, message: Turn) -> None:
+    """Take up a message that had ended. One of an older round is shown in the current one, too."""
+    dialog = change.dialog
+    change.mark(message.seq, Turn.Status.ANSWERING)
+    change.begin_message(message.seq)
+    if message.round_number == dialog.round_number:
+        return
     current = dialog.rounds.get(number=dialog.round_number)
-    if seq not in current.carried:
-        current.carried = [*current.carried, seq]
+    if message.seq not in current.carried:
+        current.carried = [*current.carried, message.seq]
         current.save(update_fields=["carried"])
 
 
@@ -159,15 +167,8 @@ def close_within(change: Change, user: User | None) -> None:
     for seq in dialog.turns.filter(status__in=["queued", "answering", "suspended"]).values_list("seq", flat=True):
         change.mark(seq, Turn.Status.SUPERSEDED)
     for question in dialog.questions.filter(state="open"):
-        question.state, question.resolved_at, question.resolved_by = Question.State.CANCELLED, timezone.now(), user
-        question.save(update_fields=["state", "resolved_at", "resolved_by"])
-        change.event("question", id=str(question.pk), kind=question.kind, state=question.state)
-    for generation in dialog.generations.filter(outcome="running"):
-        generation.outcome, generation.finished_at = "stopped", timezone.now()
-        generation.save(update_fields=["outcome", "finished_at"])
-        change.event(
-            "generation", id=generation.pk, purpose=generation.purpose, attempt=generation.attempt, outcome="stopped"
-        )
+        close_question(change, question, user, Question.State.CANCELLED)
+    end_running(change, Generation.Outcome.STOPPED, finished_at=timezone.now())
     dialog.closed_at = timezone.now()
     dialog.answering_seq, dialog.continuing, dialog.requested_rewrite, dialog.failure = None, False, "", ""
     dialog.epoch += 1  # fences out a worker that is still generating

@@ -9,11 +9,14 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from dialogs.actions.exits import exit_named
+from dialogs.actions.question_rows import close_question, open_question
+from dialogs.context.tool_calls import Result, store_result
 from dialogs.errors import Conflict, Invalid, NotFound
-from dialogs.models import Dialog, Generation, Question, Turn
+from dialogs.models import Dialog, Generation, Question
 from dialogs.store.change import Change, open_change
 
 AGES = (("1", "over 1 hour"), ("24", "over 1 day"), ("168", "over 1 week"))  # hours, as filters offer them
+ASK_HUMAN = "ask_human"  # the tool whose call an ordinary question is
 CANCELLED = "[The person cancelled this question without an answer. Decide yourself, or ask differently.]"
 
 
@@ -44,6 +47,11 @@ def may_resolve(user: User, question: Question) -> bool:
     return user.is_staff or (question.dialog.owner_id == user.pk and user.has_perm("dialogs.resolve_question"))
 
 
+def ask(change: Change, text: str, call_id: str) -> Question:
+    """Ask an ordinary question for an agent; its answer becomes the result of this call."""
+    return open_question(change, Question.Kind.QUESTION, text, tool_call_id=call_id)
+
+
 def answer(question_id: UUID, user: User, text: str) -> Question:
     """Give the agent its answer; the run goes on."""
     if not text.strip():
@@ -66,13 +74,11 @@ def _end_ordinary(question_id: UUID, user: User, state: str, result: str) -> Que
             )
         if state == Question.State.ANSWERED:
             question.answer = result
-        change.turn(
-            Turn.Role.TOOL, Turn.Status.OK, text=result, tool_call_id=question.tool_call_id, tool_name="ask_human"
-        )
+        store_result(change, question.tool_call_id, ASK_HUMAN, Result(result))
         change.dialog.changed_since_rewrite = True
         if change.dialog.answering_seq is None:
             change.dialog.continuing = True
-        _close(change, question, user, state)
+        close_question(change, question, user, state)
         change.wakes = True
     return question
 
@@ -91,17 +97,11 @@ def resolve(question_id: UUID, user: User, action: str, /, **options: object) ->
                 "permission_required", "Resolving a critical question takes the permission resolve_question."
             )
         question.action = action
-        _close(change, question, user, Question.State.RESOLVED)
+        close_question(change, question, user, Question.State.RESOLVED)
         taken.perform(change, question, user, given)
         LogEntry.objects.log_actions(user.pk, [question], CHANGE, change_message=f"Resolved by: {action}")
         change.wakes = True
     return question
-
-
-def _close(change: Change, question: Question, user: User, state: str) -> None:
-    question.state, question.resolved_by, question.resolved_at = state, user, timezone.now()
-    question.save()
-    change.event("question", id=str(question.pk), kind=question.kind, state=state)
 
 
 def _dialog_of(question_id: UUID, user: User) -> UUID:

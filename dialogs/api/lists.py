@@ -8,18 +8,19 @@ from ninja import Schema
 from pydantic import AfterValidator, Field
 
 from dialogs.errors import Invalid
+from dialogs.store.text import unstorable_reason
 
 LARGEST = 2_147_483_647  # of the database's integers
 Row = TypeVar("Row", bound=Model)
 
 
-def _storable(text: str) -> str:
-    if "\x00" in text:
-        raise ValueError("holds a NUL character, which cannot be stored")
+def _checked(text: str) -> str:
+    if problem := unstorable_reason(text):
+        raise ValueError(problem)
     return text
 
 
-Text = Annotated[str, AfterValidator(_storable)]
+Text = Annotated[str, AfterValidator(_checked)]
 Limit = Annotated[int, Field(100, ge=1, le=1000)]
 
 

@@ -1,15 +1,16 @@
-"""What tool calls came to, as turns: each call that was made has a result, also when it was never run."""
+"""Results of tool calls as turns: each call that was made has one, also when it was never run."""
 
 from dataclasses import dataclass
 
-from dialogs.context.view import Call, unresolved_calls
+from dialogs.context.view import unresolved_calls
 from dialogs.models import Turn
 from dialogs.store.change import Change
+from remediation.guidance import CLEAR_MIND
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What the model is told. ``pending`` means that a human answers later: there is no result yet."""
+    """What the model reads. ``pending`` means that a human answers later: there is no result yet."""
 
     text: str
     failed: bool = False
@@ -20,18 +21,17 @@ class Result:
         return Turn.Status.ERROR if self.failed else Turn.Status.OK
 
 
-def store_result(change: Change, call: Call, result: Result, status: str = "") -> None:
-    change.turn(
-        Turn.Role.TOOL,
-        status or result.status,
-        text=result.text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode(),
-        tool_call_id=call.id,
-        tool_name=call.name,
-    )
+def store_result(change: Change, call_id: str, tool: str, result: Result, status: str = "") -> None:
+    change.turn(Turn.Role.TOOL, status or result.status, text=result.text, tool_call_id=call_id, tool_name=tool)
+
+
+def store_mind_cleared(change: Change, call_id: str) -> None:
+    """The result of ``clear_mind``, which stands in the round that the call ends."""
+    store_result(change, call_id, CLEAR_MIND, Result("Mind cleared."))
 
 
 def abandon(change: Change, why: str) -> None:
-    """Give the calls that will not run a result that says so: the next request is well formed, and no later run finds
-    them still owed."""
+    """Give the calls that will not run a result that says so: the next request is well formed, and no later run takes
+    them up."""
     for call in unresolved_calls(change.dialog):
-        store_result(change, call, Result(why, failed=True))
+        store_result(change, call.id, call.name, Result(why, failed=True))

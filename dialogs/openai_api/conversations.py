@@ -16,6 +16,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from dialogs.actions import messages, questions
+from dialogs.actions.questions import ASK_HUMAN
 from dialogs.context.limits import unusable_reason
 from dialogs.context.view import unresolved_calls
 from dialogs.errors import Conflict
@@ -25,7 +26,6 @@ from dialogs.openai_api.history import Call, ClientMessage, Conversation, conver
 from dialogs.openai_api.parsing import ChatRequest
 from dialogs.runtime import client_tools
 from dialogs.state import State
-from dialogs.tools.human import ASK_HUMAN
 from dialogs.tools.registry import tools_of
 
 CANDIDATES = 20

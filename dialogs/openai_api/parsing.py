@@ -12,6 +12,7 @@ import orjson
 from dialogs.openai_api.errors import ApiError, invalid
 from dialogs.openai_api.history import Call, ClientMessage
 from dialogs.openai_api.notices import without_notices
+from dialogs.store.text import unstorable_reason
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 MAX_ID = 120
@@ -78,8 +79,8 @@ def _flag(found: Any, param: str) -> bool:
 
 
 def _storable(text: str, param: str) -> str:
-    if "\x00" in text:
-        raise invalid(f"{param} holds a NUL character, which cannot be stored.", param)
+    if problem := unstorable_reason(text):
+        raise invalid(f"{param} {problem}.", param)
     return text
 
 

@@ -11,11 +11,11 @@ from django.utils import timezone
 from dialogs.actions import messages
 from dialogs.context.tool_calls import abandon
 from dialogs.errors import Conflict, NotFound
-from dialogs.models import Dialog, Turn
+from dialogs.models import Dialog, Generation, Turn
 from dialogs.state import State
 from dialogs.store import wakeups
 from dialogs.store.change import open_change
-from dialogs.store.lease import release
+from dialogs.store.lease import end_running, release
 from remediation.models import CleanupTask
 
 log = structlog.get_logger(__name__)
@@ -51,17 +51,13 @@ def fail(dialog_id: UUID, operator: User) -> None:
         if dialog.state not in (State.QUEUED, State.GENERATING):
             raise Conflict("nothing_owed", f"The dialog is {dialog.state}: there is no message to give up.")
         change.take_next_message()
-        for generation in dialog.generations.filter(outcome="running"):
-            generation.outcome, generation.finished_at = "crashed", timezone.now()
-            generation.error_kind, generation.error = "given_up", "An operator gave this attempt up."
-            generation.save(update_fields=["outcome", "finished_at", "error_kind", "error"])
-            change.event(
-                "generation",
-                id=generation.pk,
-                purpose=generation.purpose,
-                attempt=generation.attempt,
-                outcome=generation.outcome,
-            )
+        end_running(
+            change,
+            Generation.Outcome.CRASHED,
+            finished_at=timezone.now(),
+            error_kind="given_up",
+            error="An operator gave this attempt up.",
+        )
         abandon(change, "Not run: an operator gave the message up.")
         dialog.epoch += 1
         dialog.failure = "An operator gave this message up. Try again, or send another."

@@ -67,7 +67,7 @@ def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: 
     )
     with tracing.generating(generation) as told:
         try:
-            reply = told(stream_reply(lease, connect(model), request, draft=None, seconds=SECONDS))
+            reply = told(stream_reply(lease, connect(model), request, live_text=None, seconds=SECONDS))
         except ProviderError as error:
             reply = told(Reply(error=error))
         circuits.note(model, StreamAborted("We left.") if reply.stopped or reply.lost else reply.error)
@@ -103,7 +103,7 @@ def _begin(lease: Lease, dialog: Dialog, model: ModelInfo, purpose: str, chars: 
             answers_seq=dialog.answering_seq,
             request_chars=chars,
         )
-        change.event("generation", id=generation.pk, purpose=purpose, attempt=1, outcome="running")
+        change.generation_event(generation)
     return generation
 
 
@@ -121,4 +121,4 @@ def _end(lease: Lease, generation: Generation, reply: Reply) -> None:
         if reply.error:
             generation.error_kind, generation.error = reply.error.kind, str(reply.error)
         generation.save()
-        change.event("generation", id=generation.pk, purpose=generation.purpose, attempt=1, outcome=outcome)
+        change.generation_event(generation)

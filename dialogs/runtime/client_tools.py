@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from dialogs.actions import messages
-from dialogs.context.tool_calls import Result
+from dialogs.context.tool_calls import Result, store_result
 from dialogs.context.view import Call, unresolved_calls
 from dialogs.errors import Conflict
 from dialogs.models import Dialog, Turn
@@ -54,12 +54,8 @@ def _answers(dialog: Dialog) -> int | None:
 
 def _refuse(change: Change, calls: Sequence[Call], result: Result) -> None:
     for call in calls:
-        _store(change, call, result)
+        store_result(change, call.id, call.name, result)
     change.dialog.changed_since_rewrite = True
-
-
-def _store(change: Change, call: Call, result: Result) -> None:
-    change.turn(Turn.Role.TOOL, result.status, text=result.text, tool_call_id=call.id, tool_name=call.name)
 
 
 def accept(dialog_id: UUID, results: Mapping[str, str]) -> int:
@@ -74,13 +70,11 @@ def accept(dialog_id: UUID, results: Mapping[str, str]) -> int:
         if not calls or {call.id for call in calls} != set(results) or dialog.is_leased:
             raise Conflict("tool_calls_not_open", "These are not the results that the dialog waits for.")
         for call in calls:
-            _store(change, call, oversized_results.fitted(dialog, call.id, Result(results[call.id])))
+            result = oversized_results.fitted(dialog, call.id, Result(results[call.id]))
+            store_result(change, call.id, call.name, result)
         message = dialog.turns.filter(role=Turn.Role.USER, position__isnull=False).order_by("-position").first()
         if message is None:
             raise Conflict("tool_calls_not_open", "The dialog has no message that these results belong to.")
-        change.mark(message.seq, Turn.Status.ANSWERING)
-        change.begin_message(message.seq)
-        if message.round_number != dialog.round_number:
-            messages.carry(dialog, message.seq)
+        messages.answer_again(change, message)
         change.wakes = True
     return message.seq

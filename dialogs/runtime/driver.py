@@ -1,17 +1,17 @@
-"""The driver: performs what policies decide. It never judges; a new case belongs into the decision types."""
+"""The driver: performs what policies decide. It never judges; a new case belongs in the decision types."""
 
 from uuid import UUID
 
 import structlog
 
-from dialogs.actions import rounds
+from dialogs.actions import messages, rounds, suspension
 from dialogs.context import package_draft
 from dialogs.context.limits import unusable_reason
 from dialogs.context.provider_cursor import cursor_of
 from dialogs.context.request import prepare
 from dialogs.context.tool_calls import abandon
 from dialogs.models import Agent, Dialog, Round, Turn
-from dialogs.runtime import attempts, rewrite, tool_runs, tracing
+from dialogs.runtime import attempts, outcomes, rewrite, tool_runs, tracing
 from dialogs.runtime.live_text import LiveText
 from dialogs.runtime.situation import Situation, situation_of
 from dialogs.runtime.stream_reply import stream_reply
@@ -33,7 +33,7 @@ PATIENCE_SECONDS = 10  # a longer wait for the next try holds no worker
 
 
 def drive(dialog_id: UUID) -> None:
-    """Run a dialog until it owes nothing, waits for a human, or belongs to another worker.
+    """Run a dialog until nothing is left to do, a human must act, or it belongs to another worker.
 
     1. Run the tool calls that the last reply left.
     2. Ask the policies what the next generation needs.
@@ -47,7 +47,7 @@ def drive(dialog_id: UUID) -> None:
             log.info("driving")
             try:
                 while lease.holds and (dialog := pending_work(lease)):
-                    if tools := tool_runs.owed(dialog):
+                    if tools := tool_runs.pending(dialog):
                         tool_runs.run(lease, dialog, tools)
                     else:
                         step(lease, dialog)
@@ -57,7 +57,7 @@ def drive(dialog_id: UUID) -> None:
 
 def pending_work(lease: Lease) -> Dialog | None:
     """The dialog as it stands, if this worker still has something to do for it."""
-    dialog = lease.look()
+    dialog = lease.read_dialog()
     if dialog.epoch != lease.epoch or not dialog.is_leased:
         return None
     if dialog.stop_requested:
@@ -66,7 +66,7 @@ def pending_work(lease: Lease) -> Dialog | None:
     if dialog.crashes >= MAX_CRASHES:
         fail(lease, f"The worker was lost {MAX_CRASHES} times in a row while it worked on this message. Try again.")
         return pending_work(lease)
-    if not attempts.has_more_to_do(dialog):
+    if not dialog.has_work:
         settle(lease)
         return None
     lease.work_for(dialog.answering_seq)
@@ -101,8 +101,8 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
         fail(lease, reason)
         return
     provider = connect(situation.model)
-    if rest := circuits.rest_of(situation.model):
-        hold_back(lease, dialog, rest)
+    if circuit := circuits.rest_of(situation.model):
+        postpone(lease, dialog, circuit)
         return
     prepared = prepare(
         dialog,
@@ -116,33 +116,33 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
     attempt = attempts.begin(
         lease, situation.model, prepared, situation.thresholds, forced=plan.clear_only, est_prompt=situation.est_prompt
     )
-    draft = None if plan.clear_only else LiveText(lease.dialog_id, attempt.generation.pk)
+    live_text = None if plan.clear_only else LiveText(lease.dialog_id, attempt.generation.pk)
     watch = None if plan.clear_only else situation.stream_watch()  # a forced clear is the way out: it is not cut
-    with tracing.generating(attempt.generation) as told:
-        reply = told(stream_reply(lease, provider, prepared.request, draft, watch))
+    with tracing.generating(attempt.generation) as traced:
+        reply = traced(stream_reply(lease, provider, prepared.request, live_text, watch))
         circuits.note(situation.model, StreamAborted("We left.") if reply.stopped or reply.lost else reply.error)
-        delay = attempts.end(lease, attempt, reply)
+        delay = outcomes.store_outcome(lease, attempt, reply)
     wait(lease, delay)
 
 
-def hold_back(lease: Lease, dialog: Dialog, rest: OpenCircuit) -> None:
-    """Its model fails for everybody just now, so it is not asked. That counts as a try: nobody waits without an end."""
+def postpone(lease: Lease, dialog: Dialog, circuit: OpenCircuit) -> None:
+    """Do not call a model that fails for every dialog just now. It counts as a try, so that no message waits for ever."""
     if dialog.tries + 1 >= MAX_TRIES:
-        fail(lease, str(rest))
+        fail(lease, str(circuit))
     else:
-        wait(lease, attempts.hold_back(lease, rest))
+        wait(lease, attempts.postpone(lease, circuit))
 
 
 def wait(lease: Lease, delay: float) -> None:
     if delay > PATIENCE_SECONDS:
-        lease.let_go()  # its row says when to wake it; a provider that is busy must not keep every worker waiting
+        lease.release_later()  # its row says when to wake it; a provider that is busy must not keep every worker waiting
     else:
         lease.pause(delay)
 
 
 def suspend(lease: Lease, decision: Suspend) -> None:
     with lease.change() as change:
-        rounds.suspend_within(change, decision)
+        suspension.suspend_within(change, decision)
 
 
 def clear(lease: Lease, decision: ClearMind) -> None:
@@ -171,9 +171,7 @@ def fail(lease: Lease, message: str, code: str = "") -> None:
 
 def stop(lease: Lease) -> None:
     with lease.change() as change:
-        abandon(change, "Not run: a person pressed stop.")
-        change.end_message(Turn.Status.STOPPED)
-        change.dialog.stop_requested, change.dialog.requested_rewrite = False, ""
+        messages.stop_within(change)
         proceed_or_release(change)
 
 
@@ -185,5 +183,5 @@ def settle(lease: Lease) -> None:
 def proceed_or_release(change: Change) -> None:
     """Take the next message that waits, or end the run in the same commit."""
     change.take_next_message()
-    if not attempts.has_more_to_do(change.dialog):
+    if not change.dialog.has_work:
         release(change)

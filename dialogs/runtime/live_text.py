@@ -12,6 +12,7 @@ import orjson
 import redis
 import structlog
 
+from dialogs.store.text import storable
 from dialogs.store.wakeups import LIVE_TEXT_CHANNEL, LIVE_TEXT_SECONDS, client, live_text_key
 
 log = structlog.get_logger(__name__)
@@ -110,11 +111,11 @@ class Writer:
             with client().pipeline(transaction=False) as pipe:
                 for text in texts:
                     parts = len(text.parts)
-                    fresh = _text(text.parts[text.written : parts])
+                    fresh = storable("".join(text.parts[text.written : parts]))
                     if text.position == 0 or text.losses != losses:
                         pipe.set(
                             live_text_key(text.generation),
-                            _text(text.parts[:parts]),
+                            storable("".join(text.parts[:parts])),
                             ex=LIVE_TEXT_SECONDS,
                         )
                     else:
@@ -152,10 +153,6 @@ class Writer:
         for text in texts:
             if not text.is_over:
                 self.add(text)
-
-
-def _text(parts: list[str]) -> str:
-    return "".join(parts).encode("utf-8", "replace").decode()  # models do send half surrogate pairs
 
 
 _writer = Writer()

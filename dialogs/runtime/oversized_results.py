@@ -1,4 +1,4 @@
-"""Results that are too large to be seen whole: kept in full as artifacts, with a clear word in their place (B2, B8)."""
+"""Tool results that are too large for the model: kept in full as artifacts, with a note in their place."""
 
 from uuid import UUID
 
@@ -8,6 +8,7 @@ from dialogs.context.limits import policy_of
 from dialogs.context.tool_calls import Result
 from dialogs.models import Agent, Artifact, Dialog
 from dialogs.runtime.situation import situation_of
+from dialogs.store.text import storable
 from dominds.llm.messages import Message, Role
 from remediation.decisions import Compact, Reject
 from remediation.policies import on_tool_result
@@ -20,7 +21,7 @@ PREVIEW_CHARS = 4_000
 
 def fitted(dialog: Dialog, call_id: str, result: Result) -> Result:
     """The result as the model is to see it."""
-    if policy_of(dialog) == Agent.ContextPolicy.AUTOCOMPACTION:  # no other is touched by estimates (B9)
+    if policy_of(dialog) == Agent.ContextPolicy.AUTOCOMPACTION:  # estimates never touch another policy
         result = _judged(dialog, call_id, result)
     if len(result.text) <= MOST_CHARS:
         return result
@@ -38,12 +39,11 @@ def _judged(dialog: Dialog, call_id: str, result: Result) -> Result:
             log.warning("tool_result_too_large", dialog_id=str(dialog.pk), est_tokens=tokens, limit=sizes.limit)
             return Result(_as_artifact(dialog.pk, call_id, result, message), failed=True)
         case Compact(reason):
-            # The result is kept; the next question to the policy sees it and compacts the rest (phase 2 of document B).
+            # The result is kept; the policy sees it before the next generation and compacts what came before it.
             log.info("restart_marked", dialog_id=str(dialog.pk), reason=reason, est_tokens=tokens)
     return result
 
 
 def _as_artifact(dialog_id: UUID, call_id: str, result: Result, message: str) -> str:
-    text = result.text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
-    artifact = Artifact.objects.create(dialog_id=dialog_id, tool_call_id=call_id, text=text)
+    artifact = Artifact.objects.create(dialog_id=dialog_id, tool_call_id=call_id, text=storable(result.text))
     return f"{message}\n[The full text is kept as artifact {artifact.pk}; read_artifact reads it in parts.]"

@@ -1,4 +1,4 @@
-"""One model call: the only place that reads a provider's stream. No transaction and no database connection is held here."""
+"""One model call from request to reply. No other module reads providers' streams; no database connection is held here."""
 
 import time
 from collections.abc import Callable
@@ -22,7 +22,7 @@ Watch = Callable[[str], StreamDecision]  # asked with each new stretch of output
 
 @dataclass
 class Reply:
-    """What came of a call. Exactly one of ``error``, ``stopped``, ``interrupted`` is set, or none: then it is complete."""
+    """The result of a call. Exactly one of ``error``, ``stopped``, ``interrupted`` is set, or none: then it is complete."""
 
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
@@ -46,14 +46,14 @@ def stream_reply(
     lease: Lease,
     provider: Provider,
     request: Request,
-    draft: LiveText | None,
+    live_text: LiveText | None,
     watch: Watch | None = None,
     seconds: float = TOTAL_SECONDS,
 ) -> Reply:
-    """Read one answer to its end. Text goes to ``draft`` as it comes; a stop or a lost lease closes the connection."""
-    connection.close()  # back to the pool: a model call takes minutes (faults P1)
+    """Read one answer to its end. Text goes to ``live_text`` as it comes; a stop or a lost lease closes the connection."""
+    connection.close()  # back to the pool: a model call takes minutes
     stream = provider.stream(request)
-    reading = _Reading(stream, draft, watch)
+    reading = _Reading(stream, live_text, watch)
     reply, deadline = reading.reply, time.monotonic() + seconds
     try:
         with lease.interruptible(stream.abort, deadline):
@@ -65,8 +65,8 @@ def stream_reply(
                 reply.error = ProviderTimeout(f"The answer took longer than {seconds:,.0f} seconds and was cut off.")
     except ProviderError as error:
         reply.error = error
-    if draft is not None:
-        draft.flush()
+    if live_text is not None:
+        live_text.flush()
     reply.text = "".join(reading.parts)
     if reply.is_complete and not reply.finish_reason:
         reply.error = MalformedStream("The provider's stream ended without its explicit end.")
@@ -74,12 +74,12 @@ def stream_reply(
 
 
 class _Reading:
-    """Folds the events of a call into its reply. The event loop of all calls runs this: nothing here may wait."""
+    """The reply of a call, built from its events. The event loop of all calls runs this: nothing here may wait."""
 
-    def __init__(self, stream: Stream, draft: LiveText | None, watch: Watch | None) -> None:
+    def __init__(self, stream: Stream, live_text: LiveText | None, watch: Watch | None) -> None:
         self.reply = Reply()
         self.parts: list[str] = []
-        self._stream, self._draft, self._watch = stream, draft, watch
+        self._stream, self._live_text, self._watch = stream, live_text, watch
         self._unwatched = ""
         self._started = time.monotonic()
 
@@ -89,18 +89,18 @@ class _Reading:
                 if not self.parts:
                     self.reply.first_token_ms = round((time.monotonic() - self._started) * 1000)
                 self.parts.append(text)
-                if self._draft is not None:
-                    self._draft.write(text)
-                self._look_at(text)
+                if self._live_text is not None:
+                    self._live_text.write(text)
+                self._ask_watch(text)
             case ToolCallDelta(text):
-                self._look_at(text)
+                self._ask_watch(text)
             case Started(cursor):
                 self.reply.cursor = cursor
             case Finished(usage, calls, reason, items):
                 self.reply.usage, self.reply.tool_calls, self.reply.finish_reason = usage, calls, reason
                 self.reply.provider_items = items
 
-    def _look_at(self, text: str) -> None:
+    def _ask_watch(self, text: str) -> None:
         if self._watch is None:
             return
         self._unwatched += text

@@ -1,4 +1,4 @@
-"""Runs the tool calls of a kept reply, each with its result stored in one transaction."""
+"""Runs of the tool calls of a kept reply: each result is stored in a transaction of its own."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ import structlog
 from django.db import connection
 
 from dialogs.context.config import current_config
-from dialogs.context.tool_calls import Result, store_result
+from dialogs.context.tool_calls import Result, store_mind_cleared, store_result
 from dialogs.context.view import Call, unresolved_calls
 from dialogs.models import Dialog, Turn
 from dialogs.runtime import client_tools, oversized_results
@@ -29,13 +29,13 @@ class PendingTools:
     calls: tuple[Call, ...]
 
 
-def owed(dialog: Dialog) -> PendingTools | None:
+def pending(dialog: Dialog) -> PendingTools | None:
     calls = unresolved_calls(dialog) if dialog.newest_reply_calls else ()
     return None if not calls or client_tools.are_with_client(dialog, calls) else PendingTools(calls)
 
 
 def run(lease: Lease, dialog: Dialog, work: PendingTools) -> None:
-    """Run the calls in the model's order, ``clear_mind`` last (design section 4). Stops between calls when asked to.
+    """Run the calls in the model's order, ``clear_mind`` last. Stops between calls when asked to.
 
     Calls that a client of ``/v1`` runs are handed over when the others are done.
     """
@@ -50,7 +50,7 @@ def run(lease: Lease, dialog: Dialog, work: PendingTools) -> None:
             continue
         if lease.stopping or not lease.holds:
             return
-        if call in clears and len(clears) > 1:  # as in a forced attempt (R6), two are invalid
+        if call in clears and len(clears) > 1:  # as in a forced attempt, two are invalid
             _store(
                 lease, call, Result(f"Refused: clear_mind was called {len(clears)} times. Call it once.", failed=True)
             )
@@ -123,7 +123,7 @@ def _store(
             release(change)
             return True
         if call.name != CLEAR_MIND or result.failed:
-            store_result(change, call, result, status)
+            store_result(change, call.id, call.name, result, status)
         return False
 
 
@@ -134,7 +134,7 @@ def _reserved(change: Change, call: Call, tool: Tool, invocation: Invocation) ->
     """Run a tool inside the change. A clear's result must stand in the round that it ends, so it is written first."""
     assert tool.inside is not None
     if call.name == CLEAR_MIND and str(invocation.arguments.get("reminder_content", "")).strip():
-        store_result(change, call, Result("Mind cleared."))
+        store_mind_cleared(change, call.id)
     return tool.inside(change, invocation)
 
 

@@ -13,9 +13,10 @@ from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 
 from dialogs.errors import NotFound
-from dialogs.models import Dialog, Question, Turn
+from dialogs.models import Dialog, Generation, Question, Turn
 from dialogs.state import Facts, State, state_of
 from dialogs.store import events, wakeups
+from dialogs.store.text import storable
 from dominds.db import prepared
 from dominds.db.prepared import Select
 
@@ -47,7 +48,13 @@ class Change:
     def event(self, kind: str, /, **data: Any) -> None:
         self._drafts.append((kind, data))
 
-    def turn(self, role: str, status: str, *, queued: bool = False, **columns: Any) -> Turn:
+    def question_event(self, question: Question) -> None:
+        self.event("question", id=str(question.pk), kind=question.kind, state=question.state)
+
+    def generation_event(self, row: Generation) -> None:
+        self.event("generation", id=row.pk, purpose=row.purpose, attempt=row.attempt, outcome=row.outcome)
+
+    def turn(self, role: str, status: str, *, text: str = "", queued: bool = False, **columns: Any) -> Turn:
         """Append a turn. Only a queued message has no place in the conversation yet."""
         self.dialog.last_turn_seq += 1
         turn = Turn(
@@ -57,6 +64,7 @@ class Change:
             round_number=self.dialog.round_number,
             role=role,
             status=status,
+            text=storable(text),
             **columns,
         )
         prepared.insert(turn)
@@ -68,7 +76,7 @@ class Change:
         return self.dialog.last_position
 
     def end_message(self, status: str) -> None:
-        """The message under way ends, once (R17)."""
+        """End the message under way, if there is one: each message ends exactly once."""
         if self.dialog.answering_seq is not None:
             self.mark(self.dialog.answering_seq, status)
         self.dialog.answering_seq = None
@@ -210,6 +218,6 @@ def _facts(dialog: Dialog, *, queued: bool, question_kind: str) -> Facts:
         closed=dialog.closed_at is not None,
         open_question_kind=question_kind,
         leased=dialog.is_leased,
-        owes_work=bool(queued or dialog.answering_seq is not None or dialog.continuing or dialog.requested_rewrite),
+        owes_work=queued or dialog.has_work,
         failed=bool(dialog.failure),
     )

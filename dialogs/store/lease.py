@@ -1,7 +1,7 @@
-"""Who may drive a dialog: a lease with a growing epoch on its row, renewed by one thread per worker process.
+"""Leases of dialogs: one worker at a time drives a dialog, under a growing epoch on its row.
 
-The epoch is checked inside every transaction that the driver commits (``changes.change``), so a worker that was paused past
-its lease can no longer write. Deadlines on the row use the database's clock; local ones use the monotonic clock.
+One thread of a worker process renews its leases. The epoch is checked inside every transaction that the driver commits
+(``change.open_change``), so a worker that was paused past its lease can no longer write. Deadlines on the row use the database's clock; local ones use the monotonic clock.
 """
 
 import os
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -41,7 +42,7 @@ class Lease:
 
     dialog_id: UUID
     epoch: int
-    claimed: Dialog | None = None  # the row as the claim left it, its agent and client with it, until somebody looks
+    claimed: Dialog | None = None  # the row as the claim left it, its agent and client with it, until it is read
     answering_seq: int | None = None  # the message under way: a stop is for it alone
     stopping: bool = False
     lost: bool = False
@@ -65,8 +66,8 @@ class Lease:
         finally:
             self._interrupt, self.deadline = None, None
 
-    def look(self) -> Dialog:
-        """The row as it is; for the first look that is how the claim has just left it."""
+    def read_dialog(self) -> Dialog:
+        """The row as it is; the first time, as the claim has just left it."""
         claimed, self.claimed = self.claimed, None
         return claimed or _WHOLE.one(self.dialog_id)
 
@@ -74,12 +75,12 @@ class Lease:
         """What is done from now on is for this message; a stop that was pressed for the one before is over."""
         self.answering_seq, self.stopping = answering_seq, False
 
-    def see(self, answering_seq: int | None, *, stop: bool) -> None:
-        """What a look at the row found. It may be older than what this worker has committed since."""
+    def note_stop(self, answering_seq: int | None, *, stop: bool) -> None:
+        """Take over the stop flag of a row. It may be older than what this worker has committed since."""
         self.stopping = self.stopping or (stop and answering_seq == self.answering_seq)
 
-    def let_go(self) -> None:
-        """End the run as after a drain: whoever is woken next goes on."""
+    def release_later(self) -> None:
+        """End the run as after a drain: the lease is freed when the claim ends, and whoever is woken next goes on."""
         self.lost = True
 
     def pause(self, seconds: float) -> None:
@@ -111,7 +112,7 @@ def worker_name() -> str:
 
 @contextmanager
 def claim(dialog_id: UUID) -> Iterator[Lease | None]:
-    """Take the lease if work is owed and nobody holds it; ``None`` otherwise, which a repeated wake-up may well meet."""
+    """Take the lease if there is work and nobody holds it; ``None`` otherwise, which a repeated wake-up may well meet."""
     lease = None if keeper.draining else _take(dialog_id)
     if lease is None:
         yield None
@@ -143,7 +144,7 @@ def _take(dialog_id: UUID) -> Lease | None:
 
 
 def _is_claimable(dialog: Dialog) -> bool:
-    """``lease_over`` and ``awake`` come from the database's clock, see ``changes.change``."""
+    """``lease_over`` and ``awake`` come from the database's clock, see ``change.open_change``."""
     if dialog.state not in (State.QUEUED, State.GENERATING) or not dialog.awake:
         return False
     return not dialog.is_leased or dialog.lease_over
@@ -151,13 +152,18 @@ def _is_claimable(dialog: Dialog) -> bool:
 
 def _end_crashed(change: Change) -> None:
     """What a worker left running will never end."""
+    error = "The worker went away during this attempt."
+    end_running(change, Generation.Outcome.CRASHED, error_kind="crashed", error=error)
+
+
+def end_running(change: Change, outcome: str, **columns: Any) -> None:
+    """End what still runs, from outside: its worker is gone, or no longer allowed to write."""
     for generation in Generation.objects.filter(dialog=change.dialog, outcome=Generation.Outcome.RUNNING):
-        generation.outcome, generation.error = Generation.Outcome.CRASHED, "The worker went away during this attempt."
-        generation.error_kind = "crashed"
-        generation.save(update_fields=["outcome", "error", "error_kind"])
-        change.event(
-            "generation", id=generation.pk, purpose=generation.purpose, attempt=generation.attempt, outcome="crashed"
-        )
+        ended = {"outcome": outcome, **columns}
+        for name, value in ended.items():
+            setattr(generation, name, value)
+        generation.save(update_fields=list(ended))
+        change.generation_event(generation)
 
 
 def release(change: Change) -> None:
@@ -195,7 +201,7 @@ def free_leases_of(owner: str) -> int:
 
 
 class Keeper:
-    """Renews this process's leases, sees the stop flags, and closes streams that must end. One thread for all of them."""
+    """The thread of a process that renews its leases, reads the stop flags, and closes streams that must end."""
 
     def __init__(self) -> None:
         self.draining = False
@@ -215,7 +221,7 @@ class Keeper:
             self._leases.discard(lease)
 
     def drain(self) -> None:
-        """The worker was asked to go: claim nothing more, let go of everything (faults C13)."""
+        """The worker was asked to go: claim nothing more, and hand every dialog on."""
         self.draining = True
         for lease in self._held():
             lease.lost = True
@@ -234,7 +240,7 @@ class Keeper:
                 continue
             renew = time.monotonic() - renewed >= RENEW_SECONDS
             try:
-                self._look(leases, renew=renew)
+                self._read(leases, renew=renew)
                 if renew:
                     renewed = time.monotonic()
             except DatabaseError as error:
@@ -243,11 +249,11 @@ class Keeper:
             close_old_connections()
             self._enforce(leases)
 
-    def _look(self, leases: list[Lease], *, renew: bool) -> None:
+    def _read(self, leases: list[Lease], *, renew: bool) -> None:
         ids = [lease.dialog_id for lease in leases]
         started = time.monotonic()
-        found = Dialog.objects.filter(pk__in=ids).values_list("pk", "epoch", "answering_seq", "stop_requested")
-        rows = {pk: (epoch, answering_seq, stop) for pk, epoch, answering_seq, stop in found}
+        current = Dialog.objects.filter(pk__in=ids).values_list("pk", "epoch", "answering_seq", "stop_requested")
+        rows = {pk: (epoch, answering_seq, stop) for pk, epoch, answering_seq, stop in current}
         gone: tuple[int, int | None, bool] = (-1, None, False)
         if renew:
             held = [lease.dialog_id for lease in leases if rows.get(lease.dialog_id, gone)[0] == lease.epoch]
@@ -260,7 +266,7 @@ class Keeper:
                 lease.lost = True
             elif renew:
                 lease.renewed_at = started
-            lease.see(answering_seq, stop=stop)
+            lease.note_stop(answering_seq, stop=stop)
 
     @staticmethod
     def _enforce(leases: list[Lease]) -> None:

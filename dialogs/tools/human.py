@@ -1,23 +1,15 @@
 """Asking the person: the run waits for the answer."""
 
-from dialogs.actions import rounds
+from dialogs.actions import questions
+from dialogs.actions.questions import ASK_HUMAN
 from dialogs.context.tool_calls import Result
-from dialogs.models import Question
 from dialogs.store.change import Change
 from dialogs.tools.tool import Invocation, Tool, parameters
 from dominds.llm.messages import ToolSpec
 
-ASK_HUMAN = "ask_human"
-
 
 def ask_human(change: Change, call: Invocation) -> Result:
-    question = Question.objects.create(
-        dialog=change.dialog,
-        kind=Question.Kind.QUESTION,
-        text=str(call.arguments["question"]),
-        tool_call_id=call.call_id,
-    )
-    rounds.announce(change, question)
+    questions.ask(change, str(call.arguments["question"]), call.call_id)
     return Result("", pending=True)
 
 

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from dialogs.actions import exits, questions
+from dialogs.actions import exits, questions, suspension
 from dialogs.actions.exits import ChoiceField, Exit, Options, TextField
 from dialogs.errors import Invalid
 from dialogs.models import Dialog, Question
@@ -23,7 +23,7 @@ Rows = tuple[Dialog, Question]
 
 
 def _hand_over(change: Change, question: Question, user: User, options: Options) -> None:
-    exits.resume(change)
+    suspension.resume(change)
     exits.begin_episode(change.dialog)
     change.dialog.title = f"{options['shift']}/{options['desk']}: {options['note']}"
 

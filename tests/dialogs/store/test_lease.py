@@ -170,12 +170,12 @@ def test_losses_are_counted_in_a_row(script: Script, asked: Dialog) -> None:
 
 def _generate_once(lease: Any) -> None:
     from dialogs.runtime.driver import pending_work, step
-    from dialogs.runtime.tool_runs import owed, run
+    from dialogs.runtime.tool_runs import pending, run
 
     dialog = pending_work(lease)
     step(lease, dialog)
     dialog = pending_work(lease)
-    if dialog is not None and (work := owed(dialog)):
+    if dialog is not None and (work := pending(dialog)):
         run(lease, dialog, work)
 
 
@@ -300,12 +300,12 @@ def free_on_a_connection_of_its_own() -> int:
 
 def test_a_stream_that_lost_its_lease_ends_for_good(asked: Dialog) -> None:
     """Else a renewal that comes late would let the worker begin a second attempt beside the first."""
-    from dialogs.runtime import attempts
+    from dialogs.runtime.outcomes import store_outcome
 
     with claim(asked.pk) as lease:
         assert lease is not None
         lease.renewed_at = time.monotonic() - 60
-        attempts.end(lease, None, Reply(lost=True))  # type: ignore[arg-type]
+        store_outcome(lease, None, Reply(lost=True))  # type: ignore[arg-type]
         lease.renewed_at = time.monotonic()
         assert not lease.holds
 

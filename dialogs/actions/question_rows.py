@@ -1,0 +1,25 @@
+"""Rows of questions for humans (Q4H): how each is opened and closed, and who learns of it."""
+
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from dialogs.actions import webhook
+from dialogs.models import Question
+from dialogs.store.change import Change
+
+
+def open_question(change: Change, kind: str, text: str, **columns: Any) -> Question:
+    """Ask a person. The webhook is called after the commit."""
+    question = Question.objects.create(dialog=change.dialog, kind=kind, text=text, **columns)
+    change.question_event(question)
+    webhook.notify(question)
+    return question
+
+
+def close_question(change: Change, question: Question, user: User | None, state: str) -> None:
+    """``user`` is None where the runtime closes it. Other columns that were set are stored as well."""
+    question.state, question.resolved_by, question.resolved_at = state, user, timezone.now()
+    question.save()
+    change.question_event(question)

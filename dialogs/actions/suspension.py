@@ -1,0 +1,54 @@
+"""Suspension of a dialog by a critical question, and what the question says."""
+
+from dialogs.actions.question_rows import open_question
+from dialogs.context import package_draft
+from dialogs.models import Dialog, Question, Turn
+from dialogs.store import lease
+from dialogs.store.change import Change
+from remediation.decisions import Suspend
+from remediation.guidance import MAX_FORCED_CLEARS
+
+
+def suspend_within(change: Change, decision: Suspend, about: int | None = None) -> Question:
+    """Stop generating until a person takes one of the exits of the question that this opens.
+
+    ``about`` is the message that was too long, where it is not the one that still waits.
+    """
+    dialog = change.dialog
+    question = open_question(
+        change,
+        decision.kind,
+        _text(dialog, decision, about),
+        clear_episode=dialog.clear_episode,
+        draft=package_draft.draft_package(dialog),
+    )
+    if dialog.answering_seq is not None:
+        change.mark(dialog.answering_seq, Turn.Status.SUSPENDED)
+    lease.release(change)
+    return question
+
+
+def resume(change: Change) -> None:
+    """Answer the suspended message again; without one there is nothing to do."""
+    dialog = change.dialog
+    if dialog.answering_seq is not None:
+        change.mark(dialog.answering_seq, Turn.Status.ANSWERING)
+    dialog.tries = dialog.generations_for_message = 0
+
+
+def _text(dialog: Dialog, decision: Suspend, about: int | None) -> str:
+    lines = [decision.reason]
+    if dialog.prompt_tokens is not None:
+        lines.append(f"Last reported prompt: {dialog.prompt_tokens:,} tokens.")
+    seq = about or dialog.answering_seq
+    message = dialog.turns.filter(seq=seq).first() if seq is not None else None
+    if message is None:
+        return " ".join(lines)
+    size = f"{len(message.text):,} characters"
+    if message.seq == dialog.answering_seq:
+        lines.append(f"Message {message.seq} ({size}) still waits for its answer.")
+    if dialog.failed_clears >= MAX_FORCED_CLEARS and dialog.round_number > message.round_number:
+        lines.append(
+            f"Message {message.seq} alone ({size}) does not fit: the context stayed critical in a fresh round with it."
+        )
+    return " ".join(lines)

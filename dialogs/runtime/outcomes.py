@@ -1,0 +1,195 @@
+"""Outcomes of generations: what a reply that was kept, discarded, stopped or failed changes in its dialog."""
+
+from random import random
+
+import structlog
+
+from dialogs.actions import rounds, suspension
+from dialogs.context.counters import counters_of, set_counters
+from dialogs.context.tool_calls import store_mind_cleared
+from dialogs.models import Agent, Dialog, Generation, Round, Turn
+from dialogs.runtime import discarded_log, truncation
+from dialogs.runtime.attempts import AlreadyEnded, Attempt, finish, wake_after
+from dialogs.runtime.stream_reply import Reply
+from dialogs.store import json_shapes
+from dialogs.store.change import Change
+from dialogs.store.db_retry import commits
+from dialogs.store.lease import Lease, release
+from dialogs.store.text import storable
+from dominds.llm.messages import ToolCall
+from dominds.llm.provider import ContextOverflow
+from dominds.llm.retry import delay_before_retry
+from dominds.llm.usage import Usage, UsageReport
+from health import recording
+from health.levels import Level
+from remediation.decisions import Discard, Suspend
+from remediation.guidance import (
+    CLEAR_MIND,
+    CRITICAL_KIND,
+    EXHAUSTED,
+    after_discarded,
+    after_kept,
+    clears_exhausted,
+    judge_forced,
+    judge_last_clear,
+    package_of,
+)
+from remediation.tokens.calibration import Calibration, calibrate
+
+log = structlog.get_logger(__name__)
+
+
+def store_outcome(lease: Lease, attempt: Attempt, reply: Reply) -> float:
+    """Store turn, usage, snapshot, counters, events and state in one transaction.
+
+    Returns the seconds to wait before the next try, 0 when there is nothing to wait for.
+    """
+    if reply.lost:
+        lease.lost = True  # for good: this attempt's row is another worker's to end
+        return 0.0
+    try:
+        return _store(lease, attempt, reply)
+    except AlreadyEnded:
+        return 0.0
+
+
+@commits
+def _store(lease: Lease, attempt: Attempt, reply: Reply) -> float:
+    delay = 0.0
+    with lease.change() as change:
+        change.dialog.crashes = 0
+        if reply.stopped:
+            _stopped(change, attempt, reply)
+        elif reply.error or reply.aborted:
+            delay = _failed(change, attempt, reply)
+        elif attempt.forced:
+            _forced(change, attempt, reply)
+        else:
+            _kept(change, attempt, reply)
+        if change.dialog.is_leased and change.dialog.answering_seq is None and not change.dialog.continuing:
+            change.dialog.stop_requested = False  # it was for this message, which has ended by itself
+            change.take_next_message()
+        ended = not change.dialog.has_work
+        if ended:
+            release(change)
+    lease.released = lease.released or ended
+    return delay
+
+
+def _report(change: Change, attempt: Attempt, usage: UsageReport) -> Level:
+    """Record the health of a generation that counts for it, also for the page. Returns the level."""
+    dialog, thresholds = change.dialog, attempt.thresholds
+    suspected = isinstance(usage, Usage) and truncation.suspected(attempt.generation, usage)
+    judgement = recording.record(attempt.generation.pk, usage, thresholds, truncation_suspected=suspected)
+    dialog.overflowed, dialog.changed_since_rewrite, dialog.tries = False, True, 0
+    if isinstance(usage, Usage):
+        dialog.report = Dialog.Report.SUSPECTED if suspected else Dialog.Report.REPORTED
+        dialog.prompt_tokens, dialog.completion_tokens = usage.prompt_tokens, usage.completion_tokens
+        dialog.total_tokens = usage.total_tokens
+        estimated = attempt.generation.est_prompt_tokens
+        if estimated and not suspected and not attempt.prepared.guided:
+            known = Calibration(dialog.calibration) if dialog.calibration else None
+            dialog.calibration = calibrate(known, estimated, usage.prompt_tokens).factor
+    else:
+        dialog.report = Dialog.Report.UNAVAILABLE
+        dialog.prompt_tokens = dialog.completion_tokens = dialog.total_tokens = None
+    change.event("health", **json_shapes.health(dialog, judgement, thresholds))
+    return judgement.level
+
+
+def _kept(change: Change, attempt: Attempt, reply: Reply) -> None:
+    dialog = change.dialog
+    finish(change, attempt, reply, Generation.Outcome.KEPT)
+    change.turn(
+        Turn.Role.ASSISTANT,
+        Turn.Status.INTERRUPTED if reply.interrupted else Turn.Status.COMPLETE,
+        text=reply.text,
+        tool_calls=_calls_json(attempt.generation, reply.tool_calls),
+        provider_items=list(reply.provider_items) or None,
+        generation=attempt.generation,
+    )
+    if reply.interrupted:
+        log.info("stream_interrupted", dialog_id=str(dialog.pk), reason=reply.interrupted)
+        dialog.changed_since_rewrite = True  # the stream filled the window: the policy may compact again
+        return
+    level = _report(change, attempt, reply.usage)
+    set_counters(dialog, after_kept(counters_of(dialog), level, guided=attempt.generation.guided))
+    if reply.tool_calls:
+        return
+    answered = dialog.answering_seq
+    change.end_message(Turn.Status.ANSWERED)
+    if clears_exhausted(counters_of(dialog)) and dialog.agent.critical_policy == Agent.CriticalPolicy.ESCALATE:
+        # At once, while it is known which message was too long, and not with the next message.
+        suspension.suspend_within(change, Suspend(CRITICAL_KIND, EXHAUSTED), about=answered)
+
+
+def _forced(change: Change, attempt: Attempt, reply: Reply) -> None:
+    """Keep exactly one valid ``clear_mind``. Of a refused output only the generation's numbers stay."""
+    dialog = change.dialog
+    match judge_forced(reply.tool_calls):
+        case Discard(reason):
+            finish(change, attempt, reply, Generation.Outcome.DISCARDED)
+            discarded_log.log_output(attempt.generation, reason, reply)
+            level = _report(change, attempt, reply.usage)
+            set_counters(dialog, after_discarded(judge_last_clear(counters_of(dialog), level)))
+        case _:
+            clear = next(call for call in reply.tool_calls if call.name == CLEAR_MIND)
+            attempt.generation.skipped_calls = len(reply.tool_calls) - 1
+            finish(change, attempt, reply, Generation.Outcome.KEPT)
+            _report(change, attempt, reply.usage)
+            calls = _calls_json(attempt.generation, (clear,)) or []
+            change.turn(Turn.Role.ASSISTANT, Turn.Status.COMPLETE, tool_calls=calls, generation=attempt.generation)
+            store_mind_cleared(change, calls[0]["id"])
+            rounds.clear_within(change, package_of(clear), cause=Round.Cause.CLEAR_MIND, unproven=True)
+
+
+def _stopped(change: Change, attempt: Attempt, reply: Reply) -> None:
+    finish(change, attempt, reply, Generation.Outcome.STOPPED)
+    _keep_text(change, attempt, reply, Turn.Status.STOPPED)
+    change.end_message(Turn.Status.STOPPED)
+    change.dialog.stop_requested = False
+
+
+def _failed(change: Change, attempt: Attempt, reply: Reply) -> float:
+    """Try again later, act on an overflow, or end the message with a reason that people see."""
+    dialog, error = change.dialog, reply.error
+    finish(change, attempt, reply, Generation.Outcome.FAILED)
+    if isinstance(error, ContextOverflow):
+        _overflowed(change, attempt, error)
+        return 0.0
+    dialog.tries += 1
+    if reply.aborted:
+        log.warning("stream_aborted", dialog_id=str(dialog.pk), reason=reply.aborted)
+        rounds.record_context_error(dialog, "TOKEN_LIMIT_EXCEEDED", reply.aborted)
+    delay = delay_before_retry(error, dialog.tries, random()) if error else None
+    if delay is not None:
+        wake_after(change, delay, str(error))
+        return delay
+    _keep_text(change, attempt, reply, Turn.Status.FAILED)
+    dialog.failure = str(error) if error else reply.aborted
+    change.end_message(Turn.Status.FAILED)
+    return 0.0
+
+
+def _keep_text(change: Change, attempt: Attempt, reply: Reply, status: str) -> None:
+    """The part of an answer that there was. A forced clear's text is never kept."""
+    if reply.text and not attempt.forced:
+        change.turn(Turn.Role.ASSISTANT, status, text=reply.text, generation=attempt.generation)
+
+
+def _overflowed(change: Change, attempt: Attempt, error: ContextOverflow) -> None:
+    """Act as if critical. Inside a forced attempt nothing smaller can be sent, so a person is asked at once."""
+    dialog = change.dialog
+    rounds.record_context_error(dialog, "TOKEN_LIMIT_EXCEEDED", str(error))
+    dialog.overflowed = True
+    set_counters(dialog, judge_last_clear(counters_of(dialog), Level.CRITICAL))  # a clear before it did not help
+    if attempt.forced:
+        suspension.suspend_within(change, Suspend(CRITICAL_KIND, f"The forced clear itself is too long: {error}"))
+
+
+def _calls_json(generation: Generation, calls: tuple[ToolCall, ...]) -> list[dict[str, str]] | None:
+    """Calls under ids of our own: some providers repeat an id in later answers, or send none."""
+    return [
+        {"id": f"call_{generation.pk}_{number}", "name": call.name, "arguments": storable(call.arguments)}
+        for number, call in enumerate(calls, 1)
+    ] or None
