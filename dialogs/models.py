@@ -206,7 +206,7 @@ class Round(models.Model):
 
 
 class Generation(models.Model):
-    """One model call, kept or not (R5). Usage columns are null when the provider reported none."""
+    """One model call, kept or not. Usage columns are null when the provider reported none."""
 
     class Purpose(models.TextChoices):
         REPLY = "reply"
@@ -278,7 +278,7 @@ class Turn(models.Model):
         NOTICE = "notice"
 
     class Status(models.TextChoices):
-        # user turns, see R17
+        # user turns: each ends exactly once
         QUEUED = "queued"
         ANSWERING = "answering"
         ANSWERED = "answered"

@@ -1,4 +1,4 @@
-"""Celery's entry points: they only wake. The database says what there is to do."""
+"""Entry points of Celery. They only wake; the database says what there is to do."""
 
 from typing import Any
 from uuid import UUID
@@ -30,6 +30,6 @@ def load(**_: Any) -> None:
 
 
 @worker_shutting_down.connect(weak=False)
-def let_go(**_: Any) -> None:
-    """A worker that was asked to go hands its dialogs on at once (faults C13)."""
+def drain(**_: Any) -> None:
+    """A worker that shuts down hands its dialogs on at once."""
     keeper.drain()

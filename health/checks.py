@@ -1,4 +1,4 @@
-"""System checks of the catalog: what is wrong with ``llm.yaml``, and which limits hold a trap (R4). Never fatal."""
+"""System checks of the catalog: problems of ``llm.yaml``, and limits that contradict each other. Never fatal."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -24,7 +24,7 @@ def _problems(catalog: Catalog) -> Iterator[checks.CheckMessage]:
 
 
 def _traps(models: Iterable[ModelInfo]) -> Iterator[checks.CheckMessage]:
-    """A trap that somebody wrote down is a warning; that small windows lie below the default optimum is worth knowing."""
+    """Limits that somebody set are a warning; windows smaller than the default optimum are only worth knowing."""
     small: list[str] = []
     for model in models:
         name = f"{model.provider_id}/{model.model_id}"
@@ -47,7 +47,7 @@ def _traps(models: Iterable[ModelInfo]) -> Iterator[checks.CheckMessage]:
 
 
 def _ignored_limit(model: ModelInfo, name: str) -> Iterator[checks.CheckMessage]:
-    """R16: only the length that LM Studio loaded the model with counts."""
+    """Only the length that LM Studio loaded the model with counts."""
     if model.context_length is not None or model.input_length is not None:
         yield checks.Warning(
             f"{name}: context_length and input_length are ignored; the limit is what LM Studio loaded the model with.",

@@ -1,4 +1,4 @@
-"""How full the context is, judged from reported usage alone (document A; rulings R1, R4).
+"""Levels of context health, judged from reported usage alone.
 
 Levels use strict ``>`` and critical is tested first, because in small windows the critical threshold lies below the
 optimal one.
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from dominds.llm.usage import Usage, UsageReport
 
-DEFAULT_OPTIMAL_MAX = 100_000  # prompt tokens, document A
+DEFAULT_OPTIMAL_MAX = 100_000  # prompt tokens
 
 
 class Level(StrEnum):
@@ -65,7 +65,7 @@ AWAITING_REPORT = Judgement(Level.UNKNOWN, UnknownReason.AWAITING_REPORT)
 
 
 def judge(usage: UsageReport, thresholds: Thresholds, *, truncation_suspected: bool = False) -> Judgement:
-    """Judge one generation. Unreported usage is unknown: zero would look healthy."""
+    """Judge one generation. Unreported usage is unknown: zero would seem healthy."""
     if not isinstance(usage, Usage):
         return Judgement(Level.UNKNOWN, UnknownReason.USAGE_UNAVAILABLE)
     limit, critical_max = thresholds.context_limit, thresholds.effective_critical_max

@@ -6,7 +6,7 @@ from health.levels import Level, UnknownReason
 class HealthSnapshot(models.Model):
     """How full the context was at one generation, with the limits that were in force then.
 
-    Token columns are null when the provider reported no usage; zero never stands for missing.
+    Token columns are null when the provider reported no usage; a missing number is never zero.
     """
 
     generation = models.OneToOneField("dialogs.Generation", on_delete=models.PROTECT, related_name="snapshot")

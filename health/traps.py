@@ -1,12 +1,12 @@
-"""Thresholds that contradict each other, told before they surprise anyone (ruling R4). Pure."""
+"""Contradictions between thresholds, in sentences that name the setting to change. Pure."""
 
 from health.levels import Thresholds
 
 
 def traps_of(thresholds: Thresholds, input_length: int | None) -> tuple[str, ...]:
     """What people should know of these limits, each with the setting to change. ``input_length`` is in tokens."""
-    found = (_no_caution_band(thresholds), _never_red(thresholds, input_length))
-    return tuple(trap for trap in found if trap)
+    traps = (_no_caution_band(thresholds), _never_red(thresholds, input_length))
+    return tuple(trap for trap in traps if trap)
 
 
 def _no_caution_band(thresholds: Thresholds) -> str:

@@ -1,4 +1,4 @@
-"""When a provider's own count says that it dropped part of the prompt (ruling R13)."""
+"""The rule that suspects a provider of having dropped part of a prompt, by its own counts."""
 
 from dataclasses import dataclass
 

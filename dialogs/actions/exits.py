@@ -1,7 +1,7 @@
-"""The exits of a critical question, as values. One more is written here, named in ``EXITS`` and tested: pages, admin, API
-and its description read this list.
+"""Exits of a critical question, each as a value.
 
-An exit performs inside the change that closes its question. Whatever it raises leaves the question open.
+To add one, write it here and name it in ``EXITS``: pages, admin, API and its OpenAPI description read that list. An exit
+performs inside the change that closes its question; an error that it raises leaves the question open.
 """
 
 from collections.abc import Callable, Mapping, Sequence

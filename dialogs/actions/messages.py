@@ -1,4 +1,4 @@
-"""What people ask of a dialog: open it, send, stop, retry, close. Everything accepted is a row before anyone is told."""
+"""Actions of people on a dialog: open, send, stop, retry, close. What is accepted is stored before anybody hears of it."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -55,13 +55,13 @@ def post_message(dialog_id: UUID, text: str, client_message_id: str | None = Non
     reason = unusable(dialog_id)
     with open_change(dialog_id) as change:
         dialog = change.dialog
-        if client_message_id and (known := _known(dialog, client_message_id, text)) is not None:
-            return Accepted(known.seq, dialog.state)
+        if client_message_id and (earlier := _accepted_before(dialog, client_message_id, text)) is not None:
+            return Accepted(earlier.seq, dialog.state)
         check_open(dialog)
         if reason:
             raise Conflict("agent_unusable", reason)
         _check_rate(dialog)
-        at_once = _is_free(dialog)
+        at_once = _is_idle(dialog)
         turn = change.turn(
             Turn.Role.USER,
             Turn.Status.ANSWERING if at_once else Turn.Status.QUEUED,
@@ -78,13 +78,13 @@ def post_message(dialog_id: UUID, text: str, client_message_id: str | None = Non
     return Accepted(turn.seq, dialog.state)
 
 
-def _is_free(dialog: Dialog) -> bool:
-    """Whether a message is taken up at once: nothing runs, and so nothing is queued before it."""
+def _is_idle(dialog: Dialog) -> bool:
+    """Whether a message is answered at once: nothing runs, and so nothing is queued before it."""
     return dialog.state in (State.IDLE, State.FAILED) and not dialog.continuing and dialog.answering_seq is None
 
 
 def remove_queued(dialog_id: UUID, seq: int, user: User) -> None:
-    """Take back a message that has not been taken up yet."""
+    """Take back a message that still waits in the queue."""
     with open_change(dialog_id) as change:
         if not change.dialog.turns.filter(seq=seq, status=Turn.Status.QUEUED).exists():
             raise Conflict("not_queued", f"Message {seq} is not waiting any more, so it cannot be taken back.")
@@ -92,7 +92,7 @@ def remove_queued(dialog_id: UUID, seq: int, user: User) -> None:
 
 
 def rename(dialog_id: UUID, title: str) -> None:
-    """A blank title is refused: the old one stands."""
+    """Raises ``Invalid`` for a blank title."""
     title = " ".join(title.replace(NUL, "").split())[:LONGEST_TITLE]
     if not title:
         raise Invalid("The title is blank. Write what the dialog is about.")
@@ -140,7 +140,7 @@ def retry(dialog_id: UUID) -> str:
 
 
 def answer_again(change: Change, message: Turn) -> None:
-    """Take up a message that had ended. One of an older round is shown in the current one, too."""
+    """Answer a message that had ended once more. One of an older round is carried into the current one."""
     dialog = change.dialog
     change.mark(message.seq, Turn.Status.ANSWERING)
     change.begin_message(message.seq)
@@ -175,7 +175,7 @@ def close_within(change: Change, user: User | None) -> None:
     release(change)
 
 
-def _known(dialog: Dialog, client_message_id: str, text: str) -> Turn | None:
+def _accepted_before(dialog: Dialog, client_message_id: str, text: str) -> Turn | None:
     turn = dialog.turns.filter(client_message_id=client_message_id).first()
     if turn is not None and turn.text != text:
         raise Conflict(
@@ -205,7 +205,7 @@ def check_open(dialog: Dialog) -> None:
 
 
 def unusable(dialog_id: UUID) -> str:
-    """Asked before the row is locked: it may take a call to the model's server."""
+    """Why the dialog's model cannot answer now. Call this before the row is locked: it may ask the model's server."""
     dialog = _DIALOG.first(dialog_id)
     return unusable_reason(dialog) if dialog is not None else ""
 
@@ -245,6 +245,6 @@ def _title_from(text: str) -> str:
 def owned(dialog_id: UUID, user: User) -> Dialog:
     """The dialog, if this person may see it; otherwise it does not exist."""
     dialog = _DIALOG.first(dialog_id)
-    if dialog is None or not (user.is_staff or dialog.owner_id == user.pk):  # as ``for_user`` says it to the database
+    if dialog is None or not (user.is_staff or dialog.owner_id == user.pk):  # the same rule as ``for_user``
         raise NotFound()
     return dialog

@@ -1,4 +1,4 @@
-"""Questions for humans (Q4H): who sees them, and their answer, cancellation or resolution."""
+"""Questions for humans (Q4H): who may see them, and how they are asked, answered, cancelled and resolved."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -112,7 +112,7 @@ def _dialog_of(question_id: UUID, user: User) -> UUID:
 
 
 def _open(question_id: UUID) -> Question:
-    """The question as it stands now that its dialog is locked: the second who answers learns who was first."""
+    """The question, read after its dialog was locked: the second who answers learns who was first."""
     question = Question.objects.select_related("dialog", "resolved_by").get(pk=question_id)
     if question.state != Question.State.OPEN:
         by = question.resolved_by.get_username() if question.resolved_by else "the runtime"

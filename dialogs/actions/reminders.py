@@ -1,4 +1,4 @@
-"""Reminders: few, short, always in sight. Their size has a budget, because each request pays for them."""
+"""Reminders of a dialog, within a budget of tokens: every request to the model carries all of them."""
 
 from uuid import UUID
 
@@ -93,14 +93,14 @@ def _renumber(change: Change, rows: list[Reminder]) -> None:
 
 def _check_budget(dialog: Dialog, others: list[Reminder], text: str) -> None:
     if not text.strip():
-        raise Invalid("The reminder is blank. Write what should stay in sight.")
+        raise Invalid("The reminder is blank. Write what the agent should not forget.")
     count = counter_for(dialog.model_id).count
-    size, held = count(text), sum(count(row.text) for row in others)
-    if size + held > BUDGET_TOKENS:
+    size, others_size = count(text), sum(count(row.text) for row in others)
+    if size + others_size > BUDGET_TOKENS:
         raise Conflict(
             "reminders_too_large",
-            f"This reminder has est. {size:,} tokens and the others hold est. {held:,}; together at most "
-            f"{BUDGET_TOKENS:,} are kept in sight. Shorten it, or delete one.",
+            f"This reminder has est. {size:,} tokens and the others hold est. {others_size:,}; together at "
+            f"most {BUDGET_TOKENS:,} are accepted. Shorten it, or delete one.",
         )
 
 

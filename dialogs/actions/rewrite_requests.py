@@ -1,4 +1,4 @@
-"""Rewrites of the view, as people ask for them and undo them; ``dialogs.runtime.rewrite`` performs them."""
+"""Requests of people to rewrite what the model sees, and to undo that. ``dialogs.runtime.rewrite`` performs them."""
 
 from typing import Any
 from uuid import UUID
@@ -35,7 +35,7 @@ def request(dialog_id: UUID, kind: str, user: User) -> str:
 
 
 def complete_milestone(dialog_id: UUID, user: User) -> str:
-    """A person says that a milestone is reached: the agent goes on from a handover (C5)."""
+    """A person declares a milestone complete: the agent goes on from a handover summary."""
     with open_change(dialog_id) as change:
         _check_rewritable(change.dialog)
         change.event("notice", text=f"Milestone completed, says {user.get_username()}.")
@@ -43,7 +43,7 @@ def complete_milestone(dialog_id: UUID, user: User) -> str:
 
 
 def clear(dialog_id: UUID, reminder_content: str, user: User) -> str:
-    """A person clears the agent's mind with a package of theirs; after the generation when one runs."""
+    """Begin a new round with this package; after the generation when one runs."""
     package = rounds.checked_package(reminder_content)
     with open_change(dialog_id) as change:
         _check_rewritable(change.dialog)
@@ -68,7 +68,7 @@ def check_kind(kind: str) -> None:
 
 
 def undo(run_id: int, user: User, dialog_id: UUID | None = None) -> RemediationRun:
-    """Undo the newest rewrite that stands; earlier ones after it. What was removed is seen again, word for word."""
+    """Undo the newest rewrite that is in force; older ones follow one by one. The model sees again what was removed."""
     run = RemediationRun.objects.filter(pk=run_id, **({"dialog_id": dialog_id} if dialog_id else {})).first()
     if run is None:
         raise NotFound("There is no such rewrite.")
@@ -92,7 +92,7 @@ def undo(run_id: int, user: User, dialog_id: UUID | None = None) -> RemediationR
 
 
 def summary_of(run: RemediationRun, undone: bool = False) -> dict[str, Any]:
-    """What a ``remediation`` event tells."""
+    """The data of a ``remediation`` event."""
     return {
         "id": run.pk,
         "policy": run.policy,

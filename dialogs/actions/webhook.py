@@ -1,4 +1,4 @@
-"""Tells operators that a dialog needs a human: by a webhook of theirs, after commit, never in anybody's way."""
+"""The operators' webhook: called after the commit for each new question, in the background."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +32,7 @@ def notify(question: Question) -> None:
 
 
 def _post(url: str, body: dict[str, str]) -> None:
-    """The address was checked when it was typed; what its name means now is checked again."""
+    """The address was checked when it was saved; what its host name resolves to is checked again now."""
     try:
         status = outbound_http.post(
             url,

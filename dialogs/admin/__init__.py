@@ -1,4 +1,4 @@
-"""The operator's admin: all rows, history read-only, and a few deeds that call the services. One module per subject."""
+"""The operator's admin: all rows, history read-only, and a few actions. One module per subject."""
 
 from dialogs.admin import agents, critique, history, people, questions
 

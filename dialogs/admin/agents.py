@@ -1,4 +1,4 @@
-"""Agents, edited under the rules of ``team.yaml``."""
+"""Agents in the admin, edited under the rules of ``team.yaml``."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         return agent_id
 
     def clean(self) -> dict[str, Any]:
-        """The shared rules. Each problem stands beside its field."""
+        """The rules of ``team.yaml``. Each problem is shown at its field."""
         given = super().clean() or {}
         for name in ("tools", "priority_areas"):
             given[name] = given.get(name) or []  # an emptied field, which the column would refuse

@@ -1,4 +1,4 @@
-"""What the system asks a person to do or to accept (C10). Here and not below, since accepting changes agents."""
+"""Proposals and cleanup tasks in the admin. In this app, since accepting a proposal changes agents."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,14 +15,16 @@ from remediation.models import CleanupTask, Proposal
 
 
 class ActionsAdmin(RecordAdmin):
-    """Each selected row by itself: a refusal is told and does not hold up the others."""
+    """Actions on each selected row by itself: a refusal is shown and does not stop the others."""
 
-    def do(self, request: HttpRequest, selected: QuerySet[Any], deed: Callable[[int, User], object], past: str) -> None:
+    def run(
+        self, request: HttpRequest, selected: QuerySet[Any], action: Callable[[int, User], object], past: str
+    ) -> None:
         assert isinstance(request.user, User)
         done = 0
         for row in selected:
             try:
-                deed(row.pk, request.user)
+                action(row.pk, request.user)
             except Refusal as refusal:
                 messages.error(request, f"{row}: {refusal.message}")
                 continue
@@ -42,11 +44,11 @@ class ProposalAdmin(ActionsAdmin):
 
     @admin.action(description="Accept selected proposals: apply the change")
     def accept(self, request: HttpRequest, selected: QuerySet[Proposal]) -> None:
-        self.do(request, selected, critic.accept, "Accepted")
+        self.run(request, selected, critic.accept, "Accepted")
 
     @admin.action(description="Reject selected proposals")
     def reject(self, request: HttpRequest, selected: QuerySet[Proposal]) -> None:
-        self.do(request, selected, critic.reject, "Rejected")
+        self.run(request, selected, critic.reject, "Rejected")
 
 
 @admin.register(CleanupTask)
@@ -59,4 +61,4 @@ class CleanupTaskAdmin(ActionsAdmin):
 
     @admin.action(description="Mark selected tasks as done")
     def finish(self, request: HttpRequest, selected: QuerySet[CleanupTask]) -> None:
-        self.do(request, selected, interventions.finish_task, "Done")
+        self.run(request, selected, interventions.finish_task, "Done")

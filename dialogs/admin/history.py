@@ -1,4 +1,4 @@
-"""Dialogs and all that happened in them: to read."""
+"""Dialogs and their rows in the admin, read-only."""
 
 import json
 from typing import Any, ClassVar
@@ -133,15 +133,15 @@ class EventAdmin(OfDialog):
 
     list_display = ("seq", "dialog", "types", "created_at")
     list_filter = (TypeFilter,)
-    fields = ("dialog", "told")
-    readonly_fields = ("told",)
+    fields = ("dialog", "content")
+    readonly_fields = ("content",)
 
     @admin.display(description="events")
     def types(self, row: Event) -> str:
         return ", ".join(f"{event.seq} {event.type}" for event in events.events_in(row))
 
     @admin.display(description="events")
-    def told(self, row: Event) -> SafeString:
+    def content(self, row: Event) -> SafeString:
         lines = (
             (event.seq, json_shapes.when(event.created_at), event.type, json.dumps(event.data, ensure_ascii=False))
             for event in events.events_in(row)

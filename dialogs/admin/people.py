@@ -1,4 +1,4 @@
-"""API keys, which can only be revoked; settings of persons and of the site; and logging in to the admin."""
+"""API keys, settings and the login in the admin. Keys can only be revoked there."""
 
 from typing import Any
 
@@ -55,7 +55,7 @@ _log_in = admin.site.login
 
 
 def log_in(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-    """As everywhere: ten failures of one address in a minute, and it waits for the next."""
+    """After ten failures within a minute an address waits for the next minute, as on the other login page."""
     if request.method == "POST" and (seconds := login.wait_before_login(request)):
         answer = HttpResponse(f"Too many failed logins. Wait {seconds} s.", status=429, content_type="text/plain")
         answer["Retry-After"] = str(seconds)

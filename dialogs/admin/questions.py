@@ -40,7 +40,7 @@ class AgeFilter(admin.SimpleListFilter):
 
 @admin.register(Question)
 class QuestionAdmin(RecordAdmin):
-    list_display = ("asked", "kind", "state", "age", "dialog", "agent", "owner", "resolved_by", "created_at")
+    list_display = ("short_text", "kind", "state", "age", "dialog", "agent", "owner", "resolved_by", "created_at")
     list_filter = ("kind", "state", AgeFilter)
     list_select_related = ("dialog__agent", "dialog__owner", "resolved_by")
     search_fields = ("=id", "=dialog__id", "text", "dialog__title", "dialog__owner__username")
@@ -48,7 +48,7 @@ class QuestionAdmin(RecordAdmin):
     actions = ("cancel_selected",)
 
     @admin.display(description="question")
-    def asked(self, question: Question) -> str:
+    def short_text(self, question: Question) -> str:
         return shortened(question.text)
 
     @admin.display(ordering="-created_at")
@@ -167,7 +167,7 @@ class QuestionAdmin(RecordAdmin):
 
     @admin.action(description="Cancel selected (ordinary questions only)")
     def cancel_selected(self, request: HttpRequest, selected: QuerySet[Question]) -> HttpResponse | None:
-        """Asks first. Critical questions are left as they are."""
+        """Ask for confirmation first. Critical questions stay open."""
         open_ones = selected.filter(kind=Question.Kind.QUESTION, state=Question.State.OPEN)
         if "confirmed" not in request.POST:
             context = {

@@ -1,1 +1,1 @@
-"""``/api``: JSON for programs and scripts. Each call parses, calls one service, answers; one router per subject."""
+"""``/api``: JSON for programs and scripts, one router per subject. Each call parses, calls one service, answers."""

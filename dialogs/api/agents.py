@@ -1,4 +1,4 @@
-"""Who can be talked to."""
+"""Agents."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The API as a whole: its routers, how it reads and writes JSON, and its words for errors."""
+"""The API as a whole: its routers, JSON parser and renderer, and the shape of its errors."""
 
 from typing import Any, cast
 
@@ -31,15 +31,15 @@ class Api(NinjaAPI):
     """With the one shape of all errors in the description of every call."""
 
     def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
-        found = super().get_openapi_schema(**options)
-        schemas = found["components"]["schemas"]
+        described = super().get_openapi_schema(**options)
+        schemas = described["components"]["schemas"]
         schemas["Problem"] = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
         schemas |= schemas["Problem"].pop("$defs")
         problem = {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
-        for calls in found["paths"].values():
+        for calls in described["paths"].values():
             for call in calls.values():
                 call["responses"]["default"] = {"description": "refused, or failed", "content": problem}
-        return found
+        return described
 
 
 api = Api(

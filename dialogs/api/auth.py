@@ -1,4 +1,4 @@
-"""Who is asking: the holder of an API key, or a person with a login session, from whom unsafe calls need the CSRF token."""
+"""Authentication of callers: by API key, or by login session, which needs the CSRF token for unsafe calls."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -36,7 +36,7 @@ class CsrfRefused(Refusal):
 
 
 class KeyAuth(HttpBearer):
-    """``Authorization: Bearer KEY``. A key that does not hold is refused, whatever session comes beside it."""
+    """``Authorization: Bearer KEY``. A key that is not valid is refused, whatever session comes beside it."""
 
     def __call__(self, request: HttpRequest) -> User | None:
         header = request.headers.get("Authorization")
@@ -44,7 +44,7 @@ class KeyAuth(HttpBearer):
             return None
         user = self.authenticate(request, bearer_of(header))
         if user is None:
-            raise Unauthorized("This API key does not hold. Make one with `manage.py apikey USERNAME`.")
+            raise Unauthorized("This API key is not valid. Make one with `manage.py apikey USERNAME`.")
         return user
 
     def authenticate(self, request: HttpRequest, token: str) -> User | None:
@@ -78,7 +78,7 @@ def bearer_of(header: str) -> str:
 
 
 def recheck_of(request: PersonRequest) -> Callable[[], bool]:
-    """A question for long streams: do the key or session that opened them still hold? Asks the database."""
+    """A check for long streams: whether the key or session that opened them is still valid. Asks the database."""
     user_id, key, session_key = request.auth.pk, bearer_of(request.headers.get("Authorization", "")), ""
     if not key:
         session_key = str(request.session.session_key)

@@ -1,4 +1,4 @@
-"""What the model sees, rewriting it by hand, and what rewrites took away."""
+"""The context that the model sees, rewrites of it by hand, and the archive of what they removed."""
 
 from typing import Any, Literal
 from uuid import UUID
@@ -11,10 +11,9 @@ from dialogs.api.auth import PersonRequest
 from dialogs.api.lists import LARGEST, Text, Window
 from dialogs.api.schemas import ContextOut, RemediationOut, RemovedOut, StateOut
 from dialogs.errors import Conflict
-from dialogs.models import Dialog
 from dialogs.queries import context_report
 from dominds.llm.catalog.catalog import UnknownModel
-from remediation.models import RemediationRun, RemovedUnit
+from remediation.models import RemediationRun
 
 router = Router(tags=["context"])
 Preview = Literal["", "prune", "break", "compact", "fresh-start"]
@@ -28,7 +27,7 @@ class ArchiveWindow(Window):
     q: Text = ""
 
 
-class Look(Schema):
+class PreviewChoice(Schema):
     preview: Preview = Field("", description="what this rewrite would remove now")
 
 
@@ -41,61 +40,62 @@ def clear(request: PersonRequest, dialog_id: UUID, given: Package) -> Status[dic
 
 @router.post("/dialogs/{uuid:dialog_id}/prune", response={202: StateOut})
 def prune(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
-    """Keep the most important messages (document D)."""
-    return _asked(request, dialog_id, "prune")
+    """Keep the most important messages."""
+    return _request(request, dialog_id, "prune")
 
 
 @router.post("/dialogs/{uuid:dialog_id}/break", response={202: StateOut})
 def break_context(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
-    """Run the chain of breaking strategies (document C)."""
-    return _asked(request, dialog_id, "break")
+    """Run the chain of breaking strategies."""
+    return _request(request, dialog_id, "break")
 
 
 @router.post("/dialogs/{uuid:dialog_id}/compact", response={202: StateOut})
 def compact(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
-    """Let the pruning agent compact the conversation (document B)."""
-    return _asked(request, dialog_id, "compact")
+    """Let the pruning agent compact the conversation."""
+    return _request(request, dialog_id, "compact")
 
 
 @router.post("/dialogs/{uuid:dialog_id}/fresh-start", response={202: StateOut})
 def fresh_start(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
     """Go on from a handover summary."""
-    return _asked(request, dialog_id, "fresh_start")
+    return _request(request, dialog_id, "fresh_start")
 
 
-def _asked(request: PersonRequest, dialog_id: UUID, kind: str) -> Status[dict[str, str]]:
+def _request(request: PersonRequest, dialog_id: UUID, kind: str) -> Status[dict[str, str]]:
     dialog = messages.owned(dialog_id, request.auth)
     return Status(202, {"state": rewrite_requests.request(dialog.pk, kind, request.auth)})
 
 
 @router.get("/dialogs/{uuid:dialog_id}/context", response=ContextOut, exclude_unset=True)
-def get_context(request: PersonRequest, dialog_id: UUID, look: Query[Look]) -> dict[str, Any]:
+def get_context(request: PersonRequest, dialog_id: UUID, given: Query[PreviewChoice]) -> dict[str, Any]:
     """What the model would see now. All sizes are estimates."""
     dialog = messages.owned(dialog_id, request.auth)
     try:
-        return context_report.context_of(dialog, look.preview.replace("-", "_"))
+        return context_report.context_of(dialog, given.preview.replace("-", "_"))
     except UnknownModel as error:
         raise Conflict("agent_unusable", str(error)) from None
 
 
 @router.get("/dialogs/{uuid:dialog_id}/remediations", response=list[RemediationOut])
 def list_remediations(request: PersonRequest, dialog_id: UUID, window: Query[Window]) -> list[dict[str, Any]]:
-    """Every rewrite that there was, undone ones too."""
+    """Every rewrite, undone ones too."""
     runs = RemediationRun.objects.filter(dialog=messages.owned(dialog_id, request.auth), pk__gt=window.after)
     return [context_report.remediation_json(run) for run in runs.order_by("pk")[: window.limit]]
 
 
 @router.post("/dialogs/{uuid:dialog_id}/remediations/{int:run_id}/undo", response=RemediationOut)
 def undo(request: PersonRequest, dialog_id: UUID, run_id: int) -> dict[str, Any]:
-    """Undo the newest rewrite that stands: what it removed is seen again, word for word."""
+    """Undo the newest rewrite that is in force: the model sees again, word for word, what it removed."""
     dialog = messages.owned(dialog_id, request.auth)
     return context_report.remediation_json(rewrite_requests.undo(min(run_id, LARGEST), request.auth, dialog.pk))
 
 
 @router.get("/dialogs/{uuid:dialog_id}/archive", response=list[RemovedOut])
 def list_archive(request: PersonRequest, dialog_id: UUID, window: Query[ArchiveWindow]) -> list[dict[str, Any]]:
-    """What rewrites took out of the model's sight, whole; with ``q``, only what mentions it."""
-    found = _archive(messages.owned(dialog_id, request.auth), window)
+    """What rewrites removed, in full; with ``q``, only what mentions it."""
+    dialog = messages.owned(dialog_id, request.auth)
+    rows = context_report.archive(dialog, window.q).filter(pk__gt=window.after).order_by("pk")
     return [
         {
             "id": row.pk,
@@ -106,10 +106,5 @@ def list_archive(request: PersonRequest, dialog_id: UUID, window: Query[ArchiveW
             "est_tokens": row.est_tokens,
             "text": row.text,
         }
-        for row in found
+        for row in rows[: window.limit]
     ]
-
-
-def _archive(dialog: Dialog, window: ArchiveWindow) -> list[RemovedUnit]:
-    found = context_report.archive(dialog, window.q).filter(pk__gt=window.after)
-    return list(found.order_by("pk")[: window.limit])

@@ -1,4 +1,4 @@
-"""Opening dialogs, looking at them, taking them along."""
+"""Dialogs: opening, listing, statistics and export."""
 
 from collections.abc import AsyncIterator, Iterator
 from typing import Annotated, Any, Literal
@@ -32,7 +32,7 @@ def create_dialog(request: PersonRequest, given: NewDialog) -> Status[dict[str, 
 
 @router.get("/dialogs", response=list[DialogOut])
 def list_dialogs(request: PersonRequest, window: Query[UuidWindow]) -> list[dict[str, Any]]:
-    """One's own dialogs; staff see all."""
+    """The caller's own dialogs; staff see all."""
     visible = Dialog.objects.for_user(request.auth).select_related("agent")
     return overviews.of_dialogs(oldest_first(visible, window))
 
@@ -44,7 +44,7 @@ def get_dialog(request: PersonRequest, dialog_id: UUID) -> dict[str, Any]:
 
 @router.get("/dialogs/{uuid:dialog_id}/statistics", response=StatisticsOut)
 def get_statistics(request: PersonRequest, dialog_id: UUID) -> dict[str, Any]:
-    """Tokens that its model calls took, as reported, and an estimate of the next request."""
+    """Tokens of its model calls, as reported, and an estimate of the next request."""
     return usage_totals.statistics_of(messages.owned(dialog_id, request.auth))
 
 
@@ -60,7 +60,7 @@ def export_dialog(
 
 
 def download(pieces: Iterator[str], name: str, kind: str) -> StreamingHttpResponse:
-    """Sent piece by piece. Always a download: what models and people wrote is never a page of ours."""
+    """Sent piece by piece. Always a download: text of models and people must not run as a page of this site."""
     answer = StreamingHttpResponse(_later(pieces), content_type=f"{kind}; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{name}"'
     answer["Content-Security-Policy"] = "sandbox"

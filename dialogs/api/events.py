@@ -1,4 +1,4 @@
-"""What happened in a dialog, numbered without gaps: as a list, or as it happens."""
+"""Events of a dialog, numbered without gaps: as a list, or as a stream."""
 
 from typing import Any
 from uuid import UUID
@@ -23,8 +23,8 @@ async def list_events(
     request: PersonRequest, dialog_id: UUID, window: Query[Window]
 ) -> list[dict[str, Any]] | HttpResponseBase:
     """With ``Accept: text/event-stream`` the answer does not end: events come as they happen (``id`` is their number), and
-    ``event: draft`` with the text of the answer under way, by generation and position in characters. A draft may vanish;
-    the ``turn`` event is what was said. ``Last-Event-ID`` works as ``after``.
+    ``event: draft`` with the text of the answer under way, by generation and position in characters. That text may vanish;
+    the ``turn`` event has the answer that counts. ``Last-Event-ID`` works as ``after``.
     """
     if "text/event-stream" not in request.headers.get("Accept", ""):
         return await sync_to_async(_listed)(request, dialog_id, window)
@@ -40,7 +40,7 @@ def _listed(request: PersonRequest, dialog_id: UUID, window: Window) -> list[dic
 def _admit(request: PersonRequest, dialog_id: UUID) -> None:
     messages.owned(dialog_id, request.auth)
     if not connection.in_atomic_block:
-        connection.close()  # back to the pool: the stream reads on threads of its own, for hours
+        connection.close()  # back to the pool: the stream reads on other threads, for hours
 
 
 def _last_seen(request: PersonRequest) -> int:

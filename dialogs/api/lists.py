@@ -1,4 +1,4 @@
-"""What all calls share: lists are plain arrays, oldest first, ``after`` exclusive; texts are such as a database can hold."""
+"""Parameters that calls share: windows of lists, oldest first with ``after`` exclusive, and texts that can be stored."""
 
 from typing import Annotated, Any, TypeVar
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Sending messages, and what became of them: turns and generations."""
+"""Messages, and the turns and generations that follow from them."""
 
 from typing import Any
 from uuid import UUID
@@ -22,21 +22,21 @@ class NewMessage(Schema):
 
 @router.post("/dialogs/{uuid:dialog_id}/messages", response={202: Accepted})
 def post_message(request: PersonRequest, dialog_id: UUID, given: NewMessage) -> Status[Any]:
-    """The message is stored when this answers. It is answered in its turn, by a worker."""
+    """The message is stored when this answers. A worker answers it, after those that were sent before."""
     dialog = messages.owned(dialog_id, request.auth)
     return Status(202, messages.post_message(dialog.pk, given.text, given.client_message_id))
 
 
 @router.delete("/dialogs/{uuid:dialog_id}/messages/{int:seq}", response={204: None})
 def remove_message(request: PersonRequest, dialog_id: UUID, seq: int) -> Status[None]:
-    """Take back a message that still waits for its turn."""
+    """Take back a message that still waits in the queue."""
     messages.remove_queued(messages.owned(dialog_id, request.auth).pk, seq, request.auth)
     return Status(204, None)
 
 
 @router.post("/dialogs/{uuid:dialog_id}/stop", response={202: StateOut})
 def stop(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
-    """Stop the answer under way; what was said of it stays."""
+    """Stop the answer under way; the part that there is stays."""
     return Status(202, {"state": messages.stop(messages.owned(dialog_id, request.auth).pk)})
 
 
@@ -60,7 +60,7 @@ def list_turns(request: PersonRequest, dialog_id: UUID, window: Query[Window]) -
 
 @router.get("/dialogs/{uuid:dialog_id}/generations", response=list[GenerationOut])
 def list_generations(request: PersonRequest, dialog_id: UUID, window: Query[Window]) -> list[dict[str, Any]]:
-    """Every model call that there was, discarded ones too."""
+    """Every model call, discarded ones too."""
     dialog = messages.owned(dialog_id, request.auth)
-    found = dialog.generations.filter(pk__gt=window.after).select_related("snapshot").prefetch_related("turns")
-    return [json_shapes.generation(row) for row in found.order_by("pk")[: window.limit]]
+    rows = dialog.generations.filter(pk__gt=window.after).select_related("snapshot").prefetch_related("turns")
+    return [json_shapes.generation(row) for row in rows.order_by("pk")[: window.limit]]

@@ -1,4 +1,4 @@
-"""Every error of ``/api`` is ``{"error": {"code", "message"}}``, whoever found it: a service, the parser, Django or a bug."""
+"""Errors of ``/api``: always ``{"error": {"code", "message"}}``, be it a refusal, a body that is no JSON, or a bug."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -18,10 +18,10 @@ from dialogs.errors import RateLimited, Refusal
 log = structlog.get_logger(__name__)
 
 RETRY_SECONDS = 5  # after which a database that was away is worth asking again
-ARGUMENTS = {"given", "window", "body", "query", "path"}  # names of ours in the place of an error
+ARGUMENTS = {"given", "window", "body", "query", "path"}  # names in the place of an error that mean nothing outside
 CODES = {400: "invalid", 404: "not_found", 405: "method_not_allowed"}
 Wrapped = Callable[..., Any]
-Found = TypeVar("Found", bound=Exception)
+Problem = TypeVar("Problem", bound=Exception)
 
 
 def error(code: str, message: str, status: int, retry_after_seconds: int | None = None) -> HttpResponse:
@@ -32,38 +32,38 @@ def error(code: str, message: str, status: int, retry_after_seconds: int | None 
 
 
 def register(api: NinjaAPI) -> None:
-    """Let ``api`` answer all that can go wrong in our words."""
+    """Let ``api`` answer everything that can go wrong in this shape."""
 
-    def on(kind: type[Found], answer: Callable[[HttpRequest, Found], HttpResponse]) -> None:
+    def on(kind: type[Problem], answer: Callable[[HttpRequest, Problem], HttpResponse]) -> None:
         api.add_exception_handler(kind, cast(Any, answer))  # ninja types the exception as maybe a class
 
-    on(Refusal, lambda request, found: refused(found))
-    on(ValidationError, lambda request, found: error("invalid", _fields(found), 400))
-    on(HttpError, lambda request, found: _http_error(found))
-    on(Http404, lambda request, found: unknown_address(request))
-    on(RequestDataTooBig, lambda request, found: too_big())
+    on(Refusal, lambda request, problem: refused(problem))
+    on(ValidationError, lambda request, problem: error("invalid", _fields(problem), 400))
+    on(HttpError, lambda request, problem: _http_error(problem))
+    on(Http404, lambda request, problem: unknown_address(request))
+    on(RequestDataTooBig, lambda request, problem: too_big())
     on(OperationalError, unavailable)
     on(TimeoutError, unavailable)
     on(Exception, broken)
 
 
-def refused(found: Refusal) -> HttpResponse:
-    wait = found.retry_after_seconds if isinstance(found, RateLimited) else None
-    return error(found.code, found.message, found.status, wait)
+def refused(problem: Refusal) -> HttpResponse:
+    wait = problem.retry_after_seconds if isinstance(problem, RateLimited) else None
+    return error(problem.code, problem.message, problem.status, wait)
 
 
-def _fields(found: ValidationError) -> str:
-    return "; ".join(f"{_place(item['loc'])}: {item['msg']}" for item in found.errors[:5])
+def _fields(problem: ValidationError) -> str:
+    return "; ".join(f"{_place(item['loc'])}: {item['msg']}" for item in problem.errors[:5])
 
 
 def _place(parts: tuple[Any, ...]) -> str:
     return ".".join(str(part) for part in parts if part not in ARGUMENTS) or "the body"
 
 
-def _http_error(found: HttpError) -> HttpResponse:
-    if found.status_code == 400:
-        return error("invalid", f"The body is not JSON: {found.__context__ or found}. Send one JSON object.", 400)
-    return error(CODES.get(found.status_code, "invalid"), str(found), found.status_code)
+def _http_error(problem: HttpError) -> HttpResponse:
+    if problem.status_code == 400:
+        return error("invalid", f"The body is not JSON: {problem.__context__ or problem}. Send one JSON object.", 400)
+    return error(CODES.get(problem.status_code, "invalid"), str(problem), problem.status_code)
 
 
 def too_big() -> HttpResponse:
@@ -74,14 +74,14 @@ def unknown_address(request: HttpRequest) -> HttpResponse:
     return error("not_found", f"There is nothing at {request.path}. See /api/docs.", 404)
 
 
-def unavailable(request: HttpRequest, found: Exception) -> HttpResponse:
-    log.warning("api_unavailable", path=request.path, error=str(found) or type(found).__name__)
+def unavailable(request: HttpRequest, problem: Exception) -> HttpResponse:
+    log.warning("api_unavailable", path=request.path, error=str(problem) or type(problem).__name__)
     return error("unavailable", "The database is busy or away. Nothing was changed; try again.", 503, RETRY_SECONDS)
 
 
-def broken(request: HttpRequest, found: Exception) -> HttpResponse:
-    log.exception("api_failed", path=request.path, exc_info=found)
-    return error("internal", "This call failed because of a fault of ours; it has been logged.", 500)
+def broken(request: HttpRequest, problem: Exception) -> HttpResponse:
+    log.exception("api_failed", path=request.path, exc_info=problem)
+    return error("internal", "This call failed because of a fault in Dominds; it has been logged.", 500)
 
 
 def in_json(view: Wrapped) -> Wrapped:
@@ -92,8 +92,8 @@ def in_json(view: Wrapped) -> Wrapped:
         async def later(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             try:
                 return _translated(request, await view(request, *args, **kwargs))
-            except (Http404, RequestDataTooBig) as found:
-                return _django_error(request, found)
+            except (Http404, RequestDataTooBig) as problem:
+                return _django_error(request, problem)
 
         return later
 
@@ -101,20 +101,20 @@ def in_json(view: Wrapped) -> Wrapped:
     def now(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:
             return _translated(request, view(request, *args, **kwargs))
-        except (Http404, RequestDataTooBig) as found:
-            return _django_error(request, found)
+        except (Http404, RequestDataTooBig) as problem:
+            return _django_error(request, problem)
 
     return now
 
 
-def _django_error(request: HttpRequest, found: Exception) -> HttpResponse:
-    return too_big() if isinstance(found, RequestDataTooBig) else unknown_address(request)
+def _django_error(request: HttpRequest, problem: Exception) -> HttpResponse:
+    return too_big() if isinstance(problem, RequestDataTooBig) else unknown_address(request)
 
 
 def _translated(request: HttpRequest, answer: HttpResponseBase) -> HttpResponseBase:
     if answer.status_code != 405:
         return answer
     allowed = answer["Allow"]
-    found = error("method_not_allowed", f"{request.method} is not offered here; {allowed} is.", 405)
-    found["Allow"] = allowed
-    return found
+    refusal = error("method_not_allowed", f"{request.method} is not offered here; {allowed} is.", 405)
+    refusal["Allow"] = allowed
+    return refusal

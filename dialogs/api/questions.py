@@ -61,31 +61,31 @@ def list_questions(request: PersonRequest, window: Query[QuestionWindow]) -> lis
 
 @router.get("/questions/{uuid:question_id}", response=QuestionOut)
 def get_question(request: PersonRequest, question_id: UUID) -> dict[str, Any]:
-    return _found(request.auth, question_id)
+    return _read(request.auth, question_id)
 
 
 @router.post("/questions/{uuid:question_id}/answer", response=QuestionOut)
 def answer(request: PersonRequest, question_id: UUID, given: Answer) -> dict[str, Any]:
     """Ordinary questions only; the run goes on."""
     questions.answer(question_id, request.auth, given.text)
-    return _found(request.auth, question_id)
+    return _read(request.auth, question_id)
 
 
 @router.post("/questions/{uuid:question_id}/cancel", response=QuestionOut)
 def cancel(request: PersonRequest, question_id: UUID) -> dict[str, Any]:
-    """The agent is told that there is no answer, and decides for itself."""
+    """The agent goes on without an answer."""
     questions.cancel(question_id, request.auth)
-    return _found(request.auth, question_id)
+    return _read(request.auth, question_id)
 
 
 @router.post("/questions/{uuid:question_id}/resolve", response=QuestionOut)
 def resolve(request: PersonRequest, question_id: UUID, given: ExitTaken) -> dict[str, Any]:
     """Critical questions only, for holders of the permission ``dialogs.resolve_question``."""
     questions.resolve(question_id, request.auth, given.action, **(given.model_extra or {}))
-    return _found(request.auth, question_id)
+    return _read(request.auth, question_id)
 
 
-def _found(user: User, question_id: UUID) -> dict[str, Any]:
+def _read(user: User, question_id: UUID) -> dict[str, Any]:
     row = questions.questions_of(user).filter(pk=question_id).first()
     if row is None:
         raise NotFound

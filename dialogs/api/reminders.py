@@ -1,4 +1,4 @@
-"""Reminders: what stays in the agent's sight."""
+"""Reminders of a dialog."""
 
 from typing import Any
 from uuid import UUID

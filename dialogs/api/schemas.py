@@ -1,4 +1,4 @@
-"""The shapes of answers, as OpenAPI tells them. Times are ISO 8601 UTC, ratios 0 to 1; what is unknown is null."""
+"""Shapes of answers, for OpenAPI. Times are ISO 8601 UTC, ratios 0 to 1; what is unknown is null."""
 
 from typing import Any, Literal
 from uuid import UUID

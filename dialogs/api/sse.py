@@ -1,6 +1,6 @@
-"""Server-sent events: how one is written, and a dialog's events and draft as an endless answer to one reader.
+"""Server-sent events of a dialog: its events and live text as an endless answer to one reader.
 
-As with the page's socket, Redis only says "look": every event is read from the database by the number of the last one sent.
+As with the page's socket, Redis only notifies: every event is read from the database by the number of the last one sent.
 """
 
 import asyncio
@@ -54,8 +54,8 @@ class EventStream:
         self._dialog_id, self._seq, self._holds = dialog_id, after, holds
         self._wake = asyncio.Event()
         self._behind = True
-        self._drafts: list[dict[str, Any]] = []
-        self._known = 0  # the newest generation that the reader has been told of
+        self._live_text: list[dict[str, Any]] = []
+        self._known = 0  # the newest generation whose beginning the reader has
         self._caught_up = False
         self._ended = False
 
@@ -66,9 +66,9 @@ class EventStream:
 
     def drafted(self, frame: dict[str, Any]) -> None:
         if frame.get("reset"):
-            self._drafts.clear()
+            self._live_text.clear()
         if self._caught_up and frame["text"]:
-            self._drafts.append(frame)
+            self._live_text.append(frame)
             self._behind = self._behind or frame["generation"] > self._known
             self._wake.set()
 
@@ -104,11 +104,12 @@ class EventStream:
                 await hub().leave(self, feed)
 
     async def _due(self, feed: Feed) -> AsyncIterator[bytes]:
-        for piece in self._of_drafts(feed):  # the last words of an answer, before its end
+        for piece in self._of_live_text(feed):  # the last words of an answer, before its end
             yield piece
         while self._behind:
             self._behind = False
-            told = max((frame["generation"] for frame in self._drafts), default=0)  # generations begin with an event
+            # Their beginning is an event, which is among the rows that are read next.
+            begun = max((frame["generation"] for frame in self._live_text), default=0)
             try:
                 rows = await in_db_thread(self._fetch)
             except (DatabaseError, TimeoutError) as error:
@@ -123,23 +124,23 @@ class EventStream:
                         feed.end(int(row["data"]["id"]))
                 self._seq = row["seq"]
                 yield written(row, event=row["type"], number=row["seq"])
-            self._known = max(self._known, told)
+            self._known = max(self._known, begun)
             self._behind = self._behind or bool(rows)
         if not self._caught_up:
             self._caught_up = True
             snapshot = feed.snapshot()
             if snapshot and snapshot["text"]:
-                self._drafts = [snapshot]
+                self._live_text = [snapshot]
                 self._known = max(self._known, snapshot["generation"])
             else:
                 feed.load()
-        for piece in self._of_drafts(feed):
+        for piece in self._of_live_text(feed):
             yield piece
 
-    def _of_drafts(self, feed: Feed) -> list[bytes]:
-        """What there is of drafts whose beginning has been told."""
-        ready = [frame for frame in self._drafts if frame["generation"] <= self._known]
-        self._drafts = [frame for frame in self._drafts if frame["generation"] > self._known]
+    def _of_live_text(self, feed: Feed) -> list[bytes]:
+        """The live text of generations whose beginning the reader has."""
+        ready = [frame for frame in self._live_text if frame["generation"] <= self._known]
+        self._live_text = [frame for frame in self._live_text if frame["generation"] > self._known]
         return [
             written({name: frame[name] for name in ("generation", "pos", "text")}, event="draft")
             for frame in ready

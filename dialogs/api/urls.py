@@ -1,4 +1,4 @@
-"""The addresses below ``/api/``. The last one catches what is none of them, since an HTML page is no answer to a program."""
+"""Addresses below ``/api/``. The last one answers unknown addresses in JSON: a program cannot read an HTML page."""
 
 from django.urls import URLPattern, URLResolver, path, re_path
 from django.views.decorators.csrf import csrf_exempt

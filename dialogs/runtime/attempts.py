@@ -1,4 +1,4 @@
-"""Rows of generations: begun before the provider is asked, ended in the transaction that stores what came of them."""
+"""Rows of generations: begun before the provider is asked, ended in the transaction that stores their outcome."""
 
 from dataclasses import dataclass
 from datetime import timedelta

@@ -1,7 +1,7 @@
 """Calls to tools that run on the client's side of ``/v1``.
 
-Such a call ends the run: its message is answered and the call left open, until the client sends the result and the same
-message is worked on again.
+Such a call ends the run: its message counts as answered and the call stays open, until the client sends the result and
+the same message is worked on again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from dialogs.tools.registry import offered_to
 from remediation.guidance import CLEAR_MIND
 
 UNANSWERED = Result("The client gave no result for this call and went on with another message.", failed=True)
-BESIDE_CLEAR = Result("Not called: it stood beside clear_mind. Do one of both.", failed=True)
+BESIDE_CLEAR = Result("Not called: it came together with clear_mind. Call one of the two.", failed=True)
 
 
 def of_client(dialog: Dialog, calls: Sequence[Call]) -> tuple[Call, ...]:
@@ -27,26 +27,26 @@ def of_client(dialog: Dialog, calls: Sequence[Call]) -> tuple[Call, ...]:
     return tuple(call for call in calls if call.name in offered and offered[call.name].is_clients)
 
 
-def are_with_client(dialog: Dialog, calls: Sequence[Call]) -> bool:
-    """Whether nothing is to be done about these calls, since their message is over and the client has them."""
+def wait_for_client(dialog: Dialog, calls: Sequence[Call]) -> bool:
+    """Whether the calls wait for the client: it runs all of them, and their message has ended."""
     return dialog.answering_seq is None and not dialog.continuing and len(of_client(dialog, calls)) == len(calls)
 
 
 def hand_over(change: Change, calls: Sequence[Call], *, beside_clear: bool) -> None:
-    """End the run, if the calls belong to the message under way; otherwise the model is told why there is no result."""
+    """End the run, if the calls belong to the message under way; otherwise the model reads why there is no result."""
     if beside_clear:
         _refuse(change, calls, BESIDE_CLEAR)
-    elif change.dialog.answering_seq is None or _answers(change.dialog) != change.dialog.answering_seq:
+    elif change.dialog.answering_seq is None or _message_of_newest_reply(change.dialog) != change.dialog.answering_seq:
         _refuse(change, calls, UNANSWERED)
     else:
         change.end_message(Turn.Status.ANSWERED)
 
 
-def clears_beside(calls: Sequence[Call]) -> bool:
+def has_clear(calls: Sequence[Call]) -> bool:
     return any(call.name == CLEAR_MIND for call in calls)
 
 
-def _answers(dialog: Dialog) -> int | None:
+def _message_of_newest_reply(dialog: Dialog) -> int | None:
     """The message for which the newest reply was made."""
     newest = dialog.turns.filter(role=Turn.Role.ASSISTANT, status=Turn.Status.COMPLETE).order_by("-position")
     return newest.values_list("generation__answers_seq", flat=True).first()
@@ -70,7 +70,7 @@ def accept(dialog_id: UUID, results: Mapping[str, str]) -> int:
         if not calls or {call.id for call in calls} != set(results) or dialog.is_leased:
             raise Conflict("tool_calls_not_open", "These are not the results that the dialog waits for.")
         for call in calls:
-            result = oversized_results.fitted(dialog, call.id, Result(results[call.id]))
+            result = oversized_results.fit(dialog, call.id, Result(results[call.id]))
             store_result(change, call.id, call.name, result)
         message = dialog.turns.filter(role=Turn.Role.USER, position__isnull=False).order_by("-position").first()
         if message is None:

@@ -1,4 +1,4 @@
-"""Discarded outputs, in a log of their own and nowhere else (A6): kept 7 days, or not at all."""
+"""The log of discarded outputs. They stand nowhere else, and here for 7 days, or not at all if an operator wants that."""
 
 import contextlib
 import time

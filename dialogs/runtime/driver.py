@@ -56,7 +56,7 @@ def drive(dialog_id: UUID) -> None:
 
 
 def pending_work(lease: Lease) -> Dialog | None:
-    """The dialog as it stands, if this worker still has something to do for it."""
+    """The dialog as it is now, if this worker still has something to do for it."""
     dialog = lease.read_dialog()
     if dialog.epoch != lease.epoch or not dialog.is_leased:
         return None

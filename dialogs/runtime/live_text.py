@@ -1,4 +1,4 @@
-"""The text of running generations, in Redis only: it may vanish with its attempt, and the commit replaces it.
+"""Live text of running generations, in Redis only: it may vanish with its attempt, and the commit replaces it.
 
 One thread of a process writes for all its generations: at each beat one pipeline and one message, however many there are.
 """
@@ -20,8 +20,8 @@ log = structlog.get_logger(__name__)
 BEAT_SECONDS = 0.04
 BEAT_SECONDS_PER_TEXT = 0.0002  # a frame costs the same whatever its length: with many answers at once, longer ones
 LONGEST_BEAT_SECONDS = 0.12
-LOST = -1  # as a draft's number of losses: write it whole at the next beat
-CLOSING_SECONDS = 3  # how long an ended answer waits for them to be written; Redis' own time-outs are shorter
+LOST = -1  # as a text's number of losses: write it whole at the next beat
+CLOSING_SECONDS = 3  # how long an ended answer waits for its text to be written; Redis' own time-outs are shorter
 
 
 class LiveText:
@@ -44,14 +44,14 @@ class LiveText:
             _writer.add(self)
 
     def flush(self) -> None:
-        """At the answer's end: readers hear its last words before its turn replaces them."""
+        """At the answer's end: readers get its last words before its turn replaces them."""
         self.is_over = True
         if self.tried < len(self.parts):
             _writer.wait_for(self)
 
 
 class Writer:
-    """The thread that writes drafts: all that grew at each beat, and at once those that begin or end."""
+    """The thread that writes live texts: all that grew at each beat, and at once those that begin or end."""
 
     def __init__(self) -> None:
         self.losses = 0  # how often Redis was away: it may have come back without anything

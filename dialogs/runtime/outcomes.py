@@ -79,7 +79,7 @@ def _store(lease: Lease, attempt: Attempt, reply: Reply) -> float:
 def _report(change: Change, attempt: Attempt, usage: UsageReport) -> Level:
     """Record the health of a generation that counts for it, also for the page. Returns the level."""
     dialog, thresholds = change.dialog, attempt.thresholds
-    suspected = isinstance(usage, Usage) and truncation.suspected(attempt.generation, usage)
+    suspected = isinstance(usage, Usage) and truncation.is_suspected(attempt.generation, usage)
     judgement = recording.record(attempt.generation.pk, usage, thresholds, truncation_suspected=suspected)
     dialog.overflowed, dialog.changed_since_rewrite, dialog.tries = False, True, 0
     if isinstance(usage, Usage):

@@ -19,18 +19,18 @@ MOST_CHARS = 200_000  # beyond this a result is an artifact under every policy
 PREVIEW_CHARS = 4_000
 
 
-def fitted(dialog: Dialog, call_id: str, result: Result) -> Result:
+def fit(dialog: Dialog, call_id: str, result: Result) -> Result:
     """The result as the model is to see it."""
     if policy_of(dialog) == Agent.ContextPolicy.AUTOCOMPACTION:  # estimates never touch another policy
-        result = _judged(dialog, call_id, result)
+        result = _under_policy(dialog, call_id, result)
     if len(result.text) <= MOST_CHARS:
         return result
     note = f"The result has {len(result.text):,} characters; the first {PREVIEW_CHARS:,} follow."
-    result_seen = _as_artifact(dialog.pk, call_id, result, f"{note}\n\n{result.text[:PREVIEW_CHARS]}")
-    return Result(result_seen, result.failed)
+    text = _as_artifact(dialog.pk, call_id, result, f"{note}\n\n{result.text[:PREVIEW_CHARS]}")
+    return Result(text, result.failed)
 
 
-def _judged(dialog: Dialog, call_id: str, result: Result) -> Result:
+def _under_policy(dialog: Dialog, call_id: str, result: Result) -> Result:
     situation = situation_of(Dialog.objects.select_related("agent").get(pk=dialog.pk))
     sizes = situation.sizes_for(situation.policy)
     tokens = sizes.count((Message(Role.TOOL, result.text, tool_call_id=call_id),))

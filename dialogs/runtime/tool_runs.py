@@ -31,7 +31,7 @@ class PendingTools:
 
 def pending(dialog: Dialog) -> PendingTools | None:
     calls = unresolved_calls(dialog) if dialog.newest_reply_calls else ()
-    return None if not calls or client_tools.are_with_client(dialog, calls) else PendingTools(calls)
+    return None if not calls or client_tools.wait_for_client(dialog, calls) else PendingTools(calls)
 
 
 def run(lease: Lease, dialog: Dialog, work: PendingTools) -> None:
@@ -41,7 +41,7 @@ def run(lease: Lease, dialog: Dialog, work: PendingTools) -> None:
     """
     tools = offered_to(dialog)
     clients = client_tools.of_client(dialog, work.calls)
-    beside_clear = client_tools.clears_beside(work.calls)
+    beside_clear = client_tools.has_clear(work.calls)
     if clients and beside_clear:
         _hand_over(lease, clients, beside_clear=True)
     clears = [call for call in work.calls if call.name == CLEAR_MIND]
@@ -86,7 +86,7 @@ def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> boo
             change.dialog.running_call = call.id
     policy = current_config().retry_policies.policy_for(tool.name)
     connection.close()
-    return _store(lease, call, oversized_results.fitted(dialog, call.id, _run_outside(lease, tool, invocation, policy)))
+    return _store(lease, call, oversized_results.fit(dialog, call.id, _run_outside(lease, tool, invocation, policy)))
 
 
 def _run_outside(lease: Lease, tool: Tool, invocation: Invocation, policy: RetryPolicy) -> Result:
@@ -114,7 +114,7 @@ def _store(
         if isinstance(outcome, Tool):
             assert outcome.inside is not None and invocation is not None
             refused = call.name == CLEAR_MIND and _sibling_failed(change.dialog, call)
-            result = _REFUSED_CLEAR if refused else _reserved(change, call, outcome, invocation)
+            result = _REFUSED_CLEAR if refused else _run_inside(change, call, outcome, invocation)
         else:
             result = outcome
         change.dialog.running_call, change.dialog.crashes = "", 0
@@ -130,7 +130,7 @@ def _store(
 _REFUSED_CLEAR = Result("Refused: another tool call of the same answer failed. Look at its result first.", failed=True)
 
 
-def _reserved(change: Change, call: Call, tool: Tool, invocation: Invocation) -> Result:
+def _run_inside(change: Change, call: Call, tool: Tool, invocation: Invocation) -> Result:
     """Run a tool inside the change. A clear's result must stand in the round that it ends, so it is written first."""
     assert tool.inside is not None
     if call.name == CLEAR_MIND and str(invocation.arguments.get("reminder_content", "")).strip():

@@ -1,4 +1,4 @@
-"""Whether a server cut a request without a word, judged by what it reported of those before (R13)."""
+"""Suspicion that a server truncated a request silently, from the rows of the requests before it."""
 
 from typing import Any
 from uuid import UUID
@@ -13,23 +13,23 @@ from health.models import HealthSnapshot
 from health.truncation import SentRequest, truncation_suspected
 
 
-def suspected(generation: Generation, usage: Usage) -> bool:
-    """R13, against the last kept report of the round that was believed: a server that truncates goes on doing so."""
-    previous = _BELIEVED.first(generation.dialog_id, generation.round_number, generation.pk)
+def is_suspected(generation: Generation, usage: Usage) -> bool:
+    """Compare with the last kept report of the round that was not suspected itself: a server that truncates goes on doing so."""
+    previous = _CREDIBLE.first(generation.dialog_id, generation.round_number, generation.pk)
     if previous is None:
         return False
     frame, base, chars, guided, prompt_tokens = previous
     if prompt_tokens is None:
         return False
     sent = SentRequest(frame, base, chars, guided, prompt_tokens)
-    now = SentRequest(
+    current = SentRequest(
         generation.frame, generation.base, generation.request_chars, generation.guided, usage.prompt_tokens
     )
-    if now.prompt_tokens > sent.prompt_tokens:
+    if current.prompt_tokens > sent.prompt_tokens:
         return False  # grown: no need to add up the round
     kept = _kept_before(generation.dialog_id, generation.round_number, generation.pk)
     completion = kept.aggregate(total=Sum("completion_tokens"))["total"] or 0
-    return truncation_suspected(sent, now, completion)
+    return truncation_suspected(sent, current, completion)
 
 
 def _kept_before(dialog_id: UUID, round_number: int, generation_id: int) -> QuerySet[Generation]:
@@ -42,10 +42,10 @@ def _kept_before(dialog_id: UUID, round_number: int, generation_id: int) -> Quer
     )
 
 
-def _believed_before(dialog_id: UUID, round_number: int, generation_id: int) -> QuerySet[Generation, Any]:
-    doubted = HealthSnapshot.objects.filter(reason=UnknownReason.TRUNCATION_SUSPECTED)
-    believed = _kept_before(dialog_id, round_number, generation_id).exclude(snapshot__in=doubted).order_by("-id")
-    return believed.values_list("frame", "base", "request_chars", "guided", "prompt_tokens")[:1]
+def _credible_before(dialog_id: UUID, round_number: int, generation_id: int) -> QuerySet[Generation, Any]:
+    suspected = HealthSnapshot.objects.filter(reason=UnknownReason.TRUNCATION_SUSPECTED)
+    credible = _kept_before(dialog_id, round_number, generation_id).exclude(snapshot__in=suspected).order_by("-id")
+    return credible.values_list("frame", "base", "request_chars", "guided", "prompt_tokens")[:1]
 
 
-_BELIEVED = Select(_believed_before)
+_CREDIBLE = Select(_credible_before)

@@ -1,4 +1,4 @@
-"""One transaction on one dialog: lock its row, change it, number what happened, keep its state true."""
+"""Changes of a dialog: one transaction that locks its row, stores what changed, numbers its events and derives its state."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,23 +30,23 @@ _STATES_WITHOUT_QUESTION = (State.IDLE, State.QUEUED, State.GENERATING, State.FA
 
 
 class LeaseLost(Exception):
-    """Another worker drives the dialog now; whatever this one still holds must be thrown away."""
+    """Another worker drives the dialog now; this one must discard what it still holds."""
 
 
 class Change:
-    """A dialog under change. Set its columns, add turns and events; the rest follows when the block ends."""
+    """A dialog under change. Set its columns, add turns and events; state and storage follow when the block ends."""
 
     def __init__(self, dialog: Dialog, *, durable: bool) -> None:
         self.dialog = dialog
         self._durable = durable
         self.wakes = False
-        self.keeps_state = False  # set by changes that cannot alter the state, to spare the look
+        self.keeps_state = False  # set by changes that cannot alter the state, to spare a query
         self.lease_seconds: int | None = None  # set by a claim: the lease runs from the database's now
-        self._drafts: list[events.Draft] = []
-        self._found = dict(vars(dialog))
+        self._new_events: list[events.NewEvent] = []
+        self._before = dict(vars(dialog))
 
     def event(self, kind: str, /, **data: Any) -> None:
-        self._drafts.append((kind, data))
+        self._new_events.append((kind, data))
 
     def question_event(self, question: Question) -> None:
         self.event("question", id=str(question.pk), kind=question.kind, state=question.state)
@@ -87,7 +87,7 @@ class Change:
         self.event("turn", turn=seq)
 
     def take_next_message(self) -> None:
-        """The oldest queued message takes its turn, if nothing else is being worked on."""
+        """Begin the oldest queued message, if nothing else is being worked on."""
         dialog = self.dialog
         if dialog.answering_seq is not None or dialog.continuing or _all_taken(dialog):
             return
@@ -101,7 +101,7 @@ class Change:
         self.event("turn", turn=turn.seq)
 
     def begin_message(self, seq: int) -> None:
-        """This user turn is being answered from now on; what counted for the one before counts anew."""
+        """Answer this user turn from now on; what was counted for the one before starts at zero."""
         dialog = self.dialog
         dialog.answering_seq, dialog.failure = seq, ""
         dialog.restarts = dialog.tries = dialog.generations_for_message = dialog.crashes = 0
@@ -117,18 +117,20 @@ class Change:
             if state in (State.WAITING, State.SUSPENDED, State.IDLE, State.FAILED):
                 wakeups.poke_user(dialog.owner_id)
         first = dialog.last_event_seq + 1
-        dialog.last_event_seq += len(self._drafts)
+        dialog.last_event_seq += len(self._new_events)
         wakes = self.wakes and state is State.QUEUED
-        events.store(dialog, first, self._drafts, is_step=wakes or not self._durable)
+        events.store(dialog, first, self._new_events, is_step=wakes or not self._durable)
         self._write()
         if wakes:
             wakeups.wake(dialog.pk)
 
     def _write(self) -> None:
-        """Only what differs from what was found: most changes touch a few of the row's many columns."""
-        found, now = self._found, vars(self.dialog)
-        columns = {name: now[name] for name in _WRITTEN if now[name] != found[name]}
-        if self._drafts and self._durable:  # a step on the way is not worth a new place in the index of recent dialogs
+        """Only what differs from what was read: most changes touch a few of the row's many columns."""
+        before, now = self._before, vars(self.dialog)
+        columns = {name: now[name] for name in _WRITTEN if now[name] != before[name]}
+        if (
+            self._new_events and self._durable
+        ):  # a step on the way is not worth a new place in the index of recent dialogs
             columns["active_at"] = _NOW
         if self.lease_seconds is not None:
             columns["lease_until"] = _after(self.lease_seconds)
@@ -136,9 +138,9 @@ class Change:
             prepared.update(Dialog, {"id": self.dialog.pk}, columns)
 
     def _facts(self) -> Facts:
-        """From the row alone where it tells: an open question shows in the state that it was found in, or in an event."""
-        asked = any(kind == "question" for kind, _ in self._drafts)
-        if asked or self._found["state"] not in _STATES_WITHOUT_QUESTION or not _all_taken(self.dialog):
+        """From the row alone where that is enough: an open question shows in the state before, or in an event of this change."""
+        asked = any(kind == "question" for kind, _ in self._new_events)
+        if asked or self._before["state"] not in _STATES_WITHOUT_QUESTION or not _all_taken(self.dialog):
             return facts_of(self.dialog)
         return _facts(self.dialog, queued=False, question_kind="")
 
@@ -150,7 +152,7 @@ def open_change(
     """Change a dialog in one transaction. Raises ``NotFound``, or ``LeaseLost`` when ``epoch`` is no longer the current one.
 
     ``durable=False`` lets PostgreSQL answer before its log is on disk: for what a crash of the machine may forget.
-    ``whole`` reads along what ``DialogQuerySet.whole`` tells.
+    ``whole`` reads along what ``DialogQuerySet.whole`` adds.
     """
     with transaction.atomic():
         dialog = _locked(dialog_id, durable=durable, whole=whole)
@@ -164,23 +166,25 @@ def open_change(
 
 
 def _locked(dialog_id: UUID, *, durable: bool, whole: bool) -> Dialog | None:
-    """The row, locked, with what only the database's clock can say of its lease."""
+    """The row, locked, with what only the database's clock can decide about its lease."""
     relaxed = not durable and connection.vendor == "postgresql"
     return _LOCKS[relaxed, whole].first(dialog_id)
 
 
 def _locking(*, relaxed: bool, whole: bool) -> Select[Dialog]:
     """``relaxed`` is SET LOCAL of synchronous_commit, without a round trip of its own."""
-    told: dict[str, Any] = {
+    annotations: dict[str, Any] = {
         "lease_over": Case(When(lease_until__lt=Now(), then=True), default=False, output_field=BooleanField()),
         "awake": Case(When(wake_at__gt=Now(), then=False), default=True, output_field=BooleanField()),
     }
     if relaxed:
         setting = (Value("synchronous_commit"), Value("off"), Value(True))
-        told["relaxed"] = Func(*setting, function="set_config", output_field=TextField())
+        annotations["relaxed"] = Func(*setting, function="set_config", output_field=TextField())
 
     def lock(dialog_id: UUID) -> QuerySet[Dialog]:
-        rows = Dialog.objects.select_for_update(of=("self",)).filter(pk=dialog_id).annotate(**told).defer(*_MOMENTS)
+        rows = (
+            Dialog.objects.select_for_update(of=("self",)).filter(pk=dialog_id).annotate(**annotations).defer(*_MOMENTS)
+        )
         return rows.whole() if whole else rows
 
     return Select(lock)
@@ -197,7 +201,7 @@ def _after(seconds: int) -> CombinedExpression:
 
 
 def _all_taken(dialog: Dialog) -> bool:
-    """Each turn has a place in the conversation, so none is queued. False says nothing: one may have been taken back."""
+    """Each turn has a place in the conversation, so none is queued. False proves nothing: one may have been taken back."""
     return dialog.last_turn_seq == dialog.last_position
 
 

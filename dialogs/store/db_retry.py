@@ -1,4 +1,4 @@
-"""Changes that are repeated when the database was away."""
+"""Repetition of changes when the database was away."""
 
 import functools
 from collections.abc import Callable
@@ -19,7 +19,7 @@ def commits(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer
 
     @functools.wraps(function)
     def repeated(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
-        with suppress(OperationalError):  # what it takes to retry is only made when it must be
+        with suppress(OperationalError):  # the machinery of a retry is only made when it is needed
             return function(*args, **kwargs)
         for attempt in stamina.retry_context(OperationalError, attempts=4, timeout=8, wait_initial=0.1, wait_max=2.0):
             with attempt:

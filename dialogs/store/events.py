@@ -1,7 +1,7 @@
 """Durable events: numbered per dialog without gaps, in the transaction that made them happen.
 
-A row tells of an event and, in ``more``, of those that followed it: most events are a few words, and a row and its places in
-two indexes cost more than they do. Nobody but this module needs to know; all others read single events.
+A row holds an event and, in ``more``, those that followed it: most events are a few words, and a row and its places in
+two indexes cost more than they do. Only this module knows that; all others read single events.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,15 +21,15 @@ from dialogs.store.wakeups import poke_dialog
 from dominds.db import prepared
 from dominds.db.prepared import Select
 
-Draft = tuple[str, dict[str, Any]]  # type and data
-FEW = 3  # turns that one statement each, made long ago, reads faster than one made for them
+NewEvent = tuple[str, dict[str, Any]]  # type and data
+FEW = 3  # turns: so many prepared statements are faster than one statement that is made for them
 TYPES = (
     "turn", "generation", "state", "health", "title", "round", "question", "reminder", "notice", "remediation",
     "contextBreakingUpdate", "context:pruned", "context:summarized",
 )  # fmt: skip
 FULL = 600  # characters of ``more`` after which the next event begins a row: the row is written anew with each addition
 
-# What every answer tells is stored as its values in this order. What is stored must stay readable: add, and change nothing.
+# Data of frequent events is stored as its values in this order. What is stored must stay readable: add, and change nothing.
 SHAPES = {
     "turn": ("turn",),
     "state": ("state", "failure"),
@@ -54,22 +54,22 @@ class StoredEvent:
 # -- Writing ---------------------------------------------------------------------------------------------------------------
 
 
-def store(dialog: Dialog, first: int, drafts: Sequence[Draft], *, is_step: bool) -> None:
-    """Store events from number ``first`` on, and poke the browsers after commit. The caller holds the dialog's row."""
-    if not drafts:
+def store(dialog: Dialog, first: int, new_events: Sequence[NewEvent], *, is_step: bool) -> None:
+    """Store events from number ``first`` on, and notify the browsers after the commit. The caller holds the dialog's row."""
+    if not new_events:
         return
-    if first == 1 or not _added(dialog.pk, drafts):
-        prepared.insert(*_rows(dialog, first, drafts))
-    poke_dialog(dialog.pk, first + len(drafts) - 1, is_step=is_step)
+    if first == 1 or not _added(dialog.pk, new_events):
+        prepared.insert(*_rows(dialog, first, new_events))
+    poke_dialog(dialog.pk, first + len(new_events) - 1, is_step=is_step)
 
 
-def _rows(dialog: Dialog, first: int, drafts: Sequence[Draft]) -> Iterator[Event]:
-    """One, unless a conversation is taken over with all that was said in it."""
+def _rows(dialog: Dialog, first: int, new_events: Sequence[NewEvent]) -> Iterator[Event]:
+    """One row, unless a whole conversation of a client is imported."""
     start = 0
-    while start < len(drafts):
-        (kind, data), end, more = drafts[start], start + 1, ""
-        while end < len(drafts) and len(more) < FULL:
-            more += _written(drafts[end])
+    while start < len(new_events):
+        (kind, data), end, more = new_events[start], start + 1, ""
+        while end < len(new_events) and len(more) < FULL:
+            more += _written(new_events[end])
             end += 1
         yield Event(dialog=dialog, seq=first + start, type=kind, data=data, more=more)
         start = end
@@ -86,14 +86,14 @@ _ADD = {
 }
 
 
-def _added(dialog_id: UUID, drafts: Sequence[Draft]) -> bool:
+def _added(dialog_id: UUID, new_events: Sequence[NewEvent]) -> bool:
     key = dialog_id if connection.features.has_native_uuid_field else dialog_id.hex
-    return bool(prepared.changed(_ADD[connection.vendor], ["".join(map(_written, drafts)), key]))
+    return bool(prepared.changed(_ADD[connection.vendor], ["".join(map(_written, new_events)), key]))
 
 
-def _written(draft: Draft) -> str:
+def _written(item: NewEvent) -> str:
     """An item of ``more``, with the comma before it."""
-    kind, data = draft
+    kind, data = item
     names = SHAPES.get(kind)
     values = [data[name] for name in names] if names and data.keys() == set(names) else [data]
     return "," + orjson.dumps([kind, *values]).decode()
@@ -108,7 +108,7 @@ def after(dialog_id: UUID, seq: int, limit: int = 1000) -> list[dict[str, Any]]:
 
 
 def read(dialog_id: UUID, seq: int, limit: int) -> tuple[list[StoredEvent], dict[int, Turn]]:
-    """The next events, and by ``seq`` the turns that they tell of: a ``turn`` event stores no more than that number."""
+    """The next events, and by ``seq`` the turns that they name: a ``turn`` event stores no more than that number."""
     last = seq + limit  # numbers have no gaps
     rows = _ROWS(dialog_id, seq + 1, last)
     events = [event for row in rows for event in events_in(row) if seq < event.seq <= last]
@@ -139,17 +139,17 @@ def events_in(row: Event) -> Iterator[StoredEvent]:
 
 
 def rows_with(rows: QuerySet[Event], kind: str) -> QuerySet[Event]:
-    """Those that hold an event of this type."""
+    """Those rows that hold an event of this type."""
     return rows.filter(Q(type=kind) | Q(more__contains=f',["{kind}",'))
 
 
 def hydrated(events: Iterable[StoredEvent], turns: Mapping[int, Turn]) -> list[dict[str, Any]]:
-    told = {number: json_shapes.turn(turn) for number, turn in turns.items()}
+    shapes = {number: json_shapes.turn(turn) for number, turn in turns.items()}
     return [
         {
             "seq": event.seq,
             "type": event.type,
-            "data": told.get(event.data["turn"], event.data) if event.type == "turn" else event.data,
+            "data": shapes.get(event.data["turn"], event.data) if event.type == "turn" else event.data,
             "created_at": json_shapes.when(event.created_at),
         }
         for event in events
@@ -157,7 +157,7 @@ def hydrated(events: Iterable[StoredEvent], turns: Mapping[int, Turn]) -> list[d
 
 
 def _rows_with(dialog_id: UUID, first: int, last: int) -> QuerySet[Event]:
-    """The rows that hold the events ``first`` to ``last``: that in whose midst ``first`` may stand, and those after it."""
+    """The rows that hold the events ``first`` to ``last``: the one that ``first`` is in, and those after it."""
     rows = Event.objects.filter(dialog_id=dialog_id)
     begun = Subquery(rows.filter(seq__lte=first).order_by("-seq").values("seq")[:1])
     return rows.filter(seq__gte=Coalesce(begun, Value(0)), seq__lte=last).order_by("seq")

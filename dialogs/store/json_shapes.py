@@ -1,4 +1,4 @@
-"""How rows look outside: one author for the API, the events, the sockets and the export."""
+"""JSON shapes of rows, shared by the API, the events, the sockets and the export."""
 
 from datetime import UTC, datetime
 from typing import Any

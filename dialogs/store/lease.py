@@ -38,7 +38,7 @@ MAX_CRASHES = 3
 @dataclass(eq=False)
 class Lease:
     """The right to drive one dialog. ``stopping`` is set when a person pressed stop, ``lost`` when another worker took over
-    or this one is draining; either closes what ``on_interrupt`` holds."""
+    or this one is draining; either calls the ``interrupt`` of ``interruptible``."""
 
     dialog_id: UUID
     epoch: int
@@ -72,7 +72,7 @@ class Lease:
         return claimed or _WHOLE.one(self.dialog_id)
 
     def work_for(self, answering_seq: int | None) -> None:
-        """What is done from now on is for this message; a stop that was pressed for the one before is over."""
+        """Work for this message from now on; a stop that was pressed for the one before is void."""
         self.answering_seq, self.stopping = answering_seq, False
 
     def note_stop(self, answering_seq: int | None, *, stop: bool) -> None:
@@ -151,7 +151,7 @@ def _is_claimable(dialog: Dialog) -> bool:
 
 
 def _end_crashed(change: Change) -> None:
-    """What a worker left running will never end."""
+    """End what a worker left running: nothing else will."""
     error = "The worker went away during this attempt."
     end_running(change, Generation.Outcome.CRASHED, error_kind="crashed", error=error)
 
@@ -175,7 +175,7 @@ def release(change: Change) -> None:
 
 def _give_back(lease: Lease, *, crashed: bool) -> None:
     """A run that ended without its release leaves the dialog to the next worker: at once after a drain, and after an
-    error when the sweeper comes by, so that a dialog that always fails cannot keep a worker busy."""
+    error when the sweeper wakes it, so that a dialog that always fails cannot keep a worker busy."""
     if lease.released:
         return
     if Dialog.objects.filter(pk=lease.dialog_id, epoch=lease.epoch).exclude(lease_owner="").exists():
@@ -189,7 +189,7 @@ def _give_back(lease: Lease, *, crashed: bool) -> None:
 def free_leases_of(owner: str) -> int:
     """Free the leases of a worker that is known to be dead and wake its dialogs, for the supervisor that saw it die.
 
-    A row that somebody else is at just now is left alone: its lease runs out by itself, and the sweeper comes by.
+    A row that is locked just now is left alone: its lease runs out by itself, and the sweeper wakes it.
     """
     with transaction.atomic():
         rows = Dialog.objects.select_for_update(skip_locked=True).filter(lease_owner=owner)

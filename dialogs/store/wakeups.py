@@ -1,5 +1,6 @@
-"""Tells browsers and workers to look at the database. May be lost, doubled or late without harm; never raises, and never
-keeps the caller for longer than a head start."""
+"""Notifications of browsers and workers that the database has something new. They may be lost, doubled or late without harm.
+
+Nothing here raises, or keeps its caller for longer than ``HEAD_START_SECONDS``."""
 
 import functools
 import math
@@ -17,15 +18,14 @@ from django.db import transaction
 
 log = structlog.get_logger(__name__)
 
-DRIVE = "dialogs.drive_dialog"  # the task, by name: what it runs stands far above this
+DRIVE = "dialogs.drive_dialog"  # the task, by name: its code lies in a layer above
 LIVE_TEXT_SECONDS = 3600
 LIVE_TEXT_CHANNEL = "dominds:drafts"  # of all dialogs, in lists: a web process takes what it has sockets for
-STEP_SECONDS = 0.03  # how long a step on the way waits for what follows it
+STEP_SECONDS = 0.03  # how long the notification of a step waits for what follows it
 _wakes = ThreadPoolExecutor(max_workers=1, thread_name_prefix="wake")
 MAX_WAITING = 10_000
-HEAD_START_SECONDS = (
-    0.005  # for the thread that wakes, most of the time enough: it and its caller would fight over the interpreter
-)
+# The caller waits so long for the thread that wakes, mostly enough: the two would compete for the interpreter.
+HEAD_START_SECONDS = 0.005
 
 Poke = tuple[int, bytes]  # the number of the newest event, and what is published
 BADGES: Poke = (0, b'{"badges": true}')
@@ -51,7 +51,7 @@ def client() -> redis.Redis:
 
 
 def poke_dialog(dialog_id: UUID, seq: int, *, is_step: bool) -> None:
-    """After commit: the dialog has events up to ``seq``. A step, which others follow at once, need not be told of by itself."""
+    """After commit: the dialog has events up to ``seq``. A step, which others follow at once, needs no notification of its own."""
     poke, seconds = (seq, orjson.dumps({"seq": seq})), STEP_SECONDS if is_step else 0
     transaction.on_commit(lambda: _publisher.add(dialog_channel(dialog_id), poke, seconds), robust=True)
 
@@ -79,9 +79,9 @@ def _enqueue(dialog_id: str) -> None:
 
 
 class _Publisher:
-    """The thread of a process that publishes: of each channel the newest poke, and of all of them once one is due.
+    """The thread of a process that publishes: of each channel the newest poke, and all of them once one is due.
 
-    The newest is that of the highest number: two threads may come here in another order than they committed.
+    The newest has the highest number: two threads may come here in another order than they committed.
     """
 
     def __init__(self) -> None:

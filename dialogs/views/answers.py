@@ -1,4 +1,4 @@
-"""How views answer: the page's pieces to htmx, a redirect to a plain form, and a refusal with its reason to both."""
+"""Answers of views: pieces of the page for htmx, a redirect for plain forms, and refusals for both."""
 
 import json
 from collections.abc import Callable
@@ -30,7 +30,7 @@ View = Callable[..., HttpResponse]
 
 
 def dialog_or_404(dialog_id: UUID, user: User) -> Dialog:
-    """The dialog, if this person may see it; somebody else's does not exist."""
+    """The dialog, if this person may see it; otherwise there is no such page."""
     try:
         return owned(dialog_id, user)
     except NotFound as error:
@@ -38,7 +38,7 @@ def dialog_or_404(dialog_id: UUID, user: User) -> Dialog:
 
 
 def dialog_action(view: Callable[..., object]) -> View:
-    """A POST on one's dialog: the view calls a service, and what changed is the answer.
+    """A POST on a dialog: the view calls a service, and what changed is the answer.
 
     The view is called with the request and the dialog. The pieces answer at once, so the page is right even while its socket is down.
     """
@@ -60,13 +60,13 @@ def dialog_action(view: Callable[..., object]) -> View:
 
 
 def changed_since(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """The pieces of everything that happened since ``dialog`` was read."""
+    """The pieces of the page that changed since ``dialog`` was read."""
     frames = frames_after(dialog.pk, request.user.pk, dialog.last_event_seq) or []
     return HttpResponse("".join(frame.get("html", "") for frame in frames))
 
 
 def refused(request: PersonRequest, refusal: Refusal, back_to: str) -> HttpResponse:
-    """Nothing was changed: a toast for htmx, a message on the page for a plain form."""
+    """A refusal: a toast for htmx, a message on the page for a plain form."""
     if not request.htmx:
         messages.error(request, refusal.message)
         return redirect(back_to)

@@ -1,4 +1,4 @@
-"""The exits of a critical suspension (R7), each taken by an operator through the service that page, API and admin share."""
+"""The exits of a critical question, each taken by an operator through the service that page, API and admin share."""
 
 from collections.abc import Callable
 from typing import Any
@@ -79,7 +79,7 @@ def test_a_person_accepts_the_drafted_package(server: ChatServer, suspended: Dia
     _recorded(question, staff, "accept_draft")
 
 
-def test_the_forced_clear_is_tried_again_three_times_in_an_episode_of_its_own(
+def test_the_forced_clear_is_tried_again_in_an_episode_of_its_own(
     server: ChatServer, suspended: Dialog, staff: User
 ) -> None:
     first = suspended.questions.get()
@@ -121,7 +121,7 @@ def test_a_larger_model_judges_the_last_report_anew_and_answers(
     _recorded(question, staff, "switch_model")
 
 
-def test_a_model_that_is_unknown_or_unusable_is_refused_and_the_question_stays_open(
+def test_an_unusable_model_is_refused_and_the_question_stays_open(
     suspended: Dialog, staff: User, minds: Minds, serve: Serve
 ) -> None:
     minds.providers["studio"] = {"apiType": "lmstudio", "baseUrl": "http://127.0.0.1:9/v1", "models": {"m": {}}}

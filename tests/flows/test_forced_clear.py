@@ -1,4 +1,4 @@
-"""Document A's critical level behind a real server: forced attempts, what they leave, and where they end."""
+"""The critical level behind a real server: forced attempts, what they leave, and where they end."""
 
 import json
 from collections.abc import Callable
@@ -104,7 +104,7 @@ def _nothing_follows(server: ChatServer, dialog: Dialog) -> None:
     assert len(server.exchanges) == asked
 
 
-def test_the_server_refuses_what_the_page_and_programs_send_to_a_suspended_dialog(serve: Serve) -> None:
+def test_a_suspended_dialog_refuses_messages_of_pages_and_programs(serve: Serve) -> None:
     server = serve(context_length=128_000)
     server.answer = InOrder([FULL, REFUSALS["text only"]])
     dialog = dialog_with(server)
@@ -161,7 +161,7 @@ def test_an_accepted_clear_answers_the_pending_message_in_a_fresh_round(serve: S
     assert not server.problems
 
 
-def test_what_stands_beside_an_accepted_clear_is_not_run_and_counted_as_skipped(serve: Serve) -> None:
+def test_calls_beside_an_accepted_clear_are_skipped_and_counted(serve: Serve) -> None:
     server = serve(context_length=128_000)
     beside = Answer(
         SAID,
@@ -177,7 +177,7 @@ def test_what_stands_beside_an_accepted_clear_is_not_run_and_counted_as_skipped(
     assert (dialog.reminders.count(), dialog.questions.count(), tables_holding(SAID)) == (0, 0, [])
 
 
-def test_a_clear_whose_next_report_is_critical_counts_and_the_question_names_the_message(serve: Serve) -> None:
+def test_a_clear_that_did_not_help_counts_and_the_message_is_named(serve: Serve) -> None:
     server = serve(context_length=128_000)
     server.answer = InOrder(
         [FULL, REFUSALS["text only"], accepted(), FULL, accepted(), Answer("still full", usage=RED), FULL]
@@ -200,7 +200,7 @@ def test_a_clear_whose_next_report_is_critical_counts_and_the_question_names_the
     assert len(questions.attempts_of(question)) == 3
 
 
-def test_a_clear_that_meets_an_overflow_counts_so_that_clears_do_not_go_on_for_ever(serve: Serve) -> None:
+def test_clears_that_meet_overflows_come_to_an_end(serve: Serve) -> None:
     """A model that always clears, in front of a provider that always finds the message too long."""
     server = serve(context_length=128_000)
 
@@ -277,7 +277,7 @@ def test_a_change_of_limits_closes_an_episode(serve: Serve, minds: Minds) -> Non
     assert len(questions.attempts_of(dialog.questions.get())) == 3
 
 
-def test_an_overflow_without_a_policy_forces_a_clear_and_inside_one_asks_a_human_at_once(serve: Serve) -> None:
+def test_an_overflow_forces_a_clear_and_inside_one_asks_a_human(serve: Serve) -> None:
     server = serve(context_length=128_000)
     server.answer = lambda _: Answer(refused=(400, json.dumps(OVERFLOW)))
     dialog = dialog_with(server)

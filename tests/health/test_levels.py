@@ -1,4 +1,4 @@
-"""Document A's levels (A3; rulings R1, R4)."""
+"""Levels of context health."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Thresholds that contradict each other are told, with the setting to change (ruling R4)."""
+"""Contradictions between thresholds are reported with the setting to change."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""When a provider's count says that it dropped something (ruling R13)."""
+"""When a provider's count says that it dropped something."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What people ask of a dialog, and that each accepted message ends exactly once (R17)."""
+"""What people ask of a dialog, and that each accepted message ends exactly once."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""The pill beside the breaking bar: whose priority it tells of (C8)."""
+"""The pill beside the breaking bar: whose priority it shows."""
 
 from dataclasses import replace
 

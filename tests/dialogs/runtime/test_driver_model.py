@@ -259,7 +259,7 @@ class DriverMachine(RuleBasedStateMachine):
 
     @rule(behaviour=behaviours, more=st.integers(1, 9))
     def drive(self, behaviour: Behaviour, more: int) -> None:
-        self.prompt += more  # a prompt that does not grow would be taken for truncated (R13)
+        self.prompt += more  # a prompt that does not grow would be taken for truncated
         self.write(behaviour)
         drive(self.dialog.pk)
         self.story.drive(behaviour, self.prompt)

@@ -23,7 +23,7 @@ def test_a_draft_is_the_text_so_far_and_goes_by_itself(redis_client: Redis) -> N
     assert 0 < redis_client.ttl(live_text_key(GENERATION)) <= LIVE_TEXT_SECONDS
 
 
-def test_a_draft_that_redis_lost_is_whole_again_with_the_next_piece_and_still_goes_by_itself(
+def test_a_text_that_redis_lost_is_whole_again_with_the_next_piece(
     redis_client: Redis,
 ) -> None:
     draft = LiveText(uuid4(), GENERATION)

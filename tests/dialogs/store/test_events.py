@@ -23,10 +23,10 @@ from tests.dialogs.telling import data_told, told
 
 pytestmark = pytest.mark.django_db
 
-Draft = tuple[str, dict[str, Any]]
+NewEvent = tuple[str, dict[str, Any]]
 
 
-def tell(dialog: Dialog, *drafts: Draft) -> None:
+def tell(dialog: Dialog, *drafts: NewEvent) -> None:
     """One change to the dialog, with these events."""
     with open_change(dialog.pk) as change:
         change.keeps_state = True
@@ -34,7 +34,7 @@ def tell(dialog: Dialog, *drafts: Draft) -> None:
             change.event(kind, **data)
 
 
-def notices(count: int, first: int = 1, chars: int = 3) -> list[Draft]:
+def notices(count: int, first: int = 1, chars: int = 3) -> list[NewEvent]:
     return [("notice", {"text": f"{number}".ljust(chars, ".")}) for number in range(first, first + count)]
 
 
@@ -65,7 +65,7 @@ def test_a_reader_who_stands_within_a_row_gets_what_follows(dialog: Dialog, afte
     assert texts(events.after(dialog.pk, after, limit)) == wanted
 
 
-def test_a_dialog_reads_nothing_of_another_and_a_cursor_from_elsewhere_finds_nothing(dialog: Dialog) -> None:
+def test_a_dialog_reads_nothing_of_another(dialog: Dialog) -> None:
     other = make_dialog()
     tell(other, *notices(4))
     assert events.after(dialog.pk, 0) == []
@@ -124,25 +124,26 @@ SHAPED = st.sampled_from(list(events.SHAPES)).flatmap(
         st.fixed_dictionaries({name: st.none() | WORDS | st.floats(0, 2) for name in events.SHAPES[kind]}),
     )
 )
-DRAFTS = st.lists(
-    SHAPED.filter(lambda draft: draft[0] != "turn")
+NEW_EVENTS = st.lists(
+    SHAPED.filter(lambda item: item[0] != "turn")
     | st.tuples(st.sampled_from(["state", "generation", "health", "notice", "context:pruned", "5"]), DATA),
     min_size=1,
     max_size=9,
 )
 
 
-@given(changes=st.lists(DRAFTS, min_size=1, max_size=6))
+@given(changes=st.lists(NEW_EVENTS, min_size=1, max_size=6))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_is_told_is_read_as_it_was(changes: list[list[Draft]]) -> None:
+def test_whatever_is_told_is_read_as_it_was(changes: list[list[NewEvent]]) -> None:
     """Unusual keys, names of our own types with other data, commas and quotes among them."""
     agent = AgentFactory.create()
     dialog = messages.create_dialog(UserFactory.create(), agent.pk)
-    for drafts in changes:
+    for new_events in changes:
         with open_change(dialog.pk) as change:
             change.keeps_state = True
-            change._drafts += drafts
-    wanted = [(kind, data) for drafts in changes for kind, data in drafts]
+            for kind, data in new_events:
+                change.event(kind, **data)
+    wanted = [item for new_events in changes for item in new_events]
     assert [(event["type"], event["data"]) for event in told(dialog)] == wanted
 
 

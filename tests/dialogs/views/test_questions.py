@@ -1,4 +1,4 @@
-"""Q4H without a browser: answers from the inbox and the composer, and the five exits."""
+"""Q4H without a browser: answers from the inbox and the composer, and the exits."""
 
 import re
 
