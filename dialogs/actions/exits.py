@@ -1,4 +1,4 @@
-"""Exits of a critical question, each as a value.
+"""Exits of a critical question, each as a value (``docs/spec.md#critical-exits``).
 
 To add one, write it here and name it in ``EXITS``: pages, admin, API and its OpenAPI description read that list. An exit
 performs inside the change that closes its question; an error that it raises leaves the question open.

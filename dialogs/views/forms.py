@@ -154,7 +154,7 @@ class AppearanceForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class ContextDisplayForm(forms.ModelForm):  # type: ignore[type-arg]
-    """The four settings of document C."""
+    """How one person sees the context's state."""
 
     class Meta:
         model = PersonSettings

@@ -13,7 +13,7 @@ from dialogs.api.schemas import EventOut
 from dialogs.models import Dialog, Event
 from dialogs.store import events
 from dialogs.store.change import open_change
-from tests.dialogs.telling import told
+from tests.dialogs.event_lists import events_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -68,11 +68,11 @@ def test_old_events_are_told_as_they_were(old: str) -> None:
 def test_an_old_dialog_goes_on(old: str) -> None:
     call_command("migrate", interactive=False, verbosity=0)
     dialog = Dialog.objects.get(title="Old")
-    before = told(dialog)
+    before = events_of(dialog)
     for number in (1, 2):
         with open_change(dialog.pk) as change:
             change.event("notice", text=f"new {number}")
-    after = told(dialog)
+    after = events_of(dialog)
     assert after[:5] == before
     assert [(event["seq"], event["data"]["text"]) for event in after[5:]] == [(6, "new 1"), (7, "new 2")]
     assert [EventOut(**event).seq for event in events.after(dialog.pk, 3, 3)] == [4, 5, 6]
@@ -93,7 +93,7 @@ def test_the_version_before_may_go_on_beside_the_new_tables(old: str) -> None:
     Dialog.objects.filter(pk=dialog.pk).update(last_event_seq=8)
     with open_change(dialog.pk) as change:
         change.event("notice", text="ours again")
-    assert [(event["seq"], event["type"]) for event in told(dialog)[5:]] == [
+    assert [(event["seq"], event["type"]) for event in events_of(dialog)[5:]] == [
         (6, "notice"), (7, "notice"), (8, "title"), (9, "notice"),
     ]  # fmt: skip
     assert models.get_model("dialogs", "Event").objects.get(pk=theirs.pk).data == {"title": "Theirs"}

@@ -19,7 +19,7 @@ from dialogs.store.change import facts_of
 from dominds.llm.usage import Usage, UsageReport, UsageUnavailable
 from health.levels import Thresholds, UnknownReason, judge
 from remediation.guidance import MAX_FORCED_CLEARS
-from tests.dialogs.telling import numbers, told
+from tests.dialogs.event_lists import events_of, numbers
 
 ENDED = {"answered", "failed", "stopped", "superseded"}
 PENDING = {"queued", "answering", "suspended"}
@@ -203,7 +203,7 @@ def events_are_gapless(dialog: Dialog) -> Iterator[str]:
 
 def events_tell_every_turn_and_state(dialog: Dialog) -> Iterator[str]:
     """I9: who follows the events ends with what the rows say."""
-    happened = told(dialog)
+    happened = events_of(dialog)
     turns = {event["data"]["seq"] for event in happened if event["type"] == "turn" and "seq" in event["data"]}
     for seq in set(dialog.turns.values_list("seq", flat=True)) - turns:
         yield f"I9: no event tells of turn {seq}"

@@ -16,8 +16,8 @@ from dialogs.runtime.driver import drive
 from dominds.llm.circuit_breaker import FAILURES, circuits
 from dominds.llm.provider import Overloaded
 from dominds.llm.retry import MAX_TRIES
+from tests.dialogs.event_lists import event_data
 from tests.dialogs.factories import make_dialog
-from tests.dialogs.telling import data_told
 from tests.faults.arena import KEY, ProviderProcess
 from tests.faults.effort import everything
 from tests.faults.invariants import Evidence, breaches
@@ -147,7 +147,7 @@ def test_a_model_that_is_let_rest_is_asked_when_the_rest_is_over(dialog: Dialog,
     let_rest(dialog)
     found = say(dialog)
     assert (found.state, outcomes(found), len(provider.asked())) == ("idle", [("kept", "")], asked + 1)
-    (notice,) = data_told(dialog, "notice")
+    (notice,) = event_data(dialog, "notice")
     assert notice["text"].startswith(
         "stub/m is let rest: its last 5 calls failed. The provider is down. Trying again in "
     )

@@ -13,8 +13,8 @@ from dialogs.models import Artifact, Dialog, SiteSettings, Turn
 from dialogs.runtime import auxiliary_calls
 from health.models import HealthSnapshot
 from remediation.models import ContextEvent, RemediationRun, RemovedUnit
+from tests.dialogs.event_lists import event_data
 from tests.dialogs.factories import AgentFactory
-from tests.dialogs.telling import data_told
 from tests.flows import pruner
 from tests.flows.chat_server import Answer, Body, ChatServer, InOrder, running
 from tests.flows.conftest import Minds, dialog_with, go_on, say
@@ -79,7 +79,7 @@ def test_above_80_percent_the_conversation_is_compacted_first_and_then_sent(lmst
     assert dialog.turns.filter(role="user").count() == 10
     assert RemovedUnit.objects.filter(dialog=dialog).exists()
     # The level is gray until the next report (R3).
-    events = data_told(dialog, "health")
+    events = event_data(dialog, "health")
     awaiting = [index for index, data in enumerate(events) if data["reason"] == "awaiting_report"]
     assert awaiting and events[awaiting[0] + 1]["level"] == "healthy"
 

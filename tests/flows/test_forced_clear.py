@@ -19,8 +19,8 @@ from dialogs.runtime.driver import drive
 from health.models import HealthSnapshot
 from remediation.guidance import CLEAR_ONLY
 from remediation.models import ContextEvent
+from tests.dialogs.event_lists import events_of
 from tests.dialogs.factories import UserFactory
-from tests.dialogs.telling import told
 from tests.flows.chat_server import OVERFLOW, Answer, ChatServer, InOrder
 from tests.flows.conftest import Minds, dialog_with, go_on, say
 from tests.flows.traces import shown_holding, tables_holding
@@ -60,7 +60,7 @@ def test_three_refusals_suspend_and_leave_nothing_of_their_text(
     server.answer = InOrder([FULL, REFUSALS[form]])
     dialog = dialog_with(server, tools=["read_file"])
     say(dialog, "fill it")
-    turns, events = dialog.turns.count(), len(told(dialog))
+    turns, events = dialog.turns.count(), len(events_of(dialog))
     say(dialog, PENDING)
 
     forced = server.bodies[1:]
@@ -77,7 +77,7 @@ def test_three_refusals_suspend_and_leave_nothing_of_their_text(
     assert list(levels) == ["critical"] * 4
 
     assert dialog.turns.count() == turns + 1  # the message alone
-    new = [event["type"] for event in told(dialog)[events:]]
+    new = [event["type"] for event in events_of(dialog)[events:]]
     assert set(new) <= {"turn", "generation", "health", "state", "question"} and new.count("question") == 1
     assert tables_holding(SAID) == []
     assert not [key for key in redis_client.scan_iter() if SAID.encode() in (redis_client.dump(key) or b"")]

@@ -7,7 +7,7 @@ import pytest
 
 from dialogs.actions import reminders
 from health.models import HealthSnapshot
-from tests.dialogs.telling import data_told
+from tests.dialogs.event_lists import event_data
 from tests.flows.chat_server import Answer, ChatServer
 from tests.flows.conftest import Minds, dialog_with, say
 
@@ -83,5 +83,5 @@ def test_the_page_is_told_and_nothing_is_learnt_from_a_suspected_report(serve: S
     learnt = dialog.calibration
     say(dialog, LONG)
     assert (dialog.report, dialog.calibration) == ("suspected", learnt)
-    told = data_told(dialog, "health")[-1]
+    told = event_data(dialog, "health")[-1]
     assert (told["level"], told["reason"], told["prompt_tokens"]) == ("unknown", "truncation_suspected", 300)

@@ -69,9 +69,9 @@ def test_the_shipped_catalog_holds_no_warning(minds: Path) -> None:
 
 def test_small_windows_are_told_once_and_calmly(minds: Path) -> None:
     write(minds, context_length=8_000)
-    told = [message for message in catalog_is_sound() if message.level == INFO]
-    assert len(told) == 1
-    assert "own/m" in str(told[0].msg)
+    notes = [message for message in catalog_is_sound() if message.level == INFO]
+    assert len(notes) == 1
+    assert "own/m" in str(notes[0].msg)
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_nothing_is_compared_with_a_guided_request_or_with_none() -> None:
     assert not truncation_suspected(None, current, 0)
 
 
-@given(growth=st.integers(0, 1_000_000), more=st.integers(1, 1_000_000), said=st.integers(0, 100_000))
-def test_a_prompt_that_grew_is_never_suspected(growth: int, more: int, said: int) -> None:
+@given(growth=st.integers(0, 1_000_000), more=st.integers(1, 1_000_000), completion=st.integers(0, 100_000))
+def test_a_prompt_that_grew_is_never_suspected(growth: int, more: int, completion: int) -> None:
     current = replace(BEFORE, chars=BEFORE.chars + growth, prompt_tokens=BEFORE.prompt_tokens + more)
-    assert not truncation_suspected(BEFORE, current, said)
+    assert not truncation_suspected(BEFORE, current, completion)

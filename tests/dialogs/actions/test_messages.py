@@ -19,9 +19,9 @@ from dialogs.runtime import tool_runs
 from dialogs.runtime.driver import drive, pending_work, step
 from dialogs.store.lease import claim, keeper
 from tests.dialogs.conftest import Script
+from tests.dialogs.event_lists import numbers
 from tests.dialogs.factories import AgentFactory, make_dialog
 from tests.dialogs.store.test_lease import in_threads, refreshed, user_turns
-from tests.dialogs.telling import numbers
 from tests.dialogs.vanishing import call_and_vanish, take_and_vanish
 from tests.harness.stack import eventually
 
@@ -110,8 +110,8 @@ def test_a_client_id_with_another_text_is_refused(dialog: Dialog) -> None:
 
 
 def test_a_client_id_sent_many_times_at_once_makes_one_turn(dialog: Dialog) -> None:
-    found = in_threads(8, lambda _: messages.post_message(dialog.pk, "Hi", "id-1").seq)
-    assert found == [1] * 8
+    results = in_threads(8, lambda _: messages.post_message(dialog.pk, "Hi", "id-1").seq)
+    assert results == [1] * 8
     assert dialog.turns.count() == 1
 
 
@@ -372,16 +372,16 @@ def test_an_error_that_will_not_pass_fails_the_message_with_its_reason(
     script: Script, dialog: Dialog, kind: str
 ) -> None:
     script({"error": {"kind": kind, "message": "No, says the model."}})
-    found = send(dialog, "Hi")
-    assert (found.state, found.failure) == ("failed", "No, says the model.")
+    results = send(dialog, "Hi")
+    assert (results.state, results.failure) == ("failed", "No, says the model.")
     assert user_turns(dialog) == [("Hi", "failed")]
     assert dialog.generations.count() == 1
 
 
 def test_an_error_that_passes_is_tried_again_in_the_same_message(script: Script, dialog: Dialog) -> None:
     script({"text": "SENTINEL", "error": {"kind": "network", "message": "Gone."}}, {"text": "back"})
-    found = send(dialog, "Hi")
-    assert (found.state, answers(dialog)) == ("idle", [("back", "complete")])
+    results = send(dialog, "Hi")
+    assert (results.state, answers(dialog)) == ("idle", [("back", "complete")])
     assert list(dialog.generations.order_by("id").values_list("outcome", "attempt")) == [("failed", 1), ("kept", 2)]
 
 
@@ -456,8 +456,8 @@ def test_close_fences_out_the_worker_that_is_generating(script: Script, dialog: 
     assert user_turns(dialog) == [("Hi", "superseded"), ("queued", "superseded")]
     assert answers(dialog) == []
     assert dialog.generations.get().outcome == "stopped"
-    found = refreshed(dialog)
-    assert (found.state, found.lease_owner) == ("closed", "")
+    results = refreshed(dialog)
+    assert (results.state, results.lease_owner) == ("closed", "")
 
 
 def test_a_closed_dialog_takes_nothing_more(dialog: Dialog) -> None:
@@ -496,8 +496,8 @@ def test_of_two_answers_to_a_question_one_counts(script: Script, dialog: Dialog)
     script(ASK, {"text": "thanks"})
     send(dialog, "choose")
     question = dialog.questions.get()
-    found = in_threads(2, lambda number: questions.answer(question.pk, dialog.owner, f"answer {number}"))
-    codes = [answer.code for answer in found if isinstance(answer, Conflict)]
+    results = in_threads(2, lambda number: questions.answer(question.pk, dialog.owner, f"answer {number}"))
+    codes = [answer.code for answer in results if isinstance(answer, Conflict)]
     assert codes == ["already_resolved"]
     drive(dialog.pk)
     assert dialog.turns.filter(role="tool").count() == 1

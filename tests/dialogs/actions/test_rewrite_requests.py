@@ -10,9 +10,9 @@ from dialogs.models import Dialog, Turn
 from dialogs.runtime.driver import drive
 from remediation.models import ContextEvent, RemediationRun, RemovedUnit
 from tests.dialogs.conftest import Script
+from tests.dialogs.event_lists import event_data
 from tests.dialogs.factories import make_dialog
 from tests.dialogs.runtime.test_driver import send
-from tests.dialogs.telling import data_told
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -47,7 +47,7 @@ def test_breaking_keeps_a_dialog_under_its_budget(script: Script) -> None:
     talk(dialog, 16)
     runs = RemediationRun.objects.filter(dialog=dialog, policy="breaking")
     assert runs and all(run.est_after <= 5_000 for run in runs)
-    phases = [data["phase"] for data in data_told(dialog, "contextBreakingUpdate")]
+    phases = [data["phase"] for data in event_data(dialog, "contextBreakingUpdate")]
     assert phases[0] == "detection" and "success" in phases
     assert ContextEvent.objects.filter(dialog=dialog, code="CONTEXT_WARNING").exists()
 
@@ -58,7 +58,7 @@ def test_retention_prunes_and_tells_how_much(script: Script) -> None:
     talk(dialog, 16)
     run = RemediationRun.objects.filter(dialog=dialog).latest("id")
     assert run.policy == "retention"
-    pruned = data_told(dialog, "context:pruned")[-1]
+    pruned = event_data(dialog, "context:pruned")[-1]
     assert pruned["original"] - pruned["final"] == pruned["tokenReduction"] > 0
 
 

@@ -62,7 +62,7 @@ def page_of(question: Question) -> str:
     return reverse("admin:dialogs_question_change", args=[question.pk])
 
 
-def deed(question: Question, name: str) -> str:
+def button(question: Question, name: str) -> str:
     return reverse(f"admin:dialogs_question_{name}", args=[question.pk])
 
 
@@ -99,8 +99,8 @@ def test_a_page_of_each_row_is_read_and_nothing_in_it_runs(browser: Client, aske
         page = browser.get(reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[row.pk]))
         assert page.status_code == 200
         assert SECRET not in page.content.decode()
-    found = browser.get(reverse("admin:dialogs_turn_changelist"), {"dialog__id__exact": str(dialog.pk)})
-    assert found.context["cl"].result_count == dialog.turns.count()
+    page = browser.get(reverse("admin:dialogs_turn_changelist"), {"dialog__id__exact": str(dialog.pk)})
+    assert page.context["cl"].result_count == dialog.turns.count()
 
 
 def test_others_are_not_let_in(asked: Question) -> None:
@@ -108,7 +108,7 @@ def test_others_are_not_let_in(asked: Question) -> None:
     client.force_login(asked.dialog.owner)
     assert client.get("/admin/").status_code == 302
     assert client.get(page_of(asked)).status_code == 302
-    assert client.post(deed(asked, "cancel")).status_code == 302
+    assert client.post(button(asked, "cancel")).status_code == 302
     asked.refresh_from_db()
     assert asked.state == "open"
 
@@ -129,29 +129,29 @@ def test_an_ordinary_question_is_answered_and_the_agent_goes_on(
     page = browser.get(page_of(asked)).content.decode()
     assert "Answer &amp; resume" in page
     assert SECRET not in page
-    assert browser.post(deed(asked, "answer"), {"text": "Euro"}).status_code == 302
+    assert browser.post(button(asked, "answer"), {"text": "Euro"}).status_code == 302
     asked.refresh_from_db()
     assert (asked.state, asked.answer, asked.resolved_by) == ("answered", "Euro", operator)
     assert LogEntry.objects.get(object_id=str(asked.pk)).user == operator
     drive(asked.dialog_id)
     assert Dialog.objects.get(pk=asked.dialog_id).state == "idle"
-    again = browser.post(deed(asked, "answer"), {"text": "Dollar"})
+    again = browser.post(button(asked, "answer"), {"text": "Dollar"})
     assert again.status_code == 409
     assert operator.username in again.content.decode()
 
 
 def test_an_empty_answer_is_refused_with_its_reason(browser: Client, asked: Question) -> None:
-    answer = browser.post(deed(asked, "answer"), {"text": " "})
+    answer = browser.post(button(asked, "answer"), {"text": " "})
     assert answer.status_code == 400
     assert "empty" in answer.content.decode()
 
 
 @pytest.mark.parametrize("name", ["answer", "cancel", "resolve"])
-def test_deeds_are_posts_with_a_token(browser: Client, operator: User, asked: Question, name: str) -> None:
-    assert browser.get(deed(asked, name)).status_code == 405
+def test_buttons_are_posts_with_a_token(browser: Client, operator: User, asked: Question, name: str) -> None:
+    assert browser.get(button(asked, name)).status_code == 405
     strict = Client(enforce_csrf_checks=True)
     strict.force_login(operator)
-    assert strict.post(deed(asked, name), {"text": "x", "action": "close"}).status_code == 403
+    assert strict.post(button(asked, name), {"text": "x", "action": "close"}).status_code == 403
 
 
 def test_selected_ordinary_questions_are_cancelled_after_a_question_back(
@@ -206,7 +206,7 @@ EXITS = [
 def test_each_exit_resolves_and_is_logged(
     browser: Client, operator: User, suspended: Question, exit_: dict[str, str], state: str
 ) -> None:
-    assert browser.post(deed(suspended, "resolve"), exit_).status_code == 302
+    assert browser.post(button(suspended, "resolve"), exit_).status_code == 302
     suspended.refresh_from_db()
     assert (suspended.state, suspended.action, suspended.resolved_by) == ("resolved", exit_["action"], operator)
     assert Dialog.objects.get(pk=suspended.dialog_id).state == state
@@ -216,11 +216,11 @@ def test_each_exit_resolves_and_is_logged(
 
 
 def test_a_critical_question_is_neither_answered_nor_cancelled(browser: Client, suspended: Question) -> None:
-    assert browser.post(deed(suspended, "answer"), {"text": "Go on"}).status_code == 409
-    assert browser.post(deed(suspended, "cancel")).status_code == 409
-    blank = browser.post(deed(suspended, "resolve"), {"action": "clear", "reminder_content": " "})
+    assert browser.post(button(suspended, "answer"), {"text": "Go on"}).status_code == 409
+    assert browser.post(button(suspended, "cancel")).status_code == 409
+    blank = browser.post(button(suspended, "resolve"), {"action": "clear", "reminder_content": " "})
     assert blank.status_code == 400
-    assert browser.post(deed(suspended, "resolve"), {"action": "jump"}).status_code == 400
+    assert browser.post(button(suspended, "resolve"), {"action": "jump"}).status_code == 400
     suspended.refresh_from_db()
     assert suspended.state == "open"
 

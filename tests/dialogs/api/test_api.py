@@ -46,9 +46,9 @@ class Caller:
         return answer.status_code, orjson.loads(answer.content) if answer.content else None
 
     def get(self, path: str, **options: Any) -> Any:
-        status, found = self("GET", path, **options)
-        assert status == 200, found
-        return found
+        status, result = self("GET", path, **options)
+        assert status == 200, result
+        return result
 
 
 @pytest.fixture
@@ -79,16 +79,16 @@ def code_of(answer: tuple[int, Any]) -> tuple[int, str]:
 
 def test_agents_tell_their_limits_and_why_one_cannot_be_used(caller: Caller, agent: Agent) -> None:
     AgentFactory.create(id="lost", model="nowhere")
-    found = {row["id"]: row for row in caller.get("/agents")}
+    result = {row["id"]: row for row in caller.get("/agents")}
     assert {
         "id", "name", "provider", "model", "model_context_limit", "context_limit", "context_policy",
         "critical_policy", "usable", "reason",
-    } <= set(found["coder"])  # fmt: skip
-    assert found["coder"]["model_context_limit"] == 128_000
-    assert (found["coder"]["usable"], found["coder"]["reason"]) == (True, None)
-    assert found["lost"]["usable"] is False
-    assert "nowhere" in found["lost"]["reason"]
-    assert found["lost"]["model_context_limit"] is None
+    } <= set(result["coder"])  # fmt: skip
+    assert result["coder"]["model_context_limit"] == 128_000
+    assert (result["coder"]["usable"], result["coder"]["reason"]) == (True, None)
+    assert result["lost"]["usable"] is False
+    assert "nowhere" in result["lost"]["reason"]
+    assert result["lost"]["model_context_limit"] is None
 
 
 def test_a_dialog_is_opened_and_read(caller: Caller, agent: Agent) -> None:
@@ -212,8 +212,8 @@ def test_a_dialog_that_somebody_holds_locked_is_told_to_try_again(caller: Caller
 
 
 def _connection_parameters() -> dict[str, Any]:
-    found = connection.get_connection_params()
-    return {name: found[name] for name in ("dbname", "user", "host", "port") if name in found}
+    result = connection.get_connection_params()
+    return {name: result[name] for name in ("dbname", "user", "host", "port") if name in result}
 
 
 def test_stop_retry_and_close(caller: Caller, dialog: Dialog) -> None:
@@ -278,11 +278,11 @@ def test_an_after_that_the_list_has_not_is_invalid(caller: Caller) -> None:
 def test_events_are_numbered_without_gaps_and_turns_come_whole(caller: Caller, dialog: Dialog) -> None:
     messages.post_message(dialog.pk, "Hi")
     drive(dialog.pk)
-    found = caller.get(f"/dialogs/{dialog.pk}/events")
-    assert [row["seq"] for row in found] == list(range(1, len(found) + 1))
-    said = [row["data"]["text"] for row in found if row["type"] == "turn" and row["data"]["role"] == "assistant"]
+    result = caller.get(f"/dialogs/{dialog.pk}/events")
+    assert [row["seq"] for row in result] == list(range(1, len(result) + 1))
+    said = [row["data"]["text"] for row in result if row["type"] == "turn" and row["data"]["role"] == "assistant"]
     assert said == ["Hello."]
-    assert caller.get(f"/dialogs/{dialog.pk}/events?after={found[-2]['seq']}") == found[-1:]
+    assert caller.get(f"/dialogs/{dialog.pk}/events?after={result[-2]['seq']}") == result[-1:]
 
 
 # -- reminders -----------------------------------------------------------------------------------------------------------
@@ -334,11 +334,11 @@ def test_a_question_is_answered_once(caller: Caller, dialog: Dialog, asked: str)
     assert caller.get(f"/dialogs/{dialog.pk}")["question"] == {
         "id": asked, "kind": "question", "text": "Which currency?",
     }  # fmt: skip
-    (found,) = caller.get("/questions?state=open")
+    (result,) = caller.get("/questions?state=open")
     assert {
         "id", "dialog", "kind", "text", "state", "attempts", "draft", "created_at", "resolved_by", "resolved_at"
-    } <= set(found)  # fmt: skip
-    assert caller.get(f"/questions/{asked}") == found
+    } <= set(result)  # fmt: skip
+    assert caller.get(f"/questions/{asked}") == result
     status, answered = caller("POST", f"/questions/{asked}/answer", {"text": "Euro"})
     assert (status, answered["state"], answered["resolved_by"]) == (200, "answered", caller.owner.username)
     again = caller("POST", f"/questions/{asked}/answer", {"text": "Dollar"})
@@ -370,11 +370,11 @@ def test_a_suspended_dialog_takes_no_message_and_shows_numbers_not_texts(
     caller: Caller, dialog: Dialog, suspended: str
 ) -> None:
     assert code_of(caller("POST", f"/dialogs/{dialog.pk}/messages", {"text": "Hi"})) == (409, "dialog_suspended")
-    found = caller.get(f"/questions/{suspended}")
-    assert found["kind"] == "context_health_critical"
+    result = caller.get(f"/questions/{suspended}")
+    assert result["kind"] == "context_health_critical"
     usage = {"prompt_tokens": 120_000, "completion_tokens": 1, "total_tokens": 120_001}
-    assert found["attempts"] == [{"outcome": "discarded", "usage": usage}] * 3
-    assert found["draft"]
+    assert result["attempts"] == [{"outcome": "discarded", "usage": usage}] * 3
+    assert result["draft"]
     assert code_of(caller("POST", f"/questions/{suspended}/answer", {"text": "Go on"})) == (409, "not_answerable")
     assert code_of(caller("POST", f"/questions/{suspended}/resolve", {"action": "close"})) == (
         409,
@@ -394,10 +394,10 @@ def test_a_suspended_dialog_takes_no_message_and_shows_numbers_not_texts(
 )
 def test_each_exit_of_a_suspension(caller: Caller, suspended: str, exit_: dict[str, str], state: str) -> None:
     operator = Caller(UserFactory.create(is_staff=True))
-    status, found = operator("POST", f"/questions/{suspended}/resolve", exit_)
-    assert (status, found["state"], found["action"]) == (200, "resolved", exit_["action"])
-    assert found["resolved_by"] == operator.owner.username
-    assert caller.get(f"/dialogs/{found['dialog']}")["state"] == state
+    status, result = operator("POST", f"/questions/{suspended}/resolve", exit_)
+    assert (status, result["state"], result["action"]) == (200, "resolved", exit_["action"])
+    assert result["resolved_by"] == operator.owner.username
+    assert caller.get(f"/dialogs/{result['dialog']}")["state"] == state
 
 
 @pytest.mark.parametrize(
@@ -421,11 +421,11 @@ def test_the_export_is_the_whole_dialog(caller: Caller, dialog: Dialog) -> None:
     messages.post_message(dialog.pk, "What is ```this```?")
     drive(dialog.pk)
     answer = caller._client.get(f"/api/dialogs/{dialog.pk}/export?format=json")
-    found = json.loads(b"".join(_pieces(answer)))
-    assert set(found) == {"dialog", "rounds", "reminders", "questions", "remediations", "turns", "generations"}
-    assert found["turns"] == caller.get(f"/dialogs/{dialog.pk}/turns")
-    assert found["generations"] == caller.get(f"/dialogs/{dialog.pk}/generations")
-    assert found["dialog"] == caller.get(f"/dialogs/{dialog.pk}")
+    result = json.loads(b"".join(_pieces(answer)))
+    assert set(result) == {"dialog", "rounds", "reminders", "questions", "remediations", "turns", "generations"}
+    assert result["turns"] == caller.get(f"/dialogs/{dialog.pk}/turns")
+    assert result["generations"] == caller.get(f"/dialogs/{dialog.pk}/generations")
+    assert result["dialog"] == caller.get(f"/dialogs/{dialog.pk}")
     assert answer["Content-Disposition"].startswith("attachment")
     text = b"".join(_pieces(caller._client.get(f"/api/dialogs/{dialog.pk}/export?format=md"))).decode()
     assert "### User\n\nWhat is ```this```?" in text
@@ -441,10 +441,10 @@ def _pieces(answer: Any) -> list[bytes]:
 
 
 def test_settings_change_one_by_one(caller: Caller) -> None:
-    found = caller.get("/settings")
-    assert found["auto_hide_seconds"] == 3
-    assert "pruning_agent" not in found
-    assert caller("PATCH", "/settings", {"theme": "dark"}) == (200, found | {"theme": "dark"})
+    result = caller.get("/settings")
+    assert result["auto_hide_seconds"] == 3
+    assert "pruning_agent" not in result
+    assert caller("PATCH", "/settings", {"theme": "dark"}) == (200, result | {"theme": "dark"})
     assert caller.get("/settings")["theme"] == "dark"
     for wrong in ({"theme": "pink"}, {"auto_hide_seconds": 11}, {"auto_hide_seconds": 0}, {"highlight_p1": "maybe"}):
         assert code_of(caller("PATCH", "/settings", wrong)) == (400, "invalid")
@@ -521,17 +521,17 @@ def test_a_method_that_is_not_offered_is_405_in_json(caller: Caller, method: str
 
 
 def test_openapi_names_every_call_and_the_docs_need_nobody_else(caller: Caller) -> None:
-    found = Client().get("/api/openapi.json").json()
+    result = Client().get("/api/openapi.json").json()
     assert {"/api/agents", "/api/dialogs/{dialog_id}/messages", "/api/questions/{question_id}/resolve"} <= set(
-        found["paths"]
+        result["paths"]
     )
     assert all(
         call["responses"]["default"]["content"]["application/json"]["schema"]
         == {"$ref": "#/components/schemas/Problem"}
-        for calls in found["paths"].values()
+        for calls in result["paths"].values()
         for call in calls.values()
     )
-    assert {"Problem", "Error", "DialogOut"} <= set(found["components"]["schemas"])
+    assert {"Problem", "Error", "DialogOut"} <= set(result["components"]["schemas"])
     page = Client().get("/api/docs")
     assert page.status_code == 200
     assert "http" not in page.content.decode().replace("http-equiv", "")

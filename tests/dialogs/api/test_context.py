@@ -35,12 +35,12 @@ def talked(caller: Caller, script: Script, *, context_length: int, context_polic
 
 
 def test_the_context_is_shown_unit_by_unit(caller: Caller, long_dialog: Dialog) -> None:
-    found = caller.get(f"/dialogs/{long_dialog.pk}/context")
-    assert {"policy", "est_tokens", "limit", "units"} <= set(found)
-    assert "preview" not in found
-    assert (found["policy"], found["limit"], len(found["units"])) == ("retention", 8_000, 16)
-    assert {"id", "role", "kind", "priority", "est_tokens", "source", "score"} <= set(found["units"][0])
-    for unit in found["units"]:
+    result = caller.get(f"/dialogs/{long_dialog.pk}/context")
+    assert {"policy", "est_tokens", "limit", "units"} <= set(result)
+    assert "preview" not in result
+    assert (result["policy"], result["limit"], len(result["units"])) == ("retention", 8_000, 16)
+    assert {"id", "role", "kind", "priority", "est_tokens", "source", "score"} <= set(result["units"][0])
+    for unit in result["units"]:
         assert set(unit["points"]) == {"recency", "role", "keywords", "length"}
         assert sum(unit["points"].values()) == pytest.approx(unit["score"], abs=0.2)
 
@@ -101,8 +101,8 @@ def test_a_person_clears_the_agents_mind(caller: Caller, long_dialog: Dialog) ->
     path = f"/dialogs/{long_dialog.pk}"
     assert caller("POST", f"{path}/clear", {"reminder_content": "Go on with step 3."})[0] == 202
     drive(long_dialog.pk)
-    found = caller.get(path)
-    assert (found["round"], found["state"], found["health"]["reason"]) == (2, "idle", "awaiting_report")
+    result = caller.get(path)
+    assert (result["round"], result["state"], result["health"]["reason"]) == (2, "idle", "awaiting_report")
     assert code_of(caller("POST", f"{path}/clear", {"reminder_content": " "})) == (400, "invalid")
     assert code_of(caller("POST", f"{path}/clear", {})) == (400, "invalid")
 

@@ -50,17 +50,17 @@ def dialog_id(api: Api) -> str:
 
 def read(answer: Any) -> Iterator[dict[str, Any]]:
     """Server-sent events as {event, id, data}; comments as {comment}."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for line in answer.iter_lines():
         if line.startswith(":"):
             yield {"comment": line}
         elif not line:
-            if "data" in found:
-                yield found
-            found = {}
+            if "data" in result:
+                yield result
+            result = {}
         else:
             name, _, value = line.partition(": ")
-            found[name] = json.loads(value) if name == "data" else value
+            result[name] = json.loads(value) if name == "data" else value
 
 
 def stream(api: Api, dialog_id: str, **headers: str) -> Any:
@@ -69,11 +69,11 @@ def stream(api: Api, dialog_id: str, **headers: str) -> Any:
 
 
 def until_idle(events: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
-    found = []
+    result = []
     for event in events:
-        found.append(event)
+        result.append(event)
         if event.get("event") == "state" and event["data"]["data"]["state"] == "idle":
-            return found
+            return result
     raise AssertionError("the stream ended")
 
 
@@ -83,17 +83,17 @@ def test_events_come_as_they_happen_with_the_draft_between(api: Api, dialog_id: 
         assert answer.headers["x-accel-buffering"] == "no"
         events = read(answer)
         api.post(f"/api/dialogs/{dialog_id}/messages", json={"text": "Hi"})
-        found = until_idle(events)
-    durable = [event for event in found if "id" in event]
+        result = until_idle(events)
+    durable = [event for event in result if "id" in event]
     assert [int(event["id"]) for event in durable] == list(range(1, len(durable) + 1))
     listed = api.get(f"/api/dialogs/{dialog_id}/events").json()
     assert [(event["event"], int(event["id"])) for event in durable] == [(row["type"], row["seq"]) for row in listed]
     assert durable[-1]["data"] == listed[-1]
     draft = ""
-    for event in found:
+    for event in result:
         if event.get("event") == "draft":
             draft = draft[: event["data"]["pos"]] + event["data"]["text"]
-    assert len([event for event in found if event.get("event") == "draft"]) > 3
+    assert len([event for event in result if event.get("event") == "draft"]) > 3
     assert draft == TEXT
 
 
@@ -103,8 +103,8 @@ def test_a_reader_that_comes_late_gets_the_draft_from_its_beginning(api: Api, di
         heard = (event for event in read(early) if event.get("event") == "draft")
         next(heard), next(heard)
     with stream(api, dialog_id) as answer:
-        found = until_idle(read(answer))
-    drafts = [event["data"] for event in found if event.get("event") == "draft"]
+        result = until_idle(read(answer))
+    drafts = [event["data"] for event in result if event.get("event") == "draft"]
     assert drafts[0]["pos"] == 0
     assert len(drafts[0]["text"]) > 12
 
@@ -154,7 +154,7 @@ def test_bodies_have_a_limit_that_is_told_in_json(api: Api, dialog_id: str) -> N
 def test_the_export_comes_whole(api: Api, dialog_id: str) -> None:
     api.post(f"/api/dialogs/{dialog_id}/messages", json={"text": "Hi"})
     eventually(lambda: api.get(f"/api/dialogs/{dialog_id}").json()["state"] == "idle")
-    found = api.get(f"/api/dialogs/{dialog_id}/export").json()
-    assert [turn["text"] for turn in found["turns"]] == ["Hi", TEXT]
+    result = api.get(f"/api/dialogs/{dialog_id}/export").json()
+    assert [turn["text"] for turn in result["turns"]] == ["Hi", TEXT]
     assert TEXT in api.get(f"/api/dialogs/{dialog_id}/export?format=md").text
     assert Dialog.objects.get(pk=dialog_id).title == "Hi"

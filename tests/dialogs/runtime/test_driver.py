@@ -6,8 +6,8 @@ from dialogs.actions import messages
 from dialogs.models import Dialog, Generation, Turn
 from dialogs.runtime.driver import drive
 from tests.dialogs.conftest import Script
+from tests.dialogs.event_lists import numbers
 from tests.dialogs.factories import make_dialog
-from tests.dialogs.telling import numbers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

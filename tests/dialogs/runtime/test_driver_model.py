@@ -61,11 +61,11 @@ class Behaviour:
     reports: bool  # whether replies report usage; forced attempts do
 
     def steps(self, prompt: int) -> list[dict[str, Any]]:
-        told = {"prompt_tokens": prompt, "completion_tokens": 1}
-        usage = told if self.reports else "none"
+        reported = {"prompt_tokens": prompt, "completion_tokens": 1}
+        usage = reported if self.reports else "none"
         error = {"error": {"kind": "refused", "message": "No."}}
         calls = CLEAR if self.forced == "clear" else REFUSALS.get(self.forced, [])
-        forced = error if self.forced == "error" else {"text": "snt-dddddddd", "tool_calls": calls, "usage": told}
+        forced = error if self.forced == "error" else {"text": "snt-dddddddd", "tool_calls": calls, "usage": reported}
         last = error if self.plain == "error" else {"text": "well", "usage": usage}
         steps = [{"match": "critically full", **forced}]
         if self.plain in TOOLS:

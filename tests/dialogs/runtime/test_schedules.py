@@ -35,7 +35,7 @@ def everything_of(dialog: Dialog) -> list[Any]:
 
 @pytest.mark.parametrize("scenario", TOLD, ids=lambda scenario: scenario.name)
 def test_a_worker_that_was_overtaken_writes_nothing_more(scenario: Scenario, script: Script) -> None:
-    found: dict[int, Any] = {}
+    failures: dict[int, Any] = {}
     point = 1 + SCENARIOS.index(scenario) % EVERY
     while True:
         dialog = scenario.prepare(script)
@@ -46,16 +46,16 @@ def test_a_worker_that_was_overtaken_writes_nothing_more(scenario: Scenario, scr
         before = everything_of(dialog)
         slow.go_on()
         if everything_of(dialog) != before:
-            found[point] = "the overtaken worker wrote something"
+            failures[point] = "the overtaken worker wrote something"
         elif breach := check_end(scenario, dialog):
-            found[point] = breach
+            failures[point] = breach
         point += EVERY
-    assert not found
+    assert not failures
     assert point > EVERY, "the story has no statement at which it could be overtaken"
 
 
 def test_a_worker_whose_dialog_was_closed_meanwhile_writes_nothing_more(script: Script) -> None:
-    point, found = 1, []
+    point, failures = 1, []
     while True:
         dialog = SCENARIOS[0].prepare(script)
         slow = Forked(lambda dialog=dialog: drive(dialog.pk), at=point, then=pause, unlocked=True)
@@ -65,9 +65,9 @@ def test_a_worker_whose_dialog_was_closed_meanwhile_writes_nothing_more(script: 
         before = everything_of(dialog)
         slow.go_on()
         if everything_of(dialog) != before or breaches([Dialog.objects.get(pk=dialog.pk)]):
-            found.append(point)
+            failures.append(point)
         point += EVERY
-    assert not found
+    assert not failures
 
 
 @pytest.mark.parametrize("workers", [2, 4])

@@ -35,15 +35,15 @@ class Lines:
 
 @pytest.fixture
 def lines() -> Iterator[Lines]:
-    found = Lines()
-    handler = logging.StreamHandler(found.stream)
+    lines = Lines()
+    handler = logging.StreamHandler(lines.stream)
     handler.setFormatter(logs.json_formatter())
     root, requests = logging.getLogger(), logging.getLogger("django_structlog.middlewares")
     levels = root.level, requests.level
     root.addHandler(handler)
     root.setLevel(logging.INFO)
     requests.setLevel(logging.INFO)
-    yield found
+    yield lines
     root.removeHandler(handler)
     root.setLevel(levels[0])
     requests.setLevel(levels[1])
@@ -59,11 +59,11 @@ def answered(dialog: Dialog) -> Dialog:
 def test_lines_of_a_run_name_dialog_epoch_and_generation(script: Script, lines: Lines) -> None:
     dialog = answered(make_dialog())
     assert lines.of("driving")["dialog_id"] == str(dialog.pk)
-    said = lines.of("model_call_ended")
-    assert said["dialog_id"] == str(dialog.pk)
-    assert said["epoch"] == 1
+    line = lines.of("model_call_ended")
+    assert line["dialog_id"] == str(dialog.pk)
+    assert line["epoch"] == 1
     generation = dialog.generations.get()
-    assert (said["generation_id"], said["prompt_tokens"]) == (generation.pk, generation.prompt_tokens)
+    assert (line["generation_id"], line["prompt_tokens"]) == (generation.pk, generation.prompt_tokens)
     logging.getLogger("any.library").warning("said afterwards")
     assert "dialog_id" not in lines.of("said afterwards")
 
@@ -144,8 +144,8 @@ def test_a_run_and_its_model_call_are_spans_with_genai_names(script: Script, rec
     run, call = recorder.spans
     assert (run.name, call.name) == ("drive_dialog", "chat model")
     assert run.attributes["gen_ai.conversation.id"] == call.attributes["gen_ai.conversation.id"] == str(dialog.pk)
-    said = {name: call.attributes[f"gen_ai.{name}"] for name in ("operation.name", "provider.name", "request.model")}
-    assert said == {"operation.name": "chat", "provider.name": "test", "request.model": "model"}
+    line = {name: call.attributes[f"gen_ai.{name}"] for name in ("operation.name", "provider.name", "request.model")}
+    assert line == {"operation.name": "chat", "provider.name": "test", "request.model": "model"}
     assert call.attributes["gen_ai.usage.input_tokens"] == 12
     assert call.attributes["gen_ai.usage.output_tokens"] == 3
     assert call.attributes["gen_ai.response.finish_reasons"] == ["stop"]
@@ -198,6 +198,6 @@ def test_an_endpoint_without_the_packages_is_said_with_the_way_out(
     monkeypatch.setenv(telemetry.ENDPOINTS[0], "http://127.0.0.1:4318")
     monkeypatch.setattr(telemetry, "PACKAGES", ("opentelemetry.sdk_of_nobody.trace",))
     assert not telemetry.start("dominds-test")
-    said = lines.of("telemetry_off")
-    assert "opentelemetry.sdk_of_nobody.trace cannot be imported" in said["reason"]
-    assert "pip install" in said["way_out"]
+    line = lines.of("telemetry_off")
+    assert "opentelemetry.sdk_of_nobody.trace cannot be imported" in line["reason"]
+    assert "pip install" in line["way_out"]

@@ -18,15 +18,15 @@ from dialogs.runtime.driver import drive
 from dialogs.store import events, json_shapes
 from dialogs.store.change import open_change
 from tests.dialogs.conftest import Script
+from tests.dialogs.event_lists import event_data, events_of
 from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog
-from tests.dialogs.telling import data_told, told
 
 pytestmark = pytest.mark.django_db
 
 NewEvent = tuple[str, dict[str, Any]]
 
 
-def tell(dialog: Dialog, *drafts: NewEvent) -> None:
+def store(dialog: Dialog, *drafts: NewEvent) -> None:
     """One change to the dialog, with these events."""
     with open_change(dialog.pk) as change:
         change.keeps_state = True
@@ -38,8 +38,8 @@ def notices(count: int, first: int = 1, chars: int = 3) -> list[NewEvent]:
     return [("notice", {"text": f"{number}".ljust(chars, ".")}) for number in range(first, first + count)]
 
 
-def texts(found: list[dict[str, Any]]) -> list[tuple[int, str]]:
-    return [(event["seq"], event["data"]["text"].rstrip(".")) for event in found]
+def texts(rows: list[dict[str, Any]]) -> list[tuple[int, str]]:
+    return [(event["seq"], event["data"]["text"].rstrip(".")) for event in rows]
 
 
 @pytest.fixture
@@ -49,17 +49,17 @@ def dialog() -> Dialog:
 
 def test_several_changes_share_a_row(dialog: Dialog) -> None:
     for first in (1, 4, 7):
-        tell(dialog, *notices(3, first))
+        store(dialog, *notices(3, first))
     assert Event.objects.filter(dialog=dialog).count() == 1
-    assert texts(told(dialog)) == [(number, str(number)) for number in range(1, 10)]
+    assert texts(events_of(dialog)) == [(number, str(number)) for number in range(1, 10)]
 
 
 @pytest.mark.parametrize("after", range(11))
 @pytest.mark.parametrize("limit", [1, 2, 100])
 def test_a_reader_who_stands_within_a_row_gets_what_follows(dialog: Dialog, after: int, limit: int) -> None:
     """``limit`` counts events, not rows. The events are in two rows, and the tenth is the last."""
-    tell(dialog, *notices(2), *notices(4, 3, chars=events.FULL // 4))
-    tell(dialog, *notices(4, 7))
+    store(dialog, *notices(2), *notices(4, 3, chars=events.FULL // 4))
+    store(dialog, *notices(4, 7))
     assert list(Event.objects.filter(dialog=dialog).values_list("seq", flat=True)) == [1, 7]
     wanted = [(number, str(number)) for number in range(after + 1, min(10, after + limit) + 1)]
     assert texts(events.after(dialog.pk, after, limit)) == wanted
@@ -67,51 +67,51 @@ def test_a_reader_who_stands_within_a_row_gets_what_follows(dialog: Dialog, afte
 
 def test_a_dialog_reads_nothing_of_another(dialog: Dialog) -> None:
     other = make_dialog()
-    tell(other, *notices(4))
+    store(other, *notices(4))
     assert events.after(dialog.pk, 0) == []
-    tell(dialog, *notices(2))
+    store(dialog, *notices(2))
     assert events.after(dialog.pk, 99_999) == []
-    assert [len(told(one)) for one in (dialog, other)] == [2, 4]
+    assert [len(events_of(one)) for one in (dialog, other)] == [2, 4]
 
 
 def test_rows_do_not_grow_without_end(dialog: Dialog) -> None:
     for first in range(1, 200, 4):
-        tell(dialog, *notices(4, first, chars=20))
+        store(dialog, *notices(4, first, chars=20))
     rows = list(Event.objects.filter(dialog=dialog).values_list("more", flat=True))
     assert 10 < len(rows) < 40
     assert max(map(len, rows)) < events.FULL + 300
-    assert texts(told(dialog)) == [(number, str(number)) for number in range(1, 201)]
+    assert texts(events_of(dialog)) == [(number, str(number)) for number in range(1, 201)]
 
 
 def test_a_conversation_that_is_taken_over_fills_many_rows_at_once(dialog: Dialog) -> None:
-    tell(dialog, *notices(2_000))
+    store(dialog, *notices(2_000))
     assert Event.objects.filter(dialog=dialog).count() > 40
     assert texts(events.after(dialog.pk, 1_234, 3)) == [(1_235, "1235"), (1_236, "1236"), (1_237, "1237")]
 
 
 def test_what_is_thrown_away_leaves_no_event(dialog: Dialog) -> None:
-    tell(dialog, *notices(2))
+    store(dialog, *notices(2))
     with pytest.raises(RuntimeError), transaction.atomic():
-        tell(dialog, *notices(2, 3))
+        store(dialog, *notices(2, 3))
         raise RuntimeError
-    tell(dialog, *notices(1, 3))
-    assert texts(told(dialog)) == [(1, "1"), (2, "2"), (3, "3")]
+    store(dialog, *notices(1, 3))
+    assert texts(events_of(dialog)) == [(1, "1"), (2, "2"), (3, "3")]
 
 
 def test_events_of_one_change_have_one_time_and_later_ones_a_later(dialog: Dialog) -> None:
-    tell(dialog, *notices(2))
+    store(dialog, *notices(2))
     Event.objects.filter(dialog=dialog).update(created_at=Event.objects.get().created_at - timedelta(hours=30))
-    tell(dialog, *notices(2, 3))
+    store(dialog, *notices(2, 3))
     first, second, third, fourth = (event.created_at for event in events.read(dialog.pk, 0, 10)[0])
     assert (first, third) == (second, fourth)
     assert timedelta(0) <= third - first - timedelta(hours=30) < timedelta(seconds=20)
-    assert told(dialog)[3]["created_at"] == json_shapes.when(fourth)
+    assert events_of(dialog)[3]["created_at"] == json_shapes.when(fourth)
 
 
 def test_a_clock_that_was_set_back_makes_no_earlier_event(dialog: Dialog) -> None:
-    tell(dialog, *notices(1))
+    store(dialog, *notices(1))
     Event.objects.filter(dialog=dialog).update(created_at=Event.objects.get().created_at + timedelta(hours=1))
-    tell(dialog, *notices(1, 2))
+    store(dialog, *notices(1, 2))
     first, second = (event.created_at for event in events.read(dialog.pk, 0, 10)[0])
     assert first == second
 
@@ -134,7 +134,7 @@ NEW_EVENTS = st.lists(
 
 @given(changes=st.lists(NEW_EVENTS, min_size=1, max_size=6))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_is_told_is_read_as_it_was(changes: list[list[NewEvent]]) -> None:
+def test_events_are_read_as_they_were_stored(changes: list[list[NewEvent]]) -> None:
     """Unusual keys, names of our own types with other data, commas and quotes among them."""
     agent = AgentFactory.create()
     dialog = messages.create_dialog(UserFactory.create(), agent.pk)
@@ -144,24 +144,24 @@ def test_whatever_is_told_is_read_as_it_was(changes: list[list[NewEvent]]) -> No
             for kind, data in new_events:
                 change.event(kind, **data)
     wanted = [item for new_events in changes for item in new_events]
-    assert [(event["type"], event["data"]) for event in told(dialog)] == wanted
+    assert [(event["type"], event["data"]) for event in events_of(dialog)] == wanted
 
 
 @pytest.mark.django_db(transaction=True)
-def test_health_and_state_are_told_whole(script: Script) -> None:
+def test_health_and_state_events_have_all_keys(script: Script) -> None:
     """All keys of the indicator stand in the event, though they are not stored with it."""
     script({"text": "Hello.", "usage": {"prompt_tokens": 50, "completion_tokens": 5}})
     dialog = make_dialog()
     messages.post_message(dialog.pk, "Hi")
     drive(dialog.pk)
     dialog.refresh_from_db()
-    assert data_told(dialog, "health") == [health_of(dialog)]
-    assert data_told(dialog, "state") == [{"state": name, "failure": ""} for name in ("queued", "generating", "idle")]
+    assert event_data(dialog, "health") == [health_of(dialog)]
+    assert event_data(dialog, "state") == [{"state": name, "failure": ""} for name in ("queued", "generating", "idle")]
     generation = dialog.generations.get()
-    assert data_told(dialog, "generation") == [
+    assert event_data(dialog, "generation") == [
         {"id": generation.pk, "purpose": "reply", "attempt": 1, "outcome": outcome} for outcome in ("running", "kept")
     ]
-    assert [data["text"] for data in data_told(dialog, "turn")] == ["Hi", "Hello.", "Hi"]
+    assert [data["text"] for data in event_data(dialog, "turn")] == ["Hi", "Hello.", "Hi"]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -179,18 +179,18 @@ def test_an_exchange_adds_to_a_row_and_reads_by_one_statement(script: Script) ->
 
 
 def test_the_admin_shows_each_event_of_a_row_and_finds_rows_by_any_of_them(dialog: Dialog, client: Client) -> None:
-    tell(dialog, ("title", {"title": "<b>One</b>"}), ("state", {"state": "failed", "failure": "Too long."}))
+    store(dialog, ("title", {"title": "<b>One</b>"}), ("state", {"state": "failed", "failure": "Too long."}))
     other = make_dialog()
-    tell(other, *notices(2))
+    store(other, *notices(2))
     client.force_login(UserFactory.create(is_staff=True, is_superuser=True))
     row = Event.objects.get(dialog=dialog)
     page = client.get(reverse("admin:dialogs_event_change", args=[row.pk])).content.decode()
     assert "&lt;b&gt;One&lt;/b&gt;" in page and "<b>state</b>" in page and "Too long." in page
     changelist = reverse("admin:dialogs_event_changelist")
-    for kind, found in (
+    for kind, rows in (
         ("state", [row]),
         ("title", [row]),
         ("notice", [Event.objects.get(dialog=other)]),
         ("turn", []),
     ):
-        assert list(client.get(changelist, {"type": kind}).context["cl"].result_list) == found
+        assert list(client.get(changelist, {"type": kind}).context["cl"].result_list) == rows

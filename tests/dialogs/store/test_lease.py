@@ -17,8 +17,8 @@ from dialogs.runtime.stream_reply import Reply
 from dialogs.store.change import LeaseLost
 from dialogs.store.lease import MAX_CRASHES, claim, free_leases_of, keeper, worker_name
 from tests.dialogs.conftest import Script
+from tests.dialogs.event_lists import events_of
 from tests.dialogs.factories import make_dialog
-from tests.dialogs.telling import told
 from tests.dialogs.vanishing import call_and_vanish, expire, take_and_vanish
 from tests.harness.stack import eventually
 
@@ -115,7 +115,7 @@ def test_a_worker_that_comes_back_before_anybody_took_over_may_go_on(asked: Dial
     slow = take_and_vanish(asked)
     with slow.change() as change:
         change.event("notice", text="still mine")
-    assert len(told(asked, "notice")) == 1
+    assert len(events_of(asked, "notice")) == 1
 
 
 def test_an_attempt_that_was_lost_is_marked_and_the_message_answered(asked: Dialog) -> None:
@@ -319,10 +319,10 @@ def test_a_repeated_commit_does_not_log_what_was_said(asked: Dialog, caplog: pyt
     failures = [OperationalError("the database was away")]
 
     @commits
-    def store(said: str) -> str:
+    def store(text: str) -> str:
         if failures:
             raise failures.pop()
-        return said
+        return text
 
     assert store("SENTINEL") == "SENTINEL"
     assert "SENTINEL" not in caplog.text

@@ -53,8 +53,8 @@ def test_events_are_added_in_place() -> None:
 
 def test_what_is_queued_is_found_by_an_index() -> None:
     dialog = make_dialog()
-    said = {"dialog": dialog, "round_number": 1, "role": "user", "status": "answered"}
-    Turn.objects.bulk_create(Turn(**said, seq=number, position=number) for number in range(1, 2_001))
+    columns = {"dialog": dialog, "round_number": 1, "role": "user", "status": "answered"}
+    Turn.objects.bulk_create(Turn(**columns, seq=number, position=number) for number in range(1, 2_001))
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE dialogs_turn")
     for limit in (1, 100):  # the oldest, or all of them

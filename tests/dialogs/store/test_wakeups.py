@@ -73,10 +73,10 @@ def test_a_message_is_told_of_with_what_the_woken_worker_does(redis_client: Redi
     with transaction.atomic():
         transaction.on_commit(lambda: committed.append(time.monotonic()))
         post_message(dialog.pk, "Hello")
-    told = pubsub.get_message(timeout=2)
+    message = pubsub.get_message(timeout=2)
     assert time.monotonic() - committed[0] >= STEP_SECONDS  # for a worker's first steps, of which there are none here
-    assert told
-    assert orjson.loads(told["data"])["seq"] == Dialog.objects.get(pk=dialog.pk).last_event_seq
+    assert message
+    assert orjson.loads(message["data"])["seq"] == Dialog.objects.get(pk=dialog.pk).last_event_seq
 
 
 def test_each_dialog_is_told_of(redis_client: Redis) -> None:

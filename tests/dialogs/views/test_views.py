@@ -26,13 +26,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def dialog_addresses() -> list[tuple[str, dict[str, Any]]]:
     """Every address of ours that names something of somebody's."""
-    found = []
+    addresses = []
     for pattern in get_resolver("dialogs.urls").url_patterns:
         if isinstance(pattern, URLPattern) and pattern.name:
             names = set(pattern.pattern.converters)
             if names & {"dialog_id", "question_id"} and pattern.name != "intervene":
-                found.append(pattern.name)
-    return sorted(found)
+                addresses.append(pattern.name)
+    return sorted(addresses)
 
 
 @pytest.mark.parametrize("name", dialog_addresses())
@@ -241,17 +241,17 @@ def test_the_list_finds_words_in_titles_and_messages(script: Script) -> None:
     drive(dialog.pk)
     client = browser_of(dialog.owner)
 
-    def found(**query: str) -> set[str]:
+    def listed(**query: str) -> set[str]:
         html = client.get("/", query, headers={**HTMX, "HX-Target": "dialog-rows"}).content.decode()
         assert "<html" not in html
         return {str(row.pk) for row in (dialog, other) if str(row.pk) in html}
 
-    assert found(q="lighthouse") == {str(dialog.pk)}
-    assert found(q="harbour") == {str(other.pk)}
-    assert found(q="nowhere") == set()
-    assert found(state="closed") == set()
-    assert found(agent=dialog.agent_id) == {str(dialog.pk), str(other.pk)}
-    assert found(q="'; --%_") == set()
+    assert listed(q="lighthouse") == {str(dialog.pk)}
+    assert listed(q="harbour") == {str(other.pk)}
+    assert listed(q="nowhere") == set()
+    assert listed(state="closed") == set()
+    assert listed(agent=dialog.agent_id) == {str(dialog.pk), str(other.pk)}
+    assert listed(q="'; --%_") == set()
 
 
 def test_nobody_finds_words_of_somebody_else(script: Script) -> None:
