@@ -126,7 +126,7 @@ def _control(field: exits.Field, question: Question) -> forms.CharField:
     if isinstance(field, exits.ChoiceField):
         choices = forms.Select(attrs=label, choices=field.choices(question))
         return forms.CharField(required=False, widget=choices)
-    text = forms.Textarea(attrs={**label, "rows": 8, "cols": 100})
+    text = forms.Textarea(attrs={**label, "rows": 8, "cols": 80})
     return forms.CharField(required=False, strip=False, initial=field.initial(question), widget=text)
 
 
