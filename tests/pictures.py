@@ -69,7 +69,10 @@ class Recorder:
         self.times.append(ms)
 
     def write(self, path: Path) -> None:
-        colours = self.frames[-1].quantize(GIF_COLOURS, dither=Image.Dither.NONE)
+        together = Image.new("RGB", (GIF_WIDTH, sum(frame.height for frame in self.frames)))
+        for number, frame in enumerate(self.frames):
+            together.paste(frame, (0, number * frame.height))
+        colours = together.quantize(GIF_COLOURS, dither=Image.Dither.NONE)
         first, *rest = (frame.quantize(palette=colours, dither=Image.Dither.NONE) for frame in self.frames)
         first.save(path, save_all=True, append_images=rest, duration=self.times, loop=0, optimize=True)
 
@@ -126,9 +129,9 @@ def story(page: Page, address: str) -> None:
             record.take(SECOND // 2)
         settle(page)
         record.take(SECOND)
-    page.get_by_text("Context broken down").last.scroll_into_view_if_needed()
+    page.locator("main").get_by_text("Context broken down").last.scroll_into_view_if_needed()
     page.mouse.move(600, 400)
-    page.mouse.wheel(0, -300)
+    page.mouse.wheel(0, -120)
     page.wait_for_timeout(500)
     record.take(4 * SECOND)
     record.write(FOLDER / "story.gif")
