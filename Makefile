@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := run
-.PHONY: run test unit faults bench lint lock audit setup setup-dev browser proxies clean
+.PHONY: run test unit pictures faults bench lint lock audit setup setup-dev browser proxies clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -36,6 +36,10 @@ BENCHMARKS ?= pure overhead fanout page retention
 bench: setup-dev browser
 	@mkdir -p var && rm -f var/bench.md
 	@for name in $(BENCHMARKS); do $(BIN)/python -m tests.benchmarks.$$name $(ARGS); done
+
+# The README's pictures, taken of the running product.
+pictures: setup-dev browser
+	$(BIN)/python -m tests.pictures
 
 lint: setup-dev
 	$(BIN)/ruff check .
