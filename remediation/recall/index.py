@@ -2,9 +2,10 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from remediation.recall.passages import Passage
 from remediation.recall.ranking import Corpus, Postings
@@ -15,7 +16,8 @@ class Index:
     """Passages in the order of the dialog; an entry's number is its place in that order."""
 
     def __init__(self, passages: Iterable[Passage] = ()) -> None:
-        self.passages: list[Passage] = []
+        self._passages: list[Passage] = []
+        self._turns = array("i")
         self._lengths = array("i")
         self._total = 0
         self._entries: dict[str, array[int]] = {}
@@ -24,18 +26,19 @@ class Index:
 
     def add(self, passages: Iterable[Passage]) -> None:
         for passage in passages:
-            number, found = len(self.passages), Counter(words(passage.text))
+            number, found = len(self._passages), Counter(words(passage.text))
             for word, times in found.items():
                 self._entries.setdefault(word, array("i")).append(number)
                 self._counts.setdefault(word, array("i")).append(times)
             length = sum(found.values())
-            self.passages.append(passage)
+            self._passages.append(passage)
+            self._turns.append(passage.turn)
             self._lengths.append(length)
             self._total += length
 
     @property
     def corpus(self) -> Corpus:
-        entries = len(self.passages)
+        entries = len(self._passages)
         return Corpus(entries, self._total / entries if entries else 0.0)
 
     def holding(self, wanted: Iterable[str]) -> dict[str, int]:
@@ -49,3 +52,12 @@ class Index:
             entries = np.array(self._entries[word], np.int32)
             found[word] = Postings(entries, np.array(self._counts[word], np.int32), lengths[entries])
         return found
+
+    def passage(self, entry: int) -> Passage:
+        return self._passages[entry]
+
+    def entries_of(self, turns: Collection[int]) -> NDArray[np.int32]:
+        known = np.array(self._turns, np.int32)
+        wanted = np.zeros(int(known.max(initial=0)) + 1, np.bool_)
+        wanted[[turn for turn in turns if 0 <= turn < len(wanted)]] = True
+        return np.flatnonzero(wanted[known]).astype(np.int32)

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 K1 = 1.2  # how soon further occurrences of a word in one entry count for little
 B = 0.75  # how much a long entry has to share its score: 0 not at all, 1 in full
-MOST_WORDS = 48  # of a query that are looked up, the weightiest: a bound on the work
+# Bounds on the work: the weightiest words of a query are looked up, until so many places have been read.
+MOST_WORDS = 48
+MOST_PLACES = 100_000
 
 Floats = NDArray[np.float64]
 
@@ -45,8 +47,14 @@ def weightiest(weights: Mapping[str, float], holding: Mapping[str, int], entries
     weighed = {
         word: weight * idf(entries, holding[word]) for word, weight in weights.items() if holding.get(word) and weight > 0
     }
-    best = sorted(weighed, key=lambda word: (-weighed[word], word))[:MOST_WORDS]
-    return {word: weighed[word] for word in best}
+    chosen: dict[str, float] = {}
+    places = 0
+    for word in sorted(weighed, key=lambda word: (-weighed[word], word))[:MOST_WORDS]:
+        places += holding[word]
+        if places > MOST_PLACES and chosen:
+            break
+        chosen[word] = weighed[word]
+    return chosen
 
 
 def rank(weights: Mapping[str, float], postings: Mapping[str, Postings], corpus: Corpus) -> Floats:
@@ -54,6 +62,6 @@ def rank(weights: Mapping[str, float], postings: Mapping[str, Postings], corpus:
     scores = np.zeros(corpus.entries)
     for word in sorted(weights):
         found = postings[word]
-        norm = K1 * (1 - B + B * found.lengths / max(corpus.mean_length, 1e-9))
-        scores[found.entries] += weights[word] * found.counts * (K1 + 1) / (found.counts + norm)
+        norm = K1 * (1 - B) + K1 * B / max(corpus.mean_length, 1e-9) * found.lengths
+        scores[found.entries] += (weights[word] * (K1 + 1)) * (found.counts / (found.counts + norm))
     return scores
