@@ -71,7 +71,9 @@ def units_of(dialog: Dialog, count: Count) -> Units:
 def _unit(turns: Sequence[Turn], indices: Sequence[int], count: Count) -> Unit:
     first = turns[indices[0]].message
     answered = {turns[index].message.tool_call_id for index in indices[1:]}
-    missing = [Message(Role.TOOL, NO_RESULT, tool_call_id=call.id) for call in first.tool_calls if call.id not in answered]
+    missing = [
+        Message(Role.TOOL, NO_RESULT, tool_call_id=call.id) for call in first.tool_calls if call.id not in answered
+    ]
     messages = (*(turns[index].message for index in indices), *missing)
     role = UnitRole.TOOL if first.tool_calls else UnitRole(first.role.value)
     unit = Unit(

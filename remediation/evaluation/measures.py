@@ -8,8 +8,7 @@ from typing import Any
 
 from remediation.context import Unit, total_tokens
 from remediation.evaluation.dialogs import Dialog, Probe, question_unit
-from remediation.evaluation.simulation import Request, Setup, Simulation, View, speaker_of
-from remediation.recall.recall import Query, Tuning, query_weights, scored
+from remediation.evaluation.simulation import Request, Setup, Simulation, View
 
 PUNCTUATION = re.compile(r"[^\w\s]|_")
 SHORTEST_VALUE = 4  # characters of an argument that counts as a value one has to know
@@ -119,9 +118,7 @@ class _Seen:
         self.speakers.append(unit.role.value)
 
 
-def _needed(
-    dialog: Dialog, simulation: Simulation, unit: Unit, request: Request, seen: _Seen
-) -> Iterator[Fate]:
+def _needed(dialog: Dialog, simulation: Simulation, unit: Unit, request: Request, seen: _Seen) -> Iterator[Fate]:
     """Each value of a call's arguments that occurred before, and neither just now nor in the instructions."""
     values = {normalised(value) for call in _calls(unit) for value in values_of(call)}
     if not values:

@@ -1,7 +1,7 @@
 """A dialog fed turn by turn to a policy that acts at its own trigger, and the requests that would be sent meanwhile."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from dominds.llm.messages import Message, Role
@@ -10,18 +10,18 @@ from remediation.evaluation.dialogs import Dialog, units_of
 from remediation.evaluation.policies import Policy
 from remediation.recall.index import Index
 from remediation.recall.passages import passages_of
-from remediation.recall.recall import Query, Recalled, Tuning, recall, render
+from remediation.recall.query import query_of
+from remediation.recall.recall import Recalled, recall, render, room_for
+from remediation.recall.scoring import DEFAULT, Tuning
 from remediation.tokens.counting import Counter
-
-EXCHANGE_UNITS = 4  # that led to the newest message, as the context of the query
 
 
 @dataclass(frozen=True, slots=True)
 class Recalling:
-    """``share`` of the budget is what recalled text may take at most; 0 turns recall off. It has only what is free."""
+    """``share`` of the budget is what recalled text may take at most; 0 turns recall off."""
 
     share: float = 0.0
-    tuning: Tuning = Tuning()
+    tuning: Tuning = DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,11 @@ class Setup:
     recalling: Recalling
     counter: Counter
     toolbox: Toolbox
+
+    @property
+    def reserved(self) -> int:
+        """Tokens that the view leaves to recalled text."""
+        return room_for(self.budget, 0, self.recalling.share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,7 @@ class Simulation:
         self.fixed = self.setup.counter.count_messages([Message(Role.USER, self.dialog.instructions)])
         self.index = Index()
         self.view = View()
-        self._turns: dict[str, int] = {}
+        self._original = {unit.id: unit.messages for unit in self.units}
 
     def steps(self) -> Iterator[Unit]:
         """Each unit before it enters the view: the moment of the generation that wrote it."""
@@ -85,11 +90,12 @@ class Simulation:
     def entered(self, unit: Unit) -> View:
         """The view with one more unit, rewritten where that is due."""
         units, setup = (*self.view.units, unit), self.setup
-        if not setup.policy.is_due(total_tokens(units) + self.fixed, setup.budget):
+        if not setup.policy.is_due(total_tokens(units) + self.fixed, setup.budget, setup.reserved):
             return View(units, self.view.rewrites, self.view.millis)
         assert setup.policy.rewrite is not None
         started_at = time.perf_counter()
-        after = setup.policy.rewrite(units, setup.policy.room(setup.budget, self.fixed), setup.toolbox)
+        room = setup.policy.room(setup.budget, self.fixed, setup.reserved)
+        after = setup.policy.rewrite(units, room, setup.toolbox)
         millis = (time.perf_counter() - started_at) * 1000
         return View(after, self.view.rewrites + (after != units), self.view.millis + millis)
 
@@ -103,15 +109,9 @@ class Simulation:
 
     def _recalled(self, view: View, tokens: int) -> Recalled:
         setup = self.setup
-        room = min(int(setup.budget * setup.recalling.share), setup.budget - tokens)
-        original = {unit.id: unit for unit in self.units}
-        in_sight = {unit.source[0] for unit in view.units if unit.source and original.get(unit.id) == unit}
+        room = room_for(setup.budget, tokens, setup.recalling.share)
+        in_sight = {unit.source[0] for unit in view.units if self._original.get(unit.id) == unit.messages}
         return recall(self.index, in_sight, query_of(view.units), room, setup.counter.count, setup.recalling.tuning)
-
-
-def query_of(units: Sequence[Unit]) -> Query:
-    """The newest unit, and the exchange before it."""
-    return Query(units[-1].text, "\n".join(unit.text for unit in units[-1 - EXCHANGE_UNITS : -1])) if units else Query("")
 
 
 def speaker_of(unit: Unit) -> str:

@@ -45,7 +45,9 @@ def idf(entries: int, holding: int) -> float:
 def weightiest(weights: Mapping[str, float], holding: Mapping[str, int], entries: int) -> dict[str, float]:
     """Of a query's words those to look up, with weight times idf. Words that no entry holds are left out."""
     weighed = {
-        word: weight * idf(entries, holding[word]) for word, weight in weights.items() if holding.get(word) and weight > 0
+        word: weight * idf(entries, holding[word])
+        for word, weight in weights.items()
+        if holding.get(word) and weight > 0
     }
     chosen: dict[str, float] = {}
     places = 0

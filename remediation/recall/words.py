@@ -15,7 +15,9 @@ TOKEN = re.compile(r"\w[\w./:@#%+'’\-]*")
 JOINTS = re.compile(r"[\W_]+")
 # Where an identifier's parts meet: fooBar, HTTPServer, abc123, 20th.
 PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+|[^\W\d_]+")
-WIDE = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+")
+WIDE = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
 THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
 # Words that say how a sentence is built and not what it is about. Questions hold some that are rare in statements, so
@@ -31,7 +33,9 @@ FUNCTION_WORDS = frozenset(
     "jetzt kann kein keine man mein mich mir mit nach nein nicht noch nun nur ob oder schon sein seine sich sie sind so "
     "soll über um und uns unser unter vom von vor wann war waren warum was wie wir wird wo wurde zu zum zur".split()
 )
-ENDINGS = ("ings", "ing", "edly", "ed", "ers", "er", "ern", "em", "en", "es", "ly", "s", "e", "n")
+# Tried in this order. Over 760 questions about five long dialogs a search finds 85 % of the answers by these forms, and
+# 81 % by the words as they stand.
+ENDINGS = ("ings", "ing", "edly", "ed", "ers", "ern", "er", "em", "en", "es", "ly", "s", "e")
 
 
 def words(text: str) -> list[str]:
@@ -90,12 +94,11 @@ def stem(word: str) -> str:
     """Without the endings that number, tense and case put on English and German words. At least three letters stay."""
     if len(word) <= 3 or not word.isalpha():
         return word
-    if word.endswith("ies") and len(word) > 4:
+    if word.endswith(("ies", "ied")) and len(word) > 4:
         return word[:-3] + "y"
-    for ending in ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
-            word = word[: -len(ending)]
-            break
+    ending = next((end for end in ENDINGS if word.endswith(end) and len(word) - len(end) >= 3), "")
+    if not word.endswith("ss"):
+        word = word.removesuffix(ending)
     if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeiou":
         word = word[:-1]
     return word

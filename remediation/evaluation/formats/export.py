@@ -19,9 +19,7 @@ def read(content: Any, name: str) -> tuple[Dialog, ...]:
 
 def _turns(rows: list[Mapping[str, Any]]) -> Iterator[Turn]:
     for row in rows:
-        calls = tuple(
-            ToolCall(call["id"], call["name"], _text(call["arguments"])) for call in row["tool_calls"] or ()
-        )
+        calls = tuple(ToolCall(call["id"], call["name"], _text(call["arguments"])) for call in row["tool_calls"] or ())
         message = Message(Role(row["role"]), row["text"], calls, row["tool_call_id"] or "")
         yield Turn(str(row["seq"]), row["role"], message, row["text"], row["status"] == "error")
 

@@ -14,7 +14,8 @@ def recognises(content: Any) -> bool:
 
 def read(content: Any, name: str) -> tuple[Dialog, ...]:
     return tuple(
-        dialog_of(messages, f"{name}-{number}", "messages") for number, messages in enumerate(_message_lists(content), 1)
+        dialog_of(messages, f"{name}-{number}", "messages")
+        for number, messages in enumerate(_message_lists(content), 1)
     )
 
 
@@ -33,12 +34,16 @@ def is_messages(content: Any) -> bool:
 
 
 def _is_message(item: Any) -> bool:
-    return isinstance(item, dict) and isinstance(item.get("role"), str) and bool({"content", "tool_calls"} & item.keys())
+    return (
+        isinstance(item, dict) and isinstance(item.get("role"), str) and bool({"content", "tool_calls"} & item.keys())
+    )
 
 
 def dialog_of(messages: Sequence[Mapping[str, Any]], name: str, form: str) -> Dialog:
     """System and developer messages become the instructions."""
-    instructions = "\n\n".join(text_of(item.get("content")) for item in messages if item["role"] in ("system", "developer"))
+    instructions = "\n\n".join(
+        text_of(item.get("content")) for item in messages if item["role"] in ("system", "developer")
+    )
     return Dialog(name, form, tuple(_turns(messages)), (), instructions)
 
 
