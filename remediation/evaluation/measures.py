@@ -1,37 +1,49 @@
-"""What a request still holds of what is needed: by the words as they stand, without a model's opinion."""
+"""What is needed and where it stands, by the words themselves, without a model's opinion."""
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
 from typing import Any
 
-from remediation.context import Unit, total_tokens
-from remediation.evaluation.dialogs import Dialog, Probe, question_unit
-from remediation.evaluation.simulation import Request, Setup, Simulation, View
+from dominds.llm.messages import Role
+from remediation.context import Unit, UnitRole, Units, total_tokens
+from remediation.evaluation.dialogs import Dialog, Probe, Turn, question_unit
+from remediation.evaluation.simulation import Request, Setup, Simulation
+from remediation.recall.query import query_of
+from remediation.recall.scoring import Archive
+from remediation.recall.search import search
 
 PUNCTUATION = re.compile(r"[^\w\s]|_")
-SHORTEST_VALUE = 4  # characters of an argument that counts as a value one has to know
-NEWEST_UNITS = 5  # where a value that stands there needs no remembering
-FIRST_HITS = 10
+SHORTEST_VALUE = 4  # characters of an argument that nobody guesses, beside a digit in it
+NEWEST_UNITS = 5  # what stands in them needs no remembering
+POSITIONS = ("first quarter", "second quarter", "third quarter", "last quarter")
+
+EVIDENCE, ANSWERS, NEEDED_LATER, SEARCH = "evidence in sight", "answers in sight", "needed later", "search"
+
+
+class State(StrEnum):
+    IN_SIGHT = "in sight"
+    ONE_SEARCH_AWAY = "one search away"  # among the first hits for the question, with their neighbours
+    LOST = "lost"
 
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """One thing that was needed, and whether it stood in the request. ``position`` is its place in the dialog, 0 to 1;
-    ``hops`` how many turns it takes."""
+    """One thing that was needed, and where it stood. ``position`` is the quarter of the dialog where it was said last."""
 
     measure: str
-    dialog: str
     kind: str
     speaker: str
-    position: float
-    in_sight: bool
+    position: str
+    state: State
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One dialog under one policy."""
+    """One dialog under one policy. Sums over its requests, one for each turn of the model and each question."""
 
     fates: tuple[Fate, ...]
     requests: int
@@ -49,35 +61,29 @@ def normalised(text: str) -> str:
 
 
 def run(dialog: Dialog, setup: Setup) -> Run:
-    """Feed the dialog, judge each tool call on the way and each question at the end."""
+    """Feed the dialog; judge each tool call on the way, and each question at the end."""
     simulation = Simulation(dialog, setup)
     fates: list[Fate] = []
     requests: list[Request] = []
-    seen = _Seen(dialog.instructions)
+    past = _Past(normalised(dialog.instructions), len(simulation.units))
     for unit in simulation.steps():
-        if unit.role.value in ("assistant", "tool"):
+        if unit.role is not UnitRole.USER:
             requests.append(simulation.request(simulation.view))
             if simulation.view.rewrites:
-                fates += _needed(dialog, simulation, unit, requests[-1], seen)
-        seen.add(unit)
-    final = simulation.view
-    for probe in dialog.probes:
-        view = simulation.entered(question_unit(probe.question, len(dialog.turns) + 1, setup.counter.count_messages))
-        request = simulation.request(view)
-        requests.append(request)
-        fates.append(_answered(dialog, probe, request))
-    return _run(fates, requests, simulation, final)
-
-
-def _run(fates: list[Fate], requests: list[Request], simulation: Simulation, final: View) -> Run:
+                fates += _needed(simulation, unit, requests[-1], past)
+        past.add(unit)
+    for probe in answerable(dialog):
+        question = question_unit(probe.question, len(dialog.turns) + 1, setup.counter.count_messages)
+        requests.append(simulation.request(simulation.entered(question)))
+        fates.append(_asked(simulation, probe, requests[-1]))
     return Run(
         fates=tuple(fates),
         requests=len(requests),
         tokens_sent=sum(request.tokens for request in requests),
-        tokens_cached=sum(_shared(a, b, simulation.fixed) for a, b in zip(requests, requests[1:], strict=False)),
-        over_budget=sum(request.tokens > simulation.setup.budget for request in requests),
-        rewrites=final.rewrites,
-        rewrite_millis=final.millis,
+        tokens_cached=sum(_shared(earlier, later, simulation.fixed) for earlier, later in pairwise(requests)),
+        over_budget=sum(request.tokens > setup.budget for request in requests),
+        rewrites=simulation.view.rewrites,
+        rewrite_millis=simulation.view.millis,
         recall_millis=sum(request.recall_millis for request in requests),
     )
 
@@ -92,24 +98,81 @@ def _shared(earlier: Request, later: Request, fixed: int) -> int:
     return fixed + total_tokens(later.units[:same])
 
 
-def _answered(dialog: Dialog, probe: Probe, request: Request) -> Fate:
+def answerable(dialog: Dialog) -> tuple[Probe, ...]:
+    """Without the questions whose answer never stood in the dialog in these words: nothing could bring it into sight."""
+    everything = normalised("\n".join(turn.said for turn in dialog.turns))
+    return tuple(probe for probe in dialog.probes if probe.evidence or _holds_answer(everything, probe))
+
+
+def _holds_answer(text: str, probe: Probe) -> bool:
+    return any(normalised(answer) in text for answer in probe.answers)
+
+
+def _asked(simulation: Simulation, probe: Probe, request: Request) -> Fate:
+    dialog = simulation.dialog
     text = normalised(request.text(dialog.instructions))
-    if not probe.evidence:
-        found = any(normalised(answer) in text for answer in probe.answers)
-        return Fate("answers in sight", dialog.name, probe.kind, "", 0.0, found)
-    turns = [turn for turn_id in probe.evidence if (turn := dialog.turn(turn_id))]
-    place = max(index for index, turn in enumerate(dialog.turns) if turn.id in probe.evidence)
-    found = all(normalised(turn.said) in text for turn in turns)
+
+    def is_held(found: str) -> bool:
+        both = f"{text}\n{found}"
+        return _holds_answer(both, probe) if not evidence else all(normalised(turn.said) in both for turn in evidence)
+
+    evidence = _evidence(dialog, probe)
+    last = (
+        evidence[-1] if evidence else next(turn for turn in dialog.turns if _holds_answer(normalised(turn.said), probe))
+    )
+    place = dialog.turns.index(last)
     return Fate(
-        "evidence in sight", dialog.name, probe.kind, turns[-1].speaker, place / max(1, len(dialog.turns) - 1), found
+        EVIDENCE if evidence else ANSWERS,
+        probe.kind,
+        last.speaker,
+        _position(place, len(dialog.turns)),
+        _state(is_held, simulation.index, probe.question),
     )
 
 
-class _Seen:
-    """The text of the units so far, each normalised once."""
+def _evidence(dialog: Dialog, probe: Probe) -> list[Turn]:
+    """In the order of the dialog."""
+    return [turn for turn in dialog.turns if turn.id in probe.evidence]
 
-    def __init__(self, instructions: str) -> None:
-        self.instructions = normalised(instructions)
+
+def _state(is_held: Callable[[str], bool], archive: Archive, question: str) -> State:
+    """``is_held`` says whether the request, with a further text beside it, holds what is needed."""
+    if is_held(""):
+        return State.IN_SIGHT
+    found = "\n".join(
+        normalised(hit.passage.text) for found in search(archive, question) for hit in (found.hit, *found.neighbours)
+    )
+    return State.ONE_SEARCH_AWAY if is_held(found) else State.LOST
+
+
+def _position(place: int, length: int) -> str:
+    return POSITIONS[min(3, 4 * place // max(1, length))]
+
+
+def searched(dialog: Dialog, archive: Archive, units: Units) -> Iterator[Fate]:
+    """Whether the raw question finds evidence, one turn of it or its neighbour, or the answer, in the first hits."""
+    places = {turn: place for place, unit in enumerate(units) for turn in unit.source}
+    numbers = {turn.id: number for number, turn in enumerate(dialog.turns, 1)}
+    for probe in answerable(dialog):
+        found = search(archive, probe.question)
+        if probe.evidence:
+            shown = {places[turn] for one in found for turn in one.turns}
+            is_found = any(places.get(numbers[turn]) in shown for turn in probe.evidence)
+        else:
+            is_found = any(
+                _holds_answer(normalised(hit.passage.text), probe)
+                for one in found
+                for hit in (one.hit, *one.neighbours)
+            )
+        yield Fate(SEARCH, probe.kind, "", "", State.ONE_SEARCH_AWAY if is_found else State.LOST)
+
+
+class _Past:
+    """What was said so far, normalised once."""
+
+    def __init__(self, instructions: str, length: int) -> None:
+        self.instructions = instructions
+        self.length = length
         self.texts: list[str] = []
         self.speakers: list[str] = []
 
@@ -117,39 +180,52 @@ class _Seen:
         self.texts.append(normalised(unit.text))
         self.speakers.append(unit.role.value)
 
+    def last(self, value: str) -> int | None:
+        """The unit that said it last, if that was before the newest units, and the instructions do not say it."""
+        if value in self.instructions:
+            return None
+        place = next((i for i in range(len(self.texts) - 1, -1, -1) if value in self.texts[i]), None)
+        return place if place is not None and place < len(self.texts) - NEWEST_UNITS else None
 
-def _needed(dialog: Dialog, simulation: Simulation, unit: Unit, request: Request, seen: _Seen) -> Iterator[Fate]:
-    """Each value of a call's arguments that occurred before, and neither just now nor in the instructions."""
-    values = {normalised(value) for call in _calls(unit) for value in values_of(call)}
-    if not values:
-        return
-    text = normalised(request.text(dialog.instructions))
+
+def _needed(simulation: Simulation, unit: Unit, request: Request, past: _Past) -> Iterator[Fate]:
+    """Each value of a call's arguments that was said before, and neither just now nor in the instructions."""
+    values = {value for value in map(normalised, _values_in(unit)) if value}
+    text = normalised(request.text(simulation.dialog.instructions)) if values else ""
     for value in sorted(values):
-        where = [index for index, earlier in enumerate(seen.texts) if value in earlier]
-        if where and where[-1] < len(seen.texts) - NEWEST_UNITS and value not in seen.instructions:
-            kind = "number" if value.replace(" ", "").isdigit() else "identifier"
-            position = where[-1] / max(1, len(simulation.units) - 1)
-            yield Fate("needed later", dialog.name, kind, seen.speakers[where[-1]], position, value in text)
+        if (place := past.last(value)) is None:
+            continue
+
+        def is_held(found: str, value: str = value) -> bool:
+            return value in text or value in found
+
+        question = query_of(request.units).newest
+        yield Fate(
+            NEEDED_LATER,
+            "number" if value.replace(" ", "").isdigit() else "identifier",
+            past.speakers[place],
+            _position(place, past.length),
+            _state(is_held, simulation.index, question),
+        )
 
 
-def _calls(unit: Unit) -> Iterator[Any]:
+def _values_in(unit: Unit) -> Iterator[str]:
     for message in unit.messages:
-        for call in message.tool_calls:
+        for call in message.tool_calls if message.role is Role.ASSISTANT else ():
             try:
-                yield json.loads(call.arguments or "null")
+                yield from values_of(json.loads(call.arguments or "null"))
             except json.JSONDecodeError:
-                yield call.arguments
+                yield from values_of(call.arguments)
 
 
 def values_of(arguments: Any) -> Iterator[str]:
     """The texts and numbers inside that nobody guesses: of four characters and more, with a digit."""
     if isinstance(arguments, dict):
-        for value in arguments.values():
-            yield from values_of(value)
-    elif isinstance(arguments, list):
+        arguments = list(arguments.values())
+    if isinstance(arguments, list):
         for value in arguments:
             yield from values_of(value)
-    elif isinstance(arguments, (str, int, float)) and not isinstance(arguments, bool):
+    elif isinstance(arguments, str | int | float) and not isinstance(arguments, bool):
         text = str(arguments)
         if len(text) >= SHORTEST_VALUE and any(character.isdigit() for character in text):
             yield text

@@ -9,7 +9,7 @@ from remediation.context import Toolbox, Unit, UnitRole, Units, total_tokens
 from remediation.evaluation.dialogs import Dialog, units_of
 from remediation.evaluation.policies import Policy
 from remediation.recall.index import Index
-from remediation.recall.passages import passages_of
+from remediation.recall.passages import Passage, passages_of
 from remediation.recall.query import query_of
 from remediation.recall.recall import Recalled, recall, render, room_for
 from remediation.recall.scoring import DEFAULT, Tuning
@@ -85,7 +85,7 @@ class Simulation:
         for unit in self.units:
             yield unit
             self.view = self.entered(unit)
-            self.index.add(passages_of(unit.source[0], speaker_of(unit), unit.text, self.setup.counter.count))
+            self.index.add(entries_of(unit, self.setup.counter))
 
     def entered(self, unit: Unit) -> View:
         """The view with one more unit, rewritten where that is due."""
@@ -112,6 +112,11 @@ class Simulation:
         room = room_for(setup.budget, tokens, setup.recalling.share)
         in_sight = {unit.source[0] for unit in view.units if self._original.get(unit.id) == unit.messages}
         return recall(self.index, in_sight, query_of(view.units), room, setup.counter.count, setup.recalling.tuning)
+
+
+def entries_of(unit: Unit, counter: Counter) -> tuple[Passage, ...]:
+    """What an archive indexes of a unit."""
+    return passages_of(unit.source[0], speaker_of(unit), unit.text, counter.count)
 
 
 def speaker_of(unit: Unit) -> str:
