@@ -118,13 +118,15 @@ def _asked(simulation: Simulation, probe: Probe, request: Request) -> Fate:
 
     evidence = _evidence(dialog, probe)
     last = (
-        evidence[-1] if evidence else next(turn for turn in dialog.turns if _holds_answer(normalised(turn.said), probe))
+        evidence[-1]
+        if evidence
+        else next(turn for turn in reversed(dialog.turns) if _holds_answer(normalised(turn.said), probe))
     )
     place = dialog.turns.index(last)
     return Fate(
         EVIDENCE if evidence else ANSWERS,
         probe.kind,
-        last.speaker,
+        last.message.role.value,
         _position(place, len(dialog.turns)),
         _state(is_held, simulation.index, probe.question),
     )

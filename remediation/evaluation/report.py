@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from remediation.evaluation.measures import Fate, Run, State
+from remediation.evaluation.measures import POSITIONS, Fate, Run, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +133,15 @@ def _groups_table(name: str, results: Sequence[Result]) -> str:
     parts = []
     for form in dict.fromkeys(result.format for result in results):
         chosen = [result for result in results if result.format == form]
-        groups = sorted({group for result in chosen for group in result.groups[name] if group})
+        groups = sorted({group for result in chosen for group in result.groups[name] if group}, key=_order)
         rows = [[*_names(result)[1:], *(_share_of(result.groups[name].get(g)) for g in groups)] for result in chosen]
         if groups:
             parts.append(f"## In sight by {name}: {form}\n\n" + _table([*NAMES[1:], *groups], rows))
     return "\n\n".join(parts)
+
+
+def _order(group: str) -> tuple[int, str]:
+    return (POSITIONS.index(group) if group in POSITIONS else -1), group
 
 
 def _costs_table(results: Sequence[Result]) -> str:

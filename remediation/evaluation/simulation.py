@@ -111,7 +111,9 @@ class Simulation:
         setup = self.setup
         room = room_for(setup.budget, tokens, setup.recalling.share)
         in_sight = {unit.source[0] for unit in view.units if self._original.get(unit.id) == unit.messages}
-        return recall(self.index, in_sight, query_of(view.units), room, setup.counter.count, setup.recalling.tuning)
+        shown = "\n".join(unit.text for unit in view.units)
+        query = query_of(view.units)
+        return recall(self.index, in_sight, shown, query, room, setup.counter.count, setup.recalling.tuning)
 
 
 def entries_of(unit: Unit, counter: Counter) -> tuple[Passage, ...]:

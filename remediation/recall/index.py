@@ -2,7 +2,7 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,8 +53,8 @@ class Index:
             found[word] = Postings(entries, np.array(self._counts[word], np.int32), lengths[entries])
         return found
 
-    def passage(self, entry: int) -> Passage:
-        return self._passages[entry]
+    def passages(self, entries: Sequence[int]) -> list[Passage]:
+        return [self._passages[entry] for entry in entries]
 
     def entries_of(self, turns: Collection[int]) -> NDArray[np.int32]:
         known = np.array(self._turns, np.int32)

@@ -15,7 +15,7 @@ K1 = 1.2  # how soon further occurrences of a word in one entry count for little
 B = 0.75  # how much a long entry has to share its score: 0 not at all, 1 in full
 # Bounds on the work: the weightiest words of a query are looked up, until so many places have been read.
 MOST_WORDS = 48
-MOST_PLACES = 100_000
+MOST_PLACES = 40_000
 
 Floats = NDArray[np.float64]
 

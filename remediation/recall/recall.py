@@ -23,7 +23,9 @@ HEADING = (
     "[Recalled by the runtime from earlier in this dialog, no longer shown above; nobody said this again just now]"
 )
 SMALLEST_BUDGET = 48  # tokens; less holds no heading and a sentence
-CANDIDATES = 512  # best passages that are tried for the room
+SMALLEST_PASSAGE = 12  # tokens, its label included; less room is not worth looking for a text that fits
+SHORTEST_DUPLICATE = 40  # characters; a "Yes" that was said elsewhere too may still be the answer
+CANDIDATES = 256  # best passages that are tried for the room
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ def room_for(budget: int, request_tokens: int, share: float = SHARE) -> int:
 def recall(
     archive: Archive,
     in_sight: Collection[int],
+    shown: str,
     query: Query,
     budget_tokens: int,
     count: Callable[[str], int],
@@ -60,31 +63,33 @@ def recall(
 ) -> Recalled:
     """What fits into ``budget_tokens``, heading and labels included, of turns that are not in ``in_sight``.
 
-    ``in_sight`` are the turns that stand word for word in the request, and those that a person wants left out; of turns
-    that stand shortened, passages may return.
+    ``in_sight`` are the turns that stand word for word in the request, and those that a person wants left out. ``shown``
+    is the text of the request: no passage comes back that stands in it, such as a file that was read again.
     """
     weights = query_weights(query)
     if budget_tokens < SMALLEST_BUDGET or not weights or not archive.corpus.entries:
         return Recalled()
     scores = scored(archive, weights, tuning)
-    visible = archive.entries_of(in_sight)
-    scores[visible] = 0.0
-    shown = {archive.passage(int(entry)).text for entry in visible}
-    hits = (Hit(entry, float(scores[entry]), archive.passage(entry)) for entry in map(int, top(scores, CANDIDATES)))
+    scores[archive.entries_of(in_sight)] = 0.0
+    best = top(scores, CANDIDATES).tolist()
+    found = zip(best, archive.passages(best), strict=True)
+    hits = (Hit(entry, float(scores[entry]), passage) for entry, passage in found)
     chosen = _fitting(hits, shown, budget_tokens - count(HEADING), count)
     return _within(chosen, weights.keys(), budget_tokens, count)
 
 
-def _fitting(hits: Iterable[Hit], shown: set[str], room: int, count: Callable[[str], int]) -> list[Hit]:
-    """The best hits that fit, best first, none of which says what is shown already."""
-    chosen = []
+def _fitting(hits: Iterable[Hit], shown: str, room: int, count: Callable[[str], int]) -> list[Hit]:
+    """The best hits that fit, best first, but none that says what is shown or was chosen already."""
+    chosen: list[Hit] = []
+    taken: set[str] = set()
     for hit in hits:
+        text = hit.passage.text
         size = hit.passage.est_tokens + count(_label(hit.passage)) + 1
-        if size <= room and hit.passage.text not in shown:
+        if size <= room and (len(text) < SHORTEST_DUPLICATE or not (text in taken or text in shown)):
             chosen.append(hit)
-            shown.add(hit.passage.text)
+            taken.add(text)
             room -= size
-        if room <= 0:
+        if room < SMALLEST_PASSAGE:
             break
     return chosen
 

@@ -1,7 +1,7 @@
 """The score of every passage for a query: by its words, by what the best hits lead to, and by its neighbours."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,7 +25,7 @@ class Archive(Protocol):
 
     def postings(self, wanted: Iterable[str]) -> Mapping[str, Postings]: ...
 
-    def passage(self, entry: int) -> Passage: ...
+    def passages(self, entries: Sequence[int]) -> Sequence[Passage]: ...
 
     def entries_of(self, turns: Collection[int]) -> NDArray[np.int32]:
         """The numbers of all passages of these turns."""
@@ -66,11 +66,11 @@ def scored(archive: Archive, weights: Mapping[str, float], tuning: Tuning = DEFA
 def _further_words(archive: Archive, scores: Floats, weights: Mapping[str, float], tuning: Tuning) -> dict[str, float]:
     """The telling words of the best hits that the query lacks, weighed by their hits' scores: names and rare terms, by
     which the second half of an answer is found. A word that one passage alone holds leads nowhere else."""
-    hits = [int(entry) for entry in top(scores, tuning.feedback_hits)]
+    hits = top(scores, tuning.feedback_hits).tolist()
     total = sum(scores[entry] for entry in hits)
     shares: dict[str, float] = defaultdict(float)
-    for entry in hits:
-        for word in set(words(archive.passage(entry).text)) - weights.keys():
+    for entry, passage in zip(hits, archive.passages(hits), strict=True):
+        for word in set(words(passage.text)) - weights.keys():
             shares[word] += float(scores[entry] / total)
     entries = archive.corpus.entries
     holding = {word: number for word, number in archive.holding(shares).items() if number > 1}

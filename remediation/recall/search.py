@@ -32,12 +32,12 @@ def search(archive: Archive, text: str, most: int = MOST_HITS, tuning: Tuning = 
         if entry not in shown:
             chosen.append(entry)
             shown |= {entry - 1, entry, entry + 1}
-    entries = archive.corpus.entries
-
-    def hit(entry: int) -> Hit:
-        return Hit(entry, float(scores[entry]), archive.passage(entry))
-
+    entries = [entry for entry in sorted(shown) if 0 <= entry < archive.corpus.entries]
+    hits = {
+        entry: Hit(entry, float(scores[entry]), passage)
+        for entry, passage in zip(entries, archive.passages(entries), strict=True)
+    }
     return tuple(
-        Found(hit(entry), tuple(hit(beside) for beside in (entry - 1, entry + 1) if 0 <= beside < entries))
+        Found(hits[entry], tuple(hits[beside] for beside in (entry - 1, entry + 1) if beside in hits))
         for entry in chosen
     )
