@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remediation.recall.words import FUNCTION_WORDS, stem, words
+from remediation.recall.words import FUNCTION_WORDS, LONGEST_WORD, stem, words
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,15 @@ def test_function_words_are_no_words():
     assert words("Was ist das, und wo sind wir?") == []
 
 
+def test_contractions_are_no_words():
+    assert words("We've said they’re late, and I don't, it's mine, she'll see") == words("said late mine see")
+
+
+def test_encoded_data_costs_little_and_long_texts_without_blanks_are_read_whole():
+    assert len(words("aB3" * 100_000)) < 300
+    assert len(words("北京大学" * 1_000)) == 3_999
+
+
 def test_an_identifier_is_found_whole_and_by_its_parts():
     assert set(words("credit_card_4421486")) == {"credit", "card", "4421486", "credit_card_4421486"}
 
@@ -51,7 +60,7 @@ def test_any_text_has_words_that_can_be_asked_for_again(text):
     found = words(text)
     assert words(text) == found
     assert all(found)
-    assert all(len(word) <= 2 * 64 for word in found)
+    assert all(len(word) <= 3 * LONGEST_WORD for word in found)
 
 
 @given(st.text(alphabet="abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=20))
