@@ -24,14 +24,11 @@ def load(paths: Iterable[Path]) -> tuple[Dialog, ...]:
 
 
 def _load_path(path: Path) -> tuple[Dialog, ...]:
-    if path.is_dir():
-        contents = [(file, _content(file)) for file in sorted(path.rglob("*.json*")) if file.is_file()]
-        rows = [row for _, content in contents if bfcl.recognises(content) for row in content]
-        others = [d for file, content in contents if not bfcl.recognises(content) for d in _read(file, content) or ()]
-        dialogs = (*bfcl.read(rows), *others)
-    else:
-        content = _content(path)
-        dialogs = bfcl.read(content) if bfcl.recognises(content) else tuple(_read(path, content) or ())
+    files = sorted(path.rglob("*.json*")) if path.is_dir() else [path]
+    contents = [(file, _content(file)) for file in files if file.is_file()]
+    rows = [row for _, content in contents for row in bfcl.rows_of(content)]
+    others = [(file, content) for file, content in contents if not bfcl.rows_of(content)]
+    dialogs = (*bfcl.read(rows), *(dialog for file, content in others for dialog in _read(file, content)))
     if not dialogs:
         raise UnknownFormat(
             f"{path} holds no dialog in a known form: LoCoMo, tau-bench, BFCL memory, an OpenAI message list, our export."
@@ -39,9 +36,9 @@ def _load_path(path: Path) -> tuple[Dialog, ...]:
     return dialogs
 
 
-def _read(path: Path, content: Any) -> Sequence[Dialog] | None:
+def _read(path: Path, content: Any) -> Sequence[Dialog]:
     found = next((form for form in FORMATS if form.recognises(content)), None)
-    return found.read(content, path.stem) if found else None
+    return found.read(content, path.stem) if found else ()
 
 
 def _content(path: Path) -> Any:

@@ -11,11 +11,14 @@ from remediation.evaluation.formats.openai_messages import text_of
 Row = Mapping[str, Any]
 
 
-def recognises(content: Any) -> bool:
-    return isinstance(content, list) and bool(content) and all(
-        isinstance(row, dict) and isinstance(row.get("id"), str) and ("ground_truth" in row or _is_asked(row))
-        for row in content
-    )  # fmt: skip
+def rows_of(content: Any) -> Sequence[Row]:
+    """A file's rows, none if it is of another kind. A file of one line is one row."""
+    rows = content if isinstance(content, list) else [content]
+    return rows if all(map(_is_row, rows)) else ()
+
+
+def _is_row(row: Any) -> bool:
+    return isinstance(row, dict) and isinstance(row.get("id"), str) and ("ground_truth" in row or _is_asked(row))
 
 
 def _is_asked(row: Row) -> bool:
