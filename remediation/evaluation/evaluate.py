@@ -1,0 +1,68 @@
+"""All dialogs under all policies."""
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from remediation.embeddings import LexicalEmbedder, RememberingEmbedder
+from remediation.evaluation.dialogs import Dialog, units_of
+from remediation.evaluation.formats import load
+from remediation.evaluation.measures import answerable, run, searched
+from remediation.evaluation.policies import POLICIES, Policy, toolbox_of
+from remediation.evaluation.report import Report, Result, Searched, result_of
+from remediation.evaluation.simulation import Recalling, Setup, entries_of
+from remediation.recall.index import Index
+from remediation.recall.recall import SHARE
+from remediation.tokens.counting import Counter, counter_for
+
+DEFAULT_BUDGETS = (5_000,)  # tokens
+DEFAULT_MODEL = "gpt-4"  # by whose vocabulary tokens are counted
+
+
+def evaluate(
+    paths: Iterable[Path],
+    budgets: Sequence[int] = DEFAULT_BUDGETS,
+    policies: Sequence[Policy] = tuple(POLICIES.values()),
+    recall_shares: Sequence[float] = (0.0, SHARE),
+    model_name: str = DEFAULT_MODEL,
+) -> Report:
+    """Raises ``UnknownFormat`` for a path without dialogs."""
+    by_format: dict[str, list[Dialog]] = defaultdict(list)
+    for dialog in load(paths):
+        by_format[dialog.format].append(dialog)
+    counter = counter_for(model_name)
+    settings = [(policy, budget, share) for budget in budgets for policy in policies for share in recall_shares]
+    return Report(
+        results=tuple(
+            _result(form, dialogs, policy, budget, share, counter)
+            for form, dialogs in by_format.items()
+            for policy, budget, share in settings
+            if policy.rewrite or not share  # what is never rewritten needs no recall
+        ),
+        searches=tuple(
+            _searched(form, dialogs, counter)
+            for form, dialogs in by_format.items()
+            if any(dialog.probes for dialog in dialogs)
+        ),
+    )
+
+
+def _result(
+    form: str, dialogs: Sequence[Dialog], policy: Policy, budget: int, share: float, counter: Counter
+) -> Result:
+    toolbox = toolbox_of(counter, RememberingEmbedder(LexicalEmbedder(), time.monotonic))
+    setup = Setup(policy, budget, Recalling(share), counter, toolbox)
+    return result_of(form, policy.name, budget, share, [run(dialog, setup) for dialog in dialogs])
+
+
+def _searched(form: str, dialogs: Sequence[Dialog], counter: Counter) -> Searched:
+    asked = found = unanswerable = 0
+    for dialog in dialogs:
+        units = units_of(dialog, counter.count_messages)
+        index = Index(passage for unit in units for passage in entries_of(unit, counter))
+        fates = list(searched(dialog, index, units))
+        asked += len(fates)
+        found += sum(fate.state.value == "one search away" for fate in fates)
+        unanswerable += len(dialog.probes) - len(answerable(dialog))
+    return Searched(form, asked, found, unanswerable)

@@ -1,0 +1,59 @@
+"""Files of recorded dialogs. A format knows only the shape of its files; the first that recognises a file reads it."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from remediation.evaluation.dialogs import Dialog
+from remediation.evaluation.formats import bfcl, export, locomo, openai_messages, tau_bench
+
+FORMATS = (locomo, tau_bench, export, openai_messages)
+
+
+class UnknownFormat(ValueError):
+    """No format recognises a file."""
+
+
+def load(paths: Iterable[Path]) -> tuple[Dialog, ...]:
+    """All dialogs in files and directories. A directory is one data set: its files may refer to each other.
+
+    Raises ``UnknownFormat`` for a named file that none of the formats is, or a directory without any dialog.
+    """
+    return tuple(dialog for path in paths for dialog in _load_path(path))
+
+
+def _load_path(path: Path) -> tuple[Dialog, ...]:
+    files = sorted(path.rglob("*.json*")) if path.is_dir() else [path]
+    contents = [(file, _content(file)) for file in files if file.is_file()]
+    rows = [row for _, content in contents for row in bfcl.rows_of(content)]
+    others = [(file, content) for file, content in contents if not bfcl.rows_of(content)]
+    dialogs = (*bfcl.read(rows), *(dialog for file, content in others for dialog in _read(file, content)))
+    if not dialogs:
+        raise UnknownFormat(
+            f"{path} holds no dialog in a known form: LoCoMo, tau-bench, BFCL memory, an OpenAI message list, our export."
+        )
+    return dialogs
+
+
+def _read(path: Path, content: Any) -> Sequence[Dialog]:
+    found = next((form for form in FORMATS if form.recognises(content)), None)
+    return found.read(content, path.stem) if found else ()
+
+
+def _content(path: Path) -> Any:
+    """A file's JSON; of JSON lines, the list of their values."""
+    text = path.read_text(encoding="utf-8")
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return list(_lines(path, text))
+
+
+def _lines(path: Path, text: str) -> Iterator[Any]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            try:
+                yield json.loads(line)
+            except json.JSONDecodeError as error:
+                raise UnknownFormat(f"{path}, line {number}, is not JSON: {error}") from error

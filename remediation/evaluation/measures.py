@@ -1,0 +1,233 @@
+"""What is needed and where it stands, by the words themselves, without a model's opinion."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from typing import Any
+
+from dominds.llm.messages import Role
+from remediation.context import Unit, UnitRole, Units, total_tokens
+from remediation.evaluation.dialogs import Dialog, Probe, Turn, question_unit
+from remediation.evaluation.simulation import Request, Setup, Simulation
+from remediation.recall.query import query_of
+from remediation.recall.scoring import Archive
+from remediation.recall.search import search
+
+PUNCTUATION = re.compile(r"[^\w\s]|_")
+SHORTEST_VALUE = 4  # characters of an argument that nobody guesses, beside a digit in it
+NEWEST_UNITS = 5  # what stands in them needs no remembering
+POSITIONS = ("first quarter", "second quarter", "third quarter", "last quarter")
+
+EVIDENCE, ANSWERS, NEEDED_LATER, SEARCH = "evidence in sight", "answers in sight", "needed later", "search"
+
+
+class State(StrEnum):
+    IN_SIGHT = "in sight"
+    ONE_SEARCH_AWAY = "one search away"  # among the first hits for the question, with their neighbours
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """One thing that was needed, and where it stood. ``position`` is the quarter of the dialog where it was said last."""
+
+    measure: str
+    kind: str
+    speaker: str
+    position: str
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One dialog under one policy. Sums over its requests, one for each turn of the model and each question."""
+
+    fates: tuple[Fate, ...]
+    requests: int
+    tokens_sent: int
+    tokens_cached: int  # of them, in the same words at the same place as in the request before
+    over_budget: int  # requests
+    rewrites: int
+    rewrite_millis: float
+    recall_millis: float
+
+
+def normalised(text: str) -> str:
+    """Lower case, without punctuation, one blank between words."""
+    return " ".join(PUNCTUATION.sub(" ", text.lower()).split())
+
+
+def run(dialog: Dialog, setup: Setup) -> Run:
+    """Feed the dialog; judge each tool call on the way, and each question at the end."""
+    simulation = Simulation(dialog, setup)
+    fates: list[Fate] = []
+    requests: list[Request] = []
+    past = _Past(normalised(dialog.instructions), len(simulation.units))
+    for unit in simulation.steps():
+        if unit.role is not UnitRole.USER:
+            requests.append(simulation.request(simulation.view))
+            if simulation.view.rewrites:
+                fates += _needed(simulation, unit, requests[-1], past)
+        past.add(unit)
+    for probe in answerable(dialog):
+        question = question_unit(probe.question, len(dialog.turns) + 1, setup.counter.count_messages)
+        requests.append(simulation.request(simulation.entered(question)))
+        fates.append(_asked(simulation, probe, requests[-1]))
+    return Run(
+        fates=tuple(fates),
+        requests=len(requests),
+        tokens_sent=sum(request.tokens for request in requests),
+        tokens_cached=sum(_shared(earlier, later, simulation.fixed) for earlier, later in pairwise(requests)),
+        over_budget=sum(request.tokens > setup.budget for request in requests),
+        rewrites=simulation.view.rewrites,
+        rewrite_millis=simulation.view.millis,
+        recall_millis=sum(request.recall_millis for request in requests),
+    )
+
+
+def _shared(earlier: Request, later: Request, fixed: int) -> int:
+    """Tokens of the beginning that both requests share."""
+    same = 0
+    for one, other in zip(earlier.units, later.units, strict=False):
+        if one != other:
+            break
+        same += 1
+    return fixed + total_tokens(later.units[:same])
+
+
+def answerable(dialog: Dialog) -> tuple[Probe, ...]:
+    """Without the questions whose answer never stood in the dialog in these words: nothing could bring it into sight."""
+    everything = normalised("\n".join(turn.said for turn in dialog.turns))
+    return tuple(probe for probe in dialog.probes if probe.evidence or _holds_answer(everything, probe))
+
+
+def _holds_answer(text: str, probe: Probe) -> bool:
+    return any(normalised(answer) in text for answer in probe.answers)
+
+
+def _asked(simulation: Simulation, probe: Probe, request: Request) -> Fate:
+    dialog = simulation.dialog
+    text = normalised(request.text(dialog.instructions))
+
+    def is_held(found: str) -> bool:
+        both = f"{text}\n{found}"
+        return _holds_answer(both, probe) if not evidence else all(normalised(turn.said) in both for turn in evidence)
+
+    evidence = _evidence(dialog, probe)
+    last = (
+        evidence[-1]
+        if evidence
+        else next(turn for turn in reversed(dialog.turns) if _holds_answer(normalised(turn.said), probe))
+    )
+    place = dialog.turns.index(last)
+    return Fate(
+        EVIDENCE if evidence else ANSWERS,
+        probe.kind,
+        last.message.role.value,
+        _position(place, len(dialog.turns)),
+        _state(is_held, simulation.index, probe.question),
+    )
+
+
+def _evidence(dialog: Dialog, probe: Probe) -> list[Turn]:
+    """In the order of the dialog."""
+    return [turn for turn in dialog.turns if turn.id in probe.evidence]
+
+
+def _state(is_held: Callable[[str], bool], archive: Archive, question: str) -> State:
+    """``is_held`` says whether the request, with a further text beside it, holds what is needed."""
+    if is_held(""):
+        return State.IN_SIGHT
+    found = "\n".join(
+        normalised(hit.passage.text) for found in search(archive, question) for hit in (found.hit, *found.neighbours)
+    )
+    return State.ONE_SEARCH_AWAY if is_held(found) else State.LOST
+
+
+def _position(place: int, length: int) -> str:
+    return POSITIONS[min(3, 4 * place // max(1, length))]
+
+
+def searched(dialog: Dialog, archive: Archive, units: Units) -> Iterator[Fate]:
+    """Whether the raw question finds evidence, one turn of it or its neighbour, or the answer, in the first hits."""
+    places = {turn: place for place, unit in enumerate(units) for turn in unit.source}
+    numbers = {turn.id: number for number, turn in enumerate(dialog.turns, 1)}
+    for probe in answerable(dialog):
+        found = search(archive, probe.question)
+        if probe.evidence:
+            shown = {places[turn] for one in found for turn in one.turns}
+            is_found = any(places.get(numbers[turn]) in shown for turn in probe.evidence)
+        else:
+            is_found = any(
+                _holds_answer(normalised(hit.passage.text), probe)
+                for one in found
+                for hit in (one.hit, *one.neighbours)
+            )
+        yield Fate(SEARCH, probe.kind, "", "", State.ONE_SEARCH_AWAY if is_found else State.LOST)
+
+
+class _Past:
+    """What was said so far, normalised once."""
+
+    def __init__(self, instructions: str, length: int) -> None:
+        self.instructions = instructions
+        self.length = length
+        self.texts: list[str] = []
+        self.speakers: list[str] = []
+
+    def add(self, unit: Unit) -> None:
+        self.texts.append(normalised(unit.text))
+        self.speakers.append(unit.role.value)
+
+    def last(self, value: str) -> int | None:
+        """The unit that said it last, if that was before the newest units, and the instructions do not say it."""
+        if value in self.instructions:
+            return None
+        place = next((i for i in range(len(self.texts) - 1, -1, -1) if value in self.texts[i]), None)
+        return place if place is not None and place < len(self.texts) - NEWEST_UNITS else None
+
+
+def _needed(simulation: Simulation, unit: Unit, request: Request, past: _Past) -> Iterator[Fate]:
+    """Each value of a call's arguments that was said before, and neither just now nor in the instructions."""
+    values = {value for value in map(normalised, _values_in(unit)) if value}
+    text = normalised(request.text(simulation.dialog.instructions)) if values else ""
+    for value in sorted(values):
+        if (place := past.last(value)) is None:
+            continue
+
+        def is_held(found: str, value: str = value) -> bool:
+            return value in text or value in found
+
+        question = query_of(request.units).newest
+        yield Fate(
+            NEEDED_LATER,
+            "number" if value.replace(" ", "").isdigit() else "identifier",
+            past.speakers[place],
+            _position(place, past.length),
+            _state(is_held, simulation.index, question),
+        )
+
+
+def _values_in(unit: Unit) -> Iterator[str]:
+    for message in unit.messages:
+        for call in message.tool_calls if message.role is Role.ASSISTANT else ():
+            try:
+                yield from values_of(json.loads(call.arguments or "null"))
+            except json.JSONDecodeError:
+                yield from values_of(call.arguments)
+
+
+def values_of(arguments: Any) -> Iterator[str]:
+    """The texts and numbers inside that nobody guesses: of four characters and more, with a digit."""
+    if isinstance(arguments, dict):
+        arguments = list(arguments.values())
+    if isinstance(arguments, list):
+        for value in arguments:
+            yield from values_of(value)
+    elif isinstance(arguments, str | int | float) and not isinstance(arguments, bool):
+        text = str(arguments)
+        if len(text) >= SHORTEST_VALUE and any(character.isdigit() for character in text):
+            yield text

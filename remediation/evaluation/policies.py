@@ -1,0 +1,130 @@
+"""What is compared: the product's own policies, called as the runtime calls them, and baselines of a few lines each."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from dominds.llm.messages import Role
+from remediation.config import ContextConfig
+from remediation.context import Toolbox, Unit, UnitRole, Units
+from remediation.embeddings import Embedder, relevance, similarity
+from remediation.retention import Weights, retain
+from remediation.strategies.chain import break_context
+from remediation.strategies.fresh_start import start_fresh
+from remediation.strategies.pruning import fallback
+from remediation.strategies.truncate import newest_fitting
+from remediation.summaries import extractive_summary
+from remediation.tokens.counting import Counter
+
+TRIGGER_PERCENT, TARGET_PERCENT = 80, 50  # of the budget, for every policy alike
+MASKED = "[{tokens} tokens of tool output are no longer shown]"
+UNMASKED_UNITS = 3  # newest units whose tool output the masking baseline leaves
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Tokens that units may take: ``limit`` at most, ``target`` as an aim."""
+
+    limit: int
+    target: int
+
+
+Rewrite = Callable[[Units, Room, Toolbox], Units]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """``rewrite`` returns the view that follows, or the same units where it cannot make it smaller."""
+
+    name: str
+    rewrite: Rewrite | None  # None: never acts
+    trigger_percent: int = TRIGGER_PERCENT
+    target_percent: int = TARGET_PERCENT
+
+    def room(self, budget: int, fixed: int, reserved: int) -> Room:
+        """As the runtime has it: what stands in every request beside the units is taken off both.
+
+        ``reserved`` tokens of the budget are for recalled text: the view then makes room for it, in proportion.
+        """
+        limit = max(1, budget - fixed)
+        target = min(
+            budget * self.target_percent // 100,
+            self._ceiling(budget, reserved) * self.target_percent // self.trigger_percent,
+        )
+        return Room(limit, max(1, min(limit, target - fixed)))
+
+    def is_due(self, request_tokens: int, budget: int, reserved: int) -> bool:
+        return self.rewrite is not None and request_tokens > self._ceiling(budget, reserved)
+
+    def _ceiling(self, budget: int, reserved: int) -> int:
+        return min(budget * self.trigger_percent // 100, budget - reserved)
+
+
+def toolbox_of(counter: Counter, embedder: Embedder) -> Toolbox:
+    """Without a model: summaries are extracted."""
+    return Toolbox(
+        count=counter.count_messages,
+        summarise=lambda text, tokens: extractive_summary(text, tokens, counter.count),
+        relevance=lambda texts, query: relevance(texts, query, embedder),
+        similarity=lambda a, b: similarity(a, b, embedder),
+        clock=lambda: time.perf_counter() * 1000,
+        report=lambda phase, current, limit: None,
+    )
+
+
+def window(units: Units, room: Room, toolbox: Toolbox) -> Units:
+    """The newest units that fit, and nothing else."""
+    kept = newest_fitting(units, list(range(len(units))), room.target)
+    return tuple(units[index] for index in sorted(kept | {len(units) - 1}))
+
+
+def masking(units: Units, room: Room, toolbox: Toolbox) -> Units:
+    """Old tool output gives way to a line that says how much it was, oldest first; then the oldest units go."""
+    masked = list(units)
+    excess = sum(unit.est_tokens for unit in units) - room.target
+    for index, unit in enumerate(units[:-UNMASKED_UNITS]):
+        if excess <= 0:
+            break
+        if unit.role is UnitRole.TOOL:
+            masked[index] = _masked(unit, toolbox)
+            excess -= unit.est_tokens - masked[index].est_tokens
+    return tuple(masked) if excess <= 0 else window(tuple(masked), room, toolbox)
+
+
+def _masked(unit: Unit, toolbox: Toolbox) -> Unit:
+    note = MASKED.format(tokens=unit.est_tokens)
+    messages = tuple(
+        replace(message, text=note) if message.role is Role.TOOL and len(message.text) > len(note) else message
+        for message in unit.messages
+    )
+    return replace(unit, messages=messages, est_tokens=toolbox.count(messages))
+
+
+def breaking(units: Units, room: Room, toolbox: Toolbox) -> Units:
+    return break_context(units, ContextConfig(), toolbox, room.limit, room.target).units
+
+
+def retention(units: Units, room: Room, toolbox: Toolbox) -> Units:
+    return retain(units, room.limit, room.target, Weights(), toolbox).units
+
+
+def compaction_fallback(units: Units, room: Room, toolbox: Toolbox) -> Units:
+    return fallback(units, toolbox, room.limit, "no pruning agent", room.target).units
+
+
+def fresh_start(units: Units, room: Room, toolbox: Toolbox) -> Units:
+    return start_fresh(units, toolbox, room.limit).units
+
+
+POLICIES = {
+    policy.name: policy
+    for policy in (
+        Policy("none", None),
+        Policy("window", window),
+        Policy("masking", masking),
+        Policy("breaking", breaking),
+        Policy("retention", retention),
+        Policy("autocompaction", compaction_fallback),
+        Policy("fresh_start", fresh_start),
+    )
+}

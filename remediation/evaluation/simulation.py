@@ -1,0 +1,126 @@
+"""A dialog fed turn by turn to a policy that acts at its own trigger, and the requests that would be sent meanwhile."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from dominds.llm.messages import Message, Role
+from remediation.context import Toolbox, Unit, UnitRole, Units, total_tokens
+from remediation.evaluation.dialogs import Dialog, units_of
+from remediation.evaluation.policies import Policy
+from remediation.recall.index import Index
+from remediation.recall.passages import Passage, passages_of
+from remediation.recall.query import query_of
+from remediation.recall.recall import Recalled, recall, render, room_for
+from remediation.recall.scoring import DEFAULT, Tuning
+from remediation.tokens.counting import Counter
+
+
+@dataclass(frozen=True, slots=True)
+class Recalling:
+    """``share`` of the budget is what recalled text may take at most; 0 turns recall off."""
+
+    share: float = 0.0
+    tuning: Tuning = DEFAULT
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """``budget`` is for the whole request, in tokens."""
+
+    policy: Policy
+    budget: int
+    recalling: Recalling
+    counter: Counter
+    toolbox: Toolbox
+
+    @property
+    def reserved(self) -> int:
+        """Tokens that the view leaves to recalled text."""
+        return room_for(self.budget, 0, self.recalling.share)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Units that the model sees, and what has happened so far."""
+
+    units: Units = ()
+    rewrites: int = 0
+    millis: float = 0.0  # of the rewrites
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What would be sent: instructions, the view, and what was recalled."""
+
+    units: Units
+    recalled: Recalled
+    tokens: int
+    recall_millis: float
+
+    def text(self, instructions: str) -> str:
+        return "\n".join((instructions, *(unit.text for unit in self.units), render(self.recalled)))
+
+
+@dataclass
+class Simulation:
+    """One dialog under one policy. ``steps`` may be gone through once."""
+
+    dialog: Dialog
+    setup: Setup
+    units: Units = field(init=False)
+    fixed: int = field(init=False)
+    index: Index = field(init=False)
+    view: View = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.units = units_of(self.dialog, self.setup.counter.count_messages)
+        self.fixed = self.setup.counter.count_messages([Message(Role.USER, self.dialog.instructions)])
+        self.index = Index()
+        self.view = View()
+        self._original = {unit.id: unit.messages for unit in self.units}
+
+    def steps(self) -> Iterator[Unit]:
+        """Each unit before it enters the view: the moment of the generation that wrote it."""
+        for unit in self.units:
+            yield unit
+            self.view = self.entered(unit)
+            self.index.add(entries_of(unit, self.setup.counter))
+
+    def entered(self, unit: Unit) -> View:
+        """The view with one more unit, rewritten where that is due."""
+        units, setup = (*self.view.units, unit), self.setup
+        if not setup.policy.is_due(total_tokens(units) + self.fixed, setup.budget, setup.reserved):
+            return View(units, self.view.rewrites, self.view.millis)
+        assert setup.policy.rewrite is not None
+        started_at = time.perf_counter()
+        room = setup.policy.room(setup.budget, self.fixed, setup.reserved)
+        after = setup.policy.rewrite(units, room, setup.toolbox)
+        millis = (time.perf_counter() - started_at) * 1000
+        return View(after, self.view.rewrites + (after != units), self.view.millis + millis)
+
+    def request(self, view: View) -> Request:
+        """Recall begins with the first rewrite, and gets its share of the budget where that is free."""
+        tokens = total_tokens(view.units) + self.fixed
+        started_at = time.perf_counter()
+        recalled = self._recalled(view, tokens) if view.rewrites and self.setup.recalling.share else Recalled()
+        millis = (time.perf_counter() - started_at) * 1000
+        return Request(view.units, recalled, tokens + recalled.est_tokens, millis)
+
+    def _recalled(self, view: View, tokens: int) -> Recalled:
+        setup = self.setup
+        room = room_for(setup.budget, tokens, setup.recalling.share)
+        in_sight = {unit.source[0] for unit in view.units if self._original.get(unit.id) == unit.messages}
+        shown = "\n".join(unit.text for unit in view.units)
+        query = query_of(view.units)
+        return recall(self.index, in_sight, shown, query, room, setup.counter.count, setup.recalling.tuning)
+
+
+def entries_of(unit: Unit, counter: Counter) -> tuple[Passage, ...]:
+    """What an archive indexes of a unit."""
+    return passages_of(unit.source[0], speaker_of(unit), unit.text, counter.count)
+
+
+def speaker_of(unit: Unit) -> str:
+    names = [call.name for message in unit.messages for call in message.tool_calls]
+    return ", ".join(names) if unit.role is UnitRole.TOOL and names else unit.role.value

@@ -1,0 +1,54 @@
+"""What is indexed: a short text whole, a long one in passages, so that a line of a large tool result can come back alone."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+PASSAGE_CHARS = 600  # about 150 tokens; most messages are shorter and stay whole
+# Where a text may be cut, the best first: lines, sentences, entries of JSON, then any blank.
+CUTS = (
+    re.compile(r"\n+"),
+    re.compile(r"(?<=[.!?])\s+|(?<=[。！？])"),
+    re.compile(r"(?<=[}\]]),\s*"),
+    re.compile(r"(?<=[,;])\s+"),
+    re.compile(r"\s+"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A piece of what was said. ``turn`` is the number of the turn in the dialog, ``part`` counts from 0 within it."""
+
+    turn: int
+    speaker: str
+    text: str
+    est_tokens: int
+    part: int = 0
+    parts: int = 1
+
+
+def passages_of(turn: int, speaker: str, text: str, count: Callable[[str], int]) -> tuple[Passage, ...]:
+    """The passages of one turn. ``count`` estimates the tokens of a text."""
+    pieces = tuple(_pieces(text.strip()))
+    return tuple(Passage(turn, speaker, piece, count(piece), part, len(pieces)) for part, piece in enumerate(pieces))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    start = 0
+    while len(text) - start > PASSAGE_CHARS * 3 // 2:
+        end = _cut(text, start)
+        if piece := text[start:end].strip():
+            yield piece
+        start = end
+    if last := text[start:].strip():
+        yield last
+
+
+def _cut(text: str, start: int) -> int:
+    """The last good cut within a passage's length; anywhere in text without any."""
+    least, most = start + PASSAGE_CHARS // 2, start + PASSAGE_CHARS
+    for pattern in CUTS:
+        ends = [found.end() for found in pattern.finditer(text, least, most) if found.end() > least]
+        if ends:
+            return ends[-1]
+    return most

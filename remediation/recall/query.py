@@ -1,0 +1,40 @@
+"""What a request asks for: the words of the newest message, and for less those of the exchange that led to it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from remediation.context import UnitKind, UnitRole, Units
+from remediation.recall.words import words
+
+CONTEXT_WEIGHT = 0.3  # of a word of the exchange, beside 1 for one of the newest message that says nothing by itself
+CONTEXT_CHARS = 4_000  # of the exchange that are read, its end
+EARLIER_UNITS = 2  # before the newest user message, that belong to the exchange
+STAND_INS = frozenset({UnitKind.SUMMARY, UnitKind.PLACEHOLDER})
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    newest: str
+    before: str = ""
+
+
+def query_of(units: Units) -> Query:
+    """The newest user message, with what a tool has just brought; what stands around them is the exchange.
+
+    Texts that stand for others are not asked for: all that they name would be found.
+    """
+    said = [unit for unit in units if unit.kind not in STAND_INS]
+    if not said:
+        return Query("")
+    asked = max((place for place, unit in enumerate(said) if unit.role is UnitRole.USER), default=len(said) - 1)
+    newest = [said[asked].text] + [unit.text for unit in said[asked + 1 :][-1:]]
+    around = [*said[max(0, asked - EARLIER_UNITS) : asked], *said[asked + 1 : -1]]
+    return Query("\n".join(newest), "\n".join(unit.text for unit in around))
+
+
+def query_weights(query: Query) -> Mapping[str, float]:
+    """Each word once, however often it is repeated. The more the newest message says, the less the exchange counts:
+    "Yes, that one" needs it, and a whole question would only be led astray."""
+    newest = dict.fromkeys(words(query.newest), 1.0)
+    weight = CONTEXT_WEIGHT * 2 / (2 + len(newest))
+    return dict.fromkeys(words(query.before[-CONTEXT_CHARS:]), weight) | newest

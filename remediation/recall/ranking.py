@@ -1,0 +1,69 @@
+"""BM25 over postings, wherever they are stored: in memory or in a database's own table, the ranking is the same.
+
+Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with the idf of Lucene, which is
+never negative: ln(1 + (N - n + 0.5) / (n + 0.5)) for a word that n of N entries hold.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+from numpy.typing import NDArray
+
+K1 = 1.2  # how soon further occurrences of a word in one entry count for little
+B = 0.75  # how much a long entry has to share its score: 0 not at all, 1 in full
+# Bounds on the work: the weightiest words of a query are looked up, until so many places have been read.
+MOST_WORDS = 48
+MOST_PLACES = 40_000
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """Where one word occurs. ``entries`` are their numbers from 0, each once; beside them how often the word occurs in
+    the entry, and how many words the entry has."""
+
+    entries: NDArray[np.int32]
+    counts: NDArray[np.int32]
+    lengths: NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """``entries`` is one more than the greatest number of an entry."""
+
+    entries: int
+    mean_length: float
+
+
+def idf(entries: int, holding: int) -> float:
+    return log(1 + (entries - holding + 0.5) / (holding + 0.5))
+
+
+def weightiest(weights: Mapping[str, float], holding: Mapping[str, int], entries: int) -> dict[str, float]:
+    """Of a query's words those to look up, with weight times idf. Words that no entry holds are left out."""
+    weighed = {
+        word: weight * idf(entries, holding[word])
+        for word, weight in weights.items()
+        if holding.get(word) and weight > 0
+    }
+    chosen: dict[str, float] = {}
+    places = 0
+    for word in sorted(weighed, key=lambda word: (-weighed[word], word))[:MOST_WORDS]:
+        places += holding[word]
+        if places > MOST_PLACES and chosen:
+            break
+        chosen[word] = weighed[word]
+    return chosen
+
+
+def rank(weights: Mapping[str, float], postings: Mapping[str, Postings], corpus: Corpus) -> Floats:
+    """The score of every entry for words with their weights, idf included. Zero where an entry holds none of them."""
+    scores = np.zeros(corpus.entries)
+    for word in sorted(weights):
+        found = postings[word]
+        norm = K1 * (1 - B) + K1 * B / max(corpus.mean_length, 1e-9) * found.lengths
+        scores[found.entries] += (weights[word] * (K1 + 1)) * (found.counts / (found.counts + norm))
+    return scores

@@ -1,0 +1,98 @@
+"""The score of every passage for a query: by its words, by what the best hits lead to, and by its neighbours."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from remediation.recall.passages import Passage
+from remediation.recall.ranking import Corpus, Floats, Postings, idf, rank, weightiest
+from remediation.recall.words import words
+
+
+class Archive(Protocol):
+    """Where passages are stored, in the order of the dialog: in memory, or in a database's tables."""
+
+    @property
+    def corpus(self) -> Corpus: ...
+
+    def holding(self, wanted: Iterable[str]) -> Mapping[str, int]:
+        """How many entries hold each word, without words that none holds."""
+        ...
+
+    def postings(self, wanted: Iterable[str]) -> Mapping[str, Postings]: ...
+
+    def passages(self, entries: Sequence[int]) -> Sequence[Passage]: ...
+
+    def entries_of(self, turns: Collection[int]) -> NDArray[np.int32]:
+        """The numbers of all passages of these turns."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """None of the defaults is sharp: half or twice as much changes the share of evidence found by two points at most."""
+
+    neighbour: float = 0.5  # of a passage's score that the ones beside it get
+    second_neighbour: float = 0.25  # that the ones two away get
+    feedback_hits: int = 5  # best passages whose words are asked for in the second round
+    feedback_words: int = 20  # the most telling of these
+    feedback_weight: float = 0.3  # of the best of them, beside 1 for a word of the query; the others have less
+
+
+DEFAULT = Tuning()
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    entry: int
+    score: float
+    passage: Passage
+
+
+def scored(archive: Archive, weights: Mapping[str, float], tuning: Tuning = DEFAULT) -> Floats:
+    """One score for each entry, zero where neither words nor neighbours speak for it."""
+    corpus = archive.corpus
+    wanted = weightiest(weights, archive.holding(weights), corpus.entries)
+    scores = rank(wanted, archive.postings(wanted), corpus)
+    further = _further_words(archive, scores, weights, tuning)
+    scores += rank(further, archive.postings(further), corpus)
+    return _with_neighbours(scores, tuning)
+
+
+def _further_words(archive: Archive, scores: Floats, weights: Mapping[str, float], tuning: Tuning) -> dict[str, float]:
+    """The telling words of the best hits that the query lacks, weighed by their hits' scores: names and rare terms, by
+    which the second half of an answer is found. A word that one passage alone holds leads nowhere else."""
+    hits = top(scores, tuning.feedback_hits).tolist()
+    total = sum(scores[entry] for entry in hits)
+    shares: dict[str, float] = defaultdict(float)
+    for entry, passage in zip(hits, archive.passages(hits), strict=True):
+        for word in set(words(passage.text)) - weights.keys():
+            shares[word] += float(scores[entry] / total)
+    entries = archive.corpus.entries
+    holding = {word: number for word, number in archive.holding(shares).items() if number > 1}
+    telling = {word: shares[word] * idf(entries, number) for word, number in holding.items()}
+    best = sorted(telling, key=lambda word: (-telling[word], word))[: tuning.feedback_words]
+    most = telling[best[0]] if best else 1.0
+    weighed = {word: tuning.feedback_weight * telling[word] / most for word in best}
+    return weightiest(weighed, holding, entries)
+
+
+def _with_neighbours(scores: Floats, tuning: Tuning) -> Floats:
+    spread = scores.copy()
+    for distance, weight in ((1, tuning.neighbour), (2, tuning.second_neighbour)):
+        spread[distance:] += weight * scores[:-distance]
+        spread[:-distance] += weight * scores[distance:]
+    return spread
+
+
+def top(scores: Floats, number: int) -> NDArray[np.intp]:
+    """The best entries, best first, the earlier of equals first. Those without a score are none."""
+    found = np.flatnonzero(scores > 0)
+    if len(found) > number > 0:
+        values = scores[found]
+        found = found[values >= np.partition(values, len(values) - number)[len(values) - number]]
+    return found[np.argsort(-scores[found], kind="stable")][:number]

@@ -1,0 +1,43 @@
+"""Search of an archive: the same ranking as recall, for whoever asks in words of their own."""
+
+from dataclasses import dataclass
+
+from remediation.recall.query import Query, query_weights
+from remediation.recall.scoring import DEFAULT, Archive, Hit, Tuning, scored, top
+
+MOST_HITS = 10
+CANDIDATES = 40  # times the hits: enough to leave out those that stand beside better ones
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A hit between what was said just before and after it; at an end of the dialog there is nothing beside it."""
+
+    hit: Hit
+    neighbours: tuple[Hit, ...]
+
+    @property
+    def turns(self) -> tuple[int, ...]:
+        return tuple(sorted({self.hit.passage.turn, *(other.passage.turn for other in self.neighbours)}))
+
+
+def search(archive: Archive, text: str, most: int = MOST_HITS, tuning: Tuning = DEFAULT) -> tuple[Found, ...]:
+    """Best first. What stands beside a better hit is shown with it and takes no place of its own."""
+    scores = scored(archive, query_weights(Query(text)), tuning)
+    chosen: list[int] = []
+    shown: set[int] = set()
+    for entry in map(int, top(scores, most * CANDIDATES)):
+        if len(chosen) == most:
+            break
+        if entry not in shown:
+            chosen.append(entry)
+            shown |= {entry - 1, entry, entry + 1}
+    entries = [entry for entry in sorted(shown) if 0 <= entry < archive.corpus.entries]
+    hits = {
+        entry: Hit(entry, float(scores[entry]), passage)
+        for entry, passage in zip(entries, archive.passages(entries), strict=True)
+    }
+    return tuple(
+        Found(hits[entry], tuple(hits[beside] for beside in (entry - 1, entry + 1) if beside in hits))
+        for entry in chosen
+    )

@@ -1,0 +1,134 @@
+"""Small files of our own in the forms of others."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dominds.llm.messages import Role
+from remediation.context import UnitRole
+from remediation.evaluation.dialogs import units_of
+from remediation.evaluation.formats import UnknownFormat, load
+from tests.remediation.building import count
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "find_order", "arguments": '{"order": "A-1001"}'}}
+MESSAGES = [
+    {"role": "system", "content": "You sell tea."},
+    {"role": "user", "content": [{"type": "text", "text": "Where is A-1001?"}, {"type": "image_url", "image_url": {}}]},
+    {"role": "assistant", "content": None, "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "c1", "content": "shipped"},
+    {"role": "assistant", "content": "It is on its way.", "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "c1", "content": "delivered"},
+]
+FRIENDS = {
+    "conversation": {
+        "speaker_a": "Ana",
+        "speaker_b": "Ben",
+        "session_1_date_time": "9:00 am on 1 March, 2024",
+        "session_1": [
+            {"speaker": "Ana", "dia_id": "D1:1", "text": "I bought a kayak!", "blip_caption": "a red kayak"},
+            {"speaker": "Ben", "dia_id": "D1:2", "text": "Lovely."},
+        ],
+        "session_10": [{"speaker": "Ana", "dia_id": "D10:1", "text": "I sold it again."}],
+        "session_2": [{"speaker": "Ben", "dia_id": "D2:1", "text": "I am in Porto."}],
+    },
+    "qa": [
+        {"question": "What happened to the boat?", "answer": "sold", "evidence": ["D1:1; D10:1"], "category": 1},
+        {"question": "Where is Ben?", "answer": "Porto", "evidence": ["D2:1"], "category": 4},
+        {"question": "What did Ben buy?", "evidence": ["D1:1"], "category": 5},
+        {"question": "Nobody knows", "evidence": ["D99:1"], "category": 2},
+    ],
+}
+NOTES = [
+    {"id": "pre-1", "scenario": "tea", "topic": "a", "question": [[{"role": "user", "content": "I drink oolong."}]]},
+    {"id": "pre-2", "scenario": "tea", "topic": "b", "question": [[{"role": "user", "content": "I am 41."}]]},
+]
+ASKED = [{"id": "q-1", "scenario": "tea", "question": [[{"role": "user", "content": "What do I drink?"}]]}]
+TRUTH = [{"id": "q-1", "ground_truth": ["oolong"], "source": "I drink oolong."}]
+EXPORT = {
+    "dialog": {"id": "7"},
+    "generations": [],
+    "turns": [
+        {"seq": 3, "position": 2, "role": "assistant", "text": "", "tool_calls": [
+            {"id": "x", "name": "read", "arguments": {"path": "a.py"}}], "tool_call_id": None, "status": "complete"},
+        {"seq": 1, "position": 1, "role": "user", "text": "Read a.py", "tool_calls": [], "tool_call_id": None,
+         "status": "answered"},
+        {"seq": 4, "position": 3, "role": "tool", "text": "no such file", "tool_calls": [], "tool_call_id": "x",
+         "status": "error"},
+        {"seq": 5, "position": 4, "role": "notice", "text": "Compacted.", "tool_calls": [], "tool_call_id": None,
+         "status": "complete"},
+        {"seq": 6, "position": None, "role": "user", "text": "queued", "tool_calls": [], "tool_call_id": None,
+         "status": "queued"},
+    ],
+}  # fmt: skip
+
+
+def written(path: Path, *contents: object) -> Path:
+    """One value is a JSON file, several are JSON lines."""
+    path.write_text("\n".join(json.dumps(content) for content in contents), encoding="utf-8")
+    return path
+
+
+def test_sessions_of_friends_in_their_order_with_dates_and_questions(tmp_path):
+    (dialog,) = load([written(tmp_path / "friends.json", [FRIENDS])])
+    assert dialog.format == "locomo"
+    assert [turn.id for turn in dialog.turns] == ["D1:1", "D1:2", "D2:1", "D10:1"]
+    assert dialog.turns[0].message.text == "[9:00 am on 1 March, 2024]\nAna: I bought a kayak! [shares a red kayak]"
+    assert dialog.turns[0].said == "I bought a kayak!"
+    assert [turn.message.role for turn in dialog.turns[:2]] == [Role.USER, Role.ASSISTANT]
+    assert [(probe.kind, probe.evidence) for probe in dialog.probes] == [
+        ("multi-hop", ("D1:1", "D10:1")),
+        ("single-hop", ("D2:1",)),
+    ]
+
+
+def test_messages_become_units_with_their_results_though_ids_repeat(tmp_path):
+    (dialog,) = load([written(tmp_path / "chat.json", MESSAGES)])
+    assert (dialog.format, dialog.instructions) == ("messages", "You sell tea.")
+    units = units_of(dialog, count)
+    assert [unit.role for unit in units] == [UnitRole.USER, UnitRole.TOOL, UnitRole.TOOL]
+    assert [unit.messages[-1].text for unit in units] == ["Where is A-1001?\n", "shipped", "delivered"]
+    assert [unit.source for unit in units] == [(1,), (2, 3), (4, 5)]
+
+
+def test_message_lists_come_alone_in_objects_in_lists_and_in_lines(tmp_path):
+    alone, many = written(tmp_path / "a.json", MESSAGES), written(tmp_path / "b.json", [MESSAGES, MESSAGES])
+    objects = written(tmp_path / "c.jsonl", {"messages": MESSAGES}, {"messages": MESSAGES, "tools": []})
+    assert len(load([alone, many, objects])) == 5
+
+
+def test_runs_of_an_agent(tmp_path):
+    (dialog,) = load([written(tmp_path / "runs.json", [{"task_id": 1, "reward": 1.0, "traj": MESSAGES}])])
+    assert (dialog.format, len(dialog.turns)) == ("tau-bench", 5)
+
+
+def test_notes_questions_and_answers_are_joined_whatever_their_files_are_called(tmp_path):
+    written(tmp_path / "x.json", *NOTES)
+    written(tmp_path / "y.json", *ASKED)
+    written(tmp_path / "z.json", *TRUTH)
+    (dialog,) = load([tmp_path])
+    assert dialog.format == "bfcl"
+    assert [turn.said for turn in dialog.turns] == ["I drink oolong.", "I am 41."]
+    assert [(probe.question, probe.answers) for probe in dialog.probes] == [("What do I drink?", ("oolong",))]
+
+
+def test_our_own_export_by_position_without_notices_and_queued_messages(tmp_path):
+    (dialog,) = load([written(tmp_path / "dialog.json", EXPORT)])
+    assert dialog.format == "export"
+    (asked, read) = units_of(dialog, count)
+    assert asked.text == "Read a.py"
+    assert read.failed
+    assert json.loads(read.messages[0].tool_calls[0].arguments) == {"path": "a.py"}
+
+
+@pytest.mark.parametrize("content", [{}, [], {"messages": "none"}, [1, 2], [{"role": "user"}]])
+def test_what_holds_no_dialog_is_refused_with_its_name(tmp_path, content):
+    with pytest.raises(UnknownFormat, match=r"odd\.json"):
+        load([written(tmp_path / "odd.json", content)])
+
+
+def test_what_is_no_json_is_refused_with_its_line(tmp_path):
+    broken = tmp_path / "broken.json"
+    broken.write_text('{"role": "user"}\nhello', encoding="utf-8")
+    with pytest.raises(UnknownFormat, match="line 2"):
+        load([broken])

@@ -1,0 +1,198 @@
+import time
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from remediation.recall.index import Index
+from remediation.recall.passages import passages_of
+from remediation.recall.query import Query, query_of, query_weights
+from remediation.recall.recall import HEADING, MOST_TOKENS, Recalled, recall, render, room_for
+from remediation.recall.scoring import Tuning
+from remediation.recall.search import search
+from remediation.tokens.counting import count_characters
+from tests.remediation.building import model, numbered, system, tool, user
+
+CHATTER = (
+    "Good morning, how was the weekend?",
+    "Quite nice, we went to the lake with the children.",
+    "Let us look at the next ticket then.",
+    "Sure, give me a minute to open the board.",
+)
+TALK = (
+    *CHATTER,
+    "By the way, Priya's badge number is QX-4471, she needs it at the gate.",
+    "Noted, I will tell the people at the gate.",
+    *CHATTER,
+    "Priya moved to the office in Rotterdam last month.",
+    "The canteen in Rotterdam closes at 13:45, so come early.",
+    *CHATTER,
+)
+
+
+def index_of(texts: tuple[str, ...] | list[str]) -> Index:
+    return Index(
+        passage
+        for turn, text in enumerate(texts, 1)
+        for passage in passages_of(turn, "user" if turn % 2 else "assistant", text, count_characters)
+    )
+
+
+def recalled(
+    texts: tuple[str, ...] | list[str],
+    question: str,
+    *,
+    budget: int = 120,
+    in_sight: tuple[int, ...] = (),
+    shown: str = "",
+) -> Recalled:
+    return recall(index_of(texts), in_sight, shown, Query(question), budget, count_characters)
+
+
+def turns_of(found: Recalled) -> list[int]:
+    return [turn for piece in found.pieces for turn in piece.turns]
+
+
+def test_a_fact_comes_back_with_its_turn_its_speaker_and_the_reason():
+    found = recalled(TALK, "What is the number on Priya's badge?")
+    text = render(found)
+    assert text.startswith(HEADING)
+    assert "[5 user] By the way, Priya's badge number is QX-4471" in text
+    piece = next(piece for piece in found.pieces if 5 in piece.turns)
+    assert {"badg", "numb", "priya"} <= set(piece.why)
+    assert 6 in piece.turns, "the answer that followed belongs to it"
+
+
+def test_what_a_hit_names_leads_to_the_second_half_of_the_answer():
+    hops = ("Priya works in Rotterdam now.", *CHATTER, "In Rotterdam they serve lunch until 13:45.", *CHATTER * 3)
+    index, query = index_of(hops), Query("When is there something to eat where Priya works?")
+    one_round = recall(index, (), "", query, 400, count_characters, Tuning(feedback_weight=0))
+    assert 1 in turns_of(one_round)
+    assert 6 not in turns_of(one_round)
+    assert {1, 6} <= set(turns_of(recall(index, (), "", query, 400, count_characters)))
+
+
+def test_what_stands_in_the_request_does_not_come_back():
+    question = "What is the number on Priya's badge?"
+    assert 5 not in turns_of(recalled(TALK, question, in_sight=(5,)))
+    assert 5 not in turns_of(recalled(TALK, question, shown=f"Earlier: {TALK[4]}"))
+
+
+def test_what_was_said_twice_comes_back_once():
+    found = recalled([TALK[4], *CHATTER, TALK[4]], "What is the number on Priya's badge?", budget=300)
+    assert render(found).count("QX-4471") == 1
+
+
+def test_of_a_long_tool_result_the_part_that_matters_comes_back():
+    rows = [
+        f'{{"flight": "HX{number}", "from": "Oslo", "to": "Bergen", "seats": {number}}}' for number in range(100, 300)
+    ]
+    found = recalled(["[" + ", ".join(rows) + "]", *CHATTER], "Book flight HX217.", budget=450)
+    assert '"HX217"' in render(found)
+    assert '"HX101"' not in render(found)
+
+
+def test_nothing_comes_back_without_a_word_in_common_or_without_room():
+    assert recalled(TALK, "zebra xylophone") == Recalled()
+    assert recalled(TALK, "and what is it?") == Recalled()
+    assert recalled((), "badge") == Recalled()
+    assert recalled(TALK, "Priya's badge", budget=30) == Recalled()
+    assert render(Recalled()) == ""
+
+
+def test_a_short_answer_is_understood_by_the_exchange_before_it():
+    query = Query("Yes, please.", "Shall I print Priya's badge again?")
+    assert 5 in turns_of(recall(index_of(TALK), (), "", query, 120, count_characters))
+
+
+def test_a_whole_question_is_led_by_its_own_words():
+    weights = query_weights(Query("Where did Marta store the blue backup disk?", "the weather in Lisbon"))
+    assert weights["backup"] == 1.0
+    assert weights["lisbo" if "lisbo" in weights else "lisbon"] < 0.1
+
+
+def test_the_query_is_the_newest_user_message_with_what_a_tool_has_just_brought():
+    units = numbered(
+        system(),
+        user("Older."),
+        model("Which one?"),
+        user("Cancel 4711."),
+        tool("found 4711"),
+        tool("owner: Kim", id="b"),
+    )
+    query = query_of(units)
+    assert "Cancel 4711." in query.newest
+    assert "owner: Kim" in query.newest
+    assert "found 4711" in query.before
+    assert "Which one?" in query.before
+
+
+def test_recall_has_its_share_and_no_more_than_is_free():
+    assert room_for(10_000, 2_000, 0.35) == 3_500
+    assert room_for(10_000, 9_000, 0.35) == 1_000
+    assert room_for(10_000, 12_000, 0.35) == 0
+    assert room_for(1_000_000, 0, 0.35) == MOST_TOKENS
+
+
+VOCABULARY = st.sampled_from("lake ticket badge gate Rotterdam canteen HX217 max_retries Kim Lisbon 北京 42".split())
+TEXTS = st.lists(st.lists(VOCABULARY, min_size=1, max_size=30).map(" ".join), min_size=1, max_size=25)
+QUESTION = st.lists(VOCABULARY, min_size=1, max_size=6).map(" ".join)
+
+
+@given(texts=TEXTS, question=QUESTION, budget=st.integers(0, 500), in_sight=st.frozensets(st.integers(1, 25)))
+def test_it_keeps_to_budget_sight_and_order(texts, question, budget, in_sight):
+    found = recall(index_of(texts), in_sight, "", Query(question), budget, count_characters)
+    assert count_characters(render(found)) == found.est_tokens <= budget
+    turns = turns_of(found)
+    assert turns == sorted(set(turns))
+    assert not set(turns) & in_sight
+    assert found == recall(index_of(texts), in_sight, "", Query(question), budget, count_characters)
+
+
+@given(texts=TEXTS, place=st.integers(0, 25), added=st.text(alphabet="qzj ", min_size=1, max_size=40))
+def test_an_unrelated_unit_does_not_push_out_the_only_one_that_answers(texts, place, added):
+    place = min(place, len(texts))
+    texts = [*texts[:place], "the password is Zanzibar", *texts[place:]]
+    for known in (texts, [*texts, added], [added, *texts]):
+        assert "Zanzibar" in render(recalled(known, "password", budget=90))
+
+
+@settings(max_examples=20)
+@given(texts=TEXTS, cut=st.integers(0, 25), question=QUESTION)
+def test_an_index_grown_turn_by_turn_answers_like_one_made_at_once(texts, cut, question):
+    grown = index_of(texts[:cut])
+    for turn, text in enumerate(texts[cut:], min(cut, len(texts)) + 1):
+        grown.add(passages_of(turn, "user" if turn % 2 else "assistant", text, count_characters))
+    at_once = recall(index_of(texts), (), "", Query(question), 300, count_characters)
+    assert recall(grown, (), "", Query(question), 300, count_characters) == at_once
+
+
+def test_search_shows_hits_with_what_was_said_around_them():
+    found = search(index_of(TALK), "number on the badge of Priya")
+    assert found[0].hit.passage.turn == 5
+    assert found[0].turns == (4, 5, 6)
+    taken = [turn for one in found for turn in (one.hit.passage.turn,)]
+    assert len(taken) == len(set(taken)) <= 10
+    assert not {4, 6} & set(taken), "they are shown beside turn 5 already"
+
+
+def test_search_at_the_ends_of_a_dialog():
+    assert search(index_of(["only badge"]), "badge")[0].turns == (1,)
+    assert search(index_of([]), "badge") == ()
+
+
+def spent(turns: int, rng: Random, vocabulary: list[str]) -> float:
+    index = index_of([" ".join(rng.choices(vocabulary, k=30)) for _ in range(turns)])
+    queries = [Query(" ".join(rng.choices(vocabulary, k=12))) for _ in range(15)]
+    best = []
+    for query in queries:
+        started_at = time.process_time()
+        recall(index, (), "", query, 700, count_characters)
+        best.append(time.process_time() - started_at)
+    return min(best)
+
+
+def test_twice_the_dialog_takes_at_most_two_and_a_half_times_as_long():
+    rng = Random(5)
+    vocabulary = [f"w{int(rng.paretovariate(0.7))}" for _ in range(5_000)]
+    assert spent(16_000, rng, vocabulary) <= 2.5 * spent(8_000, rng, vocabulary) + 0.002
