@@ -1,4 +1,4 @@
-"""System checks of the files that people write: reported at every start, never in the way of it."""
+"""System checks of what people write and install: reported at every start, never in the way of it."""
 
 from typing import Any
 
@@ -6,12 +6,18 @@ from django.core import checks
 
 from dialogs.agents import team_file
 from dialogs.tools import mcp_config
+from remediation.policies.registry import registry
 
 
 @checks.register()
 def team_is_sound(**_: Any) -> list[checks.CheckMessage]:
     problems = (*team_file.current_team().problems, *team_file.read_team(team_file.DEMO_FILE).problems)
     return [checks.Warning(str(problem), id="dialogs.W001") for problem in problems]
+
+
+@checks.register()
+def policies_are_sound(**_: Any) -> list[checks.CheckMessage]:
+    return [checks.Warning(str(problem), id="dialogs.W003") for problem in registry().problems]
 
 
 @checks.register()

@@ -16,12 +16,6 @@ from dominds import outbound_http
 class Agent(models.Model):
     """Who answers. Synchronised from ``team.yaml``, or made in the admin under the same validation."""
 
-    class ContextPolicy(models.TextChoices):
-        NONE = "none"
-        AUTOCOMPACTION = "autocompaction"
-        BREAKING = "breaking"
-        RETENTION = "retention"
-
     class CriticalPolicy(models.TextChoices):
         ESCALATE = "escalate"
         COUNTDOWN = "countdown"
@@ -35,10 +29,12 @@ class Agent(models.Model):
         default=list, blank=True, help_text="names of the tools offered beside memory and ask_human"
     )
     context_policy = models.CharField(
-        max_length=16, choices=ContextPolicy.choices, blank=True, help_text="empty: the default of the model's kind"
+        max_length=16, blank=True, help_text="the name of a policy; empty: the default of the model's kind"
     )
     critical_policy = models.CharField(max_length=12, choices=CriticalPolicy.choices, default=CriticalPolicy.ESCALATE)
-    context_limit = models.PositiveIntegerField(null=True, blank=True, help_text="document C's budget in tokens")
+    context_limit = models.PositiveIntegerField(
+        null=True, blank=True, help_text="its budget in tokens, for policies that keep to one"
+    )
     llm_type = models.CharField(max_length=40, blank=True)
     priority = models.PositiveSmallIntegerField(default=2, choices=[(1, "1"), (2, "2"), (3, "3")])
     priority_areas = models.JSONField(default=list, blank=True)

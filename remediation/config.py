@@ -1,7 +1,7 @@
-"""``context_config`` (document C; C1): limits, warning threshold, the breaking chain and its options, retries.
+"""``context_config``, the content of ``context.yaml``: limits, warning threshold, the breaking chain and its options, retries.
 
 A bad field is reported with its path and replaced by its default; everything else still works. ``to_mapping`` writes a
-configuration back in the document's shape, so that a settings page edits it under the same validation.
+configuration back in the file's shape, so that a settings page edits it under the same validation.
 """
 
 import math
@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 from remediation.context import UnitKind
 
-PRIORITY_LIMIT_PERCENT = 120  # of its limit: what a priority-1 agent may use, document C
-OLD_TOOL_NAMES = {"askQuestion": "ask_human"}  # document C's name, and ours
+PRIORITY_LIMIT_PERCENT = 120  # of its limit: what a priority-1 agent may use
+OLD_TOOL_NAMES = {"askQuestion": "ask_human"}  # the name in older files, and ours
 RECOVERY_MODES = ("fresh_start", "truncate", "error")
 PLACEHOLDER_DETAILS = ("brief", "linked")
 STRATEGY_NAMES = ("summarize_old", "prioritize_recent", "content_type_chunking", "discard_low_rel", "hybrid")
-OTHER_RATIO = 0.6  # document C: types without a ratio of their own
+OTHER_RATIO = 0.6  # of types without a ratio of their own
 
 Problem = tuple[str, str]  # path, reason
 Problems = list[Problem]
@@ -54,7 +54,7 @@ class ContentTypeChunking:
     )
 
     def ratio_for(self, kind: UnitKind) -> float:
-        """The document's ``text`` means units of type message."""
+        """``text`` in the file means units of type message."""
         name = "text" if kind is UnitKind.MESSAGE else kind.value
         return self.compress_ratios.get(name, self.compress_ratios.get("other", OTHER_RATIO))
 
@@ -103,7 +103,7 @@ class RetryPolicies:
 
 @dataclass(frozen=True, slots=True)
 class ContextConfig:
-    """Document C's configuration and defaults. ``tokenizer`` names a counter; empty is the model's own."""
+    """The configuration and its defaults. ``tokenizer`` names a counter; empty is the model's own."""
 
     min_limit: int = 3500  # tokens; the floor under every limit
     default_limit: int = 5000  # tokens
@@ -115,7 +115,7 @@ class ContextConfig:
     tokenizer: str = ""
 
     def to_mapping(self) -> dict[str, Any]:
-        """The content of ``context_config`` in the document's shape. Parsing it again gives an equal configuration."""
+        """The content of ``context_config`` in the file's shape. Parsing it again gives an equal configuration."""
         strategy = self.breaking_strategy
         return {
             "min_limit": self.min_limit,

@@ -9,8 +9,6 @@ from health.levels import Level
 
 
 class UnitKind(StrEnum):
-    """Document C's types of context units."""
-
     MESSAGE = "message"
     CODE = "code"
     PLAN_REF = "plan_ref"
@@ -29,7 +27,7 @@ class UnitRole(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """An indivisible piece of what the model sees: one message, or a tool call with all its results (R9).
+    """An indivisible piece of what the model sees: one message, or a tool call with all its results.
 
     ``id`` is unique within the dialog and stable. ``source`` holds the seqs of the turns it stands for, oldest first.
     ``priority`` is 1 (protect) to 3. ``est_tokens`` is the cached count of the context's counter, overhead included.
@@ -75,6 +73,20 @@ def total_tokens(units: Sequence[Unit]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class Assistant:
+    """The model that shortens texts: the pruning agent of the settings, or the dialog's own model.
+
+    ``ask`` takes instructions and a text, returns the answer and raises ``ProviderError``. ``window`` is in tokens, None
+    where it is unknown. ``nonce`` is unguessable. ``failed`` tells the operator why an answer could not be used.
+    """
+
+    ask: Callable[[str, str], str]
+    window: Callable[[], int | None]
+    nonce: Callable[[], str]
+    failed: Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
 class Toolbox:
     """The outside help that rewrites may use, passed in so that the rules stay pure.
 
@@ -89,6 +101,7 @@ class Toolbox:
     similarity: Callable[[str, str], float]
     clock: Callable[[], float]
     report: Callable[[str, int, int], None]  # phase, current tokens, target or limit tokens
+    assistant: Assistant | None = None  # None in a preview, which asks no model
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +119,7 @@ class Rewritten:
     """The outcome of one rewrite: the new view and what is no longer in it, word for word.
 
     ``removed`` are the former units that the view no longer shows as they were. ``ledger`` are the key facts that the
-    view carries after its summary (R15). ``failure`` names why the rewrite must not be applied, or is empty.
+    view carries after its summary. ``failure`` names why the rewrite must not be applied, or is empty.
     """
 
     units: Units
@@ -126,9 +139,9 @@ class Rewritten:
 class Context:
     """All that a policy may know before it answers. Token numbers here are estimates, except behind ``level``.
 
-    ``limit`` is the compaction policy's own ceiling (the window for autocompaction, document C's budget for breaking,
-    document D's limit for retention). ``changed`` says that a report, message or tool result arrived since the last
-    rewrite (R10). ``overflowed`` says that the provider refused the last request as too long (R12).
+    ``limit`` is the policy's own ceiling. ``changed`` says that a report, message or tool result arrived since the last
+    rewrite. ``overflowed`` says that the provider refused the last request as too long. Over-hits and loops are looked
+    up only for a policy that watches the past.
     """
 
     level: Level
@@ -138,14 +151,14 @@ class Context:
     warning_threshold: float = 0.8
     changed: bool = True
     overflowed: bool = False
-    restarts: int = 0  # rewrites since the newest user message, document B
+    restarts: int = 0  # rewrites since the newest user message
     failed_clears: int = 0  # of the open episode
-    clear_due: bool = False  # an episode of forced clears is open, whatever the level is now (R3)
+    clear_due: bool = False  # an episode of forced clears is open, whatever the level is now
     kept_since_guidance: int | None = None  # None: no guidance yet in this caution
     guided_generations: int = 0  # since guidance began, for the countdown
     cadence: int = 10
-    countdown: bool = False  # critical_policy is countdown (R14)
+    countdown: bool = False  # critical_policy is countdown
     over_hits_last_hour: int = 0
     loop_detected: bool = False
     interrupted: bool = False  # the stream filled the window and was cut, to go on after a compaction
-    requested: str = ""  # a rewrite that a person asked for: prune, break, compact, fresh_start, clear
+    requested: str = ""  # what a person asked for by hand: a policy's verb, or "clear"

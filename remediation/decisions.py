@@ -13,16 +13,16 @@ class Proceed:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Rewrite the view first. ``policy`` names who asked, ``target_tokens`` is the size aimed at."""
+    """Rewrite the view first. ``policy`` names whose rewrite, ``target_tokens`` is the size aimed at."""
 
-    policy: str  # autocompaction, breaking, retention, fresh_start
+    policy: str  # its name
     reason: str
     target_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
 class ClearMind:
-    """Start a new round: with the package that a person wrote, or one drafted from stored facts (R14)."""
+    """Start a new round: with the package that a person wrote, or one drafted from stored facts."""
 
     reason: str
     by_person: bool = False

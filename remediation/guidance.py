@@ -1,4 +1,4 @@
-"""Document A's guidance: when it is due, what it says, and which output a forced clear accepts."""
+"""Guidance by reported usage: when it is due, what it says, and which output a forced clear accepts."""
 
 import json
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from remediation.decisions import Discard, Keep, ReplyDecision
 MAX_FORCED_CLEARS = 3
 CRITICAL_KIND = "context_health_critical"
 EXHAUSTED = f"{MAX_FORCED_CLEARS} forced attempts to clear the mind failed."
-COUNTDOWN_GENERATIONS = 5  # ruling R14
+COUNTDOWN_GENERATIONS = 5
 CLEAR_MIND = "clear_mind"
 
 PACKAGE_OUTLINE = """\
@@ -84,7 +84,7 @@ def after_kept(counters: Counters, level: Level, *, guided: bool) -> Counters:
 
 
 def judge_last_clear(counters: Counters, level: Level) -> Counters:
-    """The first known report after an accepted clear: still critical counts as one more failed attempt (R6)."""
+    """The first known report after an accepted clear: still critical counts as one more failed attempt."""
     if not counters.clear_unproven or level is Level.UNKNOWN:
         return counters
     failed = counters.failed_clears + 1 if level is Level.CRITICAL else 0
@@ -105,7 +105,7 @@ def after_clear(counters: Counters, *, forced: bool) -> Counters:
 
 
 def judge_forced(calls: Sequence[ToolCall]) -> ReplyDecision:
-    """R6: exactly one ``clear_mind`` with a package that is not blank; text and other calls beside it do not matter."""
+    """Valid is exactly one ``clear_mind`` with a package that is not blank; text and other calls beside it do not matter."""
     clears = [call for call in calls if call.name == CLEAR_MIND]
     if not clears:
         called = ", ".join(sorted({call.name for call in calls}))

@@ -1,4 +1,4 @@
-"""When an agent runs in circles (C10): the same tool calls again and again, or a context that keeps overflowing."""
+"""When an agent runs in circles: the same tool calls again and again, or a context that keeps overflowing."""
 
 import json
 from collections.abc import Sequence
@@ -6,7 +6,8 @@ from collections.abc import Sequence
 REPEATS = 4  # identical cycles of calls at the end of the run; polling twice or thrice is normal
 REPEATS_AFTER_OVER_HIT = 3  # an overflow within the hour makes circles likelier
 LONGEST_CYCLE = 3  # calls
-MAX_OVER_HITS = 2  # in an hour, document C
+MAX_OVER_HITS = 2  # in an hour
+LOOP_REASON = "a loop was detected"  # of a rewrite that ends one
 
 ToolUse = tuple[str, str]  # name, arguments as raw JSON
 

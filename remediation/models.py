@@ -4,22 +4,16 @@ from django.db.models.functions import Now
 
 
 class RemediationRun(models.Model):
-    """One rewrite of what the model sees. The turns themselves never change (R8).
+    """One rewrite of what the model sees. The turns themselves never change.
 
     ``view`` lists the units that stand from ``base_position`` down, oldest first: ``{"turn": seq}`` for a turn as it was, or
     ``{"id", "kind", "role", "text", "priority", "sources"}`` for text that stands in place of the turns ``sources``.
     Turns after ``base_seq`` follow unchanged. ``removed`` holds the units that are no longer seen, word for word.
     """
 
-    class Policy(models.TextChoices):
-        AUTOCOMPACTION = "autocompaction"
-        BREAKING = "breaking"
-        RETENTION = "retention"
-        FRESH_START = "fresh_start"
-
     dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.PROTECT, related_name="remediations")
     round_number = models.PositiveIntegerField()
-    policy = models.CharField(max_length=16, choices=Policy.choices)
+    policy = models.CharField(max_length=16, help_text="the name of the policy whose rewrite it was")
     reason = models.CharField(max_length=200)
     steps = models.JSONField(default=list)
     est_before = models.PositiveIntegerField()

@@ -15,22 +15,24 @@ from dialogs.models import Dialog
 from dialogs.state import State
 from dialogs.store.change import open_change
 from remediation.models import RemediationRun
+from remediation.policies import fresh_start
+from remediation.policies.policy import Policy
+from remediation.policies.registry import by_hand, with_verb
+from remediation.policies.requested import CLEAR
 
 log = structlog.get_logger(__name__)
 
-KINDS = ("prune", "break", "compact", "fresh_start")
 
-
-def request(dialog_id: UUID, kind: str, user: User) -> str:
+def request(dialog_id: UUID, verb: str, user: User) -> str:
     """Ask for a rewrite by hand: at once when the dialog is idle, after the generation when it is not."""
-    check_kind(kind)
+    policy_with(verb)
     with open_change(dialog_id) as change:
         _check_rewritable(change.dialog)
-        if change.dialog.requested_rewrite not in ("", kind):
+        if change.dialog.requested_rewrite not in ("", verb):
             raise Conflict("rewrite_pending", f"A rewrite is under way already: {change.dialog.requested_rewrite}.")
-        change.dialog.requested_rewrite = kind
+        change.dialog.requested_rewrite = verb
         change.wakes = True
-    log.info("rewrite_requested", dialog_id=str(dialog_id), kind=kind, by=user.get_username())
+    log.info("rewrite_requested", dialog_id=str(dialog_id), verb=verb, by=user.get_username())
     return change.dialog.state
 
 
@@ -39,7 +41,7 @@ def complete_milestone(dialog_id: UUID, user: User) -> str:
     with open_change(dialog_id) as change:
         _check_rewritable(change.dialog)
         change.event("notice", text=f"Milestone completed, says {user.get_username()}.")
-    return request(dialog_id, "fresh_start", user)
+    return request(dialog_id, fresh_start.VERB, user)
 
 
 def clear(dialog_id: UUID, reminder_content: str, user: User) -> str:
@@ -47,7 +49,7 @@ def clear(dialog_id: UUID, reminder_content: str, user: User) -> str:
     package = rounds.checked_package(reminder_content)
     with open_change(dialog_id) as change:
         _check_rewritable(change.dialog)
-        change.dialog.requested_rewrite, change.dialog.requested_package = "clear", package
+        change.dialog.requested_rewrite, change.dialog.requested_package = CLEAR, package
         change.wakes = True
     log.info("clear_requested", dialog_id=str(dialog_id), by=user.get_username())
     return change.dialog.state
@@ -62,9 +64,13 @@ def _check_rewritable(dialog: Dialog) -> None:
         raise Conflict("dialog_waiting", "The dialog waits for an answer to its question. Answer or cancel it first.")
 
 
-def check_kind(kind: str) -> None:
-    if kind not in KINDS:
-        raise Invalid(f"There is no rewrite {kind!r}. Choose one of: {', '.join(KINDS)}.")
+def policy_with(verb: str) -> Policy:
+    """The policy whose rewrite a person means."""
+    policy = with_verb(verb)
+    if policy is None:
+        known = (policy.by_hand.verb for policy in by_hand() if policy.by_hand)
+        raise Invalid(f"There is no rewrite {verb!r}. Choose one of: {', '.join(known)}.")
+    return policy
 
 
 def undo(run_id: int, user: User, dialog_id: UUID | None = None) -> RemediationRun:

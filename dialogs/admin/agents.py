@@ -1,6 +1,6 @@
 """Agents in the admin, edited under the rules of ``team.yaml``."""
 
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 from django.contrib import admin
@@ -10,17 +10,24 @@ from dialogs.agents.team_file import AGENT_ID, validate_agent
 from dialogs.context import limits
 from dialogs.models import Agent
 from dominds.readonly_admin import StaffReads
+from remediation.policies.registry import choices
 
 LISTED = "team.yaml, or the demo team, names this agent: at the next start its fields are read from there again."
 
 
 class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
+    context_policy = forms.ChoiceField(required=False, help_text=Agent._meta.get_field("context_policy").help_text)
+
     class Meta:
         model = Agent
         fields = (
             "id", "name", "provider", "model", "instructions", "tools", "context_policy", "critical_policy",
             "context_limit", "llm_type", "priority", "priority_areas", "is_default", "enabled",
         )  # fmt: skip
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        cast(forms.ChoiceField, self.fields["context_policy"]).choices = policy_choices(self.instance.context_policy)
 
     def clean_id(self) -> str:
         agent_id = str(self.cleaned_data["id"])
@@ -39,6 +46,12 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         return given
 
 
+def policy_choices(now: str) -> list[tuple[str, str]]:
+    """Those that are installed, and what an agent names ``now`` though it is not: to be seen, and refused when saved."""
+    found = [("", "the default of the model's kind"), *((policy.name, policy.label) for policy in choices())]
+    return found if now in dict(found) else [*found, (now, f"{now} (not installed)")]
+
+
 @admin.register(Agent)
 class AgentAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
     form = AgentForm
@@ -49,7 +62,8 @@ class AgentAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
 
     @admin.display(description="context policy")
     def policy(self, agent: Agent) -> str:
-        return limits.policy_of(agent)
+        choice = limits.policy_of(agent)
+        return f"{choice.policy.name}: {choice.problem}" if choice.problem else choice.policy.name
 
     @admin.display(boolean=True)
     def usable(self, agent: Agent) -> bool:

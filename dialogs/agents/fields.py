@@ -9,6 +9,7 @@ from dialogs.tools import mcp
 from dialogs.tools.registry import builtin_tools
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
 from dominds.yaml_fields import Bad, Field, one_of, shown, text, text_up_to, texts, whole_number
+from remediation.policies import registry
 
 FieldProblem = tuple[str, str]  # field, reason
 MOST_TOKENS = 1_000_000_000
@@ -18,13 +19,17 @@ def _instructions(value: Any) -> str:
     return "" if value == "" else text(value)
 
 
+def _policy(value: Any) -> Any:
+    return one_of([policy.name for policy in registry.choices()])(value)
+
+
 FIELDS: dict[str, Field] = {
     "name": text_up_to(120),
     "provider": text_up_to(80),
     "model": text_up_to(120),
     "instructions": _instructions,
     "tools": texts,
-    "context_policy": one_of(Agent.ContextPolicy.values),
+    "context_policy": _policy,
     "context_limit": whole_number(1, MOST_TOKENS),
     "priority": whole_number(1, 3),
     "priority_areas": texts,
@@ -54,8 +59,8 @@ def checked(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[FieldProble
         (name, "is missing; the agent cannot answer without it") for name in REQUIRED if name not in {*sound, *named}
     ]
     model = _model(sound, problems)
-    if sound.get("context_policy") == Agent.ContextPolicy.AUTOCOMPACTION and model and model.kind != "lmstudio":
-        problems.append(("context_policy", _only_lmstudio(model)))
+    if model and (reason := _unfit_policy(sound.get("context_policy", ""), model)):
+        problems.append(("context_policy", reason))
         del sound["context_policy"]
     for name in [name for name in sound.get("tools", ()) if _unknown_tool(name)]:
         problems.append(("tools", _unknown_tool(name)))
@@ -74,11 +79,13 @@ def _model(sound: Mapping[str, Any], problems: list[FieldProblem]) -> ModelInfo 
         return None
 
 
-def _only_lmstudio(model: ModelInfo) -> str:
-    return (
-        f"autocompaction is only for models of LM Studio's kind, and {model.provider_id}/{model.model_id} is none. "
-        "Choose breaking, retention or none."
-    )
+def _unfit_policy(name: str, model: ModelInfo) -> str:
+    """Why this policy is not for this model, or empty."""
+    policy = next((policy for policy in registry.choices() if policy.name == name), None)
+    if policy is None or policy.allows(model.kind):
+        return ""
+    fit = ", ".join(policy.name for policy in registry.choices() if policy.allows(model.kind))
+    return f"{registry.restriction(policy)}, and {model.provider_id}/{model.model_id} is none. Choose one of {fit}."
 
 
 def _unknown_tool(name: str) -> str:

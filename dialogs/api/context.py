@@ -1,10 +1,10 @@
 """The context that the model sees, rewrites of it by hand, and the archive of what they removed."""
 
-from typing import Any, Literal
+from typing import Annotated, Any
 from uuid import UUID
 
 from ninja import Query, Router, Schema, Status
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from dialogs.actions import messages, rewrite_requests
 from dialogs.api.auth import PersonRequest
@@ -14,9 +14,20 @@ from dialogs.errors import Conflict
 from dialogs.queries import context_report
 from dominds.llm.catalog.catalog import UnknownModel
 from remediation.models import RemediationRun
+from remediation.policies.policy import ByHand
+from remediation.policies.registry import by_hand
 
 router = Router(tags=["context"])
-Preview = Literal["", "prune", "break", "compact", "fresh-start"]
+PREVIEWS = ["", *(policy.by_hand.slug for policy in by_hand() if policy.by_hand)]
+
+
+def _known(slug: str) -> str:
+    if slug not in PREVIEWS:
+        raise ValueError(f"expected one of {', '.join(PREVIEWS[1:])}")
+    return slug
+
+
+Preview = Annotated[str, AfterValidator(_known), Field(json_schema_extra={"enum": list(PREVIEWS)})]
 
 
 class Package(Schema):
@@ -38,33 +49,27 @@ def clear(request: PersonRequest, dialog_id: UUID, given: Package) -> Status[dic
     return Status(202, {"state": rewrite_requests.clear(dialog.pk, given.reminder_content, request.auth)})
 
 
-@router.post("/dialogs/{uuid:dialog_id}/prune", response={202: StateOut})
-def prune(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
-    """Keep the most important messages."""
-    return _request(request, dialog_id, "prune")
+def _offer(hand: ByHand) -> None:
+    """A call for each rewrite that people can ask for."""
+
+    def rewrite(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
+        dialog = messages.owned(dialog_id, request.auth)
+        return Status(202, {"state": rewrite_requests.request(dialog.pk, hand.verb, request.auth)})
+
+    router.add_api_operation(
+        f"/dialogs/{{uuid:dialog_id}}/{hand.slug}",
+        ["POST"],
+        rewrite,
+        response={202: StateOut},
+        operation_id=f"rewrite_{hand.verb}",
+        summary=hand.button,
+        description=hand.does,
+    )
 
 
-@router.post("/dialogs/{uuid:dialog_id}/break", response={202: StateOut})
-def break_context(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
-    """Run the chain of breaking strategies."""
-    return _request(request, dialog_id, "break")
-
-
-@router.post("/dialogs/{uuid:dialog_id}/compact", response={202: StateOut})
-def compact(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
-    """Let the pruning agent compact the conversation."""
-    return _request(request, dialog_id, "compact")
-
-
-@router.post("/dialogs/{uuid:dialog_id}/fresh-start", response={202: StateOut})
-def fresh_start(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
-    """Go on from a handover summary."""
-    return _request(request, dialog_id, "fresh_start")
-
-
-def _request(request: PersonRequest, dialog_id: UUID, kind: str) -> Status[dict[str, str]]:
-    dialog = messages.owned(dialog_id, request.auth)
-    return Status(202, {"state": rewrite_requests.request(dialog.pk, kind, request.auth)})
+for policy in by_hand():
+    if policy.by_hand:
+        _offer(policy.by_hand)
 
 
 @router.get("/dialogs/{uuid:dialog_id}/context", response=ContextOut, exclude_unset=True)

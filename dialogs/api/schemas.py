@@ -25,6 +25,7 @@ class AgentOut(Schema):
     model_context_limit: int | None
     context_limit: int | None
     context_policy: str
+    context_policy_problem: str | None
     critical_policy: str
     priority: int
     priority_areas: list[str]
@@ -68,6 +69,7 @@ class DialogOut(Schema):
     health: Health
     question: OpenQuestion | None
     policy: str
+    policy_problem: str | None
     provider: str
     model: str
     failure: str | None

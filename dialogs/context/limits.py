@@ -14,6 +14,7 @@ from dominds.llm.providers import lmstudio
 from dominds.llm.providers.lmstudio import LimitUnavailable, LoadedLimit
 from dominds.llm.usage import Usage
 from health.levels import AWAITING_REPORT, Judgement, Level, Thresholds, UnknownReason, judge
+from remediation.policies.registry import Choice, chosen
 
 
 def catalog() -> Catalog:
@@ -52,7 +53,7 @@ def counted_by_server(model: ModelInfo, text: str) -> int | None:
 
 
 def thresholds_of_model(model: ModelInfo) -> Thresholds:
-    """A model of LM Studio's API has the limit that it is loaded with, and no other (R16)."""
+    """A model of LM Studio's API has the limit that it is loaded with, and no other."""
     tokens, source = model.limit
     if model.api_type == "lmstudio":
         found = loaded_limit(model)
@@ -99,26 +100,17 @@ def larger_models(dialog: Dialog) -> list[tuple[str, int]]:
     return sorted(known, key=lambda entry: (entry[1], entry[0]))
 
 
-def policy_of(subject: Dialog | Agent) -> str:
-    """The one compaction policy (R2)."""
+def policy_of(subject: Dialog | Agent) -> Choice:
+    """The one compaction policy in force, by the agent's field and the kind of the model."""
     agent = subject.agent if isinstance(subject, Dialog) else subject
     try:
-        return policy_for(agent, model_of(subject))
+        return chosen(agent.context_policy, model_of(subject).kind)
     except UnknownModel:
-        return policy_for(agent, None)
-
-
-def policy_for(agent: Agent, model: ModelInfo | None) -> str:
-    is_lmstudio = model is not None and model.kind == "lmstudio"
-    if agent.context_policy == Agent.ContextPolicy.AUTOCOMPACTION and not is_lmstudio:
-        return Agent.ContextPolicy.NONE.value
-    if agent.context_policy:
-        return agent.context_policy
-    return (Agent.ContextPolicy.AUTOCOMPACTION if is_lmstudio else Agent.ContextPolicy.NONE).value
+        return chosen(agent.context_policy, "")
 
 
 def judgement_of(dialog: Dialog, thresholds: Thresholds | None = None) -> Judgement:
-    """The last report that counts, judged by the limits of now (R3); gray while none counts."""
+    """The last report that counts, judged by the limits of now; gray while none counts."""
     thresholds = thresholds or thresholds_of(dialog)
     if dialog.report == Dialog.Report.AWAITING:
         return AWAITING_REPORT

@@ -1,4 +1,4 @@
-"""Estimated sizes of what the model would see: marked "est." wherever they are shown, and unknown to health (R1)."""
+"""Estimated sizes of what the model would see: marked "est." wherever they are shown, and unknown to health."""
 
 import functools
 import math
@@ -13,10 +13,10 @@ from dialogs.models import Agent, Dialog
 from dominds.llm.catalog.catalog import ModelInfo
 from dominds.llm.messages import Message, Role, ToolSpec
 from health.levels import Thresholds
-from remediation.config import ContextConfig, effective_limit
+from remediation.config import ContextConfig
 from remediation.context import Unit, UnitKind, UnitRole, Units, total_tokens
 from remediation.decisions import StreamDecision
-from remediation.strategies.importance import document_limit
+from remediation.policies.policy import CountingFacts, Policy
 from remediation.text.classify import classify, priority_of
 from remediation.tokens.calibration import Calibration, calibrate, estimate_request, output_buffer
 from remediation.tokens.counting import Counter, counter_for
@@ -29,7 +29,7 @@ SAMPLE_CHARS = (
 @dataclass(frozen=True, slots=True)
 class Sizes:
     """``units`` are the view's, counted and classified. ``fixed`` tokens stand in every request beside them: instructions,
-    tools, reminders, and for autocompaction the room for the answer. ``limit`` is the policy's own ceiling."""
+    tools, reminders, and the room for the answer if the policy reserves it. ``limit`` is the policy's own ceiling."""
 
     units: Units
     fixed: int
@@ -69,17 +69,24 @@ class Sizes:
 
 
 def sizes_of(
-    dialog: Dialog, units: Units, model: ModelInfo, thresholds: Thresholds, tools: Sequence[ToolSpec], policy: str
+    dialog: Dialog, units: Units, model: ModelInfo, thresholds: Thresholds, tools: Sequence[ToolSpec], policy: Policy
 ) -> Sizes:
     """Count a view by the rules and the limit of one compaction policy."""
     config = current_config()
-    counter = counter_for(
-        model.model_id, config.tokenizer if policy in ("breaking", "fresh_start") else model.tokenizer
+    facts = CountingFacts(
+        window=thresholds.context_limit,
+        model_id=model.model_id,
+        tokenizer=model.tokenizer,
+        agent_limit=dialog.agent.context_limit,
+        llm_type=dialog.agent.llm_type,
+        priority=dialog.agent.priority,
+        config=config,
     )
+    counter = counter_for(model.model_id, policy.tokenizer(facts))
     calibration = Calibration(dialog.calibration) if dialog.calibration else _first_calibration(model, units, counter)
     factor = calibration.factor if calibration else 1.0
-    limit = _limit(policy, dialog.agent, model, thresholds, config)
-    room = output_buffer(model.output_length, limit) if policy == "autocompaction" else 0
+    limit = policy.limit(facts)
+    room = output_buffer(model.output_length, limit) if policy.reserves_answer else 0
     reminders = reminders_text(dialog)
     beside = (Message(Role.USER, reminders),) if reminders else ()
     frame = estimate_request(instructions_of(dialog), beside, tools, counter, calibration, room)
@@ -92,15 +99,6 @@ def _first_calibration(model: ModelInfo, units: Units, counter: Counter) -> Cali
     text = "\n".join(unit.text for unit in units)[-SAMPLE_CHARS:]
     tokens = counted_by_server(model, text) if text else None
     return calibrate(None, counter.count(text), tokens) if tokens else None
-
-
-def _limit(policy: str, agent: Agent, model: ModelInfo, thresholds: Thresholds, config: ContextConfig) -> int | None:
-    window = thresholds.context_limit
-    if policy in ("breaking", "fresh_start"):
-        return effective_limit(config, agent.context_limit, agent.llm_type, agent.priority, window)
-    if policy == "retention":
-        return window or document_limit(model.model_id)  # R18
-    return window
 
 
 def _sized(unit: Unit, agent: Agent, counter: Counter, factor: float) -> Unit:
@@ -118,7 +116,7 @@ def _judged(text: str, role: UnitRole, areas: tuple[str, ...], default: int) -> 
 
 
 class StreamWatch:
-    """Counts an answer while it streams, and asks the policies about the sum (B3)."""
+    """Counts an answer while it streams, and asks the policy about the sum."""
 
     def __init__(self, sizes: Sizes, ask: Callable[[int, int | None], StreamDecision]) -> None:
         self._sizes, self._ask = sizes, ask

@@ -2,9 +2,9 @@
 
 import re
 
-from dialogs.runtime.rewrite import COMPACTED, COMPACTING
+from remediation.policies.registry import policies
 
-NOTICES = (COMPACTING, COMPACTED)
+NOTICES = tuple(text for policy in policies() for text in policy.notices or ())
 _LINES = re.compile(rf"^[ \t]*(?:{'|'.join(map(re.escape, NOTICES))})[ \t]*\r?\n?", re.MULTILINE)
 
 

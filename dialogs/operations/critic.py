@@ -15,6 +15,7 @@ from dialogs.models import Agent
 from remediation.context import StrategyStep
 from remediation.critic import PastError, PastRewrite, ProposalDraft, propose
 from remediation.models import ContextEvent, ContextSettings, Proposal, RemediationRun
+from remediation.policies.registry import rewriting
 
 LOOK_BACK = timedelta(days=7)
 MOST_REWRITES = 2_000
@@ -75,8 +76,9 @@ def _keep(draft: ProposalDraft) -> bool:
 
 
 def _rewrites() -> list[PastRewrite]:
+    reviewed = [policy.name for policy in rewriting() if policy.is_reviewed]
     runs = (
-        RemediationRun.objects.filter(policy=RemediationRun.Policy.BREAKING, created_at__gt=Now() - LOOK_BACK)
+        RemediationRun.objects.filter(policy__in=reviewed, created_at__gt=Now() - LOOK_BACK)
         .select_related("dialog__agent")
         .order_by("-id")[:MOST_REWRITES]
     )

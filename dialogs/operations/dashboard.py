@@ -23,6 +23,7 @@ from dominds.worker.heartbeats import Heartbeat
 from health.levels import Level
 from health.models import HealthSnapshot
 from remediation.models import CleanupTask, ContextEvent, Proposal, RemediationRun
+from remediation.policies.registry import rewriting
 
 RECENT = timedelta(hours=1)
 QUEUED_TOO_LONG = timedelta(minutes=1)
@@ -308,7 +309,7 @@ def compactions_by_day() -> list[tuple[datetime, dict[str, int]]]:
     )
     days = [first + timedelta(days=day) for day in range(COMPACTION_DAYS)]
     by_moment = [(datetime(day.year, day.month, day.day, tzinfo=first.tzinfo), *rest) for day, *rest in counted]
-    return _filled(days, [policy.value for policy in RemediationRun.Policy], by_moment)
+    return _filled(days, [policy.name for policy in rewriting()], by_moment)
 
 
 def _filled(moments: list[datetime], kinds: list[str], counted: Iterable[Any]) -> list[tuple[datetime, dict[str, int]]]:

@@ -23,6 +23,7 @@ from dialogs.operations.running_totals import Sums, Tally, counted, settled_belo
 from health.levels import Level
 from health.models import HealthSnapshot
 from remediation.models import ContextEvent, RemediationRun
+from remediation.policies.registry import rewriting
 
 log = structlog.get_logger(__name__)
 
@@ -108,7 +109,7 @@ class RowsCollector(Collector):
         )
         yield from _outcomes(generations)
         runs = self._runs.totals(RemediationRun.objects.all(), settled_below(RemediationRun.objects.all()))
-        policies = [policy.value for policy in RemediationRun.Policy]
+        policies = [policy.name for policy in rewriting()]
         yield _counter("dominds_compactions", "Rewrites of what the model sees.", "policy", policies, runs)
         snapshots = self._snapshots.totals(HealthSnapshot.objects.all(), settled_below(HealthSnapshot.objects.all()))
         levels = [level.value for level in Level]

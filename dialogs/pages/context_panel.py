@@ -1,29 +1,20 @@
-"""The context panel of document D, and how a rewrite reads in the transcript. Every number here is an estimate."""
+"""The context panel, and how a rewrite reads in the transcript. Every number here is an estimate."""
 
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from dialogs.context.limits import policy_of
 from dialogs.context.view import standing_run
 from dialogs.models import Dialog
-from dialogs.queries import context_report
+from dialogs.runtime.situation import situation_of
 from dominds.llm.catalog.catalog import UnknownModel
 from remediation.models import RemediationRun
+from remediation.policies.fresh_start import POLICY as FRESH_START
+from remediation.policies.registry import title_of
 from remediation.strategies.stand_ins import HANDOVER_OPENING, SUMMARY_HEADING
 
 WARNING_PERCENT = 80
-AUTOMATIC = {
-    "retention": "Context is automatically pruned before API calls when utilization exceeds 80%",
-    "breaking": "Context is broken down before model calls when it nears its budget",
-    "autocompaction": "Context is compacted before model calls when it exceeds 80% of the window",
-    "none": "Nothing is pruned by itself. Reported usage alone decides when the agent is asked to clear its mind",
-}
-NAMES = {
-    RemediationRun.Policy.AUTOCOMPACTION: "Context compacted",
-    RemediationRun.Policy.BREAKING: "Context broken down",
-    RemediationRun.Policy.RETENTION: "Context pruned",
-    RemediationRun.Policy.FRESH_START: "Fresh start from a handover",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +26,7 @@ class Panel:
     limit: int | None
     utilisation: float | None
     info: str
+    problem: str  # why the policy in force is not the one that the agent names, or empty
 
     @property
     def warns(self) -> bool:
@@ -42,23 +34,24 @@ class Panel:
 
     @property
     def state(self) -> str:
-        """Document D's words for the widget."""
         return "warning" if self.warns else ("active" if self.messages else "idle")
 
 
 def panel_of(dialog: Dialog) -> Panel | None:
     """``None`` while the catalog does not know the dialog's model."""
     try:
-        policy, sizes = context_report.sizes_of(dialog)
+        situation = situation_of(dialog)
     except UnknownModel:
         return None
+    sizes = situation.sizes_for(situation.policy)
     limit, tokens = sizes.limit, sizes.prompt
     return Panel(
         messages=len(sizes.units),
         est_tokens=tokens,
         limit=limit,
         utilisation=tokens * 100 / limit if limit else None,
-        info=AUTOMATIC[policy],
+        info=situation.policy.automatic or situation.policy.sentence,
+        problem=policy_of(dialog).problem,
     )
 
 
@@ -71,7 +64,7 @@ class RunLine:
 
     @property
     def title(self) -> str:
-        return NAMES[RemediationRun.Policy.FRESH_START if self.is_handover else RemediationRun.Policy(self.run.policy)]
+        return title_of(FRESH_START.name if self.is_handover else self.run.policy)
 
     @property
     def is_handover(self) -> bool:

@@ -18,13 +18,16 @@ from dialogs.actions import questions, reminders
 from dialogs.context import limits, view
 from dialogs.models import Agent, Dialog, Generation, PersonSettings, Question, Reminder, Round, Turn
 from dialogs.pages.chip import Chip, chip_of
-from dialogs.pages.context_panel import NAMES, Panel, RunLine, panel_of, run_lines
+from dialogs.pages.context_panel import Panel, RunLine, panel_of, run_lines
 from dialogs.pages.markdown import render
 from dialogs.state import State
 from dominds.db.prepared import Select
 from health.models import HealthSnapshot
 from remediation.guidance import COUNTDOWN_GENERATIONS
 from remediation.models import RemediationRun
+from remediation.policies.fresh_start import POLICY as FRESH_START
+from remediation.policies.policy import ByHand
+from remediation.policies.registry import Choice, by_hand, rewriting, title_of
 from remediation.strategies.stand_ins import HANDOVER_OPENING
 
 PAGE_TURNS = 40
@@ -41,15 +44,6 @@ STATES = {
     State.SUSPENDED: "Suspended",
     State.FAILED: "Failed",
     State.CLOSED: "Closed",
-}
-POLICIES = {
-    "none": ("no compaction", "Nothing is compacted; health guidance and forced clears keep the context in bounds."),
-    "autocompaction": ("autocompaction", "Compacts before requests, after large tool results and while streaming."),
-    "breaking": (
-        "context breaking",
-        "Summarizes, chunks and discards in a chain of strategies, down to a token budget.",
-    ),
-    "retention": ("importance retention", "Prunes the least important messages and keeps an archive."),
 }
 CAUSES = {
     Round.Cause.START: "started",
@@ -139,9 +133,9 @@ def _run_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
 
 
 def run_entry(line: RunLine) -> Entry:
-    """After what was said before it; autocompaction's own first notice stands between."""
-    notices = 1 if line.run.policy == RemediationRun.Policy.AUTOCOMPACTION else 0
-    return Entry(position=line.run.base_position + notices + 0.25, run=line)
+    """After what was said before it; its policy's first notice stands between."""
+    has_notice = any(policy.notices for policy in rewriting() if policy.name == line.run.policy)
+    return Entry(position=line.run.base_position + has_notice + 0.25, run=line)
 
 
 def entry_of(turn: Turn, calls: dict[str, dict[str, str]], answered: set[str]) -> Entry:
@@ -235,8 +229,8 @@ class DialogPage:
         return chip_of(self.health)
 
     @cached_property
-    def policy(self) -> tuple[str, str]:
-        return POLICIES[limits.policy_of(self.dialog)]
+    def policy(self) -> Choice:
+        return limits.policy_of(self.dialog)
 
     @cached_property
     def running(self) -> Generation | None:
@@ -305,11 +299,14 @@ class DialogPage:
     def operations(self) -> list[Operation]:
         """The last rewrites, newest first."""
         return [
-            Operation(
-                row.pk, NAMES[RemediationRun.Policy(row.shown_as)], row.est_before - row.est_after, bool(row.undone_at)
-            )
+            Operation(row.pk, title_of(row.shown_as), row.est_before - row.est_after, bool(row.undone_at))
             for row in _OPERATIONS(self.dialog.pk)
         ]
+
+    @property
+    def by_hand(self) -> list[ByHand]:
+        """The rewrites that can be asked for."""
+        return [policy.by_hand for policy in by_hand() if policy.by_hand]
 
     @property
     def may_rewrite(self) -> bool:
@@ -322,7 +319,7 @@ class DialogPage:
 
     @property
     def countdown(self) -> str:
-        """How far a countdown to an automatic clear has come (R14); empty without one."""
+        """How far a countdown to an automatic clear has come; empty without one."""
         if self.dialog.agent.critical_policy != Agent.CriticalPolicy.COUNTDOWN or not self.dialog.guided_generations:
             return ""
         return f"{self.dialog.guided_generations} of {COUNTDOWN_GENERATIONS} guided answers, then its mind is cleared"
@@ -358,7 +355,7 @@ def _newest_message(dialog_id: UUID) -> QuerySet[Turn]:
 
 def _operations(dialog_id: UUID) -> QuerySet[RemediationRun, Any]:
     """``shown_as`` says fresh start, as the transcript does, of whatever ended in a handover."""
-    is_handover = When(summary__startswith=HANDOVER_OPENING, then=Value(RemediationRun.Policy.FRESH_START.value))
+    is_handover = When(summary__startswith=HANDOVER_OPENING, then=Value(FRESH_START.name))
     rows = RemediationRun.objects.filter(dialog_id=dialog_id).annotate(shown_as=Case(is_handover, default=F("policy")))
     newest = rows.order_by("-pk")[:OPERATIONS_SHOWN]
     return newest.values_list("pk", "shown_as", "est_before", "est_after", "undone_at", named=True)

@@ -4,14 +4,14 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from dialogs.actions.rewrite_requests import policy_with
 from dialogs.context.search import matching
 from dialogs.context.sizes import Sizes
 from dialogs.models import Dialog
 from dialogs.runtime import rewrite
-from dialogs.runtime.situation import Situation, situation_of
+from dialogs.runtime.situation import situation_of
 from remediation.context import Unit
 from remediation.models import RemediationRun, RemovedUnit
-from remediation.policies import requested
 from remediation.strategies.importance import Weights, score_parts
 
 TEXT_SHOWN = 400
@@ -19,10 +19,11 @@ MAX_WORDS = 8
 
 
 def context_of(dialog: Dialog, preview: str = "") -> dict[str, Any]:
-    """The view with its estimated sizes and document D's scores; with ``preview``, what a rewrite would remove."""
-    policy, sizes = sizes_of(dialog, preview)
+    """The view with its estimated sizes and scores of importance; with ``preview``, a verb, what its rewrite would remove."""
+    situation = situation_of(dialog)
+    sizes = situation.sizes_for(policy_with(preview) if preview else situation.policy)
     body = {
-        "policy": policy,
+        "policy": situation.policy.name,
         "est_tokens": sizes.prompt,
         "est_source": sizes.source,
         "limit": sizes.limit,
@@ -31,17 +32,6 @@ def context_of(dialog: Dialog, preview: str = "") -> dict[str, Any]:
     if preview:
         body["preview"] = _preview(dialog, preview, sizes)
     return body
-
-
-def sizes_of(dialog: Dialog, preview: str = "") -> tuple[str, Sizes]:
-    """The dialog's policy, and its view as counted for people: under that policy, or the one that ``preview`` asks for."""
-    situation = situation_of(dialog)
-    return situation.policy, situation.sizes_for(requested.policy_of(preview) or _panel_policy(situation))
-
-
-def _panel_policy(situation: Situation) -> str:
-    """Without a policy the panel counts by document D's rules, against the model's window."""
-    return situation.policy if situation.policy != "none" else RemediationRun.Policy.RETENTION.value
 
 
 def _units(sizes: Sizes) -> list[dict[str, Any]]:
@@ -64,11 +54,11 @@ def _units(sizes: Sizes) -> list[dict[str, Any]]:
     ]
 
 
-def _preview(dialog: Dialog, kind: str, sizes: Sizes) -> dict[str, Any]:
-    result = rewrite.preview(dialog, kind)
+def _preview(dialog: Dialog, verb: str, sizes: Sizes) -> dict[str, Any]:
+    result = rewrite.preview(dialog, verb)
     beside = sizes.fixed - sizes.output_room
     return {
-        "kind": kind,
+        "kind": verb,
         "est_before": result.est_before + beside,
         "est_after": result.est_after + beside,
         "removed": [_removed(unit) for unit in result.removed],

@@ -17,9 +17,10 @@ def of_agents(agents: Iterable[Agent]) -> list[dict[str, Any]]:
 
 
 def _of_agent(agent: Agent, config: ContextConfig) -> dict[str, Any]:
-    """``model_context_limit`` is the model's window, ``context_limit`` the budget of document C; both in tokens."""
+    """``model_context_limit`` is the model's window, ``context_limit`` the agent's budget; both in tokens."""
     reason = limits.unusable_reason(agent)
     window = _window(agent)
+    choice = limits.policy_of(agent)
     return {
         "id": agent.pk,
         "name": json_shapes.agent_name(agent),
@@ -27,7 +28,8 @@ def _of_agent(agent: Agent, config: ContextConfig) -> dict[str, Any]:
         "model": agent.model,
         "model_context_limit": window,
         "context_limit": effective_limit(config, agent.context_limit, agent.llm_type, agent.priority, window),
-        "context_policy": limits.policy_of(agent),
+        "context_policy": choice.policy.name,
+        "context_policy_problem": choice.problem or None,
         "critical_policy": agent.critical_policy,
         "priority": agent.priority,
         "priority_areas": agent.priority_areas,
@@ -56,6 +58,7 @@ def of_dialog(dialog: Dialog) -> dict[str, Any]:
 
 
 def _overview(dialog: Dialog, question: Question | None) -> dict[str, Any]:
+    choice = limits.policy_of(dialog)
     return {
         "id": str(dialog.pk),
         "agent": dialog.agent_id,
@@ -64,7 +67,8 @@ def _overview(dialog: Dialog, question: Question | None) -> dict[str, Any]:
         "state": dialog.state,
         "health": limits.health_of(dialog),
         "question": question and {"id": str(question.pk), "kind": question.kind, "text": question.text},
-        "policy": limits.policy_of(dialog),
+        "policy": choice.policy.name,
+        "policy_problem": choice.problem or None,
         "provider": dialog.provider_id,
         "model": dialog.model_id,
         "failure": dialog.failure or None,

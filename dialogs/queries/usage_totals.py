@@ -1,4 +1,4 @@
-"""What a dialog's model calls have taken, as reported, and what its next request would take, as estimated (B4, R1)."""
+"""What a dialog's model calls have taken, as reported, and what its next request would take, as estimated."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from dominds.llm.catalog.catalog import UnknownModel
 
 def statistics_of(dialog: Dialog) -> dict[str, Any]:
     """``reported`` sums only what providers said, discarded calls included; ``unreported`` counts the calls they said
-    nothing about. ``next_request`` is an estimate throughout, and null where no compaction policy counts."""
+    nothing about. ``next_request`` is an estimate throughout, and null where the policy counts nothing."""
     over = dialog.generations.exclude(outcome=Generation.Outcome.RUNNING)
     purposes = over.values("purpose").annotate(**_SUMS).order_by("purpose")
     return {
@@ -39,7 +39,7 @@ def _next_request(dialog: Dialog) -> dict[str, Any] | None:
         situation = situation_of(dialog)
     except UnknownModel:
         return None
-    if situation.policy == "none":
+    if not situation.policy.counts:
         return None
     sizes = situation.sizes_for(situation.policy)
     return {

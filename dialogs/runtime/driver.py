@@ -76,7 +76,7 @@ def pending_work(lease: Lease) -> Dialog | None:
 def step(lease: Lease, dialog: Dialog) -> None:
     try:
         situation = situation_of(dialog)
-        match decide(situation.policies, situation.context):
+        match decide(situation.policy, situation.context):
             case Proceed() as plan:
                 generate(lease, situation, plan)
             case Rewrite() as decision:

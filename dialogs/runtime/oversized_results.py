@@ -6,7 +6,7 @@ import structlog
 
 from dialogs.context.limits import policy_of
 from dialogs.context.tool_calls import Result
-from dialogs.models import Agent, Artifact, Dialog
+from dialogs.models import Artifact, Dialog
 from dialogs.runtime.situation import situation_of
 from dialogs.store.text import storable
 from dominds.llm.messages import Message, Role
@@ -21,7 +21,7 @@ PREVIEW_CHARS = 4_000
 
 def fit(dialog: Dialog, call_id: str, result: Result) -> Result:
     """The result as the model is to see it."""
-    if policy_of(dialog) == Agent.ContextPolicy.AUTOCOMPACTION:  # estimates never touch another policy
+    if policy_of(dialog).policy.on_tool_result:  # under no other is a result touched by estimates
         result = _under_policy(dialog, call_id, result)
     if len(result.text) <= MOST_CHARS:
         return result
@@ -34,7 +34,7 @@ def _under_policy(dialog: Dialog, call_id: str, result: Result) -> Result:
     situation = situation_of(Dialog.objects.select_related("agent").get(pk=dialog.pk))
     sizes = situation.sizes_for(situation.policy)
     tokens = sizes.count((Message(Role.TOOL, result.text, tool_call_id=call_id),))
-    match on_tool_result(situation.policies, situation.context, tokens):
+    match on_tool_result(situation.policy, situation.context, tokens):
         case Reject(message):
             log.warning("tool_result_too_large", dialog_id=str(dialog.pk), est_tokens=tokens, limit=sizes.limit)
             return Result(_as_artifact(dialog.pk, call_id, result, message), failed=True)

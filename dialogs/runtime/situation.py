@@ -3,50 +3,48 @@
 import functools
 from dataclasses import dataclass, field
 
-from dialogs.context.limits import judgement_of, model_of, policy_for, thresholds_of_model
+from dialogs.context.limits import judgement_of, model_of, thresholds_of_model
 from dialogs.context.sizes import Sizes, StreamWatch, sizes_of
 from dialogs.context.view import View, view_of
 from dialogs.models import Agent, Dialog, Generation
-from dialogs.runtime import breaking_history
+from dialogs.runtime import overflow_history
 from dialogs.tools.registry import offered_to
 from dialogs.tools.tool import Tool
 from dominds.llm.catalog.catalog import ModelInfo
 from health.levels import Thresholds
 from health.models import HealthSnapshot
 from remediation.context import Context
-from remediation.policies import POLICIES, Policies, requested, watches_stream, while_streaming
+from remediation.policies import while_streaming
+from remediation.policies.policy import Policy
+from remediation.policies.registry import chosen, with_verb
 
 
 @dataclass(frozen=True)
 class Situation:
-    """One dialog before its next generation: what is seen, by which model, under which policies.
+    """One dialog before its next generation: what is seen, by which model, under which policy.
 
-    Sizes are counted only when a policy asks: a dialog without one is never touched by estimates (B9).
+    Sizes are counted only when a policy asks: a dialog whose policy counts nothing is never touched by estimates.
     """
 
     dialog: Dialog
     model: ModelInfo
     thresholds: Thresholds
-    policy: str
+    policy: Policy
     tools: dict[str, Tool]
     view: View
     _sizes: dict[str, Sizes] = field(default_factory=dict)
 
     @property
-    def policies(self) -> Policies:
-        return POLICIES[self.policy]
-
-    @property
     def lacks_limit(self) -> bool:
-        """Only a model of LM Studio's kind needs a limit to be usable (R16)."""
+        """Only a model of LM Studio's kind needs a limit to be usable."""
         return self.model.kind == "lmstudio" and self.thresholds.context_limit is None
 
     @functools.cached_property
     def context(self) -> Context:
         dialog = self.dialog
-        asked = requested.policy_of(dialog.requested_rewrite)
-        sizes = self.sizes_for(asked or self.policy) if asked or self.policy != "none" else None
-        watched = breaking_history.look(dialog, self.view) if self.policy == Agent.ContextPolicy.BREAKING else None
+        asked = with_verb(dialog.requested_rewrite)
+        sizes = self.sizes_for(asked or self.policy) if asked or self.policy.counts else None
+        watched = overflow_history.look(dialog, self.view) if self.policy.watches_past else None
         return Context(
             level=judgement_of(dialog, self.thresholds).level,
             est_tokens=sizes.request if sizes else 0,
@@ -68,22 +66,24 @@ class Situation:
             requested=dialog.requested_rewrite,
         )
 
-    def sizes_for(self, policy: str) -> Sizes:
+    def sizes_for(self, policy: Policy) -> Sizes:
         """The view counted under one policy; counted once, however often it is asked for."""
-        if policy not in self._sizes:
+        if policy.name not in self._sizes:
             specs = [tool.spec for tool in self.tools.values()]
-            self._sizes[policy] = sizes_of(self.dialog, self.view.units, self.model, self.thresholds, specs, policy)
-        return self._sizes[policy]
+            self._sizes[policy.name] = sizes_of(
+                self.dialog, self.view.units, self.model, self.thresholds, specs, policy
+            )
+        return self._sizes[policy.name]
 
     @property
     def est_prompt(self) -> int | None:
-        """The raw estimate that the next report calibrates, for dialogs under a compaction policy."""
-        return self.sizes_for(self.policy).raw_prompt if self.policy != "none" else None
+        """The raw estimate that the next report calibrates, for dialogs whose policy counts."""
+        return self.sizes_for(self.policy).raw_prompt if self.policy.counts else None
 
     def stream_watch(self) -> StreamWatch | None:
-        if not watches_stream(self.policies):
+        if not self.policy.while_streaming:
             return None
-        return StreamWatch(self.sizes_for(self.policy), lambda used, limit: while_streaming(self.policies, used, limit))
+        return StreamWatch(self.sizes_for(self.policy), lambda used, limit: while_streaming(self.policy, used, limit))
 
 
 def situation_of(dialog: Dialog) -> Situation:
@@ -93,14 +93,14 @@ def situation_of(dialog: Dialog) -> Situation:
         dialog=dialog,
         model=model,
         thresholds=thresholds_of_model(model),
-        policy=policy_for(dialog.agent, model),
+        policy=chosen(dialog.agent.context_policy, model.kind).policy,
         tools=offered_to(dialog),
         view=view_of(dialog),
     )
 
 
 def clear_due(dialog: Dialog, thresholds: Thresholds) -> bool:
-    """Whether an episode of forced clears is open (R3): the dialog's newest call was such an attempt, of this round, of
+    """Whether an episode of forced clears is open: the dialog's newest call was such an attempt, of this round, of
     this model and under these limits. A level that is unknown or has fallen meanwhile does not close it."""
     if not dialog.clear_episode:
         return False

@@ -1,15 +1,16 @@
-"""A milestone: the work so far is done, so the agent starts afresh with a handover (C5)."""
+"""A milestone: the work so far is done, so the agent starts afresh with a handover."""
 
 from dialogs.context.tool_calls import Result
 from dialogs.store.change import Change
 from dialogs.tools.tool import Invocation, Tool, parameters
 from dominds.llm.messages import ToolSpec
+from remediation.policies.fresh_start import VERB
 
 COMPLETE_MILESTONE = "complete_milestone"
 
 
 def complete_milestone(change: Change, call: Invocation) -> Result:
-    change.dialog.requested_rewrite = change.dialog.requested_rewrite or "fresh_start"
+    change.dialog.requested_rewrite = change.dialog.requested_rewrite or VERB
     change.event("notice", text=f"Milestone completed: {call.arguments['summary']}")
     return Result("Milestone recorded. You go on from a handover summary of what was said so far.")
 

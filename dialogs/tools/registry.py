@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from dialogs.context.client import client_of
+from dialogs.context.limits import policy_of
 from dialogs.models import Agent, Dialog
 from dialogs.tools import archive, human, mcp, memory, milestone, workspace
 from dialogs.tools.tool import Tool
@@ -20,9 +21,7 @@ def tools_of(agent: Agent) -> dict[str, Tool]:
     """What this agent is offered, by name, in an order that never changes by itself."""
     builtin = builtin_tools()
     offered = {name: tool for name, tool in builtin.items() if tool.always}
-    if agent.context_policy == Agent.ContextPolicy.BREAKING:
-        offered["complete_milestone"] = builtin["complete_milestone"]
-    for name in agent.tools:
+    for name in (*policy_of(agent).policy.tools, *agent.tools):
         if name in builtin:
             offered[name] = builtin[name]
         elif name.startswith(mcp.PREFIX):

@@ -169,14 +169,17 @@ class ContextDisplayForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class LimitsForm(forms.Form):
-    """Document C's limits. Only shapes are checked here; the rules are those of ``context.yaml``."""
+    """Limits of ``context.yaml``. Only shapes are checked here; the rules are those of ``context.yaml``."""
 
     min_limit = forms.IntegerField(label="Global minimum", min_value=0, help_text="tokens; no limit lies below it")
     default_limit = forms.IntegerField(
         label="Default limit", min_value=0, help_text="tokens, for agents without their own"
     )
     warning_threshold = forms.FloatField(
-        label="Warning threshold", min_value=0, max_value=1, help_text="share of the limit above which breaking begins"
+        label="Warning threshold",
+        min_value=0,
+        max_value=1,
+        help_text="share of the limit above which a context is broken down",
     )
     recovery_mode = forms.ChoiceField(
         label="When nothing helps",

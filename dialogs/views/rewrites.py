@@ -18,21 +18,9 @@ from dialogs.views.answers import PersonRequest, dialog_action, dialog_or_404
 from dialogs.views.forms import PackageForm
 from dominds.llm.catalog.catalog import UnknownModel
 from remediation.models import RemediationRun
+from remediation.policies.registry import with_verb
 
 ROWS = 50
-PREVIEWS = (
-    ("", "Now"),
-    ("prune", "Prune"),
-    ("break", "Break down"),
-    ("compact", "Compact"),
-    ("fresh_start", "Fresh start"),
-)
-DEEDS = {
-    "prune": "Prune Context Now",
-    "break": "Report & Continue",
-    "compact": "Compact now",
-    "fresh_start": "Reset Agent Chat",
-}
 
 
 @dialog_action
@@ -62,19 +50,19 @@ def undo(request: PersonRequest, dialog: Dialog, run_id: int) -> None:
 def context(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     """What the model would see now, unit by unit; with ``preview``, what a rewrite would take away, without doing it."""
     dialog = dialog_or_404(dialog_id, request.user)
-    wanted = request.GET.get("preview", "")
-    kind = wanted if wanted in rewrite_requests.KINDS else ""
+    policy = with_verb(request.GET.get("preview", ""))
+    asked = policy.by_hand if policy else None
     page = DialogPage(dialog, request.user, request=request)
-    shown = {"page": page, "kind": kind, "deed": DEEDS.get(kind), "previews": PREVIEWS, "section": "dialogs"}
+    shown: dict[str, object] = {"page": page, "asked": asked, "section": "dialogs"}
     try:
-        shown |= _seen(dialog, kind)
+        shown |= _seen(dialog, asked.verb if asked else "")
     except (Refusal, UnknownModel) as problem:
         shown["problem"] = str(problem)
     return render(request, "dialogs/context.html", shown)
 
 
-def _seen(dialog: Dialog, kind: str) -> dict[str, object]:
-    seen = context_report.context_of(dialog, kind)
+def _seen(dialog: Dialog, verb: str) -> dict[str, object]:
+    seen = context_report.context_of(dialog, verb)
     preview = seen.get("preview")
     goes = {unit["id"] for unit in preview["removed"]} if preview else set()
     units = [{**unit, "goes": unit["id"] in goes, "why": _why(unit["points"])} for unit in seen["units"]]
@@ -89,7 +77,7 @@ def _why(points: dict[str, float]) -> str:
 @login_required
 @require_GET
 def archive(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
-    """Everything that rewrites took out of the model's sight, searchable; nothing is ever deleted (R8)."""
+    """Everything that rewrites took out of the model's sight, searchable; nothing is ever deleted."""
     dialog = dialog_or_404(dialog_id, request.user)
     query = request.GET.get("q", "")
     found = context_report.archive(dialog, query)

@@ -1,6 +1,7 @@
-"""Document B: compact before the server would cut the middle out of the conversation."""
+"""Autocompaction: compact before the server would cut the middle out of the conversation."""
 
-from remediation.context import Context
+from dominds.llm.provider import ProviderError
+from remediation.context import Assistant, Context, Rewritten, Toolbox, total_tokens
 from remediation.decisions import (
     Abort,
     Accept,
@@ -15,9 +16,19 @@ from remediation.decisions import (
     StreamDecision,
     ToolResultDecision,
 )
+from remediation.policies.policy import ByHand, ModelKind, Policy, RewriteTask
+from remediation.strategies.pruning import (
+    PrunerProblem,
+    apply_pruned,
+    fallback,
+    merged,
+    parse_pruned,
+    pruner_prompt,
+    split_for,
+)
 
 MAX_RESTARTS = 3
-REQUEST_PERCENT, STREAM_PERCENT, AIM_PERCENT = 80, 90, 50
+REQUEST_PERCENT, STREAM_PERCENT = 80, 90
 
 
 def before_generation(context: Context) -> Decision:
@@ -26,14 +37,14 @@ def before_generation(context: Context) -> Decision:
     if limit is None or not (full or context.est_tokens * 100 > limit * REQUEST_PERCENT):
         return Proceed()
     if not context.changed:
-        return Proceed()  # nothing new since the last rewrite (R10): guided stands behind
+        return Proceed()  # nothing new since the last rewrite: guidance stands behind
     if context.restarts >= MAX_RESTARTS:
         return Fail(
             "TOKEN_LIMIT_EXCEEDED",
             f"After {MAX_RESTARTS} compactions the request still has est. {context.est_tokens:,} of {limit:,} tokens. "
             "Clear the agent's mind, start afresh, or use a model with a larger context.",
         )
-    return Rewrite("autocompaction", _reason(context), limit * AIM_PERCENT // 100)
+    return Rewrite(POLICY.name, _reason(context), POLICY.target(limit))
 
 
 def _reason(context: Context) -> str:
@@ -65,3 +76,81 @@ def on_tool_result(context: Context, result_tokens: int) -> ToolResultDecision:
             "or read the result in parts with read_artifact."
         )
     return Compact("tool result would overflow") if context.est_tokens + result_tokens > limit else Accept()
+
+
+# -- The rewrite ---------------------------------------------------------------------------------------------------------
+
+
+class PruningFailed(Exception):
+    """Why the pruning agent's answer cannot be used; the fallback goes on."""
+
+
+def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
+    """By the pruning agent, and on any failure the system message and the last five.
+
+    A view with too little headroom would be compacted again at the next turn: then the smaller of both views is taken.
+    """
+    if toolbox.assistant is None:
+        return fallback(task.units, toolbox, task.limit, "preview without the pruning agent", task.target)
+    pruned: Rewritten | None = None
+    try:
+        pruned = _pruned_by_agent(task, toolbox, toolbox.assistant)
+        if not pruned.failure and pruned.est_after <= _enough(task):
+            return pruned
+        reason = pruned.failure or f"the pruned conversation still has est. {pruned.est_after:,} tokens"
+    except (PruningFailed, ProviderError) as error:
+        reason = str(error)
+    toolbox.assistant.failed(reason)
+    cut = fallback(task.units, toolbox, task.limit, reason, task.target)
+    is_usable = pruned is not None and not pruned.failure and pruned.est_after <= task.limit
+    if pruned is not None and is_usable and (cut.failure or pruned.est_after <= cut.est_after):
+        return pruned
+    return cut
+
+
+def _enough(task: RewriteTask) -> int:
+    """Tokens for units that leave headroom: the aim is half the limit, and two thirds are still far from the trigger.
+
+    Where what must stay takes more than half, a request that triggers no further compaction has to do.
+    """
+    limit = task.request_limit
+    whole = limit * 2 // 3 if task.standing <= task.target else limit * REQUEST_PERCENT // 100
+    return max(task.target, whole - task.fixed)
+
+
+def _pruned_by_agent(task: RewriteTask, toolbox: Toolbox, assistant: Assistant) -> Rewritten:
+    batches = split_for(task.units, assistant.window() or task.limit)
+    replies = []
+    for batch in batches.batches:
+        share = max(1, task.target * total_tokens(batch) // max(1, total_tokens(task.units)))
+        prompt = pruner_prompt(batch, share, assistant.nonce())
+        reply = parse_pruned(assistant.ask(prompt.instructions, prompt.content))
+        if isinstance(reply, PrunerProblem):
+            raise PruningFailed(reply.reason)
+        replies.append(reply)
+    if not replies:
+        raise PruningFailed("no part of the conversation fits the pruning agent's own window")
+    return apply_pruned(task.units, merged(replies), toolbox, task.limit)
+
+
+POLICY = Policy(
+    name="autocompaction",
+    label="autocompaction",
+    sentence="Compacts before requests, after large tool results and while streaming.",
+    automatic="Context is compacted before model calls when it exceeds 80% of the window",
+    title="Context compacted",
+    model_kind=ModelKind("lmstudio", "LM Studio's kind", is_default=True),
+    before_generation=before_generation,
+    while_streaming=while_streaming,
+    on_tool_result=on_tool_result,
+    reserves_answer=True,
+    rewrite=rewrite,
+    notices=("Compacting conversation history...", "Context compacted, continuing..."),
+    by_hand=ByHand(
+        verb="compact",
+        label="Compact",
+        button="Compact now",
+        does="Let the pruning agent compact the conversation.",
+        hint="condense older messages",
+    ),
+)

@@ -1,9 +1,13 @@
-"""Document C: break the context at the warning threshold, recover when nothing else helps."""
+"""Context breaking: a chain of strategies at the warning threshold, and a fresh start when nothing else helps."""
 
-from remediation.context import Context
+from remediation.config import ContextConfig
+from remediation.context import Context, Rewritten, Toolbox
 from remediation.decisions import Decision, Proceed, Rewrite
+from remediation.loops import LOOP_REASON
+from remediation.policies import fresh_start
+from remediation.policies.policy import ByHand, Policy, RewriteTask, budget_limit, configured_tokenizer
+from remediation.strategies.chain import break_context
 
-LOOP_REASON = "a loop was detected"
 OVER_HITS_BEFORE_FRESH_START = 2  # more than this many in an hour
 
 
@@ -14,7 +18,42 @@ def before_generation(context: Context) -> Decision:
     over_warning = context.est_tokens > limit * context.warning_threshold
     if context.loop_detected or (over_warning and context.over_hits_last_hour > OVER_HITS_BEFORE_FRESH_START):
         reason = LOOP_REASON if context.loop_detected else "more than 2 over-hits in an hour"
-        return Rewrite("fresh_start", reason, limit // 2)
+        return Rewrite(fresh_start.POLICY.name, reason, fresh_start.POLICY.target(limit))
     if context.overflowed or over_warning:
-        return Rewrite("breaking", f"est. {context.est_tokens:,} of {limit:,} tokens", limit // 2)
+        return Rewrite(POLICY.name, f"est. {context.est_tokens:,} of {limit:,} tokens", POLICY.target(limit))
     return Proceed()
+
+
+def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
+    return break_context(task.units, task.config, toolbox, task.limit, task.target)
+
+
+def failure_ends_message(config: ContextConfig) -> bool:
+    return config.recovery_mode == "error"
+
+
+POLICY = Policy(
+    name="breaking",
+    label="context breaking",
+    sentence="Summarizes, chunks and discards in a chain of strategies, down to a token budget.",
+    automatic="Context is broken down before model calls when it nears its budget",
+    title="Context broken down",
+    before_generation=before_generation,
+    limit=budget_limit,
+    tokenizer=configured_tokenizer,
+    watches_past=True,
+    rewrite=rewrite,
+    shows_phases=True,
+    failure_ends_message=failure_ends_message,
+    is_reviewed=True,
+    tools=("complete_milestone",),
+    by_hand=ByHand(
+        verb="break",
+        label="Break down",
+        button="Report & Continue",
+        does="Run the chain of breaking strategies.",
+        menu="Report & Continue",
+        hint="summarize, chunk, discard",
+        beside_warning=True,
+    ),
+)

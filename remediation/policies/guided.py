@@ -1,11 +1,8 @@
-"""Document A: guidance in caution, forced clears in critical, and a human when they fail."""
+"""Guidance in caution, forced clears in critical, and a human when they fail."""
 
-from collections.abc import Sequence
-
-from dominds.llm.messages import ToolCall
 from health.levels import Level
 from remediation.context import Context
-from remediation.decisions import ClearMind, Decision, Fail, Keep, Proceed, ReplyDecision, Suspend
+from remediation.decisions import ClearMind, Decision, Fail, Proceed, Suspend
 from remediation.guidance import (
     CLEAR_ONLY,
     CLEAR_OR_REMIND,
@@ -15,7 +12,6 @@ from remediation.guidance import (
     MAX_FORCED_CLEARS,
     countdown_guidance,
     guidance_due,
-    judge_forced,
 )
 
 
@@ -34,7 +30,7 @@ def _forced(context: Context) -> Decision:
 
 
 def _countdown(context: Context) -> Decision:
-    """R14: never suspends. A request that the provider refuses as too long leaves no generation to guide."""
+    """Never suspends. A request that the provider refuses as too long leaves no generation to guide."""
     if context.overflowed and context.failed_clears >= MAX_FORCED_CLEARS:
         return Fail(
             "TOKEN_LIMIT_EXCEEDED",
@@ -45,7 +41,3 @@ def _countdown(context: Context) -> Decision:
     if context.overflowed or remaining <= 0:
         return ClearMind("overflow" if context.overflowed else f"{COUNTDOWN_GENERATIONS} guided generations")
     return Proceed(guidance=countdown_guidance(remaining))
-
-
-def after_reply(clear_only: bool, calls: Sequence[ToolCall]) -> ReplyDecision:
-    return judge_forced(calls) if clear_only else Keep()

@@ -1,7 +1,11 @@
-"""Document D: prune by importance before the model call when utilisation is over 80 %."""
+"""Importance retention: prune by importance before the model call when utilisation is over 80 %."""
 
-from remediation.context import Context
+from collections.abc import Sequence
+
+from remediation.context import Context, Rewritten, Toolbox, Units
 from remediation.decisions import Decision, Proceed, Rewrite
+from remediation.policies.policy import ByHand, CountingFacts, Event, Policy, RewriteTask
+from remediation.strategies.importance import TARGET_PERCENT, Weights, document_limit, retain
 
 
 def before_generation(context: Context) -> Decision:
@@ -9,7 +13,53 @@ def before_generation(context: Context) -> Decision:
     if limit is None or not context.changed or not (context.overflowed or context.est_tokens * 10 > limit * 8):
         return Proceed()
     if context.overflowed:
-        # The limit may be only the document's table (R18); what was just refused is known to be too long.
+        # The limit may be assumed from the model's name; what was just refused is known to be too long.
         reason = "the provider refused the request as too long"
-        return Rewrite("retention", reason, min(limit, context.est_tokens) // 2)
-    return Rewrite("retention", "utilisation over 80 %", limit // 2)
+        return Rewrite(POLICY.name, reason, POLICY.target(min(limit, context.est_tokens)))
+    return Rewrite(POLICY.name, "utilisation over 80 %", POLICY.target(limit))
+
+
+def window_or_table(facts: CountingFacts) -> int:
+    """The window, or where the catalog knows none, the one that a table of model names gives."""
+    return facts.window or document_limit(facts.model_id)
+
+
+def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
+    return retain(task.units, task.limit, task.target, Weights(), toolbox)
+
+
+def events(before: Units, rewritten: Rewritten) -> Sequence[Event]:
+    removed = len(rewritten.removed)
+    pruned = {
+        "original": rewritten.est_before,
+        "final": rewritten.est_after,
+        "removed": removed,
+        "tokenReduction": rewritten.est_before - rewritten.est_after,
+    }
+    summarized = {"summarized": removed, "kept": len(before) - removed, "summary": rewritten.summary}
+    return (("context:pruned", pruned), ("context:summarized", summarized))
+
+
+POLICY = Policy(
+    name="retention",
+    label="importance retention",
+    sentence="Prunes the least important messages and keeps an archive.",
+    automatic="Context is automatically pruned before API calls when utilization exceeds 80%",
+    title="Context pruned",
+    before_generation=before_generation,
+    limit=window_or_table,
+    rewrite=rewrite,
+    events=events,
+    by_hand=ByHand(
+        verb="prune",
+        label="Prune",
+        button="Prune Context Now",
+        does="Keep the most important messages.",
+        hint="drop the least important",
+        preview_note="What is new or pinned stays; then, within half of the room, constraints and failures; then the "
+        "highest scores.",
+        shows_scores=True,
+        beside_warning=True,
+        target_percent=TARGET_PERCENT,
+    ),
+)

@@ -1,6 +1,7 @@
 """What an older version stored reads the same after an upgrade."""
 
 from collections.abc import Iterator
+from io import StringIO
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from django.db import connections
 from django.db.migrations.executor import MigrationExecutor
 
 from dialogs.api.schemas import EventOut
-from dialogs.models import Dialog, Event
+from dialogs.models import Agent, Dialog, Event
 from dialogs.store import events
 from dialogs.store.change import open_change
 from tests.dialogs.event_lists import events_of
@@ -43,7 +44,9 @@ def old(request: pytest.FixtureRequest) -> Iterator[str]:
     executor.migrate(BEFORE)
     models = executor.loader.project_state(BEFORE).apps
     owner = User.objects.using(request.param).create(username="someone")
-    agent = models.get_model("dialogs", "Agent").objects.using(request.param).create(id="a", provider="p", model="m")
+    agent = models.get_model("dialogs", "Agent").objects.using(request.param).create(
+        id="a", provider="p", model="m", context_policy="retention"
+    )  # fmt: skip
     dialog = models.get_model("dialogs", "Dialog").objects.using(request.param).create(
         owner_id=owner.pk, agent=agent, title="Old", last_event_seq=len(OLD_EVENTS)
     )  # fmt: skip
@@ -62,6 +65,20 @@ def test_old_events_are_told_as_they_were(old: str) -> None:
         (seq, *event) for seq, event in enumerate(OLD_EVENTS, 1)
     ]
     assert [event.created_at for event in found] == [row.created_at for row in rows]
+
+
+def test_an_old_agent_keeps_its_policy(old: str) -> None:
+    call_command("migrate", database=old, interactive=False, verbosity=0)
+    assert Agent.objects.using(old).get().context_policy == "retention"
+
+
+@pytest.mark.parametrize("old", ["default", "lite"], indirect=True)
+@pytest.mark.parametrize("app", ["dialogs", "remediation"])
+def test_names_of_policies_become_free_without_touching_a_table(old: str, app: str) -> None:
+    printed = StringIO()
+    migration = {"dialogs": "0006_policies_by_name", "remediation": "0003_policies_by_name"}[app]
+    call_command("sqlmigrate", app, migration, database=old, stdout=printed)
+    assert {line for line in printed.getvalue().splitlines() if not line.startswith("--")} <= {"BEGIN;", "COMMIT;"}
 
 
 @pytest.mark.parametrize("old", ["default"], indirect=True)

@@ -36,7 +36,7 @@ def call_and_vanish(dialog: Dialog) -> Lease:
     """Claim the dialog, begin the model call that it owes, and vanish in the middle of it."""
     lease = take_and_vanish(dialog)
     situation = situation_of(Dialog.objects.select_related("agent").get(pk=dialog.pk))
-    plan = decide(situation.policies, situation.context)
+    plan = decide(situation.policy, situation.context)
     assert isinstance(plan, Proceed), plan
     tools = [tool.spec for tool in situation.tools.values()]
     required = CLEAR_MIND if plan.clear_only else ""

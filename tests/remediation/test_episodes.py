@@ -8,20 +8,20 @@ from health.levels import Level
 from remediation.context import Context
 from remediation.decisions import ClearMind, Fail, Proceed, Suspend
 from remediation.guidance import Counters, after_clear, after_kept, clears_exhausted, judge_last_clear
-from remediation.policies import POLICIES, decide
+from remediation.policies import decide, none
 
 levels = st.sampled_from(list(Level))
 
 
 @given(level=levels)
 def test_an_open_episode_forces_whatever_the_level_is(level: Level) -> None:
-    decision = decide(POLICIES["none"], Context(level=level, clear_due=True, failed_clears=1))
+    decision = decide(none.POLICY, Context(level=level, clear_due=True, failed_clears=1))
     assert isinstance(decision, Proceed) and decision.clear_only
 
 
 @given(level=levels, failed=st.integers(3, 9))
 def test_an_exhausted_episode_asks_a_human_whatever_the_level_is(level: Level, failed: int) -> None:
-    assert isinstance(decide(POLICIES["none"], Context(level=level, clear_due=True, failed_clears=failed)), Suspend)
+    assert isinstance(decide(none.POLICY, Context(level=level, clear_due=True, failed_clears=failed)), Suspend)
 
 
 @pytest.mark.parametrize("level", [Level.HEALTHY, Level.CAUTION, Level.CRITICAL])
@@ -47,7 +47,7 @@ def test_three_clears_that_did_not_help_exhaust_an_episode() -> None:
 
 def test_a_countdown_clears_on_overflow_and_gives_up_with_an_error_at_the_third() -> None:
     over = [
-        decide(POLICIES["none"], Context(level=Level.UNKNOWN, countdown=True, overflowed=True, failed_clears=failed))
+        decide(none.POLICY, Context(level=Level.UNKNOWN, countdown=True, overflowed=True, failed_clears=failed))
         for failed in range(4)
     ]
     assert [type(decision) for decision in over] == [ClearMind, ClearMind, ClearMind, Fail]

@@ -129,7 +129,7 @@ def test_an_agent_with_an_unknown_model_is_there_and_says_why_it_is_unusable(min
 def test_a_policy_that_is_not_allowed_falls_back_to_the_default(minds: Minds) -> None:
     minds("members: {anna: {provider: test, model: big, context_policy: autocompaction}}")
     synchronise()
-    assert policy_of(Agent.objects.get(pk="anna")) == "none"
+    assert policy_of(Agent.objects.get(pk="anna")).policy.name == "none"
 
 
 def test_a_problem_of_the_defaults_says_where_it_comes_from(minds: Minds) -> None:

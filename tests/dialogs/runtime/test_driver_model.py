@@ -30,7 +30,7 @@ from health.levels import Level, Thresholds, judge
 from remediation.context import Context
 from remediation.decisions import Proceed, Suspend
 from remediation.guidance import Counters, after_clear, after_discarded, after_kept, clears_exhausted, judge_last_clear
-from remediation.policies import POLICIES, decide
+from remediation.policies import decide, none
 from tests.dialogs.factories import make_dialog, write_minds
 from tests.dialogs.vanishing import call_and_vanish, take_and_vanish
 from tests.faults.effort import DEEP
@@ -178,7 +178,7 @@ class Story:
 
     def call(self, behaviour: Behaviour, prompt: int) -> None:
         owed = self.forced_under == (self.rounds, self.limits)
-        match decide(POLICIES["none"], Context(self.level, failed_clears=self.counters.failed_clears, clear_due=owed)):
+        match decide(none.POLICY, Context(self.level, failed_clears=self.counters.failed_clears, clear_due=owed)):
             case Suspend():
                 self.suspend()
             case Proceed(clear_only=True):
@@ -280,7 +280,7 @@ class DriverMachine(RuleBasedStateMachine):
         owed = story.forced_under == (story.rounds, story.limits)
         context = Context(story.level, failed_clears=story.counters.failed_clears, clear_due=owed)
         may_call = not (story.clear_requested or story.stop) and story.owes and story.crashes < MAX_CRASHES
-        if in_call and may_call and isinstance(decide(POLICIES["none"], context), Proceed):
+        if in_call and may_call and isinstance(decide(none.POLICY, context), Proceed):
             call_and_vanish(self.dialog)
         else:
             take_and_vanish(self.dialog)

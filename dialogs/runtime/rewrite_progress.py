@@ -1,4 +1,4 @@
-"""Document C's progress, as it happens: one durable event per phase, in the document's words."""
+"""Progress of a rewrite as it happens: one durable event per phase, for the bar on the page."""
 
 from dialogs.context.sizes import Sizes
 from dialogs.store.db_retry import commits
@@ -13,7 +13,7 @@ Pill = tuple[int | None, str]  # a priority and its area
 
 
 def message(phase: str, tokens: int, limit: int, aim: int = SUMMARY_AIM) -> str:
-    """The status message of a phase (document C's table). Numbers are estimates."""
+    """The status message of a phase. Numbers are estimates."""
     texts = {
         "detection": "Checking context length…",
         "summarize_old": f"Summarizing old context… (est. {_short(tokens)} → {aim:,} tokens)",
@@ -29,7 +29,7 @@ def message(phase: str, tokens: int, limit: int, aim: int = SUMMARY_AIM) -> str:
 
 
 def progress(phase: str, tokens: int, limit: int) -> int:
-    """Percent of the limit, at most 100; -1 on recovery, as document C has it."""
+    """Percent of the limit, at most 100; -1 on recovery."""
     return -1 if phase == "recovery" else min(100, round(tokens * 100 / max(1, limit)))
 
 

@@ -1,4 +1,4 @@
-"""What a breaking dialog's recent past says: warnings, over-hits, loops, and the tasks that they raise (C10)."""
+"""Warnings, over-hits and loops of a dialog's recent past, and the tasks that they raise."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,9 +11,8 @@ from dialogs.models import Dialog, Turn
 from dialogs.store.change import Change
 from remediation.context import Rewritten
 from remediation.decisions import Rewrite
-from remediation.loops import loop_detected
+from remediation.loops import LOOP_REASON, loop_detected
 from remediation.models import CleanupTask, ContextEvent
-from remediation.policies.breaking import LOOP_REASON
 
 WARNINGS_BEFORE_TASK = 3  # in an hour
 RECENT_REPLIES = 16

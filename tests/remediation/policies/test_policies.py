@@ -1,4 +1,4 @@
-"""What each policy decides, as tables (A5-A7, B1-B3, C5, D5; rulings R2, R10, R12, R14, R15)."""
+"""What each policy decides, as tables."""
 
 from dataclasses import replace
 
@@ -24,7 +24,6 @@ from remediation.decisions import (
 )
 from remediation.guidance import CLEAR_ONLY, CLEAR_OR_REMIND, countdown_guidance
 from remediation.policies import (
-    POLICIES,
     autocompaction,
     breaking,
     decide,
@@ -32,9 +31,12 @@ from remediation.policies import (
     on_tool_result,
     requested,
     retention,
-    watches_stream,
     while_streaming,
 )
+from remediation.policies.policy import Policy
+from remediation.policies.registry import OWN, named
+
+CHOICES = [policy for policy in OWN if policy.is_choice]
 
 GREEN, YELLOW, RED, GRAY = Level.HEALTHY, Level.CAUTION, Level.CRITICAL, Level.UNKNOWN
 PLAIN = Proceed()
@@ -60,7 +62,7 @@ contexts = st.builds(
 )
 
 
-# Document A
+# Guidance, behind every policy
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ def test_the_countdown_ends_with_a_clear_by_itself(change: dict[str, int]) -> No
     assert isinstance(guided.before_generation(context), ClearMind)
 
 
-# Document B: 80 % of 10,000 is 8,000; it aims at half
+# Autocompaction: 80 % of 10,000 is 8,000; it aims at half
 
 
 @pytest.mark.parametrize(
@@ -113,8 +115,8 @@ def test_the_countdown_ends_with_a_clear_by_itself(change: dict[str, int]) -> No
     [
         ({"est_tokens": 8_000}, False),
         ({"est_tokens": 8_001}, True),
-        ({"est_tokens": 8_001, "changed": False}, False),  # R10
-        ({"est_tokens": 100, "interrupted": True}, True),  # B3
+        ({"est_tokens": 8_001, "changed": False}, False),
+        ({"est_tokens": 100, "interrupted": True}, True),
         ({"est_tokens": 99_999, "limit": None}, False),
         ({"est_tokens": 8_001, "restarts": 2}, True),
     ],
@@ -164,7 +166,7 @@ def test_autocompaction_on_a_tool_result(result: int, limit: int | None, answer:
     assert isinstance(autocompaction.on_tool_result(context, result), answer)
 
 
-# Document C: warning above 80 % of 5,000 = 4,000
+# Breaking: warning above 80 % of 5,000 = 4,000
 
 
 @pytest.mark.parametrize(
@@ -192,7 +194,7 @@ def test_breaking(change: dict[str, int], policy: str) -> None:
         assert decision == PLAIN
 
 
-# Document D
+# Retention
 
 
 @pytest.mark.parametrize(
@@ -218,7 +220,7 @@ def test_what_was_refused_as_too_long_is_halved_where_the_limit_is_only_assumed(
     )
 
 
-# By hand: R15 aims at half, D's own function at 80 %
+# By hand: all aim at half, pruning at 80 %
 
 
 @pytest.mark.parametrize(
@@ -230,10 +232,10 @@ def test_what_was_refused_as_too_long_is_halved_where_the_limit_is_only_assumed(
         ("fresh_start", "fresh_start", 5_000),
     ],
 )
-@pytest.mark.parametrize("policies", list(POLICIES))
-def test_a_rewrite_by_hand_comes_first_whatever_the_policy(policies: str, asked: str, policy: str, target: int) -> None:
+@pytest.mark.parametrize("own", CHOICES, ids=lambda own: own.name)
+def test_a_rewrite_by_hand_comes_first_whatever_the_policy(own: Policy, asked: str, policy: str, target: int) -> None:
     context = Context(RED, est_tokens=9_999, limit=10_000, requested=asked)
-    decision = decide(POLICIES[policies], context)
+    decision = decide(own, context)
     assert isinstance(decision, Rewrite)
     assert (decision.policy, decision.target_tokens) == (policy, target)
 
@@ -247,31 +249,30 @@ def test_a_clear_by_hand_is_a_persons() -> None:
 # All together
 
 
-def test_document_a_stands_behind_every_policy() -> None:
-    assert all(policies[-1] is guided for policies in POLICIES.values())
-    for policies in POLICIES.values():
-        assert decide(policies, Context(RED, limit=10_000)) == FORCE
-        assert decide(policies, Context(YELLOW, limit=10_000)) == ASK
+def test_guidance_stands_behind_every_policy() -> None:
+    for policy in CHOICES:
+        assert decide(policy, Context(RED, limit=10_000)) == FORCE
+        assert decide(policy, Context(YELLOW, limit=10_000)) == ASK
 
 
-def test_a_rewrite_that_did_not_help_gives_way_to_document_a() -> None:
+def test_a_rewrite_that_did_not_help_gives_way_to_guidance() -> None:
     for name in ("autocompaction", "breaking", "retention"):
-        assert decide(POLICIES[name], Context(RED, est_tokens=9_999, limit=10_000, changed=False)) == FORCE
+        assert decide(named(name), Context(RED, est_tokens=9_999, limit=10_000, changed=False)) == FORCE
 
 
 def test_only_autocompaction_watches_the_stream() -> None:
-    assert [name for name, policies in POLICIES.items() if watches_stream(policies)] == ["autocompaction"]
-    assert isinstance(while_streaming(POLICIES["breaking"], 99_999, 10_000), Continue)
-    assert isinstance(on_tool_result(POLICIES["none"], Context(GREEN, limit=10), 99_999), Accept)
+    assert [policy.name for policy in CHOICES if policy.while_streaming] == ["autocompaction"]
+    assert isinstance(while_streaming(named("breaking"), 99_999, 10_000), Continue)
+    assert isinstance(on_tool_result(named("none"), Context(GREEN, limit=10), 99_999), Accept)
 
 
 @given(context=contexts)
-@pytest.mark.parametrize("name", list(POLICIES))
-def test_a_dialog_under_document_a_alone_is_never_rewritten_by_itself(name: str, context: Context) -> None:
-    decision = decide(POLICIES[name], context)
+@pytest.mark.parametrize("name", [policy.name for policy in CHOICES])
+def test_a_dialog_without_a_policy_is_never_rewritten_by_itself(name: str, context: Context) -> None:
+    decision = decide(named(name), context)
     if name == "none" and not context.requested:
         assert not isinstance(decision, Rewrite)
-        # Only a countdown fails, when not even a fresh round is short enough: it never suspends (R14).
+        # Only a countdown fails, when not even a fresh round is short enough: it never suspends.
         assert not isinstance(decision, Fail) or (
             context.countdown and context.overflowed and context.failed_clears >= 3
         )
@@ -281,15 +282,15 @@ def test_a_dialog_under_document_a_alone_is_never_rewritten_by_itself(name: str,
 
 
 @given(context=contexts)
-@pytest.mark.parametrize("name", list(POLICIES))
+@pytest.mark.parametrize("name", [policy.name for policy in CHOICES])
 def test_a_countdown_never_suspends(name: str, context: Context) -> None:
-    assert not isinstance(decide(POLICIES[name], replace(context, countdown=True)), Suspend)
+    assert not isinstance(decide(named(name), replace(context, countdown=True)), Suspend)
 
 
 @given(context=contexts)
-@pytest.mark.parametrize("name", list(POLICIES))
+@pytest.mark.parametrize("name", [policy.name for policy in CHOICES])
 def test_only_a_forced_attempt_or_caution_carries_guidance(name: str, context: Context) -> None:
-    decision = decide(POLICIES[name], context)
+    decision = decide(named(name), context)
     if isinstance(decision, Proceed) and decision.guidance:
         assert context.level in (YELLOW, RED) or context.overflowed
     if isinstance(decision, Proceed) and decision.clear_only:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from dialogs.runtime.breaking_progress import badge, message, progress
+from dialogs.runtime.rewrite_progress import badge, message, progress
 from remediation.context import Unit, UnitKind, Units
 from remediation.synthetic_dialogs import AREAS
 from tests.remediation.building import model, system, tool, unit, user

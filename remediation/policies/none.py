@@ -1,0 +1,12 @@
+"""No compaction: reported usage alone decides when the agent is asked to clear its mind."""
+
+from remediation.policies.policy import Policy
+from remediation.policies.retention import window_or_table
+
+POLICY = Policy(
+    name="none",
+    label="no compaction",
+    sentence="Nothing is compacted; health guidance and forced clears keep the context in bounds.",
+    automatic="Nothing is pruned by itself. Reported usage alone decides when the agent is asked to clear its mind",
+    limit=window_or_table,  # for the context panel alone: nothing else counts
+)

@@ -1,0 +1,180 @@
+"""A context policy as one value: its name in rows, its words for people, its limit, its answers and its rewrite."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from remediation.config import ContextConfig, effective_limit
+from remediation.context import Context, Rewritten, Toolbox, Units
+from remediation.decisions import Decision, StreamDecision, ToolResultDecision
+
+NAME = re.compile(r"[a-z][a-z0-9_]{0,15}")  # as long as the columns that hold it
+RESERVED_VERBS = frozenset({"clear", "milestone"})  # what else a person can ask of a context
+
+Event = tuple[str, Mapping[str, Any]]  # type and values, as the dialog's event log has them
+
+
+@dataclass(frozen=True, slots=True)
+class CountingFacts:
+    """What a policy's limit and tokenizer may follow from. ``tokenizer`` is the catalog's, empty for the model's usual one."""
+
+    window: int | None  # tokens; None: unknown
+    model_id: str
+    tokenizer: str
+    agent_limit: int | None  # tokens; the agent's own budget
+    llm_type: str
+    priority: int  # of the agent, 1 to 3
+    config: ContextConfig
+
+
+def window_limit(facts: CountingFacts) -> int | None:
+    return facts.window
+
+
+def budget_limit(facts: CountingFacts) -> int:
+    """The budget of ``context.yaml`` or of the agent, at most the window."""
+    return effective_limit(facts.config, facts.agent_limit, facts.llm_type, facts.priority, facts.window)
+
+
+def models_tokenizer(facts: CountingFacts) -> str:
+    return facts.tokenizer
+
+
+def configured_tokenizer(facts: CountingFacts) -> str:
+    """The tokenizer that ``context.yaml`` names."""
+    return facts.config.tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteTask:
+    """One rewrite to perform. ``limit`` and ``target`` are tokens for the units alone.
+
+    ``fixed`` tokens stand beside them in every request, within ``request_limit``; ``standing`` tokens of the units are
+    what no rewrite may take away.
+    """
+
+    units: Units
+    limit: int
+    target: int
+    fixed: int
+    standing: int
+    request_limit: int
+    config: ContextConfig
+
+
+@dataclass(frozen=True, slots=True)
+class ModelKind:
+    """The one kind of model (``kind`` of ``llm.yaml``) that a policy is for, and what people call it."""
+
+    kind: str
+    label: str
+    is_default: bool = False  # the policy of agents with such a model that name none
+
+
+@dataclass(frozen=True, slots=True)
+class ByHand:
+    """How people ask for a policy's rewrite: on the pages, and by ``POST /api/dialogs/<id>/<verb>``."""
+
+    verb: str
+    label: str  # of the preview, one or two words
+    button: str
+    does: str  # one sentence for the description of the API
+    menu: str = ""  # in the list of what can be done; empty: the label
+    hint: str = ""  # beside it, a few words
+    confirm: str = ""  # a question, for what is done without a preview
+    preview_note: str = ""  # what decides which units go
+    shows_scores: bool = False  # whether a preview shows what each score is made of
+    beside_warning: bool = False  # offered where the panel warns of a full context
+    target_percent: int = 50  # of the limit
+
+    def __post_init__(self) -> None:
+        if not NAME.fullmatch(self.verb) or self.verb in RESERVED_VERBS:
+            raise ValueError(f"{self.verb!r} is no verb: {_NAME_RULE}, and not {' or '.join(sorted(RESERVED_VERBS))}.")
+        _check_percent(self.target_percent)
+
+    @property
+    def slug(self) -> str:
+        """The verb in addresses."""
+        return self.verb.replace("_", "-")
+
+    @property
+    def entry(self) -> str:
+        return self.menu or self.label
+
+
+def no_events(_before: Units, _rewritten: Rewritten) -> Sequence[Event]:
+    return ()
+
+
+def _never(_config: ContextConfig) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A way to keep a context within its limit. What is left out takes no part.
+
+    The questions are answered by values of ``remediation.decisions``. What a reply is worth is not asked: only guidance,
+    which stands behind every policy, refuses one. ``rewrite`` is pure: same task, same view. It asks a model only through
+    ``toolbox.assistant``, which is None in a preview.
+    """
+
+    name: str
+    label: str  # in the head of a dialog
+    sentence: str  # what it does, for people
+    automatic: str = ""  # when it acts by itself, for the context panel
+    title: str = ""  # of its rewrites in the transcript
+    is_choice: bool = True  # whether an agent can have it
+    model_kind: ModelKind | None = None  # None: for every model
+
+    before_generation: Callable[[Context], Decision] | None = None
+    while_streaming: Callable[[int, int | None], StreamDecision] | None = None  # estimated tokens so far, limit
+    on_tool_result: Callable[[Context, int], ToolResultDecision] | None = None  # estimated tokens of the result
+
+    limit: Callable[[CountingFacts], int | None] = window_limit
+    tokenizer: Callable[[CountingFacts], str] = models_tokenizer
+    target_percent: int = 50  # of the limit
+    reserves_answer: bool = False  # whether the room for the answer counts as taken
+    watches_past: bool = False  # whether its context says over-hits and loops
+
+    rewrite: Callable[[RewriteTask, Toolbox], Rewritten] | None = None
+    by_hand: ByHand | None = None
+    notices: tuple[str, str] | None = None  # in the transcript, before and after a rewrite
+    events: Callable[[Units, Rewritten], Sequence[Event]] = no_events  # beside the common one
+    shows_phases: bool = False  # whether the page's bar shows the phases that it reports
+    failure_ends_message: Callable[[ContextConfig], bool] = _never  # of a rewrite that nobody asked for by hand
+    is_reviewed: bool = False  # whether the critic judges its rewrites
+    tools: tuple[str, ...] = ()  # that its agents are offered
+
+    def __post_init__(self) -> None:
+        if not NAME.fullmatch(self.name):
+            raise ValueError(f"{self.name!r} is no name for a policy: {_NAME_RULE}.")
+        if not (self.label and self.sentence):
+            raise ValueError(f"The policy {self.name} needs a label and a sentence for people.")
+        if self.by_hand and self.rewrite is None:
+            raise ValueError(f"The policy {self.name} can be asked for a rewrite by hand, and has none.")
+        if self.rewrite is not None and not self.title:
+            raise ValueError(f"The policy {self.name} needs a title for its rewrites.")
+        _check_percent(self.target_percent)
+
+    @property
+    def counts(self) -> bool:
+        """Whether it asks for estimates; a dialog under one that does not is never touched by them."""
+        return bool(self.before_generation or self.while_streaming or self.on_tool_result)
+
+    def allows(self, kind: str) -> bool:
+        """Whether it is for models of this kind."""
+        return self.model_kind is None or self.model_kind.kind == kind
+
+    def target(self, limit: int) -> int:
+        """The tokens that a rewrite by itself aims at."""
+        return limit * self.target_percent // 100
+
+
+_NAME_RULE = "it begins with a small letter and has at most 16 small letters, digits and underscores"
+
+
+def _check_percent(percent: int) -> None:
+    if not 0 < percent < 100:
+        raise ValueError(f"A target of {percent} % of the limit makes no rewrite; it lies from 1 to 99.")

@@ -1,0 +1,135 @@
+"""The policies there are: the product's own, and those of installed packages (entry points, see ``docs/plugins.md``)."""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+
+from remediation.policies import autocompaction, breaking, fresh_start, none, retention
+from remediation.policies.policy import Policy
+
+log = logging.getLogger(__name__)
+
+GROUP = "dominds.policies"
+OWN = (none.POLICY, retention.POLICY, breaking.POLICY, autocompaction.POLICY, fresh_start.POLICY)
+
+
+class UnknownPolicy(LookupError):
+    """No policy of this name is installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginProblem:
+    """An entry point whose policy is left out, and why."""
+
+    plugin: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"The policy {self.plugin} is left out: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    policies: tuple[Policy, ...]
+    problems: tuple[PluginProblem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The policy in force; ``problem`` says why it is not the one that was named, or is empty."""
+
+    policy: Policy
+    problem: str = ""
+
+
+@cache
+def registry() -> Registry:
+    """Read once a process."""
+    found = collect(entry_points(group=GROUP))
+    for problem in found.problems:
+        log.warning("%s", problem)
+    return found
+
+
+def collect(plugins: Iterable[EntryPoint]) -> Registry:
+    """Our own policies, then those of plug-ins by their names. One that cannot be used is reported, never in the way."""
+    policies, problems = list(OWN), []
+    for plugin in sorted(plugins, key=lambda entry: (entry.name, entry.value)):
+        try:
+            policies.append(_checked(plugin.load(), policies))
+        except Exception as error:  # noqa: BLE001  whatever a stranger's module raises when it is imported
+            problems.append(PluginProblem(f"{plugin.name} ({plugin.value})", str(error) or type(error).__name__))
+    return Registry(tuple(policies), tuple(problems))
+
+
+def _checked(found: object, others: Iterable[Policy]) -> Policy:
+    if not isinstance(found, Policy):
+        raise TypeError(f"expected a value of remediation.policies.policy.Policy, found {type(found).__name__}")
+    for other in others:
+        if other.name == found.name:
+            raise ValueError(f"there is a policy of the name {found.name} already")
+        if other.by_hand and found.by_hand and other.by_hand.verb == found.by_hand.verb:
+            raise ValueError(f"the policy {other.name} has the verb {other.by_hand.verb} already")
+    return found
+
+
+def policies() -> tuple[Policy, ...]:
+    return registry().policies
+
+
+def choices() -> tuple[Policy, ...]:
+    """Those that an agent can have."""
+    return tuple(policy for policy in policies() if policy.is_choice)
+
+
+def rewriting() -> tuple[Policy, ...]:
+    """Those whose rewrites there can be."""
+    return tuple(policy for policy in policies() if policy.rewrite)
+
+
+def by_hand() -> tuple[Policy, ...]:
+    """Those that people can ask for a rewrite."""
+    return tuple(policy for policy in policies() if policy.by_hand)
+
+
+def named(name: str) -> Policy:
+    """Raises ``UnknownPolicy``."""
+    for policy in policies():
+        if policy.name == name:
+            return policy
+    raise UnknownPolicy(
+        f"There is no policy {name!r}; installed are {', '.join(policy.name for policy in policies())}."
+    )
+
+
+def with_verb(verb: str) -> Policy | None:
+    """The policy that a request by hand means; None where there is none."""
+    return next((policy for policy in by_hand() if policy.by_hand and policy.by_hand.verb == verb), None)
+
+
+def chosen(name: str, kind: str) -> Choice:
+    """The policy of an agent that names ``name``, perhaps nothing, for a model of this kind."""
+    if not name:
+        defaults = (policy for policy in choices() if policy.model_kind and policy.model_kind.is_default)
+        return Choice(next((policy for policy in defaults if policy.allows(kind)), none.POLICY))
+    policy = next((policy for policy in choices() if policy.name == name), None)
+    if policy is None:
+        return Choice(none.POLICY, f"The policy {name} is not installed, so nothing is compacted.")
+    if not policy.allows(kind):
+        return Choice(none.POLICY, f"{restriction(policy)}, so nothing is compacted.")
+    return Choice(policy)
+
+
+def restriction(policy: Policy) -> str:
+    """Which models a policy is for, where it is not for all."""
+    return f"{policy.name} is only for models of {policy.model_kind.label}" if policy.model_kind else ""
+
+
+def title_of(name: str) -> str:
+    """What a rewrite by this policy is called, though the policy may be gone."""
+    try:
+        return named(name).title
+    except UnknownPolicy:
+        return f"Context rewritten ({name})"

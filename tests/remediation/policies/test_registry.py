@@ -1,0 +1,124 @@
+"""The policies there are: our own, those of plug-ins, and plug-ins that cannot be used."""
+
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from remediation.policies import none, retention
+from remediation.policies.policy import ByHand, Policy
+from remediation.policies.registry import GROUP, OWN, chosen, collect, title_of, with_verb
+
+PLUGIN = """
+from remediation.policies.policy import ByHand, Policy
+POLICY = Policy(name="mine", label="mine", sentence="Does nothing.")
+BREAKING = Policy(name="breaking", label="mine too", sentence="Does nothing.")
+PRUNER = Policy(name="pruner", label="p", sentence="Does nothing.", title="Pruned", rewrite=print,
+    by_hand=ByHand(verb="prune", label="p", button="p", does="p."))
+OTHER = "a text"
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "some_plugin.py").write_text(PLUGIN)
+    (tmp_path / "broken_plugin.py").write_text("raise RuntimeError('no such GPU')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name in ("some_plugin", "broken_plugin"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+def entry(value: str) -> EntryPoint:
+    return EntryPoint("plugin", value, GROUP)
+
+
+def test_names_and_verbs_of_our_own_are_unique() -> None:
+    names = [policy.name for policy in OWN]
+    verbs = [policy.by_hand.verb for policy in OWN if policy.by_hand]
+    assert len(set(names)) == len(names)
+    assert len(set(verbs)) == len(verbs)
+
+
+def test_a_plugins_policy_follows_our_own(plugin: None) -> None:
+    found = collect([entry("some_plugin:POLICY")])
+    assert [policy.name for policy in found.policies] == [*(policy.name for policy in OWN), "mine"]
+    assert found.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("some_plugin:BREAKING", "breaking already"),
+        ("some_plugin:PRUNER", "verb prune already"),
+        ("some_plugin:OTHER", "found str"),
+        ("some_plugin:MISSING", "MISSING"),
+        ("no_such_module:POLICY", "no_such_module"),
+        ("broken_plugin:POLICY", "no such GPU"),
+    ],
+)
+def test_a_plugin_that_cannot_be_used_is_named_and_left_out(plugin: None, value: str, reason: str) -> None:
+    found = collect([entry(value), entry("some_plugin:POLICY")])
+    assert [policy.name for policy in found.policies][len(OWN) :] == ["mine"]
+    (problem,) = found.problems
+    assert value in str(problem)
+    assert reason in str(problem)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"name": ""},
+        {"name": "Mine"},
+        {"name": "a_name_of_17_chars"},
+        {"label": ""},
+        {"sentence": ""},
+        {"target_percent": 0},
+        {"target_percent": 100},
+        {"rewrite": print},  # no title
+        {"by_hand": ByHand(verb="mine", label="m", button="m", does="m.")},  # nothing to perform
+    ],
+)
+def test_a_policy_that_makes_no_sense_is_refused_where_it_is_written(fields: dict) -> None:
+    with pytest.raises(ValueError, match=r"polic|name|target|%"):
+        Policy(**{"name": "mine", "label": "mine", "sentence": "Does nothing.", **fields})
+
+
+@pytest.mark.parametrize("verb", ["", "clear", "milestone", "Drop", "drop-all"])
+def test_a_verb_is_no_other_request(verb: str) -> None:
+    with pytest.raises(ValueError, match="is no verb"):
+        ByHand(verb=verb, label="m", button="m", does="m.")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "policy", "problem"),
+    [
+        ("", "", "none", ""),
+        ("", "lmstudio", "autocompaction", ""),
+        ("none", "lmstudio", "none", ""),
+        ("retention", "", "retention", ""),
+        ("autocompaction", "lmstudio", "autocompaction", ""),
+        (
+            "autocompaction",
+            "",
+            "none",
+            "autocompaction is only for models of LM Studio's kind, so nothing is compacted.",
+        ),
+        ("gone", "lmstudio", "none", "The policy gone is not installed, so nothing is compacted."),
+        ("fresh_start", "", "none", "The policy fresh_start is not installed, so nothing is compacted."),
+    ],
+)
+def test_the_policy_in_force(name: str, kind: str, policy: str, problem: str) -> None:
+    found = chosen(name, kind)
+    assert (found.policy.name, found.problem) == (policy, problem)
+
+
+def test_rows_of_a_policy_that_is_gone_have_a_title() -> None:
+    assert title_of("retention") == retention.POLICY.title
+    assert title_of("gone") == "Context rewritten (gone)"
+
+
+def test_verbs_lead_to_their_policies() -> None:
+    assert with_verb("prune") is retention.POLICY
+    assert with_verb("") is with_verb("guess") is None
+    assert not none.POLICY.counts
