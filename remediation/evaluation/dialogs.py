@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from dominds.llm.messages import Message, Role
-from remediation.classify import classify, priority_of
 from remediation.context import Unit, UnitKind, UnitRole, Units
+from remediation.text.classify import classify, priority_of
 
 DEFAULT_PRIORITY = 2  # of an agent whose owner set none
 NO_RESULT = "[No result was recorded for this call.]"

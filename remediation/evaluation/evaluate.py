@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from remediation.embeddings import LexicalEmbedder, RememberingEmbedder
 from remediation.evaluation.dialogs import Dialog, units_of
 from remediation.evaluation.formats import load
 from remediation.evaluation.measures import answerable, run, searched
@@ -14,6 +13,7 @@ from remediation.evaluation.report import Report, Result, Searched, result_of
 from remediation.evaluation.simulation import Recalling, Setup, entries_of
 from remediation.recall.index import Index
 from remediation.recall.recall import SHARE
+from remediation.similarity.embeddings import LexicalEmbedder, RememberingEmbedder
 from remediation.tokens.counting import Counter, counter_for
 
 DEFAULT_BUDGETS = (5_000,)  # tokens

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from dominds.llm.messages import Role
 from remediation.config import ContextConfig
 from remediation.context import Toolbox, Unit, UnitRole, Units
-from remediation.embeddings import Embedder, relevance, similarity
-from remediation.retention import Weights, retain
+from remediation.similarity.embeddings import Embedder, relevance, similarity
 from remediation.strategies.chain import break_context
 from remediation.strategies.fresh_start import start_fresh
+from remediation.strategies.importance import Weights, retain
 from remediation.strategies.pruning import fallback
 from remediation.strategies.truncate import newest_fitting
-from remediation.summaries import extractive_summary
+from remediation.text.summaries import extractive_summary
 from remediation.tokens.counting import Counter
 
 TRIGGER_PERCENT, TARGET_PERCENT = 80, 50  # of the budget, for every policy alike

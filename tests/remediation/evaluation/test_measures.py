@@ -3,12 +3,12 @@ import json
 import pytest
 
 from dominds.llm.messages import Message, Role, ToolCall
-from remediation.embeddings import LexicalEmbedder
 from remediation.evaluation.dialogs import Dialog, Probe, Turn
 from remediation.evaluation.measures import State, answerable, normalised, run, values_of
 from remediation.evaluation.policies import POLICIES, Policy, toolbox_of
 from remediation.evaluation.report import tally
 from remediation.evaluation.simulation import Recalling, Setup, Simulation
+from remediation.similarity.embeddings import LexicalEmbedder
 from remediation.tokens.counting import counter_for
 
 COUNTER = counter_for("gpt-4", "characters")
