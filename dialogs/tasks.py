@@ -4,14 +4,12 @@ from typing import Any
 from uuid import UUID
 
 from celery import shared_task
-from celery.signals import worker_ready, worker_shutting_down
+from celery.signals import worker_shutting_down
 from django.db import connections
 
-from dialogs.runtime import warmup
 from dialogs.runtime.driver import drive
 from dialogs.store import wakeups
 from dialogs.store.lease import keeper
-from dominds.web.warmup import begin
 
 
 @shared_task(name=wakeups.DRIVE)
@@ -21,12 +19,6 @@ def drive_dialog(dialog_id: str) -> None:
         drive(UUID(dialog_id))
     finally:
         connections.close_all()
-
-
-@worker_ready.connect(weak=False)
-def load(**_: Any) -> None:
-    """Beside the first tasks, not before them."""
-    begin(warmup.for_calls)
 
 
 @worker_shutting_down.connect(weak=False)

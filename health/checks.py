@@ -28,7 +28,7 @@ def _traps(models: Iterable[ModelInfo]) -> Iterator[checks.CheckMessage]:
     small: list[str] = []
     for model in models:
         name = f"{model.provider_id}/{model.model_id}"
-        if model.api_type == "lmstudio":
+        if model.kind.needs_limit and model.kind.loaded_window is not None:
             yield from _ignored_limit(model, name)
             continue
         thresholds = thresholds_of(model)

@@ -82,9 +82,9 @@ def _model(sound: Mapping[str, Any], problems: list[FieldProblem]) -> ModelInfo 
 def _unfit_policy(name: str, model: ModelInfo) -> str:
     """Why this policy is not for this model, or empty."""
     policy = next((policy for policy in registry.choices() if policy.name == name), None)
-    if policy is None or policy.allows(model.kind):
+    if policy is None or policy.allows(model.kind.family):
         return ""
-    fit = ", ".join(policy.name for policy in registry.choices() if policy.allows(model.kind))
+    fit = ", ".join(policy.name for policy in registry.choices() if policy.allows(model.kind.family))
     return f"{registry.restriction(policy)}, and {model.provider_id}/{model.model_id} is none. Choose one of {fit}."
 
 

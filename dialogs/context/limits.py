@@ -8,10 +8,9 @@ from django.conf import settings
 from dialogs.models import Agent, Dialog
 from dialogs.store import json_shapes
 from dominds.llm.catalog.catalog import Catalog, ModelInfo, UnknownModel, current_catalog
+from dominds.llm.catalog.model import LimitUnavailable, LoadedLimit
 from dominds.llm.connect import key_of
 from dominds.llm.provider import AuthFailed
-from dominds.llm.providers import lmstudio
-from dominds.llm.providers.lmstudio import LimitUnavailable, LoadedLimit
 from dominds.llm.usage import Usage
 from health.levels import AWAITING_REPORT, Judgement, Level, Thresholds, UnknownReason, judge
 from remediation.policies.registry import Choice, chosen
@@ -34,30 +33,34 @@ def models_in_use() -> set[ModelInfo]:
     return {catalog().models[pair] for pair in named if pair in catalog().models}
 
 
-def loaded_limit(model: ModelInfo) -> LoadedLimit | LimitUnavailable:
-    """Ask the LM Studio server what the model is loaded with; answers are kept for two seconds."""
+def loaded_limit(model: ModelInfo) -> LoadedLimit | LimitUnavailable | None:
+    """Ask the server with how long a window the model runs; answers are kept for two seconds. None: it cannot be asked."""
+    if model.kind.loaded_window is None:
+        return None
     try:
-        return lmstudio.loaded_limit(model.base_url, model.model_id, key=key_of(model))
+        return model.kind.loaded_window(model.base_url, model.model_id, key_of(model))
     except AuthFailed as error:
         return LimitUnavailable(str(error))
 
 
 def counted_by_server(model: ModelInfo, text: str) -> int | None:
     """Tokens of ``text`` by the loaded model's own tokenizer; None where the server offers none or cannot be asked."""
-    if model.api_type != "lmstudio":
+    if model.kind.count_tokens is None:
         return None
     try:
-        return lmstudio.count_tokens(model.base_url, model.model_id, text, key=key_of(model))
+        return model.kind.count_tokens(model.base_url, model.model_id, text, key_of(model))
     except AuthFailed:
         return None
 
 
 def thresholds_of_model(model: ModelInfo) -> Thresholds:
-    """A model of LM Studio's API has the limit that it is loaded with, and no other."""
+    """What its server runs the model with comes before the catalog; a model that needs a limit has no other."""
     tokens, source = model.limit
-    if model.api_type == "lmstudio":
-        found = loaded_limit(model)
-        tokens, source = (found.tokens, "loaded_context_length") if isinstance(found, LoadedLimit) else (None, "")
+    match loaded_limit(model):
+        case LoadedLimit(tokens, source):
+            pass
+        case LimitUnavailable() if model.kind.needs_limit:
+            tokens, source = None, ""
     return Thresholds(
         context_limit=tokens,
         optimal_max=model.optimal_max_tokens,
@@ -81,11 +84,13 @@ def unusable_reason(subject: Dialog | Agent) -> str:
         return str(error)
     if model.unusable:
         return model.unusable
-    if model.api_type == "lmstudio":
-        found = loaded_limit(model)
-        return found.reason if isinstance(found, LimitUnavailable) else ""
-    if model.kind == "lmstudio" and model.limit[0] is None:
-        return f"{model.model_id} declares LM Studio's kind and no context_length. Give it one in llm.yaml."
+    if not model.kind.needs_limit:
+        return ""
+    match loaded_limit(model):
+        case LimitUnavailable(reason):
+            return reason
+        case None if model.limit[0] is None:
+            return f"{model.model_id} declares LM Studio's kind and no context_length. Give it one in llm.yaml."
     return ""
 
 
@@ -95,7 +100,10 @@ def larger_models(dialog: Dialog) -> list[tuple[str, int]]:
     known = [
         (f"{model.provider_id}/{model.model_id}", model.limit[0])
         for model in catalog().models.values()
-        if model.limit[0] and model.limit[0] > now and not model.unusable and model.api_type != "lmstudio"
+        if model.limit[0]
+        and model.limit[0] > now
+        and not model.unusable
+        and not (model.kind.needs_limit and model.kind.loaded_window)
     ]
     return sorted(known, key=lambda entry: (entry[1], entry[0]))
 
@@ -104,7 +112,7 @@ def policy_of(subject: Dialog | Agent) -> Choice:
     """The one compaction policy in force, by the agent's field and the kind of the model."""
     agent = subject.agent if isinstance(subject, Dialog) else subject
     try:
-        return chosen(agent.context_policy, model_of(subject).kind)
+        return chosen(agent.context_policy, model_of(subject).kind.family)
     except UnknownModel:
         return chosen(agent.context_policy, "")
 

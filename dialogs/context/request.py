@@ -53,7 +53,7 @@ def prepare(
         instructions=client.instructions_of(dialog),
         messages=view.messages + added,
         tools=tuple(tools),
-        required_tool=required_tool,
+        force=required_tool or None,
         max_output_tokens=model.output_length,
         conversation=str(dialog.pk),
         cursor=cursor,

@@ -25,6 +25,7 @@ from dialogs.openai_api.history import Call
 from dialogs.openai_api.notices import NOTICES
 from dialogs.runtime import client_tools
 from dialogs.store import events
+from dominds.llm.stream import CUT_SHORT
 
 log = structlog.get_logger(__name__)
 
@@ -225,7 +226,7 @@ def _ended(run: Run, status: str) -> Ended:
     if status == Turn.Status.FAILED:
         raise _failure(Dialog.objects.get(pk=run.dialog_id), last)
     calls = _calls_for_client(run) if status == Turn.Status.ANSWERED else ()
-    reason = "length" if last is not None and last.finish_reason == "length" else "stop"
+    reason = "length" if last is not None and last.finish_reason in CUT_SHORT else "stop"
     return Ended("tool_calls" if calls else reason, calls, _usage(run))
 
 

@@ -15,6 +15,7 @@ from dominds.llm.circuit_breaker import circuits
 from dominds.llm.connect import connect
 from dominds.llm.messages import Message, Request, Role
 from dominds.llm.provider import Overloaded, ProviderError, StreamAborted
+from dominds.llm.stream import CUT_SHORT
 from dominds.llm.usage import Usage
 
 log = structlog.get_logger(__name__)
@@ -43,7 +44,7 @@ def pruning_window(dialog: Dialog) -> int | None:
 def _longest_answer(model: ModelInfo) -> int | None:
     """LM Studio goes on past the end of its window; a question takes at most half of it, see ``split_for``."""
     window = thresholds_of_model(model).context_limit
-    if model.kind != "lmstudio" or window is None:
+    if not model.kind.overruns or window is None:
         return model.output_length
     return min(model.output_length or window, window // 2)
 
@@ -74,7 +75,7 @@ def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: 
         _end(lease, generation, reply)
     if reply.error:
         raise reply.error
-    if not reply.is_complete or reply.finish_reason == "length":
+    if not reply.is_complete or reply.finish_reason in CUT_SHORT:
         raise ProviderError("The answer was cut off.")
     return reply.text
 

@@ -36,8 +36,8 @@ class Situation:
 
     @property
     def lacks_limit(self) -> bool:
-        """Only a model of LM Studio's kind needs a limit to be usable."""
-        return self.model.kind == "lmstudio" and self.thresholds.context_limit is None
+        """Without a window that is known, no model of such a kind can be called."""
+        return self.model.kind.needs_limit and self.thresholds.context_limit is None
 
     @functools.cached_property
     def context(self) -> Context:
@@ -93,7 +93,7 @@ def situation_of(dialog: Dialog) -> Situation:
         dialog=dialog,
         model=model,
         thresholds=thresholds_of_model(model),
-        policy=chosen(dialog.agent.context_policy, model.kind).policy,
+        policy=chosen(dialog.agent.context_policy, model.kind.family).policy,
         tools=offered_to(dialog),
         view=view_of(dialog),
     )

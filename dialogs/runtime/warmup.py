@@ -1,4 +1,4 @@
-"""What workers and web processes load as soon as they run. See ``dominds.web.warmup``."""
+"""What web processes load as soon as they run. See ``dominds.web.warmup``."""
 
 from pathlib import Path
 
@@ -7,13 +7,7 @@ from django.template.loader import get_template
 
 from dialogs.context.config import current_config
 from dialogs.context.limits import models_in_use
-from dominds.llm.connect import load_sdks
 from remediation.tokens.counting import counter_for
-
-
-def for_calls() -> None:
-    """The SDKs of the models that agents use: one takes a second."""
-    load_sdks(models_in_use())
 
 
 def for_pages() -> None:

@@ -26,7 +26,7 @@ class ModelRow:
     @property
     def is_asked(self) -> bool:
         """Whether only its server knows the window."""
-        return self.model.api_type == "lmstudio"
+        return self.model.kind.needs_limit and self.model.kind.loaded_window is not None
 
 
 def row_of(model: ModelInfo, thresholds: Thresholds) -> ModelRow:

@@ -1,4 +1,4 @@
-"""A model that fails again and again is let rest: by all dialogs of a worker together, not by each one for itself (V1).
+"""Circuit breaker: a model that fails again and again is left alone for a while, by all dialogs of a worker together.
 
 Without this, fifty dialogs of a provider that is down ask it fifty times as often as one does, five times each, and all
 have given up within seconds. No token bucket goes with it: providers tell their limits by 429, in no other common way, and
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from dominds.llm.catalog.catalog import ModelInfo
+from dominds.llm.catalog.model import ModelInfo
 from dominds.llm.provider import (
     MalformedStream,
     NetworkFailed,
@@ -77,7 +77,7 @@ class Circuits:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def note(self, model: ModelInfo, error: ProviderError | None) -> None:
-        if model.api_type == "scripted":
+        if not model.kind.is_server:
             return
         with self._lock:
             circuit = after_call(self._circuits.get(model, Circuit()), error, self.clock())

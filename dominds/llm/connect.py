@@ -1,19 +1,11 @@
 """From a model's metadata to the provider that talks to it."""
 
 import os
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from functools import lru_cache
-from importlib import import_module
-from pathlib import Path
 
-from dominds.llm.catalog.catalog import ModelInfo
-from dominds.llm.http.endpoint import Endpoint
-from dominds.llm.provider import AuthFailed, Provider, ProviderError, RequestRefused
-from dominds.llm.providers.anthropic_messages import AnthropicMessages
-from dominds.llm.providers.openai_chat import OpenAIChat
-from dominds.llm.providers.openai_responses import OpenAIResponses
-from dominds.llm.providers.scripted import Scripted
+from dominds.llm.catalog.model import ModelInfo
+from dominds.llm.provider import AuthFailed, Provider, RequestRefused
 from dominds.redaction import remember
 
 
@@ -22,17 +14,6 @@ def connect(model: ModelInfo, *, environ: Mapping[str, str] = os.environ) -> Pro
     if model.unusable:
         raise RequestRefused(model.unusable)
     return _connected(model, key_of(model, environ))
-
-
-def load_sdks(models: Iterable[ModelInfo], environ: Mapping[str, str] = os.environ) -> None:
-    """Import what calls to these models need. An SDK takes a second, which the first person to ask would wait for."""
-    for model in models:
-        with suppress(ProviderError):  # it cannot be called, and says so when somebody tries
-            match connect(model, environ=environ):
-                case OpenAIChat() | OpenAIResponses():
-                    import_module("openai")
-                case AnthropicMessages():
-                    import_module("anthropic")
 
 
 def key_of(model: ModelInfo, environ: Mapping[str, str] = os.environ) -> str:
@@ -53,21 +34,4 @@ def key_of(model: ModelInfo, environ: Mapping[str, str] = os.environ) -> str:
 
 @lru_cache(maxsize=1024)
 def _connected(model: ModelInfo, key: str) -> Provider:
-    endpoint = Endpoint(model.base_url, key)
-    match model.api_type:
-        case "scripted":
-            return Scripted(Path(model.script))
-        case "openai":
-            return OpenAIResponses(endpoint, model.provider_id, model.supports_tool_choice)
-        case "openai-compatible" | "lmstudio":
-            return OpenAIChat(endpoint, model.supports_tool_choice)
-        case "anthropic" | "anthropic-compatible":
-            return AnthropicMessages(
-                endpoint,
-                model.provider_id,
-                output_length=model.output_length,
-                supports_tool_choice=model.supports_tool_choice,
-                is_anthropic=model.api_type == "anthropic",
-            )
-        case unknown:
-            raise RequestRefused(f"The apiType '{unknown}' of '{model.provider_id}' is not known. Correct llm.yaml.")
+    return model.kind.connect(model, key)

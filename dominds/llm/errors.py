@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any
@@ -11,14 +11,19 @@ from dominds.llm.json_text import NotJson, parsed
 from dominds.llm.provider import (
     AuthFailed,
     ContextOverflow,
+    ForcingRefused,
+    OutputBudgetTooLarge,
     Overloaded,
     ProviderError,
     ProviderTimeout,
     RateLimited,
+    RefusedForGood,
     RequestRefused,
+    StaleReasoning,
 )
 
 MAX_MESSAGE_CHARS = 500
+READ_CHARS = 4000  # of a refusal: some quote the whole request
 
 RATE_LIMIT_CODES = {"rate_limit_exceeded", "rate_limit_error", "rate_limit_reached_error", "resource_exhausted",
                     "throttling", "throttling.ratequota", "too_many_requests", "tokens"}  # fmt: skip
@@ -28,14 +33,42 @@ OVERFLOW_CODES = {"context_length_exceeded", "exceed_context_size_error", "model
 AUTH_CODES = {"authentication_error", "permission_error", "invalid_api_key", "permission_denied", "unauthenticated"}
 OVERLOAD_CODES = {"overloaded_error", "server_error", "api_error", "internal_server_error", "internal_error",
                   "unavailable", "engine_overloaded_error", "service_unavailable"}  # fmt: skip
-REFUSAL_CODES = {"invalid_request_error", "not_found_error", "model_not_found", "insufficient_quota",
-                 "billing_error", "invalid_argument", "content_filter", "invalid_prompt"}  # fmt: skip
+REFUSAL_CODES = {"invalid_request_error", "invalid_argument", "content_filter", "invalid_prompt"}
+FINAL_CODES = {"insufficient_quota", "billing_error", "model_not_found", "not_found_error", "not_found",
+               "model_not_available", "model_deprecated", "account_deactivated"}  # fmt: skip
+STALE_CODES = {"invalid_encrypted_content"}
 TIMEOUT_CODES = {"timeout_error", "deadline_exceeded"}
 
 # A quota of tokens per time is a rate limit even where it calls the request too large (OpenAI, Groq).
 RATE_LIMIT_TEXT = re.compile(
     r"rate.?limit|too many requests|(tokens|requests|input tokens) per (second|minute|hour|day)|\b[TRI]P[MD]\b", re.I
 )
+# What stays as it is until somebody pays, or chooses another model.
+FINAL_TEXT = re.compile(
+    r"\bmodel\b.{0,120}(does not exist|not found|has been (retired|deprecated|shut down|removed)|is no longer available"
+    r"|decommissioned|reached its end of life)|(account|organization) (is|has been) (disabled|deactivated|suspended)",
+    re.I | re.S,
+)
+FORCING_TEXT = re.compile(r"\btool_choice\b", re.I)
+FORCING_WRONG = re.compile(  # beside a mention of tool_choice
+    r"not support|unsupported|incompatible|not compatible|invalid|not allowed|may not|cannot|only .{0,20}auto", re.I
+)
+STALE_TEXT = re.compile(
+    "|".join(
+        (
+            r"invalid `?signature`? in `?thinking`? block",  # Anthropic: tampered with, or bound to another conversation
+            r"bound to a different (conversation|account)",
+            r"expected `?thinking`? or `?redacted_thinking`?",  # Anthropic, with a budget
+            r"blocks in the latest assistant message cannot be modified",
+            r"without its required (following item|'?reasoning'? item|.{0,20}reasoning)",  # OpenAI Responses
+            r"encrypted content .{0,80}could not be (verified|decrypted)",
+            r"thought.?signature",  # Google: missing, or not valid
+            r"reasoning_content.{0,60}(must be passed back|is missing)",  # DeepSeek; Kimi
+        )
+    ),
+    re.I | re.S,
+)
+
 QUOTA_TEXT = re.compile(r"insufficient.?(quota|balance)|exceeded your current quota|credit balance is too low", re.I)
 
 # A table of vendors' words, each as it was seen; tests/dominds/llm/test_errors.py holds a whole message for every line.
@@ -63,14 +96,45 @@ OVERFLOW_TEXT = re.compile(
             r"inputs. tokens \+ .max_new_tokens. must be",  # Text Generation Inference, Together
             r"total number of tokens in the prompt cannot exceed",  # Cohere
             r"prompt token count of \d+ exceeds",  # GitHub Copilot
+            r"tokens to keep from the initial prompt is greater than the context length",  # LM Studio
+            r"cannot truncate prompt with n_keep",  # LM Studio
+            r"max_tokens must be at least 1, got -\d",  # vLLM: the prompt alone is longer than the window
+            r"exceeded max context length by",  # Ollama's cloud
+            r"input length \d+ exceeds the maximum length",  # vLLM of some gateways
+            r"exceeds max context window",  # gateways
         )
     ),
     re.I,
 )
 
+NUMBER = r"(?P<{}>\d[\d,]*)"
+WINDOW, PROMPT, OUTPUT = (NUMBER.format(name) for name in ("window", "prompt", "output"))
+# Refusals that name the output beside the prompt.
+BUDGET_TEXTS = tuple(
+    re.compile(pattern, re.I | re.S)
+    for pattern in (
+        # vLLM
+        rf"maximum context length is {WINDOW} tokens.{{0,60}}requested {OUTPUT} output tokens.{{0,60}}at least {PROMPT} input",
+        # OpenAI (older), DeepSeek, vLLM (older)
+        rf"maximum context length is {WINDOW} tokens.{{0,80}}\({PROMPT} in (?:the|your) (?:messages|prompt)"
+        rf".{{0,60}}?{OUTPUT} in the completion",
+        # SGLang
+        rf"maximum context length of {WINDOW} tokens.{{0,80}}: {PROMPT} tokens from the input.{{0,30}} and {OUTPUT} tokens",
+        # Anthropic up to 4.1
+        rf"`max_tokens` exceed context limit: {PROMPT} \+ {OUTPUT} > {WINDOW}",
+        # Text Generation Inference
+        rf"`max_new_tokens` must be <= {WINDOW}\. Given: {PROMPT} `inputs` tokens and {OUTPUT} `max_new_tokens`",
+    )
+)
+LEAST_ROOM = 16  # tokens of output that are worth another try
+
 ADVICE: dict[type[ProviderError], str] = {
     AuthFailed: "Check the key that apiKeyEnvVar names for this provider.",
     ContextOverflow: "The request has to become shorter, or the model's window larger.",
+    OutputBudgetTooLarge: "Less output has to be asked for, or the request become shorter.",
+    RefusedForGood: "Check the account, or choose another model.",
+    ForcingRefused: "Set supports_tool_choice to false for this model in llm.yaml.",
+    StaleReasoning: "It is sent again without what the model thought before.",
     RateLimited: "It is tried again after a pause.",
     Overloaded: "It is tried again after a pause.",
     ProviderTimeout: "It is tried again after a pause.",
@@ -81,12 +145,14 @@ SECRET = re.compile(r"\b(sk|key|pk|gsk|xai|AIza)[-_][\w*.-]{6,}|\bAIza[\w-]{10,}
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """What a provider said went wrong. ``codes`` are its machine-readable words in lower case."""
+    """What a provider said went wrong. ``codes`` are its machine-readable words in lower case, and ``param`` is the field
+    of the request that it names."""
 
     text: str
     codes: frozenset[str] = frozenset()
     status: int | None = None
     retry_after_seconds: float | None = None
+    param: str = ""
 
 
 def error_of(complaint: Complaint, provider: str) -> ProviderError:
@@ -94,22 +160,49 @@ def error_of(complaint: Complaint, provider: str) -> ProviderError:
     kind = kind_of(complaint)
     said = readable(complaint.text) or "no reason given"
     status = f" with HTTP {complaint.status}" if complaint.status is not None else ""
-    message = f"{provider} refused the request{status}: {said.rstrip('.')}. {ADVICE[kind]}"
+    budget = _budget_in(complaint.text) if kind is ContextOverflow else None
+    advice = ADVICE[OutputBudgetTooLarge if budget else kind]
+    message = f"{provider} refused the request{status}: {said.rstrip('.')}. {advice}"
+    if budget:
+        return OutputBudgetTooLarge(message, retry_after_seconds=complaint.retry_after_seconds, **budget)
     return kind(message, retry_after_seconds=complaint.retry_after_seconds)
+
+
+def _budget_in(text: str) -> dict[str, int] | None:
+    """The numbers of a refusal that less output would satisfy."""
+    found = next((match for pattern in BUDGET_TEXTS if (match := pattern.search(text[:READ_CHARS]))), None)
+    if found is None:
+        return None
+    window, prompt, output = (int(found[name].replace(",", "")) for name in ("window", "prompt", "output"))
+    if output == 0 or window - prompt < LEAST_ROOM:
+        return None
+    return {"window": window, "prompt_tokens": prompt, "output_tokens": output}
 
 
 def kind_of(complaint: Complaint) -> type[ProviderError]:
     """Quota words come before length words, because "request too large" occurs in both."""
-    status, text = complaint.status, complaint.text
+    status, text = complaint.status, complaint.text[:READ_CHARS]
     if status in (401, 403) or complaint.codes & AUTH_CODES:
         return AuthFailed
     if complaint.codes & {"insufficient_quota", "billing_error"} or status == 402 or QUOTA_TEXT.search(text):
-        return RequestRefused  # waiting does not help: somebody has to pay
+        return RefusedForGood  # waiting does not help: somebody has to pay
     if status == 429 or complaint.codes & RATE_LIMIT_CODES or RATE_LIMIT_TEXT.search(text):
         return RateLimited
     if status == 413 or complaint.codes & OVERFLOW_CODES or OVERFLOW_TEXT.search(text):
         return ContextOverflow
-    return _kind_of_status(status) or _kind_of_codes(complaint.codes) or Overloaded
+    return _refusal(complaint) or _kind_of_status(status) or _kind_of_codes(complaint.codes) or Overloaded
+
+
+def _refusal(complaint: Complaint) -> type[ProviderError] | None:
+    """A refusal that says what would have to be otherwise. Servers report some of them as their own failure."""
+    text, codes = complaint.text[:READ_CHARS], complaint.codes
+    if codes & STALE_CODES or STALE_TEXT.search(text):
+        return StaleReasoning
+    if FORCING_TEXT.search(f"{complaint.param} {text}") and FORCING_WRONG.search(text):
+        return ForcingRefused
+    if complaint.status in (404, 410) or codes & FINAL_CODES or FINAL_TEXT.search(text):
+        return RefusedForGood
+    return None
 
 
 def _kind_of_status(status: int | None) -> type[ProviderError] | None:
@@ -142,7 +235,12 @@ def complaint_of_response(status: int, headers: Mapping[str, str], body: bytes) 
         text = text_of_page(body) or _phrase(status)
         return Complaint(text, status=status, retry_after_seconds=wait)
     complaint = complaint_of_payload(found)
-    return Complaint(complaint.text or _phrase(status), complaint.codes, status, wait or complaint.retry_after_seconds)
+    return replace(
+        complaint,
+        text=complaint.text or _phrase(status),
+        status=status,
+        retry_after_seconds=wait or complaint.retry_after_seconds,
+    )
 
 
 def complaint_of_payload(payload: Any) -> Complaint:
@@ -158,7 +256,10 @@ def complaint_of_payload(payload: Any) -> Complaint:
         return Complaint(str(inner), _codes_of(payload), _status_of(payload))
     codes = _codes_of(inner) | (_codes_of(payload) - {"error"})
     text = _text_of(inner) or _text_of(payload)
-    return Complaint(text, codes, _status_of(inner) or _status_of(payload))
+    param = inner.get("param")
+    return Complaint(
+        text, codes, _status_of(inner) or _status_of(payload), param=param if isinstance(param, str) else ""
+    )
 
 
 def _codes_of(found: Mapping[str, Any]) -> frozenset[str]:

@@ -1,7 +1,7 @@
 """What a model is sent: frozen values that every provider wrapper translates to its own wire format."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -31,11 +31,31 @@ class ToolSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class ImagePart:
+    """A picture: its bytes, with a media type such as ``image/png``."""
+
+    media_type: str
+    content: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """A document: its bytes, with a media type such as ``application/pdf``."""
+
+    name: str
+    media_type: str
+    content: bytes = field(repr=False)
+
+
+Part = ImagePart | FilePart
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """One entry of the conversation; instructions are not messages, see ``Request``.
 
     ``provider_items`` are opaque JSON texts (reasoning items, signed thinking) that the provider which wrote them
-    wants back unchanged; any other provider ignores them.
+    wants back unchanged; any other provider ignores them. ``parts`` stand behind the text.
     """
 
     role: Role
@@ -43,6 +63,7 @@ class Message:
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
     provider_items: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
 
 
 def chars_of(messages: Iterable[Message]) -> int:
@@ -57,17 +78,21 @@ def chars_of(messages: Iterable[Message]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One model call. ``required_tool`` names the only tool the model may answer with, where the provider can insist.
+    """One model call. ``force`` names the tool that the model has to call, as far as the provider can insist; the list
+    of tools stays whole, since caches and signed thinking bind to it.
 
-    ``conversation`` is stable over a dialog and may serve as a provider's cache key. ``cursor`` is what the previous
-    stream of this conversation returned in ``Started``, or empty.
+    ``epoch`` counts the rewrites of the conversation, changes of instructions and of tools among them: what an answer
+    of an earlier epoch was thought on is gone, so its reasoning is not sent. ``conversation`` is stable over a dialog
+    and may serve as a provider's cache key. ``cursor`` is what the previous stream of this conversation returned in
+    ``Started``, or empty.
     """
 
     model: str
     instructions: str
     messages: tuple[Message, ...]
     tools: tuple[ToolSpec, ...] = ()
-    required_tool: str = ""
+    force: str | None = None
     max_output_tokens: int | None = None
+    epoch: int = 0
     conversation: str = ""
     cursor: str = ""

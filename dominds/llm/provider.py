@@ -1,7 +1,8 @@
 """The one protocol that every provider wrapper speaks, and the one error family that it raises."""
 
 from collections.abc import Callable
-from typing import ClassVar, Protocol
+from copy import copy
+from typing import ClassVar, Protocol, Self
 
 from dominds.llm.messages import Request
 from dominds.llm.stream import StreamEvent
@@ -40,6 +41,12 @@ class ProviderError(Exception):
         super().__init__(message)
         self.retry_after_seconds = retry_after_seconds
 
+    def reworded(self, message: str) -> Self:
+        """The same error in other words."""
+        again = copy(self)
+        again.args = (message,)
+        return again
+
 
 class AuthFailed(ProviderError):
     kind = "auth"
@@ -58,15 +65,62 @@ class Overloaded(ProviderError):
 
 
 class ContextOverflow(ProviderError):
-    """The provider says that the request is too long for the model (R12). Never retried as it is."""
+    """The provider says that the request is too long for the model. Never retried as it is."""
 
     kind = "context_overflow"
+
+
+class OutputBudgetTooLarge(ContextOverflow):
+    """The prompt fits, but not together with the output that was asked for: less output may do.
+
+    Tokens, as far as the provider names them: the window, the prompt in it, and the output that was asked for.
+    """
+
+    kind = "output_budget"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after_seconds: float | None = None,
+        window: int | None = None,
+        prompt_tokens: int | None = None,
+        output_tokens: int | None = None,
+    ) -> None:
+        super().__init__(message, retry_after_seconds=retry_after_seconds)
+        self.window = window
+        self.prompt_tokens = prompt_tokens
+        self.output_tokens = output_tokens
+
+    @property
+    def room(self) -> int | None:
+        """Tokens that the provider's own numbers leave for output."""
+        return None if self.window is None or self.prompt_tokens is None else self.window - self.prompt_tokens
 
 
 class RequestRefused(ProviderError):
     """The provider understood the request and will not serve it: a bad field, an unknown model, a content rule."""
 
     kind = "refused"
+
+
+class RefusedForGood(RequestRefused):
+    """No request to this model or by this account can succeed until somebody changes something: it is unknown,
+    retired, or not paid for."""
+
+    kind = "refused_for_good"
+
+
+class ForcingRefused(RequestRefused):
+    """The model cannot be made to call a tool. The same request without ``force`` may do."""
+
+    kind = "forcing_refused"
+
+
+class StaleReasoning(RequestRefused):
+    """The provider does not take earlier reasoning back, or misses it. The same request in a new epoch may do."""
+
+    kind = "stale_reasoning"
 
 
 class NetworkFailed(ProviderError):

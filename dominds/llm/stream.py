@@ -1,9 +1,27 @@
 """What a model call yields while it runs, as a closed union."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from dominds.llm.messages import ToolCall
 from dominds.llm.usage import UsageReport
+
+
+class FinishReason(StrEnum):
+    """Why a model stopped."""
+
+    STOP = "stop"
+    TOOL_CALLS = "tool_calls"
+    LENGTH = "length"  # of the output that was asked for
+    THOUGHT_ONLY = "length_thinking"  # the same, before a word of the answer or a call
+    WINDOW_EXCEEDED = "window_exceeded"  # the model's window is full
+    REFUSAL = "refusal"  # by the model or its provider's filter; the answer may be empty
+    PAUSE = "pause"  # to be sent back as it is, and to go on from there
+    COMPACTION = "compaction"  # the provider shortened the conversation
+    OTHER = "other"  # a word of the provider's own
+
+
+CUT_SHORT = frozenset({FinishReason.LENGTH, FinishReason.THOUGHT_ONLY, FinishReason.WINDOW_EXCEEDED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +37,13 @@ class TextDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """What the model thinks, as far as its provider shows it. Never part of the answer's text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCallDelta:
     """Characters of a tool call under way: they fill the window, and are never run from here."""
 
@@ -27,15 +52,12 @@ class ToolCallDelta:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The provider's explicit end. Only this makes a generation a success.
-
-    ``finish_reason`` is ``stop``, ``tool_calls``, ``length`` or the provider's own word.
-    """
+    """The provider's explicit end. Only this makes a generation a success."""
 
     usage: UsageReport
     tool_calls: tuple[ToolCall, ...] = ()
-    finish_reason: str = "stop"
+    finish_reason: FinishReason = FinishReason.STOP
     provider_items: tuple[str, ...] = ()
 
 
-StreamEvent = Started | TextDelta | ToolCallDelta | Finished
+StreamEvent = Started | TextDelta | ReasoningDelta | ToolCallDelta | Finished

@@ -1,17 +1,26 @@
 """Token counts as the provider reported them, or the fact that it did not. Never a guess, never a zero for missing."""
 
 from dataclasses import dataclass
+from typing import Any
 
 MAX_PLAUSIBLE_TOKENS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Reported tokens of one generation. ``prompt_tokens`` is the whole prompt, cache reads and writes included."""
+    """Reported tokens of one generation. ``prompt_tokens`` is the whole prompt, cache reads and writes included, and
+    ``completion_tokens`` the whole answer, reasoning included. None: not reported.
+
+    A long write is one that a provider keeps for hours and charges more for.
+    """
 
     prompt_tokens: int
     completion_tokens: int
     reported_total: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    cache_write_long_tokens: int | None = None
+    reasoning_tokens: int | None = None
 
     @property
     def total_tokens(self) -> int:
@@ -28,11 +37,21 @@ class UsageUnavailable:
 UsageReport = Usage | UsageUnavailable
 
 
-def usage_from(prompt: object, completion: object, total: object = None) -> UsageReport:
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """What a provider says of parts of a prompt and its answer, not yet believed."""
+
+    cache_read: object = None
+    cache_write: object = None
+    cache_write_long: object = None
+    reasoning: object = None
+
+
+def usage_from(prompt: object, completion: object, total: object = None, shares: Shares | None = None) -> UsageReport:
     """Accept counts only when they can be true.
 
-    A prompt of 0 for a request that was not empty is no measurement (rule of design section 4), and neither are
-    negative, fractional, textual or absurd numbers.
+    A prompt of 0 for a request that was not empty is no measurement, and neither are negative, fractional, textual or
+    absurd numbers. A share that cannot be true is left out; more read from a cache than was sent discredits the whole.
     """
     for name, value in (("prompt", prompt), ("completion", completion)):
         if isinstance(value, bool) or not isinstance(value, int):
@@ -41,6 +60,36 @@ def usage_from(prompt: object, completion: object, total: object = None) -> Usag
             return UsageUnavailable(f"{name} tokens are {value}, which is not plausible")
     if prompt == 0:
         return UsageUnavailable("prompt tokens are 0 for a request that was not empty")
-    plausible_total = isinstance(total, int) and not isinstance(total, bool) and 0 < total <= 2 * MAX_PLAUSIBLE_TOKENS
     assert isinstance(prompt, int) and isinstance(completion, int)
-    return Usage(prompt, completion, total if plausible_total and isinstance(total, int) else None)
+    shares = shares or Shares()
+    read = count_of(shares.cache_read)
+    if read is not None and read > prompt:
+        return UsageUnavailable(f"prompt tokens are {prompt}, fewer than the {read} cached ones among them")
+    short, long = count_of(shares.cache_write), count_of(shares.cache_write_long)
+    if (read or 0) + (short or 0) + (long or 0) > prompt:
+        short = long = None
+    whole = count_of(total)
+    return Usage(
+        prompt,
+        completion,
+        whole if whole and whole <= 2 * MAX_PLAUSIBLE_TOKENS else None,
+        read,
+        short,
+        long,
+        _at_most(completion, count_of(shares.reasoning)),
+    )
+
+
+def count_of(value: object) -> int | None:
+    """A count of tokens, or None where the value is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _at_most(most: int, count: int | None) -> int | None:
+    return count if count is not None and count <= most else None
+
+
+def part(reported: dict[str, Any], name: str, key: str) -> object:
+    """A count inside an object of the report, where there is one."""
+    inner = reported.get(name)
+    return inner.get(key) if isinstance(inner, dict) else None

@@ -101,6 +101,8 @@ class ChatServer(ModelServer):
                 if asked.path == "/api/v0/models":
                     self.listings += 1
                     plain(200, json.dumps({"object": "list", "data": [self._listed()]}))(connection)
+                elif asked.path == "/api/v1/models":  # a server of the older API
+                    plain(404, "{}")(connection)
                 else:
                     self._complete(asked, connection)
         except OSError:

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from dialogs.actions import messages
 from dialogs.models import Dialog
 from dialogs.runtime.driver import drive
-from dominds.llm.providers import lmstudio
+from dominds.llm.providers import server_window
 from tests.dialogs.factories import UserFactory, make_dialog
 from tests.flows.chat_server import ChatServer, running
 
@@ -24,7 +24,7 @@ def _redis(redis_client: Any) -> None:
 @pytest.fixture(autouse=True)
 def _fresh_listings() -> None:
     """What a model server answered to an earlier test is not kept for two seconds."""
-    lmstudio._listings.clear()
+    server_window.forget()
 
 
 class Minds:

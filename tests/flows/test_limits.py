@@ -12,7 +12,7 @@ from dialogs.accounts.api_keys import create_key
 from dialogs.actions import messages
 from dialogs.errors import Conflict
 from dialogs.models import Dialog
-from dominds.llm.providers import lmstudio
+from dominds.llm.providers import server_window
 from tests.flows.chat_server import Answer, ChatServer
 from tests.flows.conftest import Minds, dialog_with, say
 
@@ -23,7 +23,7 @@ Serve = Callable[..., ChatServer]
 
 def later() -> None:
     """The two seconds pass for which a listing is kept."""
-    lmstudio._listings.clear()
+    server_window.forget()
 
 
 def refusal(dialog: Dialog) -> str:

@@ -131,7 +131,8 @@ def test_a_forced_clear_names_its_only_tool(server: ModelServer) -> None:
     say(talk, "two")
     forced = server.asked[1].body
     assert [tool["name"] for tool in forced["tools"]] == ["clear_mind"]
-    assert forced["tool_choice"] == {"type": "function", "name": "clear_mind"}
+    named = {"type": "function", "name": "clear_mind"}
+    assert forced["tool_choice"] == {"type": "allowed_tools", "mode": "required", "tools": [named]}
     assert (talk.state, talk.round_number) == ("idle", 2)
     assert not any(item.get("type") == "reasoning" for item in inputs(server)[2])  # it belongs to the round before
 

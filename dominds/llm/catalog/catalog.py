@@ -5,20 +5,24 @@ import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date, timedelta
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from dominds.llm.catalog import fields
+from dominds.llm.catalog.model import DEFAULT_CADENCE_GENERATIONS, Echo, ModelInfo, ProviderKind, Thinking
+from dominds.llm.providers.kinds import KINDS, kind_named, playing
 from dominds.llm.providers.scripted import SCRIPTS, BadScript, load_script
 from dominds.yaml_fields import Problem, Reading
 from dominds.yaml_file import BadYaml
 
+__all__ = ["Catalog", "ModelInfo", "ProviderInfo", "UnknownModel", "current_catalog", "load_catalog", "retirement_of"]
+
 DEFAULTS_FILE = Path(__file__).parent / "defaults.yaml"
 FILE_NAME = "llm.yaml"
-DEFAULT_CADENCE_GENERATIONS = 10
-API_TYPES_WITH_TOOL_CHOICE = ("openai", "anthropic", "scripted")
+FOREWARNING = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,52 +31,10 @@ class ProviderInfo:
 
     provider_id: str
     name: str
-    api_type: str
+    kind: ProviderKind
     base_url: str = ""
     api_key_env: str = ""
     unusable: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ModelInfo:
-    """What is known of one model. Lengths and thresholds are tokens; None: not stated.
-
-    ``kind`` is ``lmstudio`` for models under LM Studio's rules, which a scripted model may declare for itself.
-    ``tokenizer`` names a counter, where the model's name does not tell. ``script`` is the path of a scripted model's
-    file. ``unusable`` says why the model cannot be called, or is empty.
-    """
-
-    provider_id: str
-    model_id: str
-    name: str
-    api_type: str
-    base_url: str = ""
-    api_key_env: str = ""
-    context_length: int | None = None
-    input_length: int | None = None
-    output_length: int | None = None
-    optimal_max_tokens: int | None = None
-    critical_max_tokens: int | None = None
-    cadence: int = DEFAULT_CADENCE_GENERATIONS
-    supports_tool_choice: bool = False
-    script: str = ""
-    kind: str = ""
-    tokenizer: str = ""
-    unusable: str = ""
-
-    @property
-    def has_cursor(self) -> bool:
-        """Whether each call is to be told what the one before handed back: a script's place in its steps."""
-        return self.api_type == "scripted"
-
-    @property
-    def limit(self) -> tuple[int | None, str]:
-        """The window in tokens and the field that states it (A2)."""
-        if self.context_length is not None:
-            return self.context_length, "context_length"
-        if self.input_length is not None:
-            return self.input_length, "input_length"
-        return None, ""
 
 
 class UnknownModel(LookupError):
@@ -146,34 +108,36 @@ def _catalog_of(entries: Mapping[str, Entry], minds_dir: Path, problems: tuple[P
 
 
 def _provider(provider_id: str, entry: Entry) -> ProviderInfo:
-    api_type, base_url = entry.get("apiType", ""), entry.get("baseUrl", "")
+    kind, base_url = kind_named(entry.get("apiType", "")), entry.get("baseUrl", "")
     return ProviderInfo(
         provider_id=provider_id,
         name=entry.get("name", provider_id),
-        api_type=api_type,
+        kind=kind,
         base_url=base_url,
         api_key_env=entry.get("apiKeyEnvVar", ""),
-        unusable=_why_unusable(provider_id, api_type, base_url),
+        unusable=_why_unusable(provider_id, kind, base_url),
     )
 
 
-def _why_unusable(provider_id: str, api_type: str, base_url: str) -> str:
-    if api_type not in fields.API_TYPES:
-        found = f"has the apiType '{api_type}'" if api_type else "has no valid apiType"
+def _why_unusable(provider_id: str, kind: ProviderKind, base_url: str) -> str:
+    if kind.name not in KINDS:
+        found = f"has the apiType '{kind.name}'" if kind.name else "has no valid apiType"
         return f"Provider '{provider_id}' {found}. Set it to one of {', '.join(fields.API_TYPES)} in {FILE_NAME}."
-    if not base_url and api_type != "scripted":
+    if not base_url and kind.is_server:
         return f"Provider '{provider_id}' has no valid baseUrl. Set it in {FILE_NAME}."
     return ""
 
 
 def _model(provider: ProviderInfo, model_id: str, entry: Entry, minds_dir: Path) -> ModelInfo:
     script, script_fault = _script(provider, entry.get("script", ""), minds_dir)
-    kind = "lmstudio" if provider.api_type == "lmstudio" else entry.get("kind", "")
+    kind = provider.kind
+    if not kind.is_server and "kind" in entry:
+        kind = playing(kind, KINDS[entry["kind"]])
     return ModelInfo(
         provider_id=provider.provider_id,
         model_id=model_id,
         name=entry.get("name", model_id),
-        api_type=provider.api_type,
+        kind=kind,
         base_url=provider.base_url,
         api_key_env=provider.api_key_env,
         context_length=entry.get("context_length"),
@@ -182,17 +146,37 @@ def _model(provider: ProviderInfo, model_id: str, entry: Entry, minds_dir: Path)
         optimal_max_tokens=entry.get("optimal_max_tokens"),
         critical_max_tokens=entry.get("critical_max_tokens"),
         cadence=entry.get("caution_remediation_cadence_generations", DEFAULT_CADENCE_GENERATIONS),
-        supports_tool_choice=entry.get("supports_tool_choice", provider.api_type in API_TYPES_WITH_TOOL_CHOICE),
+        supports_tool_choice=entry.get("supports_tool_choice"),
+        forced_tool=entry.get("forced_tool", ""),
+        thinking=Thinking(entry.get("thinking", "")),
+        is_bound=entry.get("bound_thinking", False),
+        echo=Echo(entry.get("echo", kind.echo)),
+        max_tokens_field=entry.get("max_tokens_field", kind.max_tokens_field),
+        modalities=entry.get("modalities", kind.modalities),
+        prices=entry.get("prices", ()),
+        retires_on=entry.get("retires_on"),
+        model_params=entry.get("model_params", MappingProxyType({})),
+        thinking_off=entry.get("thinking_off", MappingProxyType({})),
         script=script,
-        kind=kind if provider.api_type in ("lmstudio", "scripted") else "",
         tokenizer=entry.get("tokenizer", ""),
         unusable=provider.unusable or script_fault,
     )
 
 
+def retirement_of(model: ModelInfo, today: date) -> str:
+    """What people have to be warned of: that a model ends within 30 days, or has ended; else empty."""
+    if model.retires_on is None or today < model.retires_on - FOREWARNING:
+        return ""
+    name = f"{model.provider_id}/{model.model_id}"
+    if today < model.retires_on:
+        days = (model.retires_on - today).days
+        return f"{name} retires on {model.retires_on}, in {days} day{'s' * (days != 1)}. Choose another model before."
+    return f"{name} retired on {model.retires_on}. Choose another model."
+
+
 def _script(provider: ProviderInfo, script: str, minds_dir: Path) -> tuple[str, str]:
     """The path of a scripted model's file, and why it cannot be played."""
-    if provider.api_type != "scripted":
+    if provider.kind.is_server:
         return "", ""
     if not script:
         return "", f"A model of '{provider.provider_id}' names no script. Set `script` in {FILE_NAME}."

@@ -2,13 +2,26 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
-from dominds.yaml_fields import Bad, Field, Problem, Reading, one_of, shown, text, truth, whole_number
+from dominds.llm.catalog.model import FORCED_TOOL, MODALITIES, Echo, Thinking
+from dominds.llm.json_text import dumped
+from dominds.llm.prices import Price
+from dominds.llm.providers.kinds import KINDS
+from dominds.yaml_fields import Bad, Field, Problem, Reading, one_of, shown, text, texts, truth, whole_number
 
-API_TYPES = ("openai", "openai-compatible", "anthropic", "anthropic-compatible", "lmstudio", "scripted")
+API_TYPES = tuple(KINDS)
 MAX_TOKENS = 1_000_000_000
+MAX_USD = 10_000  # per million tokens
+AUTO = "auto"
+MAX_TOKENS_FIELDS = ["max_tokens", "max_completion_tokens", "max_output_tokens"]
+# The parts of a request that are ours to write.
+OUR_PARAMS = {"model", "messages", "input", "instructions", "system", "stream", "stream_options", "store", "include",
+              "tools", "tool_choice", "prompt_cache_key", *MAX_TOKENS_FIELDS}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +58,77 @@ def _environment_name(value: Any) -> str:
     return name
 
 
+def _forced_tool(value: Any) -> str:
+    """YAML reads a plain yes or no as a truth."""
+    found: str = _FORCED_TOOL({True: "yes", False: "no"}[value] if isinstance(value, bool) else value)
+    return found
+
+
+_FORCED_TOOL = one_of(list(FORCED_TOOL))
+
+
+def _true_or_auto(value: Any) -> bool | None:
+    """``auto`` leaves it to ``forced_tool``."""
+    return None if value == AUTO else truth(value)
+
+
+def _day(value: Any) -> date:
+    if isinstance(value, datetime) or not isinstance(value, date):
+        raise Bad(f"expected a date such as 2026-11-30, found {shown(value)}")
+    return value
+
+
+def _modalities(value: Any) -> tuple[str, ...]:
+    found = texts(value)
+    if unknown := [name for name in found if name not in MODALITIES]:
+        raise Bad(f"expected some of {', '.join(MODALITIES)}, found {shown(unknown[0])}")
+    return tuple(found)
+
+
+def _params(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise Bad(f"expected a mapping, found {shown(value)}")
+    if ours := sorted(OUR_PARAMS & set(value)):
+        raise Bad(f"{ours[0]} is written by Dominds itself and cannot be set here")
+    try:
+        dumped(value)
+    except TypeError as error:
+        raise Bad(f"expected values that JSON knows ({error})") from error
+    return MappingProxyType(dict(value))
+
+
+def _usd(value: Any) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_USD:
+        raise Bad(f"expected USD per million tokens, found {shown(value)}")
+    return Decimal(str(value))
+
+
+PRICE_FIELDS: dict[str, tuple[str, Field]] = {
+    "in": ("input", _usd),
+    "out": ("output", _usd),
+    "cached": ("cached", _usd),
+    "write": ("write", _usd),
+    "write_long": ("write_long", _usd),
+    "above": ("above", _tokens),
+    "since": ("since", _day),
+    "until": ("until", _day),
+}
+
+
+def _prices(value: Any) -> tuple[Price, ...]:
+    if not isinstance(value, list):
+        raise Bad(f"expected a list of prices, found {shown(value)}")
+    return tuple(_price(entry) for entry in value)
+
+
+def _price(value: Any) -> Price:
+    if not isinstance(value, Mapping) or not {"in", "out"} <= set(value):
+        raise Bad(f"expected a price with in and out, found {shown(value)}")
+    if unknown := sorted(str(key) for key in value if key not in PRICE_FIELDS):
+        raise Bad(f"{unknown[0]} means nothing in a price; known are {', '.join(PRICE_FIELDS)}")
+    return Price(**{PRICE_FIELDS[key][0]: PRICE_FIELDS[key][1](item) for key, item in value.items()})
+
+
 PROVIDER_FIELDS: dict[str, Field] = {
     "name": text,
     "apiType": text,  # an unknown one makes the provider unusable, which the catalog says
@@ -59,9 +143,19 @@ MODEL_FIELDS: dict[str, Field] = {
     "optimal_max_tokens": _tokens,
     "critical_max_tokens": _tokens,
     "caution_remediation_cadence_generations": whole_number(1, 1000),
-    "supports_tool_choice": truth,
+    "supports_tool_choice": _true_or_auto,
+    "forced_tool": _forced_tool,
+    "thinking": one_of([thinking.value for thinking in Thinking if thinking]),
+    "bound_thinking": truth,
+    "echo": one_of([echo.value for echo in Echo]),
+    "max_tokens_field": one_of(MAX_TOKENS_FIELDS),
+    "modalities": _modalities,
+    "prices": _prices,
+    "retires_on": _day,
+    "model_params": _params,
+    "thinking_off": _params,
     "script": text,
-    "kind": one_of(["lmstudio"]),
+    "kind": one_of([kind.name for kind in KINDS.values() if kind.needs_limit]),
     "tokenizer": text,
 }
 

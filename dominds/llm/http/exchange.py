@@ -125,7 +125,7 @@ class Exchange:
             body += chunk
         endpoint = self._endpoint
         found = error_of(complaint_of_response(response.status, response.headers, body), endpoint.host)
-        return type(found)(without_key(str(found), endpoint.key), retry_after_seconds=found.retry_after_seconds)
+        return found.reworded(without_key(str(found), endpoint.key))
 
     def _unopened(self, error: Exception) -> ProviderError:
         endpoint = self._endpoint

@@ -1,27 +1,35 @@
 """Anthropic's Messages API, as Anthropic and the compatible servers speak it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from dominds.llm.catalog.model import MODALITIES, Echo, Forcing, ModelInfo, ProviderKind, Thinking
 from dominds.llm.http.endpoint import Endpoint
+from dominds.llm.http.headers import anthropic_exchange
 from dominds.llm.http.sse import ServerEvent
 from dominds.llm.json_text import arguments_object, dumped
-from dominds.llm.messages import Message, Request, Role, ToolCall, ToolSpec
-from dominds.llm.providers.opaque_items import given_back, kept
-from dominds.llm.providers.sdk_headers import anthropic_exchange
-from dominds.llm.providers.wire import Complained, WireStream, json_of, offered_tools, text_in, with_own_ids
-from dominds.llm.stream import Finished, StreamEvent, TextDelta, ToolCallDelta
-from dominds.llm.usage import UsageReport, UsageUnavailable, usage_from
+from dominds.llm.messages import ImagePart, Message, Part, Request, Role, ToolCall, ToolSpec
+from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken, kept, replayed
+from dominds.llm.providers.parts import base64_of, refuse_unseen
+from dominds.llm.providers.wire import Complained, WireStream, finish_reason_of, json_of, text_in, with_own_ids
+from dominds.llm.stream import Finished, FinishReason, ReasoningDelta, StreamEvent, TextDelta, ToolCallDelta
+from dominds.llm.usage import Shares, UsageReport, UsageUnavailable, part, usage_from
 
 DEFAULT_MAX_TOKENS = 4096  # the API insists on a number
 CACHE_HERE = {"cache_control": {"type": "ephemeral"}}
+# Asks for thinking behind a conversation that was changed to be left out by the server, instead of a refusal for ever.
+DROP_STALE = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+DROP_STALE_BETA = "thinking-binding-controls-2026-08-01"
 FINISH_REASONS = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "tool_use": "tool_calls",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
+    "end_turn": FinishReason.STOP,
+    "stop_sequence": FinishReason.STOP,
+    "tool_use": FinishReason.TOOL_CALLS,
+    "max_tokens": FinishReason.LENGTH,
+    "model_context_window_exceeded": FinishReason.WINDOW_EXCEEDED,
+    "refusal": FinishReason.REFUSAL,
+    "pause_turn": FinishReason.PAUSE,
+    "compaction": FinishReason.COMPACTION,
 }
 THINKING = ("thinking", "redacted_thinking")
 INPUT_COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
@@ -29,49 +37,88 @@ INPUT_COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input
 
 @dataclass(frozen=True, slots=True)
 class AnthropicMessages:
-    """A provider that speaks the Messages API. ``output_length`` is the model's, in tokens, when known."""
+    """A provider that speaks the Messages API at ``endpoint``."""
 
     endpoint: Endpoint
-    provider_id: str = "anthropic"
-    output_length: int | None = None
-    supports_tool_choice: bool = True
-    is_anthropic: bool = True
+    model: ModelInfo
 
     def stream(self, request: Request) -> WireStream:
-        owner = f"{self.provider_id}/{request.model}"
-        body = request_body(
-            request, owner, output_length=self.output_length, supports_tool_choice=self.supports_tool_choice
-        )
-        exchange = anthropic_exchange(self.endpoint, "/v1/messages", dumped(body), is_anthropic=self.is_anthropic)
-        reader = MessagesReader(request, owner, needs_signature=self.is_anthropic)
-        return WireStream(exchange, reader, self.endpoint)
+        refuse_unseen(request, self.model)
+        owner = Owner.of(self.model.provider_id, request.model, self.endpoint.key, request.epoch)
+        body = dumped(request_body(request, owner, self.model))
+        is_anthropic = self.model.kind == ANTHROPIC
+        betas = (DROP_STALE_BETA,) if _drops_stale(request, self.model) else ()
+        exchange = anthropic_exchange(self.endpoint, "/v1/messages", body, is_anthropic=is_anthropic, betas=betas)
+        return WireStream(exchange, MessagesReader(request, owner, needs_signature=is_anthropic), self.endpoint)
 
 
-def request_body(
-    request: Request, owner: str, *, output_length: int | None, supports_tool_choice: bool
-) -> dict[str, Any]:
+def connected(model: ModelInfo, key: str) -> AnthropicMessages:
+    return AnthropicMessages(Endpoint(model.base_url, key), model)
+
+
+ANTHROPIC = ProviderKind("anthropic", connected, can_force=True, echo=Echo.SENT, modalities=MODALITIES)
+ANTHROPIC_COMPATIBLE = ProviderKind("anthropic-compatible", connected, echo=Echo.SENT)
+
+
+def request_body(request: Request, owner: Owner, model: ModelInfo) -> dict[str, Any]:
     body: dict[str, Any] = {
         "model": request.model,
-        "max_tokens": request.max_output_tokens or output_length or DEFAULT_MAX_TOKENS,
-        "messages": messages_of(request, owner),
+        "max_tokens": request.max_output_tokens or model.output_length or DEFAULT_MAX_TOKENS,
+        "messages": messages_of(request, owner, model.echo),
         "stream": True,
+        **model.model_params,
     }
     if request.instructions:
         body["system"] = [{"type": "text", "text": request.instructions, **CACHE_HERE}]
-    if tools := offered_tools(request):
-        body["tools"] = [_tool(tool) for tool in tools]
-        if request.required_tool and supports_tool_choice:
-            body["tool_choice"] = {"type": "tool", "name": request.required_tool}
+    if request.tools:
+        body["tools"] = [_tool(tool) for tool in request.tools]
+        if request.force and model.forcing is not Forcing.NONE:
+            body["tool_choice"] = _choice(request.force, model.forcing)
+            body.update(model.thinking_off)
+    if thinking := _thinking(request, model, body):
+        body["thinking"] = thinking
+    else:
+        body.pop("thinking", None)
     return body
 
 
-def messages_of(request: Request, owner: str) -> list[dict[str, Any]]:
+def _choice(name: str, forcing: Forcing) -> dict[str, Any]:
+    return {"type": "any"} if forcing is Forcing.REQUIRED else {"type": "tool", "name": name}
+
+
+def _thinking(request: Request, model: ModelInfo, body: dict[str, Any]) -> dict[str, Any]:
+    """How to think: as stated, with text that can be shown where the model thinks anyway. A budget is left out where an
+    open round lacks its thinking, which is refused."""
+    stated: dict[str, Any] = dict(body.get("thinking") or {})
+    if stated.get("type") == "enabled" and _lacks_thinking(body["messages"]):
+        return {}
+    if model.kind == ANTHROPIC and model.thinking in (Thinking.ALWAYS, Thinking.ON):
+        stated = {"type": "adaptive", **stated}
+    if stated.get("type") in ("adaptive", "between_tools"):
+        stated = {"display": "summarized", **stated}
+    if _drops_stale(request, model):
+        stated = {**stated, **DROP_STALE}
+    return stated
+
+
+def _drops_stale(request: Request, model: ModelInfo) -> bool:
+    return model.is_bound and request.epoch > 0
+
+
+def _lacks_thinking(messages: list[dict[str, Any]]) -> bool:
+    """Whether the answer that results follow came without its thinking."""
+    if len(messages) < 2 or messages[-1]["content"][0]["type"] != "tool_result":
+        return False
+    return messages[-2]["content"][0]["type"] not in THINKING
+
+
+def messages_of(request: Request, owner: Owner, echo: Echo) -> list[dict[str, Any]]:
     """Roles must alternate here, so neighbours of one side are merged. Empty blocks are refused, so they go."""
     stable = _last_stable(request.messages)
     merged: list[dict[str, Any]] = []
     for position, message in enumerate(request.messages):
         role = "assistant" if message.role is Role.ASSISTANT else "user"
-        blocks = _blocks(message, owner)
+        blocks = _blocks(message, owner, echo)
         if position == stable and blocks:
             blocks[-1] = {**blocks[-1], **CACHE_HERE}
         if merged and merged[-1]["role"] == role:
@@ -91,24 +138,41 @@ def _last_stable(messages: tuple[Message, ...]) -> int:
     return results[-1] if results else start
 
 
-def _blocks(message: Message, owner: str) -> list[dict[str, Any]]:
+def _blocks(message: Message, owner: Owner, echo: Echo) -> list[dict[str, Any]]:
     match message.role:
         case Role.USER:
-            return _text_blocks(message.text)
+            return [*_text_blocks(message.text), *map(_part, message.parts)]
         case Role.TOOL:
             return [{"type": "tool_result", "tool_use_id": message.tool_call_id, "content": message.text or "(empty)"}]
         case Role.ASSISTANT:
-            spoken = [*_text_blocks(message.text), *map(_tool_use, message.tool_calls)]
-            thoughts = [item for item in given_back(owner, message.provider_items) if item.get("type") in THINKING]
-            return [*thoughts, *spoken] if spoken else []
+            blocks = [block for piece in replayed(owner, message) for block in _answer_blocks(piece)]
+            thoughts = [block for block in blocks if block["type"] in THINKING]
+            if len(thoughts) == len(blocks):
+                return []
+            if echo is Echo.CALLS and message.tool_calls and not thoughts:
+                return [{"type": "thinking", "thinking": ""}, *blocks]
+            return blocks
+
+
+def _answer_blocks(piece: str | ToolCall | Opaque) -> list[dict[str, Any]]:
+    match piece:
+        case Opaque(item):
+            return [item] if item.get("type") in THINKING else []
+        case ToolCall(call_id, name, arguments):
+            return [{"type": "tool_use", "id": call_id, "name": name, "input": arguments_object(arguments)}]
+        case text:
+            return _text_blocks(text)
 
 
 def _text_blocks(text: str) -> list[dict[str, Any]]:
     return [{"type": "text", "text": text}] if text.strip() else []
 
 
-def _tool_use(call: ToolCall) -> dict[str, Any]:
-    return {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments_object(call.arguments)}
+def _part(given: Part) -> dict[str, Any]:
+    source = {"type": "base64", "media_type": given.media_type, "data": base64_of(given)}
+    if isinstance(given, ImagePart):
+        return {"type": "image", "source": source}
+    return {"type": "document", "source": source, "title": given.name}
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
@@ -134,7 +198,7 @@ class _Block:
 class MessagesReader:
     """Folds events up to ``message_stop``."""
 
-    def __init__(self, request: Request, owner: str, *, needs_signature: bool) -> None:
+    def __init__(self, request: Request, owner: Owner, *, needs_signature: bool) -> None:
         self._messages = request.messages
         self._owner = owner
         self._needs_signature = needs_signature
@@ -161,21 +225,34 @@ class MessagesReader:
                 raise Complained(found)
         return ()
 
+    def close(self) -> Iterable[StreamEvent]:
+        return ()
+
     def _start_block(self, index: int, start: dict[str, Any]) -> Iterable[StreamEvent]:
+        is_another_thought = start.get("type") == "thinking" and any(
+            block.start.get("type") == "thinking" and block.text("thinking") for block in self._blocks.values()
+        )
         self._blocks[index] = _Block(start)
-        if start.get("type") == "text" and start.get("text"):
-            return (TextDelta(text_in(start["text"])),)
-        return (ToolCallDelta(str(start.get("name") or "")),) if start.get("type") == "tool_use" else ()
+        match start.get("type"):
+            case "text" if start.get("text"):
+                return (TextDelta(text_in(start["text"])),)
+            case "tool_use":
+                return (ToolCallDelta(str(start.get("name") or "")),)
+            case "thinking" if is_another_thought or start.get("thinking"):
+                return (ReasoningDelta(("\n\n" if is_another_thought else "") + text_in(start.get("thinking") or "")),)
+        return ()
 
     def _read_delta(self, block: _Block, delta: dict[str, Any]) -> Iterable[StreamEvent]:
         match delta.get("type"):
             case "text_delta":
+                block.add("text", delta["text"])
                 return (TextDelta(text_in(delta["text"])),) if delta["text"] else ()
             case "input_json_delta":
                 block.add("partial_json", delta["partial_json"])
                 return (ToolCallDelta(text_in(delta["partial_json"])),) if delta["partial_json"] else ()
             case "thinking_delta":
                 block.add("thinking", delta.get("thinking"))
+                return (ReasoningDelta(text_in(delta["thinking"])),) if delta.get("thinking") else ()
             case "signature_delta":
                 block.add("signature", delta.get("signature"))
         return ()
@@ -192,22 +269,30 @@ class MessagesReader:
         blocks = [self._blocks[index] for index in sorted(self._blocks)]
         calls = [_call_of(block) for block in blocks if block.start.get("type") == "tool_use"]
         reason = self._stop_reason or ("tool_use" if calls else "end_turn")
+        has_answer = bool(calls) or any(block.text("text") for block in blocks)
         return Finished(
             usage=usage_of(self._counts),
             tool_calls=with_own_ids(calls, self._messages),
-            finish_reason=FINISH_REASONS.get(reason, reason),
-            provider_items=kept(self._owner, self._thoughts(blocks)),
+            finish_reason=finish_reason_of(FINISH_REASONS, reason, has_answer=has_answer),
+            provider_items=kept(self._owner, self._pieces(blocks)),
         )
 
-    def _thoughts(self, blocks: list[_Block]) -> Iterable[dict[str, Any]]:
-        """Thinking blocks as they came. Anthropic refuses one without its signature; others sign nothing."""
+    def _pieces(self, blocks: list[_Block]) -> Iterator[Piece]:
+        """Thinking blocks as they came, and where text and calls stood among them. Anthropic refuses a block without its
+        signature; others sign nothing."""
         for block in blocks:
-            if block.start.get("type") == "redacted_thinking":
-                yield block.start
-            elif block.start.get("type") == "thinking":
-                signature = block.text("signature")
-                if signature or not self._needs_signature:
-                    yield {**block.start, "thinking": block.text("thinking"), "signature": signature}
+            match block.start.get("type"):
+                case "redacted_thinking":
+                    yield Opaque(block.start)
+                case "thinking":
+                    signature = block.text("signature")
+                    if signature or not self._needs_signature:
+                        signed = {"signature": signature} if signature else {}
+                        yield Opaque({**block.start, "thinking": block.text("thinking"), **signed})
+                case "tool_use":
+                    yield Called()
+                case "text" | None:
+                    yield Spoken(len(block.text("text")))
 
 
 def _call_of(block: _Block) -> ToolCall:
@@ -221,5 +306,13 @@ def usage_of(counts: dict[str, Any]) -> UsageReport:
     if counts.get("input_tokens") is None:
         return UsageUnavailable()
     parts = [counts[name] for name in INPUT_COUNTS if name in counts]
-    odd = next((part for part in parts if isinstance(part, bool) or not isinstance(part, int) or part < 0), None)
-    return usage_from(sum(parts) if odd is None else odd, counts.get("output_tokens"))
+    odd = next((each for each in parts if isinstance(each, bool) or not isinstance(each, int) or each < 0), None)
+    long = part(counts, "cache_creation", "ephemeral_1h_input_tokens")
+    short = part(counts, "cache_creation", "ephemeral_5m_input_tokens")
+    shares = Shares(
+        cache_read=counts.get("cache_read_input_tokens"),
+        cache_write=counts.get("cache_creation_input_tokens") if short is None else short,
+        cache_write_long=long,
+        reasoning=part(counts, "output_tokens_details", "thinking_tokens"),
+    )
+    return usage_from(sum(parts) if odd is None else odd, counts.get("output_tokens"), shares=shares)

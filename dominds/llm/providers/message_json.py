@@ -1,6 +1,6 @@
-"""The JSON of what was said in a conversation: of the messages that were there the last time, it is remembered."""
+"""The JSON of what was said in a conversation: that of messages which stood in the last request is remembered."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 from dominds.llm.messages import Message
@@ -17,23 +17,28 @@ class _Known:
     json: bytes = b""
 
 
-class MessageJson:
-    """Writes messages as a list in one wire format. ``write`` makes the JSON of some of them, without brackets."""
+Write = Callable[[Sequence[Message]], bytes]  # makes the JSON of some messages, without brackets
 
-    def __init__(self, write: Callable[[Sequence[Message]], bytes], most: int = REMEMBERED_BYTES) -> None:
-        self._write = write
+
+class MessageJson:
+    """Messages as a list in one wire format."""
+
+    def __init__(self, most: int = REMEMBERED_BYTES) -> None:
         self._known = Bounded[_Known](most)
 
-    def json(self, conversation: str, messages: tuple[Message, ...]) -> bytes:
-        """The messages' JSON, without brackets. Requests of one conversation begin alike, until a rewrite."""
+    def json(self, conversation: Hashable, messages: tuple[Message, ...], write: Write) -> bytes:
+        """The messages' JSON, without brackets. Requests of one conversation begin alike, until a rewrite.
+
+        ``conversation`` has to name all that ``write`` depends on.
+        """
         known = self._known.get(conversation) or _Known()
         standing = messages[: max(0, len(messages) - PASSING)]
         if standing[: len(known.messages)] != known.messages:
             known = _Known()
         if len(standing) > len(known.messages):
-            known = _Known(standing, _joined(known.json, self._write(standing[len(known.messages) :])))
+            known = _Known(standing, _joined(known.json, write(standing[len(known.messages) :])))
             self._known.put(conversation, known, len(known.json) + BYTES_PER_MESSAGE * len(standing))
-        return _joined(known.json, self._write(messages[len(standing) :]))
+        return _joined(known.json, write(messages[len(standing) :]))
 
 
 def _joined(*parts: bytes) -> bytes:

@@ -1,22 +1,42 @@
 """Chat completions, as OpenAI once defined them and most servers speak them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import orjson
 
+from dominds.llm.catalog.model import Echo, Forcing, ModelInfo, ProviderKind
 from dominds.llm.http.endpoint import Endpoint
+from dominds.llm.http.headers import openai_exchange
 from dominds.llm.http.sse import ServerEvent
 from dominds.llm.json_text import arguments_text, dumped
-from dominds.llm.messages import Message, Request, Role, ToolCall, ToolSpec
+from dominds.llm.messages import FilePart, ImagePart, Message, Part, Request, Role, ToolCall, ToolSpec
+from dominds.llm.providers.echoes import Called, Opaque, Owner, Spoken, kept, replayed
 from dominds.llm.providers.message_json import MessageJson
-from dominds.llm.providers.sdk_headers import openai_exchange
-from dominds.llm.providers.wire import DONE, WireStream, json_of, offered_tools, with_own_ids
-from dominds.llm.stream import Finished, StreamEvent, TextDelta, ToolCallDelta
-from dominds.llm.usage import UsageReport, UsageUnavailable, usage_from
+from dominds.llm.providers.parts import base64_of, data_url, refuse_unseen
+from dominds.llm.providers.think_tags import ThinkTags
+from dominds.llm.providers.wire import DONE, WireStream, finish_reason_of, json_of, with_own_ids
+from dominds.llm.stream import Finished, FinishReason, ReasoningDelta, StreamEvent, TextDelta, ToolCallDelta
+from dominds.llm.usage import Shares, UsageReport, UsageUnavailable, part, usage_from
 
-FINISH_REASONS = {"function_call": "tool_calls", "eos": "stop", "max_tokens": "length"}
+FINISH_REASONS = {
+    "stop": FinishReason.STOP,
+    "eos": FinishReason.STOP,
+    "tool_calls": FinishReason.TOOL_CALLS,
+    "function_call": FinishReason.TOOL_CALLS,
+    "length": FinishReason.LENGTH,
+    "max_tokens": FinishReason.LENGTH,
+    "model_context_window_exceeded": FinishReason.WINDOW_EXCEEDED,  # Zhipu
+    "content_filter": FinishReason.REFUSAL,
+    "refusal": FinishReason.REFUSAL,
+    "sensitive": FinishReason.REFUSAL,  # Zhipu
+}
+REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")  # most; vLLM, OpenRouter; Ollama
+GROWING = ("text", "summary", "data", "signature")  # fields of a reasoning detail that arrive in pieces
+# Google takes this in place of the signature of a call that another model made.
+NO_SIGNATURE = {"google": {"thought_signature": "skip_thought_signature_validator"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,61 +44,116 @@ class OpenAIChat:
     """A provider that speaks chat completions at ``endpoint``."""
 
     endpoint: Endpoint
-    supports_tool_choice: bool = False
+    model: ModelInfo
 
     def stream(self, request: Request) -> WireStream:
-        body = request_body(request, supports_tool_choice=self.supports_tool_choice)
-        exchange = openai_exchange(self.endpoint, "/chat/completions", body)
-        return WireStream(exchange, ChatReader(request), self.endpoint)
+        refuse_unseen(request, self.model)
+        owner = Owner.of(self.model.provider_id, request.model, self.endpoint.key, request.epoch)
+        exchange = openai_exchange(self.endpoint, "/chat/completions", request_body(request, owner, self.model))
+        return WireStream(exchange, ChatReader(request, owner), self.endpoint)
 
 
-def request_body(request: Request, *, supports_tool_choice: bool) -> bytes:
-    said = _SAID.json(request.conversation, request.messages)
+def connected(model: ModelInfo, key: str) -> OpenAIChat:
+    return OpenAIChat(Endpoint(model.base_url, key), model)
+
+
+OPENAI_COMPATIBLE = ProviderKind("openai-compatible", connected, modalities=("text", "image"))
+
+
+def request_body(request: Request, owner: Owner, model: ModelInfo) -> bytes:
+    write = partial(_write, owner=owner, echo=model.echo)
+    said = _SAID.json((request.conversation, owner, model.echo), request.messages, write)
     body: dict[str, Any] = {
         "model": request.model,
         "messages": orjson.Fragment(b"[%b]" % b",".join(filter(None, (_system(request.instructions), said)))),
         "stream": True,
         "stream_options": {"include_usage": True},
+        **model.model_params,
     }
-    if tools := offered_tools(request):
-        body["tools"] = [_tool(tool) for tool in tools]
-        if request.required_tool and supports_tool_choice:
-            # Only one tool is offered, so "required" names it; servers that know the object form are fewer.
-            body["tool_choice"] = "required"
+    if request.tools:
+        body["tools"] = [_tool(tool) for tool in request.tools]
+        if request.force and model.forcing is not Forcing.NONE:
+            body["tool_choice"] = _choice(request.force, request.tools, model.forcing)
+            body.update(model.thinking_off)
     if request.max_output_tokens is not None:
-        body["max_tokens"] = request.max_output_tokens
+        body[model.max_tokens_field] = request.max_output_tokens
     return dumped(body)
+
+
+def _choice(name: str, tools: tuple[ToolSpec, ...], forcing: Forcing) -> Any:
+    """Where one tool is offered, "required" names it, and servers that know the object form are fewer."""
+    if len(tools) == 1 or forcing is Forcing.REQUIRED:
+        return "required"
+    return {"type": "function", "function": {"name": name}}
 
 
 def _system(instructions: str) -> bytes:
     return dumped({"role": "system", "content": instructions}) if instructions else b""
 
 
-def _write(messages: Sequence[Message]) -> bytes:
+def _write(messages: Sequence[Message], owner: Owner, echo: Echo) -> bytes:
     said = [  # a function call for each of a thousand plain messages would take longer than to write their JSON
-        _tool_message(message)
-        if message.tool_calls or message.role is Role.TOOL
+        _rich_message(message, owner, echo)
+        if message.tool_calls or message.role is Role.TOOL or message.provider_items or message.parts
         else {"role": message.role, "content": message.text}
         for message in messages
     ]
     return dumped(said)[1:-1]
 
 
-_SAID = MessageJson(_write)
+_SAID = MessageJson()
 
 
-def _tool_message(message: Message) -> dict[str, Any]:
-    """A result, or an answer with calls."""
-    if message.role is Role.TOOL:
-        return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.text}
-    calls = [_call(call) for call in message.tool_calls]
-    return {"role": "assistant", "content": message.text or None, "tool_calls": calls}
+def _rich_message(message: Message, owner: Owner, echo: Echo) -> dict[str, Any]:
+    """A result, an answer with calls or reasoning, or a message with parts."""
+    match message.role:
+        case Role.TOOL:
+            return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.text}
+        case Role.USER:
+            return {"role": "user", "content": [*_text_part(message.text), *map(_part, message.parts)]}
+        case Role.ASSISTANT:
+            return _answer(message, owner, echo)
 
 
-def _call(call: ToolCall) -> dict[str, Any]:
+def _answer(message: Message, owner: Owner, echo: Echo) -> dict[str, Any]:
+    opaque = {
+        key: value
+        for piece in replayed(owner, message)
+        if isinstance(piece, Opaque)
+        for key, value in piece.item.items()
+    }
+    extras = opaque.pop("calls", {})
+    if echo is Echo.NEVER or (echo is Echo.CALLS and not message.tool_calls):
+        for name in REASONING_FIELDS:
+            opaque.pop(name, None)
+    elif echo is Echo.CALLS and not any(name in opaque for name in REASONING_FIELDS):
+        opaque[REASONING_FIELDS[0]] = ""
+    answer = {"role": "assistant", "content": message.text or (None if message.tool_calls else ""), **opaque}
+    if message.tool_calls:
+        if echo is Echo.SIGNATURES and not extras:
+            extras = {"0": NO_SIGNATURE}
+        answer["tool_calls"] = [_call(call, extras.get(str(at))) for at, call in enumerate(message.tool_calls)]
+    return answer
+
+
+def _call(call: ToolCall, extra: Any) -> dict[str, Any]:
     # Several servers parse the arguments of past calls and refuse the request when they are malformed.
     function = {"name": call.name, "arguments": arguments_text(call.arguments)}
-    return {"id": call.id, "type": "function", "function": function}
+    written = {"id": call.id, "type": "function", "function": function}
+    return {**written, "extra_content": extra} if extra else written
+
+
+def _text_part(text: str) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": text}] if text else []
+
+
+def _part(given: Part) -> dict[str, Any]:
+    match given:
+        case ImagePart():
+            return {"type": "image_url", "image_url": {"url": data_url(given)}}
+        case FilePart(name, media_type):
+            content = f"data:{media_type};base64,{base64_of(given)}"
+            return {"type": "file", "file": {"filename": name, "file_data": content}}
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
@@ -91,13 +166,20 @@ class _CallUnderWay:
     id: str = ""
     name: str = ""
     arguments: list[str] = field(default_factory=list)
+    extra: Any = None
 
 
 class ChatReader:
-    """Folds chunks. Reasoning text is not part of the answer and is left out."""
+    """Folds chunks up to ``[DONE]``."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, owner: Owner) -> None:
         self._messages = request.messages
+        self._owner = owner
+        self._tags = ThinkTags()
+        self._chars = 0
+        self._reasoning: dict[str, list[str]] = {}  # by field; one that came empty is kept as well
+        self._details: list[dict[str, Any]] = []
+        self._extra: Any = None
         self._calls: list[_CallUnderWay] = []
         self._call_of_index: dict[int, _CallUnderWay] = {}
         self._finish_reason = ""
@@ -114,19 +196,58 @@ class ChatReader:
         choices = chunk.get("choices")
         return self._read_choice(choices[0]) if choices else ()
 
+    def close(self) -> Iterable[StreamEvent]:
+        return self._counted(self._tags.close())
+
     def _read_choice(self, choice: dict[str, Any]) -> Iterable[StreamEvent]:
         if choice.get("usage"):  # Moonshot
             self._usage = choice["usage"]
         if choice.get("finish_reason"):
             self._finish_reason = str(choice["finish_reason"])
         delta = choice.get("delta") or {}
-        events: list[StreamEvent] = []
+        events: list[StreamEvent] = list(self._read_reasoning(delta))
+        self._extra = delta.get("extra_content") or self._extra
         if isinstance(text := delta.get("content") or delta.get("refusal"), str) and text:
-            events.append(TextDelta(text))
+            events += self._counted(self._tags.feed(text))
         for piece in delta.get("tool_calls") or ():
             if text := self._read_call(piece):
                 events.append(ToolCallDelta(text))
         return events
+
+    def _counted(self, events: Iterable[TextDelta | ReasoningDelta]) -> list[StreamEvent]:
+        events = list(events)
+        self._chars += sum(len(event.text) for event in events if isinstance(event, TextDelta))
+        return [*events]
+
+    def _read_reasoning(self, delta: dict[str, Any]) -> Iterator[StreamEvent]:
+        """Some gateways repeat the same in several fields; the first one is shown, and all are kept."""
+        shown = ""
+        for name in REASONING_FIELDS:
+            if isinstance(piece := delta.get(name), str):
+                self._reasoning.setdefault(name, []).append(piece)
+                shown = shown or piece
+        for detail in delta.get("reasoning_details") or ():
+            if isinstance(detail, dict):
+                added = self._read_detail(detail)
+                shown = shown or added
+        if shown:
+            yield ReasoningDelta(shown)
+
+    def _read_detail(self, detail: dict[str, Any]) -> str:
+        """Fold a piece into its detail and answer what is new of its text. MiniMax repeats all that came before."""
+        place = (detail.get("index"), detail.get("type"))
+        known = next((each for each in self._details if (each.get("index"), each.get("type")) == place), None)
+        if known is None:
+            self._details.append(dict(detail))
+            return _shown(detail)
+        before = _shown(known)
+        for name, value in detail.items():
+            old = known.get(name)
+            if name in GROWING and isinstance(old, str) and isinstance(value, str):
+                known[name] = value if len(value) > len(old) and old and value.startswith(old) else old + value
+            elif value is not None:
+                known[name] = value
+        return _shown(known)[len(before) :]
 
     def _read_call(self, piece: dict[str, Any]) -> str:
         """Add a piece to its call and answer its characters."""
@@ -139,6 +260,7 @@ class ChatReader:
         is_named_now = bool(name) and not call.name
         call.name = call.name or str(name)
         call.arguments.append(arguments)
+        call.extra = piece.get("extra_content") or call.extra
         return name + arguments if is_named_now else arguments
 
     def _call_of(self, index: Any, call_id: str, name: str) -> _CallUnderWay:
@@ -158,19 +280,36 @@ class ChatReader:
         return Finished(
             usage=usage_of(self._usage),
             tool_calls=with_own_ids(calls, self._messages),
-            finish_reason=FINISH_REASONS.get(self._finish_reason, self._finish_reason),
+            finish_reason=finish_reason_of(FINISH_REASONS, self._finish_reason, has_answer=bool(self._chars or calls)),
+            provider_items=self._kept(),
         )
+
+    def _kept(self) -> tuple[str, ...]:
+        item: dict[str, Any] = {name: "".join(pieces) for name, pieces in self._reasoning.items()}
+        extras = {str(at): call.extra for at, call in enumerate(self._calls) if call.extra}
+        optional = (("reasoning_details", self._details), ("extra_content", self._extra), ("calls", extras))
+        item |= {name: value for name, value in optional if value}
+        opaque = [Opaque(item)] if item else []
+        return kept(self._owner, [*opaque, Spoken(self._chars), *[Called() for _ in self._calls]])
+
+
+def _shown(detail: dict[str, Any]) -> str:
+    text = detail.get("text") or detail.get("summary")
+    return text if isinstance(text, str) else ""
 
 
 def usage_of(reported: Any) -> UsageReport:
-    """``prompt_tokens`` includes cached tokens here, so they are not added; more cached than sent cannot be true."""
+    """``prompt_tokens`` includes cached tokens here, and ``completion_tokens`` the reasoning, so neither is added."""
     if reported is None:
         return UsageUnavailable()
     if not isinstance(reported, dict):
         return UsageUnavailable(f"usage is {reported!r}, not an object")
-    prompt = reported.get("prompt_tokens")
-    details = reported.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, dict) else None
-    if isinstance(cached, int) and isinstance(prompt, int) and cached > prompt:
-        return UsageUnavailable(f"prompt tokens are {prompt}, fewer than the {cached} cached ones among them")
-    return usage_from(prompt, reported.get("completion_tokens"), reported.get("total_tokens"))
+    cached = part(reported, "prompt_tokens_details", "cached_tokens")
+    shares = Shares(
+        cache_read=reported.get("prompt_cache_hit_tokens") if cached is None else cached,  # DeepSeek; the others
+        cache_write=part(reported, "prompt_tokens_details", "cache_write_tokens"),
+        reasoning=part(reported, "completion_tokens_details", "reasoning_tokens"),
+    )
+    return usage_from(
+        reported.get("prompt_tokens"), reported.get("completion_tokens"), reported.get("total_tokens"), shares
+    )

@@ -2,47 +2,61 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
+from dominds.llm.catalog.model import MODALITIES, Forcing, ModelInfo, ProviderKind
 from dominds.llm.http.endpoint import Endpoint
+from dominds.llm.http.headers import openai_exchange
 from dominds.llm.http.sse import ServerEvent
 from dominds.llm.json_text import arguments_text, dumped
-from dominds.llm.messages import Message, Request, Role, ToolCall, ToolSpec
-from dominds.llm.providers.opaque_items import given_back, kept
-from dominds.llm.providers.sdk_headers import openai_exchange
-from dominds.llm.providers.wire import DONE, Complained, WireStream, json_of, offered_tools, text_in, with_own_ids
-from dominds.llm.stream import Finished, StreamEvent, TextDelta, ToolCallDelta
-from dominds.llm.usage import UsageReport, UsageUnavailable, usage_from
+from dominds.llm.messages import ImagePart, Message, Part, Request, Role, ToolCall, ToolSpec
+from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken, kept, replayed
+from dominds.llm.providers.parts import data_url, refuse_unseen
+from dominds.llm.providers.wire import DONE, Complained, WireStream, finish_reason_of, json_of, text_in, with_own_ids
+from dominds.llm.stream import Finished, FinishReason, ReasoningDelta, StreamEvent, TextDelta, ToolCallDelta
+from dominds.llm.usage import Shares, UsageReport, UsageUnavailable, part, usage_from
 
 MODELS_WITHOUT_REASONING = ("gpt-3", "gpt-4", "chatgpt-4")  # they refuse to be asked for encrypted reasoning
-# Placeholders among the stored reasoning items: where the answer's text and calls stood between them.
-TEXT_PLACE = "text_place"
-CALL_PLACE = "call_place"
+LEAST_OUTPUT_TOKENS = 16  # less is refused
+INCOMPLETE = {"max_output_tokens": FinishReason.LENGTH, "content_filter": FinishReason.REFUSAL}
 
 
 @dataclass(frozen=True, slots=True)
 class OpenAIResponses:
-    """A provider that speaks the Responses API at ``endpoint``. ``provider_id`` marks its reasoning items."""
+    """A provider that speaks the Responses API at ``endpoint``."""
 
     endpoint: Endpoint
-    provider_id: str = "openai"
-    supports_tool_choice: bool = True
+    model: ModelInfo
 
     def stream(self, request: Request) -> WireStream:
-        owner = f"{self.provider_id}/{request.model}"
-        body = dumped(request_body(request, owner, supports_tool_choice=self.supports_tool_choice))
+        refuse_unseen(request, self.model)
+        owner = Owner.of(self.model.provider_id, request.model, self.endpoint.key, request.epoch)
+        body = dumped(request_body(request, owner, self.model))
         exchange = openai_exchange(self.endpoint, "/responses", body, is_openai=True)
-        reader = ResponsesReader(request, owner)
-        return WireStream(exchange, reader, self.endpoint)
+        return WireStream(exchange, ResponsesReader(request, owner), self.endpoint)
 
 
-def request_body(request: Request, owner: str, *, supports_tool_choice: bool) -> dict[str, Any]:
+def connected(model: ModelInfo, key: str) -> OpenAIResponses:
+    return OpenAIResponses(Endpoint(model.base_url, key), model)
+
+
+OPENAI = ProviderKind(
+    "openai",
+    connected,
+    can_force=True,
+    forcing=Forcing.ALLOWED,
+    max_tokens_field="max_output_tokens",
+    modalities=MODALITIES,
+)
+
+
+def request_body(request: Request, owner: Owner, model: ModelInfo) -> dict[str, Any]:
     body: dict[str, Any] = {
         "model": request.model,
         "input": [item for message in request.messages for item in _items(message, owner)],
         "stream": True,
         "store": False,
+        **model.model_params,
     }
     if not request.model.startswith(MODELS_WITHOUT_REASONING):
         body["include"] = ["reasoning.encrypted_content"]
@@ -50,46 +64,61 @@ def request_body(request: Request, owner: str, *, supports_tool_choice: bool) ->
         body["instructions"] = request.instructions
     if request.conversation:
         body["prompt_cache_key"] = request.conversation
-    if tools := offered_tools(request):
-        body["tools"] = [_tool(tool) for tool in tools]
-        if request.required_tool and supports_tool_choice:
-            body["tool_choice"] = {"type": "function", "name": request.required_tool}
+    if request.tools:
+        body["tools"] = [_tool(tool) for tool in request.tools]
+        if request.force and model.forcing is not Forcing.NONE:
+            body["tool_choice"] = _choice(request.force, model.forcing)
+            body.update(model.thinking_off)
     if request.max_output_tokens is not None:
-        body["max_output_tokens"] = request.max_output_tokens
+        body["max_output_tokens"] = max(LEAST_OUTPUT_TOKENS, request.max_output_tokens)
     return body
 
 
-def _items(message: Message, owner: str) -> Iterator[dict[str, Any]]:
+def _choice(name: str, forcing: Forcing) -> Any:
+    named = {"type": "function", "name": name}
+    match forcing:
+        case Forcing.ALLOWED:
+            return {"type": "allowed_tools", "mode": "required", "tools": [named]}
+        case Forcing.REQUIRED:
+            return "required"
+        case _:
+            return named
+
+
+def _items(message: Message, owner: Owner) -> Iterator[dict[str, Any]]:
     match message.role:
         case Role.USER:
-            yield {"role": "user", "content": message.text}
+            yield {"role": "user", "content": _content(message) if message.parts else message.text}
         case Role.TOOL:
             yield {"type": "function_call_output", "call_id": message.tool_call_id, "output": message.text}
         case Role.ASSISTANT:
-            yield from _assistant_items(message, owner)
+            yield from _answer(message, owner)
 
 
-def _assistant_items(message: Message, owner: str) -> Iterator[dict[str, Any]]:
+def _content(message: Message) -> list[dict[str, Any]]:
+    text = [{"type": "input_text", "text": message.text}] if message.text else []
+    return [*text, *map(_part, message.parts)]
+
+
+def _part(given: Part) -> dict[str, Any]:
+    if isinstance(given, ImagePart):
+        return {"type": "input_image", "image_url": data_url(given)}
+    return {"type": "input_file", "filename": given.name, "file_data": data_url(given)}
+
+
+def _answer(message: Message, owner: Owner) -> Iterator[dict[str, Any]]:
     """Text and calls, with reasoning at its old place. Reasoning that nothing follows is left out: it is refused."""
-    calls = {
-        number: _call(call) for number, call in enumerate(message.tool_calls)
-    }  # callers give calls ids of their own
-    text = {"role": "assistant", "content": message.text} if message.text else None
     waiting: list[dict[str, Any]] = []
-    for item in given_back(owner, message.provider_items):
-        if item.get("type") == "reasoning":
-            waiting.append(item)
-            continue
-        placed = text if item.get("type") == TEXT_PLACE else calls.pop(item.get("number", -1), None)
-        if item.get("type") == TEXT_PLACE:
-            text = None
-        if placed is not None:
-            yield from waiting
-            yield placed
-        waiting = []
-    if text is not None:
-        yield text
-    yield from calls.values()
+    for piece in replayed(owner, message):
+        match piece:
+            case Opaque(item):
+                waiting.append(item)
+            case ToolCall():
+                yield from (*waiting, _call(piece))
+                waiting = []
+            case text:
+                yield from (*waiting, {"role": "assistant", "content": text})
+                waiting = []
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
@@ -110,7 +139,7 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
 class ResponsesReader:
     """Folds events up to ``response.completed`` or ``response.incomplete``."""
 
-    def __init__(self, request: Request, owner: str) -> None:
+    def __init__(self, request: Request, owner: Owner) -> None:
         self._messages = request.messages
         self._owner = owner
         self._items: list[dict[str, Any]] = []
@@ -128,12 +157,19 @@ class ResponsesReader:
                 return (TextDelta(text_in(found["delta"])),)
             case "response.function_call_arguments.delta":
                 return (ToolCallDelta(text_in(found["delta"])),)
+            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
+                return (ReasoningDelta(text_in(found["delta"])),)
+            case "response.reasoning_summary_part.added" if found.get("summary_index"):
+                return (ReasoningDelta("\n\n"),)
             case "response.output_item.done":
                 self._items.append(found["item"])
             case "response.completed" | "response.incomplete":
                 return self._end(found["response"])
             case "response.failed" | "error":
                 raise Complained(found)
+        return ()
+
+    def close(self) -> Iterable[StreamEvent]:
         return ()
 
     def _end(self, response: dict[str, Any]) -> Iterable[StreamEvent]:
@@ -157,9 +193,19 @@ class ResponsesReader:
         return Finished(
             usage=usage_of(self._response.get("usage")),
             tool_calls=calls,
-            finish_reason=_finish_reason(self._response, has_calls=bool(calls)),
-            provider_items=kept(self._owner, _places(self._items)),
+            finish_reason=self._finish_reason(self._response, has_calls=bool(calls)),
+            provider_items=kept(self._owner, _pieces(self._items)),
         )
+
+    def _finish_reason(self, response: dict[str, Any], *, has_calls: bool) -> FinishReason:
+        texts = [_text_of(item) for item in self._items]
+        if response.get("status") == "incomplete":
+            word = str((response.get("incomplete_details") or {}).get("reason") or "")
+            return finish_reason_of(INCOMPLETE, word, has_answer=has_calls or self._got_text or any(texts))
+        if has_calls:
+            return FinishReason.TOOL_CALLS
+        is_refusal = any(part.get("type") == "refusal" for item in self._items for part in item.get("content") or ())
+        return FinishReason.REFUSAL if is_refusal else FinishReason.STOP
 
 
 def _text_of(item: dict[str, Any]) -> str:
@@ -168,32 +214,25 @@ def _text_of(item: dict[str, Any]) -> str:
     return "".join(part.get("text") or part.get("refusal") or "" for part in item.get("content") or ())
 
 
-def _finish_reason(response: dict[str, Any], *, has_calls: bool) -> str:
-    if response.get("status") == "incomplete":
-        reason = str((response.get("incomplete_details") or {}).get("reason") or "incomplete")
-        return "length" if reason == "max_output_tokens" else reason
-    return "tool_calls" if has_calls else "stop"
-
-
-def _places(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Reasoning items whole, and where text and calls stood among them; nothing when there was no reasoning."""
-    if not any(item.get("type") == "reasoning" for item in items):
-        return []
-    numbers = count()
-    places: list[dict[str, Any]] = []
+def _pieces(items: list[dict[str, Any]]) -> Iterator[Piece]:
+    """Reasoning items whole, and where text and calls stood among them."""
     for item in items:
         match item.get("type"):
             case "reasoning":
-                places.append({key: value for key, value in item.items() if key != "status"})
+                yield Opaque({key: value for key, value in item.items() if key != "status"})
             case "message":
-                places.append({"type": TEXT_PLACE})
+                yield Spoken(len(_text_of(item)))
             case "function_call":
-                places.append({"type": CALL_PLACE, "number": next(numbers)})
-    return places
+                yield Called()
 
 
 def usage_of(reported: Any) -> UsageReport:
-    """``input_tokens`` includes cached tokens here."""
+    """``input_tokens`` includes cached tokens here, and ``output_tokens`` the reasoning."""
     if not isinstance(reported, dict):
         return UsageUnavailable()
-    return usage_from(reported.get("input_tokens"), reported.get("output_tokens"), reported.get("total_tokens"))
+    shares = Shares(
+        cache_read=part(reported, "input_tokens_details", "cached_tokens"),
+        cache_write=part(reported, "input_tokens_details", "cache_write_tokens"),
+        reasoning=part(reported, "output_tokens_details", "reasoning_tokens"),
+    )
+    return usage_from(reported.get("input_tokens"), reported.get("output_tokens"), reported.get("total_tokens"), shares)

@@ -10,6 +10,8 @@ A script is a YAML file::
         tool_calls: [{name: clear_mind, arguments: {reminder_content: "Go on with step 3."}}]
       - text: "Hello, you said: {{last_user}}"
         repeat: 1                 # the text, this many times over: to fill a context
+        reasoning: "They greet me."  # thought before the text
+        finish: refusal           # why it stops, where that is neither the text's end nor its calls
         usage: {prompt_tokens: 1200, completion_tokens: 80}
       - error: overloaded         # or {kind, message, retry_after}; after the step's text, if it has one
 
@@ -25,22 +27,27 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from dominds.llm.catalog.model import MODALITIES, ProviderKind
 from dominds.llm.json_text import dumped
 from dominds.llm.messages import Message, Request, Role, ToolCall, chars_of
 from dominds.llm.provider import (
     AuthFailed,
     ContextOverflow,
+    ForcingRefused,
     MalformedStream,
     NetworkFailed,
+    OutputBudgetTooLarge,
     Overloaded,
     ProviderError,
     ProviderTimeout,
     RateLimited,
+    RefusedForGood,
     RequestRefused,
+    StaleReasoning,
     StreamAborted,
 )
 from dominds.llm.providers.wire import with_own_ids
-from dominds.llm.stream import Finished, Started, StreamEvent, TextDelta, ToolCallDelta
+from dominds.llm.stream import Finished, FinishReason, ReasoningDelta, Started, StreamEvent, TextDelta, ToolCallDelta
 from dominds.llm.usage import UsageReport, UsageUnavailable, usage_from
 from dominds.yaml_file import BadYaml, read_yaml
 
@@ -56,6 +63,10 @@ ERRORS: dict[str, type[ProviderError]] = {
         ContextOverflow,
         AuthFailed,
         RequestRefused,
+        RefusedForGood,
+        ForcingRefused,
+        StaleReasoning,
+        OutputBudgetTooLarge,
         NetworkFailed,
         MalformedStream,
         ProviderTimeout,
@@ -83,11 +94,13 @@ class ScriptedError:
 class Step:
     match: re.Pattern[str] | None = None
     text: str = ""
+    reasoning: str = ""
     repeat: int = 1
     tool_calls: tuple[ToolCall, ...] = ()
     usage: ScriptedUsage = ScriptedUsage()
     delay_ms: int = 0
     chunk_delay_ms: int = 0
+    finish: FinishReason | None = None
     error: ScriptedError | None = None
 
 
@@ -159,6 +172,11 @@ class Scripted:
         return ScriptedStream(self.path, request)
 
 
+SCRIPTED = ProviderKind(
+    "scripted", lambda model, key: Scripted(Path(model.script)), is_server=False, can_force=True, modalities=MODALITIES
+)
+
+
 class ScriptedStream:
     """One played answer. See ``provider.Stream``."""
 
@@ -188,15 +206,18 @@ class ScriptedStream:
         if step.error is not None and not text:
             raise _raised(step.error)
         yield Started(cursor)
-        yield from self._pieces(text, script.chunk_chars, step.chunk_delay_ms)
+        for thought in self._pieces(step.reasoning, script.chunk_chars, step.chunk_delay_ms):
+            yield ReasoningDelta(thought)
+        for piece in self._pieces(text, script.chunk_chars, step.chunk_delay_ms):
+            yield TextDelta(piece)
         if step.error is not None:
             raise _raised(step.error)
         yield from self._end(script, step, text)
 
-    def _pieces(self, text: str, chunk_chars: int, delay_ms: int) -> Iterator[StreamEvent]:
+    def _pieces(self, text: str, chunk_chars: int, delay_ms: int) -> Iterator[str]:
         for start in range(0, len(text), chunk_chars):
             self._wait(delay_ms)
-            yield TextDelta(text[start : start + chunk_chars])
+            yield text[start : start + chunk_chars]
 
     def _end(self, script: Script, step: Step, text: str) -> Iterator[StreamEvent]:
         calls = with_own_ids(step.tool_calls, self._request.messages)
@@ -204,9 +225,9 @@ class ScriptedStream:
             self._wait(step.chunk_delay_ms)
             yield ToolCallDelta(call.name + call.arguments)
         self._wait(0)
-        said_chars = len(text) + sum(len(call.name) + len(call.arguments) for call in calls)
+        said_chars = len(step.reasoning) + len(text) + sum(len(call.name) + len(call.arguments) for call in calls)
         usage = usage_of(step, script, self._request, said_chars)
-        yield Finished(usage, calls, "tool_calls" if calls else "stop")
+        yield Finished(usage, calls, step.finish or (FinishReason.TOOL_CALLS if calls else FinishReason.STOP))
 
     def _wait(self, delay_ms: int) -> None:
         if self._aborted.wait(delay_ms / 1000) if delay_ms else self._aborted.is_set():
@@ -237,7 +258,9 @@ def _load_script(path: Path, _mtime_ns: int, _size_bytes: int) -> Script:
     return script_from(found.document)
 
 
-STEP_KEYS = {"match", "text", "repeat", "tool_calls", "usage", "delay_ms", "chunk_delay_ms", "error"}
+STEP_KEYS = {
+    "match", "text", "reasoning", "repeat", "tool_calls", "usage", "delay_ms", "chunk_delay_ms", "finish", "error",
+}  # fmt: skip
 SCRIPT_KEYS = {"steps", "usage", "delay_ms", "chunk_delay_ms", "chars_per_token", "chunk_chars", "name", "description"}
 
 
@@ -270,6 +293,8 @@ def _step(found: Any, path: str, defaults: Mapping[str, Any]) -> Step:
         usage=_usage(step.get("usage", "estimate"), f"{path}.usage"),
         delay_ms=int(_number(step.get("delay_ms", 0), f"{path}.delay_ms", 0, MAX_DELAY_MS)),
         chunk_delay_ms=int(_number(step.get("chunk_delay_ms", 0), f"{path}.chunk_delay_ms", 0, MAX_DELAY_MS)),
+        reasoning=_text(step.get("reasoning", ""), f"{path}.reasoning"),
+        finish=_finish(step.get("finish"), f"{path}.finish"),
         error=_error(step.get("error"), f"{path}.error"),
     )
 
@@ -293,6 +318,15 @@ def _usage(found: Any, path: str) -> ScriptedUsage:
         return ScriptedUsage("estimate")
     counts = _mapping(found, path, {"prompt_tokens", "completion_tokens"})
     return ScriptedUsage("fixed", counts.get("prompt_tokens"), counts.get("completion_tokens", 0))
+
+
+def _finish(found: Any, path: str) -> FinishReason | None:
+    if found is None:
+        return None
+    try:
+        return FinishReason(found)
+    except ValueError as error:
+        raise BadScript(f"{path}: expected one of {', '.join(FinishReason)}, found {found!r}") from error
 
 
 def _error(found: Any, path: str) -> ScriptedError | None:

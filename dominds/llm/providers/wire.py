@@ -1,7 +1,7 @@
-"""What the three wire formats share: a stream driven by a reader of events, and the care for tool calls' ids."""
+"""What the three wire formats share: a stream driven by a reader of events, and tool calls' ids."""
 
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from dominds.llm.errors import complaint_of_payload, error_of, readable, text_of_page
@@ -10,9 +10,9 @@ from dominds.llm.http.endpoint import Endpoint, without_key
 from dominds.llm.http.exchange import Exchange
 from dominds.llm.http.sse import ServerEvent, SseParser
 from dominds.llm.json_text import NotJson, parsed
-from dominds.llm.messages import Message, Request, ToolCall, ToolSpec
+from dominds.llm.messages import Message, ToolCall
 from dominds.llm.provider import MalformedStream, ProviderError
-from dominds.llm.stream import Finished, Started, StreamEvent
+from dominds.llm.stream import Finished, FinishReason, Started, StreamEvent
 
 HEAD_BYTES = 4096  # kept of an answer until it proves to be a stream, to say what it was instead
 DONE = b"[DONE]"
@@ -33,6 +33,9 @@ class Reader(Protocol):
     is_done: bool
 
     def read(self, event: ServerEvent) -> Iterable[StreamEvent]: ...
+
+    def close(self) -> Iterable[StreamEvent]:
+        """What was held back until the end."""
 
     def finished(self) -> Finished | None:
         """The outcome, or None when the provider never said that it had finished."""
@@ -58,6 +61,8 @@ class WireStream:
             await self._exchange.open()
             take(Started())
             await self._follow(take)
+            for event in self._reader.close():
+                take(event)
             take(self._finished())
         finally:
             self._exchange.close()
@@ -91,7 +96,7 @@ class WireStream:
             return self._reader.read(event)
         except Complained as complained:
             error = error_of(complaint_of_payload(complained.payload), self._provider)
-            raise type(error)(without_key(str(error), self._key)) from None
+            raise error.reworded(without_key(str(error), self._key)) from None
         except NotJson as error:
             start = readable(event.data[:80].decode("utf-8", "replace"))
             raise MalformedStream(f"{self._provider} sent an event that is not JSON: {start!r}.") from error
@@ -142,11 +147,10 @@ def text_in(value: Any) -> str:
     return value
 
 
-def offered_tools(request: Request) -> tuple[ToolSpec, ...]:
-    """All tools, or only the required one."""
-    if not request.required_tool:
-        return request.tools
-    return tuple(tool for tool in request.tools if tool.name == request.required_tool)
+def finish_reason_of(known: Mapping[str, FinishReason], word: str, *, has_answer: bool) -> FinishReason:
+    """The provider's word as one of ours."""
+    reason = known.get(word, FinishReason.OTHER)
+    return FinishReason.THOUGHT_ONLY if reason is FinishReason.LENGTH and not has_answer else reason
 
 
 def with_own_ids(calls: Iterable[ToolCall], messages: Iterable[Message]) -> tuple[ToolCall, ...]:

@@ -20,9 +20,11 @@ from dominds.llm.provider import (
     RequestRefused,
     StreamAborted,
 )
+from dominds.llm.providers.openai_chat import OPENAI_COMPATIBLE
+from dominds.llm.providers.scripted import SCRIPTED
 
-MODEL = ModelInfo("stub", "model", "Model", "openai-compatible")
-OTHER = ModelInfo("stub", "other", "Other", "openai-compatible")
+MODEL = ModelInfo("stub", "model", "Model", OPENAI_COMPATIBLE)
+OTHER = ModelInfo("stub", "other", "Other", OPENAI_COMPATIBLE)
 ends = st.one_of(
     st.none(),
     st.builds(
@@ -99,7 +101,7 @@ def test_a_rest_is_never_longer_than_a_minute(story: list[tuple[ProviderError | 
 def test_models_rest_one_by_one_and_scripted_ones_never() -> None:
     clock = Clock()
     known = Circuits(clock)
-    scripted = ModelInfo("demo", "script", "Script", "scripted")
+    scripted = ModelInfo("demo", "script", "Script", SCRIPTED)
     for model in [MODEL, scripted] * FAILURES:
         known.note(model, Overloaded("down"))
     assert known.rest_of(OTHER) is None

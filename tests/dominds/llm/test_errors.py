@@ -7,11 +7,15 @@ from dominds.llm.json_text import dumped
 from dominds.llm.provider import (
     AuthFailed,
     ContextOverflow,
+    ForcingRefused,
+    OutputBudgetTooLarge,
     Overloaded,
     ProviderError,
     ProviderTimeout,
     RateLimited,
+    RefusedForGood,
     RequestRefused,
+    StaleReasoning,
 )
 
 
@@ -106,15 +110,57 @@ OVERFLOWS: list[tuple[str, int, Any]] = [
     ("OpenRouter", 400, {"error": {"message": "This endpoint's maximum context length is 9 tokens.", "code": 400}}),
     ("Bedrock", 400, {"message": "Input is too long for requested model."}),
     ("TGI", 422, {"error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4097", "type": "x"}),
+    (
+        "LM Studio, n_keep",
+        400,
+        {
+            "error": "The number of tokens to keep from the initial prompt is greater than the context length "
+            "(n_keep: 5000>= n_ctx: 4096). Try to load the model with a larger context length, or provide a shorter input."
+        },
+    ),
+    ("LM Studio, cannot truncate", 400, {"error": "Cannot truncate prompt with n_keep (5000) >= n_ctx (4096)"}),
+    ("vLLM, no room at all", 400, openai_error("max_tokens must be at least 1, got -904.", None, "BadRequestError")),
+    (
+        "Ollama's cloud",
+        400,
+        openai_error("prompt too long; exceeded max context length by 1200 tokens", None, "api_error"),
+    ),
+    ("vLLM behind a gateway", 400, openai_error("Input length 9000 exceeds the maximum length 8192.")),
+    ("a gateway", 400, openai_error("Request exceeds max context window: 200000 tokens.")),
+    (
+        "SGLang, with the output",
+        400,
+        {
+            "message": "Requested token count exceeds the model's maximum context length of 4096 tokens. You requested a "
+            "total of 5200 tokens: 4200 tokens from the input messages and 1000 tokens for the completion."
+        },
+    ),
+    (
+        "llama.cpp, with numbers",
+        400,
+        openai_error("request (5000 tokens) exceeds the available context size (4096 tokens)"),
+    ),
+    (
+        "OpenAI, as an event",
+        400,
+        {
+            "type": "error",
+            "error": {
+                "code": "context_length_exceeded",
+                "message": "Your input exceeds the context window of this model. Please adjust your input.",
+                "param": "input",
+            },
+        },
+    ),
     ("llama.cpp, older", 500, {"error": {"code": 500, "message": "the request exceeds the available context size"}}),
 ]
 
 
 @pytest.mark.parametrize(("status", "body"), [row[1:] for row in OVERFLOWS], ids=[row[0] for row in OVERFLOWS])
 def test_each_vendors_words_for_too_long_are_known(status: int, body: Any) -> None:
-    assert type(of_response(status, body)) is ContextOverflow
+    assert isinstance(of_response(status, body), ContextOverflow)
     if status < 500:
-        assert type(error_of(complaint_of_payload(body), "a.host")) is ContextOverflow, "also inside a stream"
+        assert isinstance(error_of(complaint_of_payload(body), "a.host"), ContextOverflow), "also inside a stream"
 
 
 NOT_OVERFLOWS: list[tuple[str, int, Any, type[ProviderError]]] = [
@@ -141,15 +187,15 @@ NOT_OVERFLOWS: list[tuple[str, int, Any, type[ProviderError]]] = [
     ),
     ("Anthropic, input tokens per minute", 429, {"error": {"type": "rate_limit_error", "message": "x"}}, RateLimited),
     ("Google, quota", 429, [{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "x"}}], RateLimited),
-    ("no money", 429, openai_error("You exceeded your current quota", "insufficient_quota"), RequestRefused),
-    ("no money, DeepSeek", 402, openai_error("Insufficient Balance"), RequestRefused),
+    ("no money", 429, openai_error("You exceeded your current quota", "insufficient_quota"), RefusedForGood),
+    ("no money, DeepSeek", 402, openai_error("Insufficient Balance"), RefusedForGood),
     (
         "max_tokens too large",
         400,
         openai_error("max_tokens: 9000 > 8192, the allowed number of output"),
         RequestRefused,
     ),
-    ("unknown model", 404, openai_error("The model `x` does not exist", "model_not_found"), RequestRefused),
+    ("unknown model", 404, openai_error("The model `x` does not exist", "model_not_found"), RefusedForGood),
     ("bad key", 401, openai_error("Incorrect API key provided", "invalid_api_key"), AuthFailed),
     ("forbidden", 403, {"error": {"type": "permission_error", "message": "no"}}, AuthFailed),
     ("validation", 422, {"detail": [{"msg": "field required"}]}, RequestRefused),
@@ -169,6 +215,129 @@ NOT_OVERFLOWS: list[tuple[str, int, Any, type[ProviderError]]] = [
 )
 def test_everything_else_has_its_own_kind(status: int, body: Any, kind: type[ProviderError]) -> None:
     assert type(of_response(status, body)) is kind
+
+
+# A whole message, and the window, prompt and output in it.
+BUDGETS: list[tuple[str, str, tuple[int, int, int]]] = [
+    (
+        "vLLM",
+        "This model's maximum context length is 32768 tokens. However, you requested 8192 output tokens and your prompt "
+        "contains at least 24577 input tokens, for a total of at least 32769 tokens. Please reduce the length.",
+        (32768, 24577, 8192),
+    ),
+    (
+        "DeepSeek, and vLLM before",
+        "This model's maximum context length is 131072 tokens. However, you requested 135000 tokens (127000 in the "
+        "messages, 8000 in the completion). Please reduce the length of the messages or completion.",
+        (131072, 127000, 8000),
+    ),
+    (
+        "SGLang",
+        "Requested token count exceeds the model's maximum context length of 4096 tokens. You requested a total of 5000 "
+        "tokens: 4000 tokens from the input messages and 1000 tokens for the completion. Please reduce the number.",
+        (4096, 4000, 1000),
+    ),
+    (
+        "Anthropic",
+        "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input length or "
+        "`max_tokens` and try again",
+        (200000, 188240, 21333),
+    ),
+    (
+        "TGI",
+        "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4097. Given: 4000 `inputs` tokens and "
+        "1000 `max_new_tokens`",
+        (4097, 4000, 1000),
+    ),
+]
+
+
+@pytest.mark.parametrize(("message", "numbers"), [row[1:] for row in BUDGETS], ids=[row[0] for row in BUDGETS])
+def test_a_refusal_that_less_output_would_satisfy_names_its_numbers(
+    message: str, numbers: tuple[int, int, int]
+) -> None:
+    error = of_response(400, openai_error(message))
+    assert isinstance(error, OutputBudgetTooLarge)
+    assert (error.window, error.prompt_tokens, error.output_tokens) == numbers
+    assert error.room == numbers[0] - numbers[1]
+    assert (copied := error.reworded("other words")).room == error.room
+    assert str(copied) == "other words"
+
+
+def test_less_output_does_not_help_a_prompt_that_fills_the_window_alone() -> None:
+    message = BUDGETS[0][1].replace("24577", "32760")
+    assert type(of_response(400, openai_error(message))) is ContextOverflow
+
+
+# As they were seen; each of them with HTTP 400.
+REFUSALS: list[tuple[str, str, type[ProviderError]]] = [
+    ("Anthropic", 'tool_choice: type "tool" and "any" are not supported for this model.', ForcingRefused),
+    ("DeepSeek", "Thinking mode does not support this tool_choice", ForcingRefused),
+    ("Kimi", "tool_choice 'specified' is incompatible with thinking enabled", ForcingRefused),
+    (
+        "Qwen",
+        "The tool_choice parameter does not support being set to required or object in thinking mode",
+        ForcingRefused,
+    ),
+    ("LM Studio", "Invalid tool_choice type: 'object'. Supported string values: none, auto, required", ForcingRefused),
+    (
+        "Anthropic, binding",
+        "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation. "
+        'Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to "drop_block".',
+        StaleReasoning,
+    ),
+    (
+        "Anthropic, a budget",
+        "messages.3.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`.",
+        StaleReasoning,
+    ),
+    (
+        "OpenAI, an orphan",
+        "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
+        StaleReasoning,
+    ),
+    (
+        "OpenAI, a call",
+        "Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' item: 'rs_1'.",
+        StaleReasoning,
+    ),
+    ("Google, missing", "Function call is missing a thought_signature in functionCall parts.", StaleReasoning),
+    ("Google, another key", "Thought signature is not valid", StaleReasoning),
+    (
+        "DeepSeek",
+        "The reasoning_content in the thinking mode must be passed back to the API.",
+        StaleReasoning,
+    ),
+    (
+        "Kimi",
+        "thinking is enabled but reasoning_content is missing in assistant tool call message at index 2",
+        StaleReasoning,
+    ),
+    ("retired", "The model `claude-3` has been retired. Use a newer model.", RefusedForGood),
+    ("decommissioned", "The model `mixtral` has been decommissioned and is no longer supported.", RefusedForGood),
+    ("no money", "Your credit balance is too low to access the API.", RefusedForGood),
+    ("disabled", "This organization has been disabled.", RefusedForGood),
+    ("another field", '"thinking.type.disabled" is not supported for this model.', RequestRefused),
+    (
+        "a tool's schema",
+        "Invalid schema for function 'choose': 'tool_choices' is not of type 'object'.",
+        RequestRefused,
+    ),
+]
+
+
+@pytest.mark.parametrize(("message", "kind"), [row[1:] for row in REFUSALS], ids=[row[0] for row in REFUSALS])
+def test_a_refusal_says_what_would_have_to_be_otherwise(message: str, kind: type[ProviderError]) -> None:
+    assert type(of_response(400, openai_error(message))) is kind
+
+
+def test_encrypted_content_that_cannot_be_read_is_stale() -> None:
+    assert type(of_response(400, openai_error("Anything.", "invalid_encrypted_content"))) is StaleReasoning
+
+
+def test_the_field_that_a_server_names_counts_as_its_words() -> None:
+    error = {"error": {"message": "Value 'named' is not supported.", "param": "tool_choice", "code": "invalid_value"}}
+    assert type(of_response(400, error)) is ForcingRefused
 
 
 @pytest.mark.parametrize(

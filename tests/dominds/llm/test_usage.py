@@ -36,7 +36,26 @@ def test_a_count_that_cannot_be_true_is_unavailable(prompt: object) -> None:
     [
         ({"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}, Usage(9, 3, 12)),
         # cached tokens are among the 9, not beside them
-        ({"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 8}}, Usage(9, 3)),
+        (
+            {"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 8}},
+            Usage(9, 3, None, 8),
+        ),
+        (
+            {
+                "prompt_tokens": 9,
+                "completion_tokens": 3,
+                "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 2},
+                "completion_tokens_details": {"reasoning_tokens": 1},
+            },
+            Usage(9, 3, None, 4, 2, None, 1),
+        ),
+        ({"prompt_tokens": 9, "completion_tokens": 3, "prompt_cache_hit_tokens": 8}, Usage(9, 3, None, 8)),  # DeepSeek
+        # shares that cannot be true are left out
+        ({"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": "8"}}, Usage(9, 3)),
+        (
+            {"prompt_tokens": 9, "completion_tokens": 3, "completion_tokens_details": {"reasoning_tokens": 4}},
+            Usage(9, 3),
+        ),
         ({"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": None}, Usage(9, 3)),
     ],
 )
@@ -65,7 +84,7 @@ def test_chat_usage_that_cannot_be_true_is_unavailable(reported: object) -> None
     ("reported", "usage"),
     [
         ({"input_tokens": 9, "output_tokens": 3}, Usage(9, 3)),
-        # 900 + 180,000 + 4,000 = 184,900 (pitfalls, test 13)
+        # 900 + 180,000 + 4,000 = 184,900
         (
             {
                 "input_tokens": 900,
@@ -73,10 +92,21 @@ def test_chat_usage_that_cannot_be_true_is_unavailable(reported: object) -> None
                 "cache_creation_input_tokens": 4_000,
                 "output_tokens": 3,
             },
-            Usage(184_900, 3),
+            Usage(184_900, 3, None, 180_000, 4_000),
+        ),
+        # two kinds of writes, of which the second is kept for an hour
+        (
+            {
+                "input_tokens": 10,
+                "cache_creation_input_tokens": 70,
+                "cache_creation": {"ephemeral_5m_input_tokens": 50, "ephemeral_1h_input_tokens": 20},
+                "output_tokens": 3,
+                "output_tokens_details": {"thinking_tokens": 2},
+            },
+            Usage(80, 3, None, None, 50, 20, 2),
         ),
         # everything was in the cache: 0 + 500
-        ({"input_tokens": 0, "cache_read_input_tokens": 500, "output_tokens": 3}, Usage(500, 3)),
+        ({"input_tokens": 0, "cache_read_input_tokens": 500, "output_tokens": 3}, Usage(500, 3, None, 500)),
     ],
 )
 def test_anthropic_usage_adds_what_the_cache_served(reported: dict[str, Any], usage: Usage) -> None:
@@ -101,5 +131,5 @@ def test_anthropic_usage_that_cannot_be_true_is_unavailable(reported: dict[str, 
 
 def test_responses_usage_includes_cached_tokens() -> None:
     reported = {"input_tokens": 9, "input_tokens_details": {"cached_tokens": 8}, "output_tokens": 3, "total_tokens": 12}
-    assert openai_responses.usage_of(reported) == Usage(9, 3, 12)
+    assert openai_responses.usage_of(reported) == Usage(9, 3, 12, 8)
     assert isinstance(openai_responses.usage_of(None), UsageUnavailable)

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from dominds.llm.catalog.catalog import Catalog, ModelInfo, UnknownModel, current_catalog, load_catalog, merged
 from dominds.llm.catalog.fields import API_TYPES, entries_of
+from dominds.llm.providers.lmstudio import LMSTUDIO
+from dominds.llm.providers.openai_chat import OPENAI_COMPATIBLE
 from dominds.yaml_fields import Problem, Reading
 
 NOWHERE = Path("/nonexistent")
@@ -48,12 +50,15 @@ def test_every_shipped_model_can_turn_yellow_and_red(model: ModelInfo) -> None:
 @pytest.mark.parametrize(
     ("provider_id", "model_id", "expected"),
     [
-        ("openai", "gpt-5.6", (1_050_000, 600_000, 922_000)),
+        ("openai", "gpt-5.6", (1_050_000, 600_000, 829_800)),  # 0.9 x 922,000
+        ("openai", "gpt-6.2-astra", (1_050_000, 600_000, 829_800)),
+        ("alibaba", "qwen3.8-max", (1_000_000, 300_000, 891_900)),
         ("kimi-code", "kimi-for-coding", (262_144, 180_000, 210_000)),
         ("aliyun-bailian", "qwen3-coder-next", (262_144, None, 184_320)),  # floor(0.9 x 204,800)
         ("aliyun-bailian", "glm-4.7", (202_752, None, 152_985)),  # floor(0.9 x 169,984)
         ("volcano-engine-coding-plan", "deepseek-v3.2", (128_000, 64_000, 86_400)),  # floor(0.9 x 96,000)
-        ("anthropic", "claude-sonnet-4.5", (200_000, None, None)),
+        ("anthropic", "claude-sonnet-4-5", (200_000, None, None)),
+        ("anthropic", "claude-fable-5-2", (1_000_000, 300_000, None)),
     ],
 )
 def test_shipped_thresholds(provider_id: str, model_id: str, expected: tuple[int | None, ...]) -> None:
@@ -63,7 +68,7 @@ def test_shipped_thresholds(provider_id: str, model_id: str, expected: tuple[int
 
 def test_local_servers_need_no_key_and_state_no_limit() -> None:
     model = load_catalog(NOWHERE).model("lmstudio", "qwen3-14b")
-    assert (model.api_type, model.kind, model.api_key_env, model.limit) == ("lmstudio", "lmstudio", "", (None, ""))
+    assert (model.kind, model.api_key_env, model.limit) == (LMSTUDIO, "", (None, ""))
 
 
 # Overrides
@@ -104,12 +109,13 @@ def test_a_provider_of_ones_own(tmp_path: Path) -> None:
         provider_id="mine",
         model_id="m",
         name="m",
-        api_type="openai-compatible",
+        kind=OPENAI_COMPATIBLE,
         base_url="http://10.0.0.5:8000/v1",
         api_key_env="MY_KEY",
         input_length=32_000,
         cadence=3,
         supports_tool_choice=True,
+        modalities=OPENAI_COMPATIBLE.modalities,
         tokenizer="llama3",
     )
     assert catalog.model("mine", "m").limit == (32_000, "input_length")
@@ -155,6 +161,18 @@ def test_an_existing_dominds_file_works_and_its_other_keys_are_reported(tmp_path
         ("supports_tool_choice", "'yes'"),
         ("name", "5"),
         ("kind", "ollama"),
+        ("forced_tool", "5"),
+        ("thinking", "hard"),
+        ("echo", "all"),
+        ("max_tokens_field", "tokens"),
+        ("modalities", "[smell]"),
+        ("retires_on", "soon"),
+        ("retires_on", "2026-11-30 10:00:00"),
+        ("model_params", "[a]"),
+        ("prices", "5"),
+        ("prices", "[{in: 5}]"),
+        ("prices", "[{in: 5, out: many}]"),
+        ("prices", "[{in: 5, out: -1}]"),
         ("tokenizer", "{}"),
     ],
 )
@@ -163,7 +181,7 @@ def test_a_bad_field_is_reported_and_the_shipped_value_holds(field: str, value: 
     [problem] = problems_of(tmp_path, text)
     assert problem.startswith(f"providers.openai.models.gpt-5.5.{field}: expected")
     model = catalog_of(tmp_path, text).model("openai", "gpt-5.5")
-    assert (model.context_length, model.output_length) == (272_000, 77)
+    assert (model.context_length, model.output_length) == (1_050_000, 77)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +284,7 @@ def test_a_script_beside_the_file_is_found_with_and_without_its_ending(tmp_path:
     for name in ("story.yaml", "story"):
         model = catalog_of(tmp_path, SCRIPTED % name).model("mine", "m")
         assert (model.unusable, model.script) == ("", str((tmp_path / "story.yaml").resolve()))
-        assert model.kind == "lmstudio"
+        assert (model.kind.is_server, model.kind.needs_limit, model.kind.family) == (False, True, "lmstudio")
 
 
 @pytest.mark.parametrize("name", ["../outside.yaml", "/etc/hostname", "link.yaml", "gone", "a\\0b"])
@@ -303,4 +321,4 @@ def test_the_current_catalog_follows_the_files(tmp_path: Path) -> None:
 
 
 def test_all_api_types_are_known() -> None:
-    assert {provider.api_type for provider in load_catalog(NOWHERE).providers.values()} <= set(API_TYPES)
+    assert {provider.kind.name for provider in load_catalog(NOWHERE).providers.values()} <= set(API_TYPES)

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from dominds.llm.http.endpoint import Endpoint
-from dominds.llm.providers.openai_chat import OpenAIChat
-from tests.dominds.llm.asking import ask
+from tests.dominds.llm.asking import ask, chat_at
 from tests.dominds.llm.model_server import ModelServer, data, running_server, stream_of
 
 END = data({"choices": [{"delta": {"content": "Hi"}, "finish_reason": "stop"}]}, b"[DONE]")
@@ -19,7 +18,7 @@ END = data({"choices": [{"delta": {"content": "Hi"}, "finish_reason": "stop"}]},
 def test_a_call_goes_through_the_proxy_of_the_environment(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", server.url)
     server.will(stream_of(END))
-    assert ask(OpenAIChat(Endpoint("http://models.invalid/v1", "sk-canary-01"))).text == "Hi"
+    assert ask(chat_at(Endpoint("http://models.invalid/v1", "sk-canary-01"))).text == "Hi"
     assert server.asked[0].path == "http://models.invalid/v1/chat/completions"
     assert server.asked[0].headers["authorization"] == "Bearer sk-canary-01"
 
@@ -27,7 +26,7 @@ def test_a_call_goes_through_the_proxy_of_the_environment(server: ModelServer, m
 def test_servers_of_this_machine_are_asked_directly(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     server.will(stream_of(END))
-    assert ask(OpenAIChat(Endpoint(f"{server.url}/v1"))).text == "Hi"
+    assert ask(chat_at(Endpoint(f"{server.url}/v1"))).text == "Hi"
 
 
 @pytest.mark.parametrize(
@@ -56,11 +55,10 @@ def test_no_proxy_stands_between_us_and_a_server_that_is_excepted(monkeypatch: p
 ASK = """
 import sys
 from dominds.llm.http.endpoint import Endpoint
-from dominds.llm.providers.openai_chat import OpenAIChat
 from dominds.llm.provider import ProviderError
-from tests.dominds.llm.asking import ask
+from tests.dominds.llm.asking import ask, chat_at
 try:
-    print(ask(OpenAIChat(Endpoint(sys.argv[1] + "/v1"))).text)
+    print(ask(chat_at(Endpoint(sys.argv[1] + "/v1"))).text)
 except ProviderError as error:
     print(type(error).__name__, error)
 """

@@ -12,16 +12,19 @@ import pytest
 from dominds.llm.http.endpoint import Endpoint, Timeouts
 from dominds.llm.http.exchange import WATCH
 from dominds.llm.provider import ProviderTimeout, StreamAborted
-from dominds.llm.providers.anthropic_messages import AnthropicMessages
-from dominds.llm.providers.openai_chat import OpenAIChat
-from dominds.llm.providers.openai_responses import OpenAIResponses
+from dominds.llm.providers.anthropic_messages import ANTHROPIC, AnthropicMessages
+from dominds.llm.providers.openai_responses import OPENAI, OpenAIResponses
 from dominds.llm.stream import Started, StreamEvent, TextDelta
-from tests.dominds.llm.asking import HELLO, ask, events_of
+from tests.dominds.llm.asking import HELLO, ask, chat_at, events_of, info
 from tests.dominds.llm.model_server import Connection, ModelServer, data, stream_of
 
 HI = data({"choices": [{"delta": {"content": "Hi"}}]})
 END = data({"choices": [{"delta": {}, "finish_reason": "stop"}]}, b"[DONE]")
-PROVIDERS: list[Callable[[Endpoint], Any]] = [OpenAIChat, OpenAIResponses, AnthropicMessages]
+PROVIDERS: list[Callable[[Endpoint], Any]] = [
+    chat_at,
+    lambda endpoint: OpenAIResponses(endpoint, info(OPENAI)),
+    lambda endpoint: AnthropicMessages(endpoint, info(ANTHROPIC)),
+]
 
 
 def aborted_after(stream: Any, seconds: float) -> float:
@@ -78,7 +81,7 @@ def test_abort_in_a_blocked_read_is_felt_at_once(server: ModelServer, provider: 
 def test_abort_on_a_connection_used_before_is_felt_at_once(server: ModelServer) -> None:
     silence = Silence(with_headers=False)
     server.will(stream_of(HI, END), silence)
-    provider = OpenAIChat(Endpoint(server.url))
+    provider = chat_at(Endpoint(server.url))
     ask(provider)
     assert aborted_after(provider.stream(HELLO), 0.2) < 0.5
     assert silence.hung_up.wait(1)
@@ -93,13 +96,13 @@ def test_abort_is_felt_at_once_while_the_server_accepts_no_connection() -> None:
             waiting = opened.enter_context(socket.socket())
             waiting.setblocking(False)
             waiting.connect_ex(address)
-        stream = OpenAIChat(Endpoint(f"http://127.0.0.1:{address[1]}/v1", timeouts=Timeouts(connect=30))).stream(HELLO)
+        stream = chat_at(Endpoint(f"http://127.0.0.1:{address[1]}/v1", timeouts=Timeouts(connect=30))).stream(HELLO)
         assert aborted_after(stream, 0.3) < 0.5
 
 
 def test_abort_before_the_start_sends_nothing(server: ModelServer) -> None:
     server.will(stream_of(HI, END))
-    stream = OpenAIChat(Endpoint(server.url)).stream(HELLO)
+    stream = chat_at(Endpoint(server.url)).stream(HELLO)
     stream.abort()
     with pytest.raises(StreamAborted):
         events_of(stream)
@@ -108,7 +111,7 @@ def test_abort_before_the_start_sends_nothing(server: ModelServer) -> None:
 
 def test_abort_by_whoever_takes_ends_the_call(server: ModelServer) -> None:
     server.will(stream_of(HI + HI + HI + END))
-    stream = OpenAIChat(Endpoint(server.url)).stream(HELLO)
+    stream = chat_at(Endpoint(server.url)).stream(HELLO)
     taken: list[StreamEvent] = []
 
     def take(event: StreamEvent) -> None:
@@ -123,7 +126,7 @@ def test_abort_by_whoever_takes_ends_the_call(server: ModelServer) -> None:
 
 def test_abort_after_the_end_leaves_the_connection_to_others(server: ModelServer) -> None:
     server.will(stream_of(HI, END))
-    provider = OpenAIChat(Endpoint(server.url))
+    provider = chat_at(Endpoint(server.url))
     old = provider.stream(HELLO)
     events_of(old)
     taken: list[StreamEvent] = []
@@ -149,7 +152,7 @@ def test_silence_ends_by_the_clock(server: ModelServer, silence: Silence, timeou
     server.will(silence)
     started_at = time.monotonic()
     with pytest.raises(ProviderTimeout, match=words):
-        ask(OpenAIChat(Endpoint(server.url, timeouts=timeouts)))
+        ask(chat_at(Endpoint(server.url, timeouts=timeouts)))
     assert time.monotonic() - started_at < 2
 
 
@@ -163,19 +166,19 @@ def test_silence_ends_by_the_clock(server: ModelServer, silence: Silence, timeou
 def test_endless_answers_end_by_the_clock(server: ModelServer, chunk: bytes, timeouts: Timeouts, words: str) -> None:
     server.will(stream_of(*[chunk] * 200, pause_seconds=0.02))
     with pytest.raises(ProviderTimeout, match=words):
-        ask(OpenAIChat(Endpoint(server.url, timeouts=timeouts)))
+        ask(chat_at(Endpoint(server.url, timeouts=timeouts)))
 
 
 def test_a_server_that_leaves_the_connection_open_after_its_end_is_no_failure(server: ModelServer) -> None:
     server.will(Silence(HI, END))
     started_at = time.monotonic()
-    assert ask(OpenAIChat(Endpoint(server.url))).text == "Hi"
+    assert ask(chat_at(Endpoint(server.url))).text == "Hi"
     assert time.monotonic() - started_at < 1.5
 
 
 def test_a_hundred_streams_run_beside_each_other_and_all_can_be_stopped(server: ModelServer) -> None:
     server.will(Silence(HI))
-    streams = [OpenAIChat(Endpoint(server.url)).stream(HELLO) for _ in range(100)]
+    streams = [chat_at(Endpoint(server.url)).stream(HELLO) for _ in range(100)]
     outcomes: list[type[BaseException]] = []
 
     def run(stream: Any) -> None:

@@ -3,16 +3,18 @@ from typing import Any
 
 import pytest
 
+from dominds.llm.catalog.model import ProviderKind
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.messages import Message, Request, Role, ToolCall
 from dominds.llm.provider import ContextOverflow, MalformedStream, Overloaded, ProviderError
-from dominds.llm.providers.anthropic_messages import AnthropicMessages, request_body
-from dominds.llm.providers.opaque_items import kept
+from dominds.llm.providers.anthropic_messages import ANTHROPIC, ANTHROPIC_COMPATIBLE, AnthropicMessages, request_body
+from dominds.llm.providers.echoes import Opaque, Spoken, kept
+from dominds.llm.stream import FinishReason
 from dominds.llm.usage import Usage, UsageUnavailable
-from tests.dominds.llm.asking import ADD_REMINDER, CLEAR_MIND, HELLO, ask
+from tests.dominds.llm.asking import ADD_REMINDER, CLEAR_MIND, HELLO, ask, info, owner
 from tests.dominds.llm.model_server import ModelServer, cut_stream_of, named, plain, stream_of
 
-OWNER = "anthropic/a-model"
+KEY = "sk-ant-canary-01"
 
 
 def start(**usage: Any) -> dict[str, Any]:
@@ -34,8 +36,8 @@ def ending(reason: str = "end_turn", **usage: Any) -> list[dict[str, Any]]:
 TEXT = [block(0, type="text", text=""), delta(0, "text_delta", text="Hel"), delta(0, "text_delta", text="lo")]
 
 
-def anthropic(server: ModelServer, **options: Any) -> AnthropicMessages:
-    return AnthropicMessages(Endpoint(server.url, "sk-ant-canary-01"), **options)
+def anthropic(server: ModelServer, kind: ProviderKind = ANTHROPIC, **options: Any) -> AnthropicMessages:
+    return AnthropicMessages(Endpoint(server.url, "sk-ant-canary-01"), info(kind, **options))
 
 
 def test_text_arrives_with_the_whole_prompt_counted(server: ModelServer) -> None:
@@ -43,19 +45,19 @@ def test_text_arrives_with_the_whole_prompt_counted(server: ModelServer) -> None
     server.will(stream_of(named([start(**usage, output_tokens=1), {"type": "ping"}, *TEXT, *ending(output_tokens=7)])))
     outcome = ask(anthropic(server))
     assert outcome.text == "Hello"
-    assert outcome.finished.usage == Usage(184_900, 7)
+    assert outcome.finished.usage == Usage(184_900, 7, cache_read_tokens=180_000, cache_write_tokens=4_000)
     assert outcome.finished.finish_reason == "stop"
     [asked] = server.asked
     assert asked.path == "/v1/messages"
     assert asked.headers["anthropic-version"]
-    assert "sk-ant-canary-01" in {asked.headers.get("x-api-key"), asked.headers.get("authorization", "")[7:]}
+    assert "sk-ant-canary-01" in {asked.headers.get("authorization", "")[7:]}
     assert asked.body["max_tokens"] == 4096
     assert asked.body["stream"] is True
 
 
 def test_compatible_servers_get_the_key_in_both_headers(server: ModelServer) -> None:
     server.will(stream_of(named([start(), *TEXT, *ending()])))
-    ask(AnthropicMessages(Endpoint(f"{server.url}/api/anthropic/v1", "a-key-01"), is_anthropic=False))
+    ask(AnthropicMessages(Endpoint(f"{server.url}/api/anthropic/v1", "a-key-01"), info(ANTHROPIC_COMPATIBLE)))
     [asked] = server.asked
     assert asked.path == "/api/anthropic/v1/messages"
     assert (asked.headers["x-api-key"], asked.headers["authorization"]) == ("a-key-01", "Bearer a-key-01")
@@ -65,7 +67,7 @@ def test_a_server_without_a_key_is_sent_none(server: ModelServer, monkeypatch: p
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-own")
     monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "sk-own")
     server.will(stream_of(named([start(), *TEXT, *ending()])))
-    ask(AnthropicMessages(Endpoint(server.url), is_anthropic=False))
+    ask(AnthropicMessages(Endpoint(server.url), info(ANTHROPIC_COMPATIBLE)))
     assert not {"x-api-key", "authorization"} & set(server.asked[0].headers)
 
 
@@ -79,7 +81,11 @@ def test_a_server_without_a_key_is_sent_none(server: ModelServer, monkeypatch: p
         ({"input_tokens": 9}, {"input_tokens": 0, "output_tokens": 3}, Usage(9, 3)),
         ({"input_tokens": 9, "cache_read_input_tokens": None}, {"output_tokens": 3}, Usage(9, 3)),
         ({"input_tokens": 9, "output_tokens": 0}, {}, Usage(9, 0)),
-        ({"input_tokens": 5}, {"input_tokens": 5, "cache_read_input_tokens": 4, "output_tokens": 3}, Usage(9, 3)),
+        (
+            {"input_tokens": 5},
+            {"input_tokens": 5, "cache_read_input_tokens": 4, "output_tokens": 3},
+            Usage(9, 3, None, 4),
+        ),
     ],
 )
 def test_usage_is_found_where_servers_put_it(server: ModelServer, first: Any, last: Any, usage: Usage) -> None:
@@ -118,7 +124,7 @@ def test_parallel_tool_calls_and_signed_thinking(server: ModelServer) -> None:
     assert finished.finish_reason == "tool_calls"
 
     answer = Message(Role.ASSISTANT, "Ok", finished.tool_calls, provider_items=finished.provider_items)
-    body = request_body(replace(HELLO, messages=(answer,)), OWNER, output_length=None, supports_tool_choice=True)
+    body = request_body(replace(HELLO, messages=(answer,)), owner(key=KEY), info(ANTHROPIC))
     thinking, redacted, text, *uses = body["messages"][0]["content"]
     assert thinking == {"type": "thinking", "thinking": "Let me see", "signature": "c2ln"}
     assert redacted == {"type": "redacted_thinking", "data": "xyz"}
@@ -130,12 +136,20 @@ def test_unsigned_thinking_goes_back_only_to_servers_that_sign_nothing(server: M
     events = [start(), block(0, type="thinking", thinking=""), delta(0, "thinking_delta", thinking="hm"), *ending()]
     server.will(stream_of(named(events)))
     assert ask(anthropic(server)).finished.provider_items == ()
-    assert len(ask(anthropic(server, is_anthropic=False)).finished.provider_items) == 1
+    assert len(ask(anthropic(server, info(ANTHROPIC_COMPATIBLE))).finished.provider_items) == 1
 
 
 @pytest.mark.parametrize(
     ("reason", "expected"),
-    [("max_tokens", "length"), ("stop_sequence", "stop"), ("refusal", "refusal"), ("pause_turn", "pause_turn")],
+    [
+        ("max_tokens", FinishReason.LENGTH),
+        ("stop_sequence", FinishReason.STOP),
+        ("refusal", FinishReason.REFUSAL),
+        ("pause_turn", FinishReason.PAUSE),
+        ("compaction", FinishReason.COMPACTION),
+        ("model_context_window_exceeded", FinishReason.WINDOW_EXCEEDED),
+        ("something_new", FinishReason.OTHER),
+    ],
 )
 def test_stop_reasons_are_translated(server: ModelServer, reason: str, expected: str) -> None:
     server.will(stream_of(named([start(), *TEXT, *ending(reason)])))
@@ -188,7 +202,7 @@ def test_errors_keep_their_kind(server: ModelServer, play: Any, kind: type[Provi
 
 def body_of(*messages: Message, **fields: Any) -> dict[str, Any]:
     request = Request("a-model", "Be brief.", messages, **fields)
-    return request_body(request, OWNER, output_length=8192, supports_tool_choice=True)
+    return request_body(request, owner(), info(ANTHROPIC, output_length=8192))
 
 
 USER = Message(Role.USER, "Do it")
@@ -220,14 +234,14 @@ def test_blank_messages_are_left_out() -> None:
     assert [m["role"] for m in body_of(USER, Message(Role.ASSISTANT, ""), GUIDANCE)["messages"]] == ["user"]
 
 
-def test_a_required_tool_is_the_only_one_offered() -> None:
-    body = body_of(USER, tools=(CLEAR_MIND, ADD_REMINDER), required_tool="clear_mind", max_output_tokens=99)
-    assert [tool["name"] for tool in body["tools"]] == ["clear_mind"]
+def test_a_forced_tool_leaves_the_list_whole() -> None:
+    body = body_of(USER, tools=(CLEAR_MIND, ADD_REMINDER), force="clear_mind", max_output_tokens=99)
+    assert [tool["name"] for tool in body["tools"]] == ["clear_mind", "add_reminder"]
     assert body["tool_choice"] == {"type": "tool", "name": "clear_mind"}
     assert body["max_tokens"] == 99
 
 
 def test_another_models_thinking_is_ignored() -> None:
-    items = kept("openai/gpt", [{"type": "thinking", "thinking": "x"}])
+    items = kept(owner(key="another"), [Opaque({"type": "thinking", "thinking": "x"}), Spoken(2)])
     answer = Message(Role.ASSISTANT, "Ok", provider_items=(*items, "no json", "5"))
     assert body_of(USER, answer)["messages"][1]["content"] == [{"type": "text", "text": "Ok"}]

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
-from dominds.llm.providers import lmstudio
-from dominds.llm.providers.lmstudio import LimitUnavailable, LoadedLimit, count_tokens, limit_in, loaded_limit, root_of
+from dominds.llm.catalog.model import LimitUnavailable, LoadedLimit
+from dominds.llm.providers import server_window
+from dominds.llm.providers.lmstudio import count_tokens, limit_in_v0, loaded_limit
+from dominds.llm.providers.server_window import root_of
 from tests.dominds.llm.model_server import ModelServer, plain
 from tests.dominds.llm.studio_server import StudioServer
 
@@ -25,10 +27,46 @@ def listing(*entries: dict[str, Any]) -> str:
     return json.dumps({"object": "list", "data": list(entries)})
 
 
-def test_the_limit_is_what_the_model_was_loaded_with(server: ModelServer) -> None:
-    server.will(plain(200, listing(entry(id="other"), entry(loaded_context_length=4096))))
-    assert loaded_limit(f"{server.url}/v1", "qwen3-14b") == LoadedLimit(4096)
-    assert server.asked[0].path == "/api/v0/models"
+OLDER = plain(200, '{"error": "Unexpected endpoint or method. (GET /api/v1/models)"}')  # it says so with HTTP 200
+
+
+def newer(key: str, *windows: int, **fields: Any) -> dict[str, Any]:
+    """A model of ``/api/v1/models`` with its loaded instances."""
+    names = [key, *(f"{key}:{number}" for number in range(2, 9))]
+    instances = [
+        {"id": name, "config": {"context_length": window}} for name, window in zip(names, windows, strict=False)
+    ]
+    return {"type": "llm", "key": key, "max_context_length": 131072, "loaded_instances": instances, **fields}
+
+
+@pytest.mark.parametrize(
+    ("model", "limit"),
+    [
+        ("qwen3-14b", LoadedLimit(8192, "loaded_context_length")),
+        ("qwen3-14b:2", LoadedLimit(4096, "loaded_context_length")),
+        (
+            "idle",
+            LimitUnavailable("LM Studio lists 'idle' but has not loaded it. Load the model there, then try again."),
+        ),
+        (
+            "gone",
+            LimitUnavailable(
+                "LM Studio does not know the model 'gone' (it lists: idle, qwen3-14b). Download or rename it."
+            ),
+        ),
+    ],
+)
+def test_the_newer_api_names_the_window_of_each_instance(server: ModelServer, model: str, limit: object) -> None:
+    server.will(plain(200, json.dumps({"models": [newer("idle"), newer("qwen3-14b", 8192, 4096)]})))
+    assert loaded_limit(f"{server.url}/v1", model) == limit
+    assert [asked.path for asked in server.asked] == ["/api/v1/models"]
+
+
+@pytest.mark.parametrize("first", [OLDER, plain(404, "{}")])
+def test_an_older_server_is_asked_by_its_older_api(server: ModelServer, first: Any) -> None:
+    server.will(first, plain(200, listing(entry(id="other"), entry(loaded_context_length=4096))))
+    assert loaded_limit(f"{server.url}/v1", "qwen3-14b") == LoadedLimit(4096, "loaded_context_length")
+    assert [asked.path for asked in server.asked] == ["/api/v1/models", "/api/v0/models"]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +82,7 @@ def test_the_limit_is_what_the_model_was_loaded_with(server: ModelServer) -> Non
     ],
 )
 def test_without_a_loaded_length_there_is_no_limit(found: dict[str, Any], words: str) -> None:
-    limit = limit_in((found,), "qwen3-14b")
+    limit = limit_in_v0((found,), "qwen3-14b")
     assert isinstance(limit, LimitUnavailable)
     assert words in limit.reason
 
@@ -73,18 +111,19 @@ def test_a_server_that_is_not_there_is_named_as_the_reason() -> None:
 
 
 def test_the_list_is_read_again_after_two_seconds(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    server.will(plain(200, listing(entry(state="not-loaded"))), plain(200, listing(entry(loaded_context_length=8192))))
+    idle, loaded = ({"models": [model]} for model in (newer("qwen3-14b"), newer("qwen3-14b", 8192)))
+    server.will(plain(200, json.dumps(idle)), plain(200, json.dumps(loaded)))
     assert isinstance(loaded_limit(server.url, "qwen3-14b"), LimitUnavailable)
     assert isinstance(loaded_limit(server.url, "qwen3-14b"), LimitUnavailable)
-    monkeypatch.setattr(lmstudio, "CACHE_SECONDS", 0.0)
-    assert loaded_limit(server.url, "qwen3-14b") == LoadedLimit(8192)
+    monkeypatch.setattr(server_window, "CACHE_SECONDS", 0.0)
+    assert loaded_limit(server.url, "qwen3-14b") == LoadedLimit(8192, "loaded_context_length")
     assert len(server.asked) == 2
 
 
 def test_counting_fails_fast_where_there_is_no_lm_studio(server: ModelServer) -> None:
     started_at = time.monotonic()
     assert count_tokens("http://127.0.0.1:9/v1", "qwen3-14b", "Hello") is None
-    server.will(plain(200, listing(entry(loaded_context_length=4096))), plain(404, "{}"))
+    server.will(OLDER, plain(200, listing(entry(loaded_context_length=4096))), plain(404, "{}"))
     assert count_tokens(server.url, "qwen3-14b", "Hello") is None
     assert time.monotonic() - started_at < 5
 

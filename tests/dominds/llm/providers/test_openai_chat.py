@@ -5,8 +5,9 @@ from typing import Any
 import orjson
 import pytest
 
+from dominds.llm.catalog.model import Echo, ProviderKind
 from dominds.llm.http.endpoint import Endpoint
-from dominds.llm.messages import Message, Request, Role, ToolCall
+from dominds.llm.messages import FilePart, ImagePart, Message, Request, Role, ToolCall
 from dominds.llm.provider import (
     AuthFailed,
     ContextOverflow,
@@ -17,12 +18,16 @@ from dominds.llm.provider import (
     RateLimited,
     RequestRefused,
 )
-from dominds.llm.providers.openai_chat import OpenAIChat, request_body
+from dominds.llm.providers.lmstudio import LMSTUDIO
+from dominds.llm.providers.openai_chat import NO_SIGNATURE, OPENAI_COMPATIBLE, OpenAIChat, request_body
+from dominds.llm.providers.vllm import VLLM
+from dominds.llm.stream import FinishReason
 from dominds.llm.usage import Usage, UsageUnavailable
-from tests.dominds.llm.asking import ADD_REMINDER, CLEAR_MIND, HELLO, ask, events_of
+from tests.dominds.llm.asking import ADD_REMINDER, CLEAR_MIND, HELLO, Outcome, ask, events_of, info, owner
 from tests.dominds.llm.model_server import ModelServer, cut_stream_of, data, plain, stream_of
 
 DONE = b"[DONE]"
+KEY = "sk-canary-0123456789"
 USAGE = {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}}
 
 
@@ -45,7 +50,7 @@ def call(index: int | None, call_id: str | None = None, name: str | None = None,
 
 
 def chat(server: ModelServer, **options: Any) -> OpenAIChat:
-    return OpenAIChat(Endpoint(f"{server.url}/v1", "sk-canary-0123456789"), **options)
+    return OpenAIChat(Endpoint(f"{server.url}/v1", KEY), info(OPENAI_COMPATIBLE, **options))
 
 
 def test_text_arrives_in_pieces_with_its_usage(server: ModelServer) -> None:
@@ -76,7 +81,7 @@ def test_a_server_without_a_key_is_sent_none(server: ModelServer, monkeypatch: p
     monkeypatch.setenv("OPENAI_API_KEY", "sk-the-operators-own")
     monkeypatch.setenv("OPENAI_ORG_ID", "org-own")
     server.will(stream_of(data(delta("stop", content="Hi"), DONE)))
-    assert ask(OpenAIChat(Endpoint(server.url))).text == "Hi"
+    assert ask(OpenAIChat(Endpoint(server.url), info(OPENAI_COMPATIBLE))).text == "Hi"
     assert "authorization" not in server.asked[0].headers
     assert "own" not in json.dumps(server.asked[0].headers)
 
@@ -241,7 +246,7 @@ def test_the_wait_that_a_server_asks_for_is_handed_on(server: ModelServer) -> No
 
 def test_no_server_is_a_failure_of_the_network_that_names_it() -> None:
     with pytest.raises(NetworkFailed, match=r"No connection to 127\.0\.0\.1:9.*Check baseUrl"):
-        ask(OpenAIChat(Endpoint("http://127.0.0.1:9/v1")))
+        ask(OpenAIChat(Endpoint("http://127.0.0.1:9/v1"), info(OPENAI_COMPATIBLE)))
 
 
 def test_a_stream_may_be_cut_at_each_byte(server: ModelServer) -> None:
@@ -298,7 +303,7 @@ TALK = Request(
 
 
 def test_a_conversation_is_written_in_the_wire_format() -> None:
-    body = orjson.loads(request_body(TALK, supports_tool_choice=True))
+    body = orjson.loads(request_body(TALK, owner(), info(OPENAI_COMPATIBLE)))
     assert body["max_tokens"] == 50
     assert [tool["function"]["name"] for tool in body["tools"]] == ["clear_mind", "add_reminder"]
     assert "tool_choice" not in body
@@ -316,8 +321,181 @@ def test_a_conversation_is_written_in_the_wire_format() -> None:
     assert thanks["content"] == "Thanks"
 
 
-@pytest.mark.parametrize("supported", [True, False])
-def test_a_required_tool_is_the_only_one_offered(supported: bool) -> None:
-    body = orjson.loads(request_body(replace(TALK, required_tool="clear_mind"), supports_tool_choice=supported))
-    assert [tool["function"]["name"] for tool in body["tools"]] == ["clear_mind"]
-    assert body.get("tool_choice") == ("required" if supported else None)
+NAMED = {"type": "function", "function": {"name": "clear_mind"}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "choice"),
+    [
+        (OPENAI_COMPATIBLE, {}, None),
+        (OPENAI_COMPATIBLE, {"supports_tool_choice": True}, NAMED),
+        (OPENAI_COMPATIBLE, {"forced_tool": "yes"}, NAMED),
+        (OPENAI_COMPATIBLE, {"forced_tool": "required"}, "required"),
+        (OPENAI_COMPATIBLE, {"forced_tool": "no"}, None),
+        (OPENAI_COMPATIBLE, {"forced_tool": "no", "supports_tool_choice": True}, NAMED),
+        (OPENAI_COMPATIBLE, {"forced_tool": "yes", "supports_tool_choice": False}, None),
+        (LMSTUDIO, {"supports_tool_choice": True}, "required"),  # it refuses the object form
+        (VLLM, {}, NAMED),
+    ],
+)
+def test_a_tool_is_forced_as_the_model_allows_and_the_list_stays_whole(
+    kind: ProviderKind, fields: dict[str, Any], choice: Any
+) -> None:
+    body = orjson.loads(request_body(replace(TALK, force="clear_mind"), owner(), info(kind, **fields)))
+    assert [tool["function"]["name"] for tool in body["tools"]] == ["clear_mind", "add_reminder"]
+    assert body.get("tool_choice") == choice
+
+
+def test_a_list_of_one_is_named_by_required() -> None:
+    request = replace(TALK, tools=(CLEAR_MIND,), force="clear_mind")
+    model = info(OPENAI_COMPATIBLE, supports_tool_choice=True)
+    assert orjson.loads(request_body(request, owner(), model))["tool_choice"] == "required"
+
+
+def test_a_model_that_cannot_think_and_be_forced_is_told_not_to_think() -> None:
+    model = info(OPENAI_COMPATIBLE, forced_tool="thinking_off", thinking_off={"enable_thinking": False})
+    assert "enable_thinking" not in orjson.loads(request_body(TALK, owner(), model))
+    forced = orjson.loads(request_body(replace(TALK, force="clear_mind"), owner(), model))
+    assert (forced["enable_thinking"], forced["tool_choice"]) == (False, NAMED)
+
+
+def test_params_of_the_model_and_its_own_name_for_the_output_limit_are_sent() -> None:
+    model = info(OPENAI_COMPATIBLE, max_tokens_field="max_completion_tokens", model_params={"reasoning_split": True})
+    body = orjson.loads(request_body(TALK, owner(), model))
+    assert (body["max_completion_tokens"], body["reasoning_split"]) == (50, True)
+    assert "max_tokens" not in body
+
+
+# Reasoning
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning", "thinking"])
+def test_reasoning_is_a_stream_of_its_own(server: ModelServer, name: str) -> None:
+    server.will(
+        stream_of(data(delta(**{name: "I "}), delta(**{name: "think"}), delta(content="So."), delta("stop"), DONE))
+    )
+    outcome = ask(chat(server))
+    assert (outcome.reasoning, outcome.text) == ("I think", "So.")
+
+
+def test_what_a_gateway_repeats_is_shown_once(server: ModelServer) -> None:
+    repeated = delta(
+        reasoning="hm", reasoning_content="hm", reasoning_details=[{"type": "reasoning.text", "text": "hm"}]
+    )
+    server.will(stream_of(data(repeated, delta("stop", content="x"), DONE)))
+    assert ask(chat(server)).reasoning == "hm"
+
+
+def test_thinking_in_tags_is_parted_from_the_answer_across_chunks(server: ModelServer) -> None:
+    pieces = [delta(content=piece) for piece in ["\n<th", "ink>\nLet me", " see</th", "ink>\n\nIt is ", "<think>."]]
+    server.will(stream_of(data(*pieces, delta("stop"), DONE)))
+    outcome = ask(chat(server))
+    assert (outcome.reasoning, outcome.text) == ("Let me see", "It is <think>.")
+
+
+def test_an_answer_that_was_cut_off_while_thinking_says_so(server: ModelServer) -> None:
+    server.will(stream_of(data(delta(content="<think>On and"), delta(content=" on"), delta("length"), DONE)))
+    outcome = ask(chat(server))
+    assert (outcome.reasoning, outcome.text) == ("On and on", "")
+    assert outcome.finished.finish_reason is FinishReason.THOUGHT_ONLY
+
+
+DETAIL = {"type": "reasoning.text", "index": 0, "id": "r1"}
+
+
+@pytest.mark.parametrize("texts", [["Let me", " see"], ["Let me", "Let me see"]])
+def test_details_arrive_in_pieces_or_growing(server: ModelServer, texts: list[str]) -> None:
+    pieces = [delta(reasoning_details=[{**DETAIL, "text": text}]) for text in texts]
+    server.will(stream_of(data(*pieces, delta("stop", content="Ok"), DONE)))
+    outcome = ask(chat(server))
+    assert outcome.reasoning == "Let me see"
+    assert sent_back(outcome)["reasoning_details"] == [{**DETAIL, "text": "Let me see"}]
+
+
+def answer_of(outcome: Outcome) -> Message:
+    finished = outcome.finished
+    return Message(Role.ASSISTANT, outcome.text, finished.tool_calls, provider_items=finished.provider_items)
+
+
+def sent_back(outcome: Outcome, epoch: int = 0, key: str = KEY, **fields: Any) -> dict[str, Any]:
+    """The answer as the next request repeats it."""
+    request = Request("a-model", "", (answer_of(outcome),), epoch=epoch)
+    body: dict[str, Any] = orjson.loads(request_body(request, owner(epoch, key), info(OPENAI_COMPATIBLE, **fields)))
+    return body["messages"][0]
+
+
+CALLED = [call(0, "a", "one", "{}"), delta("tool_calls"), DONE]
+
+
+@pytest.mark.parametrize(
+    ("echo", "chunks", "expected"),
+    [
+        (Echo.SENT, [delta(reasoning_content="hm"), *CALLED], {"reasoning_content": "hm"}),
+        (Echo.SENT, [delta(reasoning="hm"), *CALLED], {"reasoning": "hm"}),
+        (Echo.SENT, [delta(reasoning="hm"), delta("stop", content="x"), DONE], {"reasoning": "hm"}),
+        (Echo.SENT, CALLED, {}),
+        (Echo.CALLS, [delta(reasoning_content="hm"), *CALLED], {"reasoning_content": "hm"}),
+        (Echo.CALLS, [delta(reasoning_content=""), *CALLED], {"reasoning_content": ""}),
+        (Echo.CALLS, CALLED, {"reasoning_content": ""}),
+        (Echo.CALLS, [delta(reasoning_content="hm"), delta("stop", content="x"), DONE], {}),
+        (Echo.NEVER, [delta(reasoning_content="hm"), *CALLED], {}),
+    ],
+)
+def test_reasoning_goes_back_by_the_models_rule(
+    server: ModelServer, echo: Echo, chunks: list[Any], expected: dict[str, str]
+) -> None:
+    server.will(stream_of(data(*chunks)))
+    back = sent_back(ask(chat(server)), echo=echo)
+    assert {name: value for name, value in back.items() if name.startswith("reasoning")} == expected
+
+
+SIGNED = {"google": {"thought_signature": "c2ln"}}
+
+
+def test_the_signatures_of_calls_go_back_with_them(server: ModelServer) -> None:
+    first, second = call(0, "a", "one", "{}"), call(1, "b", "two", "{}")
+    first["choices"][0]["delta"]["tool_calls"][0]["extra_content"] = SIGNED
+    server.will(stream_of(data(first, second, delta("tool_calls"), DONE)))
+    outcome = ask(chat(server))
+    calls = sent_back(outcome, echo=Echo.SIGNATURES)["tool_calls"]
+    assert [each.get("extra_content") for each in calls] == [SIGNED, None]
+    foreign = sent_back(outcome, key="another", echo=Echo.SIGNATURES)["tool_calls"]
+    assert [each.get("extra_content") for each in foreign] == [NO_SIGNATURE, None]
+
+
+@pytest.mark.parametrize(("epoch", "key"), [(1, KEY), (0, "another")])
+def test_reasoning_of_another_epoch_or_key_stays_out(server: ModelServer, epoch: int, key: str) -> None:
+    server.will(stream_of(data(delta(reasoning_details=[DETAIL], reasoning_content="hm"), *CALLED)))
+    outcome = ask(chat(server))
+    assert set(sent_back(outcome, epoch, key, echo=Echo.SENT)) == {"role", "content", "tool_calls"}
+    assert sent_back(outcome, epoch, key, echo=Echo.CALLS)["reasoning_content"] == ""
+
+
+def test_reasoning_behind_a_text_that_was_edited_stays_out(server: ModelServer) -> None:
+    server.will(stream_of(data(delta(reasoning_content="hm"), delta("stop", content="The key is 123."), DONE)))
+    outcome = ask(chat(server))
+    assert "reasoning_content" not in sent_back(replace(outcome, text="[masked]"), echo=Echo.SENT)
+
+
+# Images and files
+
+
+PNG = ImagePart("image/png", b"png")
+PDF = FilePart("a.pdf", "application/pdf", b"pdf")
+
+
+def test_images_and_files_stand_behind_the_text() -> None:
+    request = Request("a-model", "", (Message(Role.USER, "Look", parts=(PNG, PDF)),))
+    [message] = orjson.loads(request_body(request, owner(), info(OPENAI_COMPATIBLE)))["messages"]
+    assert message["content"] == [
+        {"type": "text", "text": "Look"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,cG5n"}},
+        {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,cGRm"}},
+    ]
+
+
+def test_a_blind_model_is_sent_nothing(server: ModelServer) -> None:
+    request = replace(HELLO, messages=(Message(Role.USER, "Look", parts=(PNG,)),))
+    with pytest.raises(RequestRefused, match="stub/a-model takes no image"):
+        ask(chat(server, modalities=("text",)), request)
+    assert server.asked == []

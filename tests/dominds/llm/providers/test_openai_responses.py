@@ -4,14 +4,15 @@ from typing import Any
 import pytest
 
 from dominds.llm.http.endpoint import Endpoint
-from dominds.llm.messages import Message, Request, Role, ToolCall
+from dominds.llm.messages import FilePart, ImagePart, Message, Request, Role, ToolCall
 from dominds.llm.provider import ContextOverflow, MalformedStream, Overloaded, ProviderError, RateLimited
-from dominds.llm.providers.openai_responses import OpenAIResponses, request_body
+from dominds.llm.providers.openai_responses import OPENAI, OpenAIResponses, request_body
+from dominds.llm.stream import FinishReason
 from dominds.llm.usage import Usage, UsageUnavailable
-from tests.dominds.llm.asking import ADD_REMINDER, CLEAR_MIND, HELLO, ask
+from tests.dominds.llm.asking import ADD_REMINDER, CLEAR_MIND, HELLO, ask, info, owner
 from tests.dominds.llm.model_server import ModelServer, cut_stream_of, named, plain, stream_of
 
-OWNER = "openai/a-model"
+KEY = "sk-canary-0123456789"
 USAGE = {"input_tokens": 9, "input_tokens_details": {"cached_tokens": 8}, "output_tokens": 3, "total_tokens": 12}
 REASONING = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "abc"}
 CALL = {"id": "fc_1", "type": "function_call", "call_id": "c1", "name": "one", "arguments": '{"x":1}'}
@@ -31,7 +32,7 @@ def done(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def openai(server: ModelServer) -> OpenAIResponses:
-    return OpenAIResponses(Endpoint(f"{server.url}/v1", "sk-canary-0123456789"))
+    return OpenAIResponses(Endpoint(f"{server.url}/v1", KEY), info(OPENAI))
 
 
 def test_text_arrives_in_pieces_with_its_usage(server: ModelServer) -> None:
@@ -39,7 +40,7 @@ def test_text_arrives_in_pieces_with_its_usage(server: ModelServer) -> None:
     server.will(stream_of(named([created, text("Hel"), text("lo"), done(MESSAGE), end(output=[MESSAGE])])))
     outcome = ask(openai(server), replace(HELLO, conversation="dialog-1"))
     assert outcome.text == "Hello"
-    assert outcome.finished.usage == Usage(9, 3, 12)
+    assert outcome.finished.usage == Usage(9, 3, 12, 8)
     assert outcome.finished.finish_reason == "stop"
     assert outcome.finished.provider_items == ()
     [asked] = server.asked
@@ -84,15 +85,62 @@ def test_reasoning_travels_to_the_next_request_at_its_old_place(server: ModelSer
     assert body_of(replace(answer, tool_calls=finished.tool_calls[:1]))["input"][-1]["call_id"] == "c1", (
         "reasoning without what followed it is refused, so it is left out"
     )
-    other = request_body(replace(HELLO, messages=(answer,)), "openai/another", supports_tool_choice=True)["input"]
-    assert [item.get("type", "message") for item in other] == ["message", "function_call", "function_call"]
+    for stranger in (owner(key="another"), owner(epoch=1, key=KEY)):
+        other = request_body(replace(HELLO, messages=(answer,)), stranger, info(OPENAI))["input"]
+        assert [item.get("type", "message") for item in other] == ["message", "function_call", "function_call"]
+
+
+def test_summaries_are_shown_as_reasoning(server: ModelServer) -> None:
+    def summary(piece: str) -> dict[str, Any]:
+        return {"type": "response.reasoning_summary_text.delta", "delta": piece}
+
+    def part(number: int) -> dict[str, Any]:
+        return {"type": "response.reasoning_summary_part.added", "summary_index": number}
+
+    server.will(stream_of(named([part(0), summary("First."), part(1), summary("Then."), text("Ok"), end()])))
+    outcome = ask(openai(server))
+    assert (outcome.reasoning, outcome.text) == ("First.\n\nThen.", "Ok")
+
+
+def test_messages_before_and_after_reasoning_stay_apart(server: ModelServer) -> None:
+    def message(words: str) -> dict[str, Any]:
+        return {**MESSAGE, "content": [{"type": "output_text", "text": words}]}
+
+    items = [message("I look."), REASONING, message("Found it.")]
+    server.will(stream_of(named([text("I look."), text("Found it."), end(output=items)])))
+    outcome = ask(openai(server))
+    answer = Message(Role.ASSISTANT, outcome.text, provider_items=outcome.finished.provider_items)
+    first, reasoning, second = body_of(answer)["input"]
+    assert (first["content"], reasoning, second["content"]) == ("I look.", REASONING, "Found it.")
+
+
+def test_a_refusal_is_no_plain_end(server: ModelServer) -> None:
+    refusal = {**MESSAGE, "content": [{"type": "refusal", "refusal": "No."}]}
+    server.will(stream_of(named([{"type": "response.refusal.delta", "delta": "No."}, end(output=[refusal])])))
+    outcome = ask(openai(server))
+    assert (outcome.text, outcome.finished.finish_reason) == ("No.", FinishReason.REFUSAL)
+
+
+def test_less_output_than_the_server_accepts_is_never_asked_for() -> None:
+    assert body_of(Message(Role.USER, "x"), max_output_tokens=3)["max_output_tokens"] == 16
+
+
+def test_images_and_files_stand_behind_the_text() -> None:
+    parts = (ImagePart("image/png", b"png"), FilePart("a.pdf", "application/pdf", b"pdf"))
+    assert body_of(Message(Role.USER, "Look", parts=parts))["input"][0]["content"] == [
+        {"type": "input_text", "text": "Look"},
+        {"type": "input_image", "image_url": "data:image/png;base64,cG5n"},
+        {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,cGRm"},
+    ]
 
 
 def test_an_incomplete_response_is_an_end_with_its_usage(server: ModelServer) -> None:
     reason = {"incomplete_details": {"reason": "max_output_tokens"}}
     server.will(stream_of(named([text("Hel"), end("incomplete", **reason)])))
     finished = ask(openai(server)).finished
-    assert (finished.finish_reason, finished.usage) == ("length", Usage(9, 3, 12))
+    assert (finished.finish_reason, finished.usage) == (FinishReason.LENGTH, Usage(9, 3, 12, 8))
+    server.will(stream_of(named([end("incomplete", [REASONING], **reason)])))
+    assert ask(openai(server)).finished.finish_reason is FinishReason.THOUGHT_ONLY
 
 
 def test_missing_usage_is_unavailable(server: ModelServer) -> None:
@@ -132,21 +180,22 @@ def test_errors_inside_the_stream_keep_their_kind(server: ModelServer, event: An
 
 
 def body_of(*messages: Message, **fields: Any) -> dict[str, Any]:
-    return request_body(Request("a-model", "", messages, **fields), OWNER, supports_tool_choice=True)
+    return request_body(Request("a-model", "", messages, **fields), owner(key=KEY), info(OPENAI))
 
 
 def test_tools_and_their_results_are_written_in_the_wire_format() -> None:
     call = Message(Role.ASSISTANT, "", (ToolCall("a", "one", ""),))
     body = body_of(
-        call, Message(Role.TOOL, "done", tool_call_id="a"), tools=(CLEAR_MIND, ADD_REMINDER), required_tool="clear_mind"
+        call, Message(Role.TOOL, "done", tool_call_id="a"), tools=(CLEAR_MIND, ADD_REMINDER), force="clear_mind"
     )
     assert body["input"] == [
         {"type": "function_call", "call_id": "a", "name": "one", "arguments": "{}"},
         {"type": "function_call_output", "call_id": "a", "output": "done"},
     ]
-    assert [tool["name"] for tool in body["tools"]] == ["clear_mind"]
-    assert body["tool_choice"] == {"type": "function", "name": "clear_mind"}
+    assert [tool["name"] for tool in body["tools"]] == ["clear_mind", "add_reminder"]
+    named = {"type": "function", "name": "clear_mind"}
+    assert body["tool_choice"] == {"type": "allowed_tools", "mode": "required", "tools": [named]}
 
 
 def test_models_without_reasoning_are_not_asked_for_it() -> None:
-    assert "include" not in request_body(replace(HELLO, model="gpt-4o"), OWNER, supports_tool_choice=True)
+    assert "include" not in request_body(replace(HELLO, model="gpt-4o"), owner(), info(OPENAI))

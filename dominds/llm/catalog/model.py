@@ -1,0 +1,162 @@
+"""A model and the kind of its provider, as values: what the rest of the product may ask about them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from dominds.llm.prices import Price
+
+if TYPE_CHECKING:
+    from dominds.llm.provider import Provider
+
+DEFAULT_CADENCE_GENERATIONS = 10
+MODALITIES = ("text", "image", "file")
+FORCED_TOOL = ("yes", "no", "named", "required", "thinking_off")  # thinking_off: while the model does not think
+
+
+class Forcing(StrEnum):
+    """How a request insists on one tool. Where it cannot, its text has to ask for the tool."""
+
+    NONE = "none"
+    NAMED = "named"  # the tool by its name
+    REQUIRED = "required"  # any tool; only a list of one names it
+    ALLOWED = "allowed"  # one of a sublist, while the list stays whole and cached
+
+
+class Echo(StrEnum):
+    """Whether an answer's reasoning text goes back. What is opaque (signatures, details) does wherever it is kept."""
+
+    NEVER = "never"
+    SENT = "sent"  # as it came
+    CALLS = "calls"  # demanded on every answer with calls, even if empty
+    SIGNATURES = "signatures"  # demanded on the first call of every answer; a placeholder stands for a foreign one
+
+
+class Thinking(StrEnum):
+    """When a model thinks, and what a request may say of it."""
+
+    UNKNOWN = ""
+    NEVER = "never"
+    ALWAYS = "always"  # to be told not to is refused
+    ON = "default"  # unless told not to
+    ADAPTIVE = "adaptive"  # only when asked to, by its own measure
+    BUDGET = "budget"  # only when asked to, within a budget of tokens
+    EFFORT = "effort"  # by a level that may be none
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedLimit:
+    """The window that a model was loaded with, in tokens, and the server's field that says so."""
+
+    tokens: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class LimitUnavailable:
+    """Why the server reports no window, and what a person can do about it."""
+
+    reason: str
+
+
+AskWindow = Callable[[str, str, str], LoadedLimit | LimitUnavailable]  # base URL, model, key
+CountTokens = Callable[[str, str, str, str], int | None]  # base URL, model, text, key
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderKind:
+    """A kind of provider: how its models are called, and in which traits they differ from others.
+
+    ``connect`` takes a model and its key. ``loaded_window`` asks the server with how long a window a model runs now.
+    """
+
+    name: str
+    connect: "Callable[[ModelInfo, str], Provider]" = field(repr=False)
+    is_server: bool = True
+    needs_limit: bool = False  # a model without a known window is unusable
+    overruns: bool = False  # it goes on past the end of a window: an answer's length has to be limited
+    plays: str = ""  # the kind whose rules hold for its models, where that is another
+    loaded_window: AskWindow | None = field(default=None, repr=False)
+    count_tokens: CountTokens | None = field(default=None, repr=False)
+    can_force: bool = False  # where the catalog says nothing of the model
+    forcing: Forcing = Forcing.NAMED
+    echo: Echo = Echo.NEVER
+    max_tokens_field: str = "max_tokens"
+    modalities: tuple[str, ...] = MODALITIES[:1]
+
+    @property
+    def family(self) -> str:
+        """The kind by which a context policy may choose its models."""
+        return self.plays or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """What is known of one model. Lengths and thresholds are tokens; None: not stated.
+
+    ``tokenizer`` names a counter, where the model's name does not tell. ``script`` is the path of a scripted model's
+    file. ``unusable`` says why the model cannot be called, or is empty. ``supports_tool_choice`` overrides
+    ``forced_tool``; None leaves it to that. ``model_params`` are added to each request's body as they are, and
+    ``thinking_off`` are those that stop a model from thinking where a tool is forced.
+    """
+
+    provider_id: str
+    model_id: str
+    name: str
+    kind: ProviderKind
+    base_url: str = ""
+    api_key_env: str = ""
+    context_length: int | None = None
+    input_length: int | None = None
+    output_length: int | None = None
+    optimal_max_tokens: int | None = None
+    critical_max_tokens: int | None = None
+    cadence: int = DEFAULT_CADENCE_GENERATIONS
+    supports_tool_choice: bool | None = None
+    forced_tool: str = ""
+    thinking: Thinking = Thinking.UNKNOWN
+    is_bound: bool = False
+    echo: Echo = Echo.NEVER
+    max_tokens_field: str = "max_tokens"
+    modalities: tuple[str, ...] = MODALITIES[:1]
+    prices: tuple[Price, ...] = ()
+    retires_on: date | None = None
+    model_params: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    thinking_off: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    script: str = ""
+    tokenizer: str = ""
+    unusable: str = ""
+
+    @property
+    def has_cursor(self) -> bool:
+        """Whether each call takes what the one before handed back: a script's place in its steps."""
+        return not self.kind.is_server
+
+    @property
+    def limit(self) -> tuple[int | None, str]:
+        """The window in tokens and the field that states it."""
+        if self.context_length is not None:
+            return self.context_length, "context_length"
+        if self.input_length is not None:
+            return self.input_length, "input_length"
+        return None, ""
+
+    @property
+    def input_limit(self) -> int | None:
+        """The longest prompt in tokens that the provider takes: the window, or less where it keeps room for output."""
+        stated = [length for length in (self.context_length, self.input_length) if length is not None]
+        return min(stated, default=None)
+
+    @property
+    def forcing(self) -> Forcing:
+        """How a request may insist on a tool, as far as the catalog knows."""
+        can = self.supports_tool_choice
+        if can is None:
+            can = self.kind.can_force if not self.forced_tool else self.forced_tool != "no"
+        if not can:
+            return Forcing.NONE
+        named = {Forcing.NAMED.value: Forcing.NAMED, Forcing.REQUIRED.value: Forcing.REQUIRED}
+        return named.get(self.forced_tool, self.kind.forcing)

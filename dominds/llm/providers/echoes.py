@@ -1,0 +1,103 @@
+"""What a provider wants back unchanged: signed or encrypted reasoning, and where it stood between text and calls.
+
+Each piece is stored as a JSON text with its owner and epoch. Reasoning means nothing to another model, key or account,
+and nothing behind a conversation that was rewritten since.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from dominds.llm.json_text import NotJson, dumped, parsed
+from dominds.llm.messages import Message, ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose reasoning it is: provider, model and a digest of the key. ``epoch`` is the request's."""
+
+    name: str
+    epoch: int = 0
+
+    @classmethod
+    def of(cls, provider_id: str, model: str, key: str, epoch: int) -> "Owner":
+        digest = hashlib.blake2b(key.encode(), digest_size=6).hexdigest()
+        return cls(f"{provider_id}/{model}#{digest}", epoch)
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """So many characters of the answer's text, where they stood."""
+
+    chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """The answer's next call, where it stood."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    item: dict[str, Any]
+
+
+Piece = Spoken | Called | Opaque
+
+
+def kept(owner: Owner, pieces: Iterable[Piece]) -> tuple[str, ...]:
+    """An answer's pieces in order, to be stored; nothing where none is opaque: text and calls are stored anyway."""
+    pieces = list(pieces)
+    if not any(isinstance(piece, Opaque) for piece in pieces):
+        return ()
+    return tuple(dumped({"of": owner.name, "epoch": owner.epoch, **_shape(piece)}).decode() for piece in pieces)
+
+
+def _shape(piece: Piece) -> dict[str, Any]:
+    match piece:
+        case Spoken(chars):
+            return {"text": chars}
+        case Called():
+            return {"call": True}
+        case Opaque(item):
+            return {"item": item}
+
+
+def replayed(owner: Owner, message: Message) -> Iterator[str | ToolCall | Opaque]:
+    """The answer as it came: stretches of its text, its calls, and what is opaque between them.
+
+    Where the owner or epoch is another, or text or calls are no longer those that were spoken, only text and calls.
+    """
+    pieces = list(_pieces(owner, message.provider_items))
+    spoken = sum(piece.chars for piece in pieces if isinstance(piece, Spoken))
+    called = sum(isinstance(piece, Called) for piece in pieces)
+    if (spoken, called) != (len(message.text), len(message.tool_calls)):
+        pieces = [Spoken(len(message.text)), *[Called()] * len(message.tool_calls)]
+    at, calls = 0, iter(message.tool_calls)
+    for piece in pieces:
+        match piece:
+            case Spoken(chars):
+                if chars:
+                    yield message.text[at : at + chars]
+                at += chars
+            case Called():
+                yield next(calls)
+            case Opaque():
+                yield piece
+
+
+def _pieces(owner: Owner, stored: Iterable[str]) -> Iterator[Piece]:
+    for text in stored:
+        try:
+            found = parsed(text)
+        except NotJson:
+            continue
+        if not isinstance(found, dict) or (found.get("of"), found.get("epoch")) != (owner.name, owner.epoch):
+            continue
+        if isinstance(found.get("item"), dict):
+            yield Opaque(found["item"])
+        elif isinstance(found.get("text"), int):
+            yield Spoken(found["text"])
+        elif found.get("call"):
+            yield Called()

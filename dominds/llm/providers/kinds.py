@@ -1,0 +1,31 @@
+"""All kinds of providers, by the name that ``apiType`` gives them. A new one is a wrapper's file and a line here."""
+
+from dataclasses import replace
+
+from dominds.llm.catalog.model import ModelInfo, ProviderKind
+from dominds.llm.provider import Provider, RequestRefused
+from dominds.llm.providers.anthropic_messages import ANTHROPIC, ANTHROPIC_COMPATIBLE
+from dominds.llm.providers.llamacpp import LLAMACPP
+from dominds.llm.providers.lmstudio import LMSTUDIO
+from dominds.llm.providers.ollama import OLLAMA
+from dominds.llm.providers.openai_chat import OPENAI_COMPATIBLE
+from dominds.llm.providers.openai_responses import OPENAI
+from dominds.llm.providers.scripted import SCRIPTED
+from dominds.llm.providers.vllm import VLLM
+
+_ALL = (OPENAI, OPENAI_COMPATIBLE, ANTHROPIC, ANTHROPIC_COMPATIBLE, LMSTUDIO, OLLAMA, LLAMACPP, VLLM, SCRIPTED)
+KINDS = {kind.name: kind for kind in _ALL}
+
+
+def kind_named(name: str) -> ProviderKind:
+    """A kind that nobody knows cannot connect, and says so."""
+    return KINDS.get(name) or ProviderKind(name, _refuse)
+
+
+def _refuse(model: ModelInfo, key: str) -> Provider:
+    raise RequestRefused(f"The apiType '{model.kind.name}' of '{model.provider_id}' is not known. Correct llm.yaml.")
+
+
+def playing(kind: ProviderKind, other: ProviderKind) -> ProviderKind:
+    """A kind under the rules that another one's windows have, for scripts that play such a model."""
+    return replace(kind, needs_limit=other.needs_limit, overruns=other.overruns, plays=other.name)

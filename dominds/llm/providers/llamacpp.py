@@ -1,0 +1,31 @@
+"""llama.cpp's own API beside its OpenAI wire: with how long a window its model runs."""
+
+from typing import Any
+
+from dominds.llm.catalog.model import Forcing, LimitUnavailable, LoadedLimit, ProviderKind
+from dominds.llm.providers import openai_chat
+from dominds.llm.providers.server_window import read, root_of, tokens_in
+
+NAME = "llama.cpp"
+
+
+def loaded_limit(base_url: str, model: str, key: str = "") -> LoadedLimit | LimitUnavailable:
+    """What one conversation may take of the window. A server runs one model, whatever it is called."""
+    answer = read(f"{root_of(base_url)}/props", key, NAME)
+    if answer.failure:
+        return LimitUnavailable(answer.failure)
+    tokens = window_in(answer.document)
+    if tokens is None:
+        return LimitUnavailable("llama.cpp reports no n_ctx at /props. Update it, or state context_length in llm.yaml.")
+    return LoadedLimit(tokens, "n_ctx")
+
+
+def window_in(props: Any) -> int | None:
+    """Of one slot, where the server has several."""
+    if not isinstance(props, dict):
+        return None
+    slot = props.get("default_generation_settings")
+    return tokens_in(slot.get("n_ctx") if isinstance(slot, dict) else None) or tokens_in(props.get("n_ctx"))
+
+
+LLAMACPP = ProviderKind("llamacpp", openai_chat.connected, loaded_window=loaded_limit, forcing=Forcing.REQUIRED)

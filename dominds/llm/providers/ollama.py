@@ -1,0 +1,52 @@
+"""Ollama's own API beside its OpenAI wire: with how long a window a model runs.
+
+It cuts the start of a longer prompt without a word, so the window has to be known before. What ``/v1`` is asked for,
+``num_ctx`` among it, does not change the window.
+"""
+
+import re
+from typing import Any
+
+from dominds.llm.catalog.model import LimitUnavailable, LoadedLimit, ProviderKind
+from dominds.llm.providers import openai_chat
+from dominds.llm.providers.server_window import entries_in, read, root_of, strange, tokens_in
+
+NAME = "Ollama"
+NUM_CTX = re.compile(r"^num_ctx\s+(\d+)\s*$", re.M)
+
+
+def loaded_limit(base_url: str, model: str, key: str = "") -> LoadedLimit | LimitUnavailable:
+    """The window of the running model, else the one that its file sets; the longest possible one is not what holds."""
+    url = f"{root_of(base_url)}/api/ps"
+    running = read(url, key, NAME)
+    if running.failure:
+        return LimitUnavailable(running.failure)
+    entries = entries_in(running.document, "models")
+    if entries is None:
+        return LimitUnavailable(strange(url, NAME))
+    tokens = running_window(entries, model)
+    if tokens is not None:
+        return LoadedLimit(tokens, "context_length of /api/ps")
+    shown = read(f"{root_of(base_url)}/api/show", key, NAME, {"model": model})
+    tokens = set_window(shown.document)
+    if tokens is not None:
+        return LoadedLimit(tokens, "num_ctx of /api/show")
+    return LimitUnavailable(
+        f"Ollama does not run '{model}' now, and its file sets no num_ctx. Its window is known from its first answer on."
+    )
+
+
+def running_window(entries: tuple[dict[str, Any], ...], model: str) -> int | None:
+    """A name without a tag means the tag ``latest``."""
+    names = {model, f"{model}:latest"} if ":" not in model else {model}
+    entry = next((entry for entry in entries if {entry.get("name"), entry.get("model")} & names), None)
+    return tokens_in(entry.get("context_length")) if entry else None
+
+
+def set_window(shown: Any) -> int | None:
+    parameters = shown.get("parameters") if isinstance(shown, dict) else None
+    found = NUM_CTX.search(parameters) if isinstance(parameters, str) else None
+    return tokens_in(int(found.group(1))) if found else None
+
+
+OLLAMA = ProviderKind("ollama", openai_chat.connected, loaded_window=loaded_limit, modalities=("text", "image"))

@@ -1,0 +1,95 @@
+"""What a server on its own API says of its models: read with little patience, and kept for a moment."""
+
+import threading
+import time
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+
+from dominds.llm.errors import readable
+from dominds.llm.http.endpoint import is_loopback, without_key
+from dominds.llm.json_text import NotJson, dumped, parsed
+
+ANSWER_SECONDS = 3.0
+CACHE_SECONDS = 2.0  # a model may be loaded anew with another window at any moment
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAnswer:
+    """What a URL answered at ``read_at`` (monotonic seconds), or why nothing can be made of it."""
+
+    read_at: float
+    document: Any = None
+    failure: str = ""
+    is_reached: bool = True
+
+
+_answers: dict[tuple[str, str, bytes], ServerAnswer] = {}
+_lock = threading.Lock()
+
+
+def read(url: str, key: str, server: str, ask: dict[str, Any] | None = None) -> ServerAnswer:
+    """The JSON at ``url``, by GET or with ``ask`` by POST. ``server`` is how a person knows its software."""
+    about = (url, key, dumped(ask) if ask else b"")
+    with _lock:
+        known = _answers.get(about)
+        if known is not None and time.monotonic() - known.read_at < CACHE_SECONDS:
+            return known
+    found = _read(url, key, server, about[2])
+    with _lock:
+        _answers[about] = found
+    return found
+
+
+def forget() -> None:
+    """Read everything anew."""
+    with _lock:
+        _answers.clear()
+
+
+def _read(url: str, key: str, server: str, ask: bytes) -> ServerAnswer:
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    is_reached = True
+    try:
+        http = _http(is_loopback(url))
+        response = http.post(url, headers=headers, content=ask) if ask else http.get(url, headers=headers)
+        response.raise_for_status()
+        return ServerAnswer(time.monotonic(), parsed(response.content))
+    except httpx2.HTTPStatusError as error:
+        failure = f"{url} answered HTTP {error.response.status_code}. Is this {server}, in a current version?"
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        said = without_key(readable(str(error)), key) or type(error).__name__
+        failure = f"No answer from {server} at {url}: {said}. Start its server, or correct baseUrl."
+        is_reached = not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
+    except NotJson:
+        failure = strange(url, server)
+    return ServerAnswer(time.monotonic(), failure=failure, is_reached=is_reached)
+
+
+def strange(url: str, server: str) -> str:
+    return f"{url} answered something other than {server}'s list of models. Correct baseUrl."
+
+
+@cache
+def _http(is_local: bool) -> httpx2.Client:
+    return httpx2.Client(timeout=ANSWER_SECONDS, trust_env=not is_local)
+
+
+def root_of(base_url: str) -> str:
+    """The server's root: its own API does not stand below ``/v1``."""
+    parts = urlsplit(base_url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def entries_in(document: Any, name: str) -> tuple[dict[str, Any], ...] | None:
+    """The objects of a list inside an object, or None where there is no such list."""
+    found = document.get(name) if isinstance(document, dict) else None
+    return tuple(entry for entry in found if isinstance(entry, dict)) if isinstance(found, list) else None
+
+
+def tokens_in(value: Any) -> int | None:
+    """A window in tokens, or None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

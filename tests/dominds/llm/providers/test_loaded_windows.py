@@ -1,0 +1,91 @@
+"""The window that a local server runs a model with, as each of them says it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from dominds.llm.catalog.model import LimitUnavailable, LoadedLimit
+from dominds.llm.providers import llamacpp, ollama, vllm
+from dominds.llm.providers.kinds import KINDS
+from tests.dominds.llm.model_server import ModelServer, plain
+
+RUNNING = {"name": "qwen3:latest", "model": "qwen3:latest", "size_vram": 5, "context_length": 4096}
+SHOWN = {
+    "parameters": 'stop "<|im_end|>"\nnum_ctx                        16384\n',
+    "model_info": {"q.context_length": 40960},
+}
+
+
+def answers(*documents: Any) -> list[Any]:
+    return [plain(200, json.dumps(document)) for document in documents]
+
+
+@pytest.mark.parametrize(
+    ("model", "documents", "limit"),
+    [
+        ("qwen3", [{"models": [RUNNING]}], LoadedLimit(4096, "context_length of /api/ps")),
+        ("qwen3:latest", [{"models": [RUNNING]}], LoadedLimit(4096, "context_length of /api/ps")),
+        ("qwen3:8b", [{"models": [RUNNING]}, SHOWN], LoadedLimit(16384, "num_ctx of /api/show")),
+        ("qwen3", [{"models": []}, SHOWN], LoadedLimit(16384, "num_ctx of /api/show")),
+    ],
+)
+def test_ollama_runs_a_model_or_its_file_sets_the_window(
+    server: ModelServer, model: str, documents: list[Any], limit: LoadedLimit
+) -> None:
+    server.will(*answers(*documents))
+    assert ollama.loaded_limit(f"{server.url}/v1", model) == limit
+    assert [asked.path for asked in server.asked] == ["/api/ps", "/api/show"][: len(documents)]
+    assert server.asked[-1].body == ({"model": model} if len(documents) == 2 else None)
+
+
+@pytest.mark.parametrize("shown", [{}, {"parameters": "stop x"}, {"error": "model not found"}, []])
+def test_ollamas_longest_possible_window_is_not_what_holds(server: ModelServer, shown: Any) -> None:
+    server.will(*answers({"models": [{**RUNNING, "context_length": None}]}, shown))
+    limit = ollama.loaded_limit(f"{server.url}/v1", "qwen3")
+    assert isinstance(limit, LimitUnavailable)
+    assert "sets no num_ctx" in limit.reason
+
+
+@pytest.mark.parametrize(
+    ("props", "tokens"),
+    [
+        ({"default_generation_settings": {"n_ctx": 4096}, "n_ctx": 16384, "total_slots": 4}, 4096),
+        ({"n_ctx": 8192}, 8192),
+        ({"default_generation_settings": {"n_ctx": 0}}, None),
+        ({}, None),
+        ([], None),
+    ],
+)
+def test_llamacpp_reports_the_window_of_a_slot(server: ModelServer, props: Any, tokens: int | None) -> None:
+    server.will(*answers(props))
+    limit = llamacpp.loaded_limit(f"{server.url}/v1", "any")
+    assert server.asked[0].path == "/props"
+    assert limit == LoadedLimit(tokens, "n_ctx") if tokens else isinstance(limit, LimitUnavailable)
+
+
+def test_vllm_lists_the_window_with_the_model(server: ModelServer) -> None:
+    server.will(*answers({"object": "list", "data": [{"id": "a", "max_model_len": 32768}, {"id": "b"}]}))
+    assert vllm.loaded_limit(f"{server.url}/v1", "a", "a-key") == LoadedLimit(32768, "max_model_len")
+    assert (server.asked[0].path, server.asked[0].headers["authorization"]) == ("/v1/models", "Bearer a-key")
+    for model, words in (("b", "no max_model_len"), ("c", "it lists: a, b")):
+        limit = vllm.loaded_limit(f"{server.url}/v1", model, "a-key")
+        assert isinstance(limit, LimitUnavailable)
+        assert words in limit.reason
+
+
+ASKING = [kind for kind in KINDS.values() if kind.loaded_window]
+
+
+@pytest.mark.parametrize("kind", ASKING, ids=lambda kind: kind.name)
+def test_a_server_that_is_not_there_is_named_as_the_reason(kind: Any) -> None:
+    limit = kind.loaded_window("http://127.0.0.1:9/v1", "m", "a-secret-key")
+    assert isinstance(limit, LimitUnavailable)
+    assert "127.0.0.1:9" in limit.reason
+
+
+@pytest.mark.parametrize("kind", ASKING, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("body", ["<html>", "5", "null", '"text"', "[]", '{"models": 5, "data": 5}'])
+def test_another_server_is_no_window(server: ModelServer, kind: Any, body: str) -> None:
+    server.will(plain(200, body))
+    assert isinstance(kind.loaded_window(f"{server.url}/v1", "m", ""), LimitUnavailable)

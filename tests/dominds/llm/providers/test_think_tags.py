@@ -1,0 +1,51 @@
+"""Thinking between tags is parted from the answer, wherever the chunks are cut."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dominds.llm.providers.think_tags import OPENING, ThinkTags
+from dominds.llm.stream import ReasoningDelta, TextDelta
+
+CASES = [
+    ("Plain.", "", "Plain."),
+    ("<think>hm</think>Ok", "hm", "Ok"),
+    ("\n <think>\nhm\n</think>\n\nOk", "hm\n", "Ok"),
+    ("<mm:think>hm</mm:think>Ok", "hm", "Ok"),
+    ("<think></think>Ok", "", "Ok"),
+    ("<think>a</think><think>b</think>Ok", "ab", "Ok"),
+    ("<think>a < b </thin</think>Ok", "a < b </thin", "Ok"),
+    ("<think>never closed", "never closed", ""),
+    ("<think>hm</think>", "hm", ""),
+    ("<thing>Ok", "", "<thing>Ok"),
+    ("<th", "", "<th"),
+    ("Use <think> so: <think>x</think>", "", "Use <think> so: <think>x</think>"),
+    ("<think>hm</think>It says <think>x</think>", "hm", "It says <think>x</think>"),
+    ("  indented", "", "  indented"),
+    (" \n", "", ""),
+]
+
+
+def parted(pieces: list[str]) -> tuple[str, str]:
+    tags = ThinkTags()
+    events = [event for piece in pieces for event in tags.feed(piece)] + list(tags.close())
+    assert all(event.text for event in events)
+    thought = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
+    return thought, "".join(event.text for event in events if isinstance(event, TextDelta))
+
+
+@pytest.mark.parametrize(("text", "thought", "answer"), CASES)
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
+def test_thinking_and_answer_are_parted(text: str, thought: str, answer: str, size: int) -> None:
+    assert parted([text[at : at + size] for at in range(0, len(text), size)]) == (thought, answer)
+
+
+words = st.lists(st.sampled_from([*OPENING, "</think>", "</thi", "<", "think>", " ", "\n", "word"]), max_size=12)
+
+
+@given(words, st.data())
+def test_where_the_chunks_are_cut_does_not_matter(said: list[str], data: st.DataObject) -> None:
+    text = "".join(said)
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(text)))))
+    pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True) if text[start:end]]
+    assert parted(pieces) == parted([text] if text else [])
