@@ -29,7 +29,7 @@ class Price:
 
     def holds(self, prompt_tokens: int, at: date) -> bool:
         begun = self.since is None or self.since <= at
-        return begun and (self.until is None or at <= self.until) and prompt_tokens > self.above
+        return begun and (self.until is None or at <= self.until) and (not self.above or prompt_tokens > self.above)
 
 
 def price_of(prompt_tokens: int, prices: Iterable[Price], at: date) -> Price | None:

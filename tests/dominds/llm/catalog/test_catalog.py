@@ -1,4 +1,6 @@
 import os
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -6,11 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dominds.llm.catalog.catalog import Catalog, ModelInfo, UnknownModel, current_catalog, load_catalog, merged
+from dominds.llm.catalog.catalog import (
+    Catalog,
+    ModelInfo,
+    UnknownModel,
+    current_catalog,
+    load_catalog,
+    merged,
+    retirement_of,
+)
 from dominds.llm.catalog.fields import API_TYPES, entries_of
+from dominds.llm.catalog.model import Echo, Forcing, Thinking
+from dominds.llm.prices import Price
 from dominds.llm.providers.lmstudio import LMSTUDIO
 from dominds.llm.providers.openai_chat import OPENAI_COMPATIBLE
 from dominds.yaml_fields import Problem, Reading
+from tests.dominds.llm.asking import info
 
 NOWHERE = Path("/nonexistent")
 
@@ -69,6 +82,61 @@ def test_shipped_thresholds(provider_id: str, model_id: str, expected: tuple[int
 def test_local_servers_need_no_key_and_state_no_limit() -> None:
     model = load_catalog(NOWHERE).model("lmstudio", "qwen3-14b")
     assert (model.kind, model.api_key_env, model.limit) == (LMSTUDIO, "", (None, ""))
+
+
+@pytest.mark.parametrize(
+    ("name", "forcing"),
+    [
+        ("anthropic/claude-fable-5-2", Forcing.NONE),
+        ("anthropic/claude-opus-5", Forcing.NAMED),
+        ("anthropic/claude-haiku-4-5", Forcing.NAMED),
+        ("openai/gpt-6.2-astra", Forcing.ALLOWED),
+        ("google/gemini-4-argon", Forcing.REQUIRED),
+        ("z.ai/glm-5.3", Forcing.NONE),
+        ("moonshot/kimi-k3", Forcing.NONE),
+        ("lmstudio/qwen3-14b", Forcing.REQUIRED),
+        ("ollama/qwen3", Forcing.NONE),
+    ],
+)
+def test_how_shipped_models_are_made_to_call_a_tool(name: str, forcing: Forcing) -> None:
+    assert load_catalog(NOWHERE).model(*name.split("/")).forcing is forcing
+
+
+def test_shipped_traits() -> None:
+    catalog = load_catalog(NOWHERE)
+    fable, kimi, gemini = (
+        catalog.model(*name.split("/"))
+        for name in ("anthropic/claude-fable-5-2", "moonshot/kimi-k3", "google/gemini-4-argon")
+    )
+    assert (fable.thinking, fable.is_bound, fable.echo) == (Thinking.ALWAYS, True, Echo.SENT)
+    assert (kimi.echo, gemini.echo) == (Echo.CALLS, Echo.SIGNATURES)
+    assert catalog.model("minimax.io", "MiniMax-M3").max_tokens_field == "max_completion_tokens"
+    assert gemini.modalities == ("text", "image")
+
+
+@pytest.mark.parametrize(
+    ("today", "words"),
+    [
+        (date(2026, 10, 30), ""),
+        (date(2026, 10, 31), "retires on 2026-11-30, in 30 days"),
+        (date(2026, 11, 29), "retires on 2026-11-30, in 1 day."),
+        (date(2026, 11, 30), "retired on 2026-11-30"),
+        (date(2027, 1, 1), "retired on 2026-11-30"),
+    ],
+)
+def test_a_model_that_ends_is_warned_of_30_days_before(today: date, words: str) -> None:
+    model = load_catalog(NOWHERE).model("anthropic", "claude-sonnet-4-5")
+    found = retirement_of(model, today)
+    assert words in found if words else found == ""
+    assert retirement_of(load_catalog(NOWHERE).model("anthropic", "claude-fable-5-2"), today) == ""
+
+
+@pytest.mark.parametrize(
+    ("context", "taken", "limit"),
+    [(200, 150, 150), (200, 200, 200), (None, 150, 150), (200, None, 200), (None, None, None)],
+)
+def test_the_input_limit_is_what_binds(context: int | None, taken: int | None, limit: int | None) -> None:
+    assert info(OPENAI_COMPATIBLE, context_length=context, input_length=taken).input_limit == limit
 
 
 # Overrides
@@ -144,6 +212,46 @@ def test_an_existing_dominds_file_works_and_its_other_keys_are_reported(tmp_path
         "providers.codex.apiType",
         "providers.codex.models.gpt-5.2-codex.context_window",
     ]
+
+
+def test_the_facts_of_a_model_are_read(tmp_path: Path) -> None:
+    text = """
+    providers:
+      mine:
+        apiType: openai-compatible
+        baseUrl: http://10.0.0.5:8000/v1
+        models:
+          m:
+            forced_tool: no
+            thinking: default
+            thinking_off: {enable_thinking: false}
+            echo: calls
+            max_tokens_field: max_completion_tokens
+            modalities: [text, image]
+            retires_on: 2026-12-01
+            model_params: {reasoning: {effort: high}}
+            prices: [{in: 2, out: 10.5, cached: 0.1, above: 200000, until: 2026-12-31}]
+            supports_tool_choice: auto
+    """
+    catalog = catalog_of(tmp_path, text)
+    assert catalog.problems == ()
+    model = catalog.model("mine", "m")
+    assert (model.forced_tool, model.forcing, model.supports_tool_choice) == ("no", Forcing.NONE, None)
+    assert (model.thinking, model.thinking_off) == (Thinking.ON, {"enable_thinking": False})
+    assert (model.echo, model.max_tokens_field) == (Echo.CALLS, "max_completion_tokens")
+    assert (model.modalities, model.retires_on) == (("text", "image"), date(2026, 12, 1))
+    assert model.model_params == {"reasoning": {"effort": "high"}}
+    price = Price(Decimal(2), Decimal("10.5"), Decimal("0.1"), above=200_000, until=date(2026, 12, 31))
+    assert model.prices == (price,)
+    assert hash(model)
+
+
+@pytest.mark.parametrize("param", ["model", "messages", "tools", "max_tokens", "stream"])
+def test_what_a_request_says_itself_is_no_param_of_a_model(param: str, tmp_path: Path) -> None:
+    [problem] = problems_of(
+        tmp_path, f"providers: {{openai: {{models: {{gpt-5.5: {{model_params: {{{param}: 1}}}}}}}}}}"
+    )
+    assert f"{param} is written by Dominds itself" in problem
 
 
 # Faults

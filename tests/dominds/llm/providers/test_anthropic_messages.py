@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from dominds.llm.catalog.model import ProviderKind
+from dominds.llm.catalog.model import Echo, ProviderKind, Thinking
 from dominds.llm.http.endpoint import Endpoint
-from dominds.llm.messages import Message, Request, Role, ToolCall
+from dominds.llm.messages import FilePart, ImagePart, Message, Request, Role, ToolCall
 from dominds.llm.provider import ContextOverflow, MalformedStream, Overloaded, ProviderError
 from dominds.llm.providers.anthropic_messages import ANTHROPIC, ANTHROPIC_COMPATIBLE, AnthropicMessages, request_body
 from dominds.llm.providers.echoes import Opaque, Spoken, kept
@@ -245,3 +245,101 @@ def test_another_models_thinking_is_ignored() -> None:
     items = kept(owner(key="another"), [Opaque({"type": "thinking", "thinking": "x"}), Spoken(2)])
     answer = Message(Role.ASSISTANT, "Ok", provider_items=(*items, "no json", "5"))
     assert body_of(USER, answer)["messages"][1]["content"] == [{"type": "text", "text": "Ok"}]
+
+
+# Thinking
+
+
+def test_thinking_goes_back_where_it_stood_between_text_and_calls(server: ModelServer) -> None:
+    events = [
+        start(),
+        block(0, type="thinking", thinking="", signature=""),
+        delta(0, "signature_delta", signature="one"),  # empty, as it is by default
+        block(1, type="text", text=""),
+        delta(1, "text_delta", text="I look. "),
+        block(2, type="thinking", thinking="", signature=""),
+        delta(2, "thinking_delta", thinking="Again."),
+        delta(2, "signature_delta", signature="two"),
+        block(3, type="tool_use", id="t1", name="one", input={}),
+        *ending("tool_use"),
+    ]
+    server.will(stream_of(named(events)))
+    outcome = ask(anthropic(server))
+    assert (outcome.text, outcome.reasoning) == ("I look. ", "Again.")
+    finished = outcome.finished
+    answer = Message(Role.ASSISTANT, outcome.text, finished.tool_calls, provider_items=finished.provider_items)
+    body = request_body(replace(HELLO, messages=(answer,)), owner(key=KEY), info(ANTHROPIC))
+    assert [(each["type"], each.get("signature")) for each in body["messages"][0]["content"]] == [
+        ("thinking", "one"),
+        ("text", None),
+        ("thinking", "two"),
+        ("tool_use", None),
+    ]
+    assert body["messages"][0]["content"][0]["thinking"] == ""
+    gone = request_body(replace(HELLO, messages=(answer,), epoch=1), owner(1, KEY), info(ANTHROPIC))
+    assert [each["type"] for each in gone["messages"][0]["content"]] == ["text", "tool_use"]
+
+
+def test_thoughts_one_after_another_are_shown_apart(server: ModelServer) -> None:
+    events = [
+        start(),
+        block(0, type="thinking", thinking="First."),
+        block(1, type="thinking", thinking=""),
+        delta(1, "thinking_delta", thinking="Then."),
+        *TEXT,
+        *ending(),
+    ]
+    server.will(stream_of(named(events)))
+    assert ask(anthropic(server)).reasoning == "First.\n\nThen."
+
+
+def test_an_answer_that_ends_while_thinking_says_so(server: ModelServer) -> None:
+    events = [start(), block(0, type="thinking", thinking="On and on"), *ending("max_tokens")]
+    server.will(stream_of(named(events)))
+    assert ask(anthropic(server)).finished.finish_reason is FinishReason.THOUGHT_ONLY
+
+
+@pytest.mark.parametrize(
+    ("fields", "epoch", "thinking"),
+    [
+        ({}, 0, None),
+        ({"thinking": Thinking.ADAPTIVE}, 0, None),
+        ({"thinking": Thinking.ALWAYS}, 0, {"type": "adaptive", "display": "summarized"}),
+        ({"model_params": {"thinking": {"type": "adaptive"}}}, 0, {"type": "adaptive", "display": "summarized"}),
+        (
+            {"model_params": {"thinking": {"type": "adaptive", "display": "omitted"}}},
+            0,
+            {"type": "adaptive", "display": "omitted"},
+        ),
+        ({"thinking": Thinking.ALWAYS, "is_bound": True}, 0, {"type": "adaptive", "display": "summarized"}),
+        (
+            {"thinking": Thinking.ALWAYS, "is_bound": True},
+            1,
+            {"type": "adaptive", "display": "summarized", "block_binding": {"prefix_mismatch_behavior": "drop_block"}},
+        ),
+    ],
+)
+def test_thinking_is_asked_for_with_text_and_after_a_rewrite_what_is_stale_may_be_dropped(
+    server: ModelServer, fields: dict[str, Any], epoch: int, thinking: dict[str, Any] | None
+) -> None:
+    server.will(stream_of(named([start(), *TEXT, *ending()])))
+    ask(anthropic(server, **fields), replace(HELLO, epoch=epoch))
+    [asked] = server.asked
+    assert asked.body.get("thinking") == thinking
+    beta = "thinking-binding-controls-2026-08-01" if "block_binding" in (thinking or {}) else None
+    assert asked.headers.get("anthropic-beta") == beta
+
+
+def test_a_compatible_server_that_wants_its_thinking_is_sent_an_empty_one() -> None:
+    model = info(ANTHROPIC_COMPATIBLE, echo=Echo.CALLS)
+    body = request_body(Request("a-model", "", (USER, CALLS, *RESULTS)), owner(), model)
+    assert body["messages"][1]["content"][0] == {"type": "thinking", "thinking": ""}
+
+
+def test_images_and_files_stand_behind_the_text() -> None:
+    parts = (ImagePart("image/png", b"png"), FilePart("a.pdf", "application/pdf", b"pdf"))
+    [message] = body_of(Message(Role.USER, "Look", parts=parts))["messages"]
+    text, image, file = message["content"]
+    assert text == {"type": "text", "text": "Look"}
+    assert image["source"] == {"type": "base64", "media_type": "image/png", "data": "cG5n"}
+    assert (file["type"], file["title"], file["source"]["data"]) == ("document", "a.pdf", "cGRm")

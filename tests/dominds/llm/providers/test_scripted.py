@@ -21,7 +21,7 @@ from dominds.llm.provider import (
     StreamAborted,
 )
 from dominds.llm.providers.scripted import SCRIPTS, BadScript, Scripted, load_script, script_from, size_chars, step_for
-from dominds.llm.stream import Finished, Started, StreamEvent, TextDelta
+from dominds.llm.stream import Finished, FinishReason, Started, StreamEvent, TextDelta
 from dominds.llm.usage import Usage, UsageUnavailable
 from tests.dominds.llm.asking import ADD_REMINDER, CLEAR_MIND, HELLO, Outcome, ask, events_of
 
@@ -246,3 +246,18 @@ def test_the_echo_answers() -> None:
     outcome: Outcome = ask(Scripted(SCRIPTS / "echo.yaml"))
     assert outcome.text == "You said: Hello"
     assert isinstance(outcome.finished, Finished)
+
+
+def test_a_step_may_think_and_end_as_it_likes(tmp_path: Path) -> None:
+    outcome = ask(scripted(tmp_path, "steps: [{reasoning: They greet me., text: No., finish: refusal}]"))
+    assert (outcome.reasoning, outcome.text) == ("They greet me.", "No.")
+    assert outcome.finished.finish_reason is FinishReason.REFUSAL
+
+
+@pytest.mark.parametrize(
+    ("field", "words"), [("finish: never", "finish: expected one of stop"), ("reasoning: 5", "reasoning: ")]
+)
+def test_a_reason_that_is_none_is_a_fault_of_the_script(field: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(f"steps: [{{text: x, {field}}}]")
+    with pytest.raises(BadScript, match=words):
+        load_script(tmp_path / "s.yaml")
