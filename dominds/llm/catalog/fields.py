@@ -150,6 +150,7 @@ MODEL_FIELDS: dict[str, Field] = {
     "echo": one_of([echo.value for echo in Echo]),
     "max_tokens_field": one_of(MAX_TOKENS_FIELDS),
     "modalities": _modalities,
+    "image_tokens": _tokens,
     "prices": _prices,
     "retires_on": _day,
     "model_params": _params,

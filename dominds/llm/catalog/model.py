@@ -67,6 +67,16 @@ CountTokens = Callable[[str, str, str, str], int | None]  # base URL, model, tex
 
 
 @dataclass(frozen=True, slots=True)
+class PartSizes:
+    """What images and files take up: a token for each square of ``patch`` pixels, of a picture that was made smaller
+    until it needs no more than ``most_patches``; and ``page`` tokens for each page of a document."""
+
+    patch: int = 28
+    most_patches: int = 4096
+    page: int = 3000
+
+
+@dataclass(frozen=True, slots=True)
 class ProviderKind:
     """A kind of provider: how its models are called, and in which traits they differ from others.
 
@@ -86,6 +96,7 @@ class ProviderKind:
     echo: Echo = Echo.NEVER
     max_tokens_field: str = "max_tokens"
     modalities: tuple[str, ...] = MODALITIES[:1]
+    part_sizes: PartSizes = PartSizes()
 
     @property
     def family(self) -> str:
@@ -122,6 +133,7 @@ class ModelInfo:
     echo: Echo = Echo.NEVER
     max_tokens_field: str = "max_tokens"
     modalities: tuple[str, ...] = MODALITIES[:1]
+    image_tokens: int | None = None  # of any image, where its size does not matter
     prices: tuple[Price, ...] = ()
     retires_on: date | None = None
     model_params: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}), hash=False)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from dominds.llm.catalog.model import MODALITIES, Echo, Forcing, ModelInfo, ProviderKind, Thinking
+from dominds.llm.catalog.model import MODALITIES, Echo, Forcing, ModelInfo, PartSizes, ProviderKind, Thinking
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import anthropic_exchange
 from dominds.llm.http.sse import ServerEvent
@@ -56,7 +56,14 @@ def connected(model: ModelInfo, key: str) -> AnthropicMessages:
     return AnthropicMessages(Endpoint(model.base_url, key), model)
 
 
-ANTHROPIC = ProviderKind("anthropic", connected, can_force=True, echo=Echo.SENT, modalities=MODALITIES)
+ANTHROPIC = ProviderKind(
+    "anthropic",
+    connected,
+    can_force=True,
+    echo=Echo.SENT,
+    modalities=MODALITIES,
+    part_sizes=PartSizes(patch=28, most_patches=4784, page=3000),  # since Opus 4.7; before, a third of the patches
+)
 ANTHROPIC_COMPATIBLE = ProviderKind("anthropic-compatible", connected, echo=Echo.SENT)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dominds.llm.catalog.model import MODALITIES, Forcing, ModelInfo, ProviderKind
+from dominds.llm.catalog.model import MODALITIES, Forcing, ModelInfo, PartSizes, ProviderKind
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import openai_exchange
 from dominds.llm.http.sse import ServerEvent
@@ -47,6 +47,7 @@ OPENAI = ProviderKind(
     forcing=Forcing.ALLOWED,
     max_tokens_field="max_output_tokens",
     modalities=MODALITIES,
+    part_sizes=PartSizes(patch=32, most_patches=2500, page=3000),
 )
 
 

@@ -1,10 +1,19 @@
 """Images and files in messages: how they are written, how many tokens they take, and models that cannot see them."""
 
 import base64
+import re
+import struct
+from collections.abc import Iterator
+from math import ceil, sqrt
 
 from dominds.llm.catalog.model import ModelInfo
-from dominds.llm.messages import ImagePart, Part, Request
+from dominds.llm.messages import FilePart, ImagePart, Part, Request
 from dominds.llm.provider import RequestRefused
+
+PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")  # of a PDF
+CHARS_PER_TOKEN = 4
+FRAMES = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})  # markers of a JPEG that state its size
+WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xDA)})
 
 
 def base64_of(given: Part) -> str:
@@ -35,3 +44,81 @@ def refuse_unseen(request: Request, model: ModelInfo) -> None:
 
 def modality_of(given: Part) -> str:
     return "image" if isinstance(given, ImagePart) else "file"
+
+
+def part_tokens(given: Part, model: ModelInfo) -> int:
+    """Tokens that an image or file takes up, by the provider's rule; the most it can be where its size is not known."""
+    sizes = model.kind.part_sizes
+    if isinstance(given, FilePart):
+        if given.media_type.startswith("text/"):
+            return ceil(len(given.content) / CHARS_PER_TOKEN)
+        return sizes.page * max(1, len(PAGE.findall(given.content)))
+    if model.image_tokens is not None:
+        return model.image_tokens
+    size = pixels_of(given.content)
+    if size is None:
+        return sizes.most_patches
+    return min(sizes.most_patches, _patches(*size, sizes.patch, sizes.most_patches))
+
+
+def _patches(width: int, height: int, patch: int, most: int) -> int:
+    """A picture of too many squares is made smaller, and keeps its proportions."""
+    squares = ceil(width / patch) * ceil(height / patch)
+    if squares <= most:
+        return squares
+    scale = sqrt(most * patch * patch / (width * height))
+    return ceil(width * scale / patch) * ceil(height * scale / patch)
+
+
+def pixels_of(content: bytes) -> tuple[int, int] | None:
+    """Width and height by the head of a PNG, GIF, WebP or JPEG; None where it is none of them, or damaged."""
+    try:
+        found = _pixels(content)
+    except (struct.error, IndexError):
+        return None
+    return found if found and min(found) > 0 else None
+
+
+def _pixels(content: bytes) -> tuple[int, int] | None:
+    if content.startswith(b"\x89PNG\r\n\x1a\n"):
+        width, height = struct.unpack_from(">II", content, 16)
+    elif content.startswith((b"GIF87a", b"GIF89a")):
+        width, height = struct.unpack_from("<HH", content, 6)
+    elif content.startswith(b"RIFF") and content[8:12] == b"WEBP":
+        return _webp_pixels(content)
+    elif content.startswith(b"\xff\xd8"):
+        return next(_jpeg_frames(content), None)
+    else:
+        return None
+    return width, height
+
+
+def _webp_pixels(content: bytes) -> tuple[int, int] | None:
+    match content[12:16]:
+        case b"VP8X":
+            width, high_byte, height, higher_byte = struct.unpack_from("<HBHB", content, 24)
+            return (width | high_byte << 16) + 1, (height | higher_byte << 16) + 1
+        case b"VP8L":
+            (bits,) = struct.unpack_from("<I", content, 21)
+            return (bits & 0x3FFF) + 1, ((bits >> 14) & 0x3FFF) + 1
+        case b"VP8 ":
+            width, height = struct.unpack_from("<HH", content, 26)
+            return width & 0x3FFF, height & 0x3FFF
+    return None
+
+
+def _jpeg_frames(content: bytes) -> Iterator[tuple[int, int]]:
+    at = 2
+    while content[at] == 0xFF:
+        marker = content[at + 1]
+        if marker in FRAMES:
+            height, width = struct.unpack_from(">HH", content, at + 5)
+            yield width, height
+            return
+        if marker == 0xFF:  # padding
+            at += 1
+        elif marker in WITHOUT_LENGTH:
+            at += 2
+        else:
+            (length,) = struct.unpack_from(">H", content, at + 2)
+            at += 2 + length
