@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from dialogs.context import limits
 from dialogs.models import Agent
 from dialogs.views.answers import PersonRequest
-from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
+from dominds.llm.catalog.catalog import ModelInfo, UnknownModel, retirement_of
 from health.levels import Thresholds
 from health.traps import traps_of
 
@@ -30,7 +31,9 @@ class ModelRow:
 
 
 def row_of(model: ModelInfo, thresholds: Thresholds) -> ModelRow:
-    return ModelRow(model, thresholds, tuple(str(trap) for trap in traps_of(thresholds, model.input_length)))
+    traps = [str(trap) for trap in traps_of(thresholds, model.input_length)]
+    retires = retirement_of(model, timezone.localdate())
+    return ModelRow(model, thresholds, (*traps, retires) if retires else tuple(traps))
 
 
 @login_required

@@ -97,6 +97,13 @@ def test_a_models_page_names_limit_source_and_traps(script: Script) -> None:
     assert "model" in client.get("/models/").content.decode()
 
 
+def test_a_models_page_names_the_day_on_which_it_ends(script: Script) -> None:
+    script({"text": "Hello."})
+    client = browser_of(UserFactory.create())
+    assert "retired on 2026-07-24" in client.get("/models/deepseek/deepseek-chat/").content.decode()
+    assert "retire" not in client.get("/models/anthropic/claude-fable-5-2/").content.decode()
+
+
 # -- The context, by hand ------------------------------------------------------------------------------------------------
 
 
