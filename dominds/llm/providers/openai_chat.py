@@ -50,7 +50,7 @@ class OpenAIChat:
         refuse_unseen(request, self.model)
         owner = Owner.of(self.model.provider_id, request.model, self.endpoint.key, request.epoch)
         exchange = openai_exchange(self.endpoint, "/chat/completions", request_body(request, owner, self.model))
-        return WireStream(exchange, ChatReader(request, owner), self.endpoint)
+        return WireStream(exchange, ChatReader(request, owner, self.model.echo), self.endpoint)
 
 
 def connected(model: ModelInfo, key: str) -> OpenAIChat:
@@ -172,9 +172,10 @@ class _CallUnderWay:
 class ChatReader:
     """Folds chunks up to ``[DONE]``."""
 
-    def __init__(self, request: Request, owner: Owner) -> None:
+    def __init__(self, request: Request, owner: Owner, echo: Echo) -> None:
         self._messages = request.messages
         self._owner = owner
+        self._echo = echo
         self._tags = ThinkTags()
         self._chars = 0
         self._reasoning: dict[str, list[str]] = {}  # by field; one that came empty is kept as well
@@ -285,7 +286,8 @@ class ChatReader:
         )
 
     def _kept(self) -> tuple[str, ...]:
-        item: dict[str, Any] = {name: "".join(pieces) for name, pieces in self._reasoning.items()}
+        texts = {} if self._echo is Echo.NEVER else self._reasoning
+        item: dict[str, Any] = {name: "".join(pieces) for name, pieces in texts.items()}
         extras = {str(at): call.extra for at, call in enumerate(self._calls) if call.extra}
         optional = (("reasoning_details", self._details), ("extra_content", self._extra), ("calls", extras))
         item |= {name: value for name, value in optional if value}

@@ -445,7 +445,7 @@ def test_reasoning_goes_back_by_the_models_rule(
     server: ModelServer, echo: Echo, chunks: list[Any], expected: dict[str, str]
 ) -> None:
     server.will(stream_of(data(*chunks)))
-    back = sent_back(ask(chat(server)), echo=echo)
+    back = sent_back(ask(chat(server, echo=echo)), echo=echo)
     assert {name: value for name, value in back.items() if name.startswith("reasoning")} == expected
 
 
@@ -456,7 +456,7 @@ def test_the_signatures_of_calls_go_back_with_them(server: ModelServer) -> None:
     first, second = call(0, "a", "one", "{}"), call(1, "b", "two", "{}")
     first["choices"][0]["delta"]["tool_calls"][0]["extra_content"] = SIGNED
     server.will(stream_of(data(first, second, delta("tool_calls"), DONE)))
-    outcome = ask(chat(server))
+    outcome = ask(chat(server, echo=Echo.SIGNATURES))
     calls = sent_back(outcome, echo=Echo.SIGNATURES)["tool_calls"]
     assert [each.get("extra_content") for each in calls] == [SIGNED, None]
     foreign = sent_back(outcome, key="another", echo=Echo.SIGNATURES)["tool_calls"]
@@ -466,15 +466,22 @@ def test_the_signatures_of_calls_go_back_with_them(server: ModelServer) -> None:
 @pytest.mark.parametrize(("epoch", "key"), [(1, KEY), (0, "another")])
 def test_reasoning_of_another_epoch_or_key_stays_out(server: ModelServer, epoch: int, key: str) -> None:
     server.will(stream_of(data(delta(reasoning_details=[DETAIL], reasoning_content="hm"), *CALLED)))
-    outcome = ask(chat(server))
+    outcome = ask(chat(server, echo=Echo.SENT))
+    assert "reasoning_content" in sent_back(outcome, echo=Echo.SENT)
     assert set(sent_back(outcome, epoch, key, echo=Echo.SENT)) == {"role", "content", "tool_calls"}
     assert sent_back(outcome, epoch, key, echo=Echo.CALLS)["reasoning_content"] == ""
 
 
 def test_reasoning_behind_a_text_that_was_edited_stays_out(server: ModelServer) -> None:
     server.will(stream_of(data(delta(reasoning_content="hm"), delta("stop", content="The key is 123."), DONE)))
-    outcome = ask(chat(server))
+    outcome = ask(chat(server, echo=Echo.SENT))
+    assert "reasoning_content" in sent_back(outcome, echo=Echo.SENT)
     assert "reasoning_content" not in sent_back(replace(outcome, text="[masked]"), echo=Echo.SENT)
+
+
+def test_reasoning_that_never_goes_back_is_not_kept(server: ModelServer) -> None:
+    server.will(stream_of(data(delta(reasoning_content="hm"), delta("stop", content="x"), DONE)))
+    assert ask(chat(server)).finished.provider_items == ()
 
 
 # Images and files

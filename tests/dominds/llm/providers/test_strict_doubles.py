@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -228,6 +229,41 @@ def test_reasoning_of_an_epoch_that_is_gone_is_refused_as_stale() -> None:
         talk.epoch = 2
         talk.ask()
         assert [refusal.status for refusal in double.refusals] == [400]
+
+
+def beginning(body: dict[str, Any]) -> list[Any]:
+    """What a provider reads in its order, without marks of the cache."""
+    said = body.get("messages") or body["input"]
+    parts = [body.get("system"), body.get("instructions"), body.get("tools"), *_flat(said)]
+    return [_unmarked(part) for part in parts]
+
+
+def _flat(said: list[dict[str, Any]]) -> list[Any]:
+    """Messages whose content is a list grow at their end."""
+    flat: list[Any] = []
+    for message in said:
+        content = message.get("content")
+        flat += [(message["role"], block) for block in content] if isinstance(content, list) else [message]
+    return flat
+
+
+def _unmarked(part: Any) -> Any:
+    if isinstance(part, dict):
+        return {key: _unmarked(value) for key, value in part.items() if key != "cache_control"}
+    return [_unmarked(each) for each in part] if isinstance(part, list | tuple) else part
+
+
+@pytest.mark.parametrize(("name", "start"), ALL, ids=NAMES)
+def test_each_request_of_an_epoch_begins_with_the_one_before(name: str, start: Callable[[str], Double]) -> None:
+    model = shipped(name)
+    with start(model.model_id) as double:
+        talk = Talk(at(model, double))
+        for number in range(3):
+            talk.say(f"Message {number}.")
+        began = [beginning(body) for body in double.bodies]
+    assert len(began) == 9
+    for before, after in pairwise(began):
+        assert after[: len(before)] == before and len(after) > len(before)
 
 
 FORCED: list[tuple[str, Callable[[str], Double]]] = [
