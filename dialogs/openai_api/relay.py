@@ -34,7 +34,7 @@ LOOK_SECONDS = 3  # how often the database is asked what a lost poke would have 
 RETRY_SECONDS = 1
 BATCH = 200
 UNDER_WAY = (Turn.Status.QUEUED, Turn.Status.ANSWERING)
-OVERFLOWS = ("context_overflow", "context_full")
+OVERFLOWS = ("context_overflow", "output_budget", "context_full")
 
 
 @dataclass(frozen=True, slots=True)

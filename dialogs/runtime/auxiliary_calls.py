@@ -52,7 +52,7 @@ def _longest_answer(model: ModelInfo) -> int | None:
 def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: str) -> str:
     """Ask the pruning model once and return its text. Raises ``ProviderError``; the attempt is recorded either way.
 
-    A model that is let rest is not asked, and nothing is recorded: the caller goes on as when the call had failed.
+    A model whose circuit is open is not asked, and nothing is recorded: the caller goes on as when the call had failed.
     """
     model = pruning_model(dialog)
     if rest := circuits.rest_of(model):

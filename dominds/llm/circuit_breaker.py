@@ -31,22 +31,23 @@ SAYS_NOTHING = (StreamAborted, MalformedStream)  # ours, or perhaps this one req
 
 @dataclass(frozen=True, slots=True)
 class Circuit:
-    """How the last calls to one model went. ``rests_until`` is on the caller's monotonic clock, in seconds."""
+    """How the last calls to one model went. ``open_until`` is on the caller's monotonic clock, in seconds."""
 
     failures: int = 0
-    rests: int = 0  # in a row
+    rests: int = 0  # times that it opened, in a row
     open_until: float = float("-inf")
     reason: str = ""
 
 
 def after_call(circuit: Circuit, error: ProviderError | None, now: float) -> Circuit:
-    """What a call's end says of its model. After a rest all may call again; one more failure begins the next, twice as long."""
+    """What a call's end says of its model. Behind an open time all may call again; one more failure opens the circuit anew,
+    for twice as long."""
     if isinstance(error, SAYS_NOTHING):
         return circuit
     if not isinstance(error, FAULTS_OF_THE_PROVIDER):
         return Circuit()  # an answer, if only a refusal
     advised = min(error.retry_after_seconds or 0.0, MAX_ADVISED_SECONDS)
-    if now < circuit.open_until:  # a call that was under way when the rest began
+    if now < circuit.open_until:  # a call that was under way when the circuit opened
         return replace(circuit, open_until=max(circuit.open_until, now + advised))
     failures = circuit.failures + 1
     if failures < FAILURES:
@@ -65,7 +66,7 @@ class OpenCircuit:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.model} is let rest: its last {self.failures} calls failed. {self.reason}"
+        return f"{self.model} is not called for now: its last {self.failures} calls failed. {self.reason}"
 
 
 @dataclass

@@ -106,7 +106,7 @@ def test_a_fault_that_passes_leaves_nothing_but_its_record(
 
 STAYING = {
     "wrong key": ({"then": "status", "status": 401}, "auth"),
-    "no such model": ({"then": "status", "status": 404}, "refused"),
+    "no such model": ({"then": "status", "status": 404}, "refused_for_good"),
     "bad request": ({"then": "status", "status": 400}, "refused"),
 }
 
@@ -149,7 +149,7 @@ def test_a_model_that_is_let_rest_is_asked_when_the_rest_is_over(dialog: Dialog,
     assert (found.state, outcomes(found), len(provider.asked())) == ("idle", [("kept", "")], asked + 1)
     (notice,) = event_data(dialog, "notice")
     assert notice["text"].startswith(
-        "stub/m is let rest: its last 5 calls failed. The provider is down. Trying again in "
+        "stub/m is not called for now: its last 5 calls failed. The provider is down. Trying again in "
     )
     assert circuits.rest_of(model_of(dialog)) is None
     assert breaches([found]) == []
@@ -167,7 +167,7 @@ def test_a_long_rest_holds_no_worker_and_ends_within_the_tries(dialog: Dialog, p
         drive(dialog.pk)
     found.refresh_from_db()
     assert (found.state, len(provider.asked())) == ("failed", asked)
-    assert found.failure == "stub/m is let rest: its last 5 calls failed. The provider is down."
+    assert found.failure == "stub/m is not called for now: its last 5 calls failed. The provider is down."
     assert breaches([found]) == []
 
 

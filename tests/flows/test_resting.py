@@ -1,4 +1,4 @@
-"""A pruning model that fails for everybody is let rest, as any other model is; the compaction goes on without it."""
+"""A pruning model that fails for everybody is not called for a while, as any other; the compaction goes on without it."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -67,4 +67,4 @@ def test_a_pruning_model_that_failed_five_times_is_not_asked_and_all_goes_on_as_
     assert len(broken.bodies) == len(asked), "a model at rest is not asked"
     assert how_it_went(resting) == how_it_went(dialogs[0]) == ("fallback", True, True, "idle")
     assert not resting.generations.filter(purpose="prune").exists()
-    assert "is let rest" in RemediationRun.objects.get(dialog=resting).steps[-1]["note"]
+    assert "is not called for now" in RemediationRun.objects.get(dialog=resting).steps[-1]["note"]

@@ -151,9 +151,11 @@ def test_a_worker_that_hears_nothing_of_itself_is_late() -> None:
 
 
 def test_a_model_that_a_worker_lets_rest_is_on_the_page(operator: Client) -> None:
-    heartbeats.beat("worker", "one", busy=0, waiting=0, resting=["stub/m is let rest: <b>down</b>."], unknown="newer")
+    heartbeats.beat(
+        "worker", "one", busy=0, waiting=0, resting=["stub/m is not called for now: <b>down</b>."], unknown="newer"
+    )
     page = operator.get("/ops/").content.decode()
-    assert "stub/m is let rest: &lt;b&gt;down&lt;/b&gt;. So says one, 0 s ago" in page
+    assert "stub/m is not called for now: &lt;b&gt;down&lt;/b&gt;. So says one, 0 s ago" in page
 
 
 def test_without_redis_the_page_still_shows_what_the_database_knows(operator: Client, settings: Any) -> None:

@@ -1,4 +1,4 @@
-"""When a model is let rest, for how long, and what ends it."""
+"""When a model's circuit opens, for how long, and what closes it."""
 
 from collections.abc import Sequence
 
@@ -109,7 +109,7 @@ def test_models_rest_one_by_one_and_scripted_ones_never() -> None:
     rest = known.rest_of(MODEL)
     assert rest is not None
     assert known.resting() == [rest]
-    assert str(rest) == "stub/model is let rest: its last 5 calls failed. down"
+    assert str(rest) == "stub/model is not called for now: its last 5 calls failed. down"
     clock.now += FIRST_SECONDS
     assert known.rest_of(MODEL) is None
     known.note(MODEL, None)
