@@ -1,4 +1,4 @@
-"""What a provider's refusal means: structure first, wording second."""
+"""Classifier of providers' refusals: by structure first, by wording second."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What a model is sent: frozen values that every provider wrapper translates to its own wire format."""
+"""Requests and messages: frozen values that every provider wrapper translates to its own wire format."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a generation costs, by the provider's list and the counts that it reported."""
+"""Cost of a generation, by the provider's list and the counts that it reported."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

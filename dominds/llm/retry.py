@@ -1,4 +1,4 @@
-"""When to try a failed model call again: one pure rule. The driver counts the attempts, in rows."""
+"""Retry rule for failed model calls: pure. The driver counts the attempts, in rows."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""How much output a request may ask for."""
+"""Room for output: how many tokens a request may ask for."""
 
 from dominds.llm.catalog.model import ModelInfo
 

@@ -1,4 +1,4 @@
-"""What a model call yields while it runs, as a closed union."""
+"""Events of a model call, as a closed union."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""What a provider wants back unchanged: signed or encrypted reasoning, and where it stood between text and calls.
+"""Opaque pieces of an answer that a provider wants back unchanged: signed or encrypted reasoning, in its place.
 
 Each piece is stored as a JSON text with its owner and epoch. Reasoning means nothing to another model, key or account,
 and nothing behind a conversation that was rewritten since.

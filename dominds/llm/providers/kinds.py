@@ -13,8 +13,20 @@ from dominds.llm.providers.openai_responses import OPENAI
 from dominds.llm.providers.scripted import SCRIPTED
 from dominds.llm.providers.vllm import VLLM
 
-_ALL = (OPENAI, OPENAI_COMPATIBLE, ANTHROPIC, ANTHROPIC_COMPATIBLE, LMSTUDIO, OLLAMA, LLAMACPP, VLLM, SCRIPTED)
-KINDS = {kind.name: kind for kind in _ALL}
+KINDS = {
+    kind.name: kind
+    for kind in (
+        OPENAI,
+        OPENAI_COMPATIBLE,
+        ANTHROPIC,
+        ANTHROPIC_COMPATIBLE,
+        LMSTUDIO,
+        OLLAMA,
+        LLAMACPP,
+        VLLM,
+        SCRIPTED,
+    )
+}
 
 
 def kind_named(name: str) -> ProviderKind:

@@ -1,4 +1,4 @@
-"""The JSON of what was said in a conversation: that of messages which stood in the last request is remembered."""
+"""JSON of a conversation's messages; that of the messages in the last request is remembered."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass

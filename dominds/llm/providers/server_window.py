@@ -1,4 +1,4 @@
-"""What a server on its own API says of its models: read with little patience, and kept for a moment."""
+"""Reader of local servers' own APIs: with little patience, and answers kept for a moment."""
 
 import threading
 import time

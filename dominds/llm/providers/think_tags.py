@@ -1,4 +1,4 @@
-"""Parts a model's thinking from its answer where a server leaves both in one text, between tags."""
+"""Parser of thinking that a server leaves in the answer's text, between tags."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What the three wire formats share: a stream driven by a reader of events, and tool calls' ids."""
+"""Common parts of the three wire formats: a stream driven by a reader of events, and tool calls' ids."""
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping
