@@ -61,18 +61,31 @@ class _Fact:
     tokens: frozenset[str]
 
 
-def key_facts(texts: Sequence[RoleText], budget_tokens: int, count: Count) -> tuple[str, ...]:
+def key_facts(
+    texts: Sequence[RoleText],
+    budget_tokens: int,
+    count: Count,
+    earlier: Sequence[str] = (),
+    is_said: Callable[[str], bool] = lambda fact: False,
+) -> tuple[str, ...]:
     """The facts of removed ``texts`` that fit, as lines for ``render_ledger``: rules, then failures, then the rest.
 
     The rendered ledger takes at most ``budget_tokens`` by ``count``. Secrets are redacted before anything is looked at.
+    ``earlier`` are the lines of the ledger before. What ``is_said`` elsewhere in sight is left out.
     """
-    return _fitting([fact for said in statements_of(texts) for fact in _facts_of(said)], budget_tokens, count)
+    new = [fact for said in statements_of(texts) for fact in _facts_of(said)]
+    facts = [fact for fact in (*_facts_in(earlier), *new) if not is_said(fact.line.removeprefix(RULE))]
+    return _fitting(facts, budget_tokens, count)
 
 
 def merge_ledgers(old: Sequence[str], new: Sequence[str], budget_tokens: int, count: Count) -> tuple[str, ...]:
     """Both ledgers in one, within the budget, without repetitions. Rules go before failures, and those before facts."""
-    lines = dict.fromkeys((*old, *new))
-    facts = [
+    return _fitting(_facts_in((*old, *new)), budget_tokens, count)
+
+
+def _facts_in(ledger: Sequence[str]) -> list[_Fact]:
+    lines = dict.fromkeys(ledger)
+    return [
         _Fact(
             int(_kind_of(line)),
             _kind_of(line),
@@ -81,9 +94,8 @@ def merge_ledgers(old: Sequence[str], new: Sequence[str], budget_tokens: int, co
             order,
             tokens_of(line) or frozenset((line.lower(),)),
         )
-        for order, line in enumerate(lines)
+        for order, line in enumerate(lines, -len(lines))
     ]
-    return _fitting(facts, budget_tokens, count)
 
 
 def render_ledger(facts: Sequence[str]) -> str:

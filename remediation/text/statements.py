@@ -197,6 +197,12 @@ LONG_WORD = re.compile(
 )  # encoded data, over which the patterns above would take quadratic time
 FENCE = re.compile(r"^\s*(?:```|~~~)")
 
+# The beginning of a log line that reports nothing unusual, and how long something took: they would crowd out the facts.
+ROUTINE = re.compile(
+    r"\[?(?:\d{4}-\d\d-\d\d[T ]?)?(?:\d\d:\d\d(?::\d\d)?[.,\d]{0,10}Z?\]?)? ?\[?(?:TRACE|DEBUG|INFO)\b\]?:? ?"
+)
+DURATION = re.compile(r"(?:\bin )?\b\d{1,12}(?:\.\d{1,6})? ?(?:ns|us|µs|ms|s|sec|seconds)\b")
+
 # Where a line of a program gives itself away. Words that prose begins with as well ask for more signs of a program.
 LOCATION = re.compile(r"^(?:[\w./\\-]{1,200}[:-]\d{1,6}[:-]\s?|\s{0,8}\d{1,6}\t|[+>-] {0,12}(?=[a-z@\"#]))")
 CODE = re.compile(
@@ -267,7 +273,15 @@ def _excerpt(text: str, most: int) -> str:
     return without_fences(text) if "```" in text or "~~~" in text else text
 
 
+def without_routine(line: str) -> str:
+    """A log line without clock time, level and durations where it reports nothing unusual."""
+    found = ROUTINE.match(line)
+    return DURATION.sub("", line[found.end() :]) if found and found.end() else line
+
+
 def _sentences_in(line: str, role: str) -> Iterator[str]:
+    if role == "tool":
+        line = without_routine(line.strip())
     line = LONG_WORD.sub(r"\1…", line.strip())
     if is_code_line(line, role):
         return
@@ -336,7 +350,7 @@ def worth_of(text: str) -> float:
 
 def exact_tokens(text: str) -> list[str]:
     """Identifiers, values and quantities in their order, as they stand, without those inside others."""
-    return [match.group().strip() for match in places_of_tokens(text) if match.lastgroup in EXACT]
+    return [match.group().strip(" .,;:") for match in places_of_tokens(text) if match.lastgroup in EXACT]
 
 
 def _worth_of(row: Iterable[tuple[str, float, str]], alike: Mapping[str, int]) -> float:
