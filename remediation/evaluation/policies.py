@@ -60,7 +60,7 @@ class Policy:
 
 
 def toolbox_of(counter: Counter, embedder: Embedder) -> Toolbox:
-    """Without a model: summaries are extracted."""
+    """Without a model: what is handed over is chosen by rule."""
     return Toolbox(
         count=counter.count_messages,
         summarise=lambda text, tokens: "",

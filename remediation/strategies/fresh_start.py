@@ -6,6 +6,7 @@ from remediation.context import Rewritten, Toolbox, Unit, UnitKind, UnitRole, Un
 from remediation.strategies.carrying import ledger_budget
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
+from remediation.strategies.headroom import most_of
 from remediation.strategies.outcome import is_ledger, newest_user, task_of
 from remediation.strategies.stand_ins import HANDOVER_CLOSING, HANDOVER_OPENING, stand_in, text_counter
 
@@ -71,7 +72,9 @@ def _handover(units: Units, kept: set[int], room: int, toolbox: Toolbox, opening
     stay = tuple(unit for index, unit in enumerate(units) if index in kept)
     task = " ".join(task_of(units).split())[:TASK_CHARS]
     frame = text_counter(toolbox)(f"{opening}{HANDOVER_CLOSING}{task}") + 4
-    handed = hand_off(gone, stay, max(room - frame, SMALLEST_HANDOVER // 2), toolbox, limit // PEOPLE_SHARE)
+    most = most_of(limit) - ledger_budget(limit) - total_tokens(stay) - frame
+    people = limit // PEOPLE_SHARE
+    handed = hand_off(gone, stay, max(room - frame, SMALLEST_HANDOVER // 2), toolbox, people, most)
     words = f"{opening}{handed.text}{HANDOVER_CLOSING}{task}"
     return replace(stand_in(UnitKind.SUMMARY, words, gone, toolbox, units, "handover-"), priority=1)
 

@@ -41,17 +41,22 @@ class HandOff:
     by_model: bool = False
 
 
-def hand_off(gone: Units, remaining: Units, room: int, toolbox: Toolbox, people_room: int | None = None) -> HandOff:
-    """At most ``room`` tokens in place of ``gone``, beside ``remaining``.
+def hand_off(
+    gone: Units, remaining: Units, room: int, toolbox: Toolbox, people_room: int | None = None, most: int = 0
+) -> HandOff:
+    """At most ``room`` tokens in place of ``gone``, beside ``remaining``; a model's good summary may take ``most``.
 
     A model writes it where there is one. What it must not lack is what people and the agent said; if it does, it is told
     once, and the ledger takes the rest. Where its text cannot be used, sentences chosen by rule stand instead.
     """
-    if room < SMALLEST_ROOM or not any(map(told, gone)):
+    most = max(room, most)
+    if most < SMALLEST_ROOM or not any(map(told, gone)):
         return HandOff("")
-    summary, note = _asked(gone, remaining, room, toolbox)
+    summary, note = _asked(gone, remaining, most, toolbox)
     if summary:
-        return HandOff(_within(summary, room, toolbox), note, by_model=True)
+        return HandOff(_within(summary, most, toolbox), note, by_model=True)
+    if room < SMALLEST_ROOM:
+        return HandOff("")
     people = room if people_room is None else people_room
     by_rule = redact(digest(gone, room, toolbox, people))
     if not by_rule:
@@ -148,7 +153,7 @@ def requests_for(gone: Units, remaining: Units, toolbox: Toolbox) -> Iterator[st
 
 
 def _parts(entries: Sequence[str], toolbox: Toolbox) -> list[list[str]]:
-    window = toolbox.summariser_window
+    window = toolbox.summariser_window or (toolbox.assistant and toolbox.assistant.window()) or 0
     room = max(400, window - window // ANSWER_SHARE - PROMPT_OVERHEAD) if window else 0
     parts: list[list[str]] = [[]]
     count, used = text_counter(toolbox), 0

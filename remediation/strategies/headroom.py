@@ -7,6 +7,11 @@ LEAST_FREE = 0.25  # of the limit, which a rewrite that the runtime starts is to
 POOR_IN_A_ROW = 2  # after so many the runtime stops, says so, and raises the operator's task
 
 
+def most_of(limit: int) -> int:
+    """Tokens that a rewrite may fill where its aim is too small for what must be said."""
+    return int(limit * (1 - LEAST_FREE))
+
+
 def gain_of(est_before: int, est_after: int) -> float:
     return 1 - est_after / est_before if est_before else 0.0
 
@@ -17,7 +22,7 @@ def is_poor(est_before: int, est_after: int, limit: int) -> bool:
 
 
 def leaves_headroom(est_after: int, limit: int) -> bool:
-    return est_after <= limit * (1 - LEAST_FREE)
+    return est_after <= most_of(limit)
 
 
 def should_stop(recent: Sequence[bool]) -> bool:

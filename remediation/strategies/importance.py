@@ -14,6 +14,7 @@ from remediation.strategies.carrying import ledger_budget
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.exchanges import exchanges
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
+from remediation.strategies.headroom import most_of
 from remediation.strategies.masking import mask_old_output
 from remediation.strategies.outcome import is_ledger, newest_user
 from remediation.strategies.stand_ins import COUNTS_LINE, SUMMARY_HEADING, put_in_place
@@ -358,7 +359,7 @@ def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolb
         return fail(attempt, pruned.failure, toolbox)
     if not pruned.removed:
         return fail(attempt, f"Nothing to prune: all messages must stay, est. {before:,} tokens.", toolbox)
-    after = _with_account(units, pruned.pruned, room, toolbox, limit // PEOPLE_SHARE)
+    after = _with_account(units, pruned.pruned, room, toolbox, limit)
     step = StrategyStep("prune", before, total_tokens(after), f"removed {len(pruned.removed)} units")
     return conclude(replace(attempt, steps=(step,)), after, toolbox)
 
@@ -368,14 +369,15 @@ def _is_account(unit: Unit) -> bool:
     return is_ledger(unit) or _earlier_counts(unit) is not None
 
 
-def _with_account(units: Units, pruned: Units, room: int, toolbox: Toolbox, people_room: int) -> Units:
+def _with_account(units: Units, pruned: Units, room: int, toolbox: Toolbox, limit: int) -> Units:
     """Where the first unit that is no longer seen stood: one line of counts, earlier ones included, and the hand-off."""
     kept = {unit.id: unit for unit in pruned}
     gone = {index for index, unit in enumerate(units) if unit.id not in kept and not is_ledger(unit)}
     replaced = tuple(units[index] for index in sorted(gone))
     counted = counts_unit(replaced, toolbox.count)
-    left = room - total_tokens(pruned) - counted.est_tokens
-    handed = hand_off(replaced, pruned, left, toolbox, people_room)
+    beside = total_tokens(pruned) + counted.est_tokens
+    most = most_of(limit) - ledger_budget(limit) - beside
+    handed = hand_off(replaced, pruned, room - beside, toolbox, limit // PEOPLE_SHARE, most)
     text = f"{counted.text}\n{SUMMARY_HEADING}{handed.text}" if handed.text else counted.text
     messages = (Message(role=Role.USER, text=text),)
     account = replace(counted, messages=messages, est_tokens=toolbox.count(messages))

@@ -16,6 +16,7 @@ from remediation.strategies.carrying import MESSAGE_TOKENS, ledger_budget
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.fresh_start import irreducible
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
+from remediation.strategies.headroom import most_of
 from remediation.strategies.masking import mask
 from remediation.strategies.outcome import STAND_INS, is_ledger, newest_user, task_of
 from remediation.strategies.stand_ins import SUMMARY_HEADING, put_in_place, shortened, stand_in, text_counter
@@ -266,19 +267,21 @@ def fallback(
     ]
     task = [i for i in (_task(units),) if i >= 0 and i not in kept and i not in last]
     chosen = newest_fitting(lighter, [*task, *last], (aim - used) // 2, skip=True)
-    after = _handed_over(units, lighter, kept | chosen, aim, toolbox, limit // PEOPLE_SHARE)
+    after = _handed_over(units, lighter, kept | chosen, aim, toolbox, limit)
     step = StrategyStep("fallback", total_tokens(units), total_tokens(after), reason)
     return conclude(replace(attempt, steps=(step,)), after, toolbox)
 
 
-def _handed_over(units: Units, lighter: Units, kept: set[int], aim: int, toolbox: Toolbox, people_room: int) -> Units:
+def _handed_over(units: Units, lighter: Units, kept: set[int], aim: int, toolbox: Toolbox, limit: int) -> Units:
     """The kept units as they now are, and one hand-off summary where the first of the others stood."""
     stay = tuple(lighter[index] for index in sorted(kept))
     gone = {index for index in range(len(units)) if index not in kept and not is_ledger(units[index])}
     if not gone:
         return stay
     replaced = tuple(units[index] for index in sorted(gone))
-    handed = hand_off(replaced, stay, aim - total_tokens(stay) - MESSAGE_TOKENS, toolbox, people_room)
+    beside = total_tokens(stay) + MESSAGE_TOKENS
+    most = most_of(limit) - ledger_budget(limit) - beside
+    handed = hand_off(replaced, stay, aim - beside, toolbox, limit // PEOPLE_SHARE, most)
     if not handed.text:
         return stay
     unit = stand_in(UnitKind.SUMMARY, SUMMARY_HEADING + handed.text, replaced, toolbox, units)

@@ -132,6 +132,8 @@ def _is_cut_off(text: str) -> bool:
         return True
     if FINISHED.search(last) or len(last) < 2:
         return False
+    if len(SENTENCE_END.findall(last)) >= 2:
+        return True
     ended = [bool(FINISHED.search(line)) for line in lines[:-1] if not line.startswith("#")]
     return len(ended) >= 2 and sum(ended) >= 0.8 * len(ended)
 
