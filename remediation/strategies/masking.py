@@ -16,8 +16,8 @@ from remediation.text.statements import exact_tokens, without_routine
 OPENING = "[Result of "
 FRESH_UNITS = 3  # the newest units, whose tool output is still being worked with
 SMALLEST_RESULT = 60  # tokens; the line that would stand for less is not much shorter
-VALUES_SHARE = 8  # values of a result may take its tokens divided by this
-MOST_VALUE_TOKENS = 60  # for the values of one result
+VALUES_SHARE = 5  # values of a result may take its tokens divided by this
+MOST_VALUE_TOKENS = 100  # for the values of one result
 INSPECTED_CHARS = 20_000
 LONG_ARGUMENT = 240  # characters, from which an old call's argument is cut
 ARGUMENT_HEAD = 80
@@ -39,7 +39,7 @@ def mask_old_output(units: Units, target_tokens: int, toolbox: Toolbox, fresh: i
 def mask(unit: Unit, toolbox: Toolbox, known: Shown | None = None) -> Unit:
     """The unit with its results masked and long arguments cut, or as it is where that gains nothing.
 
-    Identifiers and values that only the result holds are named, within an eighth of its size; source code names none.
+    Identifiers and values that only the result holds are named, within a fifth of its size; source code names none.
     """
     if unit.role is not UnitRole.TOOL:
         return unit
@@ -86,7 +86,8 @@ def _failed(unit: Unit) -> str:
 def _values_in(text: str, room: int, count: Callable[[str], int], known: Shown | None) -> list[str]:
     """Identifiers and values in their order that stand nowhere else in sight, while they fit."""
     chosen: list[str] = []
-    lines = (without_routine(line) for line in redact(text[:INSPECTED_CHARS]).splitlines())
+    bare = redact(text[:INSPECTED_CHARS]).replace('"', " ")  # a quoted value of JSON is a value like any other
+    lines = (without_routine(line) for line in bare.splitlines())
     for value in dict.fromkeys(value for line in lines for value in exact_tokens(line)):
         if len(value) < 4 or not any(sign.isdigit() for sign in value) or len(value) > 80:
             continue

@@ -257,7 +257,7 @@ def fallback(
     used = sum(units[index].est_tokens for index in kept)
     if used > limit:
         return fail(attempt, irreducible(units, limit), toolbox)
-    newest = newest_fitting(units, [i for i in (len(units) - 1,) if i not in kept], limit - used)
+    newest = newest_fitting(units, [i for i in (len(units) - 1,) if i >= 0 and i not in kept], limit - used)
     kept |= newest
     used += sum(units[index].est_tokens for index in newest)
     aim = (limit if target_tokens is None else min(limit, target_tokens)) - ledger_budget(limit)

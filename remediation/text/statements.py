@@ -283,7 +283,9 @@ def _sentences_in(line: str, role: str) -> Iterator[str]:
     if role == "tool":
         line = without_routine(line.strip())
     line = LONG_WORD.sub(r"\1…", line.strip())
-    if is_code_line(line, role):
+    if role == "tool" and line[:1] in "{[" and '": ' in line:
+        line = line.replace('"', "")  # JSON on one line is what a tool knows, and no program
+    elif is_code_line(line, role):
         return
     held = ""
     for part in STATEMENT_END.split(line):
