@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from pathlib import Path
 
 from dominds.llm.messages import Message
 from health.levels import Level
@@ -90,8 +91,10 @@ class Assistant:
 class Toolbox:
     """The outside help that rewrites may use, passed in so that the rules stay pure.
 
-    ``count`` returns the estimated tokens of messages. ``summarise`` returns prose of at most about that many tokens, by
-    a model or by extraction. ``relevance`` returns one score from 0 to 1 per text, against the query. ``similarity``
+    ``count`` returns the estimated tokens of messages. ``summarise`` asks a model, which knows the instructions for hand-off
+    summaries, with a text to write one of about that many tokens from; it returns nothing where there is no model or the
+    call failed. ``summariser_window`` is that model's own, in tokens, 0 where unknown. ``prompts`` is the folder of the
+    operator's own prompts. ``relevance`` returns one score from 0 to 1 per text, against the query. ``similarity``
     compares two texts, 0 to 1. ``clock`` is monotonic, in milliseconds. ``report`` tells the page which phase runs.
     """
 
@@ -102,6 +105,8 @@ class Toolbox:
     clock: Callable[[], float]
     report: Callable[[str, int, int], None]  # phase, current tokens, target or limit tokens
     assistant: Assistant | None = None  # None in a preview, which asks no model
+    summariser_window: int = 0
+    prompts: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

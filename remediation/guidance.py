@@ -3,11 +3,13 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from dominds.llm.messages import ToolCall
 from health.levels import Level
 from remediation.context import Context
 from remediation.decisions import Discard, Keep, ReplyDecision
+from remediation.prompts import load, render
 
 MAX_FORCED_CLEARS = 3
 CRITICAL_KIND = "context_health_critical"
@@ -15,40 +17,30 @@ EXHAUSTED = f"{MAX_FORCED_CLEARS} forced attempts to clear the mind failed."
 COUNTDOWN_GENERATIONS = 5
 CLEAR_MIND = "clear_mind"
 
-PACKAGE_OUTLINE = """\
-- Goal and scope
-- Current progress
-- Key decisions and constraints
-- Changes (files, modules)
-- Next steps, each ready to be done
-- Open questions and risks"""
-
-CLEAR_OR_REMIND = f"""\
-[Context guidance from the runtime, not from the person you talk to]
-Your context has grown past the size at which you work well. Write a re-entry package now: short, scannable, complete enough to
-go on from without anything else. Its outline:
-{PACKAGE_OUTLINE}
-Then do exactly one of these two, with the same package:
-1. clear_mind({{"reminder_content": "<re-entry package>"}}) - preferred: you go on at once in a fresh round that starts with it.
-2. add_reminder({{"content": "<re-entry package>", "position": 0}}) - you keep this context for now, and the package stays in sight."""
-
-CLEAR_ONLY = f"""\
-[Context guidance from the runtime, not from the person you talk to]
-Your context is critically full. Nothing but clear_mind is possible now. Call it exactly once, with a re-entry package that
-is complete enough to go on from without anything else:
-clear_mind({{"reminder_content": "<re-entry package>"}})
-Outline of the package:
-{PACKAGE_OUTLINE}
-Any other output is thrown away. Messages that still wait for an answer are carried over for you, word for word."""
+CLEAR_OR_REMIND = render(load("guidance"))
+CLEAR_ONLY = render(load("forced_clear_first"))
+PACKAGE_OUTLINE = "\n".join(line for line in CLEAR_ONLY.splitlines() if line.startswith("- "))
+NO_REASON = "it was not exactly one clear_mind call with a package"
 
 
-def countdown_guidance(remaining: int) -> str:
+def countdown_guidance(remaining: int, folder: Path | None = None) -> str:
     """``remaining`` generations, this one included, until the runtime clears by itself."""
-    return (
-        f"{CLEAR_OR_REMIND}\n"
-        f"If you do not clear your mind, the runtime does it for you after {remaining} more "
-        f"generation{'' if remaining == 1 else 's'}, with a package drafted from its records."
-    )
+    more = f"{remaining} more generation{'' if remaining == 1 else 's'}"
+    return f"{render(load('guidance', folder))}\n{render(load('guidance_countdown', folder), remaining=more)}"
+
+
+def forced_clear(
+    failed_clears: int, reason: str = "", tokens: int = 0, limit: int = 0, draft: str = "", folder: Path | None = None
+) -> str:
+    """What a forced attempt asks, after ``failed_clears`` refused ones: each says why the last was refused, the last of
+    them offers the drafted package to correct."""
+    if failed_clears <= 0:
+        return render(load("forced_clear_first", folder))
+    size = f"{tokens:,} of {limit:,} tokens" if limit else "its size is unknown"
+    is_last = failed_clears >= MAX_FORCED_CLEARS - 1 and bool(draft.strip())
+    prompt = load("forced_clear_third" if is_last else "forced_clear_second", folder)
+    values = {"attempt": failed_clears + 1, "attempts": MAX_FORCED_CLEARS, "reason": reason or NO_REASON, "size": size}
+    return render(prompt, **values, **({"draft": draft.strip()} if is_last else {}))
 
 
 def guidance_due(context: Context) -> bool:

@@ -1,33 +1,95 @@
-"""When an agent runs in circles: the same tool calls again and again, or a context that keeps overflowing."""
+"""When an agent runs in circles: the same calls with the same results again and again, or a context that keeps overflowing."""
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from remediation.prompts import load, render
 
 REPEATS = 4  # identical cycles of calls at the end of the run; polling twice or thrice is normal
 REPEATS_AFTER_OVER_HIT = 3  # an overflow within the hour makes circles likelier
+NUDGE_REPEATS = 3  # from which the agent is told; recovery comes later
 LONGEST_CYCLE = 3  # calls
 MAX_OVER_HITS = 2  # in an hour
 LOOP_REASON = "a loop was detected"  # of a rewrite that ends one
+RESULT_CHARS = 300  # of what came back, that a nudge quotes
 
-ToolUse = tuple[str, str]  # name, arguments as raw JSON
+ToolUse = tuple[str, ...]  # name, arguments as raw JSON, and the result where it is known
+
+
+class LoopAction(StrEnum):
+    NONE = "none"
+    NUDGE = "nudge"  # the next request says what was repeated and what came back
+    RECOVER = "recover"  # the agent went on in spite of that
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """``calls`` is one cycle, oldest first; ``result`` what its last call returned."""
+
+    action: LoopAction
+    reason: str = ""
+    calls: tuple[ToolUse, ...] = ()
+    times: int = 0
+    result: str = ""
 
 
 def loop_detected(recent_tool_calls: Sequence[ToolUse], over_hits: int) -> str:
     """The reason to believe in a loop, or an empty text. Calls are oldest first, ``over_hits`` of the last hour."""
     if over_hits > MAX_OVER_HITS:
         return f"the context went over its limit {over_hits} times within an hour"
-    calls = [(name, _canonical(arguments)) for name, arguments in recent_tool_calls]
     repeats = REPEATS_AFTER_OVER_HIT if over_hits else REPEATS
+    cycle = _cycle(recent_tool_calls, repeats)
+    return f"the same calls were repeated {repeats} times: {', '.join(use[0] for use in cycle)}" if cycle else ""
+
+
+def judge_loop(recent_tool_calls: Sequence[ToolUse], over_hits: int, *, nudged: bool) -> Loop:
+    """What to do about the newest calls: first tell the agent, and recover only if it goes on after that.
+
+    A call whose result changes is polling and no loop. ``nudged`` says that the agent was told of this run of calls.
+    """
+    if over_hits > MAX_OVER_HITS:
+        return Loop(LoopAction.RECOVER, loop_detected((), over_hits))
+    repeats = _most_repeats(recent_tool_calls)
+    if repeats < NUDGE_REPEATS:
+        return Loop(LoopAction.NONE)
+    cycle = _cycle(recent_tool_calls, repeats)
+    names = ", ".join(use[0] for use in cycle)
+    reason = f"the same calls were repeated {repeats} times: {names}"
+    recovers = nudged and bool(loop_detected(recent_tool_calls, over_hits))
+    result = cycle[-1][2] if len(cycle[-1]) > 2 else ""
+    return Loop(LoopAction.RECOVER if recovers else LoopAction.NUDGE, reason, cycle, repeats, result)
+
+
+def nudge(loop: Loop, folder: Path | None = None) -> str:
+    """What the next request says at its end; it is stored nowhere."""
+    calls = "\n".join(f"{use[0]}({use[1]})" for use in loop.calls)
+    result = " ".join(loop.result.split())
+    shown = result if len(result) <= RESULT_CHARS else f"{result[:RESULT_CHARS]}…"
+    return render(load("loop_nudge", folder), times=loop.times, calls=calls, result=shown or "nothing")
+
+
+def _cycle(uses: Sequence[ToolUse], repeats: int) -> tuple[ToolUse, ...]:
+    """The shortest cycle of calls that the run ends in ``repeats`` times, results included where they are known."""
+    same = [_same(use) for use in uses]
     for length in range(1, LONGEST_CYCLE + 1):
-        if _ends_in_cycle(calls, length, repeats):
-            names = ", ".join(name for name, _ in calls[-length:])
-            return f"the same calls were repeated {repeats} times: {names}"
-    return ""
+        tail = same[-length * repeats :]
+        if len(tail) == length * repeats and all(tail[i] == tail[i % length] for i in range(len(tail))):
+            return tuple(uses[-length:])
+    return ()
 
 
-def _ends_in_cycle(calls: Sequence[ToolUse], length: int, repeats: int) -> bool:
-    tail = calls[-length * repeats :]
-    return len(tail) == length * repeats and all(tail[i] == tail[i % length] for i in range(len(tail)))
+def _most_repeats(uses: Sequence[ToolUse]) -> int:
+    most = 0
+    while _cycle(uses, most + 1) and (most + 1) <= len(uses):
+        most += 1
+    return most
+
+
+def _same(use: ToolUse) -> ToolUse:
+    return (use[0], _canonical(use[1]), *(" ".join(result.split()) for result in use[2:]))
 
 
 def _canonical(arguments: str) -> str:

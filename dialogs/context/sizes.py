@@ -17,7 +17,7 @@ from remediation.config import ContextConfig
 from remediation.context import Unit, UnitKind, UnitRole, Units, total_tokens
 from remediation.decisions import StreamDecision
 from remediation.policies.policy import CountingFacts, Policy
-from remediation.text.classify import classify, priority_of
+from remediation.text.classify import kind_of, priority_of
 from remediation.tokens.calibration import Calibration, calibrate, estimate_request, output_buffer
 from remediation.tokens.counting import Counter, counter_for
 
@@ -105,14 +105,17 @@ def _sized(unit: Unit, agent: Agent, counter: Counter, factor: float) -> Unit:
     tokens = math.ceil(counter.count_messages(unit.messages) * factor)
     if unit.kind is not UnitKind.MESSAGE or not unit.source:
         return replace(unit, est_tokens=tokens)
-    kind, priority, area = _judged(unit.text, unit.role, tuple(agent.priority_areas), agent.priority)
+    kind, priority, area = _judged(unit.messages, unit.role, tuple(agent.priority_areas), agent.priority)
     return replace(unit, est_tokens=tokens, kind=kind, priority=priority, area=area)
 
 
 @functools.lru_cache(maxsize=16_384)
-def _judged(text: str, role: UnitRole, areas: tuple[str, ...], default: int) -> tuple[UnitKind, int, str]:
-    priority, area = priority_of(text, areas, max(default, 2), role)
-    return classify(text, role), priority, area
+def _judged(
+    messages: tuple[Message, ...], role: UnitRole, areas: tuple[str, ...], default: int
+) -> tuple[UnitKind, int, str]:
+    unit = Unit("", UnitKind.MESSAGE, role, messages)
+    priority, area = priority_of(unit.text, areas, max(default, 2), role)
+    return kind_of(unit), priority, area
 
 
 class StreamWatch:

@@ -27,7 +27,6 @@ from remediation.policies.registry import named
 from remediation.policies.requested import CLEAR, rewrite_by_hand
 from remediation.rewards import outcome_of, reward, reward_record, state_of
 from remediation.similarity import embeddings
-from remediation.text.summaries import extractive_summary
 
 log = structlog.get_logger(__name__)
 
@@ -119,9 +118,7 @@ def _toolbox(lease: Lease, job: Job) -> Toolbox:
             rewrite_progress.tell(lease, sizes, pill, phase, tokens + sizes.fixed, limit + sizes.fixed)
 
     def summarise(text: str, tokens: int) -> str:
-        return auxiliary_calls.summarise(lease, dialog, text, tokens) or extractive_summary(
-            text, tokens, sizes.count_text
-        )
+        return auxiliary_calls.summarise(lease, dialog, text, tokens)
 
     def failed(reason: str) -> None:
         log.warning("pruner_failed", dialog_id=str(dialog.pk), reason=reason)
@@ -261,6 +258,5 @@ def preview(dialog: Dialog, verb: str) -> Rewritten:
     policy = policy_with(verb)
     situation = situation_of(dialog)
     job = _job(situation, rewrite_by_hand(policy, situation.sizes_for(policy).limit))
-    count = job.sizes.count_text
-    toolbox = toolbox_of(job.sizes, lambda text, tokens: extractive_summary(text, tokens, count), lambda *_: None)
+    toolbox = toolbox_of(job.sizes, lambda text, tokens: "", lambda *_: None)
     return rewrite(job, toolbox)

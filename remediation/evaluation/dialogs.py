@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from dominds.llm.messages import Message, Role
 from remediation.context import Unit, UnitKind, UnitRole, Units
-from remediation.text.classify import classify, priority_of
+from remediation.text.classify import kind_of, priority_of
 
 DEFAULT_PRIORITY = 2  # of an agent whose owner set none
 NO_RESULT = "[No result was recorded for this call.]"
@@ -86,7 +86,7 @@ def _unit(turns: Sequence[Turn], indices: Sequence[int], count: Count) -> Unit:
         failed=any(turns[index].failed for index in indices),
     )
     priority, area = priority_of(unit.text, (), DEFAULT_PRIORITY, role)
-    return replace(unit, kind=classify(unit.text, role), priority=priority, area=area)
+    return replace(unit, kind=kind_of(unit), priority=priority, area=area)
 
 
 def question_unit(text: str, seq: int, count: Count) -> Unit:

@@ -13,7 +13,6 @@ from remediation.strategies.fresh_start import start_fresh
 from remediation.strategies.importance import Weights, retain
 from remediation.strategies.pruning import fallback
 from remediation.strategies.truncate import newest_fitting
-from remediation.text.summaries import extractive_summary
 from remediation.tokens.counting import Counter
 
 TRIGGER_PERCENT, TARGET_PERCENT = 80, 50  # of the budget, for every policy alike
@@ -61,10 +60,10 @@ class Policy:
 
 
 def toolbox_of(counter: Counter, embedder: Embedder) -> Toolbox:
-    """Without a model: summaries are extracted."""
+    """Without a model: what is handed over is chosen by rule."""
     return Toolbox(
         count=counter.count_messages,
-        summarise=lambda text, tokens: extractive_summary(text, tokens, counter.count),
+        summarise=lambda text, tokens: "",
         relevance=lambda texts, query: relevance(texts, query, embedder),
         similarity=lambda a, b: similarity(a, b, embedder),
         clock=lambda: time.perf_counter() * 1000,

@@ -18,6 +18,7 @@ from remediation.decisions import (
 )
 from remediation.policies.policy import ByHand, ModelKind, Policy, RewriteTask
 from remediation.strategies.pruning import (
+    PrunedReply,
     PrunerProblem,
     apply_pruned,
     fallback,
@@ -25,6 +26,7 @@ from remediation.strategies.pruning import (
     parse_pruned,
     pruner_prompt,
     split_for,
+    whole_of,
 )
 
 MAX_RESTARTS = 3
@@ -120,10 +122,11 @@ def _enough(task: RewriteTask) -> int:
 
 def _pruned_by_agent(task: RewriteTask, toolbox: Toolbox, assistant: Assistant) -> Rewritten:
     batches = split_for(task.units, assistant.window() or task.limit)
-    replies = []
-    for batch in batches.batches:
+    replies: list[PrunedReply] = []
+    wholes = whole_of(task.units, task.target, batches.batches)
+    for batch, whole in zip(batches.batches, wholes, strict=True):
         share = max(1, task.target * total_tokens(batch) // max(1, total_tokens(task.units)))
-        prompt = pruner_prompt(batch, share, assistant.nonce())
+        prompt = pruner_prompt(batch, share, assistant.nonce(), whole, merged(replies).summary, toolbox.prompts)
         reply = parse_pruned(assistant.ask(prompt.instructions, prompt.content))
         if isinstance(reply, PrunerProblem):
             raise PruningFailed(reply.reason)

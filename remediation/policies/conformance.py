@@ -33,7 +33,6 @@ from remediation.policies.laws import broken_law
 from remediation.policies.policy import CountingFacts, Policy, RewriteTask
 from remediation.policies.registry import OWN
 from remediation.similarity.embeddings import LexicalEmbedder, relevance, similarity
-from remediation.text.summaries import extractive_summary
 
 LEXICAL = LexicalEmbedder()
 LETTERS = str.maketrans("0123456789abcdef", "bdfghklmnprstvwz")
@@ -115,7 +114,7 @@ def toolbox(
     ticks = itertools.count()
     return Toolbox(
         count=count,
-        summarise=summarise or (lambda text, tokens: extractive_summary(text, tokens, words)),
+        summarise=summarise or (lambda text, tokens: ""),
         relevance=lambda texts, query: (
             [relevant(text) for text in texts] if relevant else relevance(texts, query, LEXICAL)
         ),

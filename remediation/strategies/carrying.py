@@ -1,26 +1,18 @@
-"""The key-fact ledger as a unit of the view: what a rewrite removes contributes to it, and it follows the summary (R15)."""
+"""The key-fact ledger as a unit of the view: what a rewrite removes contributes to it, and it follows the summary."""
 
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from remediation.context import Toolbox, UnitKind, UnitRole, Units
+from dominds.llm.messages import Role
+from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units
+from remediation.strategies.masking import is_masked
 from remediation.strategies.outcome import LEDGER_PREFIX, is_ledger, text_of
 from remediation.strategies.stand_ins import stand_in, text_counter, told
-from remediation.text.ledger import key_facts, merge_ledgers, render_ledger
+from remediation.text.coverage import Shown
+from remediation.text.ledger import key_facts, render_ledger
 
-CANDIDATES = 8  # times the budget: the facts to choose from
 LEDGER_SHARE = 10  # the ledger gets at most the limit divided by this
 MESSAGE_TOKENS = 10  # of an empty message, rounded up
 SMALLEST_LEDGER = 16  # tokens
-KIND_WORDS = ("Rule: ", "Failed: ", "Tool output: ")  # with which the ledger's lines may begin
-
-# The beginning of a log line that reports nothing unusual, and how long something took. Linear: no repeat inside another.
-ROUTINE = re.compile(
-    r"\[?(?:\d{4}-\d\d-\d\d[T ]?)?(?:\d\d:\d\d(?::\d\d)?[.,\d]{0,10}Z?\]?)? ?\[?(?:TRACE|DEBUG|INFO)\b\]?:? ?"
-)
-EXACT = re.compile(r"[0-9]|\w/\w|[~./]/\w|\b(?:error|exception|fail|denied|refused|never|must not|do not|don.t)", re.I)
-DURATION = re.compile(r"(?:\bin )?\b\d{1,12}(?:\.\d{1,6})? ?(?:ns|us|µs|ms|s|sec|seconds)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,39 +48,25 @@ def carry(before: Units, after: Units, budget_tokens: int, toolbox: Toolbox) -> 
 
 
 def _facts(before: Units, lost: Units, view: Units, room: int, toolbox: Toolbox) -> tuple[str, ...]:
-    """Important units speak first, since the budget may not reach for all."""
-    count, visible = text_counter(toolbox), text_of(view)
-    speakers = sorted((unit for unit in lost if told(unit)), key=lambda unit: unit.priority)
-    texts = [(unit.role.value, without_routine(told(unit))) for unit in speakers]
-    found = (*ledger_lines(before), *key_facts(texts, CANDIDATES * room, count))
-    lines = [line for line in dict.fromkeys(found) if _said(line) not in visible]
-    exact = merge_ledgers([], [line for line in lines if _is_exact(line)], room, count)
-    return _filled(exact, [line for line in lines if not _is_exact(line)], room // 2, count)
+    """Facts that the view does not say. Important units speak first, since the budget may not reach for all."""
+    shown = Shown(text_of(view))
+    speakers = sorted(lost, key=lambda unit: unit.priority)
+    texts = [said for unit in speakers for said in said_by(unit)]
+    return key_facts(texts, room, text_counter(toolbox), earlier=ledger_lines(before), is_said=shown.says)
 
 
-def _is_exact(line: str) -> bool:
-    """Rules, failures, and what holds a number, an identifier or a path: what R15 names. Other lines get at most half the room."""
-    return line.startswith(KIND_WORDS) or bool(EXACT.search(line))
-
-
-def _filled(ledger: tuple[str, ...], others: list[str], room: int, count: Callable[[str], int]) -> tuple[str, ...]:
-    for line in others:
-        if count(render_ledger((*ledger, line))) > room:
-            break
-        ledger = (*ledger, line)
-    return ledger
-
-
-def without_routine(text: str) -> str:
-    """``text`` without the clock times, levels and durations of routine log lines, which would crowd out the facts."""
-    return "\n".join(
-        DURATION.sub("", line[found.end() :]) if (found := ROUTINE.match(line)) else line for line in text.splitlines()
-    )
-
-
-def _said(line: str) -> str:
-    """A ledger line without the word that says what kind it is."""
-    return next((line.removeprefix(word) for word in KIND_WORDS if line.startswith(word)), line)
+def said_by(unit: Unit) -> list[tuple[str, str]]:
+    """Who said what in a unit. Source code that a tool read says nothing."""
+    if is_ledger(unit) or unit.kind is UnitKind.PLACEHOLDER or is_masked(unit):
+        return [("assistant", message.text) for message in unit.messages if message.role is Role.ASSISTANT]
+    if unit.kind is UnitKind.SUMMARY:
+        return [("assistant", told(unit))]
+    said = []
+    for message in unit.messages:
+        is_code = message.role is Role.TOOL and unit.kind is UnitKind.CODE
+        role = "system" if unit.role is UnitRole.SYSTEM else message.role.value
+        said += [(role, message.text)] if message.text.strip() and not is_code else []
+    return said
 
 
 def removed_from(before: Units, after: Units) -> Units:

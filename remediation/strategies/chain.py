@@ -3,17 +3,24 @@
 from dataclasses import dataclass, replace
 
 from remediation.config import STRATEGY_NAMES, BreakingStrategy, ContextConfig
-from remediation.context import Rewritten, StrategyStep, Toolbox, Units, total_tokens
-from remediation.strategies.carrying import ledger_budget
+from remediation.context import Rewritten, StrategyStep, Toolbox, UnitKind, UnitRole, Units, total_tokens
+from remediation.strategies.carrying import MESSAGE_TOKENS, ledger_budget
 from remediation.strategies.chunk_by_type import content_type_chunking
 from remediation.strategies.conclusion import Attempt, conclude, fail
+from remediation.strategies.digest import digest
 from remediation.strategies.discard_low_relevance import discard_low_rel
 from remediation.strategies.fresh_start import recover
+from remediation.strategies.hand_off import PEOPLE_SHARE
 from remediation.strategies.lasting import LastingRelevance
-from remediation.strategies.outcome import StrategyOutcome, is_ledger, task_of, touchable
+from remediation.strategies.masking import mask_old_output
+from remediation.strategies.outcome import STAND_INS, StrategyOutcome, is_ledger, task_of, touchable
 from remediation.strategies.prioritize_recent import prioritize_recent
+from remediation.strategies.stand_ins import SUMMARY_HEADING, stand_in
 from remediation.strategies.summarize_old import summarize_old
 from remediation.strategies.truncate import truncate
+from remediation.text.ledger import redact
+
+SMALLEST_DIGEST = 40  # tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +51,11 @@ def break_context(units: Units, config: ContextConfig, toolbox: Toolbox, limit: 
     2. At or below ``limit`` the chain has succeeded, whether or not it came as far as ``target`` (R15).
     3. Above it: fresh start, truncation, or an error, by ``recovery_mode``.
     """
-    attempt = Attempt(units, limit, toolbox.clock())
+    attempt = Attempt(units, limit, toolbox.clock(), target=target)
     toolbox.report("detection", total_tokens(units), limit)
-    start = _Progress(tuple(unit for unit in units if not is_ledger(unit)))
-    broken = _run_chain(start, config.breaking_strategy, _run_of(units, toolbox, limit, target))
+    run = _run_of(units, toolbox, limit, target)
+    start = _masked(_Progress(tuple(unit for unit in units if not is_ledger(unit))), run)
+    broken = _accounted(_run_chain(start, config.breaking_strategy, run), start, run)
     attempt = replace(attempt, steps=broken.steps)
     if broken.tokens <= limit and not broken.fresh_start:
         rewritten = conclude(attempt, broken.units, toolbox)
@@ -61,6 +69,40 @@ def _run_of(units: Units, toolbox: Toolbox, limit: int, target: int) -> _Run:
     relevance = LastingRelevance(toolbox.relevance, task_of(units))
     aim = max(1, min(target, limit) - ledger_budget(limit))
     return _Run(limit, aim, replace(toolbox, relevance=relevance), relevance)
+
+
+def _masked(progress: _Progress, run: _Run) -> _Progress:
+    """Old tool output goes before any strategy takes words away."""
+    masked = mask_old_output(progress.units, run.aim, run.toolbox)
+    if masked == progress.units:
+        return progress
+    run.relevance.inherit(progress.units, masked)
+    step = StrategyStep("mask", progress.tokens, total_tokens(masked), "masked old tool output")
+    return _Progress(masked, (*progress.steps, step))
+
+
+def _accounted(progress: _Progress, start: _Progress, run: _Run) -> _Progress:
+    """What strategies removed without a summary, in sentences chosen by rule, where the aim leaves room for them."""
+    spoken_for = {seq for unit in progress.units for seq in unit.source if unit.kind is UnitKind.SUMMARY}
+    present = {unit.id for unit in progress.units}
+    gone = tuple(
+        unit
+        for unit in start.units
+        if unit.id not in present and unit.kind not in STAND_INS and not set(unit.source) <= spoken_for
+    )
+    room = min(run.aim - progress.tokens, total_tokens(gone) // 2) - MESSAGE_TOKENS
+    text = digest(gone, room, run.toolbox, run.limit // PEOPLE_SHARE) if gone and room >= SMALLEST_DIGEST else ""
+    if not text:
+        return progress
+    unit = stand_in(UnitKind.SUMMARY, SUMMARY_HEADING + redact(text), gone, run.toolbox, start.units)
+    place = next((i for i, other in enumerate(progress.units) if other.role is not UnitRole.SYSTEM), 0)
+    while place < len(progress.units) and progress.units[place].kind in STAND_INS:
+        place += 1
+    units = (*progress.units[:place], unit, *progress.units[place:])
+    if total_tokens(units) > run.limit:
+        return progress
+    step = StrategyStep("digest", progress.tokens, total_tokens(units), f"said in short what {len(gone)} units said")
+    return replace(progress, units=units, steps=(*progress.steps, step))
 
 
 def _run_chain(progress: _Progress, strategy: BreakingStrategy, run: _Run) -> _Progress:

@@ -1,9 +1,11 @@
-"""How every rewrite ends: ledger, coherence, and the rule that it must have become smaller (R10, R15)."""
+"""How every rewrite ends: answers, ledger, coherence, and the rule that it must have gained enough."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from remediation.context import Rewritten, StrategyStep, Toolbox, UnitKind, Units, total_tokens
+from remediation.context import Rewritten, StrategyStep, Toolbox, UnitKind, UnitRole, Units, total_tokens
 from remediation.strategies.carrying import carry, ledger_budget, removed_from
+from remediation.strategies.exchanges import with_answers
+from remediation.strategies.headroom import LEAST_GAIN, gain_of, leaves_headroom
 from remediation.strategies.outcome import is_ledger, text_of
 
 
@@ -16,6 +18,9 @@ class Attempt:
     started_at: float
     steps: tuple[StrategyStep, ...] = ()
     recovered: bool = False
+    target: int | None = (
+        None  # tokens that were aimed at; a rewrite that reaches them is never refused for its small gain
+    )
 
 
 def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
@@ -23,22 +28,47 @@ def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
 
     Coherence is the similarity of the whole text before to the whole text after, as ``toolbox`` measures it.
     """
+    after = with_answers(attempt.before, after, toolbox)
     carried = carry(attempt.before, after, _ledger_room(attempt, after), toolbox)
     est_before, est_after = total_tokens(attempt.before), total_tokens(carried.units)
     if est_after >= est_before:
         return fail(attempt, f"The rewrite would not be smaller: est. {est_before:,} → {est_after:,} tokens.", toolbox)
+    reached = attempt.target is not None and est_after <= attempt.target
+    if not reached and not _is_forced(attempt) and gain_of(est_before, est_after) < LEAST_GAIN:
+        says = f"est. {est_before:,} → {est_after:,} tokens, less than a tenth."
+        return fail(attempt, f"The rewrite would gain too little to be worth what it loses: {says}", toolbox)
     return Rewritten(
         units=carried.units,
         removed=removed_from(attempt.before, carried.units),
         est_before=est_before,
         est_after=est_after,
-        steps=attempt.steps,
+        steps=_with_headroom(attempt, carried.units, est_after),
         summary=_summary_of(carried.units, attempt.before),
         ledger=carried.ledger,
         recovered=attempt.recovered,
         coherence=toolbox.similarity(text_of(attempt.before), text_of(carried.units)),
         millis=toolbox.clock() - attempt.started_at,
     )
+
+
+def _is_forced(attempt: Attempt) -> bool:
+    """Above the limit any gain counts: without it nothing could be sent."""
+    return total_tokens(attempt.before) > attempt.limit
+
+
+def _with_headroom(attempt: Attempt, after: Units, est_after: int) -> tuple[StrategyStep, ...]:
+    """The steps, the last of which says why less than a quarter is free, where that is so."""
+    if leaves_headroom(est_after, attempt.limit) or not attempt.steps:
+        return attempt.steps
+    standing = [unit for unit in after if unit.role is UnitRole.SYSTEM or unit.pinned or unit.priority == 1]
+    newest = after[-1:] if after and after[-1] not in standing else ()
+    size = total_tokens((*standing, *newest))
+    note = (
+        f"less than a quarter of {attempt.limit:,} tokens is free: instructions, pinned messages, priority 1 and the newest "
+        f"message take est. {size:,}"
+    )
+    *earlier, last = attempt.steps
+    return (*earlier, replace(last, note="; ".join(part for part in (last.note, note) if part)))
 
 
 def _ledger_room(attempt: Attempt, after: Units) -> int:

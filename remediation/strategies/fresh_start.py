@@ -1,42 +1,49 @@
-"""Document C's recovery: begin anew with a handover summary, the ledger, and what must not be lost."""
+"""Recovery: begin anew with a hand-off summary, the ledger, and what must not be lost."""
 
 from dataclasses import replace
 
 from remediation.context import Rewritten, Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
 from remediation.strategies.carrying import ledger_budget
 from remediation.strategies.conclusion import Attempt, conclude, fail
-from remediation.strategies.outcome import newest_user, task_of
-from remediation.strategies.stand_ins import HANDOVER_CLOSING, HANDOVER_OPENING, stand_in, told
-from remediation.strategies.summarize_old import gated_summary
+from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
+from remediation.strategies.headroom import most_of
+from remediation.strategies.outcome import is_ledger, newest_user, task_of
+from remediation.strategies.stand_ins import HANDOVER_CLOSING, HANDOVER_OPENING, stand_in, text_counter
 
-HANDOVER_TOKENS = 500  # document C: "short handover"
+AIM_SHARE = 2  # a fresh start aims at the limit divided by this, priority 1 included
 SMALLEST_HANDOVER = 40  # tokens; less cannot hand anything over
 TASK_CHARS = 200
 
 
-def start_fresh(units: Units, toolbox: Toolbox, limit: int) -> Rewritten:
-    """A fresh start asked for by a person, a milestone or repeated over-hits; see ``recover``."""
-    return recover(Attempt(units, limit, toolbox.clock()), toolbox)
+def start_fresh(units: Units, toolbox: Toolbox, limit: int, opening: str = HANDOVER_OPENING) -> Rewritten:
+    """A fresh start asked for by a person, a milestone, a loop or repeated over-hits; see ``recover``.
+
+    ``opening`` says why, such as the rendered prompt ``milestone``.
+    """
+    return recover(Attempt(units, limit, toolbox.clock()), toolbox, opening)
 
 
-def recover(attempt: Attempt, toolbox: Toolbox) -> Rewritten:
-    """One handover summary of priority 1 in place of all but system prompts, pinned units and the newest user message.
+def recover(attempt: Attempt, toolbox: Toolbox, opening: str = HANDOVER_OPENING) -> Rewritten:
+    """One handover of priority 1 in place of all but system prompts, pinned units and the newest user message.
 
-    An exchange of tools that is under way (the newest unit) stays too when it fits.
+    Units of priority 1 stay too while they fit half the limit, and so does an exchange of tools under way (the newest unit).
     """
     attempt = replace(attempt, recovered=True)
-    toolbox.report("recovery", total_tokens(attempt.before), attempt.limit)
-    kept = _kept(attempt.before, attempt.limit)
-    room = attempt.limit - sum(attempt.before[index].est_tokens for index in kept) - ledger_budget(attempt.limit)
+    before, limit = attempt.before, attempt.limit
+    toolbox.report("recovery", total_tokens(before), limit)
+    kept = _kept(before, limit)
+    used = sum(before[index].est_tokens for index in kept)
+    room = limit - used - ledger_budget(limit)
     if room < SMALLEST_HANDOVER:
-        return fail(attempt, irreducible(attempt.before, attempt.limit), toolbox)
-    gone = tuple(unit for index, unit in enumerate(attempt.before) if index not in kept)
+        return fail(attempt, irreducible(before, limit), toolbox)
+    gone = tuple(unit for index, unit in enumerate(before) if index not in kept)
     if not gone:
         return fail(attempt, "A fresh start would remove nothing: every unit must stay.", toolbox)
-    handover = _handover(attempt.before, gone, min(HANDOVER_TOKENS, room), toolbox)
-    rewritten = conclude(attempt, _in_order(attempt.before, kept, handover), toolbox)
+    aim = limit // AIM_SHARE - used - ledger_budget(limit)
+    handover = _handover(before, kept, min(room, max(aim, limit // 8, SMALLEST_HANDOVER)), toolbox, opening, limit)
+    rewritten = conclude(attempt, _in_order(before, kept, handover), toolbox)
     if not rewritten.failure:
-        toolbox.report("handover", rewritten.est_after, attempt.limit)
+        toolbox.report("handover", rewritten.est_after, limit)
     return rewritten
 
 
@@ -45,15 +52,30 @@ def _kept(units: Units, limit: int) -> set[int]:
     kept |= {newest_user(units)} - {-1}
     newest = len(units) - 1
     in_flight = newest >= 0 and units[newest].role is UnitRole.TOOL
-    size = sum(units[index].est_tokens for index in kept | {newest}) if in_flight else 0
-    return kept | {newest} if in_flight and size <= limit // 2 else kept
+    used = sum(units[index].est_tokens for index in kept)
+    if in_flight and newest not in kept and used + units[newest].est_tokens <= limit // 2:
+        kept.add(newest)
+        used += units[newest].est_tokens
+    for index in reversed(range(len(units))):
+        unit = units[index]
+        important = (
+            unit.priority == 1 and index not in kept and unit.kind is not UnitKind.SUMMARY and not is_ledger(unit)
+        )
+        if important and used + unit.est_tokens <= limit // 2:
+            kept.add(index)
+            used += unit.est_tokens
+    return kept
 
 
-def _handover(units: Units, gone: Units, max_tokens: int, toolbox: Toolbox) -> Unit:
-    text = "\n".join(part for part in map(told, gone) if part)
+def _handover(units: Units, kept: set[int], room: int, toolbox: Toolbox, opening: str, limit: int) -> Unit:
+    gone = tuple(unit for index, unit in enumerate(units) if index not in kept)
+    stay = tuple(unit for index, unit in enumerate(units) if index in kept)
     task = " ".join(task_of(units).split())[:TASK_CHARS]
-    summary, _ = gated_summary(text, max(max_tokens - TASK_CHARS // 4, SMALLEST_HANDOVER // 2), toolbox)
-    words = f"{HANDOVER_OPENING}{summary}{HANDOVER_CLOSING}{task}"
+    frame = text_counter(toolbox)(f"{opening}{HANDOVER_CLOSING}{task}") + 4
+    most = most_of(limit) - ledger_budget(limit) - total_tokens(stay) - frame
+    people = limit // PEOPLE_SHARE
+    handed = hand_off(gone, stay, max(room - frame, SMALLEST_HANDOVER // 2), toolbox, people, most)
+    words = f"{opening}{handed.text}{HANDOVER_CLOSING}{task}"
     return replace(stand_in(UnitKind.SUMMARY, words, gone, toolbox, units, "handover-"), priority=1)
 
 

@@ -12,13 +12,19 @@ from dominds.llm.messages import Message, Role
 from remediation.context import Rewritten, StrategyStep, Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
 from remediation.strategies.carrying import ledger_budget
 from remediation.strategies.conclusion import Attempt, conclude, fail
+from remediation.strategies.exchanges import exchanges
+from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
+from remediation.strategies.headroom import most_of
+from remediation.strategies.masking import mask_old_output
 from remediation.strategies.outcome import is_ledger, newest_user
-from remediation.strategies.stand_ins import COUNTS_LINE, put_in_place
+from remediation.strategies.stand_ins import COUNTS_LINE, SUMMARY_HEADING, put_in_place
 
 TARGET_PERCENT = 80  # of the limit; document D, TARGET_UTILIZATION
 DEFAULT_LIMIT = 100_000  # tokens; document D, for a model that neither the catalog nor the table knows
 LIMITS_BY_NAME = {"gemini-2.5-flash": 1_000_000, "claude-4-5": 200_000, "gpt-5": 128_000}  # tokens; document D
 COUNTS_TOKENS = 40  # of the line of counts, rounded up
+HAND_OFF_SHARE = 0.5  # of what is free beside what must stay
+TYPICAL_TOKENS = 50  # added to a price, so that a word of thanks is not the best for its tokens
 RESCUED_SHARE = 2  # constraints and failures may fill the free room divided by this before the scores decide
 
 # Plain words looked up in lower-cased text: each search is linear, whatever the text holds.
@@ -212,27 +218,32 @@ def _indispensable(units: Units) -> set[int]:
 
 
 def _best_fitting(units: Units, sizes: Sequence[int], kept: set[int], room: int, weights: Weights) -> set[int]:
+    """The best exchanges that fit: a question and its answer are one choice, with the better one's score for their tokens."""
     readings = {index: _read(unit, weights) for index, unit in enumerate(units) if index not in kept}
-    ranks = {
-        index: (-_points(units[index], reading, index, len(units), weights).total, -index)
-        for index, reading in readings.items()
+    scores = {
+        index: _points(units[index], reading, index, len(units), weights).total for index, reading in readings.items()
     }
-    by_score = sorted(ranks, key=ranks.__getitem__)
-    constraints = [index for index in by_score if readings[index].forbids]
-    failures = [index for index in by_score if readings[index].fails and not readings[index].forbids]
-    rescued = _fill((*constraints, *failures), sizes, room // RESCUED_SHARE)
-    room -= sum(sizes[index] for index in rescued)
-    return rescued | _fill((index for index in by_score if index not in rescued), sizes, room)
+    choices = [[i for i in group if i not in kept] for group in exchanges(units)]
+    priced = [(group, sum(sizes[i] for i in group)) for group in choices if group]
+    ranked = sorted(
+        priced, key=lambda pair: (-max(scores[i] for i in pair[0]) / (pair[1] + TYPICAL_TOKENS), -pair[0][-1])
+    )
+    constraints = [pair for pair in ranked if any(readings[i].forbids for i in pair[0])]
+    failures = [pair for pair in ranked if any(readings[i].fails for i in pair[0]) and pair not in constraints]
+    rescued, used = _fill((*constraints, *failures), room // RESCUED_SHARE)
+    chosen, _ = _fill((pair for pair in ranked if not rescued & set(pair[0])), room - used)
+    return rescued | chosen
 
 
-def _fill(ranked: Iterable[int], sizes: Sequence[int], room: int) -> set[int]:
-    """The units that fit into ``room`` when tried one after the other."""
-    chosen = set()
-    for index in ranked:
-        if sizes[index] <= room:
-            chosen.add(index)
-            room -= sizes[index]
-    return chosen
+def _fill(ranked: Iterable[tuple[list[int], int]], room: int) -> tuple[set[int], int]:
+    """The exchanges that fit into ``room`` when tried one after the other, and what they take."""
+    chosen: set[int] = set()
+    used = 0
+    for group, size in ranked:
+        if used + size <= room:
+            chosen |= set(group)
+            used += size
+    return chosen, used
 
 
 def _too_large(units: Units, sizes: Sequence[int], kept: set[int], max_tokens: int) -> str:
@@ -298,7 +309,7 @@ def _counted(unit: Unit) -> tuple[int, int, int]:
 
 
 def _earlier_counts(unit: Unit) -> tuple[int, int, int] | None:
-    found = COUNTS_LINE.fullmatch(unit.text) if unit.kind is UnitKind.SUMMARY else None
+    found = COUNTS_LINE.match(unit.text) if unit.kind is UnitKind.SUMMARY else None
     return (int(found[1]), int(found[2]), int(found[3])) if found else None
 
 
@@ -326,21 +337,29 @@ def auto_manage(units: Units, limit: int, weights: Weights, count: Count) -> Pru
 
 
 def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolbox: Toolbox) -> Rewritten:
-    """The rewrite of document D's policy: prune to ``target_tokens``, one line of counts and the key facts included (R15)."""
-    attempt = Attempt(units, limit, toolbox.clock())
+    """The policy's rewrite, down to ``target_tokens``: old tool output first, then whole exchanges, the least important first.
+
+    One line of counts, a hand-off summary and the key facts stand for what goes.
+    """
+    attempt = Attempt(units, limit, toolbox.clock(), target=target_tokens)
     before = total_tokens(units)
     if before <= target_tokens:
         says = f"the messages take est. {before:,} tokens, and {target_tokens:,} are theirs."
         return fail(attempt, f"Nothing to prune: {says}", toolbox)
-    reserved = ledger_budget(limit) + COUNTS_TOKENS
-    pruned = prune(
-        tuple(unit for unit in units if not _is_account(unit)), max(1, target_tokens - reserved), weights, toolbox.count
-    )
+    room = max(1, target_tokens - ledger_budget(limit))
+    masked = mask_old_output(tuple(unit for unit in units if not is_ledger(unit)), room, toolbox)
+    if total_tokens(masked) <= room:
+        step = StrategyStep("mask", before, total_tokens(masked), "masked old tool output")
+        return conclude(replace(attempt, steps=(step,)), masked, toolbox)
+    light = tuple(unit for unit in masked if not _is_account(unit))
+    standing = sum(light[index].est_tokens for index in _indispensable(light))
+    for_hand_off = max(COUNTS_TOKENS, int((room - standing) * HAND_OFF_SHARE))
+    pruned = prune(light, max(1, room - for_hand_off), weights, toolbox.count)
     if pruned.failure and pruned.stats.final + COUNTS_TOKENS > limit:
         return fail(attempt, pruned.failure, toolbox)
     if not pruned.removed:
         return fail(attempt, f"Nothing to prune: all messages must stay, est. {before:,} tokens.", toolbox)
-    after = _with_counts(units, pruned.pruned, toolbox)
+    after = _with_account(units, pruned.pruned, room, toolbox, limit)
     step = StrategyStep("prune", before, total_tokens(after), f"removed {len(pruned.removed)} units")
     return conclude(replace(attempt, steps=(step,)), after, toolbox)
 
@@ -350,9 +369,17 @@ def _is_account(unit: Unit) -> bool:
     return is_ledger(unit) or _earlier_counts(unit) is not None
 
 
-def _with_counts(units: Units, pruned: Units, toolbox: Toolbox) -> Units:
-    """One line of counts, an earlier one included, where the first unit that is no longer seen stood."""
-    kept = {unit.id for unit in pruned}
+def _with_account(units: Units, pruned: Units, room: int, toolbox: Toolbox, limit: int) -> Units:
+    """Where the first unit that is no longer seen stood: one line of counts, earlier ones included, and the hand-off."""
+    kept = {unit.id: unit for unit in pruned}
     gone = {index for index, unit in enumerate(units) if unit.id not in kept and not is_ledger(unit)}
-    counted = counts_unit(tuple(units[index] for index in sorted(gone)), toolbox.count)
-    return put_in_place(units, gone, counted)
+    replaced = tuple(units[index] for index in sorted(gone))
+    counted = counts_unit(replaced, toolbox.count)
+    beside = total_tokens(pruned) + counted.est_tokens
+    most = most_of(limit) - ledger_budget(limit) - beside
+    handed = hand_off(replaced, pruned, room - beside, toolbox, limit // PEOPLE_SHARE, most)
+    text = f"{counted.text}\n{SUMMARY_HEADING}{handed.text}" if handed.text else counted.text
+    messages = (Message(role=Role.USER, text=text),)
+    account = replace(counted, messages=messages, est_tokens=toolbox.count(messages))
+    view = tuple(kept.get(unit.id, unit) for unit in units)
+    return put_in_place(view, gone | {index for index, unit in enumerate(units) if is_ledger(unit)}, account)

@@ -72,8 +72,8 @@ def told(unit: Unit) -> str:
         return ""
     text = unit.text
     if unit.kind is UnitKind.SUMMARY:
-        text = text.removeprefix(SUMMARY_HEADING).removeprefix(HANDOVER_OPENING)
-        text = COUNTS_LINE.sub("", text.partition(HANDOVER_CLOSING)[0])
+        text = COUNTS_LINE.sub("", text.partition(HANDOVER_CLOSING)[0]).strip()
+        text = text.removeprefix(SUMMARY_HEADING.strip()).removeprefix(HANDOVER_OPENING).strip()
     return text
 
 

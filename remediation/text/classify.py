@@ -1,14 +1,21 @@
-"""What kind of text a message is and how much it matters (document C's unit types and priorities; C2)."""
+"""Kind and priority of a context unit, by evidence: who spoke, which tool on which file, fences, a lexer's opinion."""
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from remediation.context import UnitKind, UnitRole
+from pygments.lexers import get_lexer_by_name
+from pygments.token import Token
+
+from dominds.llm.messages import Message, Role, ToolCall
+from remediation.context import Unit, UnitKind, UnitRole
 
 INSPECTED_CHARS = 20_000  # enough to judge by, and a bound on the work for a message of a megabyte
+LEXED_CHARS = 12_000
 MIN_SHARE = 0.5  # of the lines that are not blank
 
-CODE_ENDINGS = ("{", "}", ";", "};", "):", "],", "),", ");")
+CODE_ENDINGS = ("{", "}", ";", "};", "):", "],", "),", ");", "(", "[")
 CODE_STARTS = (
     "def ", "class ", "import ", "from ", "return", "async def ", "@", "if (", "for (", "while (", "const ", "let ",
     "var ", "function ", "export ", "public ", "private ", "static ", "#include", "fn ", "impl ", "package ", "func ",
@@ -16,32 +23,127 @@ CODE_STARTS = (
 )  # fmt: skip
 PLAN_STARTS = ("plan:", "## plan", "# plan", "todo:", "next steps:", "steps:", "milestones:", "to do list")
 
+# Endings of files that hold a program or its data, by what it says about a tool's output that it was read from one.
+CODE_FILES = frozenset(
+    """asm bash bat c cc cfg clj cljs coffee conf cpp cs css csx cxx dart diff ejs elm erl ex exs f90 fish fs go gradle
+    graphql groovy h haml handlebars hbs hpp hrl hs htm html hxx ini ipynb java jinja jl js json json5 jsonc jsx kt kts
+    less lisp lua m mjs ml mli mm nim nix patch php pl pm po pot proto ps1 pug py pyi pyx r rb rs sass scala scm scss sh
+    sol sql svelte swift tcl tf thrift toml ts tsx v vb vbs vhd vim vue xml xsd xsl xslt yaml yml zig zsh""".split()
+)
+CODE_NAMES = frozenset(
+    {"makefile", "dockerfile", "jenkinsfile", "rakefile", "gemfile", "vagrantfile", "cmakelists.txt"}
+)
+PATH_FIELDS = re.compile(r"path|file|name|target|source|uri|url|location|document|resource", re.I)
+# A command whose output is the file itself, and the files that it names.
+READING_COMMAND = re.compile(r"(?:^|[;&|]\s*|\s)(?:cat|sed|head|tail|nl|less|more|bat|type|show|awk|tac)\b")
+RUNNING_COMMAND = re.compile(
+    r"(?:^|[;&|]\s*)\s*(?:sudo )?(?:python[\d.]*|pytest|node|ruby|make|go|cargo|npm|grep|rg|find|ls|git (?:log|status|push|commit)|psql)\b"
+)
+COMMAND_WORD = re.compile(r"[^\s'\"|;&<>()]+")
+READING_TOOL = re.compile(r"read|view|open|cat|fetch|get|show|load|file|source|content|artifact|download", re.I)
+WRITING_TOOL = re.compile(
+    r"write|edit|create|delete|remove|append|patch|replace|update|save|move|rename|run|exec", re.I
+)
+LONGEST_ARGUMENT = 2_000  # characters that may be a path or a command
+
 # Each pattern is anchored to one line and repeats no group inside another: linear on any input.
 CHECKBOX = re.compile(r"[-*+] \[[ xX]\] ")
 STEP = re.compile(r"(?:step|phase|milestone) \d{1,3}\b", re.IGNORECASE)
-# An entry of a plan as texts name it, such as TODO-12 or PLAN#3: document C's type plan_ref.
-PLAN_REFERENCE = re.compile(r"\b(?:TODO|PLAN|TASK|MILESTONE)[-#:]\d{1,6}\b")
+# An entry of a plan at the head of a line: "TODO-12: add tests". Named in passing, it is a reference to work, not a plan.
+PLAN_ENTRY = re.compile(r"(?:[-*+] |\d{1,3}[.)] )?(?:TODO|PLAN|TASK|MILESTONE)[-#:]\d{1,6}\s*(?:[:–—-]|$)")
 TIMESTAMP = re.compile(r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d\b")
 LOG_LEVEL = re.compile(r"\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL)\b[\]:]? ?")
 STACK_LINE = re.compile(
     r"File \"[^\"\n]{1,300}\", line \d|at [\w$.<>]{1,200}\(|Traceback \(most recent|\w{1,80}(?:Error|Exception): "
 )
+ASSIGNMENT = re.compile(r"[A-Za-z_][\w.]{0,60}(?:: ?[\w\[\], .|]{1,60})? [-+*/|&]?= \S")
+LINE_NUMBER = re.compile(r"\s{0,8}\d{1,6}(?:\t|[|:→] ?|  )")  # as ``cat -n`` and reading tools set before each line
 
-TAGS = re.compile(r"\[p([123])\]|(?<![\w#])#p([123])\b|\bpriority {0,3}[:=] {0,3}([123])\b", re.IGNORECASE)
+DOCSTRING = re.compile(r"[rRbBuU]{0,2}(?:\"\"\"|''')")
+
+# A tag stands alone at the beginning or the end of a message, or is all that its first or last line says.
+TAG = r"(?:\[p([123])\]|(?<![\w#])#p([123])\b|\bpriority {0,3}[:=] {0,3}([123])\b(?=\s*(?:$|[.,;:)\]–—-])))"
+FIRST_TAG = re.compile(rf"\W{{0,8}}{TAG}", re.IGNORECASE)
+LAST_TAG = re.compile(rf"{TAG}[\s.!)\]]{{0,8}}\Z", re.IGNORECASE)
+TAG_CHARS = 40  # within which a tag and the signs around it stand
+
+
+def kind_of(unit: Unit) -> UnitKind:
+    """The kind of a unit by all that is known of it: what a tool printed is judged with the calls that it answers."""
+    if unit.role is not UnitRole.TOOL:
+        return classify(unit.text, unit.role)
+    calls = {call.id: call for message in unit.messages for call in message.tool_calls}
+    sizes: dict[UnitKind, int] = {}
+    for message in unit.messages:
+        if message.role is Role.TOOL and message.text.strip():
+            kind = _kind_of_result(message, calls.get(message.tool_call_id))
+            sizes[kind] = sizes.get(kind, 0) + len(message.text)
+    return max(sizes, key=lambda kind: sizes[kind]) if sizes else UnitKind.LOG
+
+
+def _kind_of_result(message: Message, call: ToolCall | None) -> UnitKind:
+    lines = _lines_of(message.text)
+    if call is not None and _read_from_code(call) and not _is_log(lines):
+        return UnitKind.CODE
+    return classify(message.text, UnitRole.TOOL)
 
 
 def classify(text: str, role: UnitRole) -> UnitKind:
-    """Code, plan, log or plain message. Tool output that is not code is a log."""
-    lines = [line.strip() for line in text[:INSPECTED_CHARS].splitlines() if line.strip()]
+    """Code, plan, log or plain message, by the text alone. Tool output that is not code is a log."""
+    lines = _lines_of(text)
     if not lines:
         return UnitKind.OTHER
     if role is UnitRole.TOOL:
-        return UnitKind.CODE if _is_code(lines) and not _is_log(lines) else UnitKind.LOG
+        return UnitKind.CODE if _is_tools_code(lines, text) else UnitKind.LOG
     if _is_log(lines):
         return UnitKind.LOG
     if _is_plan(lines):
         return UnitKind.PLAN_REF
     return UnitKind.CODE if _is_code(lines) else UnitKind.MESSAGE
+
+
+def _lines_of(text: str) -> list[str]:
+    lines = [line for line in text[:INSPECTED_CHARS].splitlines() if line.strip()]
+    numbered = sum(bool(LINE_NUMBER.match(line)) for line in lines)
+    if len(lines) > 2 and numbered > 0.8 * len(lines):
+        lines = [LINE_NUMBER.sub("", line, count=1) for line in lines]
+    return [line.strip() for line in lines if line.strip()]
+
+
+def _read_from_code(call: ToolCall) -> bool:
+    """Whether the call read a file whose name says that it holds code."""
+    if len(call.arguments) > INSPECTED_CHARS:
+        return False
+    try:
+        arguments = json.loads(call.arguments or "null")
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(arguments, dict):
+        return False
+    reads = READING_TOOL.search(call.name) and not WRITING_TOOL.match(call.name)
+    return any(
+        (bool(reads) and bool(PATH_FIELDS.search(name)) and is_code_file(value)) or _prints_code(value)
+        for name, value in _texts_in(arguments)
+    )
+
+
+def _texts_in(arguments: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in arguments.items():
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and len(text) <= LONGEST_ARGUMENT:
+                yield name, text
+
+
+def _prints_code(command: str) -> bool:
+    """A shell's command that only prints files of code."""
+    if not READING_COMMAND.search(command) or RUNNING_COMMAND.search(command):
+        return False
+    return any(is_code_file(word) for word in COMMAND_WORD.findall(command))
+
+
+def is_code_file(path: str) -> bool:
+    name = path.strip().rstrip("/").replace("\\", "/").rpartition("/")[2].lower()
+    return name in CODE_NAMES or ("." in name and name.rpartition(".")[2] in CODE_FILES)
 
 
 def _is_log(lines: Sequence[str]) -> bool:
@@ -50,11 +152,23 @@ def _is_log(lines: Sequence[str]) -> bool:
 
 
 def _is_plan(lines: Sequence[str]) -> bool:
-    if lines[0].lower().startswith(PLAN_STARTS) or any(PLAN_REFERENCE.search(line) for line in lines[:20]):
+    if lines[0].lower().startswith(PLAN_STARTS):
         return True
     if sum(bool(CHECKBOX.match(line)) for line in lines) >= 2:
         return True
+    if sum(bool(PLAN_ENTRY.match(line)) for line in lines) >= min(2, len(lines)):
+        return True
     return sum(bool(STEP.match(line.lstrip("-*# 0123456789."))) for line in lines) >= 2
+
+
+def _is_tools_code(lines: Sequence[str], text: str) -> bool:
+    """A file may begin with a docstring, or be comments for the most part; a person's message is not read so closely."""
+    if _is_log(lines):
+        return False
+    if DOCSTRING.match(lines[0]):
+        return True
+    bare = [line for line in lines if not line.startswith("# ")]
+    return _is_code(lines) or (len(bare) > 1 and _is_code(bare)) or _lexes_as_code(text)
 
 
 def _is_code(lines: Sequence[str]) -> bool:
@@ -67,29 +181,63 @@ def _is_code(lines: Sequence[str]) -> bool:
             fenced += 1
     if fenced / len(lines) >= MIN_SHARE:
         return True
-    coded = sum(line.startswith(CODE_STARTS) or line.endswith(CODE_ENDINGS) for line in lines)
+    coded = sum(
+        line.startswith(CODE_STARTS)
+        or (line.endswith(CODE_ENDINGS) and len(line) < 160)
+        or bool(ASSIGNMENT.match(line))
+        for line in lines
+    )
     return len(lines) > 1 and coded / len(lines) >= MIN_SHARE
+
+
+def _lexes_as_code(text: str) -> bool:
+    """Pygments' opinion on text without a file's name: keywords that declare, and operators, outside of docstrings.
+
+    Python's own lexer judges, since most of what a tool reads without naming it is Python or close to it; prose has
+    words like "in" and "for", but neither definitions nor assignments and calls.
+    """
+    strict, names, declared, comments, lexed = 0, 0, 0, 0, 0
+    for kind, value in get_lexer_by_name("python").get_tokens(text[:LEXED_CHARS]):
+        lexed += len(value)
+        if kind in Token.Comment or kind in Token.Literal.String.Doc:
+            comments += len(value)
+        elif kind in Token.Error:
+            return False
+        elif kind in Token.Name.Function or kind in Token.Name.Class or kind in Token.Name.Namespace:
+            declared += 1
+        elif kind in Token.Operator or (kind in Token.Punctuation and value in "()[]{}="):
+            strict += 1
+        elif kind in Token.Name or kind in Token.Keyword:
+            names += 1
+    return declared > 0 and (2 * strict >= names or comments >= lexed * MIN_SHARE)
 
 
 def priority_of(text: str, areas: Sequence[str], default: int, role: UnitRole = UnitRole.USER) -> tuple[int, str]:
     """The priority of a message, 1 to 3, and the area that gave it, if one did.
 
-    The most important tag wins (``[P1]``, ``#p2``, ``priority: 1``), else an area that is named makes it 1, else
-    ``default``. Tool output is data: neither tags nor areas in it count.
+    A person's tag at the beginning or the end wins (``[P1]``, ``#p2``, ``priority: 1``), the most important where there
+    are two; else an area that is named makes it 1, else ``default``. Tool output is data: neither tags nor areas in it count.
     """
     if role is UnitRole.TOOL:
         return default, ""
-    head = text[:INSPECTED_CHARS]
-    area = _area_in(head, areas)
-    tags = [int(digit) for match in TAGS.finditer(head) for digit in match.groups() if digit]
+    area = _area_in(text[:INSPECTED_CHARS], areas)
+    tags = tags_of(text) if role is not UnitRole.ASSISTANT else []
     if tags:
         return min(tags), area
     return (1, area) if area else (default, "")
 
 
+def tags_of(text: str) -> list[int]:
+    """The priorities that a message bears at its beginning and its end."""
+    text = text.strip()
+    first, last = text[:INSPECTED_CHARS].partition("\n")[0], text[-TAG_CHARS:]
+    found = (FIRST_TAG.match(first[:TAG_CHARS]), LAST_TAG.search(last))
+    return [int(digit) for match in found if match for digit in match.groups() if digit]
+
+
 def has_tag(text: str) -> bool:
     """Whether somebody wrote a priority into the message, as ``priority_of`` reads it."""
-    return TAGS.search(text[:INSPECTED_CHARS]) is not None
+    return bool(tags_of(text))
 
 
 def _area_in(text: str, areas: Sequence[str]) -> str:

@@ -38,6 +38,20 @@ PROTOCOL = re.compile(
     re.I | re.S,
 )
 REASONING = re.compile(r"</?(think|thinking|thought|reasoning|scratchpad)\b[^>]*>|\[/?THINK\]|<\|channel\|>", re.I)
+THOUGHT = re.compile(
+    r"<(think|thinking|thought|reasoning|scratchpad)\b[^>]*>.*?</\1\s*>|\[THINK\].*?\[/THINK\]"
+    r"|<\|channel\|>(?:analysis|commentary)<\|message\|>.*?<\|end\|>",
+    re.I | re.S,
+)
+CLOSING = re.compile(
+    r"</(?:think|thinking|thought|reasoning|scratchpad)\s*>|\[/THINK\]|<\|channel\|>final<\|message\|>", re.I
+)
+FINISHED = re.compile(r"[.!?:…。！？)\]}\"'”`|]\W{0,3}$")
+UNFINISHED = re.compile(
+    r"(?:[,;(\[{–—/=-]|\b(?:the|an?|and|or|of|to|in|on|at|by|for|with|from|that|which|is|are|was|were|be|must|not|never|"
+    r"der|die|das|und|oder|mit|von|zu|für|ist|nicht))$",
+    re.I,
+)
 ERROR_START = re.compile(
     r"\W*(traceback \(most recent|(api |http |server |internal |request |provider |[\w.]*)(error|exception)\b\s*(code)?"
     r"\s*[:\-(\d]|\"?error\"?\s*:|http/\d|(http )?[45]\d\d\b\s*(:|-|error|bad|too many|internal|service|unauth|not found)|"
@@ -81,8 +95,19 @@ def extractive_summary(text: str, max_tokens: int, count: Count) -> str:
     return _joined(chosen) or _cut(max(sentences, key=lambda sentence: sentence.score).text, max_tokens, count)
 
 
-def summary_problem(summary: str, original: str, count: Count, max_tokens: int) -> str:
-    """Why a model's summary must not be used, or empty. It is judged by its form, without another model."""
+def without_reasoning(summary: str) -> str:
+    """A model's text without what it thought aloud before: whole blocks, and what ends with a closing tag."""
+    return CLOSING.split(THOUGHT.sub("", summary))[-1].strip()
+
+
+def summary_problem(
+    summary: str, original: str, count: Count, max_tokens: int, is_faithful: Callable[[], bool] = lambda: False
+) -> str:
+    """Why a model's summary must not be used, or empty. It is judged by its form, without another model.
+
+    A text that begins like an error or a refusal is one unless it ``is_faithful``: a true summary may begin "Error: the
+    pool was empty" or "I cannot push".
+    """
     text = summary.strip()
     if not text:
         return "the summary is empty"
@@ -90,11 +115,27 @@ def summary_problem(summary: str, original: str, count: Count, max_tokens: int) 
         return "the summary holds the model's reasoning instead of prose"
     if PROTOCOL.search(text) or CALL_SHAPED.fullmatch(text):
         return "the summary is a tool call instead of prose"
-    if ERROR_START.match(text):
+    if ERROR_START.match(text) and not is_faithful():
         return "the summary is an error text"
-    if REFUSAL_START.match(text):
+    if REFUSAL_START.match(text) and not is_faithful():
         return "the model refused to summarise"
+    if _is_cut_off(text):
+        return "the summary is cut off"
     return _size_problem(count(text), count(original.strip()), max_tokens)
+
+
+def _is_cut_off(text: str) -> bool:
+    """By its last line: it ends in the middle of a clause, or alone among its like without a full stop."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    last = lines[-1]
+    if UNFINISHED.search(last) or last.count("`") % 2 or last.count("(") > last.count(")"):
+        return True
+    if FINISHED.search(last) or len(last) < 2:
+        return False
+    if len(SENTENCE_END.findall(last)) >= 2:
+        return True
+    ended = [bool(FINISHED.search(line)) for line in lines[:-1] if not line.startswith("#")]
+    return len(ended) >= 2 and sum(ended) >= 0.8 * len(ended)
 
 
 def _size_problem(tokens: int, original_tokens: int, max_tokens: int) -> str:

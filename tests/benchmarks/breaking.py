@@ -32,7 +32,6 @@ from remediation.similarity.minilm import MiniLM, model_directory
 from remediation.strategies.chain import break_context
 from remediation.strategies.outcome import is_ledger, text_of
 from remediation.synthetic_dialogs import Fact, Mix, OverflowingDialog, overflowing_dialog
-from remediation.text.summaries import extractive_summary
 from remediation.tokens.counting import counter_for
 
 LIMIT = 5000  # tokens, the document's default
@@ -58,7 +57,7 @@ class Result:
 def toolbox(using: Embedder) -> Toolbox:
     return Toolbox(
         count=COUNTER.count_messages,
-        summarise=lambda text, tokens: extractive_summary(text, tokens, COUNTER.count),
+        summarise=lambda text, tokens: "",
         relevance=lambda texts, query: relevance(texts, query, using),
         similarity=lambda a, b: similarity(a, b, using),
         clock=lambda: time.perf_counter() * 1000,

@@ -21,6 +21,7 @@ from remediation.guidance import (
     after_discarded,
     after_kept,
     countdown_guidance,
+    forced_clear,
     guidance_due,
     judge_forced,
     judge_last_clear,
@@ -189,3 +190,16 @@ def test_the_texts_offer_what_they_should() -> None:
     assert "add_reminder(" in CLEAR_OR_REMIND
     assert '"position": 0' in CLEAR_OR_REMIND
     assert "add_reminder" not in CLEAR_ONLY
+
+
+def test_each_forced_attempt_differs_and_says_why_the_last_was_refused() -> None:
+    first = forced_clear(0)
+    second = forced_clear(1, "clear_mind with a blank package", 61_200, 64_000, "Goal and scope\n- the pool")
+    third = forced_clear(2, "text only, no clear_mind call", 61_200, 64_000, "Goal and scope\n- the pool")
+    assert first == CLEAR_ONLY
+    assert "Attempt 2 of 3. Your last output was refused because: clear_mind with a blank package" in second
+    assert "61,200 of 64,000 tokens" in second
+    assert "the pool" not in second
+    assert "text only, no clear_mind call" in third
+    assert "- the pool" in third
+    assert all("clear_mind(" in text and "add_reminder" not in text for text in (first, second, third))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from remediation.loops import loop_detected
+from remediation.loops import LoopAction, judge_loop, loop_detected, nudge
 
 A, B, C = ("read", '{"path": "a"}'), ("read", '{"path": "b"}'), ("shell", '{"cmd": "ls"}')
 
@@ -37,3 +37,36 @@ def test_arguments_are_compared_by_value() -> None:
 def test_malformed_arguments_stand_for_themselves() -> None:
     assert loop_detected([("f", '{"a":')] * 4, 0)
     assert not loop_detected([("f", "[" * 100_000), ("f", "{"), ("f", "}"), ("f", "")], 0)
+
+
+READ = ("read_file", '{"path": "a.py"}', "No such file")
+
+
+def polled(*results: str) -> list[tuple[str, ...]]:
+    return [("status", "{}", result) for result in results]
+
+
+def test_a_changing_result_is_polling() -> None:
+    assert judge_loop(polled("10 %", "20 %", "30 %", "40 %", "50 %"), 0, nudged=True).action is LoopAction.NONE
+    assert not loop_detected(polled("10 %", "20 %", "30 %", "40 %", "50 %"), 0)
+    assert loop_detected(polled(*["10 %"] * 4), 0)
+
+
+def test_the_agent_is_told_before_anything_is_recovered() -> None:
+    told = judge_loop([READ] * 3, 0, nudged=False)
+    assert told.action is LoopAction.NUDGE
+    assert judge_loop([READ] * 5, 0, nudged=False).action is LoopAction.NUDGE
+    assert judge_loop([READ] * 3, 0, nudged=True).action is LoopAction.NUDGE
+    assert judge_loop([READ] * 4, 0, nudged=True).action is LoopAction.RECOVER
+    assert judge_loop([READ] * 2, 0, nudged=True).action is LoopAction.NONE
+
+
+def test_the_nudge_says_what_was_repeated_and_what_came_back() -> None:
+    text = nudge(judge_loop([("ls", "{}", "x"), READ, READ, READ], 0, nudged=False))
+    assert 'read_file({"path": "a.py"})' in text
+    assert "No such file" in text
+    assert "3 times" in text
+
+
+def test_overflowing_again_and_again_is_recovered_at_once() -> None:
+    assert judge_loop([], 3, nudged=False).action is LoopAction.RECOVER

@@ -3,9 +3,10 @@
 import pytest
 
 from remediation.context import UnitKind
-from remediation.strategies.carrying import carry, ledger_budget, ledger_lines, removed_from, without_routine
+from remediation.strategies.carrying import carry, ledger_budget, ledger_lines, removed_from
 from remediation.strategies.outcome import is_ledger
 from remediation.strategies.stand_ins import stand_in
+from remediation.text.statements import without_routine
 from tests.remediation.building import model, numbered, system, toolbox, user
 
 FACTS = numbered(

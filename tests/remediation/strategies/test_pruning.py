@@ -134,8 +134,8 @@ def test_three_newest_are_enough_when_five_are_half_the_limit() -> None:
 
 
 def test_a_shorter_text_takes_effect() -> None:
-    units = dialog()
-    rewritten = apply_pruned(units, reply((units[3], "It was about boats."), *units[4:]), toolbox(), LIMIT)
+    units = dialog(8)
+    rewritten = apply_pruned(units, reply((units[3], "It was about boats."), *units[5:]), toolbox(), LIMIT)
     assert "It was about boats." in texts(rewritten.units)
     assert units[3] in rewritten.removed
 
@@ -245,10 +245,12 @@ def test_no_reply_breaks_the_view(made: list, kept: list[PrunedEntry], summary: 
         assert units[index] in rewritten.units
 
 
-def test_the_fallback_is_system_and_the_last_five() -> None:
+def test_the_fallback_is_system_task_and_the_last_five() -> None:
     units = dialog()
-    rewritten = fallback(units, toolbox(), LIMIT, "the reply is not JSON")
-    assert tuple(u for u in rewritten.units if not is_ledger(u)) == (units[0], *units[-5:])
+    rewritten = fallback(units, toolbox(), LIMIT, "the reply is not JSON", LIMIT // 2)
+    kept = tuple(u for u in rewritten.units if u in units)
+    assert kept == (units[0], units[1], *units[-5:])
+    assert [u.kind for u in rewritten.units if u not in units and not is_ledger(u)].count(UnitKind.SUMMARY) == 1
     assert rewritten.steps[0].note == "the reply is not JSON"
 
 
@@ -264,7 +266,8 @@ def test_the_fallback_keeps_only_those_of_the_last_five_that_fit() -> None:
     rewritten = fallback(units, toolbox(), 700)
     assert not rewritten.failure
     assert rewritten.est_after <= 700
-    assert rewritten.units[-3:] == units[-3:]
+    assert rewritten.units[-1] == units[-1]
+    assert [u.id for u in rewritten.units[-3:]] == [u.id for u in units[-3:]]  # old tool output is masked first
 
 
 def test_the_fallback_keeps_pinned_units() -> None:

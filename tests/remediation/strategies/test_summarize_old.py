@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from remediation.config import SummarizeOld
 from remediation.context import UnitKind, total_tokens
 from remediation.strategies.stand_ins import HANDOVER_CLOSING, HANDOVER_OPENING, SUMMARY_HEADING
-from remediation.strategies.summarize_old import summarize_old, truncated
-from tests.remediation.building import ids, model, numbered, prose, system, texts, tool, toolbox, user, words
+from remediation.strategies.summarize_old import summarize_old
+from tests.remediation.building import ids, model, numbered, prose, system, texts, tool, toolbox, user
 from tests.remediation.strategies.laws import check_laws, context, rows, talk
 
 OPTIONS = SummarizeOld()
@@ -130,19 +130,20 @@ def test_a_lone_summary_is_not_summarised_again_and_again() -> None:
     assert summarize_old(units, SHORT, box, 1).units == units
 
 
-def test_an_unlike_summary_gives_way_to_truncation() -> None:
-    outcome = summarize_old(
-        talk(18), SHORT, toolbox(summarise=lambda t, n: "Bananas are yellow.", alike=lambda a, b: 0.69), 1
-    )
-    assert "truncated" in outcome.note
+def test_a_summary_about_something_else_is_not_used() -> None:
+    outcome = summarize_old(talk(18), SHORT, toolbox(summarise=lambda t, n: "Bananas are yellow."), 1)
+    assert "says nothing of what it stands for" in outcome.note
     assert "Bananas" not in outcome.units[1].text
     assert "subject10" in outcome.units[1].text  # of the newest old unit
 
 
-def test_a_summary_just_alike_enough_is_kept() -> None:
-    outcome = summarize_old(talk(18), SHORT, toolbox(summarise=lambda t, n: "All of it.", alike=lambda a, b: 0.7), 1)
-    assert outcome.units[1].text == f"{SUMMARY_HEADING}All of it."
-    assert "truncated" not in outcome.note
+def test_a_summary_that_looks_unlike_is_kept_with_a_warning() -> None:
+    summarise = {"summarise": lambda t, n: "The subject0 and subject1 were spoken of."}
+    unlike = summarize_old(talk(18), SHORT, toolbox(**summarise, alike=lambda a, b: 0.69), 1)
+    alike = summarize_old(talk(18), SHORT, toolbox(**summarise, alike=lambda a, b: 0.7), 1)
+    assert unlike.units == alike.units
+    assert "unlike" in unlike.note
+    assert "unlike" not in alike.note
 
 
 @pytest.mark.parametrize(
@@ -154,12 +155,13 @@ def test_a_summary_just_alike_enough_is_kept() -> None:
         '{"name": "shell", "arguments": {}}',
         "I'm sorry, but I can't help with that.",
         "Error: 429 Too Many Requests",
-        prose("long", 900),
+        "subject0 was " + prose("subject1", 900),
     ],
 )
-def test_a_faulty_summary_is_replaced_by_extraction(bad: str) -> None:
+def test_a_faulty_summary_is_replaced_by_rule(bad: str) -> None:
     outcome = summarize_old(talk(18), SHORT, toolbox(summarise=lambda t, n: bad, **ALIKE), 1)
-    assert "extracted, because" in outcome.note
+    assert "chosen by rule" in outcome.note
+    assert ("because" in outcome.note) == bool(bad.strip())
     assert outcome.units[1].kind is UnitKind.SUMMARY
     assert not bad.strip() or bad not in outcome.units[1].text
 
@@ -180,14 +182,6 @@ def test_tool_exchanges_go_whole() -> None:
     outcome = summarize_old(units, SHORT, toolbox(**ALIKE), 1)
     check_laws(units, outcome)
     assert len(outcome.units) == 1 + 1 + 12 - 7
-
-
-@pytest.mark.parametrize("room", [1, 5, 20, 100, 1000])
-def test_truncation_keeps_sentences_that_fit_and_the_newest(room: int) -> None:
-    text = " ".join(f"This is sentence {i}." for i in range(50))
-    kept = truncated(text, room, words)
-    assert words(kept) <= room
-    assert room < 20 or "sentence 49." in kept
 
 
 @settings(deadline=None)

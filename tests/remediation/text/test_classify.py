@@ -1,11 +1,20 @@
 """What kind a text is, and how much it matters (C2)."""
 
+import json
 import time
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
 
+import celery
+import django
 import pytest
 
-from remediation.context import UnitKind, UnitRole
-from remediation.text.classify import classify, priority_of
+import dialogs
+import remediation
+from dominds.llm.messages import Message, Role, ToolCall
+from remediation.context import Unit, UnitKind, UnitRole
+from remediation.text.classify import classify, kind_of, priority_of
 
 FENCED = "Here:\n```python\ndef f():\n    x = 1\n    return x\n```"
 BARE_CODE = "import os\n\ndef main():\n    value = os.getenv('X');\n    return value\n"
@@ -28,8 +37,9 @@ LOG = "2026-01-20 10:00:01 INFO started\n2026-01-20 10:00:02 ERROR failed\n2026-
         ("- [ ] write\n- [x] read\n- [ ] think", UnitRole.ASSISTANT, UnitKind.PLAN_REF),
         ("Step 1: dig.\nStep 2: fill.", UnitRole.ASSISTANT, UnitKind.PLAN_REF),
         ("1. Step 1 is here\n2. Step 2 is there", UnitRole.ASSISTANT, UnitKind.PLAN_REF),
-        # Words of people's plans, as document C names them; nothing is left to do here.
-        ("This belongs to TODO-12, I think.", UnitRole.USER, UnitKind.PLAN_REF),
+        ("TODO-12: write the tests\nTODO-13: read them", UnitRole.USER, UnitKind.PLAN_REF),
+        ("This belongs to TODO-12, I think.", UnitRole.USER, UnitKind.MESSAGE),
+        ("TASK-4711 is about the login page.\nIt is slow.", UnitRole.USER, UnitKind.MESSAGE),
         ("TODO: buy milk", UnitRole.USER, UnitKind.PLAN_REF),
         ("I took one step 3 times.", UnitRole.USER, UnitKind.MESSAGE),
         (LOG, UnitRole.USER, UnitKind.LOG),
@@ -56,9 +66,14 @@ AREAS = ["To Do List", "Calendar"]
     [
         ("hello", (3, "")),
         ("[P1] hello", (1, "")),
-        ("do this #p2 please", (2, "")),
+        ("do this, please #p2", (2, "")),
+        ("#p2 do this, please", (2, "")),
+        ("do this #p2 please", (3, "")),  # only at the beginning or the end
         ("priority: 1", (1, "")),
+        ("Priority: 1\nRestart it.", (1, "")),
         ("Priority = 2, I say", (2, "")),
+        ("priority: 1 tickets are answered within the hour", (3, "")),  # speaks of a priority and sets none
+        ("Answer the tickets of priority: 1", (1, "")),
         ("[p3] or rather [P2]", (2, "")),  # the most important tag wins
         ("see my to do list", (1, "To Do List")),
         ("the CALENDAR is full", (1, "Calendar")),
@@ -80,6 +95,65 @@ def test_the_agents_default_holds_without_a_sign() -> None:
 
 def test_tool_output_raises_nothing() -> None:
     assert priority_of("[P1] priority: 1 Calendar", AREAS, 3, UnitRole.TOOL) == (3, "")
+
+
+def test_a_models_own_tags_count_for_nothing() -> None:
+    assert priority_of("[P1] I did it. #p1", AREAS, 3, UnitRole.ASSISTANT) == (3, "")
+
+
+def read_by_a_tool(name: str, arguments: dict[str, object], text: str) -> Unit:
+    call = ToolCall("call-1", name, json.dumps(arguments))
+    messages = (Message(Role.ASSISTANT, tool_calls=(call,)), Message(Role.TOOL, text, tool_call_id=call.id))
+    return Unit("unit", UnitKind.MESSAGE, UnitRole.TOOL, messages)
+
+
+def files_of(package: ModuleType) -> list[Path]:
+    assert package.__file__
+    found = sorted(path for path in Path(package.__file__).parent.rglob("*.py") if path.stat().st_size)
+    return found[:: max(1, len(found) // 120)]
+
+
+@pytest.mark.parametrize("package", [django, celery, remediation, dialogs], ids=lambda package: package.__name__)
+def test_source_files_that_a_tool_read_are_code(package: ModuleType) -> None:
+    kinds = Counter(
+        kind_of(read_by_a_tool("read_file", {"path": str(path)}, path.read_text(errors="replace")))
+        for path in files_of(package)
+    )
+    assert kinds[UnitKind.CODE] >= 0.95 * kinds.total()
+
+
+@pytest.mark.parametrize("package", [django, celery, remediation, dialogs], ids=lambda package: package.__name__)
+def test_source_files_are_mostly_code_without_their_names(package: ModuleType) -> None:
+    files = files_of(package)
+    texts = [path.read_text(errors="replace") for path in files]
+    numbered = ["\n".join(f"{number:6}\t{line}" for number, line in enumerate(text.splitlines(), 1)) for text in texts]
+    for shown in (texts, numbered):
+        kinds = Counter(classify(text, UnitRole.TOOL) for text in shown)
+        assert kinds[UnitKind.CODE] >= 0.9 * kinds.total()
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "text", "kind"),
+    [
+        ("run", {"command": "sed -n '1,40p' src/pool.py"}, "timeout = 5", UnitKind.CODE),
+        ("run", {"command": "cat -n Makefile | head"}, "all: build", UnitKind.CODE),
+        ("run", {"command": "python -m pytest tests/test_pool.py"}, "3 passed in 0.1s", UnitKind.LOG),
+        ("run", {"command": "cat app.py; python app.py"}, "listening on 8080", UnitKind.LOG),
+        ("read_file", {"path": "notes/meeting.md"}, "We met on Friday.", UnitKind.LOG),
+        ("read_file", {"path": "var/app.py"}, LOG, UnitKind.LOG),  # what it holds says otherwise
+        ("write_file", {"path": "src/pool.py", "content": "x = 1"}, "saved", UnitKind.LOG),
+        ("view", {"files": ["a.go", "b.go"]}, "package main", UnitKind.CODE),
+    ],
+)
+def test_a_call_tells_what_its_result_is(name: str, arguments: dict[str, object], text: str, kind: UnitKind) -> None:
+    assert kind_of(read_by_a_tool(name, arguments, text)) is kind
+
+
+def test_prose_that_a_tool_read_is_no_code() -> None:
+    prose = (
+        "The pool gives out connections, (and waits for them).\nIt is small; four of them.\nNobody minds that, I think."
+    )
+    assert classify(prose, UnitRole.TOOL) is UnitKind.LOG
 
 
 def test_blank_areas_are_in_no_text() -> None:

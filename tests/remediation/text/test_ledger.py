@@ -1,6 +1,8 @@
 """What a rewrite removes stays known in few words: rules, failures, and whatever cannot be guessed again (R15)."""
 
 import random
+import time
+import timeit
 
 import pytest
 from hypothesis import given, settings
@@ -131,7 +133,6 @@ def test_secrets_are_never_carried(text):
 def test_a_long_statement_is_cut_to_what_surrounds_its_tokens():
     before, after = "so then we talked about many things " * 8, "and after that we went on talking about them " * 8
     facts = key_facts([("user", f"{before}the relay listens on port 7351 of relay-3.internal {after}")], 200, count)
-    assert len(facts) == 1
     assert "listens on port 7351 of relay-3.internal" in facts[0]
     assert len(facts[0]) < 150
 
@@ -169,6 +170,92 @@ def test_merging_a_ledger_with_itself_changes_nothing():
 def test_without_facts_there_is_no_block():
     assert key_facts([], 100, count) == ()
     assert render_ledger(()) == ""
+
+
+CODE = """\
+try:
+    connection.execute(query)
+except Exception as error:
+    log.error("query failed: %s", error)
+    raise DatabaseError("connection refused") from error
+if err != nil {
+    return fmt.Errorf("failed to open %s: %w", path, err)
+}
+def test_a_failed_login_is_denied(client):
+    assert response.status_code == 403, "never reached"
+catch (IOException e) { throw new RuntimeException("crashed"); }
+self.errors = []
+  raise ValueError("must not be empty")
+"""
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        CODE,
+        "\n".join(f"{number:6}\t{line}" for number, line in enumerate(CODE.splitlines(), 1)),
+        "\n".join(f"src/store/db.py:{number}:{line}" for number, line in enumerate(CODE.splitlines(), 1)),
+        "\n".join(f"+{line}" for line in CODE.splitlines()),
+    ],
+    ids=["plain", "numbered", "found by grep", "diff"],
+)
+def test_lines_of_code_state_nothing(shown):
+    assert key_facts([("tool", shown)], 2_000, count) == ()
+
+
+def test_a_setting_is_a_fact_even_among_lines_of_code():
+    assert key_facts([("tool", CODE + "DOMINDS_DB_POOL=4\n")], 2_000, count) == ("DOMINDS_DB_POOL=4",)
+
+
+def test_fenced_code_states_nothing_whoever_shows_it():
+    shown = f"The pool has 4 connections.\n```python\n{CODE}```\nIt needs 12 connections."
+    assert key_facts([("assistant", shown)], 2_000, count) == (
+        "The pool has 4 connections.",
+        "It needs 12 connections.",
+    )
+
+
+def test_people_lead_tools():
+    noise = "\n".join(f"ERROR shard-{n} failed: refused by db-{n * 7}.internal" for n in range(60))
+    said = "Use four connections per worker. The unit is booking-web.service. It took 42 s on Friday."
+    block = render_ledger(key_facts([("tool", noise), ("user", said)], 60, count))
+    assert "booking-web.service" in block
+    assert "42 s" in block
+    assert "four connections" in block
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("Bitte nicht auf main pushen.", True),
+        ("Auf keinen Fall die Datenbank neu starten.", True),
+        ("No deploys between 19:00 and 20:15.", True),
+        ("Ne touchez jamais aux tables de facturation.", True),
+        ("不要重启数据库。", True),
+        ("Das habe ich gesehen, danke.", False),
+    ],
+)
+def test_prohibitions_in_other_words_and_languages(text, rule):
+    facts = key_facts([("user", text)], 200, count)
+    assert any(fact.startswith(RULE) for fact in facts) == rule
+
+
+def seconds(texts):
+    """Of the processor, since the machine may be busy with other things."""
+    return min(timeit.repeat(lambda: key_facts(texts, 500, count), number=1, repeat=3, timer=time.process_time))
+
+
+@pytest.mark.parametrize("role", ["user", "assistant", "tool"])
+def test_a_megabyte_on_one_line_takes_about_a_second(role):
+    words = "the pool of db-07 gives 4 connections error E123 never push to main PORT=8443 at 12:30 and then CamelCase".split()
+    line = " ".join(random.Random(3).choices(words, k=180_000))[:1_000_000]
+    assert seconds([(role, line)]) < 1.5  # measured 0.3 s
+
+
+def test_twice_as_many_texts_take_at_most_two_and_a_half_times_as_long():
+    chance = random.Random(4)
+    texts = [(chance.choice(["user", "assistant", "tool"]), "\n".join(filler(chance, 10))) for _ in range(400)]
+    assert seconds(texts) <= 2.5 * seconds(texts[:200]) + 0.02
 
 
 @pytest.mark.timeout(20)

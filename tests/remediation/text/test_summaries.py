@@ -97,7 +97,8 @@ GOOD = "The payment service failed with E1234. Never push to main. The error: wa
         ("I cannot summarise this conversation.", "refused"),
         ("As an AI, I have no opinion.", "refused"),
         (TEXT, "no smaller"),
-        (TEXT[:-60], "longer than asked"),
+        (TEXT.rpartition(". ")[0] + ".", "longer than asked"),
+        (TEXT[:-60], "cut off"),
     ],
 )
 def test_the_gate_names_the_cause(summary, cause):

@@ -1,0 +1,96 @@
+"""Prompts as files: each can be overridden by a file of the same name in a folder of the operator's, and has a version."""
+
+import functools
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from string import Template
+
+SHIPPED = Path(__file__).parent
+NAMES = (
+    "hand_off_summary", "summary_repair", "pruning", "guidance", "guidance_countdown", "forced_clear_first",
+    "forced_clear_second", "forced_clear_third", "re_entry_package", "milestone", "loop_nudge",
+)  # fmt: skip
+HEAD = re.compile(r"\A---\r?\n(.*?)\r?\n---\r?\n", re.S)
+NUMBER = re.compile(r"^version:\s*(\d{1,6})\s*$", re.M)
+
+
+class PromptError(ValueError):
+    """A file cannot serve as a prompt; the message names it and what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """``text`` has placeholders such as ``$words``. ``number`` counts what people meant to change; the hash tells any change."""
+
+    name: str
+    number: int
+    text: str
+
+    @property
+    def version(self) -> str:
+        """Such as ``2-1f0c9a3b``: short enough to store with every generation that the prompt asked for."""
+        return f"{self.number}-{sha256(self.text.encode()).hexdigest()[:8]}"
+
+    @property
+    def placeholders(self) -> frozenset[str]:
+        return frozenset(Template(self.text).get_identifiers())
+
+
+def load(name: str, folder: Path | None = None) -> Prompt:
+    """The operator's own text from ``folder`` where there is one, else ours. Raises ``PromptError``."""
+    shipped = _read(SHIPPED / f"{name}.md", 0)
+    path = folder / f"{name}.md" if folder is not None else None
+    if path is None or not path.is_file():
+        return shipped
+    own = _read(path, path.stat().st_mtime_ns)
+    if unknown := own.placeholders - shipped.placeholders:
+        known = ", ".join(f"${known}" for known in sorted(shipped.placeholders)) or "none"
+        raise PromptError(
+            f"{path} uses ${', $'.join(sorted(unknown))}, which this prompt does not know. It knows: {known}. "
+            "Write $$ for a dollar sign."
+        )
+    return own
+
+
+def render(prompt: Prompt, **values: object) -> str:
+    """The text as it is sent. Every placeholder must have its value; values are not looked at for placeholders."""
+    try:
+        return Template(prompt.text).substitute({name: str(value) for name, value in values.items()}).strip()
+    except KeyError as missing:
+        raise PromptError(f"The prompt {prompt.name} needs a value for ${missing.args[0]}.") from missing
+
+
+# What a preview shows of each prompt, where nothing at hand fills it.
+SAMPLES: dict[str, str] = {
+    "words": "450", "remaining": "3 more generations", "attempt": "2", "attempts": "3", "draft": "Goal and scope\n- ...",
+    "reason": "clear_mind with a blank package", "size": "61,200 of 64,000 tokens", "target": "16,000", "tokens": "40,000",
+    "nonce": "5f3a9c21", "missing": "- never push to main (turn 3)", "package": "Goal and scope\n- ...", "name": "Schema done",
+    "outcome": "All tables exist.", "calls": "read_file({\"path\": \"a.py\"})", "times": "4", "result": "No such file",
+    "task": "Fix the pool.", "total": "40,000", "aim": "16,000", "part": "1 of 2", "earlier": "none",
+}  # fmt: skip
+
+
+def preview(name: str, folder: Path | None = None) -> str:
+    """The prompt as it would be sent, with made-up values."""
+    prompt = load(name, folder)
+    return render(prompt, **{field: SAMPLES.get(field, f"<{field}>") for field in prompt.placeholders})
+
+
+@functools.lru_cache(maxsize=64)
+def _read(path: Path, changed_at: int) -> Prompt:
+    """``changed_at`` is the file's time in nanoseconds, so that an edited file is read anew."""
+    try:
+        content = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PromptError(f"{path} cannot be read: {error}") from error
+    head = HEAD.match(content)
+    number = NUMBER.search(head[1]) if head else None
+    text = content[head.end() :] if head else content
+    if not text.strip():
+        raise PromptError(f"{path} is empty. Delete it to use the text that comes with the product.")
+    template = Template(text)
+    if not template.is_valid():
+        raise PromptError(f"{path} has a dollar sign that begins no placeholder. Write $$ for a dollar sign.")
+    return Prompt(path.stem, int(number[1]) if number else 0, text.strip())

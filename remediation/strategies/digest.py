@@ -1,0 +1,156 @@
+"""What stands in a summary's place without a model: the sentences that matter, in their order, with who said them.
+
+People's sentences go before the agent's, and what tools printed is only named.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from dominds.llm.messages import Role
+from remediation.context import Toolbox, Unit, UnitKind, UnitRole
+from remediation.strategies.outcome import is_ledger
+from remediation.strategies.stand_ins import text_counter, told
+from remediation.text.statements import Statement, statements_of
+
+LABEL_TOKENS = 7  # of "Turn 12, person:" and its line break
+COST_OFFSET = 8  # tokens added to each price, so that long sentences are not punished in full measure
+RECENCY = 0.6  # how much more the newest counts than the oldest
+LEAST_WORTH = 0.8  # of the agent's sentences
+CALLS_SHARE = 0.12  # of the room: what the list of calls may take
+OMITTED = "[…]"
+ENTRY = re.compile(r"Turns? (\d{1,9})(?:-\d{1,9})?, (person|agent|called): (.*)", re.S)
+LABELS = {"user": "person", "assistant": "agent", "tool": "called"}
+ROLES = {"person": "user", "agent": "assistant", "called": "tool"}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One text of a removed unit. ``turn`` is 0 where none is known."""
+
+    turn: int
+    role: str
+    text: str
+
+
+def said_in(units: Sequence[Unit]) -> list[Said]:
+    """What people and the agent said in ``units``, in order; earlier digests are taken apart again."""
+    return [said for unit in units for said in _said(unit)]
+
+
+def _said(unit: Unit) -> Iterator[Said]:
+    turn = unit.source[0] if unit.source else 0
+    if unit.kind in (UnitKind.SUMMARY, UnitKind.PLACEHOLDER):
+        yield from _read_back(told(unit))
+        return
+    if is_ledger(unit):
+        return
+    for message in unit.messages:
+        if message.role is Role.TOOL:
+            continue
+        if message.text.strip():
+            role = "system" if unit.role is UnitRole.SYSTEM else message.role.value
+            yield Said(turn, role, message.text)
+        for call in message.tool_calls:
+            if about := _about(call.arguments):
+                yield Said(turn, "tool", f"{call.name} {about}")
+
+
+def _read_back(text: str) -> Iterator[Said]:
+    """An earlier summary: its labelled lines as they were said, any other line as a person's, since it stands for both."""
+    for line in text.splitlines():
+        entry = ENTRY.fullmatch(line.strip())
+        if entry:
+            yield Said(int(entry[1]), ROLES[entry[2]], entry[3].replace(OMITTED, " "))
+        elif line.strip() and not line.startswith("#"):
+            yield Said(0, "user", line)
+
+
+def _about(arguments: str) -> str:
+    """The first short value of a call's arguments: usually a path, a name or a command."""
+    found = re.search(r":\s*\"([^\"\\\n]{2,80})", arguments[:2_000])
+    return found[1] if found else ""
+
+
+def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int) -> str:
+    """At most ``room`` tokens. People's messages are whole while they take no more than ``people_room``."""
+    count = text_counter(toolbox)
+    said = said_in(units)
+    talk = [entry for entry in said if entry.role != "tool"]
+    statements = statements_of([(entry.role, entry.text) for entry in talk])
+    calls_room = int(room * CALLS_SHARE)
+    chosen = _chosen(statements, room - calls_room, people_room, count)
+    lines = _lines(talk, statements, chosen)
+    lines += _calls(said, calls_room, count)
+    text = "\n".join(line for _, line in sorted(lines, key=lambda pair: pair[0]))
+    while chosen and count(text) > room:
+        worst = min(chosen, key=lambda place: (statements[place].role == "user", statements[place].worth))
+        chosen.discard(worst)
+        lines = _lines(talk, statements, chosen)
+        text = "\n".join(line for _, line in lines)
+    return text if chosen else ""
+
+
+def _chosen(statements: Sequence[Statement], room: int, people_room: int, count: Callable[[str], int]) -> set[int]:
+    prices = [count(statement.text) + 1 for statement in statements]
+    people = [place for place, statement in enumerate(statements) if statement.role == "user"]
+    chosen: set[int] = set()
+    labelled: set[int] = set()
+
+    def take(place: int, left: int) -> int:
+        label = 0 if statements[place].source in labelled else LABEL_TOKENS
+        if prices[place] + label > left:
+            return left
+        chosen.add(place)
+        labelled.add(statements[place].source)
+        return left - prices[place] - label
+
+    if sum(prices[place] for place in people) <= min(people_room, room):
+        for place in people:
+            room = take(place, room)
+    last = max(1, len(statements) - 1)
+
+    def density(place: int) -> float:
+        worth = statements[place].worth * (1 + RECENCY * place / last)
+        return float(-worth / (prices[place] + COST_OFFSET) ** 0.8)
+
+    for place in sorted(range(len(statements)), key=lambda place: (density(place), place)):
+        if place not in chosen and (statements[place].worth >= LEAST_WORTH or statements[place].role == "user"):
+            room = take(place, room)
+    return chosen
+
+
+def _lines(talk: Sequence[Said], statements: Sequence[Statement], chosen: set[int]) -> list[tuple[int, str]]:
+    """One line for each text of which something stands, with a mark where sentences of it are left out."""
+    lines: list[tuple[int, str]] = []
+    for source, group in groupby(enumerate(statements), key=lambda pair: pair[1].source):
+        parts: list[str] = []
+        for place, statement in group:
+            if place in chosen:
+                parts.append(statement.text)
+            elif parts[-1:] != [OMITTED]:
+                parts.append(OMITTED)
+        if parts != [OMITTED]:
+            lines.append((talk[source].turn, _labelled(talk[source], " ".join(parts))))
+    return lines
+
+
+def _labelled(said: Said, text: str) -> str:
+    return f"Turn {said.turn}, {LABELS.get(said.role, 'person')}: {text}" if said.turn else text
+
+
+def _calls(said: Sequence[Said], room: int, count: Callable[[str], int]) -> list[tuple[int, str]]:
+    """The newest calls, one line a turn."""
+    by_turn: dict[int, list[str]] = {}
+    for entry in said:
+        if entry.role == "tool" and entry.turn:
+            by_turn.setdefault(entry.turn, []).append(entry.text)
+    lines: list[tuple[int, str]] = []
+    for turn in sorted(by_turn, reverse=True):
+        line = f"Turn {turn}, called: {'; '.join(by_turn[turn])}"
+        room -= count(line) + 1
+        if room < 0:
+            break
+        lines.append((turn, line))
+    return lines

@@ -1,0 +1,75 @@
+"""An exchange: what a person asked and all that answered it. What is answered never stands as a bare question."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dominds.llm.messages import Message, Role
+from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units
+from remediation.strategies.outcome import STAND_INS
+from remediation.strategies.stand_ins import stand_in, text_counter
+from remediation.text.summaries import extractive_summary
+
+ANSWER_TOKENS = 32  # of an answer that is cut to its best sentence
+ANSWER_PREFIX = "answer-"
+CUT = " [shortened; read_archive shows the rest]"
+UNSAID = "[I answered this; read_archive shows how.]"
+
+
+def is_question(unit: Unit) -> bool:
+    return unit.role is UnitRole.USER and unit.kind not in STAND_INS
+
+
+def exchanges(units: Sequence[Unit]) -> list[list[int]]:
+    """The indices of each exchange, oldest first. System prompts and what stands for others are units of their own."""
+    groups: list[list[int]] = []
+    is_open = False
+    for index, unit in enumerate(units):
+        alone = unit.role is UnitRole.SYSTEM or unit.kind in STAND_INS
+        if alone or is_question(unit) or not is_open:
+            groups.append([index])
+        else:
+            groups[-1].append(index)
+        is_open = not alone
+    return groups
+
+
+def with_answers(before: Units, after: Units, toolbox: Toolbox) -> Units:
+    """``after``, where a question whose whole answer went gets the answer's best sentence back.
+
+    Left alone, an old question invites the model to answer it again.
+    """
+    present = {unit.id for unit in after}
+    answers = _answers_of(before)
+    view: list[Unit] = []
+    for place, unit in enumerate(after):
+        view.append(unit)
+        following = after[place + 1] if place + 1 < len(after) else None
+        answered = answers.get(unit.id, ())
+        is_bare = following is None or is_question(following)
+        if answered and is_bare and not any(answer.id in present for answer in answered):
+            view.append(_short_answer(answered, toolbox, (*after, *view)))
+    return tuple(view)
+
+
+def _answers_of(units: Units) -> dict[str, Units]:
+    """What answered each question, up to the next one."""
+    groups = exchanges(units)
+    return {
+        units[group[0]].id: tuple(units[index] for index in group[1:])
+        for group in groups
+        if is_question(units[group[0]]) and len(group) > 1
+    }
+
+
+def _short_answer(answered: Units, toolbox: Toolbox, taken: Sequence[Unit]) -> Unit:
+    said = "\n".join(
+        message.text
+        for unit in answered
+        for message in unit.messages
+        if message.role is Role.ASSISTANT and message.text and not message.text.endswith((CUT, UNSAID))
+    )
+    best = extractive_summary(said, ANSWER_TOKENS, text_counter(toolbox))
+    text = f"{best}{CUT}" if best else UNSAID
+    messages = (Message(Role.ASSISTANT, text),)
+    made = stand_in(UnitKind.MESSAGE, text, answered, toolbox, taken, ANSWER_PREFIX)
+    return replace(made, role=UnitRole.ASSISTANT, messages=messages, est_tokens=toolbox.count(messages))

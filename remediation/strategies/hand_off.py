@@ -1,0 +1,223 @@
+"""The one hand-off summary, for whichever strategy takes units away: asked for, judged, repaired once, else made by rule."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from dominds.llm.messages import Message, Role
+from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
+from remediation.prompts import load, render
+from remediation.strategies.digest import digest
+from remediation.strategies.outcome import is_ledger, task_of, text_of
+from remediation.strategies.stand_ins import text_counter, told
+from remediation.text.coverage import Required, Shown, is_about, missing_from, required_of
+from remediation.text.ledger import redact
+from remediation.text.summaries import extractive_summary, summary_problem, without_reasoning
+
+REMOVED_SHARE = 5  # a summary gets the tokens of what it stands for divided by this, while there is room
+FEWEST_TOKENS, MOST_TOKENS = 300, 2_000
+SMALLEST_ROOM = 24  # tokens; less says nothing
+RESULT_HEAD, RESULT_TAIL = 900, 500  # characters of a tool's result that the summariser reads
+ARGUMENTS_CHARS = 300
+TASK_CHARS = 600
+MOST_REPAIRS = 24  # missing statements that are named
+FEWEST_WORTH_ASKING = 2  # what is missing beyond this is asked for once
+PROMPT_OVERHEAD = 900  # tokens of instructions and frame, rounded up
+ANSWER_SHARE = 4  # of the summariser's window, left for its answer
+PEOPLE_SHARE = 5  # people's messages stay whole within the limit divided by this
+
+BESIDE = (
+    "Beside your summary the agent will see: the newest messages word for word, a short list of key facts, and its tools "
+    "search_archive and read_archive for everything else."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HandOff:
+    """``text`` is empty where nothing was worth saying. ``note`` tells what happened to a model's summary, for the record."""
+
+    text: str
+    note: str = ""
+    by_model: bool = False
+
+
+def hand_off(
+    gone: Units, remaining: Units, room: int, toolbox: Toolbox, people_room: int | None = None, most: int = 0
+) -> HandOff:
+    """At most ``room`` tokens in place of ``gone``, beside ``remaining``; a model's good summary may take ``most``.
+
+    A model writes it where there is one. What it must not lack is what people and the agent said; if it does, it is told
+    once, and the ledger takes the rest. Where its text cannot be used, sentences chosen by rule stand instead.
+    """
+    most = max(room, most)
+    if most < SMALLEST_ROOM or not any(map(told, gone)):
+        return HandOff("")
+    summary, note = _asked(gone, remaining, most, toolbox)
+    if summary:
+        return HandOff(_within(summary, most, toolbox), note, by_model=True)
+    if room < SMALLEST_ROOM:
+        return HandOff("")
+    people = room if people_room is None else people_room
+    by_rule = redact(digest(gone, room, toolbox, people))
+    if not by_rule:
+        by_rule = extractive_summary("\n".join(filter(None, map(told, gone))), room, text_counter(toolbox))
+    return HandOff(by_rule, f"chosen by rule, because {note}" if note else "chosen by rule")
+
+
+def _asked(gone: Units, remaining: Units, room: int, toolbox: Toolbox) -> tuple[str, str]:
+    """A model's summary and a note, or no summary and the cause."""
+    asked = min(room, max(FEWEST_TOKENS, min(MOST_TOKENS, total_tokens(gone) // REMOVED_SHARE)))
+    original = redact("\n".join((_earlier(gone), *(entry for unit in gone for entry in entries_of(unit)))))
+    required = required_of(said_by_people_and_agent(gone))
+    problem = _problem_finder(original, required, toolbox)
+    summary = ""
+    for request in requests_for(gone, remaining, toolbox):
+        content = request.replace(EARLIER_MARK, summary or _earlier(gone) or "none")
+        written = toolbox.summarise(content, asked)
+        answer = redact(without_reasoning(written))
+        if cause := problem(answer or written):
+            return "", cause if written.strip() else ""
+        summary = answer
+    if not summary:
+        return "", ""
+    return _repaired(summary, required, remaining, asked, problem, toolbox)
+
+
+def _problem_finder(original: str, required: Sequence[Required], toolbox: Toolbox) -> Callable[[str], str]:
+    count = text_counter(toolbox)
+
+    def problem(summary: str) -> str:
+        about = bool(required) and is_about(summary, original, required)
+        if cause := summary_problem(summary, original, count, count(original), lambda: about):
+            return cause
+        return "" if is_about(summary, original, required) else "the summary says nothing of what it stands for"
+
+    return problem
+
+
+def _repaired(
+    summary: str,
+    required: Sequence[Required],
+    remaining: Units,
+    asked: int,
+    problem: Callable[[str], str],
+    toolbox: Toolbox,
+) -> tuple[str, str]:
+    """The summary, asked for once more where it lacks too much; the better of both."""
+    beside = text_of(remaining)
+    missing = missing_from(Shown(f"{summary}\n{beside}"), required)
+    note = ""
+    if len(missing) >= FEWEST_WORTH_ASKING:
+        answer = redact(without_reasoning(toolbox.summarise(_repair_request(summary, missing, toolbox), asked)))
+        still = missing_from(Shown(f"{answer}\n{beside}"), required)
+        if not problem(answer) and len(still) < len(missing):
+            note = f"asked once more for {len(missing)} missing facts, {len(still)} went to the ledger"
+            summary, missing = answer, still
+        else:
+            note = f"{len(missing)} missing facts went to the ledger"
+    return summary, note
+
+
+def _repair_request(summary: str, missing: Sequence[Required], toolbox: Toolbox) -> str:
+    worst = sorted(missing, key=lambda one: -one.statement.worth)[:MOST_REPAIRS]
+    lines = "\n".join(
+        f"- {SPEAKERS.get(one.statement.role, one.statement.role)}: {one.statement.text}" for one in worst
+    )
+    return f"{render(load('summary_repair', toolbox.prompts), missing=lines)}\n\nYour summary:\n{summary}"
+
+
+def _within(summary: str, room: int, toolbox: Toolbox) -> str:
+    """The summary, or its best sentences where it is longer than there is room."""
+    count = text_counter(toolbox)
+    return summary if count(summary) <= room else extractive_summary(summary, room, count)
+
+
+# -- what the summariser reads ----------------------------------------------------------------------------------------
+
+EARLIER_MARK = "\0earlier summary\0"
+SPEAKERS = {"user": "person", "assistant": "agent", "system": "instructions"}
+
+
+def requests_for(gone: Units, remaining: Units, toolbox: Toolbox) -> Iterator[str]:
+    """One text for each call, so that each fits the summariser's window; later ones revise what the first ones wrote."""
+    parts = _parts([entry for unit in gone for entry in entries_of(unit)], toolbox)
+    nonce = sha256("\0".join(map("\n".join, parts)).encode(errors="replace")).hexdigest()[:12]
+    for number, part in enumerate(parts, 1):
+        which = f" (part {number} of {len(parts)})" if len(parts) > 1 else ""
+        turns = "\n".join(part).replace(nonce, "")
+        yield redact(
+            f"{BESIDE}\nThe newest task, which the agent sees anyway: {_task(remaining, gone)}\n\n"
+            f"Earlier summary, to be revised:\n{EARLIER_MARK}\n\n"
+            f"The turns{which}:\nBEGIN {nonce}\n{turns}\nEND {nonce}"
+        )
+
+
+def _parts(entries: Sequence[str], toolbox: Toolbox) -> list[list[str]]:
+    window = toolbox.summariser_window or (toolbox.assistant and toolbox.assistant.window()) or 0
+    room = max(400, window - window // ANSWER_SHARE - PROMPT_OVERHEAD) if window else 0
+    parts: list[list[str]] = [[]]
+    count, used = text_counter(toolbox), 0
+    for entry in entries:
+        size = count(entry) + 1
+        if room and used + size > room and parts[-1]:
+            parts.append([])
+            used = 0
+        parts[-1].append(entry)
+        used += size
+    return parts
+
+
+def entries_of(unit: Unit) -> Iterator[str]:
+    """The unit as a summariser reads it: turn, who spoke, and of a tool's result its beginning and end."""
+    if is_ledger(unit) or unit.kind in (UnitKind.SUMMARY, UnitKind.PLACEHOLDER):
+        return
+    names = {call.id: call.name for message in unit.messages for call in message.tool_calls}
+    for place, message in enumerate(unit.messages):
+        turn = unit.source[min(place, len(unit.source) - 1)] if unit.source else 0
+        yield from _entries(message, f"[turn {turn}] " if turn else "", names, unit)
+
+
+def _entries(message: Message, turn: str, names: dict[str, str], unit: Unit) -> Iterator[str]:
+    if message.role is Role.TOOL:
+        result = _cut_middle(message.text, RESULT_HEAD, RESULT_TAIL)
+        yield f"{turn}result of {names.get(message.tool_call_id, 'a tool')}{' (failed)' if unit.failed else ''}: {result}"
+        return
+    if message.text.strip():
+        role = "system" if unit.role is UnitRole.SYSTEM else message.role.value
+        yield f"{turn}{SPEAKERS.get(role, role)}: {message.text}"
+    for call in message.tool_calls:
+        yield f"{turn}agent calls {call.name}({_cut_middle(call.arguments, ARGUMENTS_CHARS, 60)})"
+
+
+def _cut_middle(text: str, head: int, tail: int) -> str:
+    if len(text) <= head + tail + 40:
+        return text
+    return f"{text[:head]}\n[… {len(text) - head - tail:,} characters left out …]\n{text[-tail:]}"
+
+
+def _earlier(gone: Units) -> str:
+    summaries = (unit for unit in gone if unit.kind is UnitKind.SUMMARY and not is_ledger(unit))
+    return "\n".join(text for text in map(told, summaries) if text.strip())
+
+
+def _task(remaining: Units, gone: Units) -> str:
+    task = " ".join(task_of(remaining or gone).split())
+    return task if len(task) <= TASK_CHARS else f"{task[:TASK_CHARS]}…"
+
+
+def said_by_people_and_agent(units: Units) -> list[tuple[str, str]]:
+    """Roles and texts, tool output apart; an earlier summary stands for what people and the agent said before."""
+    said: list[tuple[str, str]] = []
+    for unit in units:
+        if is_ledger(unit) or unit.kind is UnitKind.PLACEHOLDER:
+            continue
+        if unit.kind is UnitKind.SUMMARY:
+            said.append(("assistant", told(unit)))
+            continue
+        role = "system" if unit.role is UnitRole.SYSTEM else ""
+        said += [
+            (role or message.role.value, message.text)
+            for message in unit.messages
+            if message.role is not Role.TOOL and message.text.strip()
+        ]
+    return said

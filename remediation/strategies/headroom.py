@@ -1,0 +1,30 @@
+"""Whether a rewrite was worth it: what it gained, what it leaves free, and when further ones are pointless."""
+
+from collections.abc import Sequence
+
+LEAST_GAIN = 0.1  # of the size before; a rewrite below it is refused
+LEAST_FREE = 0.25  # of the limit, which a rewrite that the runtime starts is to leave free
+POOR_IN_A_ROW = 2  # after so many the runtime stops, says so, and raises the operator's task
+
+
+def most_of(limit: int) -> int:
+    """Tokens that a rewrite may fill where its aim is too small for what must be said."""
+    return int(limit * (1 - LEAST_FREE))
+
+
+def gain_of(est_before: int, est_after: int) -> float:
+    return 1 - est_after / est_before if est_before else 0.0
+
+
+def is_poor(est_before: int, est_after: int, limit: int) -> bool:
+    """Little gained, or little left free: the next message would trigger the next rewrite."""
+    return gain_of(est_before, est_after) < LEAST_GAIN or not leaves_headroom(est_after, limit)
+
+
+def leaves_headroom(est_after: int, limit: int) -> bool:
+    return est_after <= most_of(limit)
+
+
+def should_stop(recent: Sequence[bool]) -> bool:
+    """``recent`` tells of each rewrite whether it was poor, newest last."""
+    return len(recent) >= POOR_IN_A_ROW and all(recent[-POOR_IN_A_ROW:])

@@ -1,0 +1,126 @@
+"""The cheapest loss: old tool output gives way to one line that says what it was, how large, and how to read it again."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dominds.llm.messages import Message, Role, ToolCall
+from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
+from remediation.strategies.outcome import touchable
+from remediation.strategies.stand_ins import text_counter
+from remediation.text.coverage import Shown
+from remediation.text.secret_masking import redact
+from remediation.text.statements import exact_tokens, without_routine
+
+OPENING = "[Result of "
+FRESH_UNITS = 3  # the newest units, whose tool output is still being worked with
+SMALLEST_RESULT = 60  # tokens; the line that would stand for less is not much shorter
+VALUES_SHARE = 5  # values of a result may take its tokens divided by this
+MOST_VALUE_TOKENS = 100  # for the values of one result
+INSPECTED_CHARS = 20_000
+LONG_ARGUMENT = 240  # characters, from which an old call's argument is cut
+ARGUMENT_HEAD = 80
+
+
+def mask_old_output(units: Units, target_tokens: int, toolbox: Toolbox, fresh: int = FRESH_UNITS) -> Units:
+    """Mask tool results, oldest first, until ``target_tokens`` is reached. The newest ``fresh`` units stay as they are."""
+    masked, excess = list(units), total_tokens(units) - target_tokens
+    known = Shown("\n".join(unit.text for unit in units if unit.role is not UnitRole.TOOL))
+    for index in touchable(units):
+        if excess <= 0 or index >= len(units) - fresh:
+            break
+        shorter = mask(masked[index], toolbox, known)
+        excess -= masked[index].est_tokens - shorter.est_tokens
+        masked[index] = shorter
+    return tuple(masked)
+
+
+def mask(unit: Unit, toolbox: Toolbox, known: Shown | None = None) -> Unit:
+    """The unit with its results masked and long arguments cut, or as it is where that gains nothing.
+
+    Identifiers and values that only the result holds are named, within a fifth of its size; source code names none.
+    """
+    if unit.role is not UnitRole.TOOL:
+        return unit
+    count = text_counter(toolbox)
+    names = {call.id: call.name for message in unit.messages for call in message.tool_calls}
+    messages = tuple(
+        _masked_result(message, names.get(message.tool_call_id, "a tool"), unit, count, known)
+        if message.role is Role.TOOL
+        else _with_short_arguments(message)
+        for message in unit.messages
+    )
+    candidate = replace(unit, messages=messages, est_tokens=toolbox.count(messages))
+    return candidate if candidate.est_tokens < unit.est_tokens else unit
+
+
+def is_masked(unit: Unit) -> bool:
+    results = [message for message in unit.messages if message.role is Role.TOOL]
+    return bool(results) and all(message.text.startswith(OPENING) for message in results)
+
+
+def _masked_result(
+    message: Message, name: str, unit: Unit, count: Callable[[str], int], known: Shown | None
+) -> Message:
+    size = count(message.text)
+    if size < SMALLEST_RESULT or message.text.startswith(OPENING):
+        return message
+    said = f"{OPENING}{name}, est. {size:,} tokens, no longer shown; {_where(unit.source)}.{_failed(unit)}"
+    room = min(MOST_VALUE_TOKENS, size // VALUES_SHARE)
+    values = [] if unit.kind is UnitKind.CODE else _values_in(message.text, room, count, known)
+    named = f" In it: {', '.join(values)}.]" if values else "]"
+    return replace(message, text=f"{said}{named}")
+
+
+def _where(source: Sequence[int]) -> str:
+    if not source:
+        return "search_archive finds it"
+    return f"search_archive and read_archive show it (turn {source[-1]})"
+
+
+def _failed(unit: Unit) -> str:
+    return " It failed." if unit.failed else ""
+
+
+def _values_in(text: str, room: int, count: Callable[[str], int], known: Shown | None) -> list[str]:
+    """Identifiers and values in their order that stand nowhere else in sight, while they fit."""
+    chosen: list[str] = []
+    bare = redact(text[:INSPECTED_CHARS]).replace('"', " ")  # a quoted value of JSON is a value like any other
+    lines = (without_routine(line) for line in bare.splitlines())
+    for value in dict.fromkeys(value for line in lines for value in exact_tokens(line)):
+        if len(value) < 4 or not any(sign.isdigit() for sign in value) or len(value) > 80:
+            continue
+        if known is not None and known.has_value(value):
+            continue
+        room -= count(f", {value}")
+        if room < 0:
+            break
+        chosen.append(value)
+    return chosen
+
+
+def _with_short_arguments(message: Message) -> Message:
+    """An old call without the long texts in its arguments, and without the reasoning that led to it."""
+    calls = tuple(_short_call(call) for call in message.tool_calls)
+    return replace(message, tool_calls=calls, provider_items=()) if calls != message.tool_calls else message
+
+
+def _short_call(call: ToolCall) -> ToolCall:
+    if len(call.arguments) <= LONG_ARGUMENT:
+        return call
+    try:
+        arguments = json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        return call
+    return replace(call, arguments=json.dumps(_short(arguments), ensure_ascii=False))
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > LONG_ARGUMENT:
+        return f"{value[:ARGUMENT_HEAD]}… [{len(value):,} characters, no longer shown]"
+    if isinstance(value, dict):
+        return {name: _short(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_short(inner) for inner in value]
+    return value

@@ -1,0 +1,138 @@
+"""What people and the agent said that a shorter text must still say: identifiers, values, prohibitions, open requests."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from remediation.text.statements import (
+    MEMORABLE,
+    REQUEST,
+    STRONG,
+    Kind,
+    RoleText,
+    Statement,
+    exact_tokens,
+    statements_of,
+)
+
+STEM_CHARS = 6  # of a word, so that "restarted" covers "restarts"
+WORDS_COVERED = 0.6  # of a rule's or request's telling words, from which it counts as said
+SAID_ENOUGH = 0.75  # of a plain statement's telling words, from which a ledger need not repeat it
+LEAST_COVERAGE = 0.12  # of what is required; a summary below it is about something else
+LEAST_KNOWN = 0.4  # of a summary's telling words that stand in the text; below, they come from somewhere else
+FEWEST_REQUIRED = 3  # that fewer are missing says nothing about a summary
+WORD = re.compile(r"[^\W_]+")
+CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
+SIGNS = re.compile(r"[`*\"'“”„’‘«»,]")
+# Words that tell nothing about what a sentence is about.
+COMMON = frozenset(
+    """a about after again all also am an and any are as at be because been before being but by can could did do does doing
+    don done down for from get go going had has have he her here him his how i if in into is it its just let like may me
+    might more most must my need no not now of off ok on once only or other our out over own please s same say she should so
+    some such t than that the their them then there these they this those through to too under until up us very want was we
+    well were what when where which while who why will with without would yes yet you your
+    aber als am an auch auf aus bei bin bis bitte da das dass dem den der des die dies doch du ein eine einem einen einer er
+    es für hat haben ich ihr im in ist ja jetzt kann kein mal man mich mir mit nach nein nicht noch nur oder sich sie sind so
+    und uns vom von vor war was wenn werden wie wir wird zu zum zur""".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Required:
+    """One thing that must still be said: the exact ``values`` of a statement, or its words where ``whole`` is asked."""
+
+    statement: Statement
+    values: tuple[str, ...]
+    whole: bool  # a prohibition or a request: its telling words count
+
+
+class Shown:
+    """A text that may cover what was said, prepared for many questions."""
+
+    def __init__(self, text: str) -> None:
+        self.text = folded(text)
+        self.stems = frozenset(telling(text))
+        self._spaced = f" {' '.join(WORD.findall(self.text))} "
+
+    def has_value(self, value: str) -> bool:
+        """The value stands there as a word of its own: 40 is not in 140."""
+        words = " ".join(WORD.findall(folded(value)))
+        return (
+            not words
+            or f" {words} " in self._spaced
+            or (len(words) > 5 and CJK.search(words) is not None and words in self.text)
+        )
+
+    def share_of(self, text: str) -> float:
+        """Of the telling words of ``text``, how many stand here."""
+        stems = set(telling(text))
+        return len(stems & self.stems) / len(stems) if stems else 1.0
+
+    def lacks(self, required: Required) -> bool:
+        if any(not self.has_value(value) for value in required.values):
+            return True
+        return required.whole and self.share_of(required.statement.text) < WORDS_COVERED
+
+    def says(self, statement: str) -> bool:
+        """Whether a ledger need not repeat it."""
+        values = exact_tokens(statement)
+        if any(not self.has_value(value) for value in values):
+            return False
+        return self.share_of(statement) >= (WORDS_COVERED if values else SAID_ENOUGH)
+
+
+def folded(text: str) -> str:
+    return SIGNS.sub("", unicodedata.normalize("NFKC", text).casefold())
+
+
+def telling(text: str) -> list[str]:
+    """The stems of the words that tell what a text is about; signs of Chinese and Japanese in pairs."""
+    stems: list[str] = []
+    for word in WORD.findall(folded(text)):
+        if CJK.search(word):
+            stems += [word[place : place + 2] for place in range(max(1, len(word) - 1))]
+        elif word not in COMMON:
+            stems.append(word[:STEM_CHARS])
+    return stems
+
+
+def required_of(texts: Sequence[RoleText]) -> list[Required]:
+    """What must not be lost of what people and the agent said. Of the agent's many figures, those of its decisions,
+    failures and results count."""
+    return [
+        required
+        for statement in statements_of([said for said in texts if said[0] in ("user", "assistant", "system")])
+        if (required := _required(statement)) is not None
+    ]
+
+
+def _required(statement: Statement) -> Required | None:
+    by_person = statement.role != "assistant"
+    whole = statement.strength >= STRONG or (by_person and bool(REQUEST.search(statement.text)))
+    if not whole and not by_person and statement.kind is not Kind.FAILURE and not MEMORABLE.search(statement.text):
+        return None
+    values = tuple(dict.fromkeys(exact_tokens(statement.text)))
+    return Required(statement, values, whole) if values or whole else None
+
+
+def missing_from(shown: Shown, required: Iterable[Required]) -> list[Required]:
+    return [one for one in required if shown.lacks(one)]
+
+
+def covered_share(shown: Shown, required: Sequence[Required]) -> float:
+    """Of what is required, the share that is covered; 1 where nothing is."""
+    values = [value for one in required for value in one.values]
+    if not values:
+        return 1.0 - len(missing_from(shown, required)) / len(required) if required else 1.0
+    return sum(shown.has_value(value) for value in values) / len(values)
+
+
+def is_about(summary: str, original: str, required: Sequence[Required]) -> bool:
+    """Whether a summary speaks of what it stands for at all, rather than obeying, refusing or making something up."""
+    known = Shown(original)
+    if len(required) < FEWEST_REQUIRED:
+        return known.share_of(summary) >= LEAST_COVERAGE
+    return covered_share(Shown(summary), required) >= LEAST_COVERAGE or (
+        len(telling(summary)) >= 12 and known.share_of(summary) >= LEAST_KNOWN
+    )

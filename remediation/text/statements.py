@@ -1,0 +1,403 @@
+"""Statements: the sentences of a dialog, and how much each would be missed by whoever goes on with the work.
+
+The work is linear in the text: statements are of bounded length, and of what a tool printed only so much is read.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from remediation.text.secret_masking import REDACTED, redact
+
+RoleText = tuple[str, str]  # "user", "assistant", "system" or "tool"; and what it said
+
+LONGEST_STATEMENT = 400  # characters; a longer sentence is cut at a blank
+MOST_CHARS = 120_000  # that are read of one text: its beginning and its end
+TOOL_CHARS = 6_000  # the same of what a tool printed: results stand at the beginning, verdicts at the end
+
+STRONG = 3.0  # the strength from which a rule is marked as one
+WEAK = 2.5  # of "write it without recursion"
+WEAK_TOLD = 0.8  # of "the parser works without recursion", which only tells
+MEMORABLE_WORTH = 2.0  # of a statement that introduces itself as worth remembering
+REQUEST_WORTH = 2.0  # of what a person asks for
+PERSON_WORTH = 1.0  # of any sentence of a person that says something
+PERSON_TRUST = 1.6  # what a person said matters more than what the agent said
+TOOL_TRUST = 0.6  # what a tool printed can be had again
+NARRATION = 0.35  # of "Let me look at the tests": what the agent was about to do
+
+
+class Kind(IntEnum):
+    """In the order of their claim on a ledger's budget."""
+
+    RULE = 0
+    FAILURE = 1
+    FACT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One sentence or line. ``order`` is its place among all, ``source`` the place of the text that it stands in."""
+
+    role: str
+    text: str
+    kind: Kind
+    worth: float
+    strength: float  # of a rule; 0 of what is none
+    tokens: frozenset[str]
+    order: int
+    source: int
+
+
+# Shapes of what cannot be guessed again, with their worth. The first that matches at a place counts.
+TOKENS: tuple[tuple[str, str, float], ...] = (
+    ("url", r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>\"'`)\]]+[^\s<>\"'`)\].,;:!?]", 3.0),
+    ("email", r"\b[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+\b", 3.0),
+    (
+        "setting",
+        r"\b[A-Z][A-Z0-9_]{1,60}\s?[=:]\s?(?:\"[^\"\n]{1,80}\"|'[^'\n]{1,80}'|\{[^{}\n]{1,80}\}|[^\s=,;\"'()]+)",
+        3.0,
+    ),
+    (
+        "assignment",
+        r"(?<![\w.])[A-Za-z_][\w.-]{0,60}\s?=\s?(?:\"[^\"\n]{1,80}\"|'[^'\n]{1,80}'|[\d/~.$-][^\s,;]*)",
+        2.5,
+    ),
+    ("pair", r"(?<![\w.=])[A-Za-z_][\w.-]{0,60}=[^\s=,;\"'()]+", 2.5),
+    ("windows path", r"\b[A-Za-z]:\\[\w\\.-]+", 3.0),
+    ("path", r"(?<![\w.:/])(?:~|\.{1,2})?/(?:[\w.@-]+/)*[\w.@-]*\w/?|\b(?:[\w.-]+/)+[\w-]+\.\w{1,8}\b", 3.0),
+    (
+        "time",
+        r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?)?|\b\d{1,2}:\d\d(?::\d\d)?\b"
+        r"|\b\d{1,2}\.\d{1,2}\.(?:\d{4}|\d\d)?(?!\d)",
+        2.5,
+    ),
+    ("uuid", r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b", 3.0),
+    ("address", r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?(?:/\d+)?\b", 3.0),
+    ("version", r"\bv?\d+\.\d+(?:\.\d+)+(?:[-+.]\w+)*\b|\bv\d+(?:\.\d+)*\b", 2.5),
+    (
+        "money",
+        r"[$€£¥]\s?\d[\d,.]*\d?\s?(?:[kKmM]\b|million|billion)?"
+        r"|\b\d[\d,.]*\s?(?:USD|EUR|CHF|GBP|dollars|euros?|Euro|€|£)(?!\w)",
+        2.5,
+    ),
+    ("host", r"\b(?:[a-zA-Z0-9][\w-]{0,62}\.)+(?:[a-z]{2,12})(?::\d+)?\b", 2.5),
+    ("hash", r"\b(?=[0-9a-f]{0,40}\d)(?=[0-9a-f]{0,40}[a-f])[0-9a-f]{7,64}\b", 3.0),
+    ("number sign", r"(?<!\w)#\d+\b", 2.5),
+    ("flag", r"(?<![\w-])--?[a-zA-Z][\w-]+(?:=\S+)?", 1.5),
+    ("code", r"\b[A-Za-z]{1,30}(?:[-_/][A-Za-z0-9]{1,30}){0,6}[-_/]?\d[\w-]*\b|\b\d+[A-Za-z]+\d\w*\b", 2.5),
+    ("quoted", r"\"[^\"\n]{2,80}\"|`[^`\n]{2,80}`|“[^”\n]{2,80}”|„[^“”\n]{2,80}[“”]|(?<!\w)'[^'\n]{2,60}'(?!\w)", 2.5),
+    ("snake", r"\b_*[A-Za-z][A-Za-z0-9]{0,40}_\w+\b", 2.0),
+    ("camel", r"\b[a-z]+[A-Z]\w*\b|\b[A-Z][a-z0-9]+[A-Z]\w*\b", 2.0),
+    (
+        "measure",
+        r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?\s?(?:%|[KMGT]i?B\b|[kmµn]?s\b|min\b|rpm\b)|(?<![\w.])\d{4,}\b",
+        2.0,
+    ),
+    ("number", r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?!\w)", 1.5),
+    ("full name", r"\b[A-Z][a-z'-]{1,30}(?: [A-Z][a-z'-]{1,30}){1,4}\b", 2.0),
+    ("name", r"(?<=[a-z,;:] )[A-Z][\w'-]{0,30}(?: [A-Z][\w'-]{0,30}){0,4}", 1.2),
+)
+# Plain words are stepped over in one go: trying every shape at each of their letters was most of the work.
+PLAIN_WORD = r"(?<!\w)[a-z]{1,40}(?=[,;:)]? (?![=@])|[,;:.)]*$|\. )"
+TOKEN = re.compile(
+    "|".join(
+        (f"(?P<plain>{PLAIN_WORD})", *(f"(?P<k{place}>{pattern})" for place, (_, pattern, _) in enumerate(TOKENS)))
+    )
+)
+WORTH = {f"k{place}": worth for place, (_, _, worth) in enumerate(TOKENS)}
+EXACT = frozenset(
+    f"k{place}" for place, (name, _, _) in enumerate(TOKENS) if name not in ("quoted", "flag", "full name", "name")
+)  # identifiers, values and quantities
+SPELLED = re.compile(
+    r"\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|hundred|thousand|half|twice|once|"
+    r"zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|monday|tuesday|wednesday|thursday|friday|saturday|sunday|"
+    r"montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag|today|tomorrow|tonight|heute|morgen|übermorgen)\b",
+    re.I,
+)
+
+# "don't know" and "it doesn't" report; "don't push" instructs.
+STRONG_RULE = re.compile(
+    r"\bnever\b(?! mind)|\bmust(?: not|n[’']t)\b|\bunder no circumstances\b|\b(?:forbidden|prohibited|off[- ]limits|hands off)\b"
+    r"|\bno(?:t| longer) allowed\b|(?-i:\bSTOP\b)|(?<!\bI )(?<!\bwe )(?<!\bthey )\b(?:do not|don[’']t)\b"
+    r"|(?:^|[,;:.!(–—-]\s*|\b(?:please|and|but|so|also|then|should|must|always|to) )(?:stop|avoid|refrain from)\b"
+    r"|\b(?:no|zero) \w+(?: \w+)? (?:before|until|after|between|without|on|this week|today|tonight|tomorrow)\b|\bnot (?:before|until)\b"
+    r"|\b(?:nie|niemals|keinesfalls|verboten|untersagt|unterlass\w*|auf keinen fall|darf(?:st)? (?:\w+ )?(?:nicht|kein\w*)|"
+    r"dürfen (?:\w+ )?(?:nicht|kein\w*)|bitte (?:\w+ )?(?:nicht|kein\w*)|finger weg|kein\w* .{1,40} (?:ändern|anfassen|löschen|schicken|"
+    r"senden|verwenden|benutzen|nennen|versprechen|erwähnen))\b"
+    r"|\b(?:jamais|interdit\w*|ne (?:\w+ ){1,2}(?:pas|plus|jamais)|nunca|jamás|prohibid\w+|proibid\w+|non (?:devi|dovete|si deve)|vietato)\b"
+    r"|不要|不得|不能|不可|不准|禁止|切勿|请勿|别再|しないで|してはいけ|ないでください",
+    re.I,
+)  # fmt: skip
+WEAK_RULE = re.compile(
+    r"\b(should(?: not|n[’']t)|may not|cannot|can[’']t|avoid|without|only|always|must|not to|instead of|except|unless|not|"
+    r"nicht|kein\w*|nur|immer|muss|müssen|ohne|solo|siempre|sin|toujours|sans|seulement|"
+    r"leave .{1,40} alone|keep .{1,30} (?:private|secret|unchanged))\b|^no (?!problem|idea|worries|errors?|issues?|thanks)[a-z]"
+    r"|必须|只能|一定要|务必|だけ|必ず",
+    re.I,
+)
+REPORTS = re.compile(
+    r"\b(I|we|they|it|he|she|you) (?:really )?(don[’']t|do not|cannot|can[’']t|never) (?:really )?"
+    r"(know|knew|think|understand|see|saw|remember|have|had|need|mind|care|believe|expect|find|tell|want to|got|get)\b"
+    r"|\bit never\b|\bwas never\b|\bhas never\b|\bnever (?:came|reached|got|worked|happened|runs?|ran|reaches)\b",
+    re.I,
+)
+TOLD = re.compile(
+    r"(?:the|this|that|these|those|an?|one|another|some|I|we|he|she|it|they|there|our|my|his|her|its|their)\b", re.I
+)
+FAILURE = re.compile(
+    r"\b(errors?|err|fail(?:ed|s|ure|ures|ing)?|exception|traceback|fatal|panic(?:ked)?|crash(?:ed|es)?|refused|denied|"
+    r"time(?:d|s)? out|unreachable|out of memory|oom|segfault|rejected|aborted|broken|broke|breaks|corrupt(?:ed)?|not found|"
+    r"does(?: not|n[’']t) (?:work|help|exist)|did(?: not|n[’']t) (?:work|help)|rolled back|regression|deadlock\w*|leak(?:s|ed)?|lost|"
+    r"wrong|bug|fehler\w*|fehlgeschlagen|gescheitert|abgelehnt|kaputt|erreurs?|échec|échoué|falló|fallo)\b"
+    r"|\b\w{1,60}(?:Error|Exception|Timeout)\b|[✗❌]|错误|失败|異常|失敗|エラー",
+    re.I,
+)
+NO_FAILURE = re.compile(
+    r"\b(no|zero|0|without(?: any)?) (errors?|failures?|failed)\b|\b(errors?|failures?|failed)\s?[:=]\s?0\b", re.I
+)
+MEMORABLE = re.compile(
+    r"\b(remember|note that|important|decided?|decision|agreed|prefers?|deadline|due|owner|owned by|called|named|codename|"
+    r"nicknamed|birthday|lives? in|allergic|favou?rite|assigned to|responsible|approved|chose|choose|will use|switch(?:ed)? to|"
+    r"root cause|cause|because|the plan is|goal|budget|located|stored (?:in|at|under)|runs? on|depends on|instead|turned out|"
+    r"turns out|means that|rule[sd]? out|not a fix|the fix|fixed|confirmed|owed|remains|blocked|waiting for|next step|until|"
+    r"wichtig|entschieden|entscheidung|vereinbart|beschlossen|weil|ursache|bleibt|stattdessen|zuständig|frist|bis|"
+    r"porque|decidido|acordado|parce que|décidé|convenu)\b|因为|决定|重要|记住|原因|なので|決定",
+    re.I,
+)
+REQUEST = re.compile(
+    r"\b(please|could you|can you|would you|I(?:[’']d)? (?:want|need|like|would like|expect|prefer)|we (?:want|need|should|have to)|"
+    r"make sure|needs? to|has to|have to|let[’']s|later|afterwards|also|careful|must|should|write (?:that|it) down|"
+    r"bitte|ich (?:will|möchte|brauche|hätte gern)|wir (?:brauchen|wollen|sollten|müssen)|soll(?:te|en)?|muss|kannst du|"
+    r"können sie|könnten sie|später|danach|außerdem|"
+    r"quiero|necesito|por favor|je veux|j[’']ai besoin|s[’']il (?:te|vous) pla[iî]t)\b|请|需要|帮我|ください|お願い",
+    re.I,
+)
+NARRATES = re.compile(
+    r"(?:(?:ok(?:ay)?|good|great|sure|right|now|first|next|then|so|und|nun|jetzt)[,.:]? )?"
+    r"(?:let me|let us|let[’']s|I[’']ll|I will|I am going to|I[’']m going to|now I|looking at|checking|reading|running|"
+    r"starting|preparing|ich (?:schaue|sehe|prüfe|lese|werde)|lass mich)\b",
+    re.I,
+)
+INJECTION = re.compile(
+    r"\b(ignore|disregard|forget|override|bypass)\b.{0,40}\b(instructions?|rules?|prompts?|above|previous|prior|earlier)\b"
+    r"|\bapprove (?:all|every)|\bsystem prompt\b|\byou are now\b|\bnew instructions?\b|\bact as\b|\bdo anything now\b",
+    re.I,
+)
+STATEMENT_END = re.compile(r"(?<=[.!?;])[\"'”’)\]]{0,2}\s+(?=[\"'“(\[„]?[^\W_]|[`*-])|(?<=[。！？；])")
+NO_END = re.compile(
+    r"(?:\b(?:e\.g|i\.e|z\.B|d\.h|bzw|ca|etc|vs|approx|no|nr|dr|mr|mrs|ms|st|fig|bspw|inkl|max|min)|\b\d{1,2}|\b[A-Z])\.$",
+    re.I,
+)
+BULLET = re.compile(r"^(?:[-*•>#]+|\d{1,3}[.)])\s+")
+BLANKS = re.compile(r"\s+")
+LONG_WORD = re.compile(
+    r"([!-~]{60})[!-~]{140,}"
+)  # encoded data, over which the patterns above would take quadratic time
+FENCE = re.compile(r"^\s*(?:```|~~~)")
+
+# The beginning of a log line that reports nothing unusual, and how long something took: they would crowd out the facts.
+ROUTINE = re.compile(
+    r"\[?(?:\d{4}-\d\d-\d\d[T ]?)?(?:\d\d:\d\d(?::\d\d)?[.,\d]{0,10}Z?\]?)? ?\[?(?:TRACE|DEBUG|INFO)\b\]?:? ?"
+)
+DURATION = re.compile(r"(?:\bin )?\b\d{1,12}(?:\.\d{1,6})? ?(?:ns|us|µs|ms|s|sec|seconds)\b")
+
+# Where a line of a program gives itself away. Words that prose begins with as well ask for more signs of a program.
+LOCATION = re.compile(r"^(?:[\w./\\-]{1,200}[:-]\d{1,6}[:-]\s?|\s{0,8}\d{1,6}\t|[+>-] {0,12}(?=[a-z@\"#]))")
+CODE = re.compile(
+    r"(?:async def|def|class|fn|func|function|impl|struct|interface|enum|namespace|typedef)\s+[\w<]"
+    r"|(?:except|catch|elif|else if|try|finally|else|do|switch|case)\b[^.?!]*[:{]$"
+    r"|[}\])]+ *(?:catch|else|finally|,|;)"
+    r"|(?:if|for|while|with|match|unless)\b[^.?!]*[:{]$"
+    r"|(?:if|for|while|switch|catch)\s*\(.*\)\s*\{?$"
+    r"|(?:raise|throw|return|yield|await|assert|del|new|delete|goto|lambda)\b.*(?:[(){}=;]|\bErr\b|\bError\b|\bException\b|\bNone\b|\bnull\b)"
+    r"|(?:from [\w.]+ import|import [\w.{*]+|#include|using |package |require\(|export |public |private |protected |static )"
+    r"|(?:const|let|var|final|auto|int|bool|string|void|char|float|double)\s+[\w<>*\[\]]+\s*[=;({:]"
+    r"|@\w[\w.]*(?:\(.*\))?$"
+    r"|[\w.\[\]\"']+\s*[-+*/|&%:]?=\s*(?:[\w.]+\(|\[|\{|lambda\b|not\b|await\b|new\b|f?[\"'].*[\"']$|[\w.]+\[|self\.|None$|True$|False$)"
+    r"|(?:[\w]+\.)*[\w]+\((?:.*\)[;,:]?|[^)]*)$"
+    r"|(?:raise|return|throw|yield) [\w.]+$|[\w.]+(?:: [\w\[\], |.]+)? = \S.*$|[\w.]+=[\w.]+(?:\([^)]*\))?,"
+    r"|f?[\"'].*[\"'](?:,|:|\s*%|\.format\()|[\w.\[\]'\", ]+\)\)*(?: as \w+)?:?,?$|[A-Z]\w+(?:Error|Exception),$"
+    r"|self\.\w+|this\.\w+|\"\"\"|'''"
+    r"|.*(?:[{};]|\):|\) ->.*:|=>\s*\{?|&&|\|\||==|!=|:=|->)$"
+    r"|.*\b(?:except|catch)\b.{1,60}\b(?:as|e|err|error|ex)\b\)?\s*[:{]"
+    r"|.*\berr != nil\b|.*\blog(?:ger|ging)?\.\w+\("
+)  # fmt: skip
+VALUE = re.compile(r"[A-Z][A-Z0-9_]+\s?=\s?[^\s({\[]+$")  # a setting is a fact, wherever it stands
+
+
+def statements_of(texts: Sequence[RoleText]) -> list[Statement]:
+    """All statements of ``texts`` that say something, in their order, without secrets, source code and injected orders."""
+    found = list(_split(texts))
+    shapes = Counter(_shape(text) for _, _, text in found)
+    tokens = [list(_matches(text)) for _, _, text in found]
+    alike = Counter(_shape(token) for token in {token for row in tokens for token, _, _ in row})
+    return [
+        _judged(role, text, order, source, _worth_of(row, alike), row, shapes[_shape(text)])
+        for order, ((role, source, text), row) in enumerate(zip(found, tokens, strict=True))
+    ]
+
+
+def _split(texts: Sequence[RoleText]) -> Iterator[tuple[str, int, str]]:
+    for source, (role, text) in enumerate(texts):
+        for statement in sentences_of(text, role):
+            if role != "tool" or not INJECTION.search(statement):
+                yield role, source, statement
+
+
+def sentences_of(text: str, role: str = "user") -> Iterator[str]:
+    """The sentences and lines of what somebody said, without secrets and without source code."""
+    for line in redact(_excerpt(text, TOOL_CHARS if role == "tool" else MOST_CHARS)).splitlines():
+        if not line.strip():
+            continue
+        yield from _sentences_in(line, role)
+
+
+def without_fences(text: str) -> str:
+    """``text`` without the fenced blocks in it."""
+    kept, inside = [], False
+    for line in text.splitlines():
+        if FENCE.match(line):
+            inside = not inside
+        elif not inside:
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def _excerpt(text: str, most: int) -> str:
+    """The beginning and the end of a text that is too long to read whole; fenced code apart."""
+    if len(text) > most:
+        half = most // 2
+        text = f"{text[:half].rpartition(' ')[0] or text[:half]}\n{text[-half:].partition(' ')[2] or text[-half:]}"
+    return without_fences(text) if "```" in text or "~~~" in text else text
+
+
+def without_routine(line: str) -> str:
+    """A log line without clock time, level and durations where it reports nothing unusual."""
+    found = ROUTINE.match(line)
+    return DURATION.sub("", line[found.end() :]) if found and found.end() else line
+
+
+def _sentences_in(line: str, role: str) -> Iterator[str]:
+    if role == "tool":
+        line = without_routine(line.strip())
+    line = LONG_WORD.sub(r"\1…", line.strip())
+    if role == "tool" and line[:1] in "{[" and '": ' in line:
+        line = line.replace('"', "")  # JSON on one line is what a tool knows, and no program
+    elif is_code_line(line, role):
+        return
+    held = ""
+    for part in STATEMENT_END.split(line):
+        held = f"{held} {part.strip()}".strip()
+        if NO_END.search(held):
+            continue
+        yield from _bounded(held)
+        held = ""
+    yield from _bounded(held)
+
+
+def _bounded(sentence: str) -> Iterator[str]:
+    sentence = BLANKS.sub(" ", BULLET.sub("", sentence)).strip()
+    while len(sentence) > LONGEST_STATEMENT:
+        cut = sentence.rfind(" ", LONGEST_STATEMENT // 2, LONGEST_STATEMENT)
+        cut = LONGEST_STATEMENT if cut < 0 else cut
+        yield sentence[:cut]
+        sentence = sentence[cut:].strip()
+    if len(sentence) > 2 or (len(sentence) == 2 and not sentence.isascii()):
+        yield sentence
+
+
+def is_code_line(line: str, role: str = "tool") -> bool:
+    """Whether a line is a program's. What people and agents write is prose unless it is code beyond doubt."""
+    bare = LOCATION.sub("", line.strip(), count=1).strip() if role == "tool" else line.strip()
+    if not bare or VALUE.match(bare):
+        return False
+    if not CODE.match(bare):
+        return False
+    return role == "tool" or not _reads_as_prose(bare)
+
+
+def _reads_as_prose(line: str) -> bool:
+    """Several plain words in a row, or a sentence's end: a person may write about ``x = f(y)``."""
+    if line.endswith((".", "?", "!", "。")) or BULLET.match(line):
+        return True
+    words = line.split()
+    return (
+        sum(word.strip("`'\",.;:()").isalpha() for word in words) >= max(3, 0.6 * len(words))
+        and not line.endswith(("{", "}", ";", "):", ") {"))
+        and not re.match(r"(?:async def|def|class|except|raise|return|import|from|elif)\b", line)
+    )
+
+
+def _matches(text: str) -> Iterator[tuple[str, float, str]]:
+    """Each token with its worth and the name of its group."""
+    for match in places_of_tokens(text):
+        token, group = match.group().strip().lower(), str(match.lastgroup)
+        if REDACTED not in token:
+            yield token, WORTH[group], group
+
+
+def places_of_tokens(text: str) -> Iterator[re.Match[str]]:
+    return (match for match in TOKEN.finditer(text) if match.lastgroup != "plain")
+
+
+def tokens_of(text: str) -> frozenset[str]:
+    return frozenset(token for token, _, _ in _matches(text))
+
+
+def worth_of(text: str) -> float:
+    return _worth_of(list(_matches(text)), {})
+
+
+def exact_tokens(text: str) -> list[str]:
+    """Identifiers, values and quantities in their order, as they stand, without those inside others."""
+    return [match.group().strip(" .,;:") for match in places_of_tokens(text) if match.lastgroup in EXACT]
+
+
+def _worth_of(row: Iterable[tuple[str, float, str]], alike: Mapping[str, int]) -> float:
+    """The best token counts whole, each further one half of the one before; one of many alike counts less."""
+    worths = [worth * alike.get(_shape(token), 1) ** -0.5 for token, worth, _ in row]
+    return float(sum(worth * 0.5**place for place, worth in enumerate(sorted(worths, reverse=True)[:8])))
+
+
+def _shape(text: str) -> str:
+    return re.sub(r"\d+", "0", text)
+
+
+def _judged(
+    role: str, text: str, order: int, source: int, values: float, row: Sequence[tuple[str, float, str]], alike: int
+) -> Statement:
+    strength = rule_strength(role, text)
+    failure = is_failure(text)
+    kind = Kind.RULE if strength >= STRONG else Kind.FAILURE if failure and not strength else Kind.FACT
+    worth = (_said_worth(role, text, strength, failure) + values) * float(alike**-0.5)
+    worth *= {"user": PERSON_TRUST, "system": PERSON_TRUST, "tool": TOOL_TRUST}.get(role, 1.0)
+    if role == "assistant" and NARRATES.match(text):
+        worth *= NARRATION
+    return Statement(role, text, kind, worth, strength, frozenset(token for token, _, _ in row), order, source)
+
+
+def _said_worth(role: str, text: str, strength: float, failure: bool) -> float:
+    """What the words are worth, the values in them apart."""
+    if role == "tool":
+        return 2.0 * failure
+    worth = strength + 2.0 * failure + MEMORABLE_WORTH * bool(MEMORABLE.search(text)) + bool(SPELLED.search(text))
+    if role == "user":
+        worth += PERSON_WORTH * (len(text) > 20 or not text.isascii()) + REQUEST_WORTH * bool(REQUEST.search(text))
+    return worth
+
+
+def rule_strength(role: str, text: str) -> float:
+    """0 if ``text`` is no rule. A model's own prose instructs nobody unless it says so strongly."""
+    if role == "tool" or text.endswith(("?", "？")):
+        return 0.0
+    if STRONG_RULE.search(text) and not REPORTS.search(text):
+        return 2 * STRONG * (0.75 if role == "assistant" else 1.0)
+    if role == "assistant" or not WEAK_RULE.search(text):
+        return 0.0
+    return WEAK_TOLD if TOLD.match(text) else WEAK
+
+
+def is_failure(text: str) -> bool:
+    return bool(FAILURE.search(text)) and not NO_FAILURE.search(text)

@@ -1,0 +1,67 @@
+"""What the work needs is in sight after a rewrite: measured on agent dialogs, with a good summary, without, and with bad ones.
+
+The figures stand in ``docs/quality.md``; the bounds here are a little below them.
+"""
+
+import pytest
+
+from remediation.context import UnitRole
+from remediation.strategies.exchanges import is_question
+from tests.quality.keeping import FACTORS, POLICIES, SUMMARISERS, Case, cases, keep, out_of_ten
+
+CASES = list(cases())
+ONE_CUT = [case for case in CASES if case.summary.cut == 70]
+USABLE = ("thinking aloud", "Error: truthfully", "I cannot, truthfully")
+UNUSABLE = ("thinking only", "truncating", "refusing", "obeying", "calling")
+
+
+def name_of(case: Case) -> str:
+    return f"{case.dialog.name}-{case.summary.cut}"
+
+
+@pytest.mark.parametrize("factor", FACTORS)
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(("summariser", "least"), [("good", 9.0), ("none", 8.0)])
+def test_most_facts_stay_in_sight(policy: str, factor: int, summariser: str, least: float) -> None:
+    kept = [keep(case, POLICIES[policy], factor, SUMMARISERS[summariser]) for case in CASES]
+    assert out_of_ten(kept) >= least
+    by_dialog: dict[str, list[float]] = {}
+    for one in kept:
+        by_dialog.setdefault(one.case.dialog.name, []).append(one.share)
+    worst = min(by_dialog, key=lambda name: sum(by_dialog[name]))
+    assert 10 * sum(by_dialog[worst]) / len(by_dialog[worst]) >= least - 3, worst
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("summariser", USABLE)
+def test_a_truthful_summary_is_used_whatever_it_begins_with(policy: str, summariser: str) -> None:
+    kept = [keep(case, POLICIES[policy], 5, SUMMARISERS[summariser]) for case in ONE_CUT]
+    assert out_of_ten(kept) >= 9
+    assert not any("<think>" in unit.text for one in kept for unit in one.rewritten.units)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("summariser", UNUSABLE)
+def test_a_bad_summary_costs_little(policy: str, summariser: str) -> None:
+    behave = SUMMARISERS[summariser]
+    kept = [keep(case, POLICIES[policy], 5, behave) for case in ONE_CUT]
+    assert out_of_ten(kept) >= 8
+    for one in kept:
+        written = behave(one.case.summary.text)
+        assert not any(written in unit.text for unit in one.rewritten.units)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("case", ONE_CUT, ids=name_of)
+def test_no_answered_question_stands_bare_and_no_result_is_orphaned(policy: str, case: Case) -> None:
+    units = keep(case, POLICIES[policy], 5, SUMMARISERS["none"]).rewritten.units
+    answered = {
+        unit.id for unit, following in zip(case.units, case.units[1:], strict=False) if not is_question(following)
+    }
+    for unit, following in zip(units, (*units[1:], None), strict=False):
+        if is_question(unit) and unit.id in answered:
+            assert following is not None
+            assert not is_question(following)
+        if unit.role is UnitRole.TOOL:
+            calls = {call.id for message in unit.messages for call in message.tool_calls}
+            assert calls == {message.tool_call_id for message in unit.messages if message.tool_call_id}
