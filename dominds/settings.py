@@ -12,7 +12,7 @@ from typing import Any
 from csp.constants import NONCE, NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from dominds import env, logs
+from dominds import budgets, env, logs
 from dominds.local.secret_key import kept_key
 from dominds.redaction import remember_environment
 
@@ -93,15 +93,6 @@ SESSION_COOKIE_AGE = 12 * 60 * 60  # seconds
 if suffix := env.text("DOMINDS_COOKIE_SUFFIX"):
     SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"sessionid_{suffix}", f"csrftoken_{suffix}"
 
-
-def _socket_origins() -> list[str]:
-    """Return where sockets may go. Browsers disagree on whether 'self' covers them, so the hosts are named too."""
-    scheme = "wss" if HTTPS else "ws"
-    ports = ":*" if LOOPBACK_ONLY else ""
-    named = [host for host in ALLOWED_HOSTS if host != "*" and not host.startswith("[")]
-    return [f"{scheme}://{'*' if host.startswith('.') else ''}{host}{ports}" for host in named]
-
-
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [NONE],
@@ -109,7 +100,7 @@ CONTENT_SECURITY_POLICY = {
         "style-src": [SELF],
         "img-src": [SELF, "data:"],
         "font-src": [SELF],
-        "connect-src": [SELF, *_socket_origins()],
+        "connect-src": [SELF],  # and own sockets: see dominds.web.middleware.own_sockets
         "form-action": [SELF],
         "base-uri": [NONE],
         "frame-ancestors": [NONE],
@@ -154,6 +145,7 @@ MIDDLEWARE = [
     "dominds.web.static.StaticFiles",
     "django_prometheus.middleware.PrometheusBeforeMiddleware",
     "csp.middleware.CSPMiddleware",
+    "dominds.web.middleware.own_sockets",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -206,7 +198,7 @@ STATIC_URL = "/static/"
 STATICFILES_DIRS = [RESOURCES / "static"]
 WHITENOISE_USE_FINDERS = True  # the files of apps and packages as they are: nothing to collect, nothing to forget
 WHITENOISE_ALLOW_ALL_ORIGINS = False  # nobody else needs our files
-DATA_UPLOAD_MAX_MEMORY_SIZE = 32 * 1024 * 1024  # bytes: the largest body of /v1; smaller limits are the views'
+DATA_UPLOAD_MAX_MEMORY_SIZE = budgets.BODY_BYTES.most  # the largest body of /v1; smaller limits are the views'
 PROMETHEUS_EXPORT_MIGRATIONS = False  # asks the database at import
 PROMETHEUS_METRICS_EXPORT_PORT = None
 METRICS_TOKEN = env.text("DOMINDS_METRICS_TOKEN")
@@ -217,6 +209,10 @@ PRIVATE_WEBHOOKS = env.flag("DOMINDS_PRIVATE_WEBHOOKS", default=LOOPBACK_ONLY)
 # -- Limits of the public contract; 0 switches one off ---------------------------------------------
 MESSAGES_PER_MINUTE = env.number("DOMINDS_MESSAGES_PER_MINUTE", default=120)  # per person
 RUNNING_DIALOGS = env.number("DOMINDS_RUNNING_DIALOGS", default=50)  # per person
+
+# Bounds of what comes from outside are read by dominds.budgets, which cannot complain: a bad value stops the start here.
+for _bound in budgets.ALL:
+    env.number(_bound.setting, default=_bound.most, minimum=1)
 
 # -- Logs ------------------------------------------------------------------------------------------
 remember_environment()

@@ -140,6 +140,19 @@ class ProviderTimeout(ProviderError):
     retryable = True
 
 
+class AnswerTooLarge(ProviderError):
+    """The answer went over a bound of ``dominds.budgets`` and was cut off there. The same request would do so again."""
+
+    kind = "too_large"
+
+
+class Unreachable(ProviderTimeout):
+    """Nobody took the connection in time. That took long enough to tell a person at once, not after several more tries."""
+
+    kind = "unreachable"
+    retryable = False
+
+
 class StreamAborted(ProviderError):
     """We closed the stream ourselves."""
 

@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 import aiohttp
 
+from dominds import budgets
+
 Answer = TypeVar("Answer")
 
 MAX_CONNECTIONS = 2000
@@ -41,6 +43,9 @@ class EventLoop:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=MAX_CONNECTIONS, keepalive_timeout=KEEPALIVE_SECONDS),
                 cookie_jar=aiohttp.DummyCookieJar(),
+                max_line_size=budgets.HEADER_BYTES.most,
+                max_field_size=budgets.HEADER_BYTES.most,
+                max_headers=budgets.HEADERS.most,
             )
         return self._session
 

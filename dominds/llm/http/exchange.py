@@ -16,10 +16,20 @@ import aiohttp
 import httpx2
 import stamina
 
+from dominds import budgets
+from dominds.budgets import Budget
 from dominds.llm.errors import complaint_of_response, error_of, readable
 from dominds.llm.http import event_loop
 from dominds.llm.http.endpoint import Endpoint, without_key
-from dominds.llm.provider import MalformedStream, NetworkFailed, ProviderError, ProviderTimeout, StreamAborted
+from dominds.llm.provider import (
+    AnswerTooLarge,
+    MalformedStream,
+    NetworkFailed,
+    ProviderError,
+    ProviderTimeout,
+    StreamAborted,
+    Unreachable,
+)
 
 Awaited = TypeVar("Awaited")
 
@@ -27,6 +37,8 @@ CONNECT_TRIES = 3  # only while nothing was sent; every other retry is the drive
 COMPLAINT_BYTES = 1_000_000  # read of an answer that refuses the request
 DRAIN_SECONDS = 0.25  # after the provider's end, for the last bytes that let the connection be used again
 TICK_SECONDS = 0.2
+PIECE_BYTES = 32_768  # of a body, taken at once
+MOST_REST_SECONDS = 0.05  # between two full pieces
 
 BROKEN = (aiohttp.ClientError, OSError)  # what the client raises
 
@@ -55,6 +67,8 @@ class Exchange:
         self._response: aiohttp.ClientResponse | None = None
         self._started_at = self._last_byte_at = self._last_event_at = time.monotonic()
         self._got_bytes = False
+        self._received = 0  # bytes of the body, unpacked
+        self._is_flooded = False  # the newest chunk was as long as one may be: more has come than was read
 
     def abort(self) -> None:
         self.cut(StreamAborted(f"The call to {self._endpoint.host} was stopped."))
@@ -130,12 +144,12 @@ class Exchange:
     def _unopened(self, error: Exception) -> ProviderError:
         endpoint = self._endpoint
         if isinstance(error, aiohttp.ConnectionTimeoutError):
-            return ProviderTimeout(
-                f"{endpoint.host} did not accept a connection within {endpoint.timeouts.connect:g} s."
-            )
+            return Unreachable(f"{endpoint.host} did not accept a connection within {endpoint.timeouts.connect:g} s.")
         if isinstance(error, aiohttp.ClientConnectorError):
             said = readable(_reason(error.os_error))
             return NetworkFailed(f"No connection to {endpoint.host}: {said}. Check baseUrl, and that the server runs.")
+        if isinstance(error, aiohttp.ClientResponseError) and (bound := _header_bound(error)):
+            return AnswerTooLarge(bound.sentence(f"{endpoint.host} answered with"))
         said = without_key(readable(str(error)), endpoint.key) or type(error).__name__
         return NetworkFailed(f"The connection to {endpoint.host} failed: {said}.")
 
@@ -143,7 +157,11 @@ class Exchange:
         """What has arrived of the body since the last chunk; empty at its regular end. Everything else raises."""
         assert self._response is not None
         try:
-            chunk = await self._unless_cut(self._response.content.readany())
+            if self._is_flooded:
+                # What has arrived already is handed out without a turn of the loop, and unpacked on the way: a bomb would
+                # keep everybody else's answers waiting. It gets half of the time instead.
+                await self._unless_cut(asyncio.sleep(min(MOST_REST_SECONDS, time.monotonic() - self._last_byte_at)))
+            chunk = await self._unless_cut(self._response.content.read(PIECE_BYTES))
         except BROKEN as error:
             self.raise_if_cut()
             raise self._broken(error) from error
@@ -151,7 +169,15 @@ class Exchange:
         if chunk:
             self._last_byte_at = time.monotonic()
             self._got_bytes = True
+            self._received += len(chunk)
+            self._is_flooded = len(chunk) == PIECE_BYTES
+            self.keep_within(budgets.ANSWER_BYTES, self._received)
         return chunk
+
+    def keep_within(self, bound: Budget, amount: int) -> None:
+        """Raises ``AnswerTooLarge`` when the answer goes over a bound. The caller closes the exchange, unread as it is."""
+        if amount > bound.most:
+            raise AnswerTooLarge(bound.sentence(f"{self._endpoint.host} answered with"))
 
     def _broken(self, error: Exception) -> ProviderError:
         said = readable(getattr(error.__cause__, "message", "") or str(error)).rstrip(".") or type(error).__name__
@@ -202,6 +228,13 @@ class Exchange:
 def _reason(error: OSError) -> str:
     """A refused connection's own words; asyncio's name the address that the message names already."""
     return os.strerror(error.errno) if isinstance(error, ConnectionError) and error.errno else str(error)
+
+
+def _header_bound(error: aiohttp.ClientResponseError) -> Budget | None:
+    """The bound that an answer's headers went over, if that is why the client gave up on it."""
+    if "Too many headers" in error.message:
+        return budgets.HEADERS
+    return budgets.HEADER_BYTES if "Got more than" in error.message else None
 
 
 @cache

@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dominds.llm.provider import MalformedStream
+from dominds import budgets
+from dominds.budgets import Budget
+from dominds.llm.provider import AnswerTooLarge
 
-MAX_LINE_BYTES = 4 * 1024 * 1024  # an event of several data lines obeys it as a whole
+BLANK_LINES = b"\n\n\n"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -20,8 +22,9 @@ class ServerEvent:
 class SseParser:
     """Feed it chunks in order, then ``close`` it. Comments and the fields ``id`` and ``retry`` are skipped."""
 
-    def __init__(self, max_line_bytes: int = MAX_LINE_BYTES) -> None:
-        self._max_line_bytes = max_line_bytes
+    def __init__(self, sender: str = "The provider", bound: Budget = budgets.EVENT_BYTES) -> None:
+        self._sender = sender
+        self._bound = bound  # of a line, and of an event of several lines as a whole
         self._rest = bytearray()  # the line under way
         self._after_carriage_return = False
         self._at_start = True
@@ -55,7 +58,13 @@ class SseParser:
         if not chunk:
             return chunk
         self._after_carriage_return = chunk.endswith(b"\r")
-        return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in chunk else chunk
+        if b"\r" in chunk:
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        while (
+            BLANK_LINES in chunk
+        ):  # 64 MB of them would keep the loop for half a minute, and one ends an event as well
+            chunk = chunk.replace(BLANK_LINES, b"\n\n")
+        return chunk
 
     def _completed(self, piece: bytes) -> bytes:
         self._extend_rest(piece)
@@ -67,10 +76,10 @@ class SseParser:
         self._check_size(len(self._rest))
 
     def _check_size(self, size_bytes: int) -> None:
-        if size_bytes > self._max_line_bytes:
-            raise MalformedStream(
-                f"The provider sent one event of more than {self._max_line_bytes:,} bytes; "
-                "a model's stream consists of small ones. Check that baseUrl points at a model server."
+        if size_bytes > self._bound.most:
+            raise AnswerTooLarge(
+                f"{self._bound.sentence(f'{self._sender} answered with')} "
+                "A model's stream consists of small ones: check that baseUrl points at a model server."
             )
 
     def _take_line(self, line: bytes) -> ServerEvent | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from dominds import budgets
 from dominds.llm.catalog.model import MODALITIES, Echo, Forcing, ModelInfo, PartSizes, ProviderKind, Thinking
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import anthropic_exchange
@@ -240,6 +241,7 @@ class MessagesReader:
             block.start.get("type") == "thinking" and block.text("thinking") for block in self._blocks.values()
         )
         self._blocks[index] = _Block(start)
+        budgets.CALLS.check(len(self._blocks) // 4)  # text and thoughts stand between calls
         match start.get("type"):
             case "text" if start.get("text"):
                 return (TextDelta(text_in(start["text"])),)

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from dominds import budgets
 from dominds.llm.catalog.model import Echo, Forcing, ModelInfo, ProviderKind
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import openai_exchange
@@ -272,6 +273,7 @@ class ChatReader:
         if call is None or begins_another:
             call = self._call_of_index[place] = _CallUnderWay()
             self._calls.append(call)
+            budgets.CALLS.check(len(self._calls))
         return call
 
     def finished(self) -> Finished | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from dominds import budgets
 from dominds.llm.catalog.model import MODALITIES, Forcing, ModelInfo, PartSizes, ProviderKind
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import openai_exchange
@@ -164,6 +165,7 @@ class ResponsesReader:
                 return (ReasoningDelta("\n\n"),)
             case "response.output_item.done":
                 self._items.append(found["item"])
+                budgets.CALLS.check(len(self._items) // 4)  # texts and thoughts stand between calls
             case "response.completed" | "response.incomplete":
                 return self._end(found["response"])
             case "response.failed" | "error":

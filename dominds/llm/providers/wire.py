@@ -4,6 +4,8 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
+from dominds import budgets
+from dominds.budgets import OverBudget
 from dominds.llm.errors import complaint_of_payload, error_of, readable, text_of_page
 from dominds.llm.http import event_loop
 from dominds.llm.http.endpoint import Endpoint, without_key
@@ -11,8 +13,8 @@ from dominds.llm.http.exchange import Exchange
 from dominds.llm.http.sse import ServerEvent, SseParser
 from dominds.llm.json_text import NotJson, parsed
 from dominds.llm.messages import Message, ToolCall
-from dominds.llm.provider import MalformedStream, ProviderError
-from dominds.llm.stream import Finished, FinishReason, Started, StreamEvent
+from dominds.llm.provider import AnswerTooLarge, MalformedStream, ProviderError
+from dominds.llm.stream import Finished, FinishReason, ReasoningDelta, Started, StreamEvent, TextDelta, ToolCallDelta
 
 HEAD_BYTES = 4096  # kept of an answer until it proves to be a stream, to say what it was instead
 DONE = b"[DONE]"
@@ -49,6 +51,7 @@ class WireStream:
         self._reader = reader
         self._provider = endpoint.host
         self._key = endpoint.key
+        self._text_chars = self._reasoning_chars = self._argument_chars = 0
 
     def abort(self) -> None:
         self._exchange.abort()
@@ -62,14 +65,14 @@ class WireStream:
             take(Started())
             await self._follow(take)
             for event in self._reader.close():
-                take(event)
+                take(self._counted(event))
             take(self._finished())
         finally:
             self._exchange.close()
 
     async def _follow(self, take: Callable[[StreamEvent], object]) -> None:
         """Take what the body says, up to its explicit end."""
-        exchange, parser, head, is_stream = self._exchange, SseParser(), b"", False
+        exchange, parser, head, is_stream = self._exchange, SseParser(self._provider), b"", False
         while chunk := await exchange.chunk():
             if not is_stream:
                 head = (head + chunk)[:HEAD_BYTES]
@@ -88,8 +91,22 @@ class WireStream:
 
     def _take_all(self, event: ServerEvent, take: Callable[[StreamEvent], object]) -> None:
         for said in self._read(event):
-            take(said)
+            take(self._counted(said))
             self._exchange.raise_if_cut()  # whoever takes may have had enough
+
+    def _counted(self, said: StreamEvent) -> StreamEvent:
+        """The same event. Raises ``AnswerTooLarge``, and then what was taken before it is what was said."""
+        match said:
+            case TextDelta(text):
+                self._text_chars += len(text)
+                self._exchange.keep_within(budgets.ANSWER_CHARS, self._text_chars)
+            case ReasoningDelta(text):
+                self._reasoning_chars += len(text)
+                self._exchange.keep_within(budgets.ANSWER_CHARS, self._reasoning_chars)
+            case ToolCallDelta(text):
+                self._argument_chars += len(text)
+                self._exchange.keep_within(budgets.ARGUMENT_CHARS, self._argument_chars)
+        return said
 
     def _read(self, event: ServerEvent) -> Iterable[StreamEvent]:
         try:
@@ -97,6 +114,8 @@ class WireStream:
         except Complained as complained:
             error = error_of(complaint_of_payload(complained.payload), self._provider)
             raise error.reworded(without_key(str(error), self._key)) from None
+        except OverBudget as error:
+            raise AnswerTooLarge(error.bound.sentence(f"{self._provider} answered with")) from None
         except NotJson as error:
             start = readable(event.data[:80].decode("utf-8", "replace"))
             raise MalformedStream(f"{self._provider} sent an event that is not JSON: {start!r}.") from error
@@ -113,6 +132,9 @@ class WireStream:
             raise self._other_format(error) from error
         if finished is None:
             raise MalformedStream(f"{self._provider} closed its answer without saying that it was finished.")
+        # Some formats repeat the whole answer in their last event, where no piece of it was counted.
+        self._exchange.keep_within(budgets.CALLS, len(finished.tool_calls))
+        self._exchange.keep_within(budgets.ARGUMENT_CHARS, sum(len(call.arguments) for call in finished.tool_calls))
         return finished
 
     def _no_stream(self, head: bytes) -> ProviderError:

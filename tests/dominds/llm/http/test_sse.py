@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dominds.budgets import Budget
 from dominds.llm.http.sse import ServerEvent, SseParser
-from dominds.llm.provider import MalformedStream
+from dominds.llm.provider import AnswerTooLarge
 
 
 def events_of(*chunks: bytes) -> list[ServerEvent]:
@@ -76,12 +77,12 @@ def test_a_character_may_be_cut_at_each_byte() -> None:
 
 @pytest.mark.parametrize("stream", [b"data: " + b"x" * 100, b"x" * 100, b"data: xxxxxxxxx\n" * 11])
 def test_an_event_beyond_the_cap_is_refused(stream: bytes) -> None:
-    parser = SseParser(max_line_bytes=64)
-    with pytest.raises(MalformedStream, match="more than 64 bytes"):
+    parser = SseParser(bound=Budget("THE_SETTING", 64, "bytes in one event"))
+    with pytest.raises(AnswerTooLarge, match=r"more than 64 bytes in one event\. THE_SETTING sets"):
         for at in range(0, len(stream), 10):
             list(parser.feed(stream[at : at + 10]))
 
 
 def test_a_line_of_exactly_the_cap_is_taken() -> None:
-    parser = SseParser(max_line_bytes=16)
+    parser = SseParser(bound=Budget("THE_SETTING", 16, "bytes in one event"))
     assert list(parser.feed(b"data: 0123456789\n\n")) == [ServerEvent(b"0123456789")]

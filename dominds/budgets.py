@@ -1,0 +1,70 @@
+"""The most of everything that comes from outside: what a model, a tool server or a client may make this process hold.
+
+Each bound has a setting (an environment variable) and one sentence that names both. Whoever reads from outside counts while
+reading, and stops at the bound: what was never read needs no memory.
+"""
+
+import os
+from dataclasses import dataclass
+
+MEGABYTE = 1_000_000
+
+
+class OverBudget(ValueError):
+    """More came from outside than ``bound`` allows; says how to raise it."""
+
+    def __init__(self, bound: "Budget", subject: str) -> None:
+        super().__init__(bound.sentence(subject))
+        self.bound = bound
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A bound of ``most`` units. ``setting`` names the environment variable that changes it."""
+
+    setting: str
+    most: int
+    unit: str
+
+    def sentence(self, subject: str) -> str:
+        """``subject`` is who did what, up to the number: "api.example.com answered with"."""
+        return f"{subject} more than {self.most:,} {self.unit}. {self.setting} sets this limit."
+
+    def check(self, amount: int, subject: str = "There are") -> None:
+        """Raises ``OverBudget`` when ``amount`` is over the bound."""
+        if amount > self.most:
+            raise OverBudget(self, subject)
+
+
+def _budget(setting: str, most: int, unit: str) -> Budget:
+    """A setting that is no number keeps the default here; ``dominds.settings`` refuses to start with it."""
+    given = os.environ.get(setting, "").strip()
+    return Budget(setting, int(given) if given.isdecimal() and int(given) > 0 else most, unit)
+
+
+# -- A model's answer --------------------------------------------------------------------------------------------------
+# 128,000 tokens, each an event of 300 bytes, are 38 MB.
+ANSWER_BYTES = _budget("DOMINDS_ANSWER_BYTES", 64 * MEGABYTE, "bytes, unpacked")
+ANSWER_CHARS = _budget("DOMINDS_ANSWER_CHARS", 2 * MEGABYTE, "characters of text")
+HEADER_BYTES = _budget("DOMINDS_ANSWER_HEADER_BYTES", 16_384, "bytes in one header")
+HEADERS = _budget("DOMINDS_ANSWER_HEADERS", 128, "headers")
+EVENT_BYTES = _budget("DOMINDS_EVENT_BYTES", 4 * MEGABYTE, "bytes in one event")
+CALLS = _budget("DOMINDS_CALLS_PER_ANSWER", 128, "tool calls in one answer")
+ARGUMENT_CHARS = _budget("DOMINDS_ARGUMENT_CHARS", 2 * MEGABYTE, "characters of arguments in one answer")
+
+# -- Servers of tools, and lists of models -----------------------------------------------------------------------------
+TOOL_BYTES = _budget("DOMINDS_TOOL_ANSWER_BYTES", 16 * MEGABYTE, "bytes, unpacked")
+LISTING_BYTES = _budget("DOMINDS_LISTING_BYTES", 4 * MEGABYTE, "bytes in a list of models")
+
+# -- Clients and pages -------------------------------------------------------------------------------------------------
+BODY_BYTES = _budget("DOMINDS_BODY_BYTES", 32 * 1024 * 1024, "bytes in one request")
+RECEIVE_SECONDS = _budget("DOMINDS_RECEIVE_SECONDS", 30, "seconds for a request to arrive")
+PIECE_CHARS = _budget("DOMINDS_PIECE_CHARS", 4 * MEGABYTE, "characters in one piece of a page")
+
+# -- The database ------------------------------------------------------------------------------------------------------
+ROWS = _budget("DOMINDS_ROWS_PER_CHANGE", 2_000, "rows in one transaction")
+
+ALL = (
+    ANSWER_BYTES, ANSWER_CHARS, HEADER_BYTES, HEADERS, EVENT_BYTES, CALLS, ARGUMENT_CHARS, TOOL_BYTES, LISTING_BYTES,
+    BODY_BYTES, RECEIVE_SECONDS, PIECE_CHARS, ROWS,
+)  # fmt: skip

@@ -1,0 +1,27 @@
+import pytest
+
+from dominds import budgets
+from dominds.budgets import Budget, OverBudget
+
+
+@pytest.mark.parametrize("bound", budgets.ALL, ids=lambda bound: bound.setting)
+def test_each_bound_holds_at_its_number_and_names_itself_beyond_it(bound: Budget) -> None:
+    bound.check(bound.most)
+    for amount in (bound.most + 1, bound.most * 1_000_000):
+        with pytest.raises(OverBudget) as caught:
+            bound.check(amount, "Somebody sent")
+        assert (
+            str(caught.value)
+            == f"Somebody sent more than {bound.most:,} {bound.unit}. {bound.setting} sets this limit."
+        )
+
+
+def test_every_setting_has_one_name_of_its_own() -> None:
+    assert len({bound.setting for bound in budgets.ALL}) == len(budgets.ALL)
+    assert all(bound.setting.startswith("DOMINDS_") for bound in budgets.ALL)
+
+
+@pytest.mark.parametrize(("given", "most"), [("500", 500), ("", 7), ("many", 7), ("0", 7), ("-3", 7)])
+def test_the_environment_sets_a_bound(monkeypatch: pytest.MonkeyPatch, given: str, most: int) -> None:
+    monkeypatch.setenv("DOMINDS_SOMETHING", given)
+    assert budgets._budget("DOMINDS_SOMETHING", 7, "things").most == most
