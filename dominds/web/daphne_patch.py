@@ -1,7 +1,17 @@
-"""What Daphne does with a socket message that we send: no limit on its size, and no detour on its way."""
+"""What Daphne does otherwise here: socket messages of any size go out at once, and requests come in within a time and a size."""
 
 import sys
+import time
 from typing import Any
+
+from dominds import budgets
+
+RECEIVE_SECONDS = budgets.RECEIVE_SECONDS.most  # for a request, head and body, and a second more for each
+BYTES_PER_SECOND = 32_768  # so that a long body may come over a slow line, and a byte a second may not
+IDLE_SECONDS = 60  # between two requests of a connection; proxies keep theirs for as long
+REFUSAL = (
+    b"HTTP/1.1 413 Content Too Large\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+)
 
 
 def patch_sending() -> None:
@@ -39,3 +49,66 @@ def patch_sending() -> None:
 
 def _wait() -> None:
     """In place of asking the reactor for a turn: for each frame that is two system calls and one more round of the loop."""
+
+
+def patch_receiving() -> None:
+    """End connections whose request does not arrive. Does nothing under another server.
+
+    Twisted's own time-out begins anew with every byte, and a body is taken in full, however long, before anyone is asked.
+    """
+    if "daphne.server" not in sys.modules:
+        return
+    from daphne import http_protocol
+    from twisted.web import http
+
+    channel: Any = http.HTTPChannel
+    factory: Any = http_protocol.HTTPFactory
+    request: Any = http_protocol.WebRequest
+    make, receive, complete = factory.__init__, channel.dataReceived, channel.allContentReceived
+    take_length, take_piece = request.gotLength, request.handleContentChunk
+
+    def made(self: Any, server: Any) -> None:
+        make(self, server)
+        self.timeOut = RECEIVE_SECONDS
+
+    def data_received(self: Any, data: bytes) -> None:
+        receive(self, data)
+        if self._handlingRequest:
+            return
+        now = time.monotonic()
+        begun_at, received = getattr(self, "_request_under_way", None) or (now, 0)
+        self._request_under_way = begun_at, received + len(data)
+        left = begun_at + RECEIVE_SECONDS + (received + len(data)) / BYTES_PER_SECOND - now
+        self.setTimeout(max(0.0, min(left, RECEIVE_SECONDS)))
+
+    def all_content_received(self: Any) -> None:
+        if getattr(self, "_is_refused", False):
+            return
+        self._request_under_way = None
+        self.setTimeout(IDLE_SECONDS)  # which is saved now, and holds when the answer has gone out
+        complete(self)
+
+    def got_length(self: Any, length: int | None) -> None:
+        too_long = length is not None and length > budgets.BODY_BYTES.most
+        take_length(self, 0 if too_long else length)
+        self._body_bytes = 0
+        if too_long:
+            refuse(self)
+
+    def content_received(self: Any, data: bytes) -> None:
+        self._body_bytes += len(data)
+        if self._body_bytes <= budgets.BODY_BYTES.most:
+            take_piece(self, data)
+        elif self._body_bytes - len(data) <= budgets.BODY_BYTES.most:
+            refuse(self)
+
+    def refuse(self: Any) -> None:
+        """Say why and hang up; what is still under way is dropped."""
+        self._body_bytes, self.channel._is_refused = 2 * budgets.BODY_BYTES.most, True
+        said = f"{budgets.BODY_BYTES.sentence('This request has')}\n".encode()
+        self.channel.transport.write(REFUSAL % len(said) + said)
+        self.channel.loseConnection()
+
+    factory.__init__ = made
+    channel.dataReceived, channel.allContentReceived = data_received, all_content_received
+    request.gotLength, request.handleContentChunk = got_length, content_received
