@@ -1,6 +1,10 @@
 """People: the first administrator, logging in and out, and telling open pages when a session has ended."""
 
+import hashlib
+import threading
 import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import orjson
@@ -11,7 +15,7 @@ from django.contrib.auth.models import User
 from django.contrib.auth.signals import user_logged_in, user_logged_out
 from django.db import transaction
 from django.dispatch import receiver
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
 from dialogs.live.hub import session_mark
 from dialogs.models import PersonSettings, SiteSettings
@@ -19,8 +23,13 @@ from dialogs.store.wakeups import client, user_channel
 
 log = structlog.get_logger(__name__)
 
-FAILURES_ALLOWED = 10  # of one address, within the window
+ATTEMPTS_OF_ADDRESS = 10  # within the window; those that succeed do not count
+ATTEMPTS_OF_ACCOUNT = 20  # from all addresses
 WINDOW_SECONDS = 60
+HASHES_AT_ONCE = 2  # one takes a third of a second of a processor, which pages need as well
+WAIT_SECONDS = 5
+TOO_MANY, BUSY = 429, 503  # HTTP
+_hashing = threading.BoundedSemaphore(HASHES_AT_ONCE)
 
 
 def needs_setup() -> bool:
@@ -48,28 +57,64 @@ def settings_of(user: User) -> PersonSettings:
 # -- Throttle -----------------------------------------------------------------------------------------------------------
 
 
-def wait_before_login(request: HttpRequest) -> int:
-    """How many seconds this address must wait, 0 for none. Without Redis nobody is kept out."""
+class LoginRefused(Exception):
+    """No password is checked now. ``status`` is 429 for who tried too often, 503 when too many are being checked."""
+
+    def __init__(self, status: int, seconds: int) -> None:
+        tried = "Too many attempts." if status == TOO_MANY else "The server is checking other passwords."
+        super().__init__(f"{tried} Try again in {seconds} seconds.")
+        self.status, self.seconds = status, seconds
+
+
+@contextmanager
+def password_check() -> Iterator[None]:
+    """One of the few places to hash a password in. Raises ``LoginRefused`` when none comes free in time."""
+    if not _hashing.acquire(timeout=WAIT_SECONDS):
+        raise LoginRefused(BUSY, WAIT_SECONDS)
     try:
-        failures = int(client().get(_failures_key(request)) or 0)
-    except redis.RedisError as error:
-        log.warning("login_throttle_off", error=str(error))
-        return 0
-    return WINDOW_SECONDS - int(time.time()) % WINDOW_SECONDS if failures >= FAILURES_ALLOWED else 0
+        yield
+    finally:
+        _hashing.release()
 
 
-def count_failed_login(request: HttpRequest) -> None:
+def try_to_log_in(request: HttpRequest, check: Callable[[], HttpResponse]) -> HttpResponse:
+    """What ``check`` answers to a posted password. Raises ``LoginRefused`` without asking it.
+
+    An attempt is counted before its password is hashed, and forgotten when it was right: many at once are no way past the
+    limits. Without Redis only the number of hashes at once is limited.
+    """
+    window = int(time.time()) // WINDOW_SECONDS
+    account = hashlib.sha256(request.POST.get("username", "").strip().lower().encode()).hexdigest()[:24]
+    limits = {
+        f"dominds:login:{window}:address:{_address(request)}": ATTEMPTS_OF_ADDRESS,
+        f"dominds:login:{window}:account:{account}": ATTEMPTS_OF_ACCOUNT,
+    }
+    _refuse_over(limits, _counts("get", limits))
+    with password_check():
+        _refuse_over(limits, [count - 1 for count in _counts("incr", limits)])
+        answer = check()
+    if answer.status_code in (301, 302):
+        _counts("decr", limits)
+    return answer
+
+
+def _refuse_over(limits: Mapping[str, int], counts: Sequence[int]) -> None:
+    if any(count >= most for count, most in zip(counts, limits.values(), strict=False)):
+        raise LoginRefused(TOO_MANY, WINDOW_SECONDS - int(time.time()) % WINDOW_SECONDS)
+
+
+def _counts(command: str, keys: Collection[str]) -> list[int]:
+    """The counts after ``command``; none without Redis."""
     try:
         with client().pipeline() as pipe:
-            pipe.incr(_failures_key(request))
-            pipe.expire(_failures_key(request), WINDOW_SECONDS * 2)
-            pipe.execute()
+            for key in keys:
+                getattr(pipe, command)(key)
+            for key in keys:
+                pipe.expire(key, WINDOW_SECONDS * 2)
+            return [int(count or 0) for count in pipe.execute()[: len(keys)]]
     except redis.RedisError as error:
         log.warning("login_throttle_off", error=str(error))
-
-
-def _failures_key(request: HttpRequest) -> str:
-    return f"dominds:login:{_address(request)}:{int(time.time()) // WINDOW_SECONDS}"
+        return []
 
 
 def _address(request: HttpRequest) -> str:

@@ -55,15 +55,15 @@ _log_in = admin.site.login
 
 
 def log_in(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-    """After ten failures within a minute an address waits for the next minute, as on the other login page."""
-    if request.method == "POST" and (seconds := login.wait_before_login(request)):
-        answer = HttpResponse(f"Too many failed logins. Wait {seconds} s.", status=429, content_type="text/plain")
-        answer["Retry-After"] = str(seconds)
+    """Within the limits of the other login page."""
+    if request.method != "POST":
+        return _log_in(request, extra_context)
+    try:
+        return login.try_to_log_in(request, lambda: _log_in(request, extra_context))
+    except login.LoginRefused as refusal:
+        answer = HttpResponse(str(refusal), status=refusal.status, content_type="text/plain")
+        answer["Retry-After"] = str(refusal.seconds)
         return answer
-    answer = _log_in(request, extra_context)
-    if request.method == "POST" and answer.status_code == 200:
-        login.count_failed_login(request)
-    return answer
 
 
 admin.site.login = log_in  # type: ignore[method-assign]

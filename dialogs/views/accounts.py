@@ -10,10 +10,10 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from dialogs.accounts.login import (
-    count_failed_login,
+    LoginRefused,
     create_first_administrator,
     needs_setup,
-    wait_before_login,
+    try_to_log_in,
 )
 from dialogs.views.forms import SetupForm
 
@@ -42,22 +42,14 @@ class Login(LoginView):
         return redirect("setup") if needs_setup() else super().get(request, *args, **kwargs)
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Ten failures of one address in a minute, and it waits for the next."""
-        if seconds := wait_before_login(request):
-            form = self.get_form_class()(request)
-            answer = render(
-                request,
-                self.template_name,
-                {"form": form, "wait_seconds": seconds, "next": self.get_redirect_url()},
-                status=429,
-            )
-            answer["Retry-After"] = str(seconds)
+        check = super().post
+        try:
+            return try_to_log_in(request, lambda: check(request, *args, **kwargs))
+        except LoginRefused as refusal:
+            shown = {"form": self.get_form_class()(request), "refusal": refusal, "next": self.get_redirect_url()}
+            answer = render(request, self.template_name, shown, status=refusal.status)
+            answer["Retry-After"] = str(refusal.seconds)
             return answer
-        return super().post(request, *args, **kwargs)
-
-    def form_invalid(self, form: Any) -> HttpResponse:
-        count_failed_login(self.request)
-        return super().form_invalid(form)
 
 
 class Logout(LogoutView):

@@ -1,9 +1,17 @@
 """Logging in, settings and keys, without a browser."""
 
 import re
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
+from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.contrib.auth.models import User
+from django.db import connection
+from django.http import HttpResponse
 from django.test import Client
 
 from dialogs.accounts import api_keys
@@ -37,6 +45,80 @@ def test_logging_in_works_and_failures_are_slowed_down() -> None:
     for _ in range(10):
         assert eve.post("/login/", {"username": user.username, "password": "wrong"}).status_code == 200
     answer = eve.post("/login/", {"username": user.username, "password": "a long enough password"})
+    assert answer.status_code == 429
+    assert int(answer["Retry-After"]) > 0
+
+
+def passwords(number: int, username: str, address: str = "127.0.0.1") -> list[HttpResponse]:
+    """The answers to so many wrong passwords, sent at once from one address, or from one each with ``10.0.0.*``."""
+
+    def attempt(at: int) -> Any:
+        try:
+            given = {"username": username, "password": f"wrong {at}"}
+            return Client().post("/login/", given, REMOTE_ADDR=address.replace("*", str(at)))
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(number) as pool:
+        return list(pool.map(attempt, range(number)))
+
+
+class SlowHasher(PBKDF2PasswordHasher):
+    """Counts how many passwords it checks, and how many at once."""
+
+    algorithm = "slow"
+    iterations = 1
+    lock = threading.Lock()
+    running = most = checked = 0
+
+    def encode(self, password: str, salt: str, iterations: int | None = None) -> str:
+        cls = SlowHasher
+        with self.lock:
+            cls.running, cls.checked = cls.running + 1, cls.checked + 1
+            cls.most = max(cls.most, cls.running)
+        time.sleep(0.05)
+        with self.lock:
+            cls.running -= 1
+        encoded: str = super().encode(password, salt, iterations)
+        return encoded
+
+
+@pytest.fixture
+def slow_user(settings: Any) -> User:
+    settings.PASSWORD_HASHERS = [f"{__name__}.SlowHasher"]
+    user = UserFactory.create(is_superuser=True)
+    user.set_password("a long enough password")
+    user.save()
+    SlowHasher.most = SlowHasher.checked = 0
+    return user
+
+
+def test_of_many_wrong_passwords_at_once_few_are_hashed_and_two_at_a_time(slow_user: User) -> None:
+    answers = passwords(80, slow_user.username)
+    assert SlowHasher.checked <= 10
+    assert SlowHasher.most <= 2
+    statuses = Counter(answer.status_code for answer in answers)
+    assert set(statuses) <= {200, 429, 503}
+    assert statuses[200] <= 10
+    assert all(int(answer["Retry-After"]) > 0 for answer in answers if answer.status_code != 200)
+
+
+def test_one_account_is_not_tried_from_many_addresses(slow_user: User) -> None:
+    answers = passwords(60, slow_user.username, "10.0.0.*")
+    assert SlowHasher.checked <= 20
+    assert {answer.status_code for answer in answers} <= {200, 429, 503}
+    other = Client().post("/login/", {"username": "somebody else", "password": "x"}, REMOTE_ADDR="10.0.1.1")
+    assert other.status_code == 200
+
+
+def test_right_passwords_do_not_count_against_an_office_behind_one_address(slow_user: User) -> None:
+    given = {"username": slow_user.username, "password": "a long enough password"}
+    assert [Client().post("/login/", given).status_code for _ in range(25)] == [302] * 25
+
+
+def test_the_admins_login_is_within_the_same_limits(slow_user: User) -> None:
+    passwords(20, slow_user.username)
+    answer = Client().post("/admin/login/", {"username": slow_user.username, "password": "wrong"})
     assert answer.status_code == 429
     assert int(answer["Retry-After"]) > 0
 
