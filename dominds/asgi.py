@@ -10,13 +10,13 @@ from dominds.web.asgi_handler import get_application
 django_application = get_application()  # sets Django up; what follows may import models
 
 from channels.routing import ProtocolTypeRouter, URLRouter
-from channels.security.websocket import AllowedHostsOriginValidator
 from channels.sessions import CookieMiddleware
 from django.conf import settings
 from django.utils.module_loading import import_string
 
 from dominds.web import daphne_patch, gc_tuning, warmup
 from dominds.web.admission import admitted
+from dominds.web.socket_origin import same_origin_only
 from dominds.web.startup import at_first_call
 from dominds.web.watchdog import watched
 
@@ -28,12 +28,11 @@ application = watched(
         {
             "http": at_first_call(django_application, lambda: warmup.begin(import_string(settings.WARMUP))),
             # The origin check is outermost: another site's page must not open a socket with this person's cookie.
-            "websocket": AllowedHostsOriginValidator(
-                admitted(CookieMiddleware(URLRouter(import_string(settings.SOCKET_ROUTES))))
-            ),
+            "websocket": same_origin_only(admitted(CookieMiddleware(URLRouter(import_string(settings.SOCKET_ROUTES))))),
         }
     )
 )
 
 daphne_patch.patch_sending()
+daphne_patch.patch_receiving()
 gc_tuning.settle()

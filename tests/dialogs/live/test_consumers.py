@@ -125,7 +125,9 @@ def test_owner_and_staff_see_the_dialog(script: Script) -> None:
         go(scenario)
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "", "http://127.0.0.1.evil.example"])
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "", "http://127.0.0.1.evil.example", "http://127.0.0.1:81"]
+)
 def test_another_sites_page_gets_no_socket(script: Script, origin: str) -> None:
     dialog = make_dialog()
     page = socket(path_of(dialog), dialog.owner, origin=origin)

@@ -54,7 +54,9 @@ def test_every_page_carries_the_security_headers(client: Client) -> None:
     assert policy["style-src"] == policy["form-action"] == policy["font-src"] == "'self'"
     assert policy["script-src"].startswith("'self'")
     assert "unsafe" not in answer["Content-Security-Policy"]
-    assert policy["connect-src"].startswith("'self' ws")
+    assert policy["connect-src"] == "'self' ws://testserver", "sockets to its own origin, to no other port"
+    named = client.get("/admin/login/", headers={"host": "127.0.0.1:8123"})["Content-Security-Policy"]
+    assert "connect-src 'self' ws://127.0.0.1:8123;" in f"{named};"
     assert answer["X-Content-Type-Options"] == "nosniff"
     assert answer["X-Frame-Options"] == "DENY"
     assert answer["Referrer-Policy"] == "same-origin"
