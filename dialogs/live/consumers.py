@@ -8,7 +8,9 @@ import asyncio
 import random
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, cast
 from urllib.parse import parse_qs
 from uuid import UUID
@@ -22,7 +24,7 @@ from django.db import DatabaseError
 
 from dialogs.live.db_threads import in_db_thread
 from dialogs.live.feeds import Feed
-from dialogs.live.frames import BATCH, frames_after
+from dialogs.live.frames import BATCH, Frame, frames_after
 from dialogs.live.hub import hub, session_mark
 from dialogs.live.socket_auth import may_see, person_of
 
@@ -177,14 +179,21 @@ class PageSocket(AsyncWebsocketConsumer):
             self._wake.set()
 
     async def _find_events(self) -> None:
-        assert self.dialog_id is not None
-        assert self._feed is not None
+        dialog_id, feed = self.dialog_id, self._feed
+        assert dialog_id is not None
+        assert feed is not None
         if self._live and not self._strange:
             await asyncio.sleep(GATHER_SECONDS)
-        async with self._hub.looks:
-            begun = max(self._strange, self._feed.generation)  # generations begin with an event, which is found now
+        begun = 0
+
+        def begin() -> Callable[[], list[Frame] | None]:
+            """When its turn has come: whatever is announced from now on may not be among what is found."""
+            nonlocal begun
+            begun = max(self._strange, feed.generation)  # generations begin with an event, which is found now
             self._unsure, self._wanted, self._strange = False, 0, 0
-            found = await in_db_thread(frames_after, self.dialog_id, self.user_id, self._sent_seq)
+            return partial(frames_after, dialog_id, self.user_id, self._sent_seq)
+
+        found = await self._hub.reads.read(dialog_id, self.user_id, begin)
         if found is None:
             self._goodbye = NOT_FOUND
             return

@@ -1,27 +1,50 @@
 """The threads on which sockets and event streams ask the database."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-from django.db import close_old_connections, connection
+from django.db import DEFAULT_DB_ALIAS, close_old_connections, connection, connections
 
 DATABASE_SECONDS = 5
+CANCEL_SECONDS = 2
 
 _database_threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="sockets")
 Answer = TypeVar("Answer")
 
 
-async def in_db_thread(function: Callable[..., Answer], *arguments: Any) -> Answer:
-    """Run database work on the sockets' own threads: one slow query must not freeze every page of the process."""
+class Work(Generic[Answer]):
+    """A function that asks the database, to be run in a thread and perhaps cancelled from another one."""
 
-    def work() -> Answer:
+    def __init__(self, function: Callable[..., Answer], arguments: tuple[Any, ...]) -> None:
+        self._function, self._arguments = function, arguments
+        self._database: Any = None  # the thread's connection, while it runs
+        self._lock = threading.Lock()  # a connection that went back to the pool is not this work's to cancel
+
+    def run(self) -> Answer:
         close_old_connections()
+        self._database = connections[DEFAULT_DB_ALIAS]
         try:
-            return function(*arguments)
+            return self._function(*self._arguments)
         finally:
+            with self._lock:
+                self._database = None
             connection.close()
 
+    def cancel(self) -> None:
+        """End the statement that it waits for. Does nothing where it computes."""
+        with self._lock:
+            driver: Any = getattr(self._database, "connection", None)
+            if hasattr(driver, "cancel_safe"):
+                driver.cancel_safe(timeout=CANCEL_SECONDS)
+            elif hasattr(driver, "interrupt"):
+                driver.interrupt()
+
+
+async def in_db_thread(function: Callable[..., Answer], *arguments: Any) -> Answer:
+    """Run database work on the sockets' own threads: one slow query must not freeze every page of the process."""
     loop = asyncio.get_running_loop()
-    return await asyncio.wait_for(loop.run_in_executor(_database_threads, work), DATABASE_SECONDS)
+    answer = loop.run_in_executor(_database_threads, Work(function, arguments).run)
+    return await asyncio.wait_for(answer, DATABASE_SECONDS)

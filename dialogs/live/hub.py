@@ -22,6 +22,7 @@ from redis.exceptions import RedisError
 
 from dialogs.live.badges import Person
 from dialogs.live.db_threads import in_db_thread
+from dialogs.live.fair_reads import FairReads
 from dialogs.live.feeds import Feed, Listener
 from dialogs.models import Dialog
 from dialogs.store.wakeups import LIVE_TEXT_CHANNEL, dialog_channel, user_channel
@@ -31,9 +32,6 @@ log = structlog.get_logger(__name__)
 QUIET_SECONDS = 10  # then Redis is asked whether it is still there
 POLL_SECONDS = 15  # how often the database is asked what a lost frame would have said
 RETRY_SECONDS = 3
-CONCURRENT_READS = (
-    2  # of sockets; they draw, so more only take turns. Who waits finds more at once, and no time-out runs yet
-)
 REFRESHES_PER_SECOND = 100  # after a break, sockets look anew spread over so much time
 SOCKETS_PER_PERSON = 20
 SOCKETS_PER_PROCESS = 10_000
@@ -58,7 +56,7 @@ class Hub:
         self._feeds: dict[str, Feed] = {}
         self._people: dict[str, Person] = {}
         self._sockets: defaultdict[int, int] = defaultdict(int)
-        self.looks = asyncio.Semaphore(CONCURRENT_READS)
+        self.reads = FairReads()
         self._pubsub: Any = None
         self._subscribed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []

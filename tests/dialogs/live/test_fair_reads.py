@@ -1,0 +1,125 @@
+"""Slow readers beside fast ones."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import connection, connections
+
+from dialogs.live import fair_reads
+from dialogs.live.fair_reads import OF_ONE_DIALOG, OF_ONE_PERSON, FairReads
+
+
+def go(scenario: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(asyncio.wait_for(scenario(), 60))  # type: ignore[arg-type]
+
+
+class Counter:
+    """A read of so many seconds, which knows how many ran at once."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.running = self.most = self.done = 0
+        self._lock = threading.Lock()
+
+    def __call__(self) -> None:
+        with self._lock:
+            self.running += 1
+            self.most = max(self.most, self.running)
+        time.sleep(self.seconds)
+        connections.close_all()
+        with self._lock:
+            self.running -= 1
+            self.done += 1
+
+
+async def read(reads: FairReads, what: Callable[[], None], dialog: UUID | None = None, person: int = 0) -> float:
+    """Seconds from asking to the answer."""
+    begun_at = time.monotonic()
+    await reads.read(dialog or uuid4(), person, lambda: what)
+    return time.monotonic() - begun_at
+
+
+@pytest.mark.parametrize("slow", [2, 12])
+def test_slow_readers_hold_up_nobody_else(slow: int) -> None:
+    reads, waits, dialogs = FairReads(), Counter(3), [uuid4() for _ in range(slow)]
+
+    async def scenario() -> None:
+        for at, dialog in enumerate(dialogs):  # the first time nobody knows that they are slow: they cost a turn each
+            task = asyncio.create_task(read(reads, waits, dialog, person=at))
+            background.add(task)
+        await asyncio.sleep(fair_reads.TURN_SECONDS * slow / fair_reads.TURNS + 0.5)
+        again = [asyncio.create_task(read(reads, waits, dialog, 1000 + at)) for at, dialog in enumerate(dialogs)]
+        background.update(again)
+        quick = [await read(reads, Counter(0.005), person=500 + at) for at in range(40)]
+        assert sorted(quick)[-2] < 0.5
+        for task in background:
+            task.cancel()
+
+    background: set[asyncio.Task[float]] = set()
+    go(scenario)
+
+
+def test_no_dialog_and_no_person_takes_every_place() -> None:
+    reads, of_dialog, of_person = FairReads(), Counter(0.05), Counter(0.3)
+    dialog = uuid4()
+
+    async def scenario() -> None:
+        same = [read(reads, of_dialog, dialog, person=at) for at in range(20)]
+        own = [read(reads, of_person, person=-1) for _ in range(12)]
+        await asyncio.gather(*same, *own)
+
+    go(scenario)
+    assert of_dialog.most <= OF_ONE_DIALOG
+    assert of_person.most <= OF_ONE_PERSON
+    assert (of_dialog.done, of_person.done) == (20, 12)
+    assert not reads._places
+
+
+def test_who_gives_up_leaves_no_place_taken() -> None:
+    reads, dialog = FairReads(), uuid4()
+
+    async def scenario() -> None:
+        for _ in range(10):
+            task = asyncio.create_task(read(reads, Counter(0.2), dialog))
+            await asyncio.sleep(0.01)
+            task.cancel()
+        assert await read(reads, Counter(0), dialog) < 3
+        await asyncio.sleep(0.5)
+        assert not reads._places
+
+    go(scenario)
+
+
+def test_an_error_comes_to_whoever_asked() -> None:
+    def fail() -> None:
+        raise ValueError("no such thing")
+
+    async def scenario() -> None:
+        with pytest.raises(ValueError, match="no such thing"):
+            await read(FairReads(), fail)
+
+    go(scenario)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_statement_that_takes_too_long_is_cancelled() -> None:
+    ended = threading.Event()
+
+    def wait_in_the_database() -> None:
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_sleep(20)")
+        finally:
+            ended.set()
+
+    async def scenario() -> None:
+        with pytest.raises(TimeoutError):
+            await FairReads(seconds=0.5).read(uuid4(), 1, partial(partial, wait_in_the_database))
+        assert await asyncio.to_thread(ended.wait, 5), "its thread and its connection are free again"
+
+    go(scenario)
