@@ -1,6 +1,7 @@
 """What the model sees, computed from turns and rewrites (R8): a view, never the record itself."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
 from uuid import UUID
@@ -166,12 +167,13 @@ def queued_turns(dialog: Dialog) -> list[Turn]:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call of the newest reply that has no result yet. ``siblings`` are the ids of the calls beside it."""
+    """A tool call of the newest reply that has no result yet. ``siblings`` are the ids of all calls of that reply, one
+    tuple for all of them."""
 
     id: str
     name: str
     arguments: str
-    siblings: tuple[str, ...]
+    siblings: tuple[str, ...] = field(repr=False)
 
 
 def unresolved_calls(dialog: Dialog) -> tuple[Call, ...]:
@@ -183,12 +185,13 @@ def unresolved_calls(dialog: Dialog) -> tuple[Call, ...]:
     answered = set(
         dialog.turns.filter(role=Turn.Role.TOOL, position__gt=position).values_list("tool_call_id", flat=True)
     )
+    return without_results(calls, answered)
+
+
+def without_results(calls: Sequence[Mapping[str, str]], answered: Set[str]) -> tuple[Call, ...]:
+    """Those of a reply's calls whose ids are not ``answered``, in the model's order."""
     ids = tuple(call["id"] for call in calls)
-    return tuple(
-        Call(call["id"], call["name"], call["arguments"], tuple(other for other in ids if other != call["id"]))
-        for call in calls
-        if call["id"] not in answered
-    )
+    return tuple(Call(call["id"], call["name"], call["arguments"], ids) for call in calls if call["id"] not in answered)
 
 
 def _newest_reply(dialog_id: UUID, round_number: int) -> QuerySet[Turn, Any]:

@@ -99,6 +99,6 @@ def remediation_json(run: RemediationRun) -> dict[str, Any]:
 
 def archive(dialog: Dialog, query: str = "") -> QuerySet[RemovedUnit]:
     """What rewrites took out of the model's sight, newest first; with a query, units that hold every word, best first."""
-    units = RemovedUnit.objects.filter(dialog=dialog).select_related("run").order_by("-id")
+    units = RemovedUnit.objects.filter(dialog=dialog).order_by("-id")
     words = query.replace("\0", "").split()[:MAX_WORDS]
     return matching(units, words, every=True) if words else units

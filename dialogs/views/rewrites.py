@@ -1,5 +1,6 @@
 """What the model sees, and changing that by hand: preview, rewrite, undo, archive."""
 
+from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
@@ -17,7 +18,6 @@ from dialogs.queries import context_report
 from dialogs.views.answers import PersonRequest, dialog_action, dialog_or_404
 from dialogs.views.forms import PackageForm
 from dominds.llm.catalog.catalog import UnknownModel
-from remediation.models import RemediationRun
 from remediation.policies.registry import with_verb
 
 ROWS = 50
@@ -94,31 +94,38 @@ def archive(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
 @login_required
 @require_GET
 def archived_run(request: PersonRequest, dialog_id: UUID, run_id: int) -> HttpResponse:
-    """One rewrite: what stands in the place of what."""
+    """One rewrite: what stands in the place of what, side by side and page by page."""
     dialog = dialog_or_404(dialog_id, request.user)
     lines = run_lines(dialog, pk=run_id)
     if not lines:
         raise Http404
     run = lines[0].run
+    longer = max(len(run.view), lines[0].removed)
+    found = Paginator(range(longer), ROWS).get_page(request.GET.get("page") or 1)
+    start, end = max(0, found.start_index() - 1), found.end_index()
     context = {
         "page": DialogPage(dialog, request.user, request=request),
         "line": lines[0],
-        "kept": _kept(dialog, run),
-        "removed": run.units.order_by("id"),
+        "found": found,
+        "kept_units": len(run.view),
+        "kept": _kept(dialog, run.view[start:end]),
+        "removed": run.units.order_by("id")[start:end],
         "section": "dialogs",
     }
     return render(request, "dialogs/archived_run.html", context)
 
 
-def _kept(dialog: Dialog, run: RemediationRun) -> list[dict[str, object]]:
-    """The view that the rewrite left: turns as they were said, and texts that stand for others."""
-    seqs = {seq for item in run.view for seq in item.get("turns", ())}
-    texts = dict(dialog.turns.filter(seq__in=seqs).values_list("seq", "text"))
-    roles = dict(dialog.turns.filter(seq__in=seqs).values_list("seq", "role"))
+def _kept(dialog: Dialog, view: list[dict[str, Any]]) -> list[dict[str, object]]:
+    """Units of the view that a rewrite left: turns as they were said, and texts that stand for others."""
+    seqs = {seq for item in view for seq in item.get("turns", ())}
+    turns = {
+        seq: (role, text) for seq, role, text in dialog.turns.filter(seq__in=seqs).values_list("seq", "role", "text")
+    }
     kept: list[dict[str, object]] = []
-    for item in run.view:
+    for item in view:
         if "turns" in item:
-            kept += [{"role": roles.get(seq, ""), "text": texts.get(seq, ""), "is_new": False} for seq in item["turns"]]
+            shown = (turns.get(seq, ("", "")) for seq in item["turns"])
+            kept += [{"role": role, "text": text, "is_new": False} for role, text in shown]
         else:
             text = "\n".join(message["text"] for message in item["messages"])
             kept.append({"role": item["kind"], "text": text, "is_new": True})

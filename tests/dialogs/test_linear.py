@@ -1,0 +1,129 @@
+"""Nothing that reads a conversation takes more than its length: what people, models and tools write decides on N."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dialogs.context.units import group, unit_from_json, unit_to_json
+from dialogs.context.view import without_results
+from dialogs.context.view_cache import Head, messages_of
+from dialogs.pages.dialog_page import _arguments
+from dialogs.store.events import _rows, events_in
+from dominds.llm.http.sse import SseParser
+from dominds.llm.json_text import arguments_object, parsed
+from dominds.llm.messages import Message, Role, ToolCall
+from dominds.llm.providers.wire import with_own_ids
+from tests.harness.complexity import assert_linear
+
+ROWS = 20_000
+
+
+def turns(number: int) -> list[Any]:
+    """User messages, answers that call a tool, and its results."""
+    rows = []
+    for at in range(number):
+        kind = ("user", "assistant", "tool")[at % 3]
+        rows.append(
+            SimpleNamespace(
+                seq=at,
+                position=at,
+                role=kind,
+                status="complete",
+                text=f"text {at}",
+                tool_calls=[{"id": f"call-{at}", "name": "read", "arguments": "{}"}] if kind == "assistant" else None,
+                tool_call_id=f"call-{at - 1}" if kind == "tool" else "",
+                provider_items=None,
+            )
+        )
+    return rows
+
+
+def calls(number: int) -> list[dict[str, str]]:
+    return [{"id": f"call-{at}", "name": "read", "arguments": "{}"} for at in range(number)]
+
+
+def one_reply_with_all(number: int) -> list[Any]:
+    """One answer with every call, and the results of half of them."""
+    reply = turns(2)[1:]
+    reply[0].tool_calls = calls(number)
+    results: list[Any] = []
+    for at in range(number // 2):
+        row = turns(3)[2]
+        row.seq, row.tool_call_id = at + 2, f"call-{at}"
+        results.append(row)
+    return reply + results
+
+
+def stream(number: int) -> list[bytes]:
+    """An event stream of a megabyte and more, cut at odd places."""
+    whole = b"".join(b'data: {"choices": [{"delta": {"content": "word %d"}}]}\n\n' % at for at in range(number))
+    return [whole[at : at + 777] for at in range(0, len(whole), 777)]
+
+
+def one_long_event(number: int) -> list[bytes]:
+    return [b"data: ", *[b"a" * 90] * number, b"\n\n"]
+
+
+def read_stream(chunks: list[bytes]) -> int:
+    parser = SseParser()
+    return sum(1 for chunk in chunks for _ in parser.feed(chunk))
+
+
+def followed(rows: list[Any]) -> Any:
+    return Head.of(0, ()).followed_by(rows)
+
+
+def grown_turn_by_turn(rows: list[Any]) -> Any:
+    return messages_of(group(rows))
+
+
+def stored_and_read(rows: list[Any]) -> Any:
+    return [unit_from_json(unit_to_json(unit, original=False)) for unit in group(rows)]
+
+
+def events_written(number: int) -> list[Any]:
+    return [("notice", {"text": f"note {at}"}) for at in range(number)]
+
+
+def through_rows(drafts: list[Any]) -> int:
+    rows = list(_rows(None, 1, drafts))  # type: ignore[arg-type]
+    return sum(1 for row in rows for _ in events_in(row))
+
+
+CASES: list[tuple[Callable[[Any], Any], Callable[[int], Any], int]] = [
+    (lambda given: without_results(given, set()), calls, ROWS),
+    (lambda given: without_results(given, {call["id"] for call in given[::2]}), calls, ROWS),
+    (group, turns, ROWS),
+    (group, one_reply_with_all, ROWS),
+    (followed, turns, ROWS),
+    (followed, one_reply_with_all, ROWS),
+    (grown_turn_by_turn, turns, ROWS),
+    (stored_and_read, turns, ROWS),
+    (read_stream, stream, ROWS),
+    (read_stream, one_long_event, ROWS),
+    (lambda given: with_own_ids(given, ()), lambda number: [ToolCall("same", "a", "{}")] * number, ROWS),
+    (
+        lambda given: with_own_ids((ToolCall("", "a", ""),), given),
+        lambda number: [Message(Role.ASSISTANT, "", (ToolCall(str(at), "a", ""),)) for at in range(number)],
+        ROWS,
+    ),
+    (parsed, lambda number: "[" + ",".join(f'"{at} \\ud800"' for at in range(number)) + "]", ROWS),
+    (arguments_object, lambda number: '{"text": "' + "\\n" * 10 * number, ROWS),
+    (_arguments, lambda number: '{"text": "' + "word " * 5 * number + '"}', ROWS),
+    (through_rows, events_written, ROWS),
+]
+
+
+@pytest.mark.parametrize(("function", "make", "n"), CASES)
+def test_time_grows_with_length_alone(function: Callable[[Any], Any], make: Callable[[int], Any], n: int) -> None:
+    assert_linear(function, make, n)
+
+
+def test_the_measure_finds_what_is_quadratic() -> None:
+    def quadratic(given: list[int]) -> int:
+        return sum(1 for one in given for other in given if one == other)
+
+    with pytest.raises(AssertionError, match="at 1,000 and at 2,000"):
+        assert_linear(quadratic, lambda number: list(range(number)), 1_000)
