@@ -52,19 +52,17 @@ EVENT_BYTES = _budget("DOMINDS_EVENT_BYTES", 4 * MEGABYTE, "bytes in one event")
 CALLS = _budget("DOMINDS_CALLS_PER_ANSWER", 128, "tool calls in one answer")
 ARGUMENT_CHARS = _budget("DOMINDS_ARGUMENT_CHARS", 2 * MEGABYTE, "characters of arguments in one answer")
 
-# -- Servers of tools, and lists of models -----------------------------------------------------------------------------
-TOOL_BYTES = _budget("DOMINDS_TOOL_ANSWER_BYTES", 16 * MEGABYTE, "bytes, unpacked")
-LISTING_BYTES = _budget("DOMINDS_LISTING_BYTES", 4 * MEGABYTE, "bytes in a list of models")
+# -- Servers of tools --------------------------------------------------------------------------------------------------
+TOOL_BYTES = _budget("DOMINDS_TOOL_ANSWER_BYTES", 16 * MEGABYTE, "bytes in one message")
 
-# -- Clients and pages -------------------------------------------------------------------------------------------------
+# -- Clients -----------------------------------------------------------------------------------------------------------
 BODY_BYTES = _budget("DOMINDS_BODY_BYTES", 32 * 1024 * 1024, "bytes in one request")
 RECEIVE_SECONDS = _budget("DOMINDS_RECEIVE_SECONDS", 30, "seconds for a request to arrive")
-PIECE_CHARS = _budget("DOMINDS_PIECE_CHARS", 4 * MEGABYTE, "characters in one piece of a page")
 
-# -- The database ------------------------------------------------------------------------------------------------------
-ROWS = _budget("DOMINDS_ROWS_PER_CHANGE", 2_000, "rows in one transaction")
+# -- Rewrites of the context -------------------------------------------------------------------------------------------
+REWRITE_SECONDS = _budget("DOMINDS_REWRITE_SECONDS", 600, "seconds for one rewrite")
 
 ALL = (
-    ANSWER_BYTES, ANSWER_CHARS, HEADER_BYTES, HEADERS, EVENT_BYTES, CALLS, ARGUMENT_CHARS, TOOL_BYTES, LISTING_BYTES,
-    BODY_BYTES, RECEIVE_SECONDS, PIECE_CHARS, ROWS,
+    ANSWER_BYTES, ANSWER_CHARS, HEADER_BYTES, HEADERS, EVENT_BYTES, CALLS, ARGUMENT_CHARS, TOOL_BYTES, BODY_BYTES,
+    RECEIVE_SECONDS, REWRITE_SECONDS,
 )  # fmt: skip

@@ -14,10 +14,12 @@ from dialogs.context.sizes import Sizes
 from dialogs.context.units import unit_to_json
 from dialogs.models import Dialog, Generation, Turn
 from dialogs.runtime import auxiliary_calls, overflow_history, rewrite_progress
+from dialogs.runtime.rewrite_deadline import RewriteTooLong, within
 from dialogs.runtime.situation import Situation, situation_of
 from dialogs.store.change import Change
 from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease
+from dominds import budgets
 from remediation.context import Assistant, Rewritten, Toolbox, Units
 from remediation.decisions import Rewrite
 from remediation.models import ContextEvent, RemediationRun, RemovedUnit
@@ -27,6 +29,7 @@ from remediation.policies.registry import named
 from remediation.policies.requested import CLEAR, rewrite_by_hand
 from remediation.rewards import outcome_of, reward, reward_record, state_of
 from remediation.similarity import embeddings
+from remediation.strategies.pruning import fallback
 
 log = structlog.get_logger(__name__)
 
@@ -48,7 +51,9 @@ class Job:
         return self.situation.dialog
 
 
-def perform(lease: Lease, situation: Situation, decision: Rewrite) -> None:
+def perform(
+    lease: Lease, situation: Situation, decision: Rewrite, seconds: float = budgets.REWRITE_SECONDS.most
+) -> None:
     """Rewrite what the model sees, as a policy or a person decided, and store it if it became smaller."""
     job = _job(situation, decision)
     log.info(
@@ -62,7 +67,7 @@ def perform(lease: Lease, situation: Situation, decision: Rewrite) -> None:
     )
     if job.policy.notices:
         _notice(lease, job.policy.notices[0])
-    rewritten = rewrite(job, _toolbox(lease, job))
+    rewritten = _rewrite_in_time(lease, job, seconds)
     log.info(
         "rewritten",
         dialog_id=str(job.dialog.pk),
@@ -76,6 +81,18 @@ def perform(lease: Lease, situation: Situation, decision: Rewrite) -> None:
         _store_failure(lease, job, rewritten)
     else:
         _store(lease, job, rewritten)
+
+
+def _rewrite_in_time(lease: Lease, job: Job, seconds: float) -> Rewritten:
+    """By the policy; when its time is up, the newest units alone, which takes no model and no comparison of texts."""
+    toolbox = _toolbox(lease, job)
+    try:
+        return rewrite(job, within(toolbox, seconds))
+    except RewriteTooLong as error:
+        log.warning("rewrite_too_long", dialog_id=str(job.dialog.pk), policy=job.policy.name, seconds=seconds)
+        _notice(lease, f"{error} What must stay and the newest messages are kept instead.")
+        cheap = replace(toolbox, assistant=None)
+        return fallback(job.task.units, cheap, job.task.limit, str(error), job.task.target)
 
 
 def _job(situation: Situation, decision: Rewrite) -> Job:
@@ -156,11 +173,12 @@ def _notice(lease: Lease, text: str) -> None:
 @commits
 def _store(lease: Lease, job: Job, rewritten: Rewritten) -> None:
     """The rewrite as a row, its removed units in the archive, and the old report forgotten, in one transaction."""
+    run = _run_row(job, rewritten)  # before the transaction: it compares and rates all units
     with lease.change() as change:
         dialog = change.dialog
         if dialog.history_version != job.dialog.history_version:
             return  # a person undid or cleared meanwhile: their change wins
-        run = _run_row(job, rewritten)
+        run.save(force_insert=True)
         _archive(run, rewritten.removed)
         _after_rewrite(change)
         rounds.forget_report(dialog)
@@ -175,7 +193,7 @@ def _run_row(job: Job, rewritten: Rewritten) -> RemediationRun:
     unchanged = {unit.id: unit.text for unit in before if unit.id not in job.situation.view.by_value}
     beside = job.sizes.fixed - job.sizes.output_room
     limit = job.sizes.limit or 0
-    return RemediationRun.objects.create(
+    return RemediationRun(
         dialog=job.dialog,
         round_number=job.dialog.round_number,
         policy=job.decision.policy,

@@ -14,6 +14,9 @@ from dialogs.runtime.driver import drive
 from dominds.llm.providers import server_window
 from tests.dialogs.factories import UserFactory, make_dialog
 from tests.flows.chat_server import ChatServer, running
+from tests.harness import transactions
+
+MOST_COMPUTED_SECONDS = 0.05  # the statements of a commit take less than two hundredths
 
 
 @pytest.fixture(autouse=True)
@@ -25,6 +28,16 @@ def _redis(redis_client: Any) -> None:
 def _fresh_listings() -> None:
     """What a model server answered to an earlier test is not kept for two seconds."""
     server_window.forget()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_computed_within_transactions() -> Iterator[None]:
+    """All writers of the embedded default wait for one that renders, counts tokens or drafts while it holds the lock."""
+    with transactions.watched() as ended:
+        yield
+    assert ended
+    long = [one for one in ended if one.computed > MOST_COMPUTED_SECONDS]
+    assert not long, "\n".join(map(str, long))
 
 
 class Minds:

@@ -1,0 +1,42 @@
+"""A time limit for one rewrite: checked whenever the rules ask for outside help, which all long ones do again and again."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import ParamSpec, TypeVar
+
+from dominds.budgets import REWRITE_SECONDS
+from remediation.context import Toolbox
+
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+
+
+class RewriteTooLong(Exception):
+    """The time of a rewrite is up."""
+
+
+def within(toolbox: Toolbox, seconds: float) -> Toolbox:
+    """The same toolbox, whose functions raise ``RewriteTooLong`` once so much time has passed."""
+    deadline = time.monotonic() + seconds
+
+    def limited(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
+        def call(*arguments: Given.args, **options: Given.kwargs) -> Answer:
+            if time.monotonic() >= deadline:
+                raise RewriteTooLong(
+                    f"The rewrite took more than {seconds:g} s. {REWRITE_SECONDS.setting} sets this limit."
+                )
+            return function(*arguments, **options)
+
+        return call
+
+    assistant = toolbox.assistant and replace(toolbox.assistant, ask=limited(toolbox.assistant.ask))
+    return replace(
+        toolbox,
+        count=limited(toolbox.count),
+        summarise=limited(toolbox.summarise),
+        relevance=limited(toolbox.relevance),
+        similarity=limited(toolbox.similarity),
+        report=limited(toolbox.report),
+        assistant=assistant,
+    )
