@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TextIO, TypeVar
 
+import httpx2
 import structlog
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -20,6 +21,7 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.types import CallToolResult, Tool
 
 from dialogs.tools.mcp_config import McpFailed, Server, resolved
+from dominds import budgets
 from dominds.redaction import redact
 
 log = structlog.get_logger(__name__)
@@ -62,6 +64,7 @@ class _Session:
     task: "asyncio.Task[None] | None" = None
     users: int = 0
     dropped: bool = False
+    too_much: str = ""  # what the server answered over its bound; the SDK tells of a closed connection only
 
     def close_when_idle(self) -> None:
         if self.dropped and self.users == 0:
@@ -131,7 +134,9 @@ class _Sessions:
             raise McpFailed(f"The MCP server '{server.server_id}' did not answer within {seconds} seconds.") from None
         except Exception as error:
             self._drop(session)
-            raise McpFailed(f"The MCP server '{server.server_id}' failed: {_reason(error)}") from error
+            raise McpFailed(
+                f"The MCP server '{server.server_id}' failed: {session.too_much or _reason(error)}"
+            ) from error
         finally:
             session.users -= 1
             session.close_when_idle()
@@ -150,7 +155,7 @@ class _Sessions:
         """Open a session, hand out its client, and stay until nobody needs it."""
         server_id = session.server.server_id
         try:
-            async with asyncio.timeout(CONNECT_SECONDS) as opening, _connected(session.server) as client:
+            async with asyncio.timeout(CONNECT_SECONDS) as opening, _connected(session) as client:
                 opening.reschedule(None)
                 session.client.set_result(client)
                 await session.closing.wait()
@@ -180,7 +185,8 @@ class _Sessions:
 
 
 @asynccontextmanager
-async def _connected(server: Server) -> AsyncIterator[Client]:
+async def _connected(session: _Session) -> AsyncIterator[Client]:
+    server = session.server
     if server.command:
         parameters = StdioServerParameters(
             command=server.command, args=list(server.args), env=resolved(server.env), cwd=server.cwd or None
@@ -190,10 +196,46 @@ async def _connected(server: Server) -> AsyncIterator[Client]:
                 yield client
         return
     async with (
-        create_mcp_http_client(headers=resolved(server.headers)) as http,
-        Client(streamable_http_client(server.url, http_client=http)) as client,
+        _http_client(session) as http,
+        Client(streamable_http_client(server.url, http_client=http, max_sse_event_size=None)) as client,
     ):
         yield client
+
+
+def _http_client(session: _Session) -> httpx2.AsyncClient:
+    """Counts what the server answers while it is read. What was packed although nobody asked could unpack to anything."""
+
+    async def bound(response: httpx2.Response) -> None:
+        encoding = response.headers.get("content-encoding", "identity")
+        if encoding != "identity":
+            session.too_much = f"it packed its answer ({encoding}), which was not asked for."
+            raise McpFailed(session.too_much)
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        response.stream = _Counted(response.stream, session)
+
+    client = create_mcp_http_client(headers={**resolved(session.server.headers), "Accept-Encoding": "identity"})
+    client.event_hooks = {"response": [bound]}
+    return client
+
+
+class _Counted(httpx2.AsyncByteStream):
+    """The same bytes. Fails when one message among them, up to a blank line, goes over the bound."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, session: _Session) -> None:
+        self._stream, self._session = stream, session
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        received = 0
+        async for chunk in self._stream:
+            end = max(chunk.rfind(b"\n\n"), chunk.rfind(b"\r\n\r\n"))
+            received = len(chunk) - end if end >= 0 else received + len(chunk)
+            if received > budgets.TOOL_BYTES.most:
+                self._session.too_much = budgets.TOOL_BYTES.sentence("it answered with")
+                raise McpFailed(self._session.too_much)
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 @contextmanager

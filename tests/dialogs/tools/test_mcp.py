@@ -20,6 +20,7 @@ from dialogs.tools import mcp, mcp_client
 from dialogs.tools.mcp_config import McpFailed, current_config, read_config
 from dialogs.tools.registry import builtin_tools, tools_of
 from dialogs.tools.tool import Invocation, Tool
+from dominds import budgets
 from dominds.local.embedded_redis import free_port
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog
@@ -122,6 +123,15 @@ def test_a_stdio_server_gets_its_variables_and_no_others(minds: Minds, monkeypat
     variable = mcp.tools_named("mcp:desk")["desk_variable"]
     found = [call(variable, name=name).text for name in ("TOKEN", "MODE", "SECRET_KEY", "DESK_TOKEN")]
     assert found == ["a-token-of-the-desk", "quiet", "unset", "unset"]
+
+
+def test_an_answer_over_http_is_read_up_to_its_bound(minds: Minds, http_url: str) -> None:
+    minds(web={"url": http_url})
+    tool = mcp.tools_named("mcp:web")["web_big"]
+    assert not call(tool, kilobytes=2_000).failed
+    with pytest.raises(McpFailed, match=budgets.TOOL_BYTES.setting):
+        call(tool, kilobytes=2 * budgets.TOOL_BYTES.most // 1_000)
+    assert not call(tool, kilobytes=1).failed, "the next call opens a new session"
 
 
 def test_an_http_server_is_asked_with_its_headers(minds: Minds, http_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
