@@ -13,12 +13,11 @@ from dominds import budgets
 from dominds.budgets import Budget
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.provider import AnswerTooLarge, ProviderError, StreamAborted
-from dominds.llm.providers.anthropic_messages import AnthropicMessages
-from dominds.llm.providers.openai_chat import OpenAIChat
-from dominds.llm.providers.openai_responses import OpenAIResponses
+from dominds.llm.providers.anthropic_messages import ANTHROPIC, AnthropicMessages
+from dominds.llm.providers.openai_responses import OPENAI, OpenAIResponses
 from dominds.llm.retry import delay_before_retry
 from dominds.llm.stream import StreamEvent, TextDelta
-from tests.dominds.llm.asking import HELLO, ask
+from tests.dominds.llm.asking import HELLO, ask, chat_at, info
 from tests.dominds.llm.model_server import Connection, ModelServer, Play, data, named, stream_of
 
 HI = data({"choices": [{"delta": {"content": "Hi"}}]})
@@ -105,7 +104,7 @@ def refused(stream: Any) -> tuple[str, str]:
 def test_an_endless_stream_is_cut_at_its_bound(server: ModelServer, piece: bytes, bound: Budget) -> None:
     server.will(endless(piece))
     with Growth() as growth:
-        said, sentence = refused(OpenAIChat(Endpoint(server.url)).stream(HELLO))
+        said, sentence = refused(chat_at(Endpoint(server.url)).stream(HELLO))
     assert said.startswith("Hi"), "what was said so far is kept"
     assert f"more than {bound.most:,} {bound.unit}" in sentence
     assert bound.setting in sentence
@@ -118,7 +117,7 @@ def test_an_endless_stream_is_cut_at_its_bound(server: ModelServer, piece: bytes
 def test_a_bomb_is_cut_while_it_unpacks(server: ModelServer, encoding: str, piece: bytes) -> None:
     server.will(bomb(encoding, piece, 200 * MEGABYTE))
     with Growth() as growth:
-        said, sentence = refused(OpenAIChat(Endpoint(server.url)).stream(HELLO))
+        said, sentence = refused(chat_at(Endpoint(server.url)).stream(HELLO))
     assert said == "Hi"
     assert "sets this limit" in sentence
     assert growth.most < MOST_GROWTH
@@ -137,13 +136,13 @@ def test_a_bomb_instead_of_a_refusal_is_cut_too(server: ModelServer, encoding: s
 
     server.will(refuse)
     with Growth() as growth, pytest.raises(ProviderError):
-        ask(OpenAIChat(Endpoint(server.url)))
+        ask(chat_at(Endpoint(server.url)))
     assert growth.most < MOST_GROWTH
 
 
 def test_others_are_answered_beside_a_bomb_and_an_endless_stream(server: ModelServer) -> None:
     server.will(stream_of(HI, END))
-    ask(OpenAIChat(Endpoint(server.url)))
+    ask(chat_at(Endpoint(server.url)))
 
     bad = [bomb("gzip", b": ping\n\n", 300 * MEGABYTE), endless(b": ping\n\n")]
     plays = iter([*bad, *[stream_of(HI, END)] * 20])
@@ -152,7 +151,7 @@ def test_others_are_answered_beside_a_bomb_and_an_endless_stream(server: ModelSe
         next(plays)(connection)
 
     server.will(play)
-    streams = [OpenAIChat(Endpoint(server.url)).stream(HELLO) for _ in bad]
+    streams = [chat_at(Endpoint(server.url)).stream(HELLO) for _ in bad]
     outcomes: list[type[ProviderError]] = []
 
     def run(stream: Any) -> None:
@@ -168,7 +167,7 @@ def test_others_are_answered_beside_a_bomb_and_an_endless_stream(server: ModelSe
     slowest = 0.0
     for _ in range(20):
         begun_at = time.monotonic()
-        assert ask(OpenAIChat(Endpoint(server.url))).text == "Hi"
+        assert ask(chat_at(Endpoint(server.url))).text == "Hi"
         slowest = max(slowest, time.monotonic() - begun_at)
     for stream in streams:
         stream.abort()
@@ -192,7 +191,7 @@ def test_endless_headers_are_cut(server: ModelServer, headers: Iterator[bytes], 
             connection.send(header)
 
     server.will(play)
-    said, sentence = refused(OpenAIChat(Endpoint(server.url)).stream(HELLO))
+    said, sentence = refused(chat_at(Endpoint(server.url)).stream(HELLO))
     assert said == ""
     assert sentence == bound.sentence(f"{server.url.removeprefix('http://')} answered with")
 
@@ -218,7 +217,11 @@ def responses_calls(number: int) -> list[bytes]:
 
 @pytest.mark.parametrize(
     ("provider", "calls"),
-    [(OpenAIChat, chat_calls), (AnthropicMessages, messages_calls), (OpenAIResponses, responses_calls)],
+    [
+        (chat_at, chat_calls),
+        (lambda endpoint: AnthropicMessages(endpoint, info(ANTHROPIC)), messages_calls),
+        (lambda endpoint: OpenAIResponses(endpoint, info(OPENAI)), responses_calls),
+    ],
 )
 @pytest.mark.parametrize("number", [budgets.CALLS.most + 1, 20_000])
 def test_more_calls_than_a_run_can_carry_fail_the_answer(
