@@ -1,4 +1,4 @@
-"""The most of everything that comes from outside: what a model, a tool server or a client may make this process hold.
+"""Bounds of what comes from outside: what a model, a tool server or a client may make this process hold.
 
 Each bound has a setting (an environment variable) and one sentence that names both. Whoever reads from outside counts while
 reading, and stops at the bound: what was never read needs no memory.
