@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import orjson
 from django.contrib.auth.models import User
-from django.db.models import Case, F, Q, QuerySet, Value, When
+from django.db.models import Case, F, Min, Q, QuerySet, Value, When
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.utils.functional import cached_property  # functools' own holds one lock for all pages until Python 3.12
@@ -279,8 +279,14 @@ class DialogPage:
         return reminders.listed(self.dialog)
 
     @cached_property
-    def rounds(self) -> list[Round]:
-        return list(self.dialog.rounds.order_by("-number"))
+    def rounds(self) -> list[tuple[Round, str]]:
+        """Newest first, each with the address of the place where it begins."""
+        first = dict(_first_positions(self.dialog)) if self.dialog.round_number > 1 else {}
+        end = self.dialog.last_position
+        return [
+            (row, address_of(self.dialog, first.get(row.number, end) if row.number > 1 else 1, f"round-{row.number}"))
+            for row in self.dialog.rounds.order_by("-number")
+        ]
 
     @property
     def new_message_id(self) -> str:
@@ -386,12 +392,33 @@ def usage_points(dialog: Dialog, limit: int = SPARK_POINTS) -> list[dict[str, An
     return points
 
 
+def _first_positions(dialog: Dialog) -> QuerySet[Turn, Any]:
+    placed = dialog.turns.filter(position__isnull=False).order_by()
+    return placed.values("round_number").annotate(first=Min("position")).values_list("round_number", "first")
+
+
+def address_of(dialog: Dialog, position: int, anchor: str) -> str:
+    """Where the transcript shows a place: on its newest page, or on the older one that also holds the turn before."""
+    is_old = dialog.last_position - position >= PAGE_TURNS - 1
+    return f"/d/{dialog.pk}/{f'?before={position + PAGE_TURNS - 1}' if is_old else ''}#{anchor}"
+
+
 def all_entries(page: DialogPage, before: int | None = None) -> tuple[list[Entry], int | None]:
     """One page of the transcript, and the position to ask for the next older one with, if there is one."""
     turns = view.visible_turns(page.dialog, before, PAGE_TURNS)
     first = turns[0].position if turns else None
     older = first if first is not None and first > 1 and len(turns) == PAGE_TURNS else None
-    return entries_of(page.dialog, turns, opens=older is None), older
+    entries = entries_of(page.dialog, turns, opens=older is None)
+    return entries + ([] if before else _empty_round(page.dialog, turns)), older
+
+
+def _empty_round(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
+    """The divider of the current round while it has no turn of its own."""
+    if dialog.round_number == 1 or any(turn.round_number == dialog.round_number for turn in turns[-1:]):
+        return []
+    begun = dialog.turns.filter(round_number=dialog.round_number, position__isnull=False).exists()
+    row = None if begun else dialog.rounds.filter(number=dialog.round_number).first()
+    return [Entry(position=dialog.last_position + 0.5, round=row)] if row else []
 
 
 def recent_dialogs(user: User, limit: int = 12) -> Iterable[Dialog]:

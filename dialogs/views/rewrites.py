@@ -12,7 +12,7 @@ from dialogs.actions import rewrite_requests
 from dialogs.errors import Refusal
 from dialogs.models import Dialog
 from dialogs.pages.context_panel import run_lines
-from dialogs.pages.dialog_page import DialogPage
+from dialogs.pages.dialog_page import DialogPage, address_of
 from dialogs.queries import context_report
 from dialogs.views.answers import PersonRequest, dialog_action, dialog_or_404
 from dialogs.views.forms import PackageForm
@@ -102,6 +102,7 @@ def archived_run(request: PersonRequest, dialog_id: UUID, run_id: int) -> HttpRe
     run = lines[0].run
     context = {
         "page": DialogPage(dialog, request.user, request=request),
+        "place": address_of(dialog, run.base_position, f"run-{run.pk}"),
         "line": lines[0],
         "kept": _kept(dialog, run),
         "removed": run.units.order_by("id"),
