@@ -22,6 +22,7 @@ const transcript = document.getElementById("transcript");
 const follower = new Follower(transcript, entries, document.getElementById("jump"));
 const draft = new Draft(entries, document.querySelector("#text").labels[0].textContent.replace(/^Message /, ""), () => connection.restart());
 let seq = Number(root.dataset.seq);
+let state = document.getElementById("state").dataset.state;
 let level = document.getElementById("chip").dataset.level;
 
 const connection = new Connection({
@@ -46,8 +47,15 @@ function receive(frame) {
   else if (frame.type === "context:pruned") toast(`Context pruned: ${frame.data.removed} items removed`);
   else if (frame.type === "remediation" && frame.data.undone) toast("Undone: what was removed is seen again.");
   else if (frame.type === "notice") told(frame.data.text);
-  else if (frame.type === "state" && frame.data.state === "generating") announce("Generating");
-  else if (frame.type === "state" && frame.data.state === "failed") announce("The message was not answered");
+  else if (frame.type === "state") showState(frame.data.state);
+}
+
+/** An event may tell of the same state again, with something else that a person asked for. */
+function showState(now) {
+  if (now === state) return;
+  state = now;
+  if (now === "generating") announce("Generating");
+  else if (now === "failed") announce("The message was not answered");
 }
 
 function told(text) {
