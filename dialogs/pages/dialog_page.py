@@ -1,6 +1,6 @@
 """What the pieces of a dialog page show. The page, htmx answers and sockets all build their HTML from here."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -21,6 +21,7 @@ from dialogs.pages.chip import Chip, chip_of
 from dialogs.pages.context_panel import Panel, RunLine, panel_of, run_lines
 from dialogs.pages.markdown import render
 from dialogs.state import State
+from dialogs.tools.human import ASK_HUMAN
 from dominds.db.prepared import Select
 from health.models import HealthSnapshot
 from remediation.guidance import COUNTDOWN_GENERATIONS
@@ -81,12 +82,17 @@ class Entry:
     snapshot: HealthSnapshot | None = None
     round: Round | None = None
     run: RunLine | None = None
+    asked: tuple[Question, ...] = ()  # by calls of this turn
+    answered: Question | None = None  # whose answer this turn is
+    call_site: str = ""  # the address of the turn that asked
 
     @property
     def template(self) -> str:
         if self.run is not None:
             return "dialogs/_run.html"
-        return "dialogs/_round.html" if self.turn is None else "dialogs/_turn.html"
+        if self.turn is None:
+            return "dialogs/_round.html"
+        return "dialogs/_turn.html" if self.answered is None else "dialogs/_human_answer.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +124,15 @@ def turn_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
     answered = {turn.tool_call_id for turn in turns if turn.role == Turn.Role.TOOL}
     if pending := [call["id"] for turn in turns for call in turn.tool_calls or () if call["id"] not in answered]:
         answered |= set(dialog.turns.filter(tool_call_id__in=pending).values_list("tool_call_id", flat=True))
-    return [entry_of(turn, calls, answered) for turn in turns]
+    asked = _questions_of(dialog, calls)
+    return [entry_of(dialog, turn, calls, answered, asked) for turn in turns]
+
+
+def _questions_of(dialog: Dialog, calls: Mapping[str, "AskedCall"]) -> dict[str, Question]:
+    """The questions to people that these calls asked, by call id."""
+    ids = [call_id for call_id, (call, _) in calls.items() if call["name"] == ASK_HUMAN]
+    found = dialog.questions.filter(tool_call_id__in=ids).select_related("resolved_by") if ids else ()
+    return {question.tool_call_id: question for question in found}
 
 
 def _run_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
@@ -138,26 +152,45 @@ def run_entry(line: RunLine) -> Entry:
     return Entry(position=line.run.base_position + has_notice + 0.25, run=line)
 
 
-def entry_of(turn: Turn, calls: dict[str, dict[str, str]], answered: set[str]) -> Entry:
-    generation = turn.generation
+def entry_of(
+    dialog: Dialog,
+    turn: Turn,
+    calls: Mapping[str, "AskedCall"],
+    answered: set[str],
+    asked: Mapping[str, Question],
+) -> Entry:
+    generation, position = turn.generation, turn.position or 0
+    if turn.role == Turn.Role.TOOL:
+        call, asking = calls.get(turn.tool_call_id, (None, None))
+        if (question := asked.get(turn.tool_call_id)) is not None and asking is not None:
+            site = address_of(dialog, asking.position or 0, f"turn-{asking.seq}")
+            return Entry(position=position, turn=turn, answered=question, call_site=site)
+        return Entry(position=position, turn=turn, calls=(_card(call, turn),))
     snapshot = getattr(generation, "snapshot", None) if generation and turn.role == Turn.Role.ASSISTANT else None
     html = mark_safe(render(turn.text)) if turn.role == Turn.Role.ASSISTANT and turn.text else None  # nosec B308 B703  render() cleans it
-    if turn.role == Turn.Role.TOOL:
-        cards: tuple[Call, ...] = (_card(calls.get(turn.tool_call_id), turn),)
-    else:
-        cards = tuple(_card(call, None) for call in turn.tool_calls or () if call["id"] not in answered)
-    return Entry(position=turn.position or 0, turn=turn, html=html, calls=cards, snapshot=snapshot)
+    made = turn.tool_calls or ()
+    return Entry(
+        position=position,
+        turn=turn,
+        html=html,
+        calls=tuple(_card(call, None) for call in made if call["id"] not in answered and call["id"] not in asked),
+        snapshot=snapshot,
+        asked=tuple(asked[call["id"]] for call in made if call["id"] in asked),
+    )
 
 
-def _calls_of(dialog: Dialog, turns: Sequence[Turn]) -> dict[str, dict[str, str]]:
+AskedCall = tuple[dict[str, str], Turn]  # a call, and the turn that made it
+
+
+def _calls_of(dialog: Dialog, turns: Sequence[Turn]) -> dict[str, AskedCall]:
     """The calls that these turns' results belong to; one or two may stand on an older page."""
-    calls = {call["id"]: call for turn in turns for call in turn.tool_calls or ()}
+    calls = {call["id"]: (call, turn) for turn in turns for call in turn.tool_calls or ()}
     missing = [turn for turn in turns if turn.role == Turn.Role.TOOL and turn.tool_call_id not in calls]
     if missing:
         before = min(turn.position or 0 for turn in missing)
         asking = dialog.turns.filter(role=Turn.Role.ASSISTANT, tool_calls__isnull=False, position__lt=before)
         for turn in asking.order_by("-position")[:2]:
-            calls |= {call["id"]: call for call in turn.tool_calls or ()}
+            calls |= {call["id"]: (call, turn) for call in turn.tool_calls or ()}
     return calls
 
 

@@ -152,6 +152,27 @@ entries.addEventListener("htmx:afterSettle", () => {
   watchOlder();
 });
 
+// A link to a place of the conversation scrolls there, if the place is on this page, and the place is marked.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[href*='#']");
+  const address = link && new URL(link.href, location.href);
+  if (!address || address.pathname !== location.pathname || !address.hash || event.ctrlKey || event.metaKey) return;
+  if (!goTo(address.hash)) return;
+  event.preventDefault();
+});
+
+/** Scroll to an entry and mark it; false when it stands on another page. */
+function goTo(hash) {
+  const place = document.getElementById(hash.slice(1));
+  if (!place?.dataset.position) return false;
+  follower.following = false;
+  if (location.hash === hash) history.replaceState(null, "", location.pathname + location.search);
+  location.hash = hash; // this is what :target follows
+  place.scrollIntoView({ block: "center" });
+  follower.show();
+  return true;
+}
+
 function decorateNew() {
   for (const turn of entries.querySelectorAll(".turn:not([data-decorated])")) {
     turn.dataset.decorated = "";
@@ -179,10 +200,11 @@ function trim() {
 decorateNew();
 startComposer(id);
 if (root.dataset.newest === "yes") {
-  follower.follow();
+  if (!goTo(location.hash)) follower.follow();
   connection.open();
   requestAnimationFrame(() => requestAnimationFrame(watchOlder));
 } else {
+  goTo(location.hash);
   showConnection("offline");
   document.getElementById("connection").hidden = true;
 }
