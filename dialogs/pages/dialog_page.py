@@ -15,13 +15,13 @@ from django.utils.functional import cached_property  # functools' own holds one 
 from django.utils.safestring import SafeString, mark_safe
 
 from dialogs.actions import questions, reminders
+from dialogs.actions.questions import ASK_HUMAN
 from dialogs.context import limits, view
 from dialogs.models import Agent, Dialog, Generation, PersonSettings, Question, Reminder, Round, Turn
 from dialogs.pages.chip import Chip, chip_of
 from dialogs.pages.context_panel import Panel, RunLine, panel_of, run_lines
 from dialogs.pages.markdown import render
 from dialogs.state import State
-from dialogs.tools.human import ASK_HUMAN
 from dominds.db.prepared import Select
 from health.models import HealthSnapshot
 from remediation.guidance import COUNTDOWN_GENERATIONS

@@ -70,7 +70,7 @@ def accept(dialog_id: UUID, results: Mapping[str, str]) -> int:
         if unusable:
             raise Conflict("agent_unusable", unusable)
         calls = unresolved_calls(dialog)
-        if not calls or {call.id for call in calls} != set(results) or not are_with_client(dialog, calls):
+        if not calls or {call.id for call in calls} != set(results) or not wait_for_client(dialog, calls):
             raise Conflict("tool_calls_not_open", "These are not the results that the dialog waits for.")
         for call in calls:
             result = oversized_results.fit(dialog, call.id, Result(results[call.id]))

@@ -127,7 +127,7 @@ class Change:
     def _asks_more(self) -> bool:
         """Whether a person asked for something that the pages show at once, though the dialog's state stays."""
         now = vars(self.dialog)
-        return any(now[name] and now[name] != self._found[name] for name in ("stop_requested", "requested_rewrite"))
+        return any(now[name] and now[name] != self._before[name] for name in ("stop_requested", "requested_rewrite"))
 
     def _write(self) -> None:
         """Only what differs from what was read: most changes touch a few of the row's many columns."""

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from django.contrib.auth.models import User
 
 from dialogs.actions import messages, questions, reminders, rewrite_requests
+from dialogs.actions.questions import ASK_HUMAN
 from dialogs.models import Dialog, Generation, Question, Turn
 from dialogs.runtime.driver import drive
 from dialogs.store.change import open_change
-from dialogs.tools.human import ASK_HUMAN
 from dialogs.views import bulk_actions
 from remediation.models import RemediationRun
 from tests.dialogs.conftest import Script
