@@ -151,6 +151,7 @@ class Context:
 
     level: Level
     est_tokens: int = 0
+    est_prompt: int = 0  # est_tokens without the room that is kept free for the answer
     limit: int | None = None
     standing_tokens: int = 0  # of est_tokens, what no rewrite may take away
     warning_threshold: float = 0.8

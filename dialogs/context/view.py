@@ -92,10 +92,17 @@ def _opened(dialog: Dialog, current: Any) -> Head:
     return Head.of(
         run.base_position,
         units,
-        interrupted=bool(named) and named[-1].status == Turn.Status.INTERRUPTED,
+        interrupted=_ends_in_a_cut_answer(dialog, run),
         base_position=run.base_position,
         by_value=frozenset(item["id"] for item in run.view if "id" in item),
     )
+
+
+def _ends_in_a_cut_answer(dialog: Dialog, run: RemediationRun) -> bool:
+    """Also where the answer stands by value, since only its tail fitted."""
+    last = run.view[-1] if run.view else {}
+    seqs = last.get("turns") or last.get("sources") or [0]
+    return dialog.turns.filter(seq=seqs[-1], status=Turn.Status.INTERRUPTED).exists()
 
 
 def _named_turns(dialog: Dialog, seqs: list[int]) -> list[Any]:

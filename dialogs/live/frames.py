@@ -16,9 +16,10 @@ from django.template.loader import render_to_string
 from dialogs.actions import questions
 from dialogs.context.view import standing_run
 from dialogs.live.socket_auth import active_person, may_see
-from dialogs.models import Dialog, Question, Round, Turn
+from dialogs.models import Dialog, PersonSettings, Question, Round, Turn
 from dialogs.pages.context_panel import run_lines
 from dialogs.pages.dialog_page import DialogPage, Entry, run_entry, turn_entries
+from dialogs.state import State
 from dialogs.store import events
 from dominds.db.prepared import Select
 
@@ -27,13 +28,14 @@ log = structlog.get_logger(__name__)
 BATCH = 200
 PIECES: dict[str, tuple[str, ...]] = {
     "turn": ("queued",),
-    "title": ("heading", "recent_current"),
+    "title": ("heading", "recent_current", "dialog_menu"),
     "generation": ("activity",),
-    "health": ("chip", "usage_panel", "context_panel", "banner"),
+    "health": ("chip", "chip_notes", "usage_panel", "context_panel", "banner"),
     "state": ("heading", "recent_current", "state", "activity", "banner", "composer_state", "context_panel"),
-    "question": ("banner", "composer_state"),
+    # One of a critical question's exits moves the dialog to another model.
+    "question": ("banner", "composer_state", "subtitle", "chip", "chip_notes", "usage_panel", "context_panel"),
     "reminder": ("reminders_panel", "context_panel"),
-    "round": ("rounds_panel", "reminders_panel", "chip", "context_panel"),
+    "round": ("rounds_panel", "reminders_panel", "chip", "chip_notes", "context_panel"),
     "remediation": ("context_panel",),
 }
 Frame = dict[str, Any]
@@ -82,7 +84,7 @@ def resync(seq: int) -> Frame:
 
 
 def add_html(page: DialogPage, frames: list[Frame], turns: Mapping[int, Turn]) -> None:
-    asked = [_pieces_for(page, frame["type"]) for frame in frames]
+    asked = [_pieces_for(page, frame) for frame in frames]
     last_with = {name: index for index, names in enumerate(asked) for name in names}
     drawn = _turn_pieces(page, turns)
     for index, frame in enumerate(frames):
@@ -99,11 +101,17 @@ def add_html(page: DialogPage, frames: list[Frame], turns: Mapping[int, Turn]) -
             frame["html"] = "".join(html)
 
 
-def _pieces_for(page: DialogPage, kind: str) -> tuple[str, ...]:
+def _pieces_for(page: DialogPage, frame: Frame) -> tuple[str, ...]:
     """The context panel weighs the whole context: while an answer is under way, it waits for what that will add."""
+    kind, data = frame["type"], frame["data"]
     names = PIECES.get(kind, ())
-    if kind == "state" and page.is_busy and not page.rewrite_pending:
-        return tuple(name for name in names if name != "context_panel")
+    if kind == "state":
+        if page.is_busy and not page.rewrite_pending:
+            names = tuple(name for name in names if name != "context_panel")
+        if page.dialog.last_turn_seq == 1 or page.state == State.CLOSED:  # it got its title; nothing can be changed now
+            names = (*names, "dialog_menu", "reminders_panel")
+    elif kind == "generation" and data.get("outcome") in ("failed", "stopped"):
+        names = (*names, "usage_panel")  # a call without a report, which no event of its health follows
     return names
 
 
@@ -159,7 +167,7 @@ def _standing_run_piece(page: DialogPage) -> list[str]:
 
 
 def badges_of(user_id: int) -> Frame | None:
-    """How many questions wait for this person, as a frame; the newest for a notification."""
+    """How many questions wait for this person, as a frame; the newest for a notification, and how they want their pages."""
     viewer = active_person(user_id)
     if viewer is None:
         return None
@@ -169,7 +177,22 @@ def badges_of(user_id: int) -> Frame | None:
         "type": "badges",
         "questions": len(waiting),
         "newest": _notification(newest) if newest else None,
+        "look": _look(PersonSettings.objects.filter(user_id=user_id).first() or PersonSettings()),
         "html": render_to_string("_badge.html", {"waiting": len(waiting)}),
+    }
+
+
+def _look(own: PersonSettings) -> dict[str, Any]:
+    """The attributes by which a page follows the settings: of its root, of its body, and of the breaking bar."""
+    return {
+        "theme": own.theme,
+        "notify": "on" if own.notifications else "off",
+        "breaking": {
+            "shown": "yes" if own.show_breaking_progress else "no",
+            "detail": own.progress_detail,
+            "hide": own.auto_hide_seconds,
+            "p1": "yes" if own.highlight_p1 else "no",
+        },
     }
 
 

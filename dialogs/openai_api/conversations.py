@@ -24,7 +24,7 @@ from dialogs.models import Agent, ApiKey, Client, Dialog, Event, Question, Turn
 from dialogs.openai_api.errors import ApiError, invalid
 from dialogs.openai_api.history import Call, ClientMessage, Conversation, conversation_of, same
 from dialogs.openai_api.parsing import ChatRequest
-from dialogs.runtime import client_tools
+from dialogs.runtime import client_tools, outcomes
 from dialogs.state import State
 from dialogs.tools.registry import tools_of
 
@@ -56,7 +56,11 @@ def begin(key: ApiKey, request: ChatRequest) -> Run:
     told = conversation_of(request.messages)
     if request.dialog_id is not None:
         return _named(key, agent, request, told)
-    return _found(key, agent, request, told) or _forked(key, agent, request, told)
+    return (
+        _holding_calls(key, agent, request, told)
+        or _found(key, agent, request, told)
+        or _forked(key, agent, request, told)
+    )
 
 
 def _check_names(agent: Agent, request: ChatRequest) -> None:
@@ -77,6 +81,22 @@ def _named(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation) 
         raise invalid(f"Dialog {dialog.pk} is with the agent {dialog.agent_id!r}, not {agent.pk!r}.", "model")
     with transaction.atomic():
         return _post(_locked(dialog.pk), key, request, told)
+
+
+def _holding_calls(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation) -> Run | None:
+    """Results belong to the dialog that holds their calls, whatever its state: a client may send them at once."""
+    generations = {outcomes.generation_of_call(said.call_id) for said in told.results}
+    if len(generations) != 1 or None in generations:
+        return None
+    held = Dialog.objects.filter(generations__in=generations, client__key=key, agent=agent)
+    dialog_id = held.values_list("pk", flat=True).first()
+    if dialog_id is None:
+        return None
+    with transaction.atomic():
+        dialog = _locked(dialog_id)
+        if {call.id for call in unresolved_calls(dialog)} != {said.call_id for said in told.results}:
+            return None  # answered long ago: the client goes on from an older place of the conversation
+        return _post(dialog, key, request, told)
 
 
 def _found(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation) -> Run | None:

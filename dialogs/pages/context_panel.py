@@ -29,6 +29,7 @@ class Panel:
     limit: int | None
     utilisation: float | None
     info: str
+    window: int | None  # of the model; what the health chip's percentage is of
     problem: str  # why the policy in force is not the one that the agent names, or empty
 
     @property
@@ -54,6 +55,7 @@ def panel_of(dialog: Dialog) -> Panel | None:
         limit=limit,
         utilisation=tokens * 100 / limit if limit else None,
         info=situation.policy.automatic or situation.policy.sentence,
+        window=situation.thresholds.context_limit,
         problem=policy_of(dialog).problem,
     )
 
@@ -76,7 +78,10 @@ class RunLine:
 
     @property
     def sizes(self) -> str:
-        return f"est. {short(self.run.est_before)} → {short(self.run.est_after)} tokens"
+        before, after = short(self.run.est_before), short(self.run.est_after)
+        if before == after:  # what a rewrite saved must show
+            before, after = f"{self.run.est_before:,}", f"{self.run.est_after:,}"
+        return f"est. {before} → {after} tokens"
 
     @property
     def summary(self) -> str:

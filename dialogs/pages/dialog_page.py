@@ -1,6 +1,6 @@
 """What the pieces of a dialog page show. The page, htmx answers and sockets all build their HTML from here."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -8,13 +8,14 @@ from uuid import UUID, uuid4
 
 import orjson
 from django.contrib.auth.models import User
-from django.db.models import Case, F, Q, QuerySet, Value, When
+from django.db.models import Case, F, Min, Q, QuerySet, Value, When
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.utils.functional import cached_property  # functools' own holds one lock for all pages until Python 3.12
 from django.utils.safestring import SafeString, mark_safe
 
 from dialogs.actions import questions, reminders
+from dialogs.actions.questions import ASK_HUMAN
 from dialogs.context import limits, view
 from dialogs.models import Agent, Dialog, Generation, PersonSettings, Question, Reminder, Round, Turn
 from dialogs.pages.chip import Chip, chip_of
@@ -81,12 +82,17 @@ class Entry:
     snapshot: HealthSnapshot | None = None
     round: Round | None = None
     run: RunLine | None = None
+    asked: tuple[Question, ...] = ()  # by calls of this turn
+    answered: Question | None = None  # whose answer this turn is
+    call_site: str = ""  # the address of the turn that asked
 
     @property
     def template(self) -> str:
         if self.run is not None:
             return "dialogs/_run.html"
-        return "dialogs/_round.html" if self.turn is None else "dialogs/_turn.html"
+        if self.turn is None:
+            return "dialogs/_round.html"
+        return "dialogs/_turn.html" if self.answered is None else "dialogs/_human_answer.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +124,15 @@ def turn_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
     answered = {turn.tool_call_id for turn in turns if turn.role == Turn.Role.TOOL}
     if pending := [call["id"] for turn in turns for call in turn.tool_calls or () if call["id"] not in answered]:
         answered |= set(dialog.turns.filter(tool_call_id__in=pending).values_list("tool_call_id", flat=True))
-    return [entry_of(turn, calls, answered) for turn in turns]
+    asked = _questions_of(dialog, calls)
+    return [entry_of(dialog, turn, calls, answered, asked) for turn in turns]
+
+
+def _questions_of(dialog: Dialog, calls: Mapping[str, "AskedCall"]) -> dict[str, Question]:
+    """The questions to people that these calls asked, by call id."""
+    ids = [call_id for call_id, (call, _) in calls.items() if call["name"] == ASK_HUMAN]
+    found = dialog.questions.filter(tool_call_id__in=ids).select_related("resolved_by") if ids else ()
+    return {question.tool_call_id: question for question in found}
 
 
 def _run_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
@@ -138,26 +152,45 @@ def run_entry(line: RunLine) -> Entry:
     return Entry(position=line.run.base_position + has_notice + 0.25, run=line)
 
 
-def entry_of(turn: Turn, calls: dict[str, dict[str, str]], answered: set[str]) -> Entry:
-    generation = turn.generation
+def entry_of(
+    dialog: Dialog,
+    turn: Turn,
+    calls: Mapping[str, "AskedCall"],
+    answered: set[str],
+    asked: Mapping[str, Question],
+) -> Entry:
+    generation, position = turn.generation, turn.position or 0
+    if turn.role == Turn.Role.TOOL:
+        call, asking = calls.get(turn.tool_call_id, (None, None))
+        if (question := asked.get(turn.tool_call_id)) is not None and asking is not None:
+            site = address_of(dialog, asking.position or 0, f"turn-{asking.seq}")
+            return Entry(position=position, turn=turn, answered=question, call_site=site)
+        return Entry(position=position, turn=turn, calls=(_card(call, turn),))
     snapshot = getattr(generation, "snapshot", None) if generation and turn.role == Turn.Role.ASSISTANT else None
     html = mark_safe(render(turn.text)) if turn.role == Turn.Role.ASSISTANT and turn.text else None  # nosec B308 B703  render() cleans it
-    if turn.role == Turn.Role.TOOL:
-        cards: tuple[Call, ...] = (_card(calls.get(turn.tool_call_id), turn),)
-    else:
-        cards = tuple(_card(call, None) for call in turn.tool_calls or () if call["id"] not in answered)
-    return Entry(position=turn.position or 0, turn=turn, html=html, calls=cards, snapshot=snapshot)
+    made = turn.tool_calls or ()
+    return Entry(
+        position=position,
+        turn=turn,
+        html=html,
+        calls=tuple(_card(call, None) for call in made if call["id"] not in answered and call["id"] not in asked),
+        snapshot=snapshot,
+        asked=tuple(asked[call["id"]] for call in made if call["id"] in asked),
+    )
 
 
-def _calls_of(dialog: Dialog, turns: Sequence[Turn]) -> dict[str, dict[str, str]]:
+AskedCall = tuple[dict[str, str], Turn]  # a call, and the turn that made it
+
+
+def _calls_of(dialog: Dialog, turns: Sequence[Turn]) -> dict[str, AskedCall]:
     """The calls that these turns' results belong to; one or two may stand on an older page."""
-    calls = {call["id"]: call for turn in turns for call in turn.tool_calls or ()}
+    calls = {call["id"]: (call, turn) for turn in turns for call in turn.tool_calls or ()}
     missing = [turn for turn in turns if turn.role == Turn.Role.TOOL and turn.tool_call_id not in calls]
     if missing:
         before = min(turn.position or 0 for turn in missing)
         asking = dialog.turns.filter(role=Turn.Role.ASSISTANT, tool_calls__isnull=False, position__lt=before)
         for turn in asking.order_by("-position")[:2]:
-            calls |= {call["id"]: call for call in turn.tool_calls or ()}
+            calls |= {call["id"]: (call, turn) for call in turn.tool_calls or ()}
     return calls
 
 
@@ -279,8 +312,14 @@ class DialogPage:
         return reminders.listed(self.dialog)
 
     @cached_property
-    def rounds(self) -> list[Round]:
-        return list(self.dialog.rounds.order_by("-number"))
+    def rounds(self) -> list[tuple[Round, str]]:
+        """Newest first, each with the address of the place where it begins."""
+        first = dict(_first_positions(self.dialog)) if self.dialog.round_number > 1 else {}
+        end = self.dialog.last_position
+        return [
+            (row, address_of(self.dialog, first.get(row.number, end) if row.number > 1 else 1, f"round-{row.number}"))
+            for row in self.dialog.rounds.order_by("-number")
+        ]
 
     @property
     def new_message_id(self) -> str:
@@ -386,12 +425,33 @@ def usage_points(dialog: Dialog, limit: int = SPARK_POINTS) -> list[dict[str, An
     return points
 
 
+def _first_positions(dialog: Dialog) -> QuerySet[Turn, Any]:
+    placed = dialog.turns.filter(position__isnull=False).order_by()
+    return placed.values("round_number").annotate(first=Min("position")).values_list("round_number", "first")
+
+
+def address_of(dialog: Dialog, position: int, anchor: str) -> str:
+    """Where the transcript shows a place: on its newest page, or on the older one that also holds the turn before."""
+    is_old = dialog.last_position - position >= PAGE_TURNS - 1
+    return f"/d/{dialog.pk}/{f'?before={position + PAGE_TURNS - 1}' if is_old else ''}#{anchor}"
+
+
 def all_entries(page: DialogPage, before: int | None = None) -> tuple[list[Entry], int | None]:
     """One page of the transcript, and the position to ask for the next older one with, if there is one."""
     turns = view.visible_turns(page.dialog, before, PAGE_TURNS)
     first = turns[0].position if turns else None
     older = first if first is not None and first > 1 and len(turns) == PAGE_TURNS else None
-    return entries_of(page.dialog, turns, opens=older is None), older
+    entries = entries_of(page.dialog, turns, opens=older is None)
+    return entries + ([] if before else _empty_round(page.dialog, turns)), older
+
+
+def _empty_round(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
+    """The divider of the current round while it has no turn of its own."""
+    if dialog.round_number == 1 or any(turn.round_number == dialog.round_number for turn in turns[-1:]):
+        return []
+    begun = dialog.turns.filter(round_number=dialog.round_number, position__isnull=False).exists()
+    row = None if begun else dialog.rounds.filter(number=dialog.round_number).first()
+    return [Entry(position=dialog.last_position + 0.5, round=row)] if row else []
 
 
 def recent_dialogs(user: User, limit: int = 12) -> Iterable[Dialog]:

@@ -59,7 +59,10 @@ def _refuse(change: Change, calls: Sequence[Call], result: Result) -> None:
 
 
 def accept(dialog_id: UUID, results: Mapping[str, str]) -> int:
-    """Store the client's results, by call id; the run goes on. Returns the seq of the message that it works for."""
+    """Store the client's results, by call id; the run goes on. Returns the seq of the message that it works for.
+
+    A worker may still hold the dialog: it has handed the calls over, and goes on with what it finds.
+    """
     unusable = messages.unusable(dialog_id)
     with open_change(dialog_id) as change:
         dialog = change.dialog
@@ -67,7 +70,7 @@ def accept(dialog_id: UUID, results: Mapping[str, str]) -> int:
         if unusable:
             raise Conflict("agent_unusable", unusable)
         calls = unresolved_calls(dialog)
-        if not calls or {call.id for call in calls} != set(results) or dialog.is_leased:
+        if not calls or {call.id for call in calls} != set(results) or not wait_for_client(dialog, calls):
             raise Conflict("tool_calls_not_open", "These are not the results that the dialog waits for.")
         for call in calls:
             result = oversized_results.fit(dialog, call.id, Result(results[call.id]))

@@ -1,5 +1,6 @@
 """Outcomes of generations: what a reply that was kept, discarded, stopped or failed changes in its dialog."""
 
+import re
 from random import random
 
 import structlog
@@ -193,3 +194,9 @@ def _calls_json(generation: Generation, calls: tuple[ToolCall, ...]) -> list[dic
         {"id": f"call_{generation.pk}_{number}", "name": call.name, "arguments": storable(call.arguments)}
         for number, call in enumerate(calls, 1)
     ] or None
+
+
+def generation_of_call(call_id: str) -> int | None:
+    """The generation that made a call, by the id that it got here; None for an id of somebody else's."""
+    found = re.fullmatch(r"call_([0-9]{1,18})_[0-9]{1,9}", call_id)
+    return int(found[1]) if found else None

@@ -264,11 +264,18 @@ def _store_failure(lease: Lease, job: Job, rewritten: Rewritten) -> None:
         rounds.record_context_error(
             change.dialog, ContextEvent.Code.BREAKER_FAILED, rewritten.failure, rewritten.est_before, job.sizes.limit
         )
-        change.event("notice", text=f"The context could not be made smaller: {rewritten.failure}")
+        change.event("notice", text=f"The context could not be made smaller: {rewritten.failure}{_beside(job)}")
         overflow_history.after_rewrite(change, job.sizes, job.decision, rewritten)
         if job.policy.failure_ends_message(job.sizes.config) and not by_hand:
             change.dialog.failure = rewritten.failure
             change.end_message(Turn.Status.FAILED)
+
+
+def _beside(job: Job) -> str:
+    """What the sizes in a failure leave out: they are those of messages."""
+    return (
+        f" Instructions, tools and reminders take est. {job.sizes.fixed - job.sizes.output_room:,} tokens beside them."
+    )
 
 
 def preview(dialog: Dialog, verb: str) -> Rewritten:

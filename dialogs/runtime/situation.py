@@ -48,6 +48,7 @@ class Situation:
         return Context(
             level=judgement_of(dialog, self.thresholds).level,
             est_tokens=sizes.request if sizes else 0,
+            est_prompt=sizes.prompt if sizes else 0,
             limit=sizes.limit if sizes else None,
             standing_tokens=sizes.standing if sizes else 0,
             warning_threshold=sizes.config.warning_threshold if sizes else 0.8,

@@ -64,8 +64,14 @@ def run(lease: Lease, dialog: Dialog, work: PendingTools) -> None:
 
 @commits
 def _hand_over(lease: Lease, calls: tuple[Call, ...], *, beside_clear: bool) -> None:
+    """What is over is over in one commit: a client that answers at once finds the dialog at rest."""
     with lease.change() as change:
         client_tools.hand_over(change, calls, beside_clear=beside_clear)
+        change.take_next_message()
+        ended = not change.dialog.has_work
+        if ended:
+            release(change)
+    lease.released = lease.released or ended
 
 
 def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> bool:

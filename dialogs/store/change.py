@@ -111,7 +111,7 @@ class Change:
     def finish(self) -> None:
         dialog = self.dialog
         state = State(dialog.state) if self.keeps_state else state_of(self._facts())
-        if state != dialog.state:
+        if state != dialog.state or self._asks_more():
             dialog.state = state.value
             self.event("state", state=state.value, failure=dialog.failure)
             if state in (State.WAITING, State.SUSPENDED, State.IDLE, State.FAILED):
@@ -123,6 +123,11 @@ class Change:
         self._write()
         if wakes:
             wakeups.wake(dialog.pk)
+
+    def _asks_more(self) -> bool:
+        """Whether a person asked for something that the pages show at once, though the dialog's state stays."""
+        now = vars(self.dialog)
+        return any(now[name] and now[name] != self._before[name] for name in ("stop_requested", "requested_rewrite"))
 
     def _write(self) -> None:
         """Only what differs from what was read: most changes touch a few of the row's many columns."""

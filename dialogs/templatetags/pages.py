@@ -4,9 +4,12 @@ from datetime import datetime
 from typing import Any
 
 from django import template
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+
+from dialogs.context import limits
 
 register = template.Library()
 
@@ -19,15 +22,23 @@ def icon(name: str) -> SafeString:
     return format_html('<svg class="icon" aria-hidden="true"><use href="#i-{}"/></svg>', name)
 
 
-@register.filter
-def tokens(number: int | None) -> str:
-    """Thousands apart; what is unknown stays unknown."""
-    return "unknown" if number is None else f"{number:,}"
+@register.simple_tag
+def model_link(provider: str, model: str, before: str = "") -> SafeString:
+    """A model's name, with a link to its page where the catalog still has it."""
+    if (provider, model) not in limits.catalog().models:
+        return format_html("{}{}", before, model)
+    return format_html('<a href="{}">{}{}</a>', reverse("model", args=[provider, model]), before, model)
 
 
 @register.filter
-def percent(ratio: float | None) -> str:
-    return "unknown" if ratio is None else f"{ratio * 100:.1f} %"
+def tokens(number: int | str | None) -> str:
+    """Thousands apart. What is unknown stays unknown, also where a row is missing: Django hands a filter "" then."""
+    return f"{number:,}" if isinstance(number, int) else "unknown"
+
+
+@register.filter
+def percent(ratio: float | str | None) -> str:
+    return f"{ratio * 100:.1f} %" if isinstance(ratio, int | float) else "unknown"
 
 
 @register.filter

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET
 
 from dialogs.api.dialogs import download
 from dialogs.models import Generation
-from dialogs.pages.dialog_page import DialogPage, usage_points
+from dialogs.pages.dialog_page import DialogPage, address_of, usage_points
 from dialogs.queries import export
 from dialogs.views.answers import PersonRequest, dialog_or_404
 
@@ -46,6 +46,7 @@ def usage(request: PersonRequest, dialog_id: UUID, seq: int) -> HttpResponse:
     tries = Generation.objects.filter(dialog=dialog, answers_seq=turn.generation.answers_seq)
     context = {
         "page": DialogPage(dialog, request.user, request=request),
+        "place": address_of(dialog, turn.position or 0, f"turn-{turn.seq}"),
         "turn": turn,
         "generation": turn.generation,
         "snapshot": getattr(turn.generation, "snapshot", None),

@@ -13,7 +13,7 @@ from dialogs.actions import rewrite_requests
 from dialogs.errors import Refusal
 from dialogs.models import Dialog
 from dialogs.pages.context_panel import run_lines
-from dialogs.pages.dialog_page import DialogPage
+from dialogs.pages.dialog_page import DialogPage, address_of
 from dialogs.queries import context_report
 from dialogs.views.answers import PersonRequest, dialog_action, dialog_or_404
 from dialogs.views.forms import PackageForm
@@ -105,6 +105,7 @@ def archived_run(request: PersonRequest, dialog_id: UUID, run_id: int) -> HttpRe
     start, end = max(0, found.start_index() - 1), found.end_index()
     context = {
         "page": DialogPage(dialog, request.user, request=request),
+        "place": address_of(dialog, run.base_position, f"run-{run.pk}"),
         "line": lines[0],
         "found": found,
         "kept_units": len(run.view),

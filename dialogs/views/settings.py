@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.accounts import api_keys, login
 from dialogs.models import ApiKey, SiteSettings
+from dialogs.store import wakeups
 from dialogs.views.answers import PersonRequest
 from dialogs.views.forms import ApiKeyForm, AppearanceForm, ContextDisplayForm, SiteForm
 
@@ -69,6 +70,7 @@ def _save(request: PersonRequest, form: "forms.ModelForm[Any]", name: str) -> Ht
         context: dict[str, Any] = {name: form}
         return _page(request, status=400, **context)
     form.save()
+    wakeups.poke_user(request.user.pk)  # their open pages follow at once
     messages.success(request, "Saved.")
     return redirect("settings")
 

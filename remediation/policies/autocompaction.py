@@ -1,5 +1,7 @@
 """Autocompaction: compact before the server would cut the middle out of the conversation."""
 
+from dataclasses import replace
+
 from dominds.llm.provider import ProviderError
 from remediation.context import Assistant, Context, Rewritten, Toolbox, total_tokens
 from remediation.decisions import (
@@ -17,6 +19,7 @@ from remediation.decisions import (
     ToolResultDecision,
 )
 from remediation.policies.policy import ByHand, ModelKind, Policy, RewriteTask
+from remediation.strategies.cut_answer import room_for_answer, with_shorter_answer
 from remediation.strategies.pruning import (
     PrunedReply,
     PrunerProblem,
@@ -38,8 +41,8 @@ def before_generation(context: Context) -> Decision:
     full = context.overflowed or context.interrupted
     if limit is None or not (full or context.est_tokens * 100 > limit * REQUEST_PERCENT):
         return Proceed()
-    if not context.changed:
-        return Proceed()  # nothing new since the last rewrite: guidance stands behind
+    if not context.changed:  # nothing new since the last rewrite: guidance stands behind
+        return _too_long(context, limit) if context.est_prompt > limit else Proceed()
     if context.restarts >= MAX_RESTARTS:
         return Fail(
             "TOKEN_LIMIT_EXCEEDED",
@@ -47,6 +50,16 @@ def before_generation(context: Context) -> Decision:
             "Clear the agent's mind, start afresh, or use a model with a larger context.",
         )
     return Rewrite(POLICY.name, _reason(context), POLICY.target(limit))
+
+
+def _too_long(context: Context, limit: int) -> Fail:
+    """No server answers a request that is longer than its context: most cut out of its middle what they cannot hold."""
+    return Fail(
+        "TOKEN_LIMIT_EXCEEDED",
+        f"The request is too long to be sent: est. {context.est_prompt:,} tokens, and the model's whole context is "
+        f"{limit:,}. The newest message, with the instructions and tools that stand in every request, cannot be made "
+        "smaller. Send it in parts, or load the model with a larger context.",
+    )
 
 
 def _reason(context: Context) -> str:
@@ -62,7 +75,8 @@ def while_streaming(used_tokens: int, limit: int | None) -> StreamDecision:
         return Continue()
     if used_tokens >= limit:
         return Abort(
-            f"The answer filled the context: est. {used_tokens:,} of {limit:,} tokens. Ask for a shorter answer."
+            f"Request and answer together filled the context: est. {used_tokens:,} of {limit:,} tokens. "
+            "Send less at once, ask for a shorter answer, or load the model with a larger context."
         )
     return Interrupt(f"est. {used_tokens:,} of {limit:,} tokens while streaming")
 
@@ -92,6 +106,14 @@ def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
 
     A view with too little headroom would be compacted again at the next turn: then the smaller of both views is taken.
     """
+    ceiling = min(task.limit, task.request_limit * REQUEST_PERCENT // 100 - task.fixed)
+    room = room_for_answer(task.units, ceiling)
+    return with_shorter_answer(
+        task.units, room, task.limit, toolbox, lambda units: _compacted(replace(task, units=units), toolbox)
+    )
+
+
+def _compacted(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
     if toolbox.assistant is None:
         return fallback(task.units, toolbox, task.limit, "preview without the pruning agent", task.target)
     pruned: Rewritten | None = None

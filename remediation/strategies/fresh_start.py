@@ -95,7 +95,8 @@ def irreducible(units: Units, limit: int) -> str:
         for index, unit in enumerate(units)
         if unit.role is not UnitRole.SYSTEM and (unit.pinned or index == newest)
     )
+    first = f"The system prompt (est. {system:,} tokens) and the" if system else "The"
     return (
-        f"The system prompt (est. {system:,} tokens) and the messages that must stay (est. {fixed:,}) leave no room for a "
-        f"summary within {limit:,} tokens. Shorten them, raise the limit or choose a larger model."
+        f"{first} messages that must stay (est. {fixed:,} tokens) leave no room for a "
+        f"summary within the {limit:,} tokens for messages. Shorten them, raise the limit or choose a larger model."
     )

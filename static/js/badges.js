@@ -1,14 +1,25 @@
-// How many questions wait for this person: in the navigation, in the title, as a toast or a notification.
+// How many questions wait for this person: in the navigation, in the title, as a toast or a notification. And their settings.
 import { applyPieces, toast } from "./page.js";
 
 let known = null;
 
 export function showBadges(frame) {
   applyPieces(frame.html);
+  showLook(frame.look);
   document.title = (frame.questions ? `(${frame.questions}) ` : "") + document.title.replace(/^\(\d+\) /, "");
   const isNew = known !== null && frame.newest && frame.questions > known.count && frame.newest.id !== known.newest;
   known = { count: frame.questions, newest: frame.newest?.id };
   if (isNew) tell(frame.newest);
+}
+
+/** Settings that were saved in another tab. */
+function showLook(look) {
+  document.documentElement.dataset.theme = look.theme;
+  document.body.dataset.notify = look.notify;
+  const bar = document.getElementById("breaking");
+  if (!bar) return;
+  Object.assign(bar.dataset, look.breaking);
+  if (look.breaking.shown === "no") bar.hidden = true;
 }
 
 function tell(question) {

@@ -62,8 +62,10 @@ export function startComposer(dialogId) {
     error().replaceChildren(`${reason} Your text is kept. `, again);
   }
 
+  /** Its answer may have replaced the button that sent it: the event then names what stood around the button. */
   function sends(event) {
-    return event.detail.elt === form || "primary" in event.detail.elt.dataset;
+    const sender = event.detail.requestConfig?.elt ?? event.detail.elt;
+    return sender === form || "primary" in sender.dataset;
   }
 
   const obey = () => {

@@ -22,6 +22,7 @@ const transcript = document.getElementById("transcript");
 const follower = new Follower(transcript, entries, document.getElementById("jump"));
 const draft = new Draft(entries, document.querySelector("#text").labels[0].textContent.replace(/^Message /, ""), () => connection.restart());
 let seq = Number(root.dataset.seq);
+let state = document.getElementById("state").dataset.state;
 let level = document.getElementById("chip").dataset.level;
 
 const connection = new Connection({
@@ -46,8 +47,15 @@ function receive(frame) {
   else if (frame.type === "context:pruned") toast(`Context pruned: ${frame.data.removed} items removed`);
   else if (frame.type === "remediation" && frame.data.undone) toast("Undone: what was removed is seen again.");
   else if (frame.type === "notice") told(frame.data.text);
-  else if (frame.type === "state" && frame.data.state === "generating") announce("Generating");
-  else if (frame.type === "state" && frame.data.state === "failed") announce("The message was not answered");
+  else if (frame.type === "state") showState(frame.data.state);
+}
+
+/** An event may tell of the same state again, with something else that a person asked for. */
+function showState(now) {
+  if (now === state) return;
+  state = now;
+  if (now === "generating") announce("Generating");
+  else if (now === "failed") announce("The message was not answered");
 }
 
 function told(text) {
@@ -144,6 +152,27 @@ entries.addEventListener("htmx:afterSettle", () => {
   watchOlder();
 });
 
+// A link to a place of the conversation scrolls there, if the place is on this page, and the place is marked.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[href*='#']");
+  const address = link && new URL(link.href, location.href);
+  if (!address || address.pathname !== location.pathname || !address.hash || event.ctrlKey || event.metaKey) return;
+  if (!goTo(address.hash)) return;
+  event.preventDefault();
+});
+
+/** Scroll to an entry and mark it; false when it stands on another page. */
+function goTo(hash) {
+  const place = document.getElementById(hash.slice(1));
+  if (!place?.dataset.position) return false;
+  follower.following = false;
+  if (location.hash === hash) history.replaceState(null, "", location.pathname + location.search);
+  location.hash = hash; // this is what :target follows
+  place.scrollIntoView({ block: "center" });
+  follower.show();
+  return true;
+}
+
 function decorateNew() {
   for (const turn of entries.querySelectorAll(".turn:not([data-decorated])")) {
     turn.dataset.decorated = "";
@@ -171,10 +200,11 @@ function trim() {
 decorateNew();
 startComposer(id);
 if (root.dataset.newest === "yes") {
-  follower.follow();
+  if (!goTo(location.hash)) follower.follow();
   connection.open();
   requestAnimationFrame(() => requestAnimationFrame(watchOlder));
 } else {
+  goTo(location.hash);
   showConnection("offline");
   document.getElementById("connection").hidden = true;
 }

@@ -305,3 +305,26 @@ def test_ticked_dialogs_are_archived_by_keyboard_and_a_dialog_gets_a_new_name(
     page.fill("#new-title", "Three and a half")
     page.keyboard.press("Enter")
     expect(page.locator("#heading")).to_have_text("Three and a half")
+
+
+def test_an_answer_links_to_its_question_which_scrolls_and_is_marked(
+    open_dialog: Opener, page: Page, stack: Stack, complaints: list[str]
+) -> None:
+    dialog = open_dialog("asks")
+    send(page, "Please ask")
+    expect(page.locator("#banner")).to_contain_text("Which currency?")
+    page.fill("#text", "EUR")
+    page.keyboard.press("Enter")
+    answered(page, 2)
+    for number in range(3, 6):
+        send(page, f"Go on\n{'line ' * 400}")
+        answered(page, number)
+    asking = page.locator(".turn", has=page.locator(".asks"))
+    expect(asking).not_to_be_in_viewport()
+    page.get_by_role("link", name="Go to the question").click()
+    expect(asking).to_be_in_viewport()
+    assert asking.evaluate("turn => turn.matches(':target')")
+    seq = dialog.turns.filter(role="assistant").earliest("seq").seq
+    page.goto(f"{stack.base_url}/models/")
+    page.goto(f"{stack.base_url}/d/{dialog.pk}/#turn-{seq}")
+    expect(asking).to_be_in_viewport()

@@ -88,3 +88,38 @@ def test_an_exit_without_what_it_needs_changes_nothing(script: Script, form: dic
     staff = browser_of(UserFactory.create(is_staff=True))
     assert staff.post(f"/q4h/{question.pk}/resolve/", form).status_code == 400
     assert Dialog.objects.get(pk=dialog.pk).state == "suspended"
+
+
+def test_an_answer_is_the_persons_own_turn_with_a_link_to_the_question(script: Script) -> None:
+    dialog, question = asked_dialog(script)
+    client = browser_of(dialog.owner)
+    asking = dialog.turns.get(role="assistant")
+    assert "EUR or USD?" in _turn(client.get(f"/d/{dialog.pk}/").content.decode(), asking.seq)
+    colleague = UserFactory.create(is_staff=True)
+    questions.answer(question.pk, colleague, "Euro, please")
+    drive(dialog.pk)
+    page = client.get(f"/d/{dialog.pk}/").content.decode()
+    answer = _turn(page, dialog.turns.get(role="tool").seq)
+    assert "Euro, please" in answer
+    assert colleague.username in answer
+    assert "<time" in answer
+    assert f'href="/d/{dialog.pk}/#turn-{asking.seq}"' in answer
+    assert "chars" not in answer
+    assert "EUR or USD?" in _turn(page, asking.seq)
+
+
+def test_a_cancelled_question_says_who_left_it_to_the_agent(script: Script) -> None:
+    dialog, question = asked_dialog(script)
+    questions.cancel(question.pk, dialog.owner)
+    drive(dialog.pk)
+    page = browser_of(dialog.owner).get(f"/d/{dialog.pk}/").content.decode()
+    answer = _turn(page, dialog.turns.get(role="tool").seq)
+    assert "You" in answer
+    assert "Cancelled a question" in answer
+    assert "[The person cancelled" not in answer
+
+
+def _turn(page: str, seq: int) -> str:
+    found = re.search(rf'<article[^>]*id="turn-{seq}".*?</article>', page, re.S)
+    assert found is not None
+    return found[0]

@@ -1,0 +1,63 @@
+"""An answer that the stream watch cut, and that is itself too long to go on from: its head goes, its tail stays word for word."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from remediation.context import Rewritten, StrategyStep, Toolbox, Unit, UnitRole, Units, total_tokens
+from remediation.strategies.conclusion import Attempt, conclude
+from remediation.strategies.outcome import newest_user
+
+HEAD_ARCHIVED = "[The beginning of this answer is in the archive; it went on:]\n"
+SMALLEST_TAIL = 24  # tokens, the line above included; less shows nobody where to go on
+
+
+def with_shorter_answer(
+    units: Units, room: int, limit: int, toolbox: Toolbox, rewrite: Callable[[Units], Rewritten]
+) -> Rewritten:
+    """``rewrite`` these units once their newest, an answer that was cut, takes at most ``room`` tokens."""
+    if not units or not _is_answer(units[-1]) or units[-1].est_tokens <= room:
+        return rewrite(units)
+    begun = toolbox.clock()
+    shorter = (*units[:-1], _tail(units[-1], max(room, SMALLEST_TAIL), toolbox))
+    step = StrategyStep("cut_answer", total_tokens(units), total_tokens(shorter), "the tail stays word for word")
+    rewritten = rewrite(shorter)
+    if rewritten.failure:  # there is nothing else to make smaller
+        return conclude(Attempt(units, limit, begun, (step,)), shorter, toolbox)
+    return replace(
+        rewritten,
+        removed=(*rewritten.removed, units[-1]),
+        est_before=total_tokens(units),
+        steps=(step, *rewritten.steps),
+    )
+
+
+def room_for_answer(units: Units, ceiling: int) -> int:
+    """Half of what is left below ``ceiling`` beside what must stay: the other half is for what else is kept."""
+    newest = newest_user(units)
+    stays = sum(
+        unit.est_tokens
+        for index, unit in enumerate(units)
+        if unit.pinned or unit.role is UnitRole.SYSTEM or index == newest
+    )
+    return max(0, (ceiling - stays) // 2)
+
+
+def _is_answer(unit: Unit) -> bool:
+    return unit.role is UnitRole.ASSISTANT and not unit.pinned and not any(m.tool_calls for m in unit.messages)
+
+
+def _tail(unit: Unit, room: int, toolbox: Toolbox) -> Unit:
+    """The longest end of the answer that takes at most ``room`` tokens, by bisection."""
+    text = unit.text.removeprefix(HEAD_ARCHIVED)
+    shortest, longest = 0, len(text)
+    while shortest < longest:
+        kept = (shortest + longest + 1) // 2
+        if _ending(unit, text, kept, toolbox).est_tokens <= room:
+            shortest = kept
+        else:
+            longest = kept - 1
+    return _ending(unit, text, shortest, toolbox)
+
+
+def _ending(unit: Unit, text: str, chars: int, toolbox: Toolbox) -> Unit:
+    return unit.with_text(HEAD_ARCHIVED + text[len(text) - chars :], toolbox.count)

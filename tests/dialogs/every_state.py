@@ -1,0 +1,177 @@
+"""One person's dialogs, in every state and with everything that a dialog can hold, made by the product's own services."""
+
+from collections.abc import Callable
+
+from django.contrib.auth.models import User
+
+from dialogs.actions import messages, questions, reminders, rewrite_requests
+from dialogs.actions.questions import ASK_HUMAN
+from dialogs.models import Dialog, Generation, Question, Turn
+from dialogs.runtime.driver import drive
+from dialogs.store.change import open_change
+from dialogs.views import bulk_actions
+from remediation.models import RemediationRun
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import AgentFactory, UserFactory
+
+PLAIN = {
+    "text": "A long answer about data/orders.csv. " * 30,
+    "usage": {"prompt_tokens": 4_321, "completion_tokens": 7},
+}
+ASKS = {"tool_calls": [{"name": ASK_HUMAN, "arguments": {"question": "EUR or USD?"}}]}
+REMINDS = {"tool_calls": [{"name": "add_reminder", "arguments": {"content": "Mind the gap"}}]}
+FULL = {"text": "No.", "usage": {"prompt_tokens": 950, "completion_tokens": 5}}
+
+
+class Zoo:
+    """Makes dialogs of one ``owner``; each way to make one is a method and a state that the pages must show."""
+
+    def __init__(self, script: Script) -> None:
+        self.script, self.owner, self.agent = script, UserFactory.create(), AgentFactory.create()
+
+    def dialogs(self) -> dict[str, Dialog]:
+        """By what each is an example of."""
+        makers: dict[str, Callable[[], Dialog]] = {
+            "empty": self.new,
+            "answered": lambda: self.told("one", "two"),
+            "long": lambda: self.told(*(f"message {number}" for number in range(24))),
+            "queued": self.queued,
+            "generating": lambda: self.with_generation(Generation.Outcome.RUNNING, leased=True),
+            "crashed call": lambda: self.with_generation(Generation.Outcome.CRASHED),
+            "pruner's call": lambda: self.with_generation(Generation.Outcome.KEPT, Generation.Purpose.PRUNE),
+            "waiting": self.waiting,
+            "answered question": self.answered_question,
+            "suspended": self.suspended,
+            "failed": self.failed,
+            "stopped": self.stopped,
+            "closed": self.closed,
+            "archived": self.archived,
+            "rewritten": self.rewritten,
+            "undone": self.undone,
+            "cleared": self.cleared,
+            "with tools": self.with_tools,
+            "without usage": lambda: self.told("one", step={"text": "Hello.", "usage": "none"}),
+            "without a model": self.without_a_model,
+            "requested rewrite": self.requested,
+        }
+        made = {name: make() for name, make in makers.items()}
+        self.script(PLAIN)
+        for dialog in made.values():
+            dialog.refresh_from_db()
+        return made
+
+    def new(self) -> Dialog:
+        return messages.create_dialog(self.owner, self.agent.pk)
+
+    def told(self, *texts: str, step: dict[str, object] | None = None) -> Dialog:
+        self.script(step or PLAIN)
+        dialog = self.new()
+        for text in texts:
+            messages.post_message(dialog.pk, text)
+            drive(dialog.pk)
+        return dialog
+
+    def queued(self) -> Dialog:
+        dialog = self.new()
+        for text in ("first", "second"):
+            messages.post_message(dialog.pk, text)
+        return dialog
+
+    def with_generation(self, outcome: str, purpose: str = "reply", *, leased: bool = False) -> Dialog:
+        """A call that has no snapshot: it runs, its worker died, or it was no answer."""
+        dialog = self.told("one")
+        messages.post_message(dialog.pk, "two")
+        with open_change(dialog.pk) as change:
+            row = change.dialog
+            generation = Generation.objects.create(
+                dialog=row, round_number=1, purpose=purpose, outcome=outcome, epoch=1, provider="test", model="model",
+                answers_seq=row.answering_seq,
+            )  # fmt: skip
+            change.event("generation", id=generation.pk, purpose=purpose, attempt=1, outcome=outcome)
+            if leased:
+                row.lease_owner, change.lease_seconds = "a worker", 600
+        return dialog
+
+    def waiting(self) -> Dialog:
+        return self.told("Import it", step=ASKS)
+
+    def answered_question(self) -> Dialog:
+        dialog = self.waiting()
+        self.script({"text": "Thanks."})
+        questions.answer(Question.objects.get(dialog=dialog).pk, self.owner, "EUR")
+        drive(dialog.pk)
+        return dialog
+
+    def suspended(self) -> Dialog:
+        self.script(FULL, context_length=1000)
+        dialog = self.new()
+        for text in ("one", "two"):
+            messages.post_message(dialog.pk, text)
+            drive(dialog.pk)
+        return dialog
+
+    def failed(self) -> Dialog:
+        return self.told("one", step={"error": "auth"})
+
+    def stopped(self) -> Dialog:
+        dialog = self.queued()
+        messages.stop(dialog.pk)
+        return dialog
+
+    def closed(self) -> Dialog:
+        dialog = self.told("one")
+        messages.close(dialog.pk, self.owner)
+        return dialog
+
+    def archived(self) -> Dialog:
+        dialog = self.told("one")
+        bulk_actions.archive(self.owner, [dialog.pk], away=True)
+        return dialog
+
+    def rewritten(self) -> Dialog:
+        dialog = self.told(*(f"message {number} about orders_{number}.csv" for number in range(8)))
+        for kind in ("fresh_start", "prune"):
+            rewrite_requests.request(dialog.pk, kind, self.owner)
+            drive(dialog.pk)
+        assert RemediationRun.objects.filter(dialog=dialog).exists()
+        return dialog
+
+    def undone(self) -> Dialog:
+        dialog = self.rewritten()
+        run = RemediationRun.objects.filter(dialog=dialog).latest("pk")
+        rewrite_requests.undo(run.pk, self.owner)
+        return dialog
+
+    def cleared(self) -> Dialog:
+        dialog = self.told("one")
+        rewrite_requests.clear(dialog.pk, "Go on with step 3.", self.owner)
+        drive(dialog.pk)
+        reminders.add(dialog.pk, "Mind the gap")
+        messages.post_message(dialog.pk, "two")
+        drive(dialog.pk)
+        return dialog
+
+    def with_tools(self) -> Dialog:
+        """Calls with a result, with an error, and one of which nobody knows whether it took effect."""
+        self.script(REMINDS, {"tool_calls": [{"name": "no_such_tool", "arguments": {}}]}, {"text": "Done."})
+        dialog = self.new()
+        messages.post_message(dialog.pk, "one")
+        drive(dialog.pk)
+        newest = dialog.turns.filter(role=Turn.Role.TOOL).latest("seq")
+        Turn.objects.filter(pk=newest.pk).update(status=Turn.Status.UNKNOWN)
+        return dialog
+
+    def without_a_model(self) -> Dialog:
+        dialog = self.told("one")
+        Dialog.objects.filter(pk=dialog.pk).update(provider="gone", model="gone")
+        return dialog
+
+    def requested(self) -> Dialog:
+        """A rewrite that no worker has begun yet."""
+        dialog = self.told("one")
+        rewrite_requests.request(dialog.pk, "prune", self.owner)
+        return dialog
+
+
+def operator() -> User:
+    return UserFactory.create(is_staff=True, is_superuser=True)

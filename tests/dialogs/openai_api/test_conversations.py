@@ -1,0 +1,78 @@
+"""Which dialog a request goes on with, while a worker may still hold it."""
+
+from typing import Any
+
+import pytest
+
+from dialogs.accounts import api_keys
+from dialogs.models import ApiKey, Dialog, Turn
+from dialogs.openai_api import conversations
+from dialogs.openai_api.history import Call, ClientMessage
+from dialogs.openai_api.parsing import ChatRequest
+from dialogs.runtime.driver import drive
+from dialogs.store.change import open_change
+from dialogs.store.lease import release
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import AgentFactory, UserFactory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+WEATHER = {"name": "get_weather", "description": "", "parameters": {"type": "object", "properties": {}}}
+ASKED = ClientMessage("user", "How is the weather?")
+
+
+@pytest.fixture
+def key() -> ApiKey:
+    user = UserFactory.create()
+    api_keys.create_key(user)
+    return ApiKey.objects.get(owner=user)
+
+
+@pytest.fixture
+def agent(script: Script) -> str:
+    call = {"text": "Let me look.", "tool_calls": [{"name": "get_weather", "arguments": {}}]}
+    script({"match": "weather", **call}, {"match": "degrees", "text": "It is warm."}, {"text": "Nice."})
+    return str(AgentFactory.create().pk)
+
+
+def begun(key: ApiKey, agent: str, *messages: ClientMessage) -> Dialog:
+    tools: list[dict[str, Any]] = [WEATHER]
+    run = conversations.begin(key, ChatRequest(model=agent, messages=messages, tools=tools))
+    return Dialog.objects.get(pk=run.dialog_id)
+
+
+def results(dialog: Dialog) -> tuple[ClientMessage, ...]:
+    """What a client sends back: the conversation with the call and its result."""
+    answer = dialog.turns.filter(role=Turn.Role.ASSISTANT).latest("seq")
+    calls = tuple(Call(call["id"], call["name"], call["arguments"]) for call in answer.tool_calls)
+    given = ClientMessage("tool", "30 degrees", call_id=calls[0].id)
+    return ASKED, ClientMessage("assistant", answer.text, calls), given
+
+
+@pytest.mark.parametrize("state", ["idle", "generating", "failed"])
+def test_results_go_to_the_dialog_of_their_call_whatever_its_state(key: ApiKey, agent: str, state: str) -> None:
+    dialog = begun(key, agent, ASKED)
+    drive(dialog.pk)
+    with open_change(dialog.pk) as change:
+        if state == "generating":  # its worker has handed the call over, and not let go yet
+            change.dialog.lease_owner, change.lease_seconds = "a worker", 60
+        elif state == "failed":
+            change.dialog.failure = "Something else failed."
+    assert begun(key, agent, *results(dialog)).pk == dialog.pk
+    with open_change(dialog.pk) as change:
+        release(change)
+    drive(dialog.pk)
+    assert Dialog.objects.count() == 1
+    assert dialog.turns.filter(text="It is warm.").exists()
+
+
+def test_results_of_an_older_place_and_of_somebody_else_become_a_dialog_of_their_own(key: ApiKey, agent: str) -> None:
+    dialog = begun(key, agent, ASKED)
+    drive(dialog.pk)
+    again = results(dialog)
+    assert begun(key, agent, *again).pk == dialog.pk
+    drive(dialog.pk)
+    assert begun(key, agent, *again).pk != dialog.pk
+    stranger = UserFactory.create()
+    api_keys.create_key(stranger)
+    assert begun(ApiKey.objects.get(owner=stranger), agent, *again).owner == stranger

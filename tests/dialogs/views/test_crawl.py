@@ -1,0 +1,216 @@
+"""A crawl of every link and every form of every page, of dialogs in every state: no fault of ours, no dead link."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from html.parser import HTMLParser
+from typing import Any
+from urllib.parse import urldefrag, urljoin, urlsplit
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.db import transaction
+from django.test import Client
+
+from dialogs.models import Dialog, Question
+from remediation.models import RemediationRun
+from tests.dialogs.browsing import HTMX, browser_of
+from tests.dialogs.conftest import Script
+from tests.dialogs.every_state import Zoo, operator
+from tests.dialogs.factories import UserFactory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ELSEWHERE = ("/admin/", "/static/", "/metrics", "/api/", "/logout/")  # of other tests, or not pages
+ABSURD = ("x" * 5_000, "-1", "9" * 40, "a\x00b", "💥 <b>' OR 1=1 --")
+NOT_SENT = {"csrfmiddlewaretoken"}
+
+
+@dataclass
+class Form:
+    """A form as a page shows it. ``actions`` are the addresses that it and its buttons send to."""
+
+    actions: set[str] = field(default_factory=set)
+    method: str = "get"
+    fields: dict[str, str] = field(default_factory=dict)
+
+
+class Html(HTMLParser):
+    """Links, anchors and forms of one page."""
+
+    def __init__(self, address: str, html: str) -> None:
+        super().__init__()
+        self.address, self.links, self.ids, self.forms = address, set[str](), set[str](), list[Form]()
+        self._by_id: dict[str, Form] = {}
+        self._open: Form | None = None
+        self._texts: str | None = None
+        self.feed(html)
+
+    def _to(self, address: str) -> str:
+        return urljoin(self.address, address)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if "id" in given:
+            self.ids.add(given["id"])
+        for name in ("href", "hx-get"):
+            if given.get(name) and tag in ("a", "form", "div"):
+                self.links.add(self._to(given[name]))
+        if tag == "form":
+            self._open = Form({self._to(given.get("action", ""))}, given.get("method", "get").lower())
+            self._by_id[given.get("id", "")] = self._open
+            self.forms.append(self._open)
+        form = self._by_id.get(given["form"]) if "form" in given else self._open
+        if form is not None:
+            self._field(form, tag, given)
+
+    def _field(self, form: Form, tag: str, given: dict[str, str]) -> None:
+        for name in ("formaction", "hx-post"):
+            if name in given:
+                form.actions.add(self._to(given[name]))
+                form.method = "post"
+        if tag == "textarea":
+            self._texts = given.get("name")
+            form.fields.setdefault(given.get("name", ""), "Some text")
+        elif tag in ("input", "select", "button") and given.get("name"):
+            chosen = given.get("type") not in ("checkbox", "radio") or "checked" in given
+            if chosen or given["name"] not in form.fields:
+                form.fields[given["name"]] = given.get("value", "") or "1"
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "form":
+            self._open = None
+
+
+def read_through(answer: Any) -> None:
+    """A streamed file may fail in its middle."""
+
+    async def read() -> None:
+        async for _ in answer:
+            pass
+
+    if answer.streaming:
+        async_to_sync(read)()
+
+
+class Crawl:
+    """One person's walk from ``/`` over every link. ``pages`` are those that were answered with HTML, by address."""
+
+    def __init__(self, client: Client, *starts: str) -> None:
+        self.client, self.pages, self.problems = client, dict[str, Html](), list[str]()
+        client.raise_request_exception = False
+        self._queue, self._seen = list(starts or ("/",)), set(starts or ("/",))
+        while self._queue:
+            self._visit(self._queue.pop())
+
+    def _visit(self, address: str) -> None:
+        answer = self.client.get(address, follow=True)
+        if answer.status_code != 200:
+            self.problems.append(f"{answer.status_code} {address}")
+            return
+        if not answer.get("Content-Type", "").startswith("text/html"):
+            read_through(answer)
+            return
+        page = self.pages[address] = Html(address, answer.content.decode())
+        for link in page.links:
+            where = urldefrag(link).url
+            if not urlsplit(link).netloc and not where.startswith(ELSEWHERE) and where not in self._seen:
+                self._seen.add(where)
+                self._queue.append(where)
+
+    @cached_property
+    def dead_anchors(self) -> list[str]:
+        """Links to a place of a page that this page does not have."""
+        return sorted(
+            f"{page.address}: {link}"
+            for page in self.pages.values()
+            for link in page.links
+            if (place := urldefrag(link).fragment)
+            and (target := self.pages.get(urldefrag(link).url)) is not None
+            and place not in target.ids
+        )
+
+    def forms(self) -> Iterator[tuple[str, str, dict[str, str]]]:
+        """Each address that a form sends to, once, with the form's page and its fields."""
+        sent: set[tuple[str, tuple[str, ...]]] = set()
+        for page in self.pages.values():
+            for form in page.forms:
+                for address in form.actions:
+                    key = (address, tuple(sorted(form.fields)))
+                    if form.method == "post" and not address.startswith(ELSEWHERE) and key not in sent:
+                        sent.add(key)
+                        yield page.address, address, form.fields
+
+
+def send(client: Client, address: str, fields: dict[str, str], **more: object) -> int:
+    """The status of a POST whose changes are taken back, so that the next one meets the same dialog."""
+    with transaction.atomic():
+        status = int(client.post(address, fields, **more).status_code)  # type: ignore[arg-type]
+        transaction.set_rollback(True)
+    return status
+
+
+@pytest.fixture
+def dialogs(script: Script) -> dict[str, Dialog]:
+    return Zoo(script).dialogs()
+
+
+def own_addresses(dialog: Dialog) -> list[str]:
+    """The pages of one dialog, also those that only scripts ask for."""
+    pages = (
+        "",
+        "health/",
+        "context/",
+        "archive/",
+        "export.md",
+        "export.json",
+        "frames?after=0",
+        "older",
+        "older?before=9",
+    )
+    previews = (f"context/?preview={kind}" for kind in ("prune", "break", "compact", "fresh_start", "nonsense"))
+    runs = (f"archive/{run.pk}/" for run in RemediationRun.objects.filter(dialog=dialog))
+    turns = (f"turn/{turn.seq}/usage/" for turn in dialog.turns.filter(generation__isnull=False))
+    asked = (f"/q4h/{question.pk}/" for question in Question.objects.filter(dialog=dialog))
+    return [f"/d/{dialog.pk}/{path}" for path in (*pages, *previews, *runs, *turns)] + list(asked)
+
+
+def test_every_page_of_every_dialog_opens_and_leads_somewhere(dialogs: dict[str, Dialog]) -> None:
+    addresses = [address for dialog in dialogs.values() for address in own_addresses(dialog)]
+    owner = next(iter(dialogs.values())).owner
+    for person in (owner, operator()):
+        crawl = Crawl(browser_of(person), "/", "/?state=archived", "/?page=99", "/q4h/?tab=mine", *addresses)
+        assert crawl.problems == []
+        assert crawl.dead_anchors == []
+        assert len(crawl.pages) > len(addresses) / 2
+
+
+def test_a_stranger_finds_no_page_of_somebody_else(dialogs: dict[str, Dialog]) -> None:
+    stranger = browser_of(UserFactory.create())
+    for dialog in dialogs.values():
+        for address in own_addresses(dialog):
+            assert stranger.get(address).status_code == 404, address
+    assert Crawl(stranger).problems == []
+
+
+def test_every_form_answers_whatever_is_sent_with_it(dialogs: dict[str, Dialog]) -> None:
+    """Empty, as the page offers it, and absurd, by a browser with scripts and by one without."""
+    owner = next(iter(dialogs.values())).owner
+    stranger, tried, failed = browser_of(UserFactory.create()), set[str](), list[str]()
+    starts = ["/", "/?state=archived"] + [address for row in dialogs.values() for address in own_addresses(row)]
+    for person in (owner, operator()):
+        client = browser_of(person)
+        for page, address, fields in list(Crawl(client, *starts).forms()):
+            if address in tried:
+                continue
+            tried.add(address)
+            given = {name: value for name, value in fields.items() if name and name not in NOT_SENT}
+            absurd = dict.fromkeys(given, ABSURD[len(tried) % len(ABSURD)])
+            for values in ({}, given, absurd):
+                headers = HTMX if values is given else None
+                if (status := send(client, address, values, headers=headers)) >= 500:
+                    failed.append(f"{status} {address} of {page} with {str(values)[:80]!r}")
+            if address.startswith(("/d/", "/q4h/")) and address.count("-") >= 4:
+                assert send(stranger, address, given) == 404, address
+    assert failed == []
+    assert len(tried) > 100
