@@ -28,6 +28,12 @@ class Agent(models.Model):
     tools = models.JSONField(
         default=list, blank=True, help_text="names of the tools offered beside memory and ask_human"
     )
+    toolsets = models.JSONField(
+        default=list, blank=True, help_text="workspace, or ids of MCP servers; * is all of them, !name leaves one out"
+    )
+    model_params = models.JSONField(
+        default=dict, blank=True, help_text="settings for the model, by kind of API or under general"
+    )
     context_policy = models.CharField(
         max_length=16, blank=True, help_text="the name of a policy; empty: the default of the model's kind"
     )
