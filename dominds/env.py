@@ -10,7 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"0", "false", "no", "off", ""})
 SERVER_ENGINE = "dominds.db.postgresql"
-FILE_ENGINE = "django.db.backends.sqlite3"
+FILE_ENGINE = "dominds.db.sqlite3"
 REDIS_SCHEMES = ("redis", "rediss")
 
 _env = environ.Env()
@@ -81,8 +81,7 @@ def database(name: str, *, default: Path) -> dict[str, Any]:
     if scheme not in ("postgres", "postgresql", "sqlite"):
         raise BadEnvironment(name, f"{scheme}://...", "postgres://USER:PASSWORD@HOST:PORT/NAME or sqlite:///FILE")
     described: dict[str, Any] = environ.Env.db_url_config(found)
-    if described["ENGINE"] != FILE_ENGINE:
-        described["ENGINE"] = SERVER_ENGINE
+    described["ENGINE"] = FILE_ENGINE if scheme == "sqlite" else SERVER_ENGINE
     if not described["NAME"]:
         raise BadEnvironment(name, f"{scheme}://...", "an address that ends in the database's name")
     if host := described.get("HOST"):

@@ -150,6 +150,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "dominds.web.middleware.asked_by_address",
+    "dominds.web.busy_database.asked_again",
     "django.middleware.security.SecurityMiddleware",
     "dominds.web.static.StaticFiles",
     "django_prometheus.middleware.PrometheusBeforeMiddleware",

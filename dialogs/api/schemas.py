@@ -11,6 +11,7 @@ Level = Literal["healthy", "caution", "critical", "unknown"]
 class Error(Schema):
     code: str
     message: str
+    stored: Literal["unknown"] | None = None
 
 
 class Problem(Schema):
