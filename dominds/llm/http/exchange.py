@@ -19,7 +19,14 @@ import stamina
 from dominds.llm.errors import complaint_of_response, error_of, readable
 from dominds.llm.http import event_loop
 from dominds.llm.http.endpoint import Endpoint, without_key
-from dominds.llm.provider import MalformedStream, NetworkFailed, ProviderError, ProviderTimeout, StreamAborted
+from dominds.llm.provider import (
+    MalformedStream,
+    NetworkFailed,
+    ProviderError,
+    ProviderTimeout,
+    RequestRefused,
+    StreamAborted,
+)
 
 Awaited = TypeVar("Awaited")
 
@@ -94,8 +101,12 @@ class Exchange:
 
     async def _connected(self) -> aiohttp.ClientResponse:
         """Post, with a few quick retries of the connection, which are only made when they must be."""
-        with contextlib.suppress(aiohttp.ClientConnectorError):
+        try:
             return await self._posted()
+        except aiohttp.ClientConnectorCertificateError:
+            raise  # it will be the same one
+        except aiohttp.ClientConnectorError:
+            pass
         async for attempt in stamina.retry_context(
             on=aiohttp.ClientConnectorError,
             attempts=CONNECT_TRIES - 1,
@@ -132,6 +143,12 @@ class Exchange:
         if isinstance(error, aiohttp.ConnectionTimeoutError):
             return ProviderTimeout(
                 f"{endpoint.host} did not accept a connection within {endpoint.timeouts.connect:g} s."
+            )
+        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            why = getattr(error.certificate_error, "verify_message", "") or readable(str(error.certificate_error))
+            return RequestRefused(
+                f"The certificate of {endpoint.host} is not trusted: {why}. Check baseUrl, or name the file of its "
+                "authority in SSL_CERT_FILE and start again."
             )
         if isinstance(error, aiohttp.ClientConnectorError):
             said = readable(_reason(error.os_error))
