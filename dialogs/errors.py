@@ -1,5 +1,7 @@
 """What a service refuses, in one family. Pages show the message, the API also the code."""
 
+UNREADABLE = (LookupError, TypeError, ValueError, AttributeError)  # what stored values of a wrong shape lead to
+
 
 class Refusal(Exception):
     """``code`` is the API's error code, ``status`` its HTTP status."""

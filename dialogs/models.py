@@ -122,6 +122,7 @@ class Dialog(models.Model):
     requested_package = models.TextField(blank=True, help_text="the re-entry package of a requested clear")
     stop_requested = models.BooleanField(default=False)
     failure = models.TextField(blank=True, help_text="why the last message failed, for people")
+    damaged_at = models.DateTimeField(null=True, help_text="its rows could not be read; until the next message")
 
     epoch = models.PositiveIntegerField(default=0)
     lease_owner = models.CharField(max_length=120, blank=True)

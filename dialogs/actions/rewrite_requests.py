@@ -11,7 +11,7 @@ from dialogs.actions import rounds
 from dialogs.context.limits import health_of
 from dialogs.context.view import standing_run
 from dialogs.errors import Conflict, Invalid, NotFound
-from dialogs.models import Dialog
+from dialogs.models import Dialog, Round
 from dialogs.state import State
 from dialogs.store.change import open_change
 from remediation.models import RemediationRun
@@ -49,6 +49,10 @@ def clear(dialog_id: UUID, reminder_content: str, user: User) -> str:
     package = rounds.checked_package(reminder_content)
     with open_change(dialog_id) as change:
         _check_rewritable(change.dialog)
+        if change.dialog.damaged_at and not change.dialog.is_leased:  # at once: a worker would have to read it first
+            rounds.clear_within(change, package, cause=Round.Cause.PERSON)
+            change.dialog.failure, change.dialog.damaged_at = "", None
+            return change.dialog.state
         change.dialog.requested_rewrite, change.dialog.requested_package = CLEAR, package
         change.wakes = True
     log.info("clear_requested", dialog_id=str(dialog_id), by=user.get_username())

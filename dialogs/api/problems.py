@@ -12,11 +12,15 @@ from django.http.response import HttpResponseBase
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 
-from dialogs.errors import RateLimited, Refusal
+from dialogs.errors import UNREADABLE, RateLimited, Refusal
 from dominds.web import busy_database
 
 log = structlog.get_logger(__name__)
 
+DAMAGED = (
+    "Something that is stored of this dialog cannot be read; it has been logged. GET /api/dialogs/{0}/export gives what can be, "
+    "POST /api/dialogs/{0}/clear begins a fresh round, /close ends it."
+)
 ARGUMENTS = {"given", "window", "body", "query", "path"}  # names in the place of an error that mean nothing outside
 CODES = {400: "invalid", 404: "not_found", 405: "method_not_allowed"}
 Wrapped = Callable[..., Any]
@@ -84,6 +88,9 @@ def unavailable(request: HttpRequest, problem: Exception) -> HttpResponse:
 
 def broken(request: HttpRequest, problem: Exception) -> HttpResponse:
     log.exception("api_failed", path=request.path, exc_info=problem)
+    match = request.resolver_match
+    if match and (dialog_id := match.kwargs.get("dialog_id")) and isinstance(problem, UNREADABLE):
+        return error("damaged", DAMAGED.format(dialog_id), 500)
     return error("internal", "This call failed because of a fault in Dominds; it has been logged.", 500)
 
 
