@@ -25,6 +25,15 @@ class Invalid(Refusal):
         super().__init__("invalid", message)
 
 
+class Forbidden(Refusal):
+    """Something that one may see and not change."""
+
+    status = 403
+
+    def __init__(self, message: str) -> None:
+        super().__init__("permission_required", message)
+
+
 class NotFound(Refusal):
     status = 404
 

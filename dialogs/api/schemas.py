@@ -122,6 +122,7 @@ class TurnOut(Schema):
     round: int
     position: int | None
     role: str
+    author: str | None
     text: str
     tool_calls: list[ToolCallOut]
     tool_call_id: str | None

@@ -19,6 +19,7 @@ from dialogs.live.socket_auth import active_person, may_see
 from dialogs.models import Dialog, Question, Round, Turn
 from dialogs.pages.context_panel import run_lines
 from dialogs.pages.dialog_page import DialogPage, Entry, run_entry, turn_entries
+from dialogs.permissions import VIEW_ALL, may
 from dialogs.store import events
 from dominds.db.prepared import Select
 
@@ -127,7 +128,7 @@ def _asking_turns(dialog: Dialog, rows: list[Turn]) -> list[Turn]:
         return []
     first = results[0].position or 0
     asking = dialog.turns.filter(role=Turn.Role.ASSISTANT, tool_calls__isnull=False, position__lt=first)
-    found = asking.select_related("generation__snapshot").order_by("-position").first()
+    found = asking.select_related("generation__snapshot", "author").order_by("-position").first()
     return [found] if found is not None and found.seq not in {turn.seq for turn in rows} else []
 
 
@@ -163,7 +164,7 @@ def badges_of(user_id: int) -> Frame | None:
     viewer = active_person(user_id)
     if viewer is None:
         return None
-    waiting = _WAITING_FOR_STAFF() if viewer.is_staff else _WAITING(user_id)
+    waiting = _WAITING_FOR_ALL() if may(viewer, VIEW_ALL) else _WAITING(user_id)
     newest = max(waiting, key=lambda question: question.created_at, default=None)
     return {
         "type": "badges",
@@ -177,11 +178,11 @@ def _waiting(user_id: int) -> QuerySet[Question]:
     return questions.open_questions(User(pk=user_id))
 
 
-def _waiting_for_staff() -> QuerySet[Question]:
-    return questions.open_questions(User(is_staff=True))
+def _waiting_for_all() -> QuerySet[Question]:
+    return questions.open_questions(User(is_superuser=True))
 
 
-_WAITING, _WAITING_FOR_STAFF = Select(_waiting), Select(_waiting_for_staff)
+_WAITING, _WAITING_FOR_ALL = Select(_waiting), Select(_waiting_for_all)
 
 
 def _notification(question: Question) -> dict[str, str]:

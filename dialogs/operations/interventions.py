@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 def interrupt(dialog_id: UUID, operator: User) -> None:
     """Stop the answer under way, as its owner could."""
-    messages.stop(dialog_id)
+    messages.stop(dialog_id, operator)
     _write_down(dialog_id, operator, "Interrupted")
 
 
@@ -41,14 +41,14 @@ def wake(dialog_id: UUID, operator: User) -> None:
 
 
 def retry(dialog_id: UUID, operator: User) -> None:
-    messages.retry(dialog_id)
+    messages.retry(dialog_id, operator)
     _write_down(dialog_id, operator, "Retried")
 
 
 def fail(dialog_id: UUID, operator: User) -> None:
     """End the message under way as failed, visibly, whoever still works on it: the epoch fences that worker out."""
     try:
-        _fail(dialog_id)
+        _fail(dialog_id, operator)
     except (*PASSING, Refusal):
         raise
     except Exception:  # noqa: BLE001  quarantine logs it
@@ -56,12 +56,13 @@ def fail(dialog_id: UUID, operator: User) -> None:
     _write_down(dialog_id, operator, "Failed")
 
 
-def _fail(dialog_id: UUID) -> None:
+def _fail(dialog_id: UUID, operator: User) -> None:
     with open_change(dialog_id) as change:
         dialog = change.dialog
         if dialog.state not in (State.QUEUED, State.GENERATING):
             raise Conflict("nothing_owed", f"The dialog is {dialog.state}: there is no message to give up.")
         change.take_next_message()
+        change.act(operator, "gave this message up")
         end_running(
             change,
             Generation.Outcome.CRASHED,

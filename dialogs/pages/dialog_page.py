@@ -201,6 +201,10 @@ class DialogPage:
         return str(self.dialog.pk)
 
     @property
+    def viewer_id(self) -> str:
+        return str(self.viewer.pk)
+
+    @property
     def state(self) -> str:
         return self.dialog.state
 

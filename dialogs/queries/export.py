@@ -103,7 +103,7 @@ def _turns(dialog: Dialog, by: str = "position") -> Iterator[Turn]:
     """Batch by batch, so that no cursor stays open between two pieces. By position: queued messages have none yet."""
     last = 0
     while batch := list(
-        dialog.turns.filter(**{f"{by}__gt": last}).select_related("generation__snapshot").order_by(by)[:BATCH]
+        dialog.turns.filter(**{f"{by}__gt": last}).select_related("generation__snapshot", "author").order_by(by)[:BATCH]
     ):
         yield from batch
         last = getattr(batch[-1], by)

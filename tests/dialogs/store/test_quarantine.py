@@ -20,7 +20,7 @@ from dialogs.store.lease import MAX_CRASHES
 from dialogs.store.quarantine import DAMAGED, quarantine
 from remediation.models import ContextSettings, Proposal, RemediationRun
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import UserFactory, make_dialog
+from tests.dialogs.factories import UserFactory, make_dialog, make_operator
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -132,7 +132,7 @@ def test_a_dialog_that_no_worker_can_read_ends_at_the_limit(script: Script) -> N
 
 def test_an_operator_can_give_such_a_message_up(script: Script) -> None:
     dialog = damaged_while_owed(script)
-    interventions.fail(dialog.pk, UserFactory.create(is_staff=True))
+    interventions.fail(dialog.pk, make_operator())
     dialog.refresh_from_db()
     assert (dialog.state, dialog.failure) == (State.FAILED, DAMAGED)
 
