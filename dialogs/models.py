@@ -491,6 +491,10 @@ class SiteSettings(models.Model):
         help_text="empty: same as current agent",
     )
     keep_discarded_outputs = models.BooleanField(default=True, help_text="in a log of their own, for 7 days")
+    generation = models.CharField(
+        max_length=32, blank=True, default="", db_default="", editable=False,
+        help_text="of the database: another one after each restore, so that cursors of before are known as such",
+    )  # fmt: skip
     webhook_url = models.URLField(blank=True, help_text="told of every new Q4H")
 
     class Meta:

@@ -1,6 +1,7 @@
 """Typed readers of the environment. A bad value stops the start and is named, with what was expected."""
 
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -70,6 +71,19 @@ def folder(name: str, default: str, *, base: Path) -> Path:
     if path.exists() and not path.is_dir():
         raise BadEnvironment(name, str(path), "a folder, not a file")
     return path
+
+
+def make_folder(name: str, path: Path) -> None:
+    """Make a folder of our own where there is none. One that cannot be written to stops the start with a sentence."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadEnvironment(name, str(path), f"a folder that can be made ({error.strerror})") from None
+    try:
+        with TemporaryFile(dir=path):  # root may write anywhere, but not into a file system that is read-only
+            pass
+    except OSError as error:
+        raise BadEnvironment(name, str(path), f"a folder that this user may write to ({error.strerror})") from None
 
 
 def database(name: str, *, default: Path) -> dict[str, Any]:

@@ -55,7 +55,7 @@ DATABASES: dict[str, dict[str, Any]] = {
     }
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
+env.make_folder("DOMINDS_DATA_DIR", DATA_DIR)
 
 # -- Redis -----------------------------------------------------------------------------------------
 # `manage.py up` writes the address of its own Redis here, so that commands beside it find it.
@@ -149,6 +149,7 @@ INSTALLED_APPS = [
     "dominds",
 ]
 MIDDLEWARE = [
+    "dominds.web.addresses.readable_only",
     "dominds.web.middleware.asked_by_address",
     "dominds.web.busy_database.asked_again",
     "django.middleware.security.SecurityMiddleware",
@@ -206,6 +207,10 @@ USE_I18N = False
 USE_TZ = True
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [RESOURCES / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "dominds.web.build.StampedStorage"},
+}
 WHITENOISE_USE_FINDERS = True  # the files of apps and packages as they are: nothing to collect, nothing to forget
 WHITENOISE_ALLOW_ALL_ORIGINS = False  # nobody else needs our files
 DATA_UPLOAD_MAX_MEMORY_SIZE = 32 * 1024 * 1024  # bytes: the largest body of /v1; smaller limits are the views'

@@ -75,6 +75,7 @@ class PageSocket(AsyncWebsocketConsumer):
             return
         self._admitted = True
         self._sent_seq = _cursor(self.scope["query_string"])
+        self._generation = _generation(self.scope["query_string"])
         self._start()
         await self.accept()
         self._writer = asyncio.create_task(self._write())
@@ -184,7 +185,7 @@ class PageSocket(AsyncWebsocketConsumer):
         async with self._hub.looks:
             begun = max(self._strange, self._feed.generation)  # generations begin with an event, which is found now
             self._unsure, self._wanted, self._strange = False, 0, 0
-            found = await in_db_thread(frames_after, self.dialog_id, self.user_id, self._sent_seq)
+            found = await in_db_thread(frames_after, self.dialog_id, self.user_id, self._sent_seq, self._generation)
         if found is None:
             self._goodbye = NOT_FOUND
             return
@@ -319,6 +320,11 @@ def _cursor(query: bytes) -> int:
     """The event number after ``after=``; anything else means from the beginning."""
     value = parse_qs(query.decode("latin-1")).get("after", ["0"])[-1]
     return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else 0
+
+
+def _generation(query: bytes) -> str | None:
+    """The generation of the database that the cursor is of; pages say it, programs need not."""
+    return parse_qs(query.decode("latin-1"), keep_blank_values=True).get("of", [None])[-1]
 
 
 def _admission(session_key: str, dialog_id: UUID | None) -> tuple[int, int]:

@@ -10,18 +10,19 @@ from uuid import UUID
 
 import structlog
 from django.contrib.auth.models import User
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Subquery
 from django.template.loader import render_to_string
 
 from dialogs.actions import questions
 from dialogs.context.view import standing_run
 from dialogs.live.socket_auth import active_person, may_see
-from dialogs.models import Dialog, Question, Round, Turn
+from dialogs.models import Dialog, Question, Round, SiteSettings, Turn
 from dialogs.pages.context_panel import run_lines
 from dialogs.pages.dialog_page import DialogPage, Entry, run_entry, turn_entries
 from dialogs.permissions import VIEW_ALL, may
 from dialogs.store import events
 from dominds.db.prepared import Select
+from dominds.web.build import BUILD
 
 log = structlog.get_logger(__name__)
 
@@ -40,7 +41,7 @@ PIECES: dict[str, tuple[str, ...]] = {
 Frame = dict[str, Any]
 
 
-def frames_after(dialog_id: UUID, user_id: int, seq: int) -> list[Frame] | None:
+def frames_after(dialog_id: UUID, user_id: int, seq: int, generation: str | None = None) -> list[Frame] | None:
     """The next events after ``seq`` with their HTML; ``None`` when the dialog is not this person's any more."""
     rows, turns = events.read(
         dialog_id, seq, BATCH
@@ -49,7 +50,7 @@ def frames_after(dialog_id: UUID, user_id: int, seq: int) -> list[Frame] | None:
     viewer = dialog and _viewer(dialog, user_id)
     if not viewer or not dialog:
         return None
-    if seq > dialog.last_event_seq:
+    if seq > dialog.last_event_seq or generation not in (None, getattr(dialog, "database_generation", None) or ""):
         return [resync(dialog.last_event_seq)]
     frames = events.hydrated(rows, turns)
     if not frames:
@@ -63,7 +64,8 @@ def frames_after(dialog_id: UUID, user_id: int, seq: int) -> list[Frame] | None:
 
 
 def _dialog(dialog_id: UUID) -> QuerySet[Dialog]:
-    return Dialog.objects.filter(pk=dialog_id).select_related("agent", "owner", "client")
+    found = Dialog.objects.filter(pk=dialog_id).select_related("agent", "owner", "client")
+    return found.annotate(database_generation=Subquery(SiteSettings.objects.values("generation")[:1]))
 
 
 _DIALOG = Select(_dialog)
@@ -169,6 +171,7 @@ def badges_of(user_id: int) -> Frame | None:
     return {
         "type": "badges",
         "questions": len(waiting),
+        "build": BUILD,
         "newest": _notification(newest) if newest else None,
         "html": render_to_string("_badge.html", {"waiting": len(waiting)}),
     }

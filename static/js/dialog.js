@@ -25,8 +25,8 @@ let seq = Number(root.dataset.seq);
 let level = document.getElementById("chip").dataset.level;
 
 const connection = new Connection({
-  path: () => `/ws/dialogs/${id}/?after=${seq}`,
-  pollPath: () => `/d/${id}/frames?after=${seq}`,
+  path: () => `/ws/dialogs/${id}/?after=${seq}&of=${root.dataset.of}`,
+  pollPath: () => `/d/${id}/frames?after=${seq}&of=${root.dataset.of}`,
   onFrame: receive,
   onState: showConnection,
 });

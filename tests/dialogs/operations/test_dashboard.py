@@ -211,7 +211,7 @@ def test_an_operator_gives_a_message_up_and_a_late_worker_cannot_write(script: S
     dialog.refresh_from_db()
     assert (dialog.state, dialog.lease_owner, dialog.epoch) == ("failed", "", 2)
     assert "operator gave this message up" in dialog.failure
-    assert dialog.turns.get().status == Turn.Status.FAILED
+    assert dialog.turns.get(role="user").status == Turn.Status.FAILED
     assert dialog.generations.get().outcome == "crashed"
     with pytest.raises(Conflict):
         interventions.fail(dialog.pk, operator)
