@@ -1,5 +1,7 @@
 """What a service refuses, in one family. Pages show the message, the API also the code."""
 
+UNREADABLE = (LookupError, TypeError, ValueError, AttributeError)  # what stored values of a wrong shape lead to
+
 
 class Refusal(Exception):
     """``code`` is the API's error code, ``status`` its HTTP status."""
@@ -21,6 +23,15 @@ class Invalid(Refusal):
 
     def __init__(self, message: str) -> None:
         super().__init__("invalid", message)
+
+
+class Forbidden(Refusal):
+    """Something that one may see and not change."""
+
+    status = 403
+
+    def __init__(self, message: str) -> None:
+        super().__init__("permission_required", message)
 
 
 class NotFound(Refusal):

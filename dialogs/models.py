@@ -9,6 +9,8 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models.functions import Now
 
+from dialogs import permissions
+from dialogs.permissions import VIEW_ALL, may
 from dialogs.state import State
 from dominds import outbound_http
 
@@ -27,6 +29,12 @@ class Agent(models.Model):
     instructions = models.TextField(blank=True)
     tools = models.JSONField(
         default=list, blank=True, help_text="names of the tools offered beside memory and ask_human"
+    )
+    toolsets = models.JSONField(
+        default=list, blank=True, help_text="workspace, or ids of MCP servers; * is all of them, !name leaves one out"
+    )
+    model_params = models.JSONField(
+        default=dict, blank=True, help_text="settings for the model, by kind of API or under general"
     )
     context_policy = models.CharField(
         max_length=16, blank=True, help_text="the name of a policy; empty: the default of the model's kind"
@@ -54,8 +62,8 @@ class Agent(models.Model):
 
 class DialogQuerySet(models.QuerySet["Dialog"]):
     def for_user(self, user: User) -> "DialogQuerySet":
-        """The dialogs that this person may see: their own, or all of them for staff."""
-        return self if user.is_staff else self.filter(owner=user)
+        """The dialogs that this person may see: their own, or all with the permission."""
+        return self if may(user, VIEW_ALL) else self.filter(owner=user)
 
     def whole(self) -> "DialogQuerySet":
         """With what a worker looks up for each step: agent and client, and whether there are calls to run and reminders."""
@@ -116,6 +124,7 @@ class Dialog(models.Model):
     requested_package = models.TextField(blank=True, help_text="the re-entry package of a requested clear")
     stop_requested = models.BooleanField(default=False)
     failure = models.TextField(blank=True, help_text="why the last message failed, for people")
+    damaged_at = models.DateTimeField(null=True, help_text="its rows could not be read; until the next message")
 
     epoch = models.PositiveIntegerField(default=0)
     lease_owner = models.CharField(max_length=120, blank=True)
@@ -150,7 +159,7 @@ class Dialog(models.Model):
     objects = DialogQuerySet.as_manager()
 
     class Meta:
-        permissions = [("resolve_question", "Can resolve a critical Q4H")]
+        permissions = list(permissions.ALL.items())
         indexes = [
             models.Index(fields=["owner", "-active_at"], name="dialog_recent"),
             models.Index(fields=["state"], name="dialog_by_state"),  # no more: a renewed lease is to touch no index
@@ -303,6 +312,10 @@ class Turn(models.Model):
     provider_items = models.JSONField(null=True)
     client_message_id = models.CharField(max_length=120, null=True)  # noqa: DJ001  null: not sent by a client; unique otherwise
     generation = models.ForeignKey(Generation, null=True, on_delete=models.PROTECT, related_name="turns")
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, db_index=False, on_delete=models.SET_NULL, related_name="+",
+        help_text="the person who wrote or did it; none: an agent, the runtime, or not known",
+    )  # fmt: skip
     created_at = models.DateTimeField(db_default=Now())
 
     objects = TurnQuerySet.as_manager()
@@ -478,6 +491,10 @@ class SiteSettings(models.Model):
         help_text="empty: same as current agent",
     )
     keep_discarded_outputs = models.BooleanField(default=True, help_text="in a log of their own, for 7 days")
+    generation = models.CharField(
+        max_length=32, blank=True, default="", db_default="", editable=False,
+        help_text="of the database: another one after each restore, so that cursors of before are known as such",
+    )  # fmt: skip
     webhook_url = models.URLField(blank=True, help_text="told of every new Q4H")
 
     class Meta:

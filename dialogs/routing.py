@@ -1,8 +1,18 @@
-from django.urls import path
+from typing import Any
 
-from dialogs.live.consumers import PageSocket
+from django.urls import path, re_path
+
+from dialogs.live.consumers import NOT_FOUND, PageSocket
+
+
+async def unknown_address(scope: Any, receive: Any, send: Any) -> None:
+    """There is nothing here: refused as a page would be, without an error in the log."""
+    await receive()
+    await send({"type": "websocket.close", "code": NOT_FOUND})
+
 
 websocket_urlpatterns = [
     path("ws/dialogs/<uuid:dialog_id>/", PageSocket.as_asgi()),
     path("ws/me/", PageSocket.as_asgi()),
+    re_path(r"", unknown_address),  # type: ignore[arg-type]  # the stubs know only pages
 ]

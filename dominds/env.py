@@ -1,6 +1,7 @@
 """Typed readers of the environment. A bad value stops the start and is named, with what was expected."""
 
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -10,7 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"0", "false", "no", "off", ""})
 SERVER_ENGINE = "dominds.db.postgresql"
-FILE_ENGINE = "django.db.backends.sqlite3"
+FILE_ENGINE = "dominds.db.sqlite3"
 REDIS_SCHEMES = ("redis", "rediss")
 
 _env = environ.Env()
@@ -72,6 +73,19 @@ def folder(name: str, default: str, *, base: Path) -> Path:
     return path
 
 
+def make_folder(name: str, path: Path) -> None:
+    """Make a folder of our own where there is none. One that cannot be written to stops the start with a sentence."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadEnvironment(name, str(path), f"a folder that can be made ({error.strerror})") from None
+    try:
+        with TemporaryFile(dir=path):  # root may write anywhere, but not into a file system that is read-only
+            pass
+    except OSError as error:
+        raise BadEnvironment(name, str(path), f"a folder that this user may write to ({error.strerror})") from None
+
+
 def database(name: str, *, default: Path) -> dict[str, Any]:
     """Return Django's description of the database that a URL names; without one, an SQLite file at ``default``."""
     found = text(name)
@@ -81,8 +95,7 @@ def database(name: str, *, default: Path) -> dict[str, Any]:
     if scheme not in ("postgres", "postgresql", "sqlite"):
         raise BadEnvironment(name, f"{scheme}://...", "postgres://USER:PASSWORD@HOST:PORT/NAME or sqlite:///FILE")
     described: dict[str, Any] = environ.Env.db_url_config(found)
-    if described["ENGINE"] != FILE_ENGINE:
-        described["ENGINE"] = SERVER_ENGINE
+    described["ENGINE"] = FILE_ENGINE if scheme == "sqlite" else SERVER_ENGINE
     if not described["NAME"]:
         raise BadEnvironment(name, f"{scheme}://...", "an address that ends in the database's name")
     if host := described.get("HOST"):

@@ -9,10 +9,12 @@ SHOWN_CHARS = 120
 
 
 class StaffReads:
-    """Operators see every row, without a permission for each table."""
+    """Who may read all dialogs sees every row, without a permission for each table."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
-        return bool(request.user.is_active and request.user.is_staff)
+        return bool(
+            request.user.is_active and request.user.is_staff and request.user.has_perm("dialogs.view_all_dialogs")
+        )
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.has_module_permission(request)

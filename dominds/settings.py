@@ -55,7 +55,7 @@ DATABASES: dict[str, dict[str, Any]] = {
     }
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
+env.make_folder("DOMINDS_DATA_DIR", DATA_DIR)
 
 # -- Redis -----------------------------------------------------------------------------------------
 # `manage.py up` writes the address of its own Redis here, so that commands beside it find it.
@@ -140,7 +140,9 @@ INSTALLED_APPS = [
     "dominds",
 ]
 MIDDLEWARE = [
+    "dominds.web.addresses.readable_only",
     "dominds.web.middleware.asked_by_address",
+    "dominds.web.busy_database.asked_again",
     "django.middleware.security.SecurityMiddleware",
     "dominds.web.static.StaticFiles",
     "django_prometheus.middleware.PrometheusBeforeMiddleware",
@@ -154,6 +156,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "dialogs.views.damage.SaysDamaged",
     "django_prometheus.middleware.PrometheusAfterMiddleware",
 ]
 ROOT_URLCONF = "dominds.urls"
@@ -196,6 +199,10 @@ USE_I18N = False
 USE_TZ = True
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [RESOURCES / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "dominds.web.build.StampedStorage"},
+}
 WHITENOISE_USE_FINDERS = True  # the files of apps and packages as they are: nothing to collect, nothing to forget
 WHITENOISE_ALLOW_ALL_ORIGINS = False  # nobody else needs our files
 DATA_UPLOAD_MAX_MEMORY_SIZE = budgets.BODY_BYTES.most  # the largest body of /v1; smaller limits are the views'

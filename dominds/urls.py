@@ -7,6 +7,8 @@ from dominds.web import probes
 
 admin.site.site_header = admin.site.site_title = "Dominds operations"
 
+handler500 = "dominds.web.busy_database.page"
+
 urlpatterns = [
     path("livez", probes.livez),
     path("readyz", probes.Readiness.as_view()),

@@ -14,8 +14,9 @@ from django.utils import timezone
 from dialogs.actions.question_rows import close_question
 from dialogs.context.limits import unusable_reason
 from dialogs.context.tool_calls import abandon
-from dialogs.errors import Conflict, Invalid, NotFound, RateLimited, TooLarge
+from dialogs.errors import Conflict, Forbidden, Invalid, NotFound, RateLimited, TooLarge
 from dialogs.models import Agent, Dialog, Generation, Question, Round, Turn
+from dialogs.permissions import ACT_IN_ALL, VIEW_ALL, may
 from dialogs.state import State
 from dialogs.store.change import Change, open_change
 from dialogs.store.lease import end_running, release
@@ -46,7 +47,9 @@ def create_dialog(owner: User, agent_id: str, title: str = "") -> Dialog:
     return dialog
 
 
-def post_message(dialog_id: UUID, text: str, client_message_id: str | None = None) -> Accepted:
+def post_message(
+    dialog_id: UUID, text: str, client_message_id: str | None = None, *, author: User | None = None
+) -> Accepted:
     """Accept a message. While the dialog is busy or waits for an answer it is queued and takes its turn.
 
     The same ``client_message_id`` again gets the same answer; with another text it is refused.
@@ -68,6 +71,7 @@ def post_message(dialog_id: UUID, text: str, client_message_id: str | None = Non
             queued=not at_once,
             text=text,
             client_message_id=client_message_id or None,
+            author_id=author.pk if author else dialog.owner_id,
         )
         if at_once:
             change.begin_message(turn.seq)
@@ -88,10 +92,11 @@ def remove_queued(dialog_id: UUID, seq: int, user: User) -> None:
     with open_change(dialog_id) as change:
         if not change.dialog.turns.filter(seq=seq, status=Turn.Status.QUEUED).exists():
             raise Conflict("not_queued", f"Message {seq} is not waiting any more, so it cannot be taken back.")
+        change.act(user, f"took back the waiting message {seq}")
         change.mark(seq, Turn.Status.SUPERSEDED)
 
 
-def rename(dialog_id: UUID, title: str) -> None:
+def rename(dialog_id: UUID, title: str, by: User | None = None) -> None:
     """Raises ``Invalid`` for a blank title."""
     title = " ".join(title.replace(NUL, "").split())[:LONGEST_TITLE]
     if not title:
@@ -99,12 +104,15 @@ def rename(dialog_id: UUID, title: str) -> None:
     with open_change(dialog_id) as change:
         change.dialog.title = title
         change.event("title", title=title)
+        change.act(by, f"called this dialog “{title}”")
 
 
-def stop(dialog_id: UUID) -> str:
+def stop(dialog_id: UUID, by: User | None = None) -> str:
     """Stop the answer under way. A worker sees the flag within half a second; without one the message ends here."""
     with open_change(dialog_id) as change:
         dialog = change.dialog
+        if dialog.is_leased or dialog.state == State.QUEUED:
+            change.act(by, "pressed stop")
         if dialog.is_leased:
             dialog.stop_requested = True
         elif dialog.state == State.QUEUED:
@@ -121,7 +129,7 @@ def stop_within(change: Change) -> None:
     change.dialog.stop_requested, change.dialog.requested_rewrite = False, ""
 
 
-def retry(dialog_id: UUID) -> str:
+def retry(dialog_id: UUID, by: User | None = None) -> str:
     """Answer the newest message that failed or was stopped once more."""
     reason = unusable(dialog_id)
     with open_change(dialog_id) as change:
@@ -134,6 +142,7 @@ def retry(dialog_id: UUID) -> str:
             raise Conflict("nothing_to_retry", "The last message was answered; send a new one instead.")
         if reason:
             raise Conflict("agent_unusable", reason)
+        change.act(by, f"asked for message {ended.seq} to be answered again")
         answer_again(change, ended)
         change.wakes = True
     return dialog.state
@@ -155,6 +164,8 @@ def answer_again(change: Change, message: Turn) -> None:
 def close(dialog_id: UUID, user: User) -> str:
     """Close for good: nothing more is generated, everything stays readable."""
     with open_change(dialog_id) as change:
+        if change.dialog.closed_at is None:
+            change.act(user, "closed this dialog")
         close_within(change, user)
     return change.dialog.state
 
@@ -245,6 +256,18 @@ def _title_from(text: str) -> str:
 def owned(dialog_id: UUID, user: User) -> Dialog:
     """The dialog, if this person may see it; otherwise it does not exist."""
     dialog = _DIALOG.first(dialog_id)
-    if dialog is None or not (user.is_staff or dialog.owner_id == user.pk):  # the same rule as ``for_user``
+    if dialog is None or not (dialog.owner_id == user.pk or may(user, VIEW_ALL)):  # the same rule as ``for_user``
         raise NotFound()
     return dialog
+
+
+def acting(dialog_id: UUID, user: User) -> Dialog:
+    """The dialog, for a person who is about to change it. Who may merely read it is told so."""
+    dialog = owned(dialog_id, user)
+    check_may_act(dialog, user)
+    return dialog
+
+
+def check_may_act(dialog: Dialog, user: User) -> None:
+    if dialog.owner_id != user.pk and not may(user, ACT_IN_ALL):
+        raise Forbidden("This is somebody else's dialog. To act in it takes the permission act_in_all_dialogs.")

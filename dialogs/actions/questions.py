@@ -9,10 +9,12 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from dialogs.actions.exits import exit_named
+from dialogs.actions.messages import check_may_act
 from dialogs.actions.question_rows import close_question, open_question
 from dialogs.context.tool_calls import Result, store_result
 from dialogs.errors import Conflict, Invalid, NotFound
 from dialogs.models import Dialog, Generation, Question
+from dialogs.permissions import RESOLVE, VIEW_ALL, may
 from dialogs.store.change import Change, open_change
 
 AGES = (("1", "over 1 hour"), ("24", "over 1 day"), ("168", "over 1 week"))  # hours, as filters offer them
@@ -43,8 +45,9 @@ def attempts_of(question: Question) -> list[Generation]:
 
 
 def may_resolve(user: User, question: Question) -> bool:
-    """Staff, and the dialog's owner where an operator grants the permission."""
-    return user.is_staff or (question.dialog.owner_id == user.pk and user.has_perm("dialogs.resolve_question"))
+    """Who was given the permission and may see the dialog, its owner for one."""
+    owner_or_operator = question.dialog.owner_id == user.pk or may(user, VIEW_ALL)
+    return owner_or_operator and may(user, RESOLVE)
 
 
 def ask(change: Change, text: str, call_id: str) -> Question:
@@ -67,6 +70,7 @@ def _end_ordinary(question_id: UUID, user: User, state: str, result: str) -> Que
     dialog_id = _dialog_of(question_id, user)
     with open_change(dialog_id) as change:
         question = _open(question_id)
+        check_may_act(change.dialog, user)
         if question.kind == Question.Kind.CRITICAL:
             raise Conflict(
                 "not_answerable",
@@ -74,6 +78,7 @@ def _end_ordinary(question_id: UUID, user: User, state: str, result: str) -> Que
             )
         if state == Question.State.ANSWERED:
             question.answer = result
+        change.act(user, "answered the question" if state == Question.State.ANSWERED else "cancelled the question")
         store_result(change, question.tool_call_id, ASK_HUMAN, Result(result))
         change.dialog.changed_since_rewrite = True
         if change.dialog.answering_seq is None:
@@ -96,6 +101,7 @@ def resolve(question_id: UUID, user: User, action: str, /, **options: object) ->
             raise Conflict(
                 "permission_required", "Resolving a critical question takes the permission resolve_question."
             )
+        change.act(user, f"resolved the critical question: {taken.label}")
         question.action = action
         close_question(change, question, user, Question.State.RESOLVED)
         taken.perform(change, question, user, given)

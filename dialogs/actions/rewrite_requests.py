@@ -11,7 +11,7 @@ from dialogs.actions import rounds
 from dialogs.context.limits import health_of
 from dialogs.context.view import standing_run
 from dialogs.errors import Conflict, Invalid, NotFound
-from dialogs.models import Dialog
+from dialogs.models import Dialog, Round
 from dialogs.state import State
 from dialogs.store.change import open_change
 from remediation.models import RemediationRun
@@ -49,6 +49,11 @@ def clear(dialog_id: UUID, reminder_content: str, user: User) -> str:
     package = rounds.checked_package(reminder_content)
     with open_change(dialog_id) as change:
         _check_rewritable(change.dialog)
+        change.act(user, "cleared the agent's mind")
+        if change.dialog.damaged_at and not change.dialog.is_leased:  # at once: a worker would have to read it first
+            rounds.clear_within(change, package, cause=Round.Cause.PERSON)
+            change.dialog.failure, change.dialog.damaged_at = "", None
+            return change.dialog.state
         change.dialog.requested_rewrite, change.dialog.requested_package = CLEAR, package
         change.wakes = True
     log.info("clear_requested", dialog_id=str(dialog_id), by=user.get_username())
@@ -88,6 +93,7 @@ def undo(run_id: int, user: User, dialog_id: UUID | None = None) -> RemediationR
             raise Conflict(
                 "not_newest", "Only the newest rewrite of the current round can be undone. Undo later ones first."
             )
+        change.act(user, "undid a rewrite")
         RemediationRun.objects.filter(pk=run_id).update(undone_at=timezone.now(), undone_by=user)
         rounds.forget_report(dialog)
         dialog.changed_since_rewrite = False  # or the policy would repeat at once what a person has just undone

@@ -21,8 +21,9 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Agent
         fields = (
-            "id", "name", "provider", "model", "instructions", "tools", "context_policy", "critical_policy",
-            "context_limit", "llm_type", "priority", "priority_areas", "is_default", "enabled",
+            "id", "name", "provider", "model", "instructions", "tools", "toolsets", "model_params",
+            "context_policy", "critical_policy", "context_limit", "llm_type", "priority", "priority_areas",
+            "is_default", "enabled",
         )  # fmt: skip
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -38,8 +39,9 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean(self) -> dict[str, Any]:
         """The rules of ``team.yaml``. Each problem is shown at its field."""
         given = super().clean() or {}
-        for name in ("tools", "priority_areas"):
+        for name in ("tools", "toolsets", "priority_areas"):
             given[name] = given.get(name) or []  # an emptied field, which the column would refuse
+        given["model_params"] = given.get("model_params") or {}
         for name, reason in validate_agent(given):
             if name not in self.errors:
                 self.add_error(name if name in self.fields else None, reason)

@@ -3,16 +3,19 @@
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
+
 from dialogs.context.limits import catalog
 from dialogs.models import Agent
 from dialogs.tools import mcp
-from dialogs.tools.registry import builtin_tools
+from dialogs.tools.registry import NOT, builtin_tools, toolset_problem
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
 from dominds.yaml_fields import Bad, Field, one_of, shown, text, text_up_to, texts, whole_number
 from remediation.policies import registry
 
 FieldProblem = tuple[str, str]  # field, reason
 MOST_TOKENS = 1_000_000_000
+MOST_PARAMS_BYTES = 16 * 1024
 
 
 def _instructions(value: Any) -> str:
@@ -23,6 +26,19 @@ def _policy(value: Any) -> Any:
     return one_of([policy.name for policy in registry.choices()])(value)
 
 
+def _model_params(value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise Bad(f"expected a mapping such as {{general: {{temperature: 0.2}}}}, found {shown(value)}")
+    try:
+        written = orjson.dumps(value)
+    except (orjson.JSONEncodeError, RecursionError):
+        raise Bad("holds something that JSON cannot say, such as a date without quotes") from None
+    if len(written) > MOST_PARAMS_BYTES:
+        raise Bad(f"has {len(written):,} bytes; at most {MOST_PARAMS_BYTES:,} are sent with each request")
+    found: dict[str, Any] = orjson.loads(written)
+    return found
+
+
 FIELDS: dict[str, Field] = {
     "name": text_up_to(120),
     "provider": text_up_to(80),
@@ -30,6 +46,8 @@ FIELDS: dict[str, Field] = {
     "instructions": _instructions,
     "tools": texts,
     "context_policy": _policy,
+    "toolsets": texts,
+    "model_params": _model_params,
     "context_limit": whole_number(1, MOST_TOKENS),
     "priority": whole_number(1, 3),
     "priority_areas": texts,
@@ -65,6 +83,7 @@ def checked(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[FieldProble
     for name in [name for name in sound.get("tools", ()) if _unknown_tool(name)]:
         problems.append(("tools", _unknown_tool(name)))
         sound["tools"].remove(name)
+    _check_toolsets(sound, problems)
     return sound, problems
 
 
@@ -86,6 +105,19 @@ def _unfit_policy(name: str, model: ModelInfo) -> str:
         return ""
     fit = ", ".join(policy.name for policy in registry.choices() if policy.allows(model.kind.family))
     return f"{registry.restriction(policy)}, and {model.provider_id}/{model.model_id} is none. Choose one of {fit}."
+
+
+def _check_toolsets(sound: dict[str, Any], problems: list[FieldProblem]) -> None:
+    """A group that is not known gives nothing. One that is to be left out and is not known leaves out all of them."""
+    for name in list(sound.get("toolsets", ())):
+        if not (reason := toolset_problem(name)):
+            continue
+        if name.startswith(NOT):
+            problems.append(("toolsets", f"{reason}, so it cannot be left out: the agent gets no toolset at all"))
+            sound["toolsets"] = []
+            return
+        problems.append(("toolsets", reason))
+        sound["toolsets"].remove(name)
 
 
 def _unknown_tool(name: str) -> str:

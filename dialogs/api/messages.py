@@ -23,38 +23,38 @@ class NewMessage(Schema):
 @router.post("/dialogs/{uuid:dialog_id}/messages", response={202: Accepted})
 def post_message(request: PersonRequest, dialog_id: UUID, given: NewMessage) -> Status[Any]:
     """The message is stored when this answers. A worker answers it, after those that were sent before."""
-    dialog = messages.owned(dialog_id, request.auth)
-    return Status(202, messages.post_message(dialog.pk, given.text, given.client_message_id))
+    dialog = messages.acting(dialog_id, request.auth)
+    return Status(202, messages.post_message(dialog.pk, given.text, given.client_message_id, author=request.auth))
 
 
 @router.delete("/dialogs/{uuid:dialog_id}/messages/{int:seq}", response={204: None})
 def remove_message(request: PersonRequest, dialog_id: UUID, seq: int) -> Status[None]:
     """Take back a message that still waits in the queue."""
-    messages.remove_queued(messages.owned(dialog_id, request.auth).pk, seq, request.auth)
+    messages.remove_queued(messages.acting(dialog_id, request.auth).pk, seq, request.auth)
     return Status(204, None)
 
 
 @router.post("/dialogs/{uuid:dialog_id}/stop", response={202: StateOut})
 def stop(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
     """Stop the answer under way; the part that there is stays."""
-    return Status(202, {"state": messages.stop(messages.owned(dialog_id, request.auth).pk)})
+    return Status(202, {"state": messages.stop(messages.acting(dialog_id, request.auth).pk, request.auth)})
 
 
 @router.post("/dialogs/{uuid:dialog_id}/retry", response={202: StateOut})
 def retry(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
     """Answer the newest message once more, after it failed or was stopped."""
-    return Status(202, {"state": messages.retry(messages.owned(dialog_id, request.auth).pk)})
+    return Status(202, {"state": messages.retry(messages.acting(dialog_id, request.auth).pk, request.auth)})
 
 
 @router.post("/dialogs/{uuid:dialog_id}/close", response={202: StateOut})
 def close(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
-    return Status(202, {"state": messages.close(messages.owned(dialog_id, request.auth).pk, request.auth)})
+    return Status(202, {"state": messages.close(messages.acting(dialog_id, request.auth).pk, request.auth)})
 
 
 @router.get("/dialogs/{uuid:dialog_id}/turns", response=list[TurnOut])
 def list_turns(request: PersonRequest, dialog_id: UUID, window: Query[Window]) -> list[dict[str, Any]]:
     dialog = messages.owned(dialog_id, request.auth)
-    turns = dialog.turns.filter(seq__gt=window.after).select_related("generation__snapshot").order_by("seq")
+    turns = dialog.turns.filter(seq__gt=window.after).select_related("generation__snapshot", "author").order_by("seq")
     return [json_shapes.turn(turn) for turn in turns[: window.limit]]
 
 

@@ -7,17 +7,20 @@ from typing import Any, TypeVar, cast
 import structlog
 from asgiref.sync import iscoroutinefunction
 from django.core.exceptions import RequestDataTooBig
-from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 
-from dialogs.errors import RateLimited, Refusal
+from dialogs.errors import UNREADABLE, RateLimited, Refusal
+from dominds.web import busy_database
 
 log = structlog.get_logger(__name__)
 
-RETRY_SECONDS = 5  # after which a database that was away is worth asking again
+DAMAGED = (
+    "Something that is stored of this dialog cannot be read; it has been logged. GET /api/dialogs/{0}/export gives what can be, "
+    "POST /api/dialogs/{0}/clear begins a fresh round, /close ends it."
+)
 ARGUMENTS = {"given", "window", "body", "query", "path"}  # names in the place of an error that mean nothing outside
 CODES = {400: "invalid", 404: "not_found", 405: "method_not_allowed"}
 Wrapped = Callable[..., Any]
@@ -42,8 +45,8 @@ def register(api: NinjaAPI) -> None:
     on(HttpError, lambda request, problem: _http_error(problem))
     on(Http404, lambda request, problem: unknown_address(request))
     on(RequestDataTooBig, lambda request, problem: too_big())
-    on(OperationalError, unavailable)
-    on(TimeoutError, unavailable)
+    for away in (*busy_database.AWAY, TimeoutError):
+        on(away, unavailable)
     on(Exception, broken)
 
 
@@ -75,12 +78,19 @@ def unknown_address(request: HttpRequest) -> HttpResponse:
 
 
 def unavailable(request: HttpRequest, problem: Exception) -> HttpResponse:
+    """``stored`` says ``unknown`` where the reply to a commit was lost: the same call under the same id is safe."""
     log.warning("api_unavailable", path=request.path, error=str(problem) or type(problem).__name__)
-    return error("unavailable", "The database is busy or away. Nothing was changed; try again.", 503, RETRY_SECONDS)
+    if busy_database.is_known(request, problem):
+        return busy_database.marked(error("unavailable", busy_database.NOTHING, 503))
+    told = {"code": "unavailable", "message": busy_database.UNKNOWN, "stored": "unknown"}
+    return busy_database.marked(JsonResponse({"error": told}, status=503))
 
 
 def broken(request: HttpRequest, problem: Exception) -> HttpResponse:
     log.exception("api_failed", path=request.path, exc_info=problem)
+    match = request.resolver_match
+    if match and (dialog_id := match.kwargs.get("dialog_id")) and isinstance(problem, UNREADABLE):
+        return error("damaged", DAMAGED.format(dialog_id), 500)
     return error("internal", "This call failed because of a fault in Dominds; it has been logged.", 500)
 
 

@@ -11,6 +11,7 @@ Level = Literal["healthy", "caution", "critical", "unknown"]
 class Error(Schema):
     code: str
     message: str
+    stored: Literal["unknown"] | None = None
 
 
 class Problem(Schema):
@@ -121,6 +122,7 @@ class TurnOut(Schema):
     round: int
     position: int | None
     role: str
+    author: str | None
     text: str
     tool_calls: list[ToolCallOut]
     tool_call_id: str | None

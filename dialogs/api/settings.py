@@ -10,6 +10,7 @@ from dialogs.api.auth import PersonRequest
 from dialogs.api.lists import Text
 from dialogs.errors import Invalid, Refusal
 from dialogs.models import Agent, PersonSettings, SiteSettings
+from dialogs.permissions import OPERATE, may
 
 router = Router(tags=["settings"])
 DISPLAY = (
@@ -42,7 +43,7 @@ class StaffOnly(Refusal):
 def get_settings(request: PersonRequest) -> dict[str, Any]:
     own = login.settings_of(request.auth)
     shown: dict[str, Any] = {name: getattr(own, name) for name in DISPLAY}
-    if request.auth.is_staff:
+    if may(request.auth, OPERATE):
         shown["pruning_agent"] = SiteSettings.current().pruning_agent_id
     return shown
 
@@ -58,7 +59,7 @@ def change_settings(request: PersonRequest, given: SettingsChange) -> dict[str, 
 
 
 def _set_pruning_agent(request: PersonRequest, agent_id: str | None) -> None:
-    if not request.auth.is_staff:
+    if not may(request.auth, OPERATE):
         raise StaffOnly
     if agent_id is not None and not Agent.objects.filter(pk=agent_id, enabled=True).exists():
         raise Invalid(f"pruning_agent: there is no agent {agent_id!r}. GET /api/agents lists them.")

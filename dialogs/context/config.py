@@ -39,7 +39,8 @@ def save_edits(content: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _merged() -> dict[str, Any]:
-    return _laid_over(_from_file(), _EDITS.first() or {})
+    edits = _EDITS.first()
+    return _laid_over(_from_file(), edits if isinstance(edits, dict) else {})
 
 
 def _edits() -> QuerySet[ContextSettings, Any]:

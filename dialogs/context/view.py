@@ -162,7 +162,7 @@ def _pinned(dialog: Dialog, units: Units) -> Units:
 
 def visible_turns(dialog: Dialog, before_position: int | None = None, limit: int = 40) -> list[Turn]:
     """The newest turns of the conversation before a place in it, oldest first."""
-    turns = dialog.turns.filter(position__isnull=False).select_related("generation__snapshot")
+    turns = dialog.turns.filter(position__isnull=False).select_related("generation__snapshot", "author")
     if before_position is not None:
         turns = turns.filter(position__lt=before_position)
     return list(turns.order_by("-position")[:limit])[::-1]

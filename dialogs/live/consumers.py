@@ -77,6 +77,7 @@ class PageSocket(AsyncWebsocketConsumer):
             return
         self._admitted = True
         self._sent_seq = _cursor(self.scope["query_string"])
+        self._generation = _generation(self.scope["query_string"])
         self._start()
         await self.accept()
         self._writer = asyncio.create_task(self._write())
@@ -191,7 +192,7 @@ class PageSocket(AsyncWebsocketConsumer):
             nonlocal begun
             begun = max(self._strange, feed.generation)  # generations begin with an event, which is found now
             self._unsure, self._wanted, self._strange = False, 0, 0
-            return partial(frames_after, dialog_id, self.user_id, self._sent_seq)
+            return partial(frames_after, dialog_id, self.user_id, self._sent_seq, self._generation)
 
         found = await self._hub.reads.read(dialog_id, self.user_id, begin)
         if found is None:
@@ -328,6 +329,11 @@ def _cursor(query: bytes) -> int:
     """The event number after ``after=``; anything else means from the beginning."""
     value = parse_qs(query.decode("latin-1")).get("after", ["0"])[-1]
     return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else 0
+
+
+def _generation(query: bytes) -> str | None:
+    """The generation of the database that the cursor is of; pages say it, programs need not."""
+    return parse_qs(query.decode("latin-1"), keep_blank_values=True).get("of", [None])[-1]
 
 
 def _admission(session_key: str, dialog_id: UUID | None) -> tuple[int, int]:

@@ -10,18 +10,20 @@ from uuid import UUID
 
 import structlog
 from django.contrib.auth.models import User
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Subquery
 from django.template.loader import render_to_string
 
 from dialogs.actions import questions
 from dialogs.context.view import standing_run
 from dialogs.live.socket_auth import active_person, may_see
-from dialogs.models import Dialog, PersonSettings, Question, Round, Turn
+from dialogs.models import Dialog, PersonSettings, Question, Round, SiteSettings, Turn
 from dialogs.pages.context_panel import run_lines
 from dialogs.pages.dialog_page import DialogPage, Entry, run_entry, turn_entries
+from dialogs.permissions import VIEW_ALL, may
 from dialogs.state import State
 from dialogs.store import events
 from dominds.db.prepared import Select
+from dominds.web.build import BUILD
 
 log = structlog.get_logger(__name__)
 
@@ -41,7 +43,7 @@ PIECES: dict[str, tuple[str, ...]] = {
 Frame = dict[str, Any]
 
 
-def frames_after(dialog_id: UUID, user_id: int, seq: int) -> list[Frame] | None:
+def frames_after(dialog_id: UUID, user_id: int, seq: int, generation: str | None = None) -> list[Frame] | None:
     """The next events after ``seq`` with their HTML; ``None`` when the dialog is not this person's any more."""
     rows, turns = events.read(
         dialog_id, seq, BATCH
@@ -50,7 +52,7 @@ def frames_after(dialog_id: UUID, user_id: int, seq: int) -> list[Frame] | None:
     viewer = dialog and _viewer(dialog, user_id)
     if not viewer or not dialog:
         return None
-    if seq > dialog.last_event_seq:
+    if seq > dialog.last_event_seq or generation not in (None, getattr(dialog, "database_generation", None) or ""):
         return [resync(dialog.last_event_seq)]
     frames = events.hydrated(rows, turns)
     if not frames:
@@ -64,7 +66,8 @@ def frames_after(dialog_id: UUID, user_id: int, seq: int) -> list[Frame] | None:
 
 
 def _dialog(dialog_id: UUID) -> QuerySet[Dialog]:
-    return Dialog.objects.filter(pk=dialog_id).select_related("agent", "owner", "client")
+    found = Dialog.objects.filter(pk=dialog_id).select_related("agent", "owner", "client")
+    return found.annotate(database_generation=Subquery(SiteSettings.objects.values("generation")[:1]))
 
 
 _DIALOG = Select(_dialog)
@@ -135,7 +138,7 @@ def _asking_turns(dialog: Dialog, rows: list[Turn]) -> list[Turn]:
         return []
     first = results[0].position or 0
     asking = dialog.turns.filter(role=Turn.Role.ASSISTANT, tool_calls__isnull=False, position__lt=first)
-    found = asking.select_related("generation__snapshot").order_by("-position").first()
+    found = asking.select_related("generation__snapshot", "author").order_by("-position").first()
     return [found] if found is not None and found.seq not in {turn.seq for turn in rows} else []
 
 
@@ -171,11 +174,12 @@ def badges_of(user_id: int) -> Frame | None:
     viewer = active_person(user_id)
     if viewer is None:
         return None
-    waiting = _WAITING_FOR_STAFF() if viewer.is_staff else _WAITING(user_id)
+    waiting = _WAITING_FOR_ALL() if may(viewer, VIEW_ALL) else _WAITING(user_id)
     newest = max(waiting, key=lambda question: question.created_at, default=None)
     return {
         "type": "badges",
         "questions": len(waiting),
+        "build": BUILD,
         "newest": _notification(newest) if newest else None,
         "look": _look(PersonSettings.objects.filter(user_id=user_id).first() or PersonSettings()),
         "html": render_to_string("_badge.html", {"waiting": len(waiting)}),
@@ -200,11 +204,11 @@ def _waiting(user_id: int) -> QuerySet[Question]:
     return questions.open_questions(User(pk=user_id))
 
 
-def _waiting_for_staff() -> QuerySet[Question]:
-    return questions.open_questions(User(is_staff=True))
+def _waiting_for_all() -> QuerySet[Question]:
+    return questions.open_questions(User(is_superuser=True))
 
 
-_WAITING, _WAITING_FOR_STAFF = Select(_waiting), Select(_waiting_for_staff)
+_WAITING, _WAITING_FOR_ALL = Select(_waiting), Select(_waiting_for_all)
 
 
 def _notification(question: Question) -> dict[str, str]:

@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 from django.utils.crypto import constant_time_compare
 
 from dialogs.models import Dialog
+from dialogs.permissions import VIEW_ALL, may
 from dominds.db.prepared import Select
 
 
@@ -32,7 +33,7 @@ def person_of(session_key: str) -> User | None:
 
 
 def may_see(person: User, dialog_id: UUID) -> bool:
-    return bool(_SEEN_BY_STAFF(dialog_id) if person.is_staff else _SEEN(dialog_id, person.pk))
+    return bool(_SEEN(dialog_id, person.pk) or (may(person, VIEW_ALL) and _EXISTS(dialog_id)))
 
 
 def _session(key: str) -> QuerySet[Session, str]:
@@ -44,12 +45,12 @@ def _person(user_id: int) -> QuerySet[User]:
 
 
 def _seen(dialog_id: UUID, user_id: int) -> QuerySet[Dialog, Any]:
-    return Dialog.objects.for_user(User(pk=user_id)).filter(pk=dialog_id).values_list("pk")
+    return Dialog.objects.filter(owner=user_id, pk=dialog_id).values_list("pk")
 
 
-def _seen_by_staff(dialog_id: UUID) -> QuerySet[Dialog, Any]:
-    return Dialog.objects.for_user(User(is_staff=True)).filter(pk=dialog_id).values_list("pk")
+def _exists(dialog_id: UUID) -> QuerySet[Dialog, Any]:
+    return Dialog.objects.filter(pk=dialog_id).values_list("pk")
 
 
-_SESSION, _SEEN, _SEEN_BY_STAFF = Select(_session), Select(_seen), Select(_seen_by_staff)
+_SESSION, _SEEN, _EXISTS = Select(_session), Select(_seen), Select(_exists)
 active_person = Select(_person).first

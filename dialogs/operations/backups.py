@@ -15,6 +15,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from django.conf import settings
 from django.core.management import call_command
@@ -23,6 +24,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.db.utils import DatabaseError
 from django.utils import timezone
 
+from dialogs.models import SiteSettings
 from dialogs.operations import pg_dump, portable_dump
 
 FORMAT = 1
@@ -136,6 +138,7 @@ def restore(file: Path, *, using: str, replace: bool = False) -> Restored:
     with tempfile.TemporaryDirectory(prefix="dominds-restore-") as folder:
         manifest = _unpack(file, Path(folder))
         _read_database(Path(folder) / manifest.database, manifest, using)
+        SiteSettings.objects.using(using).update_or_create(singleton=True, defaults={"generation": uuid4().hex})
         written, kept = _put_back_minds(Path(folder) / MINDS, manifest.minds)
     return Restored(manifest, written, kept)
 

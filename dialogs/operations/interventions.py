@@ -10,12 +10,13 @@ from django.utils import timezone
 
 from dialogs.actions import messages
 from dialogs.context.tool_calls import abandon
-from dialogs.errors import Conflict, NotFound
+from dialogs.errors import Conflict, NotFound, Refusal
 from dialogs.models import Dialog, Generation, Turn
 from dialogs.state import State
 from dialogs.store import wakeups
 from dialogs.store.change import open_change
 from dialogs.store.lease import end_running, release
+from dialogs.store.quarantine import PASSING, quarantine
 from remediation.models import CleanupTask
 
 log = structlog.get_logger(__name__)
@@ -23,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 def interrupt(dialog_id: UUID, operator: User) -> None:
     """Stop the answer under way, as its owner could."""
-    messages.stop(dialog_id)
+    messages.stop(dialog_id, operator)
     _write_down(dialog_id, operator, "Interrupted")
 
 
@@ -40,17 +41,28 @@ def wake(dialog_id: UUID, operator: User) -> None:
 
 
 def retry(dialog_id: UUID, operator: User) -> None:
-    messages.retry(dialog_id)
+    messages.retry(dialog_id, operator)
     _write_down(dialog_id, operator, "Retried")
 
 
 def fail(dialog_id: UUID, operator: User) -> None:
     """End the message under way as failed, visibly, whoever still works on it: the epoch fences that worker out."""
+    try:
+        _fail(dialog_id, operator)
+    except (*PASSING, Refusal):
+        raise
+    except Exception:  # noqa: BLE001  quarantine logs it
+        quarantine(dialog_id)
+    _write_down(dialog_id, operator, "Failed")
+
+
+def _fail(dialog_id: UUID, operator: User) -> None:
     with open_change(dialog_id) as change:
         dialog = change.dialog
         if dialog.state not in (State.QUEUED, State.GENERATING):
             raise Conflict("nothing_owed", f"The dialog is {dialog.state}: there is no message to give up.")
         change.take_next_message()
+        change.act(operator, "gave this message up")
         end_running(
             change,
             Generation.Outcome.CRASHED,
@@ -66,7 +78,6 @@ def fail(dialog_id: UUID, operator: User) -> None:
         change.end_message(Turn.Status.FAILED)
         release(change)
         change.wakes = True
-    _write_down(dialog_id, operator, "Failed")
 
 
 def finish_task(task_id: int, operator: User) -> None:

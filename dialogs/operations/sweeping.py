@@ -11,6 +11,7 @@ from dialogs.operations import critic
 from dialogs.runtime import discarded_log
 from dialogs.state import State
 from dialogs.store import wakeups
+from dialogs.store.lease import LEASE_SECONDS
 
 log = structlog.get_logger(__name__)
 
@@ -20,7 +21,9 @@ MOST_AT_ONCE = 1_000
 
 
 def sweep() -> int:
-    """Wake what waits without a living lease. Returns how many dialogs were woken."""
+    """Wake what waits without a living lease. No lease is longer than it is given, also when the clock was set back. Returns how many dialogs were woken."""
+    longest = Now() + timedelta(seconds=LEASE_SECONDS)
+    Dialog.objects.filter(state=State.GENERATING.value, lease_until__gt=longest).update(lease_until=longest)
     overdue = Q(state=State.QUEUED.value, active_at__lt=Now() - timedelta(seconds=GRACE_SECONDS)) | Q(
         state=State.GENERATING.value, lease_until__lt=Now()
     )

@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString, mark_safe
 from dialogs.actions import questions, reminders
 from dialogs.actions.questions import ASK_HUMAN
 from dialogs.context import limits, view
-from dialogs.models import Agent, Dialog, Generation, PersonSettings, Question, Reminder, Round, Turn
+from dialogs.models import Agent, Dialog, Generation, PersonSettings, Question, Reminder, Round, SiteSettings, Turn
 from dialogs.pages.chip import Chip, chip_of
 from dialogs.pages.context_panel import Panel, RunLine, panel_of, run_lines
 from dialogs.pages.markdown import render
@@ -232,6 +232,14 @@ class DialogPage:
     @property
     def id(self) -> str:
         return str(self.dialog.pk)
+
+    @cached_property
+    def database_generation(self) -> str:
+        return SiteSettings.current().generation
+
+    @property
+    def viewer_id(self) -> str:
+        return str(self.viewer.pk)
 
     @property
     def state(self) -> str:

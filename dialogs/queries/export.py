@@ -1,11 +1,12 @@
 """A dialog, whole, as a file. Pieces come one by one and each is read for itself, so that a long dialog is never in memory."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import orjson
 
 from dialogs.actions import questions, reminders
+from dialogs.errors import UNREADABLE
 from dialogs.models import Dialog, Generation, Round, Turn
 from dialogs.queries import context_report, overviews
 from dialogs.store import json_shapes
@@ -22,7 +23,10 @@ def as_markdown(dialog: Dialog) -> Iterator[str]:
         if turn.round_number > shown:
             shown = turn.round_number
             yield _round(rounds[shown])
-        yield _turn(turn)
+        try:
+            yield _turn(turn)
+        except UNREADABLE:
+            yield f"\n### Turn {turn.seq}\n\n[damaged: this turn cannot be read]\n"
 
 
 def _round(row: Round) -> str:
@@ -61,14 +65,22 @@ def as_json(dialog: Dialog) -> Iterator[str]:
             json_shapes.question(row, questions.attempts_of(row))
             for row in dialog.questions.select_related("resolved_by")
         ],
-        "remediations": [context_report.remediation_json(run) for run in dialog.remediations.order_by("pk")],
+        "remediations": [_readable(context_report.remediation_json, run) for run in dialog.remediations.order_by("pk")],
     }
     yield orjson.dumps(head).decode()[:-1]
     yield ',"turns":['
-    yield from _array(json_shapes.turn(turn) for turn in _turns(dialog, by="seq"))
+    yield from _array(_readable(json_shapes.turn, turn) for turn in _turns(dialog, by="seq"))
     yield '],"generations":['
-    yield from _array(json_shapes.generation(row) for row in _generations(dialog))
+    yield from _array(_readable(json_shapes.generation, row) for row in _generations(dialog))
     yield "]}"
+
+
+def _readable(shape: Callable[[Any], dict[str, Any]], row: Any) -> dict[str, Any]:
+    """The row's shape; of a damaged one what tells which it is, so that all others are still exported."""
+    try:
+        return shape(row)
+    except UNREADABLE:
+        return {"id": row.pk, "seq": getattr(row, "seq", None), "damaged": True}
 
 
 def _array(items: Iterator[dict[str, Any]]) -> Iterator[str]:
@@ -91,7 +103,7 @@ def _turns(dialog: Dialog, by: str = "position") -> Iterator[Turn]:
     """Batch by batch, so that no cursor stays open between two pieces. By position: queued messages have none yet."""
     last = 0
     while batch := list(
-        dialog.turns.filter(**{f"{by}__gt": last}).select_related("generation__snapshot").order_by(by)[:BATCH]
+        dialog.turns.filter(**{f"{by}__gt": last}).select_related("generation__snapshot", "author").order_by(by)[:BATCH]
     ):
         yield from batch
         last = getattr(batch[-1], by)

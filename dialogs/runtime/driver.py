@@ -17,6 +17,7 @@ from dialogs.runtime.situation import Situation, situation_of
 from dialogs.runtime.stream_reply import stream_reply
 from dialogs.store.change import Change, LeaseLost
 from dialogs.store.lease import MAX_CRASHES, Lease, claim, release
+from dialogs.store.quarantine import PASSING, quarantine
 from dominds.llm.catalog.catalog import UnknownModel
 from dominds.llm.circuit_breaker import OpenCircuit, circuits
 from dominds.llm.connect import connect
@@ -64,7 +65,7 @@ def pending_work(lease: Lease) -> Dialog | None:
         stop(lease)
         return pending_work(lease)
     if dialog.crashes >= MAX_CRASHES:
-        fail(lease, f"The worker was lost {MAX_CRASHES} times in a row while it worked on this message. Try again.")
+        give_up(lease)
         return pending_work(lease)
     if not dialog.has_work:
         settle(lease)
@@ -167,6 +168,16 @@ def fail(lease: Lease, message: str, code: str = "") -> None:
         abandon(change, "Not run: the message failed.")
         change.end_message(Turn.Status.FAILED)
         proceed_or_release(change)
+
+
+def give_up(lease: Lease) -> None:
+    """After too many crashes. Rows that no worker could read cannot be read for the end of the message either."""
+    try:
+        fail(lease, f"The worker was lost {MAX_CRASHES} times in a row while it worked on this message. Try again.")
+    except PASSING:
+        raise
+    except Exception:  # noqa: BLE001  quarantine logs it
+        quarantine(lease.dialog_id)
 
 
 def stop(lease: Lease) -> None:

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
+from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models import BooleanField, Case, Exists, Func, OuterRef, QuerySet, Subquery, TextField, Value, When
 from django.db.models.expressions import CombinedExpression
@@ -71,6 +72,12 @@ class Change:
         self.event("turn", turn=turn.seq)
         return turn
 
+    def act(self, by: User | None, what: str) -> None:
+        """A line of the page that names who did this, where it was not the owner. Call it where the deed is done."""
+        if by is not None and by.pk != self.dialog.owner_id:
+            text = f"{by.get_username()} {what}."
+            self.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=text, author_id=by.pk)
+
     def next_position(self) -> int:
         self.dialog.last_position += 1
         return self.dialog.last_position
@@ -103,7 +110,7 @@ class Change:
     def begin_message(self, seq: int) -> None:
         """Answer this user turn from now on; what was counted for the one before starts at zero."""
         dialog = self.dialog
-        dialog.answering_seq, dialog.failure = seq, ""
+        dialog.answering_seq, dialog.failure, dialog.damaged_at = seq, "", None
         dialog.restarts = dialog.tries = dialog.generations_for_message = dialog.crashes = 0
         dialog.wake_at = None  # a backoff was for the message before
         dialog.changed_since_rewrite = True

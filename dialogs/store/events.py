@@ -167,7 +167,7 @@ _ROWS = Select(_rows_with)
 
 
 def _turns(dialog_id: UUID) -> QuerySet[Turn]:
-    return Turn.objects.filter(dialog_id=dialog_id).select_related("generation__snapshot")
+    return Turn.objects.filter(dialog_id=dialog_id).select_related("generation__snapshot", "author")
 
 
 def _turn(dialog_id: UUID, seq: int) -> QuerySet[Turn]:

@@ -46,6 +46,7 @@ def turn(row: Turn) -> dict[str, Any]:
         "round": row.round_number,
         "position": row.position,
         "role": row.role,
+        "author": row.author.get_username() if row.author else None,
         "text": row.text,
         "tool_calls": tool_calls(row.tool_calls),
         "tool_call_id": row.tool_call_id or None,

@@ -11,6 +11,7 @@ from dialogs.accounts import login
 from dialogs.actions import questions
 from dialogs.models import Dialog, PersonSettings
 from dialogs.pages import dialog_page
+from dominds.web.build import BUILD
 
 register = template.Library()
 
@@ -18,6 +19,8 @@ register = template.Library()
 @dataclass
 class Frame:
     user: User
+
+    build = BUILD
 
     @cached_property
     def look(self) -> PersonSettings:

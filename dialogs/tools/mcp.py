@@ -35,10 +35,10 @@ DOWN_TTL_SECONDS = 30.0  # how long a server that is down is not asked again
 def problem_with(name: str) -> str:
     """Why an agent cannot list this name, or empty. Asks no server."""
     server_id, _, _ = name.removeprefix(PREFIX).partition("/")
-    servers = current_config().servers
-    if server_id in servers:
+    config = current_config()
+    if server_id in config.servers or server_id in config.off:  # one that is off may be on again tomorrow
         return ""
-    return f"there is no MCP server '{server_id}'; mcp.yaml names {', '.join(servers) or 'none'}"
+    return f"there is no MCP server '{server_id}'; mcp.yaml names {', '.join(config.servers) or 'none'}"
 
 
 def tools_named(name: str) -> dict[str, Tool]:
@@ -92,10 +92,12 @@ def _offered(server: Server) -> tuple[tuple[str, Tool], ...]:
 def _adapted(server: Server, found: "list[McpTool]") -> Iterator[tuple[str, Tool]]:
     taken: set[str] = set()
     for tool in sorted(found, key=lambda tool: tool.name):
-        if problem := schema_problem(tool.input_schema):
+        if not server.offers(tool.name):
+            continue
+        name = server.renamed(tool.name) if server.renames else exposed_name(server.server_id, tool.name, taken)
+        if problem := name_problem(name, taken) or schema_problem(tool.input_schema):
             log.warning("mcp_tool_left_out", server=server.server_id, tool=tool.name, reason=problem)
             continue
-        name = exposed_name(server.server_id, tool.name, taken)
         taken.add(name)
         hints = tool.annotations
         repeatable = hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
@@ -110,6 +112,13 @@ def exposed_name(server_id: str, tool_name: str, taken: set[str]) -> str:
         return plain
     digest = hashlib.blake2b(f"{server_id}/{tool_name}".encode(), digest_size=4).hexdigest()
     return f"{plain[: MAX_NAME_CHARS - len(digest) - 1]}_{digest}"
+
+
+def name_problem(name: str, taken: set[str]) -> str:
+    """Why a tool cannot bear this name, or empty. A name that the file made is never changed once more."""
+    if not re.fullmatch(rf"[A-Za-z0-9_-]{{1,{MAX_NAME_CHARS}}}", name):
+        return f"{name!r} is no name that providers accept"
+    return f"another tool of the server is called {name!r}" if name in taken else ""
 
 
 def schema_problem(schema: dict[str, Any]) -> str:

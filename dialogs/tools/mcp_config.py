@@ -9,12 +9,17 @@ servers:
     url: https://tickets.example/mcp # streamable HTTP
     apiKeyEnvVar: TICKETS_KEY        # sent as Authorization: Bearer
     headers: {X-Team: red, X-Tenant: {env: TENANT}}
+    enabled: true                    # false: the server is off
+    tools: {whitelist: [read_*], blacklist: []}
+    transform: [{prefix: desk_}]     # names of its tools, in place of tickets_...
+
+What restricts a server fails closed: a server with a restricting key that is not understood is off, and the reason is reported.
 """
 
 import os
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +28,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 
 from dominds.redaction import remember
-from dominds.yaml_fields import Bad, Field, Problem, Reading, anything, one_of, shown, text
+from dominds.yaml_fields import Bad, Field, Problem, Reading, anything, one_of, shown, text, texts, truth
 
 FILE_NAME = "mcp.yaml"
 SERVER_ID = re.compile(r"[A-Za-z0-9_-]{1,32}")
@@ -42,8 +47,23 @@ Value = str | FromEnvironment
 
 
 @dataclass(frozen=True, slots=True)
+class Rename:
+    """A change of a tool's name: ``remove`` is taken from its front if it stands there."""
+
+    remove: str = ""
+    prefix: str = ""
+    suffix: str = ""
+
+    def of(self, name: str) -> str:
+        return self.prefix + name.removeprefix(self.remove) + self.suffix
+
+
+@dataclass(frozen=True, slots=True)
 class Server:
-    """One server: a ``command`` to start, or a ``url`` to ask; the other is empty."""
+    """One server: a ``command`` to start, or a ``url`` to ask; the other is empty.
+
+    ``whitelist`` and ``blacklist`` are patterns on the server's own tool names, in which ``*`` stands for any text.
+    """
 
     server_id: str
     command: str = ""
@@ -52,11 +72,34 @@ class Server:
     env: Mapping[str, Value] = field(default_factory=dict)
     url: str = ""
     headers: Mapping[str, Value] = field(default_factory=dict)
+    whitelist: tuple[str, ...] = ()
+    blacklist: tuple[str, ...] = ()
+    renames: tuple[Rename, ...] = ()
+
+    def offers(self, tool_name: str) -> bool:
+        """Whether agents may have this tool, as the original Dominds rules it: a whitelist alone names all that is
+        offered; beside a blacklist it only takes names out of that."""
+        if matches(self.whitelist, tool_name):
+            return True
+        return not matches(self.blacklist, tool_name) if self.blacklist else not self.whitelist
+
+    def renamed(self, tool_name: str) -> str:
+        for rename in self.renames:
+            tool_name = rename.of(tool_name)
+        return tool_name
+
+
+def matches(patterns: Sequence[str], name: str) -> bool:
+    """Whether a pattern fits the whole name; ``*`` is any text, and nothing else is special."""
+    return any(re.fullmatch(".*".join(map(re.escape, one.split("*"))), name, re.DOTALL) for one in patterns)
 
 
 @dataclass(frozen=True, slots=True)
 class McpConfig:
+    """``off`` holds why a server of the file is not used, by id."""
+
     servers: Mapping[str, Server] = field(default_factory=dict)
+    off: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
 
 
@@ -112,18 +155,44 @@ def read_config(path: Path) -> McpConfig:
     reading = Reading.of(path)
     top = reading.fields(reading.document, "", {"version": anything, "servers": anything})
     servers: dict[str, Server] = {}
+    off: dict[str, str] = {}
     for server_id, entry in reading.entries(top.get("servers"), "servers"):
         here = f"servers.{server_id}"
         if not SERVER_ID.fullmatch(server_id):
             reading.report(here, "an id has at most 32 letters, digits, - and _; the server is left out")
-        elif server := _server(reading, server_id, entry, here):
+            continue
+        server = _server(reading, server_id, entry, here)
+        if reason := _why_off(reading, entry, here):
+            off[server_id] = reason
+        elif server:
             servers[server_id] = server
-    return McpConfig(servers, tuple(reading.problems))
+    return McpConfig(servers, off, tuple(reading.problems))
+
+
+def _why_off(reading: Reading, entry: Any, here: str) -> str:
+    """Why a server that the file names is not used, or empty. Reports a restriction that cannot be kept."""
+    if not isinstance(entry, Mapping):
+        return ""
+    for key in map(str, entry):
+        broken = [problem for problem in reading.problems if f"{problem.path}.".startswith(f"{here}.{key}.")]
+        if key in RESTRICTIONS and _is_empty(entry[key]):
+            broken = [Problem(reading.file, f"{here}.{key}", "the key has no value")]
+        if broken and (key in RESTRICTIONS or key not in FIELDS) and key not in HARMLESS:
+            reason = f"the server is off, since '{key}' may restrict it and is not understood"
+            reading.report(f"{here}.{key}", reason)
+            return f"{reason} ({broken[0].reason})"
+    return "mcp.yaml says enabled: false" if entry.get("enabled") is False else ""
+
+
+def _is_empty(value: Any) -> bool:
+    """Nothing behind the key, or behind one inside it: somebody meant to restrict by it and has not said what."""
+    return value is None or (isinstance(value, Mapping) and None in value.values())
 
 
 def _server(reading: Reading, server_id: str, entry: Any, here: str) -> Server | None:
     known_before = len(reading.problems)
     found = reading.fields(entry, here, FIELDS)
+    tools = reading.fields(found.get("tools"), f"{here}.tools", TOOL_FIELDS)
     values = {
         name: _values(reading, found.get(name), f"{here}.{name}", HEADER_NAME if name == "headers" else None)
         for name in ("env", "headers")
@@ -136,7 +205,16 @@ def _server(reading: Reading, server_id: str, entry: Any, here: str) -> Server |
             reading.report(here, "a server needs either command or url; it is left out")
         return None
     return Server(
-        server_id, command, tuple(found.get("args", ())), found.get("cwd", ""), values["env"], url, values["headers"]
+        server_id,
+        command,
+        tuple(found.get("args", ())),
+        found.get("cwd", ""),
+        values["env"],
+        url,
+        values["headers"],
+        tuple(tools.get("whitelist", ())),
+        tuple(tools.get("blacklist", ())),
+        tuple(found.get("transform", ())),
     )
 
 
@@ -188,7 +266,33 @@ def _arguments(value: Any) -> list[str]:
     return [str(item) for item in value]
 
 
+def _renames(value: Any) -> list[Rename]:
+    if not isinstance(value, list):
+        raise Bad(f"expected a list such as [{{prefix: x_}}, {{suffix: _x}}], found {shown(value)}")
+    return [_rename(step) for step in value]
+
+
+def _rename(step: Any) -> Rename:
+    match step:
+        case {"prefix": str(prefix)} if len(step) == 1:
+            return Rename(prefix=prefix)
+        case {"prefix": {"remove": str(remove), "add": str(add)} as parts} if len(step) == 1 and len(parts) == 2:
+            return Rename(remove, add)
+        case {"suffix": str(suffix)} if len(step) == 1:
+            return Rename(suffix=suffix)
+    raise Bad(f"expected {{prefix: x_}}, {{prefix: {{remove: x_, add: y_}}}} or {{suffix: _x}}, found {shown(step)}")
+
+
+TOOL_FIELDS: dict[str, Field] = {"whitelist": texts, "blacklist": texts}
+RESTRICTIONS = ("enabled", "tools", "transform")
+# Keys of other programs that restrict nothing: reported, and the server runs.
+HARMLESS = (
+    "name", "title", "description", "comment", "notes", "type", "timeout", "sessionId", "manual", "truely-stateless",
+)  # fmt: skip
 FIELDS: dict[str, Field] = {
+    "enabled": truth,
+    "tools": anything,
+    "transform": _renames,
     "transport": one_of(["stdio", "streamable_http"]),  # told by command or url; accepted, since others write it
     "command": text,
     "args": _arguments,

@@ -1,14 +1,16 @@
 """The tools an agent can be offered. Each lives in the module of its subject."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 from dialogs.context.client import client_of
 from dialogs.context.limits import policy_of
 from dialogs.models import Agent, Dialog
 from dialogs.tools import archive, human, mcp, memory, milestone, workspace
+from dialogs.tools.mcp_config import current_config
 from dialogs.tools.tool import Tool
 from dominds.llm.messages import ToolSpec
+from dominds.yaml_fields import shown
 
 
 @cache
@@ -17,11 +19,34 @@ def builtin_tools() -> Mapping[str, Tool]:
     return {tool.name: tool for module in (memory, human, archive, milestone, workspace) for tool in module.TOOLS}
 
 
+TOOLSETS: Mapping[str, tuple[Tool, ...]] = {"workspace": workspace.TOOLS}
+OTHER_NAMES = {"ws_read": "workspace"}  # as the original Dominds calls it
+ALL, NOT = "*", "!"
+
+
+def toolset_problem(name: str) -> str:
+    """Why there is no such named group of tools, or empty."""
+    wanted = name.removeprefix(NOT)
+    config = current_config()
+    if name == ALL or {wanted, OTHER_NAMES.get(wanted)} & {*TOOLSETS, *config.servers, *config.off}:
+        return ""
+    return f"there is no toolset {shown(wanted)}; known are {', '.join([*TOOLSETS, *config.servers])}"
+
+
+def names_in(toolsets: Sequence[str]) -> Iterator[str]:
+    """The tools of these groups, by the names that an agent may list. What ``!name`` leaves out nothing else brings in."""
+    named = [OTHER_NAMES.get(name, name) for name in toolsets]
+    left_out = {OTHER_NAMES.get(name[1:], name[1:]) for name in toolsets if name.startswith(NOT)}
+    for name in [*TOOLSETS, *current_config().servers] if ALL in named else named:
+        if name not in left_out and not name.startswith(NOT):
+            yield from [tool.name for tool in TOOLSETS[name]] if name in TOOLSETS else [mcp.PREFIX + name]
+
+
 def tools_of(agent: Agent) -> dict[str, Tool]:
     """What this agent is offered, by name, in an order that never changes by itself."""
     builtin = builtin_tools()
     offered = {name: tool for name, tool in builtin.items() if tool.always}
-    for name in (*policy_of(agent).policy.tools, *agent.tools):
+    for name in (*policy_of(agent).policy.tools, *agent.tools, *names_in(agent.toolsets)):
         if name in builtin:
             offered[name] = builtin[name]
         elif name.startswith(mcp.PREFIX):

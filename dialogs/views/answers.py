@@ -13,7 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from dialogs.actions.messages import owned
+from dialogs.actions.messages import check_may_act, owned
 from dialogs.errors import NotFound, RateLimited, Refusal
 from dialogs.live.frames import frames_after
 from dialogs.models import Dialog
@@ -49,6 +49,7 @@ def dialog_action(view: Callable[..., object]) -> View:
     def act(request: PersonRequest, dialog_id: UUID, **kwargs: Any) -> HttpResponse:
         dialog = dialog_or_404(dialog_id, request.user)
         try:
+            check_may_act(dialog, request.user)
             view(request, dialog, **kwargs)
         except Refusal as refusal:
             return refused(request, refusal, f"/d/{dialog_id}/")

@@ -142,6 +142,6 @@ def frames(request: PersonRequest, dialog_id: UUID) -> JsonResponse:
     dialog = dialog_or_404(dialog_id, request.user)
     after = request.GET.get("after", "")
     seq = int(after) if after.isascii() and after.isdigit() and len(after) < 10 else 0
-    found = frames_after(dialog.pk, request.user.pk, seq) or []
+    found = frames_after(dialog.pk, request.user.pk, seq, request.GET.get("of")) or []
     draft = current_live_text(dialog.pk)
     return JsonResponse({"frames": [*found, draft] if draft else found})

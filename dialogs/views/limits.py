@@ -13,6 +13,7 @@ from dialogs.context import limits
 from dialogs.context.config import current_config, save_edits
 from dialogs.context.config import problems as problems_of_file
 from dialogs.models import Agent
+from dialogs.permissions import OPERATE, may
 from dialogs.views.answers import PersonRequest
 from dialogs.views.forms import LimitsForm, LlmLimits
 from dominds.llm.catalog.catalog import UnknownModel
@@ -32,7 +33,7 @@ class AgentLimit:
 @login_required
 @require_http_methods(["GET", "POST"])
 def show(request: PersonRequest) -> HttpResponse:
-    if not request.user.is_staff:
+    if not may(request.user, OPERATE):
         raise Http404
     config = current_config()
     form = LimitsForm(request.POST or None, initial=_limits(config))

@@ -31,7 +31,8 @@ def post_message(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     form.is_valid()
     text = form.cleaned_data.get("text", "").replace("\r\n", "\n")
     try:
-        messages.post_message(dialog.pk, text, form.cleaned_data.get("client_message_id") or None)
+        messages.check_may_act(dialog, request.user)
+        messages.post_message(dialog.pk, text, form.cleaned_data.get("client_message_id") or None, author=request.user)
     except Refusal as refusal:
         return _refused(request, dialog, text, refusal)
     return changed_since(request, dialog) if request.htmx else redirect(f"/d/{dialog_id}/#latest")
@@ -56,17 +57,17 @@ def remove_queued(request: PersonRequest, dialog: Dialog, seq: int) -> None:
 
 @dialog_action
 def stop(request: PersonRequest, dialog: Dialog) -> None:
-    messages.stop(dialog.pk)
+    messages.stop(dialog.pk, request.user)
 
 
 @dialog_action
 def retry(request: PersonRequest, dialog: Dialog) -> None:
-    messages.retry(dialog.pk)
+    messages.retry(dialog.pk, request.user)
 
 
 @dialog_action
 def rename(request: PersonRequest, dialog: Dialog) -> None:
-    messages.rename(dialog.pk, request.POST.get("title", ""))
+    messages.rename(dialog.pk, request.POST.get("title", ""), request.user)
 
 
 @dialog_action

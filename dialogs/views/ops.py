@@ -16,6 +16,7 @@ from dialogs.errors import Refusal
 from dialogs.operations import dashboard as server
 from dialogs.operations import interventions
 from dialogs.operations.bar_chart import stacked
+from dialogs.permissions import OPERATE, may
 from dialogs.views.answers import PersonRequest
 
 ACTIONS: dict[str, Callable[..., None]] = {
@@ -39,7 +40,7 @@ def for_staff(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     @login_required
     @wraps(view)
     def shown(request: PersonRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if not request.user.is_staff:
+        if not may(request.user, OPERATE):
             raise Http404
         return view(request, *args, **kwargs)
 

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.accounts import api_keys, login
 from dialogs.models import ApiKey, SiteSettings
+from dialogs.permissions import OPERATE, may
 from dialogs.store import wakeups
 from dialogs.views.answers import PersonRequest
 from dialogs.views.forms import ApiKeyForm, AppearanceForm, ContextDisplayForm, SiteForm
@@ -31,7 +32,7 @@ def _page(request: PersonRequest, *, new_key: str = "", status: int = 200, **bou
     context = {
         "look_form": AppearanceForm(instance=own),
         "display_form": ContextDisplayForm(instance=own),
-        "site_form": SiteForm(instance=SiteSettings.current()) if request.user.is_staff else None,
+        "site_form": SiteForm(instance=SiteSettings.current()) if may(request.user, OPERATE) else None,
         "password_form": _password_form(request),
         "key_form": ApiKeyForm(),
         "keys": ApiKey.objects.filter(owner=request.user, revoked_at__isnull=True).order_by("-created_at"),
@@ -60,7 +61,7 @@ def save_context_display(request: PersonRequest) -> HttpResponse:
 @login_required
 @require_POST
 def save_site(request: PersonRequest) -> HttpResponse:
-    if not request.user.is_staff:
+    if not may(request.user, OPERATE):
         return redirect("settings")
     return _save(request, SiteForm(request.POST, instance=SiteSettings.current()), "site_form")
 

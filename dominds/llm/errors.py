@@ -128,6 +128,7 @@ BUDGET_TEXTS = tuple(
 )
 LEAST_ROOM = 16  # tokens of output that are worth another try
 
+# Whether a call is tried again is the driver's to say: it alone knows how often it was.
 ADVICE: dict[type[ProviderError], str] = {
     AuthFailed: "Check the key that apiKeyEnvVar names for this provider.",
     ContextOverflow: "The request has to become shorter, or the model's window larger.",
@@ -135,9 +136,6 @@ ADVICE: dict[type[ProviderError], str] = {
     RefusedForGood: "Check the account, or choose another model.",
     ForcingRefused: "Set supports_tool_choice to false for this model in llm.yaml.",
     StaleReasoning: "It is sent again without what the model thought before.",
-    RateLimited: "It is tried again after a pause.",
-    Overloaded: "It is tried again after a pause.",
-    ProviderTimeout: "It is tried again after a pause.",
     RequestRefused: "Check the model and its settings in llm.yaml.",
 }
 SECRET = re.compile(r"\b(sk|key|pk|gsk|xai|AIza)[-_][\w*.-]{6,}|\bAIza[\w-]{10,}|(?<=Bearer )\S+", re.I)
@@ -161,8 +159,8 @@ def error_of(complaint: Complaint, provider: str) -> ProviderError:
     said = readable(complaint.text) or "no reason given"
     status = f" with HTTP {complaint.status}" if complaint.status is not None else ""
     budget = _budget_in(complaint.text) if kind is ContextOverflow else None
-    advice = ADVICE[OutputBudgetTooLarge if budget else kind]
-    message = f"{provider} refused the request{status}: {said.rstrip('.')}. {advice}"
+    advice = ADVICE.get(OutputBudgetTooLarge if budget else kind, "")
+    message = f"{provider} refused the request{status}: {said.rstrip('.')}. {advice}".rstrip()
     if budget:
         return OutputBudgetTooLarge(message, retry_after_seconds=complaint.retry_after_seconds, **budget)
     return kind(message, retry_after_seconds=complaint.retry_after_seconds)

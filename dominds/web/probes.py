@@ -41,7 +41,7 @@ class Readiness(HealthCheckView):  # type: ignore[misc]  # health_check ships no
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Answer Prometheus: openly on a loopback-only server, else to staff or the holder of DOMINDS_METRICS_TOKEN."""
+    """Answer Prometheus: openly on a loopback-only server, else to who has the permission, or the holder of DOMINDS_METRICS_TOKEN."""
     if not (settings.LOOPBACK_ONLY or _may_read_metrics(request)):
         return HttpResponse("Not found\n", status=404, content_type="text/plain")
     answer: HttpResponse = ExportToDjangoView(request)
@@ -53,4 +53,4 @@ def _may_read_metrics(request: HttpRequest) -> bool:
     given = request.headers.get("Authorization", "").removeprefix("Bearer ")
     if expected and hmac.compare_digest(given.encode(), expected.encode()):
         return True
-    return bool(request.user.is_authenticated and request.user.is_staff)
+    return bool(request.user.is_authenticated and request.user.has_perm("dialogs.view_metrics"))

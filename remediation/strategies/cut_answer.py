@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from remediation.context import Rewritten, StrategyStep, Toolbox, Unit, UnitRole, Units, total_tokens
-from remediation.strategies.conclusion import Attempt, conclude
+from remediation.strategies.carrying import removed_from
+from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.outcome import newest_user
 
 HEAD_ARCHIVED = "[The beginning of this answer is in the archive; it went on:]\n"
@@ -18,14 +19,23 @@ def with_shorter_answer(
     if not units or not _is_answer(units[-1]) or units[-1].est_tokens <= room:
         return rewrite(units)
     begun = toolbox.clock()
-    shorter = (*units[:-1], _tail(units[-1], max(room, SMALLEST_TAIL), toolbox))
+    tail = _tail(units[-1], max(room, SMALLEST_TAIL), toolbox)
+    if tail.est_tokens >= units[-1].est_tokens:
+        return rewrite(units)
+    shorter = (*units[:-1], tail)
+    attempt = Attempt(units, limit, begun)
     step = StrategyStep("cut_answer", total_tokens(units), total_tokens(shorter), "the tail stays word for word")
     rewritten = rewrite(shorter)
     if rewritten.failure:  # there is nothing else to make smaller
-        return conclude(Attempt(units, limit, begun, (step,)), shorter, toolbox)
+        rewritten = conclude(replace(attempt, steps=(step,)), shorter, toolbox)
+        if rewritten.est_after > limit:
+            return fail(
+                attempt, f"The end of the cut answer leaves est. {rewritten.est_after:,} of {limit:,} tokens.", toolbox
+            )
+        return rewritten
     return replace(
         rewritten,
-        removed=(*rewritten.removed, units[-1]),
+        removed=removed_from(units, rewritten.units),
         est_before=total_tokens(units),
         steps=(step, *rewritten.steps),
     )

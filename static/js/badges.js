@@ -2,10 +2,15 @@
 import { applyPieces, toast } from "./page.js";
 
 let known = null;
+let saidOld = false;
 
 export function showBadges(frame) {
   applyPieces(frame.html);
   showLook(frame.look);
+  if (frame.build !== document.body.dataset.build && !saidOld) {
+    saidOld = true;
+    toast("Dominds was updated. Reload this page.", "ask", location.href);
+  }
   document.title = (frame.questions ? `(${frame.questions}) ` : "") + document.title.replace(/^\(\d+\) /, "");
   const isNew = known !== null && frame.newest && frame.questions > known.count && frame.newest.id !== known.newest;
   known = { count: frame.questions, newest: frame.newest?.id };

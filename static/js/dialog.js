@@ -26,8 +26,8 @@ let state = document.getElementById("state").dataset.state;
 let level = document.getElementById("chip").dataset.level;
 
 const connection = new Connection({
-  path: () => `/ws/dialogs/${id}/?after=${seq}`,
-  pollPath: () => `/d/${id}/frames?after=${seq}`,
+  path: () => `/ws/dialogs/${id}/?after=${seq}&of=${root.dataset.of}`,
+  pollPath: () => `/d/${id}/frames?after=${seq}&of=${root.dataset.of}`,
   onFrame: receive,
   onState: showConnection,
 });

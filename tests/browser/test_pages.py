@@ -11,7 +11,7 @@ from dialogs.actions import messages
 from dialogs.models import Dialog, Question, Turn
 from remediation.models import RemediationRun
 from tests.browser.conftest import LogIn, answered, send
-from tests.dialogs.factories import UserFactory
+from tests.dialogs.factories import UserFactory, make_operator
 from tests.harness.stack import Stack, eventually
 
 Opener = Callable[[str], Dialog]
@@ -70,7 +70,7 @@ def test_an_operator_resolves_and_the_open_page_comes_back_to_life(
     expect(page.locator("#banner")).to_contain_text("an operator resolves it")
     question = Question.objects.get(dialog=dialog)
     operator = browser.new_context()
-    log_in(operator, UserFactory.create(is_staff=True))
+    log_in(operator, make_operator())
     desk = operator.new_page()
     desk.goto(f"{stack.base_url}/q4h/{question.pk}/")
     expect(desk.locator("tbody tr")).to_have_count(3)

@@ -8,10 +8,11 @@ from typing import Any
 import factory
 import yaml
 from django.contrib.auth.hashers import make_password
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 
 from dialogs.actions.messages import create_dialog
 from dialogs.models import Agent, Dialog
+from dialogs.permissions import ALL
 
 PASSWORD = "a long enough password"
 hashed = cache(make_password)  # half a second of CPU each time: that is the point of it, but once is enough
@@ -48,3 +49,10 @@ def write_minds(folder: Path, steps: Sequence[dict[str, Any]], **model: Any) -> 
 
 def make_dialog(**agent: Any) -> Dialog:
     return create_dialog(UserFactory.create(), AgentFactory.create(**agent).pk)
+
+
+def make_operator(**columns: Any) -> User:
+    """Staff with every permission that operators have."""
+    operator = UserFactory.create(is_staff=True, **columns)
+    operator.user_permissions.set(Permission.objects.filter(content_type__app_label="dialogs", codename__in=ALL))
+    return operator

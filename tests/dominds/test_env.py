@@ -77,3 +77,11 @@ def test_a_bad_redis_address_is_refused(found: str, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv(NAME, found)
     with pytest.raises(env.BadEnvironment, match="redis://HOST:PORT/NUMBER"):
         env.redis_url(NAME, "")
+
+
+def test_a_data_folder_that_cannot_be_made_or_written_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(env.BadEnvironment, match=r"DOMINDS_DATA_DIR is .* a folder that can be made"):
+        env.make_folder("DOMINDS_DATA_DIR", tmp_path / "file" / "var")
+    with pytest.raises(env.BadEnvironment, match="DOMINDS_DATA_DIR is '/sys/kernel', but"):
+        env.make_folder("DOMINDS_DATA_DIR", Path("/sys/kernel"))

@@ -105,7 +105,7 @@ class Arena:
         (self.stack.minds_dir / "team.yaml").write_text(json.dumps({"members": {"tester": tester}}))
         self.stack.start(WORKERS)
         with self.orm():
-            owner, _ = User.objects.get_or_create(username="arena", is_staff=True)
+            owner, _ = User.objects.get_or_create(username="arena", is_superuser=True)
             self.api = self.stack.api_as(owner)
 
     def stop(self) -> None:

@@ -139,7 +139,7 @@ def pages_on(arena: Arena, talks: Sequence[Talk]) -> Iterator[list[Page]]:
     """One page for each entry, of people who may have so many."""
     cookies: list[str] = []
     for number in range(0, len(talks), PAGES_PER_PERSON):
-        person = User.objects.create(username=f"reader-{uuid4().hex[:8]}", is_staff=True)
+        person = User.objects.create(username=f"reader-{uuid4().hex[:8]}", is_superuser=True)
         cookies += [session_key(person)] * len(talks[number : number + PAGES_PER_PERSON])
     connection.close()  # the database may be broken while they are open
     connection.close_pool()

@@ -10,7 +10,7 @@ from django.contrib.auth.models import Permission, User
 from dialogs.actions import messages, questions
 from dialogs.errors import Conflict, Invalid
 from dialogs.models import Dialog, Question
-from tests.dialogs.factories import UserFactory
+from tests.dialogs.factories import make_operator
 from tests.flows.chat_server import Answer, ChatServer, InOrder
 from tests.flows.conftest import Minds, dialog_with, go_on, say
 
@@ -164,7 +164,7 @@ def test_there_is_no_other_exit_and_each_is_taken_once(suspended: Dialog, staff:
     server.answer = lambda _: FINE
     take(suspended, staff, "accept_draft")
     with pytest.raises(Conflict) as second:
-        questions.resolve(question.pk, UserFactory.create(is_staff=True), "accept_draft")
+        questions.resolve(question.pk, make_operator(), "accept_draft")
     assert second.value.code == "already_resolved"
     assert staff.get_username() in second.value.message and "UTC" in second.value.message
 

@@ -11,7 +11,7 @@ from dialogs.actions import messages, questions, reminders
 from dialogs.actions.questions import CANCELLED
 from dialogs.errors import Conflict
 from dialogs.models import Dialog
-from tests.dialogs.factories import UserFactory
+from tests.dialogs.factories import make_operator
 from tests.flows.chat_server import Answer, ChatServer, InOrder
 from tests.flows.conftest import dialog_with, go_on, say
 
@@ -72,7 +72,7 @@ def test_a_cancelled_question_is_told_to_the_agent_and_the_run_goes_on(server: C
 
 def test_a_second_answer_hears_who_was_first_and_when(server: ChatServer) -> None:
     dialog = waiting(server, ask())
-    operator = UserFactory.create(is_staff=True)
+    operator = make_operator()
     question = questions.answer(dialog.questions.get().pk, operator, "Red")
     for late in (questions.answer, lambda pk, user, _: questions.cancel(pk, user)):
         with pytest.raises(Conflict) as second:

@@ -8,8 +8,10 @@ from django.db.backends.postgresql import base
 from psycopg import Connection
 from psycopg_pool import ConnectionPool
 
+from dominds.db.outcome import CountsChanges
 
-class DatabaseWrapper(base.DatabaseWrapper):
+
+class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, Any]) -> "Connection[Any]":
         """A connection of the pool that the server has not closed meanwhile.
 

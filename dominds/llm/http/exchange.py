@@ -27,6 +27,7 @@ from dominds.llm.provider import (
     NetworkFailed,
     ProviderError,
     ProviderTimeout,
+    RequestRefused,
     StreamAborted,
     Unreachable,
 )
@@ -108,8 +109,12 @@ class Exchange:
 
     async def _connected(self) -> aiohttp.ClientResponse:
         """Post, with a few quick retries of the connection, which are only made when they must be."""
-        with contextlib.suppress(aiohttp.ClientConnectorError):
+        try:
             return await self._posted()
+        except aiohttp.ClientConnectorCertificateError:
+            raise  # it will be the same one
+        except aiohttp.ClientConnectorError:
+            pass
         async for attempt in stamina.retry_context(
             on=aiohttp.ClientConnectorError,
             attempts=CONNECT_TRIES - 1,
@@ -145,6 +150,12 @@ class Exchange:
         endpoint = self._endpoint
         if isinstance(error, aiohttp.ConnectionTimeoutError):
             return Unreachable(f"{endpoint.host} did not accept a connection within {endpoint.timeouts.connect:g} s.")
+        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            why = getattr(error.certificate_error, "verify_message", "") or readable(str(error.certificate_error))
+            return RequestRefused(
+                f"The certificate of {endpoint.host} is not trusted: {why}. Check baseUrl, or name the file of its "
+                "authority in SSL_CERT_FILE and start again."
+            )
         if isinstance(error, aiohttp.ClientConnectorError):
             said = readable(_reason(error.os_error))
             return NetworkFailed(f"No connection to {endpoint.host}: {said}. Check baseUrl, and that the server runs.")

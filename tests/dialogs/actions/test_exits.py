@@ -15,7 +15,7 @@ from dialogs.models import Dialog, Question
 from dialogs.store.change import Change
 from tests.dialogs.browsing import browser_of, suspended_dialog
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import UserFactory
+from tests.dialogs.factories import make_operator
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -56,7 +56,7 @@ def suspended(script: Script) -> Rows:
 
 @pytest.fixture
 def browser() -> Client:
-    return browser_of(UserFactory.create(is_staff=True))
+    return browser_of(make_operator())
 
 
 def addresses(question: Question) -> list[tuple[str, str]]:
@@ -100,7 +100,7 @@ def test_an_exit_is_gone_once_it_is_taken_back(suspended: Rows, browser: Client,
     assert "hand_over" not in browser.get(page).content.decode()
     assert browser.post(button, {"action": "hand_over"}).status_code == 400
     with pytest.raises(Invalid, match="no exit 'hand_over'"):
-        questions.resolve(suspended[1].pk, UserFactory.create(is_staff=True), "hand_over")
+        questions.resolve(suspended[1].pk, make_operator(), "hand_over")
 
 
 def test_what_is_not_available_is_not_offered(suspended: Rows, browser: Client, added: None) -> None:

@@ -18,7 +18,7 @@ from dialogs.runtime.driver import drive
 from dialogs.tools.human import ASK_HUMAN
 from remediation.models import CleanupTask, Proposal
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog
+from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make_operator
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -29,7 +29,7 @@ SECRET = "<script>alert(1)</script>"
 
 @pytest.fixture
 def operator() -> User:
-    return UserFactory.create(is_staff=True)
+    return make_operator()
 
 
 @pytest.fixture

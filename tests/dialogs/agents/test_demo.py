@@ -14,7 +14,7 @@ from dialogs.models import Dialog, Question, Turn
 from dialogs.runtime.driver import drive
 from dominds.llm.providers.scripted import SCRIPTS
 from remediation.models import RemediationRun
-from tests.dialogs.factories import UserFactory
+from tests.dialogs.factories import UserFactory, make_operator
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -96,7 +96,7 @@ def test_the_stubborn_one_ends_in_a_critical_question(talk: Talk) -> None:
 def test_a_person_gets_the_stubborn_one_going_again(talk: Talk) -> None:
     dialog = talk("demo-stubborn", lambda dialog: dialog.state == "suspended", most=6)
     question = Question.objects.get(dialog=dialog)
-    questions.resolve(question.pk, UserFactory.create(is_staff=True), "accept_draft")
+    questions.resolve(question.pk, make_operator(), "accept_draft")
     drive(dialog.pk)
     dialog.refresh_from_db()
     assert (dialog.state, dialog.round_number, story(dialog)[-1]) == ("idle", 2, "healthy")

@@ -56,6 +56,32 @@ def own() -> list[str]:
 # What the file says
 
 
+def test_toolsets_and_settings_for_the_model_are_stored(minds: Minds) -> None:
+    minds(
+        "members: {anna: {provider: test, model: big, toolsets: [ws_read], model_params: {general: {temperature: 0.2}}}}"
+    )
+    assert synchronise().problems == ()
+    anna = Agent.objects.get(pk="anna")
+    assert (anna.toolsets, anna.model_params) == (["ws_read"], {"general": {"temperature": 0.2}})
+
+
+def test_what_is_wrong_with_them_is_reported_and_grants_nothing(minds: Minds) -> None:
+    found = problems(
+        """
+members:
+  anna: {provider: test, model: big, toolsets: [ws_read, os], model_params: [temperature]}
+  ben: {provider: test, model: big, toolsets: ["*", "!ws_mod"], model_params: {general: {since: 2026-01-01, 7: 8}}}
+""",
+        minds,
+    )
+    assert set(found) == {
+        "members.anna.toolsets", "members.anna.model_params", "members.ben.toolsets", "members.ben.model_params",
+    }  # fmt: skip
+    assert "no toolset at all" in found["members.ben.toolsets"]
+    members = current_team().members
+    assert (members["anna"]["toolsets"], members["ben"]["toolsets"]) == (["ws_read"], [])
+
+
 def test_members_take_defaults_and_their_own_fields(minds: Minds) -> None:
     minds("""
 member_defaults: {provider: test, model: big, priority: 3, tools: [read_file]}

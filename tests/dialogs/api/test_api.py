@@ -19,7 +19,7 @@ from dialogs.models import Agent, Dialog, Question, SiteSettings
 from dialogs.runtime.driver import drive
 from dialogs.tools.human import ASK_HUMAN
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import AgentFactory, UserFactory
+from tests.dialogs.factories import AgentFactory, UserFactory, make_operator
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -393,7 +393,7 @@ def test_a_suspended_dialog_takes_no_message_and_shows_numbers_not_texts(
     ],
 )
 def test_each_exit_of_a_suspension(caller: Caller, suspended: str, exit_: dict[str, str], state: str) -> None:
-    operator = Caller(UserFactory.create(is_staff=True))
+    operator = Caller(make_operator())
     status, result = operator("POST", f"/questions/{suspended}/resolve", exit_)
     assert (status, result["state"], result["action"]) == (200, "resolved", exit_["action"])
     assert result["resolved_by"] == operator.owner.username
@@ -405,7 +405,7 @@ def test_each_exit_of_a_suspension(caller: Caller, suspended: str, exit_: dict[s
               {"action": "switch_model"}, {"action": "switch_model", "provider": "test", "model": "nowhere"}],
 )  # fmt: skip
 def test_an_exit_that_is_none_changes_nothing(caller: Caller, suspended: str, exit_: dict[str, str]) -> None:
-    operator = Caller(UserFactory.create(is_staff=True))
+    operator = Caller(make_operator())
     assert code_of(operator("POST", f"/questions/{suspended}/resolve", exit_)) == (400, "invalid")
     assert caller.get(f"/questions/{suspended}")["state"] == "open"
 
@@ -452,7 +452,7 @@ def test_settings_change_one_by_one(caller: Caller) -> None:
 
 def test_only_staff_choose_the_pruning_agent(caller: Caller, agent: Agent) -> None:
     assert code_of(caller("PATCH", "/settings", {"pruning_agent": "coder"})) == (403, "staff_only")
-    staff = Caller(UserFactory.create(is_staff=True))
+    staff = Caller(make_operator())
     assert staff("PATCH", "/settings", {"pruning_agent": "coder"})[1]["pruning_agent"] == "coder"
     assert SiteSettings.current().pruning_agent_id == "coder"
     assert code_of(staff("PATCH", "/settings", {"pruning_agent": "nobody"})) == (400, "invalid")

@@ -25,7 +25,7 @@ from dialogs.store import wakeups
 from dialogs.tools.human import ASK_HUMAN
 from dominds.asgi import application
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import UserFactory, make_dialog
+from tests.dialogs.factories import UserFactory, make_dialog, make_operator
 from tests.harness.browser import session_key
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -115,7 +115,7 @@ def test_who_may_not_see_the_dialog_gets_no_socket(script: Script, who: str) -> 
 def test_owner_and_staff_see_the_dialog(script: Script) -> None:
     dialog = make_dialog()
     answer(dialog)
-    for user in (dialog.owner, UserFactory.create(is_staff=True)):
+    for user in (dialog.owner, make_operator()):
 
         async def scenario(user: User = user) -> None:
             async with listening(path_of(dialog), user) as page:

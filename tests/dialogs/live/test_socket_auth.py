@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
 
 from dialogs.live.socket_auth import may_see, person_of
-from tests.dialogs.factories import UserFactory, make_dialog
+from tests.dialogs.factories import UserFactory, make_dialog, make_operator
 from tests.harness.browser import session_key
 
 pytestmark = pytest.mark.django_db
@@ -49,5 +49,5 @@ def test_a_session_from_before_the_secret_key_was_changed_still_stands(settings:
 def test_a_dialog_is_seen_by_its_owner_and_by_staff() -> None:
     dialog = make_dialog()
     assert may_see(dialog.owner, dialog.pk)
-    assert may_see(UserFactory.create(is_staff=True), dialog.pk)
+    assert may_see(make_operator(), dialog.pk)
     assert not may_see(UserFactory.create(), dialog.pk)

@@ -20,7 +20,7 @@ from dominds.worker import heartbeats
 from health.models import HealthSnapshot
 from remediation.models import CleanupTask, ContextEvent, RemediationRun
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import UserFactory, make_dialog
+from tests.dialogs.factories import make_dialog, make_operator
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -39,7 +39,7 @@ def snapshot(of: Generation, level: str) -> HealthSnapshot:
 
 @pytest.fixture
 def operator(client: Client) -> Client:
-    client.force_login(UserFactory.create(username="ada", is_staff=True))
+    client.force_login(make_operator(username="ada"))
     return client
 
 
@@ -206,12 +206,12 @@ def test_a_call_that_runs_for_minutes_is_shown(script: Script) -> None:
 
 
 def test_an_operator_gives_a_message_up_and_a_late_worker_cannot_write(script: Script) -> None:
-    dialog, operator = stuck_dialog(script), UserFactory.create(is_staff=True)
+    dialog, operator = stuck_dialog(script), make_operator()
     interventions.fail(dialog.pk, operator)
     dialog.refresh_from_db()
     assert (dialog.state, dialog.lease_owner, dialog.epoch) == ("failed", "", 2)
     assert "operator gave this message up" in dialog.failure
-    assert dialog.turns.get().status == Turn.Status.FAILED
+    assert dialog.turns.get(role="user").status == Turn.Status.FAILED
     assert dialog.generations.get().outcome == "crashed"
     with pytest.raises(Conflict):
         interventions.fail(dialog.pk, operator)
@@ -227,7 +227,7 @@ def test_an_operator_gives_a_message_up_and_a_late_worker_cannot_write(script: S
 def test_giving_up_ends_one_message_and_the_next_takes_its_turn(script: Script) -> None:
     dialog = stuck_dialog(script)
     messages.post_message(dialog.pk, "And then?")
-    interventions.fail(dialog.pk, UserFactory.create(is_staff=True))
+    interventions.fail(dialog.pk, make_operator())
     drive(dialog.pk)
     assert list(dialog.turns.filter(role="user").values_list("status", flat=True)) == ["failed", "answered"]
 

@@ -226,7 +226,7 @@ servers:
   neither: {args: [a]}
   address: {url: "ftp://h"}
   secret: {url: "https://h/mcp", apiKeyEnvVar: "sk-live 123", headers: {"X Bad": "1", X-List: [1]}}
-  odd: {command: x, colour: red}
+  odd: {command: x, description: red}
 """
     )
     config = read_config(file)
@@ -235,7 +235,7 @@ servers:
     assert {problem.path for problem in config.problems} == {
         "server", "servers.bad id!", "servers.both", "servers.neither", "servers.address.url",
         "servers.secret.apiKeyEnvVar", "servers.secret.headers.X Bad", "servers.secret.headers.X-List",
-        "servers.odd.colour",
+        "servers.odd.description",
     }  # fmt: skip
     assert {problem.file for problem in config.problems} == {str(file)}
     assert not any("sk-live" in str(problem) for problem in config.problems)
@@ -243,6 +243,92 @@ servers:
 
 def test_a_missing_file_means_no_servers(tmp_path: Path) -> None:
     assert read_config(tmp_path / "mcp.yaml").problems == ()
+
+
+# What restricts a server
+
+
+@pytest.mark.parametrize(
+    ("tools", "offered"),
+    [
+        ({"whitelist": ["echo", "re*"]}, {"echo", "remember"}),
+        ({"blacklist": ["*"]}, set()),
+        ({"blacklist": ["*"], "whitelist": ["echo"]}, {"echo"}),  # a whitelist wins over a blacklist
+        ({"blacklist": ["e*", "[a-z]*"], "whitelist": ["fail"]}, {"remember", "fail"}),
+        ({"whitelist": [], "blacklist": []}, {"echo", "remember", "fail"}),
+        ({"whitelist": ["ech"]}, set()),  # a pattern fits the whole name
+    ],
+)
+def test_lists_say_which_tools_there_are(minds: Minds, tools: dict[str, Any], offered: set[str]) -> None:
+    minds(desk={**STDIO, "tools": tools})
+    found = {name.removeprefix("desk_") for name in mcp.tools_named("mcp:desk")}
+    assert found & {"echo", "remember", "fail"} == offered
+    assert bool(mcp.tools_named("mcp:desk/echo")) is ("echo" in offered)
+
+
+RESTRICTED = [
+    {"enabled": False},
+    {"enabled": "no"},
+    {"enabled": None},
+    {"tools": {"whitelist": "echo"}},
+    {"tools": {"whitelist": None}},
+    {"tools": {"whitelist": [7]}},
+    {"tools": {"allow": ["echo"]}},
+    {"tools": ["echo"]},
+    {"tools": None},
+    {"transform": {"prefix": "x_"}},
+    {"transform": [{"rename": "x"}]},
+    {"whitelist": ["echo"]},
+    {"disabled": True},
+    {"allowedTools": ["echo"]},
+]
+
+
+@pytest.mark.parametrize("restriction", RESTRICTED, ids=str)
+def test_a_restriction_that_is_not_understood_switches_the_server_off(
+    minds: Minds, restriction: dict[str, Any]
+) -> None:
+    minds(desk={**STDIO, **restriction}, other=STDIO)
+    config = current_config()
+    assert list(config.servers) == ["other"]
+    assert config.off["desk"]
+    reported = [problem for problem in config.problems if "the server is off" in problem.reason]
+    assert bool(reported) is (restriction != {"enabled": False})
+    assert mcp.tools_named("mcp:desk") == {}
+    assert mcp.problem_with("mcp:desk") == ""  # it is known, so agents that list it are not wrong
+
+
+def test_a_restriction_that_stands_twice_is_not_understood(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.yaml"
+    file.write_text("servers: {desk: {command: x, tools: {blacklist: [a], blacklist: [b]}}}")
+    assert "desk" in read_config(file).off
+
+
+def test_tools_are_renamed_as_the_file_says(minds: Minds) -> None:
+    minds(desk={**STDIO, "transform": [{"prefix": {"remove": "re", "add": "a_"}}, {"prefix": "my_"}, {"suffix": "_1"}]})
+    tools = mcp.tools_named("mcp:desk")
+    assert {"my_a_member_1", "my_a_echo_1"} <= set(tools)
+    assert not [name for name in tools if "book" in name]  # "my_book.trip now_1" is no name that providers accept
+    assert call(tools["my_a_echo_1"], text="hi") == Result("hi")
+
+
+# Groups of tools
+
+
+def test_an_agent_gets_the_tools_of_its_toolsets(minds: Minds) -> None:
+    minds(desk={**STDIO, "tools": {"whitelist": ["echo"]}}, closed={**STDIO, "enabled": False})
+    always = {tool.name for tool in builtin_tools().values() if tool.always}
+
+    def offered(*toolsets: str) -> set[str]:
+        return set(tools_of(Agent(id="a", toolsets=list(toolsets)))) - always
+
+    files = {"read_file", "list_files"}
+    assert offered() == set()
+    assert offered("ws_read") == offered("workspace") == files
+    assert offered("desk", "closed") == {"desk_echo"}
+    assert offered("*") == {"desk_echo"} | files
+    assert offered("*", "!ws_read") == {"desk_echo"}
+    assert offered("desk", "!desk") == set()
 
 
 # In a dialog

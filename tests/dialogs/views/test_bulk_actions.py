@@ -12,7 +12,7 @@ from dialogs.models import Dialog
 from dialogs.store import events
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog
+from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make_operator
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -70,7 +70,7 @@ def test_the_export_holds_what_was_ticked_and_nothing_of_others(script: Script) 
 
 def test_nobody_archives_what_is_not_theirs_not_even_staff() -> None:
     dialog = make_dialog()
-    for somebody in (UserFactory.create(), UserFactory.create(is_staff=True)):
+    for somebody in (UserFactory.create(), make_operator()):
         browser_of(somebody).post(SELECTED, {"action": "archive", "dialog": [str(dialog.pk)]})
     assert Dialog.objects.get(pk=dialog.pk).archived_at is None
 

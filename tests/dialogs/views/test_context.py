@@ -11,7 +11,7 @@ from dialogs.runtime.driver import drive
 from remediation.models import RemediationRun
 from tests.dialogs.browsing import HTMX, browser_of
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import UserFactory, make_dialog
+from tests.dialogs.factories import UserFactory, make_dialog, make_operator
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -76,7 +76,7 @@ def test_the_text_of_discarded_attempts_is_on_no_page(script: Script) -> None:
         messages.post_message(dialog.pk, text)
         drive(dialog.pk)
     question = Question.objects.get(dialog=dialog)
-    staff = browser_of(UserFactory.create(is_staff=True))
+    staff = browser_of(make_operator())
     for path in ("", "health/", "context/", "archive/", "frames?after=0"):
         assert "SENTINEL" not in staff.get(f"/d/{dialog.pk}/{path}").content.decode()
     page = staff.get(f"/q4h/{question.pk}/").content.decode()

@@ -19,7 +19,7 @@ from dialogs.context.config import current_config
 from dialogs.models import Agent, ApiKey, PersonSettings
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import AgentFactory, UserFactory
+from tests.dialogs.factories import AgentFactory, UserFactory, make_operator
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -182,7 +182,7 @@ def test_a_changed_password_ends_other_sessions_and_keeps_this_one() -> None:
 def test_only_staff_choose_the_pruning_agent() -> None:
     agent: Agent = AgentFactory.create()
     browser_of(UserFactory.create()).post("/settings/site/", {"pruning_agent": agent.pk})
-    staff = browser_of(UserFactory.create(is_staff=True))
+    staff = browser_of(make_operator())
     assert "Same as current agent" in staff.get("/settings/").content.decode()
     staff.post("/settings/site/", {"pruning_agent": agent.pk})
     assert f'value="{agent.pk}" selected' in staff.get("/settings/").content.decode()
@@ -191,7 +191,7 @@ def test_only_staff_choose_the_pruning_agent() -> None:
 def test_staff_edit_context_limits_under_the_rules_of_the_file(script: Script) -> None:
     agent: Agent = AgentFactory.create(llm_type="local_14b")
     assert browser_of(UserFactory.create()).get("/settings/limits/").status_code == 404
-    staff = browser_of(UserFactory.create(is_staff=True))
+    staff = browser_of(make_operator())
     given = {
         "min_limit": 3500,
         "default_limit": 6000,

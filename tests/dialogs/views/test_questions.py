@@ -10,7 +10,7 @@ from dialogs.models import Dialog
 from dialogs.runtime.driver import drive
 from tests.dialogs.browsing import HTMX, asked_dialog, browser_of, suspended_dialog
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import UserFactory
+from tests.dialogs.factories import make_operator
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -49,7 +49,7 @@ def test_who_comes_second_learns_who_was_first(script: Script) -> None:
 
 def test_a_critical_question_has_no_answer_box_and_five_exits_for_who_may(script: Script) -> None:
     dialog, question = suspended_dialog(script)
-    owner, staff = browser_of(dialog.owner), browser_of(UserFactory.create(is_staff=True))
+    owner, staff = browser_of(dialog.owner), browser_of(make_operator())
     page = owner.get(f"/q4h/{question.pk}/").content.decode()
     assert "/answer/" not in page
     assert "/resolve/" not in page
@@ -76,7 +76,7 @@ def test_a_critical_question_has_no_answer_box_and_five_exits_for_who_may(script
 )
 def test_each_exit_ends_the_suspension(script: Script, form: dict[str, str], state: str) -> None:
     dialog, question = suspended_dialog(script)
-    staff = browser_of(UserFactory.create(is_staff=True))
+    staff = browser_of(make_operator())
     answer = staff.post(f"/q4h/{question.pk}/resolve/", form)
     assert answer.status_code == 302
     assert Dialog.objects.get(pk=dialog.pk).state == state
@@ -85,7 +85,7 @@ def test_each_exit_ends_the_suspension(script: Script, form: dict[str, str], sta
 @pytest.mark.parametrize("form", [{}, {"action": "dance"}, {"action": "clear", "reminder_content": "  "}])
 def test_an_exit_without_what_it_needs_changes_nothing(script: Script, form: dict[str, str]) -> None:
     dialog, question = suspended_dialog(script)
-    staff = browser_of(UserFactory.create(is_staff=True))
+    staff = browser_of(make_operator())
     assert staff.post(f"/q4h/{question.pk}/resolve/", form).status_code == 400
     assert Dialog.objects.get(pk=dialog.pk).state == "suspended"
 
@@ -95,7 +95,7 @@ def test_an_answer_is_the_persons_own_turn_with_a_link_to_the_question(script: S
     client = browser_of(dialog.owner)
     asking = dialog.turns.get(role="assistant")
     assert "EUR or USD?" in _turn(client.get(f"/d/{dialog.pk}/").content.decode(), asking.seq)
-    colleague = UserFactory.create(is_staff=True)
+    colleague = make_operator()
     questions.answer(question.pk, colleague, "Euro, please")
     drive(dialog.pk)
     page = client.get(f"/d/{dialog.pk}/").content.decode()

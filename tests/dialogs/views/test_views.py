@@ -16,7 +16,7 @@ from dialogs.tools.human import ASK_HUMAN
 from remediation.models import RemediationRun
 from tests.dialogs.browsing import HTMX, asked_dialog, browser_of, suspended_dialog
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog
+from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make_operator
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -65,7 +65,7 @@ def test_a_strangers_dialog_does_not_exist(script: Script, name: str) -> None:
 
 def test_staff_see_every_dialog_and_whose_it_is(script: Script) -> None:
     dialog = make_dialog()
-    staff = browser_of(UserFactory.create(is_staff=True))
+    staff = browser_of(make_operator())
     assert dialog.owner.username in staff.get(f"/d/{dialog.pk}/").content.decode()
     assert str(dialog.pk) in staff.get("/").content.decode()
 
@@ -134,7 +134,7 @@ def test_what_people_and_models_wrote_is_escaped_on_every_page(script: Script) -
     messages.post_message(dialog.pk, hostile)
     drive(dialog.pk)
     question = Question.objects.get(dialog=dialog)
-    staff = browser_of(UserFactory.create(is_staff=True))
+    staff = browser_of(make_operator())
     paths = [
         "/",
         f"/d/{dialog.pk}/",

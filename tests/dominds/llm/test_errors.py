@@ -365,7 +365,7 @@ def test_errors_inside_a_stream_are_told_apart(payload: Any, kind: type[Provider
 
 def test_a_page_of_html_becomes_a_short_message() -> None:
     error = of_response(502, b"<html><head><title>502 Bad Gateway</title></head><body>" + b"<p>x</p>" * 999)
-    assert str(error) == "a.host refused the request with HTTP 502: 502 Bad Gateway. It is tried again after a pause."
+    assert str(error) == "a.host refused the request with HTTP 502: 502 Bad Gateway."
 
 
 def test_messages_carry_no_keys_and_no_control_characters() -> None:
@@ -392,3 +392,11 @@ def test_messages_carry_no_keys_and_no_control_characters() -> None:
 )
 def test_the_wait_a_server_asks_for_is_read(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after_seconds(headers) == seconds
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 503, 504, 529])
+def test_no_error_promises_another_try(status: int) -> None:
+    """Only the driver knows whether there is one: the same words stand under the last."""
+    error = error_of(complaint_of_response(status, {}, b"busy"), "a.host")
+    assert error.retryable
+    assert "again" not in str(error)

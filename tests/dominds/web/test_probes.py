@@ -2,6 +2,7 @@
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Permission
 from django.test import Client
 
 pytestmark = pytest.mark.server
@@ -41,7 +42,10 @@ def test_numbers_are_open_on_loopback_and_else_for_staff_or_the_token(client: Cl
     settings.METRICS_TOKEN = "scrape-me-please"
     assert client.get("/metrics", headers={"authorization": "Bearer scrape-me-please"}).status_code == 200
     assert client.get("/metrics", headers={"authorization": "Bearer guess"}).status_code == 404
-    client.force_login(get_user_model().objects.create_user("ada", is_staff=True))
+    ada = get_user_model().objects.create_user("ada", is_staff=True)
+    client.force_login(ada)
+    assert client.get("/metrics").status_code == 404
+    ada.user_permissions.add(Permission.objects.get(codename="view_metrics"))
     assert client.get("/metrics").status_code == 200
 
 

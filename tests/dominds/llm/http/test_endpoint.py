@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dominds.llm.http.endpoint import Endpoint
+from dominds.llm.provider import RequestRefused
 from tests.dominds.llm.asking import ask, chat_at
 from tests.dominds.llm.model_server import ModelServer, data, running_server, stream_of
 
@@ -82,6 +83,8 @@ def test_a_server_is_asked_only_if_its_certificate_is_trusted(tmp_path: Path) ->
         server.will(stream_of(END))
         assert asked_by_a_new_process(server.url, SSL_CERT_FILE=str(certificate)) == "Hi"
         refused = asked_by_a_new_process(server.url)
-        assert refused.startswith("NetworkFailed No connection to 127.0.0.1:")
-        assert "certificate verify failed" in refused
+        assert refused.startswith("RequestRefused The certificate of 127.0.0.1:")
+        assert "is not trusted: self-signed certificate." in refused
+        assert "SSL_CERT_FILE" in refused
+        assert not RequestRefused.retryable  # it will be the same certificate
     assert len(server.asked) == 1

@@ -1,0 +1,56 @@
+"""What became of a change when the database failed: known for what was not committed, and not for a lost reply.
+
+Both database engines mix this in. Who serves a request compares ``changes_so_far`` before and after.
+"""
+
+from typing import Any
+
+from django.db import InterfaceError, OperationalError, connection
+from django.db.utils import DatabaseErrorWrapper
+from django.utils.functional import cached_property
+
+SHUTDOWNS = "57P"  # PostgreSQL's codes for a server that ends: one may come in place of the reply to a commit
+
+
+class OutcomeUnknown(OperationalError):
+    """The reply to a commit, or to a statement outside a transaction, was lost: it may have been stored, or not."""
+
+
+class CountsChanges:
+    """A ``DatabaseWrapper`` that counts what it has committed, and tells a lost reply from a refusal."""
+
+    changes = 0
+
+    def _commit(self) -> None:
+        super()._commit()  # type: ignore[misc]  # the other base has it
+        self.changes += 1
+
+    @cached_property
+    def wrap_database_errors(self) -> DatabaseErrorWrapper:
+        return _TellsLostReplies(self)
+
+
+class _TellsLostReplies(DatabaseErrorWrapper):
+    """Django's translation of a driver's errors. A statement inside a transaction is undone, whatever became of it."""
+
+    wrapper: Any
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        try:
+            super().__exit__(kind, error, traceback)
+        except (OperationalError, InterfaceError) as translated:
+            connected = self.wrapper.connection is not None
+            if connected and not self.wrapper.in_atomic_block and not _is_refusal(error):
+                raise OutcomeUnknown(*translated.args) from error
+            raise
+
+
+def _is_refusal(error: Any) -> bool:
+    """A database that gives a reason has refused. One that falls silent may have done it before."""
+    code = getattr(error, "sqlstate", None)
+    return bool(code and not code.startswith(SHUTDOWNS)) or getattr(error, "sqlite_errorcode", None) is not None
+
+
+def changes_so_far() -> int:
+    """How many changes this thread has committed on the connection that it has now."""
+    return int(getattr(connection, "changes", 0))

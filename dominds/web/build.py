@@ -1,0 +1,33 @@
+"""Which build this process serves: one short name for its version and its own static files."""
+
+import hashlib
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from django.conf import settings
+from django.contrib.staticfiles.storage import StaticFilesStorage
+
+
+def _version() -> str:
+    try:
+        return version("dominds")
+    except PackageNotFoundError:
+        return ""
+
+
+def build_of(folders: list[Path]) -> str:
+    digest = hashlib.blake2b(_version().encode(), digest_size=5)
+    for folder in folders:
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            digest.update(str(path.relative_to(folder)).encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+BUILD = build_of([Path(folder) for folder in settings.STATICFILES_DIRS])
+
+
+class StampedStorage(StaticFilesStorage):
+    """Addresses of static files name the build, so that no page of a new one runs a script of an old one."""
+
+    def url(self, name: str | None) -> str:
+        return f"{super().url(name)}?v={BUILD}"

@@ -1,0 +1,71 @@
+"""A database that is busy or away: pages answer 503 and say what is known, and what only reads is asked once more."""
+
+import sys
+import time
+from collections.abc import Callable
+
+import structlog
+from django.db import InterfaceError, OperationalError, close_old_connections
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.template.loader import render_to_string
+from django.utils.decorators import sync_only_middleware
+from django.views.defaults import server_error
+
+from dominds.db.outcome import OutcomeUnknown, changes_so_far
+
+log = structlog.get_logger(__name__)
+
+RETRY_SECONDS = 5  # after which a database that was away is worth asking again
+AGAIN_WITHIN_SECONDS = 6.0  # a read that failed later than this has kept its person waiting long enough
+READS = ("GET", "HEAD")
+AWAY = (OperationalError, InterfaceError)
+
+NOTHING = "The database is busy or away. Nothing was changed; try again."
+UNKNOWN = (
+    "The database went away before it confirmed. What you sent may have been stored: look whether it is there. "
+    "A message may be sent again under the same client_message_id; it is stored once."
+)
+
+
+def is_known(request: HttpRequest, error: BaseException) -> bool:
+    """Whether it is known that this request has changed nothing: it only reads, or nothing of it was committed."""
+    if request.method in READS:
+        return True
+    before = getattr(request, "changes_before", None)
+    return before is not None and before == changes_so_far() and not isinstance(error, OutcomeUnknown | TimeoutError)
+
+
+def marked(response: HttpResponse) -> HttpResponse:
+    """An answer that says the database was away: 503, when to come again, and a mark for ``asked_again``."""
+    response.status_code = 503
+    response["Retry-After"] = str(RETRY_SECONDS)
+    response.database_was_away = True  # type: ignore[attr-defined]
+    return response
+
+
+@sync_only_middleware
+def asked_again(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Callable[[HttpRequest], HttpResponseBase]:
+    """Repeat a read once when the database was away for a moment: it changes nothing, and nobody needs to hear of it."""
+
+    def answer(request: HttpRequest) -> HttpResponseBase:
+        began = time.monotonic()
+        request.changes_before = changes_so_far()  # type: ignore[attr-defined]
+        response = get_response(request)
+        was_away = getattr(response, "database_was_away", False)
+        if was_away and request.method in READS and time.monotonic() - began < AGAIN_WITHIN_SECONDS:
+            close_old_connections()
+            response = get_response(request)
+        return response
+
+    return answer
+
+
+def page(request: HttpRequest) -> HttpResponse:
+    """The page for what a view or a middleware raised: Django asks for it while it handles the error."""
+    error = sys.exc_info()[1]
+    if error is None or not isinstance(error, AWAY):
+        return server_error(request)
+    log.warning("page_unavailable", path=request.path, error=str(error))
+    known = is_known(request, error)
+    return marked(HttpResponse(render_to_string("503.html", {"is_known": known, "unknown": UNKNOWN})))

@@ -1,0 +1,120 @@
+"""A database that is away for a moment: reads are asked again, and a change says what is known of it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import uuid4
+
+import psycopg
+import pytest
+from django.db import connection
+from django.test import Client
+
+from dialogs.accounts.api_keys import create_key
+from dialogs.models import Dialog
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import make_dialog
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def run(*statements: str) -> None:
+    """On a connection of its own."""
+    settings = connection.get_connection_params()
+    known = {name: settings[name] for name in ("dbname", "user", "password", "host", "port") if name in settings}
+    with psycopg.connect(**known, autocommit=True) as other:
+        for statement in statements:
+            other.execute(statement.encode())
+
+
+def end_connection() -> None:
+    """The server ends the connection that the next request would use."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        (backend,) = cursor.fetchone()
+    run(f"SELECT pg_terminate_backend({backend}, 2000)")
+
+
+@contextmanager
+def ending_with_a_turn(when: str) -> Iterator[None]:
+    """The server ends the connection on which a turn is stored: at the statement, or in place of the commit's reply."""
+    at_commit = "DEFERRABLE INITIALLY DEFERRED" if when == "commit" else ""
+    run(
+        "CREATE FUNCTION end_it() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END$$",
+        f"CREATE CONSTRAINT TRIGGER end_it AFTER INSERT ON dialogs_turn {at_commit} FOR EACH ROW EXECUTE FUNCTION end_it()",
+    )
+    try:
+        yield
+    finally:
+        connection.close()
+        run("DROP TRIGGER end_it ON dialogs_turn", "DROP FUNCTION end_it")
+
+
+@pytest.fixture
+def dialog(script: Script) -> Dialog:
+    return make_dialog()
+
+
+@pytest.fixture
+def browser(dialog: Dialog) -> Client:
+    client = Client(raise_request_exception=False)
+    client.force_login(dialog.owner)
+    return client
+
+
+def api(dialog: Dialog) -> Client:
+    key = create_key(dialog.owner, name="test")
+    return Client(raise_request_exception=False, headers={"Authorization": f"Bearer {key}"})
+
+
+@pytest.mark.parametrize("address", ["/", "/d/{}/", "/q4h/", "/settings/", "/models/"])
+def test_a_page_is_read_again_when_its_connection_was_cut(dialog: Dialog, browser: Client, address: str) -> None:
+    end_connection()
+    assert browser.get(address.format(dialog.pk)).status_code == 200
+
+
+def test_a_call_that_reads_is_answered_when_its_connection_was_cut(dialog: Dialog) -> None:
+    client = api(dialog)
+    end_connection()
+    assert client.get(f"/api/dialogs/{dialog.pk}").status_code == 200
+
+
+@pytest.mark.parametrize("when", ["statement", "commit"])
+def test_nothing_was_changed_is_said_where_it_is_known(dialog: Dialog, browser: Client, when: str) -> None:
+    client = api(dialog)
+    with ending_with_a_turn(when):
+        sent = {"text": "hello", "client_message_id": uuid4().hex}
+        answer = client.post(f"/api/dialogs/{dialog.pk}/messages", sent, content_type="application/json")
+        page = browser.post(f"/d/{dialog.pk}/messages/", {"text": "hello"})
+    assert (answer.status_code, page.status_code) == (503, 503)
+    assert int(answer["Retry-After"]) > 0
+    assert int(page["Retry-After"]) > 0
+    problem, shown = answer.json()["error"], page.content.decode()
+    assert problem["code"] == "unavailable"
+    if when == "statement":
+        assert "stored" not in problem
+        assert "Nothing was changed" in problem["message"]
+        assert "Nothing was changed" in shown
+    else:
+        assert problem["stored"] == "unknown"
+        assert "same client_message_id" in problem["message"]
+        assert "Nothing was changed" not in problem["message"] + shown
+        assert "may have been stored" in shown
+
+
+def test_a_repeated_message_is_stored_once_after_an_unknown_outcome(dialog: Dialog) -> None:
+    client, sent = api(dialog), {"text": "hello", "client_message_id": uuid4().hex}
+    address = f"/api/dialogs/{dialog.pk}/messages"
+    with ending_with_a_turn("commit"):
+        assert client.post(address, sent, content_type="application/json").status_code == 503
+    seqs = {client.post(address, sent, content_type="application/json").json()["seq"] for _ in range(2)}
+    assert len(seqs) == 1
+    assert dialog.turns.count() == 1
+
+
+def test_a_fault_of_ours_is_not_blamed_on_the_database(browser: Client) -> None:
+    run("ALTER TABLE django_session RENAME TO away")
+    try:
+        assert browser.get("/").status_code == 500
+    finally:
+        run("ALTER TABLE away RENAME TO django_session")

@@ -1,0 +1,68 @@
+"""Cursors and pages of before: of an older database, of an older build, and leases of another clock."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.db.models.functions import Now
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from dialogs.actions import messages
+from dialogs.live.frames import badges_of, frames_after
+from dialogs.models import Dialog, SiteSettings
+from dialogs.operations.sweeping import sweep
+from dialogs.runtime.driver import drive
+from dialogs.store.lease import LEASE_SECONDS
+from dominds.web.build import BUILD, build_of
+from tests.dialogs.browsing import browser_of
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import make_dialog
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_cursor_of_another_database_is_told_to_start_over(script: Script) -> None:
+    dialog = make_dialog()
+    SiteSettings.objects.create(generation="before")
+    messages.post_message(dialog.pk, "hello")
+    drive(dialog.pk)
+    page = browser_of(dialog.owner).get(reverse("dialog", args=[dialog.pk])).content.decode()
+    assert 'data-of="before"' in page
+    assert frames_after(dialog.pk, dialog.owner_id, 1, "before") != []
+    SiteSettings.objects.update(generation="after")  # restored, and gone on to beyond the cursor
+    found = frames_after(dialog.pk, dialog.owner_id, 1, "before") or []
+    assert [frame["type"] for frame in found] == ["resync"]
+    polled = browser_of(dialog.owner).get(reverse("frames", args=[dialog.pk]), {"after": 1, "of": "before"}).json()
+    assert polled["frames"][0]["type"] == "resync"
+    assert (frames_after(dialog.pk, dialog.owner_id, 1) or [])[0]["type"] != "resync"  # a program that says nothing
+
+
+def test_pages_and_frames_name_the_build(script: Script, tmp_path: Path) -> None:
+    dialog = make_dialog()
+    page = browser_of(dialog.owner).get("/").content.decode()
+    assert f'data-build="{BUILD}"' in page
+    assert f"js/app.js?v={BUILD}" in page
+    badges = badges_of(dialog.owner_id)
+    assert badges is not None
+    assert badges["build"] == BUILD
+    (tmp_path / "app.js").write_text("1")
+    first = build_of([tmp_path])
+    (tmp_path / "app.js").write_text("2")
+    assert build_of([tmp_path]) != first
+
+
+def test_a_stamped_address_is_served() -> None:
+    assert Client().get(f"/static/js/app.js?v={BUILD}").status_code == 200
+
+
+def test_a_clock_that_was_set_back_holds_no_dialog_for_an_hour(script: Script) -> None:
+    dialog = make_dialog()
+    Dialog.objects.filter(pk=dialog.pk).update(
+        state="generating", lease_owner="gone", lease_until=Now() + timedelta(hours=1), answering_seq=1
+    )
+    sweep()
+    dialog.refresh_from_db()
+    assert dialog.lease_until is not None
+    assert dialog.lease_until <= timezone.now() + timedelta(seconds=LEASE_SECONDS + 5)
