@@ -28,7 +28,9 @@ def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
 
     Coherence is the similarity of the whole text before to the whole text after, as ``toolbox`` measures it.
     """
-    after = with_answers(attempt.before, after, toolbox)
+    answered = with_answers(attempt.before, after, toolbox)
+    if total_tokens(answered) <= attempt.limit or total_tokens(after) > attempt.limit:
+        after = answered  # where a few tokens decide, the limit comes first
     carried = carry(attempt.before, after, _ledger_room(attempt, after), toolbox)
     est_before, est_after = total_tokens(attempt.before), total_tokens(carried.units)
     if est_after >= est_before:

@@ -19,11 +19,18 @@ def name_of(case: Case) -> str:
     return f"{case.dialog.name}-{case.summary.cut}"
 
 
-@pytest.mark.parametrize("factor", FACTORS)
+# Minutes of CPU for all cuts and factors: one of each here, and all of them in `make faults`.
+@pytest.mark.parametrize(
+    ("factor", "measured"),
+    [(3, ONE_CUT), *(pytest.param(factor, CASES, marks=pytest.mark.deep) for factor in FACTORS)],
+    ids=["one cut", *(f"all cuts {factor}x" for factor in FACTORS)],
+)
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize(("summariser", "least"), [("good", 9.0), ("none", 8.0)])
-def test_most_facts_stay_in_sight(policy: str, factor: int, summariser: str, least: float) -> None:
-    kept = [keep(case, POLICIES[policy], factor, SUMMARISERS[summariser]) for case in CASES]
+def test_most_facts_stay_in_sight(
+    policy: str, factor: int, measured: list[Case], summariser: str, least: float
+) -> None:
+    kept = [keep(case, POLICIES[policy], factor, SUMMARISERS[summariser]) for case in measured]
     assert out_of_ten(kept) >= least
     by_dialog: dict[str, list[float]] = {}
     for one in kept:
@@ -33,7 +40,9 @@ def test_most_facts_stay_in_sight(policy: str, factor: int, summariser: str, lea
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("summariser", USABLE)
+@pytest.mark.parametrize(
+    "summariser", [USABLE[0], *(pytest.param(name, marks=pytest.mark.deep) for name in USABLE[1:])]
+)
 def test_a_truthful_summary_is_used_whatever_it_begins_with(policy: str, summariser: str) -> None:
     kept = [keep(case, POLICIES[policy], 5, SUMMARISERS[summariser]) for case in ONE_CUT]
     assert out_of_ten(kept) >= 9
@@ -41,7 +50,9 @@ def test_a_truthful_summary_is_used_whatever_it_begins_with(policy: str, summari
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("summariser", UNUSABLE)
+@pytest.mark.parametrize(
+    "summariser", [name if name == "truncating" else pytest.param(name, marks=pytest.mark.deep) for name in UNUSABLE]
+)
 def test_a_bad_summary_costs_little(policy: str, summariser: str) -> None:
     behave = SUMMARISERS[summariser]
     kept = [keep(case, POLICIES[policy], 5, behave) for case in ONE_CUT]

@@ -113,8 +113,15 @@ def minilm() -> Embedder:
     return RememberingEmbedder(MiniLMEmbedder(MiniLM(directory)), time.monotonic)
 
 
-@pytest.mark.timeout(600)  # some five seconds each on two idle cores
-@pytest.mark.parametrize(("seed", "multiple", "mix"), SCENARIOS)
+# Some five seconds each on two idle cores: every fifth scenario, and all of them in `make faults`.
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("seed", "multiple", "mix"),
+    [
+        scenario if number % 5 == 2 else pytest.param(*scenario.values, id=scenario.id, marks=pytest.mark.deep)
+        for number, scenario in enumerate(SCENARIOS)
+    ],
+)
 def test_they_are_coherent_in_meaning_too(seed: int, multiple: float, mix: Mix, minilm: Embedder) -> None:
     """The whole chain by MiniLM, which judges relevance otherwise than wording does."""
     dialog = overflowing_dialog(Random(seed), 4000, multiple, count, mix)
