@@ -22,7 +22,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         model = Agent
         fields = (
             "id", "name", "provider", "model", "instructions", "tools", "context_policy", "critical_policy",
-            "context_limit", "llm_type", "priority", "priority_areas", "is_default", "enabled",
+            "context_limit", "llm_type", "priority", "priority_areas", "recall", "is_default", "enabled",
         )  # fmt: skip
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -49,7 +49,11 @@ def _best_start(text: str, places: list[tuple[int, int]], chars: int) -> int:
     """Where the window of a snippet holds most different words."""
     best, most = 0, 0
     for start, _ in places[:MOST_PLACES]:
-        inside = {text[first:last].casefold() for first, last in places[:MOST_PLACES] if start <= first < start + chars - CHARS_BEFORE}
+        inside = {
+            text[first:last].casefold()
+            for first, last in places[:MOST_PLACES]
+            if start <= first < start + chars - CHARS_BEFORE
+        }
         if len(inside) > most:
             best, most = start, len(inside)
     return best
