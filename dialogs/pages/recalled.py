@@ -48,5 +48,6 @@ def _text(turn: Turn) -> str:
 
 
 def _message(dialog: Dialog, generation: Generation) -> str:
-    asked = dialog.turns.filter(seq=generation.answers_seq).values_list("text", flat=True)
-    return asked.first() or ""
+    if generation.answers_seq is None:
+        return ""
+    return dialog.turns.filter(seq=generation.answers_seq).values_list("text", flat=True).first() or ""
