@@ -9,7 +9,6 @@ import structlog
 
 from dialogs.actions import rounds
 from dialogs.actions.rewrite_requests import policy_with, summary_of
-from dialogs.context import recall
 from dialogs.context.limits import health_of
 from dialogs.context.sizes import Sizes
 from dialogs.context.units import unit_to_json
@@ -56,7 +55,7 @@ def perform(
     lease: Lease, situation: Situation, decision: Rewrite, seconds: float = budgets.REWRITE_SECONDS.most
 ) -> None:
     """Rewrite what the model sees, as a policy or a person decided, and store it if it became smaller."""
-    job = _job(situation, decision, makes_room=not situation.context.requested and recall.is_wanted(situation.dialog))
+    job = _job(situation, decision)
     log.info(
         "rewriting",
         dialog_id=str(job.dialog.pk),
@@ -96,16 +95,11 @@ def _rewrite_in_time(lease: Lease, job: Job, seconds: float) -> Rewritten:
         return fallback(job.task.units, cheap, job.task.limit, str(error), job.task.target)
 
 
-def _job(situation: Situation, decision: Rewrite, *, makes_room: bool = False) -> Job:
-    """``makes_room`` for recalled text, which the requests that follow may hold beside the view."""
+def _job(situation: Situation, decision: Rewrite) -> Job:
     policy = named(decision.policy)
     sizes = situation.sizes_for(policy)
     limit = sizes.limit or max(sizes.request, 1)
     target = decision.target_tokens or policy.target(limit)
-    request_limit = limit
-    if makes_room:
-        request_limit = recall.limit_beside(limit)
-        target = min(target, policy.target(request_limit))
     budget = max(SMALLEST_UNIT_BUDGET, limit - sizes.fixed)
     task = RewriteTask(
         units=sizes.units,
@@ -113,7 +107,7 @@ def _job(situation: Situation, decision: Rewrite, *, makes_room: bool = False) -
         target=max(1, min(budget, target - sizes.fixed)),
         fixed=sizes.fixed,
         standing=sizes.standing - sizes.fixed,
-        request_limit=request_limit if sizes.limit else 0,
+        request_limit=sizes.limit or 0,
         config=sizes.config,
     )
     return Job(situation, decision, policy, sizes, task)

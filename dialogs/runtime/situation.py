@@ -84,9 +84,11 @@ class Situation:
 
     @property
     def context_before_generation(self) -> Context:
-        """With a limit that leaves recalled text its room; a rewrite asked for by hand has the whole."""
+        """With a limit that leaves recalled text its room, where that is the only reason to rewrite: a view that was
+        rewritten for this message stands, and recall has what is left."""
         context = self.context
-        if context.limit is None or context.requested or not self.recalls:
+        is_needed = context.requested or context.overflowed or context.interrupted or context.restarts
+        if context.limit is None or is_needed or not self.recalls:
             return context
         return replace(context, limit=recall.limit_beside(context.limit))
 
