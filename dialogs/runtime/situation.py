@@ -93,8 +93,8 @@ class Situation:
         return replace(context, limit=recall.limit_beside(context.limit))
 
     def recalled(self) -> Recall:
-        """What the next request brings back. A request that was refused as too long is not made longer."""
-        if not self.recalls or self.dialog.overflowed:
+        """What the next request brings back. One whose answer filled the window, or that was refused, is not made longer."""
+        if not self.recalls or self.dialog.overflowed or self.view.interrupted or self.dialog.restarts > 1:
             return NOTHING
         return recall.recalled_for(self.dialog, self.view, self.sizes_for(self.policy), self.model, self.thresholds)
 

@@ -7,7 +7,6 @@ import pytest
 from django.contrib.auth.models import User
 
 from dialogs.actions import rewrite_requests
-from dialogs.context.recall import limit_beside
 from dialogs.models import Agent, Dialog, Event, Generation, PersonSettings, RecallChoice, Turn
 from dialogs.queries import export
 from remediation.recall.recall import HEADING
@@ -140,11 +139,6 @@ def test_a_request_with_recalled_text_leaves_room_for_the_answer(server: ChatSer
     assert (server.overflows, server.problems) == (0, [])
     assert dialog.state == "idle"
     assert dialog.remediations.count() < 12
-
-
-def test_the_trigger_leaves_recalled_text_its_share() -> None:
-    assert limit_beside(5_000) * 80 // 100 == pytest.approx(3_250, abs=1)
-    assert limit_beside(100_000) == 100_000
 
 
 def test_a_forced_clear_recalls_nothing(serve: Serve) -> None:
