@@ -46,6 +46,9 @@ class Agent(models.Model):
     llm_type = models.CharField(max_length=40, blank=True)
     priority = models.PositiveSmallIntegerField(default=2, choices=[(1, "1"), (2, "2"), (3, "3")])
     priority_areas = models.JSONField(default=list, blank=True)
+    recall = models.BooleanField(
+        default=True, help_text="bring back into a request what is out of sight and bears on the newest message"
+    )
     is_default = models.BooleanField(default=False)
     is_demo = models.BooleanField(default=False)
     is_listed = models.BooleanField(
@@ -243,6 +246,7 @@ class Generation(models.Model):
     total_tokens = models.PositiveIntegerField(null=True)
     frame = models.CharField(max_length=32, blank=True, help_text="hash of model, instructions, tools and reminders")
     base = models.CharField(max_length=40, blank=True, help_text="the round and rewrite that its messages start from")
+    recalled = models.JSONField(default=list, help_text="seqs of the turns that its request brought back into sight")
     request_chars = models.PositiveIntegerField(default=0)
     est_prompt_tokens = models.PositiveIntegerField(null=True)
     cursor = models.CharField(max_length=200, blank=True)
@@ -331,6 +335,25 @@ class Turn(models.Model):
 
     def __str__(self) -> str:
         return f"{self.role} {self.seq}"
+
+
+class RecallChoice(models.Model):
+    """What a person decided about one turn: recalled first in each request, or never in this dialog."""
+
+    class Choice(models.TextChoices):
+        PINNED = "pinned"
+        DISMISSED = "dismissed"
+
+    dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, db_index=False, related_name="recall_choices")
+    seq = models.PositiveIntegerField(help_text="of the turn")
+    choice = models.CharField(max_length=10, choices=Choice.choices)
+
+    class Meta:
+        ordering = ["seq"]
+        constraints = [models.UniqueConstraint(fields=["dialog", "seq"], name="recall_choice_unique")]
+
+    def __str__(self) -> str:
+        return f"{self.choice} {self.seq}"
 
 
 class Event(models.Model):
@@ -467,6 +490,7 @@ class PersonSettings(models.Model):
     progress_detail = models.CharField(max_length=8, choices=Detail.choices, default=Detail.NORMAL)
     auto_hide_seconds = models.PositiveSmallIntegerField(default=3)
     highlight_p1 = models.BooleanField(default=True)
+    recall = models.BooleanField(default=True)
 
     class Meta:
         verbose_name_plural = "person settings"

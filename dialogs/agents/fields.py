@@ -10,7 +10,7 @@ from dialogs.models import Agent
 from dialogs.tools import mcp
 from dialogs.tools.registry import NOT, builtin_tools, toolset_problem
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
-from dominds.yaml_fields import Bad, Field, one_of, shown, text, text_up_to, texts, whole_number
+from dominds.yaml_fields import Bad, Field, one_of, shown, text, text_up_to, texts, truth, whole_number
 from remediation.policies import registry
 
 FieldProblem = tuple[str, str]  # field, reason
@@ -53,6 +53,7 @@ FIELDS: dict[str, Field] = {
     "priority_areas": texts,
     "llm_type": text_up_to(40),
     "critical_policy": one_of(Agent.CriticalPolicy.values),
+    "recall": truth,
 }
 REQUIRED = ("provider", "model")
 

@@ -10,10 +10,11 @@ from dialogs.actions import messages, rewrite_requests
 from dialogs.api.auth import PersonRequest
 from dialogs.api.lists import LARGEST, Text, Window
 from dialogs.api.schemas import ContextOut, RemediationOut, RemovedOut, StateOut
+from dialogs.api.search import hit_json
 from dialogs.errors import Conflict
 from dialogs.queries import context_report
 from dominds.llm.catalog.catalog import UnknownModel
-from remediation.models import RemediationRun
+from remediation.models import RemediationRun, RemovedUnit
 from remediation.policies.policy import ByHand
 from remediation.policies.registry import by_hand
 
@@ -98,18 +99,23 @@ def undo(request: PersonRequest, dialog_id: UUID, run_id: int) -> dict[str, Any]
 
 @router.get("/dialogs/{uuid:dialog_id}/archive", response=list[RemovedOut])
 def list_archive(request: PersonRequest, dialog_id: UUID, window: Query[ArchiveWindow]) -> list[dict[str, Any]]:
-    """What rewrites removed, in full; with ``q``, only what mentions it."""
+    """What rewrites removed, in full, oldest first. With ``q``, what a search for it finds, best first: ``after`` then
+    has no meaning."""
     dialog = messages.owned(dialog_id, request.auth)
-    rows = context_report.archive(dialog, window.q).filter(pk__gt=window.after).order_by("pk")
-    return [
-        {
-            "id": row.pk,
-            "remediation": row.run_id,
-            "unit": row.unit_id,
-            "kind": row.kind,
-            "role": row.role,
-            "est_tokens": row.est_tokens,
-            "text": row.text,
-        }
-        for row in rows[: window.limit]
-    ]
+    if not window.q:
+        rows = context_report.archive(dialog).filter(pk__gt=window.after).order_by("pk")
+        return [{**_removed(row), "found": None} for row in rows[: window.limit]]
+    found = context_report.found_in_archive(dialog, window.q, window.limit)
+    return [{**_removed(row), "found": hit_json(hit, "id")} for row, hit in found]
+
+
+def _removed(row: RemovedUnit) -> dict[str, Any]:
+    return {
+        "id": row.pk,
+        "remediation": row.run_id,
+        "unit": row.unit_id,
+        "kind": row.kind,
+        "role": row.role,
+        "est_tokens": row.est_tokens,
+        "text": row.text,
+    }

@@ -150,6 +150,7 @@ class GenerationOut(Schema):
     usage: Usage | None
     level: Level | None
     guided: bool
+    recalled: list[int]
     turn_seq: int | None
     error: GenerationError | None
     started_at: str
@@ -245,6 +246,27 @@ class RemediationOut(Schema):
     created_at: str
 
 
+class SearchedText(Schema):
+    """``text`` is the place where the words stand, ``marks`` are [start, end] of each in it. ``seq`` is a turn's, ``id`` a
+    unit's of the archive; the other is null."""
+
+    seq: int | None = None
+    id: int | None = None
+    text: str
+    marks: list[list[int]]
+
+
+class FoundText(SearchedText):
+    """``beside`` is what was said just before and after it."""
+
+    beside: list[SearchedText]
+
+
+class FoundTurn(FoundText):
+    dialog: UUID
+    title: str
+
+
 class RemovedOut(Schema):
     id: int
     remediation: int
@@ -253,3 +275,4 @@ class RemovedOut(Schema):
     role: str
     est_tokens: int
     text: str
+    found: FoundText | None = None

@@ -15,6 +15,7 @@ from dialogs.permissions import OPERATE, may
 router = Router(tags=["settings"])
 DISPLAY = (
     "theme", "notifications", "show_breaking_progress", "progress_detail", "auto_hide_seconds", "highlight_p1",
+    "recall",
 )  # fmt: skip
 
 
@@ -27,6 +28,7 @@ class SettingsChange(Schema):
     progress_detail: Literal["minimal", "normal", "detailed"] = "normal"
     auto_hide_seconds: int = Field(3, ge=1, le=10)
     highlight_p1: bool = True
+    recall: bool = True
     pruning_agent: Text | None = Field(
         None, description="an agent's id; null: the same as the current agent. Staff only"
     )

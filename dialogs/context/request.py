@@ -1,5 +1,5 @@
 """The request for one generation. Its prefix is byte-stable while nothing is rewritten, so that provider caches hold:
-instructions, tools and history first; reminders and guidance last; nothing carries a clock."""
+instructions, tools and history first; reminders, recalled text and guidance last; nothing carries a clock."""
 
 import hashlib
 from collections.abc import Sequence
@@ -39,12 +39,15 @@ def prepare(
     model: ModelInfo,
     tools: Sequence[ToolSpec],
     *,
+    recalled: str = "",
     guidance: str = "",
     required_tool: str = "",
     cursor: str = "",
 ) -> Prepared:
     reminders = reminders_text(dialog)
-    added = tuple([Message(Role.USER, text) for text in (view.interrupted and GO_ON, reminders, guidance) if text])
+    added = tuple(
+        [Message(Role.USER, text) for text in (view.interrupted and GO_ON, reminders, recalled, guidance) if text]
+    )
     required_tool = required_tool or client.required_tool_of(dialog)
     if required_tool:
         tools = [tool for tool in tools if tool.name == required_tool]
@@ -60,7 +63,7 @@ def prepare(
     )
     offered = _tools_json(request.tools)
     chars = len(request.instructions) + view.chars + chars_of(added) + len(offered)
-    return Prepared(request, _frame(model, request, reminders, offered), view.base, chars, bool(guidance))
+    return Prepared(request, _frame(model, request, reminders + recalled, offered), view.base, chars, bool(guidance))
 
 
 def reminders_text(dialog: Dialog) -> str:
@@ -75,8 +78,9 @@ def _reminders(dialog_id: UUID) -> QuerySet[Reminder, Any]:
 _REMINDERS = Select(_reminders)
 
 
-def _frame(model: ModelInfo, request: Request, reminders: str, tools: str) -> str:
-    parts = (model.provider_id, model.model_id, request.instructions, reminders, tools)
+def _frame(model: ModelInfo, request: Request, beside: str, tools: str) -> str:
+    """``beside`` are the texts behind the messages: where they differ, reported sizes cannot be compared."""
+    parts = (model.provider_id, model.model_id, request.instructions, beside, tools)
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
 
 

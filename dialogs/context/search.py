@@ -1,55 +1,127 @@
-"""Finding texts by words: full-text search on PostgreSQL, plain word match on SQLite. Callers see no difference but rank."""
+"""Search of what was said: one dialog, its archive, or all dialogs of a person, by the ranking that recall has."""
 
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
-from operator import and_, or_
+from operator import or_
 from typing import Any
+from uuid import UUID
 
-from django.contrib.postgres.search import SearchQuery, SearchRank, SearchVector, SearchVectorExact
-from django.db import connections
-from django.db.models import Case, FloatField, IntegerField, Q, QuerySet, Value, When
-from django.db.models.functions import Left
+from django.contrib.auth.models import User
+from django.db.models import F, Q
 
-CONFIG = "english"  # stems are harmless to other languages, since texts and words are treated alike
-# Full-text search reads so much of a text: 1 MB takes PostgreSQL 0.1 s, and of much more it refuses to make a vector.
-READ_CHARS = 20_000
+from dialogs.context.text_index import REMOVED_UNITS, TURN_COLUMNS, TURNS, passages_of_turn, said
+from dialogs.models import Turn
+from remediation.recall.index import Index
+from remediation.recall.passages import Passage
+from remediation.recall.query import Query, query_weights
+from remediation.recall.scoring import FARTHEST_NEIGHBOUR
+from remediation.recall.scoring import Hit as Ranked
+from remediation.recall.search import MOST_HITS, Found, search
+from remediation.recall.snippets import Part, snippet
 
-
-def matching(rows: QuerySet[Any], words: list[str], *, every: bool = False) -> QuerySet[Any]:
-    """The rows whose ``text`` holds any of the words, or ``every`` one, best first, newest first among equals.
-
-    A word is held where its letters stand, also inside an identifier or a path, which full-text search would miss; on
-    PostgreSQL also where another form of it stands. There are as many steps as words, so callers bound their number.
-
-    No index: over 10,000 turns of 500 characters a search takes 0.6 s, and a GIN index was larger (9.3 MB) than their
-    whole table (7.7 MB), which every message would pay for.
-    """
-    is_full_text = connections[rows.db].vendor == "postgresql"
-    held = [_held(word, is_full_text) for word in words]
-    # One vector for all words, where a row holds none of them by its letters: making vectors is what takes time.
-    wanted = reduce(and_, held) if every else _any_of(words, is_full_text)
-    number = sum((Case(When(one, then=1), default=0, output_field=IntegerField()) for one in held), Value(0))
-    rank = SearchRank(_vector(), _any_query(words)) if is_full_text else Value(0.0, FloatField())
-    found: QuerySet[Any] = rows.filter(wanted).annotate(matched=number, rank=rank)
-    return found.order_by("-matched", "-rank", "-id")
+MOST_QUERY_CHARS = 2_000
+NEIGHBOUR_CHARS = 160
+# Of all dialogs of a person no index is kept: the newest turns that hold a word of the query are ranked among themselves.
+MOST_CANDIDATES = 1_000
+MOST_WORDS = 12
+NO_ROW = -1  # between turns that do not follow each other
 
 
-def _held(word: str, is_full_text: bool) -> Q:
-    letters = Q(text__icontains=word)
-    return letters | Q(SearchVectorExact(_vector(), _query(word))) if is_full_text else letters
+@dataclass(frozen=True, slots=True)
+class Text:
+    """What was found, where the words of the query stand. ``number`` is a turn's, or a unit's of the archive."""
+
+    number: int
+    parts: tuple[Part, ...]
+
+    @property
+    def is_match(self) -> bool:
+        return any(part.is_match for part in self.parts)
 
 
-def _any_of(words: list[str], is_full_text: bool) -> Q:
-    letters = reduce(or_, (Q(text__icontains=word) for word in words))
-    return letters | Q(SearchVectorExact(_vector(), _any_query(words))) if is_full_text else letters
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """``beside`` is what was said just before and after it."""
+
+    text: Text
+    beside: tuple[Text, ...]
 
 
-def _any_query(words: list[str]) -> SearchQuery:
-    return reduce(or_, (_query(word) for word in words))
+def words_of(query: str) -> frozenset[str]:
+    """The words that a query asks for, in the form that is compared."""
+    return frozenset(query_weights(Query(query[:MOST_QUERY_CHARS])))
 
 
-def _query(word: str) -> SearchQuery:
-    return SearchQuery(word, config=CONFIG)
+def in_turns(dialog_id: UUID, query: str, most: int = MOST_HITS, hidden: Collection[int] = ()) -> list[Hit]:
+    """Over all rounds of a dialog, best first, without the ``hidden`` turns. The last may only be near what is asked for."""
+    with TURNS.of(dialog_id) as index:
+        return _hits(index, query, most, hidden)
 
 
-def _vector() -> SearchVector:
-    return SearchVector(Left("text", READ_CHARS), config=CONFIG)
+def in_removed_units(dialog_id: UUID, query: str, most: int = MOST_HITS, hidden: Collection[int] = ()) -> list[Hit]:
+    """In what rewrites took out of the model's sight, best first."""
+    with REMOVED_UNITS.of(dialog_id) as index:
+        return _hits(index, query, most, hidden)
+
+
+def _hits(index: Index, query: str, most: int, hidden: Collection[int]) -> list[Hit]:
+    asked = words_of(query)
+    return [_hit(found, asked) for found in search(index, query[:MOST_QUERY_CHARS], most, hidden=hidden)]
+
+
+def _hit(found: Found, asked: Collection[str]) -> Hit:
+    beside = (_text(other, asked, NEIGHBOUR_CHARS) for other in found.neighbours)
+    return Hit(_text(found.hit, asked), tuple(beside))
+
+
+def _text(ranked: Ranked, asked: Collection[str], *chars: int) -> Text:
+    return Text(ranked.passage.turn, snippet(ranked.passage.text, asked, *chars))
+
+
+@dataclass(frozen=True, slots=True)
+class DialogHit:
+    """A hit among many dialogs. Numbers of its texts are seqs of turns."""
+
+    dialog_id: UUID
+    title: str
+    hit: Hit
+
+
+def everywhere(owner: User, query: str, most: int = MOST_HITS) -> list[DialogHit]:
+    """Over all dialogs that this person owns, best first."""
+    asked = words_of(query)
+    rows = _candidates(owner, asked)
+    index = Index(_apart(rows))
+    hits = []
+    numbers = [row.seq for row in rows]
+    for found in search(index, query[:MOST_QUERY_CHARS], most, hidden=[NO_ROW]):
+        row = rows[found.hit.passage.turn]
+        hits.append(DialogHit(row.dialog_id, row.title, _renumbered(_hit(found, asked), numbers)))
+    return hits
+
+
+def _candidates(owner: User, asked: Iterable[str]) -> list[Any]:
+    """Turns that hold a word by its letters, in the order of their dialogs. The longest words are looked for."""
+    stems = sorted((word.removesuffix("y") for word in asked), key=lambda stem: (-len(stem), stem))[:MOST_WORDS]
+    if not stems:
+        return []
+    held = reduce(or_, (Q(text__icontains=stem) for stem in stems))
+    turns = said(Turn.objects.filter(held, dialog__owner=owner)).order_by("-pk").annotate(title=F("dialog__title"))
+    rows = turns.values_list(*TURN_COLUMNS, "position", "dialog_id", "title", named=True)[:MOST_CANDIDATES]
+    return sorted(rows, key=lambda row: (str(row.dialog_id), row.position))
+
+
+def _apart(rows: Sequence[Any]) -> Iterator[Passage]:
+    """Passages by the places of their rows; what lies between rows that do not follow each other keeps them apart."""
+    before: Any = None
+    for place, row in enumerate(rows):
+        if before and not (row.dialog_id == before.dialog_id and row.position == before.position + 1):
+            yield from [Passage(NO_ROW, "", "", 0)] * FARTHEST_NEIGHBOUR
+        yield from (replace(passage, turn=place) for passage in passages_of_turn(row))
+        before = row
+
+
+def _renumbered(hit: Hit, numbers: list[int]) -> Hit:
+    texts = [replace(text, number=numbers[text.number]) for text in (hit.text, *hit.beside)]
+    return Hit(texts[0], tuple(texts[1:]))

@@ -121,9 +121,10 @@ def _judged(
 class StreamWatch:
     """Counts an answer while it streams, and asks the policy about the sum."""
 
-    def __init__(self, sizes: Sizes, ask: Callable[[int, int | None], StreamDecision]) -> None:
+    def __init__(self, sizes: Sizes, ask: Callable[[int, int | None], StreamDecision], recalled: int = 0) -> None:
+        """``recalled`` tokens stand in the request beside what the sizes count."""
         self._sizes, self._ask = sizes, ask
-        self._used = sizes.prompt
+        self._used = sizes.prompt + recalled
 
     def __call__(self, text: str) -> StreamDecision:
         self._used += self._sizes.count_text(text)

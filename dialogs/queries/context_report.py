@@ -5,7 +5,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from dialogs.actions.rewrite_requests import policy_with
-from dialogs.context.search import matching
+from dialogs.context import search
 from dialogs.context.sizes import Sizes
 from dialogs.models import Dialog
 from dialogs.runtime import rewrite
@@ -15,7 +15,6 @@ from remediation.models import RemediationRun, RemovedUnit
 from remediation.strategies.importance import Weights, score_parts
 
 TEXT_SHOWN = 400
-MAX_WORDS = 8
 
 
 def context_of(dialog: Dialog, preview: str = "") -> dict[str, Any]:
@@ -97,8 +96,13 @@ def remediation_json(run: RemediationRun) -> dict[str, Any]:
     }
 
 
-def archive(dialog: Dialog, query: str = "") -> QuerySet[RemovedUnit]:
-    """What rewrites took out of the model's sight, newest first; with a query, units that hold every word, best first."""
-    units = RemovedUnit.objects.filter(dialog=dialog).order_by("-id")
-    words = query.replace("\0", "").split()[:MAX_WORDS]
-    return matching(units, words, every=True) if words else units
+def archive(dialog: Dialog) -> QuerySet[RemovedUnit]:
+    """What rewrites took out of the model's sight, newest first."""
+    return RemovedUnit.objects.filter(dialog=dialog).order_by("-id")
+
+
+def found_in_archive(dialog: Dialog, query: str, most: int) -> list[tuple[RemovedUnit, search.Hit]]:
+    """What holds a word of the query, in any form, best first."""
+    hits = [hit for hit in search.in_removed_units(dialog.pk, query, most) if hit.text.is_match]
+    rows = archive(dialog).in_bulk([hit.text.number for hit in hits])
+    return [(rows[hit.text.number], hit) for hit in hits]

@@ -1,5 +1,6 @@
 """Rows of generations: begun before the provider is asked, ended in the transaction that stores their outcome."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from random import random
@@ -47,8 +48,16 @@ class Attempt:
 
 @commits
 def begin(
-    lease: Lease, model: ModelInfo, prepared: Prepared, thresholds: Thresholds, *, forced: bool, est_prompt: int | None
+    lease: Lease,
+    model: ModelInfo,
+    prepared: Prepared,
+    thresholds: Thresholds,
+    *,
+    forced: bool,
+    est_prompt: int | None,
+    recalled: Sequence[int] = (),
 ) -> Attempt:
+    """``recalled`` are the seqs of the turns that the request brings back."""
     with lease.change(durable=False) as change:
         dialog = change.dialog
         dialog.wake_at = None
@@ -65,6 +74,7 @@ def begin(
             model=model.model_id,
             answers_seq=dialog.answering_seq,
             guided=prepared.guided,
+            recalled=list(recalled),
             clear_episode=dialog.clear_episode if forced else None,
             frame=prepared.frame,
             base=prepared.base,

@@ -8,6 +8,7 @@ from dialogs.actions import messages, rounds, suspension
 from dialogs.context import package_draft
 from dialogs.context.limits import unusable_reason
 from dialogs.context.provider_cursor import cursor_of
+from dialogs.context.recall import NOTHING
 from dialogs.context.request import prepare
 from dialogs.context.tool_calls import abandon
 from dialogs.models import Agent, Dialog, Round, Turn
@@ -77,7 +78,7 @@ def pending_work(lease: Lease) -> Dialog | None:
 def step(lease: Lease, dialog: Dialog) -> None:
     try:
         situation = situation_of(dialog)
-        match decide(situation.policy, situation.context):
+        match decide(situation.policy, situation.context_before_generation):
             case Proceed() as plan:
                 generate(lease, situation, plan)
             case Rewrite() as decision:
@@ -105,20 +106,29 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
     if circuit := circuits.rest_of(situation.model):
         postpone(lease, dialog, circuit)
         return
+    # A forced clear is the way out of a full context: nothing is brought back into it, and its answer is not cut.
+    recalled = NOTHING if plan.clear_only else situation.recalled()
     prepared = prepare(
         dialog,
         situation.view,
         situation.model,
         [tool.spec for tool in situation.tools.values()],
+        recalled=recalled.text,
         guidance=plan.guidance,
         required_tool=CLEAR_MIND if plan.clear_only else "",
         cursor=cursor_of(dialog, situation.model),
     )
     attempt = attempts.begin(
-        lease, situation.model, prepared, situation.thresholds, forced=plan.clear_only, est_prompt=situation.est_prompt
+        lease,
+        situation.model,
+        prepared,
+        situation.thresholds,
+        forced=plan.clear_only,
+        est_prompt=situation.est_prompt(recalled),
+        recalled=recalled.turns,
     )
     live_text = None if plan.clear_only else LiveText(lease.dialog_id, attempt.generation.pk)
-    watch = None if plan.clear_only else situation.stream_watch()  # a forced clear is the way out: it is not cut
+    watch = None if plan.clear_only else situation.stream_watch(recalled)
     with tracing.generating(attempt.generation) as traced:
         reply = traced(stream_reply(lease, provider, prepared.request, live_text, watch))
         circuits.note(situation.model, StreamAborted("We left.") if reply.stopped or reply.lost else reply.error)

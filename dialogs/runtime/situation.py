@@ -1,9 +1,11 @@
 """Gathers, from rows, what the policies may know before they decide."""
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from dialogs.context import recall
 from dialogs.context.limits import judgement_of, model_of, thresholds_of_model
+from dialogs.context.recall import NOTHING, Recall
 from dialogs.context.sizes import Sizes, StreamWatch, sizes_of
 from dialogs.context.view import View, view_of
 from dialogs.models import Agent, Dialog, Generation
@@ -76,15 +78,35 @@ class Situation:
             )
         return self._sizes[policy.name]
 
-    @property
-    def est_prompt(self) -> int | None:
-        """The raw estimate that the next report calibrates, for dialogs whose policy counts."""
-        return self.sizes_for(self.policy).raw_prompt if self.policy.counts else None
+    @functools.cached_property
+    def recalls(self) -> bool:
+        return recall.is_on(self.dialog, self.view)
 
-    def stream_watch(self) -> StreamWatch | None:
+    @property
+    def context_before_generation(self) -> Context:
+        """With a limit that leaves recalled text its room, where that is the only reason to rewrite: a view that was
+        rewritten for this message stands, and recall has what is left."""
+        context = self.context
+        is_needed = context.requested or context.overflowed or context.interrupted or context.restarts
+        if context.limit is None or is_needed or not self.recalls:
+            return context
+        return replace(context, limit=recall.limit_beside(context.limit))
+
+    def recalled(self) -> Recall:
+        """What the next request brings back. One whose answer filled the window, or that was refused, is not made longer."""
+        if not self.recalls or self.dialog.overflowed or self.view.interrupted or self.dialog.restarts > 1:
+            return NOTHING
+        return recall.recalled_for(self.dialog, self.view, self.sizes_for(self.policy), self.model, self.thresholds)
+
+    def est_prompt(self, recalled: Recall = NOTHING) -> int | None:
+        """The raw estimate that the next report calibrates, for dialogs whose policy counts."""
+        return self.sizes_for(self.policy).raw_prompt + recalled.raw_tokens if self.policy.counts else None
+
+    def stream_watch(self, recalled: Recall = NOTHING) -> StreamWatch | None:
         if not self.policy.while_streaming:
             return None
-        return StreamWatch(self.sizes_for(self.policy), lambda used, limit: while_streaming(self.policy, used, limit))
+        sizes = self.sizes_for(self.policy)
+        return StreamWatch(sizes, lambda used, limit: while_streaming(self.policy, used, limit), recalled.est_tokens)
 
 
 def situation_of(dialog: Dialog) -> Situation:

@@ -90,6 +90,7 @@ def generation(row: Generation) -> dict[str, Any]:
         "usage": usage(row),
         "level": snapshot.level if snapshot else None,
         "guided": row.guided,
+        "recalled": row.recalled,
         "turn_seq": turns[0] if turns else None,
         "error": {"kind": row.error_kind, "message": row.error} if row.error_kind else None,
         "started_at": when(row.started_at),

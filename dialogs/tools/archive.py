@@ -1,56 +1,73 @@
 """Looking up what is no longer in sight: older turns of this dialog, what rewrites took out, and oversized results."""
 
-import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
-from django.db.models import Model, QuerySet
+from django.db.models import Model
 
-from dialogs.context.search import matching
+from dialogs.context.search import Hit, Text, in_removed_units, in_turns, words_of
 from dialogs.context.tool_calls import Result
 from dialogs.models import Artifact, Dialog, Turn
 from dialogs.tools.tool import Invocation, Tool, parameters
 from dominds.llm.messages import ToolSpec
 from remediation.models import RemovedUnit
 
-MAX_WORDS, MAX_HITS = 8, 10
-SNIPPET_CHARS = 160  # on each side of the first word found
+MOST_STAND_INS = 3  # texts that rewrites once showed, after the turns
 PAGE_CHARS, MAX_PAGE_CHARS = 4_000, 16_000
 
 
 def search_archive(call: Invocation) -> Result:
     """Turns before the message that is being answered, over all rounds, and texts that rewrites once showed in their place."""
-    words = list(dict.fromkeys(re.findall(r"[^\s,;\0]{2,}", str(call.arguments["query"]).lower())))[:MAX_WORDS]
-    if not words:
-        return Result("The query holds no word of two letters or more. Name what you look for.", failed=True)
-    turns = matching(_older_turns(call), words)[:MAX_HITS]
-    # A unit named after a turn is that turn, which is found as such.
-    stand_ins = RemovedUnit.objects.filter(dialog=call.dialog_id).exclude(unit_id__startswith="turn-")
-    units = matching(stand_ins, words)[:MAX_HITS]
-    hits = [(_merit(row), f"seq {row.seq} ({row.role}, round {row.round_number})", row.text) for row in turns]
-    hits += [(_merit(row), f"unit {row.pk} ({row.kind})", row.text) for row in units]
-    hits.sort(key=lambda hit: hit[0], reverse=True)
-    if not hits:
-        return Result(f"Nothing earlier in this dialog mentions {', '.join(words)}. Try other words, or fewer.")
-    return Result("\n\n".join(f"{where}: {_snippet(text, words)}" for _, where, text in hits[:MAX_HITS]))
+    query = str(call.arguments["query"])
+    if not words_of(query):
+        return Result("The query holds no word to look for. Name what you look for.", failed=True)
+    turns = in_turns(call.dialog_id, query, hidden=_not_yet_answered(call.dialog_id))
+    units = in_removed_units(call.dialog_id, query, MOST_STAND_INS, hidden=_copies_of_turns(call.dialog_id))
+    found = [*_described(turns, _labels_of_turns(call, turns)), *_described(units, _labels_of_units(call, units))]
+    if not found:
+        return Result(f"Nothing earlier in this dialog mentions any of: {query[:200]}. Try other words, or fewer.")
+    return Result("\n\n".join(found))
 
 
-def _older_turns(call: Invocation) -> QuerySet[Turn]:
-    turns = Turn.objects.filter(dialog=call.dialog_id, position__isnull=False).exclude(role=Turn.Role.NOTICE)
-    answering = Dialog.objects.values_list("answering_seq", flat=True).get(pk=call.dialog_id)
-    return turns if answering is None else turns.filter(seq__lt=answering)
+def _not_yet_answered(dialog_id: UUID) -> Collection[int]:
+    """The message that is being answered and what followed it: the question itself is no answer."""
+    answering, last = Dialog.objects.values_list("answering_seq", "last_turn_seq").get(pk=dialog_id)
+    return () if answering is None else range(answering, last + 1)
 
 
-def _merit(row: Any) -> tuple[int, float]:
-    """How many of the words a row holds, then how well: turns and units are merged by it."""
-    return row.matched, row.rank
+def _copies_of_turns(dialog_id: UUID) -> Collection[int]:
+    """A unit named after a turn is that turn, which is found as such."""
+    copies = RemovedUnit.objects.filter(dialog=dialog_id, unit_id__startswith="turn-")
+    return list(copies.values_list("pk", flat=True))
 
 
-def _snippet(text: str, words: list[str]) -> str:
-    lowered = text.lower()
-    first = min((at for at in map(lowered.find, words) if at >= 0), default=0)
-    start, end = max(0, first - SNIPPET_CHARS), first + SNIPPET_CHARS
-    return ("…" if start else "") + " ".join(text[start:end].split()) + ("…" if end < len(text) else "")
+def _labels_of_turns(call: Invocation, hits: Sequence[Hit]) -> Mapping[int, str]:
+    rows = Turn.objects.filter(dialog=call.dialog_id, seq__in=_numbers(hits))
+    told = rows.values_list("seq", "role", "round_number")
+    return {seq: f"seq {seq} ({role}, round {number})" for seq, role, number in told}
+
+
+def _labels_of_units(call: Invocation, hits: Sequence[Hit]) -> Mapping[int, str]:
+    rows = RemovedUnit.objects.filter(dialog=call.dialog_id, pk__in=_numbers(hits))
+    return {pk: f"unit {pk} ({kind})" for pk, kind in rows.values_list("pk", "kind")}
+
+
+def _numbers(hits: Sequence[Hit]) -> list[int]:
+    return [text.number for hit in hits for text in (hit.text, *hit.beside)]
+
+
+def _described(hits: Sequence[Hit], labels: Mapping[int, str]) -> list[str]:
+    """A hit with its words marked, and below it what was said just before and after."""
+    lines = []
+    for hit in hits:
+        beside = [f"  beside it, {labels[text.number]}: {_marked(text)}" for text in hit.beside]
+        lines.append("\n".join((f"{labels[hit.text.number]}: {_marked(hit.text)}", *beside)))
+    return lines
+
+
+def _marked(text: Text) -> str:
+    return " ".join("".join(f"**{part.text}**" if part.is_match else part.text for part in text.parts).split())
 
 
 def read_archive(call: Invocation) -> Result:

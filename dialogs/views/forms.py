@@ -158,7 +158,7 @@ class ContextDisplayForm(forms.ModelForm):  # type: ignore[type-arg]
 
     class Meta:
         model = PersonSettings
-        fields = ("show_breaking_progress", "progress_detail", "auto_hide_seconds", "highlight_p1")
+        fields = ("show_breaking_progress", "progress_detail", "auto_hide_seconds", "highlight_p1", "recall")
         labels = {
             "show_breaking_progress": "Show context breaking progress",
             "progress_detail": "Progress detail level",

@@ -80,11 +80,14 @@ def archive(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     """Everything that rewrites took out of the model's sight, searchable; nothing is ever deleted."""
     dialog = dialog_or_404(dialog_id, request.user)
     query = request.GET.get("q", "")
-    found = context_report.archive(dialog, query)
+    hits = context_report.found_in_archive(dialog, query, ROWS) if query else []
     context = {
         "page": DialogPage(dialog, request.user, request=request),
         "query": query,
-        "found": Paginator(found, ROWS).get_page(request.GET.get("page") or 1),
+        "hits": hits,
+        "found": None
+        if query
+        else Paginator(context_report.archive(dialog), ROWS).get_page(request.GET.get("page") or 1),
         "lines": run_lines(dialog)[::-1],
         "section": "dialogs",
     }

@@ -17,7 +17,7 @@ class Index:
 
     def __init__(self, passages: Iterable[Passage] = ()) -> None:
         self._passages: list[Passage] = []
-        self._turns = array("i")
+        self._places: dict[int, list[int]] = {}  # of a turn, all its entries
         self._lengths = array("i")
         self._total = 0
         self._entries: dict[str, array[int]] = {}
@@ -32,7 +32,7 @@ class Index:
                 self._counts.setdefault(word, array("i")).append(times)
             length = sum(found.values())
             self._passages.append(passage)
-            self._turns.append(passage.turn)
+            self._places.setdefault(passage.turn, []).append(number)
             self._lengths.append(length)
             self._total += length
 
@@ -57,7 +57,5 @@ class Index:
         return [self._passages[entry] for entry in entries]
 
     def entries_of(self, turns: Collection[int]) -> NDArray[np.int32]:
-        known = np.array(self._turns, np.int32)
-        wanted = np.zeros(int(known.max(initial=0)) + 1, np.bool_)
-        wanted[[turn for turn in turns if 0 <= turn < len(wanted)]] = True
-        return np.flatnonzero(wanted[known]).astype(np.int32)
+        places = (self._places.get(turn, ()) for turn in turns)
+        return np.array([entry for entries in places for entry in entries], np.int32)

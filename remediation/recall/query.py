@@ -8,6 +8,7 @@ from remediation.recall.words import words
 
 CONTEXT_WEIGHT = 0.3  # of a word of the exchange, beside 1 for one of the newest message that says nothing by itself
 CONTEXT_CHARS = 4_000  # of the exchange that are read, its end
+NEWEST_CHARS = 8_000  # of the newest message, and of the newest tool result, that are read: both ends
 EARLIER_UNITS = 2  # before the newest user message, that belong to the exchange
 STAND_INS = frozenset({UnitKind.SUMMARY, UnitKind.PLACEHOLDER})
 
@@ -27,9 +28,14 @@ def query_of(units: Units) -> Query:
     if not said:
         return Query("")
     asked = max((place for place, unit in enumerate(said) if unit.role is UnitRole.USER), default=len(said) - 1)
-    newest = [said[asked].text] + [unit.text for unit in said[asked + 1 :][-1:]]
+    newest = [_ends(said[asked].text)] + [_ends(unit.text) for unit in said[asked + 1 :][-1:]]
     around = [*said[max(0, asked - EARLIER_UNITS) : asked], *said[asked + 1 : -1]]
     return Query("\n".join(newest), "\n".join(unit.text for unit in around))
+
+
+def _ends(text: str) -> str:
+    """A question stands before or behind what is pasted along with it."""
+    return text if len(text) <= NEWEST_CHARS else f"{text[: NEWEST_CHARS // 2]}\n{text[-NEWEST_CHARS // 2 :]}"
 
 
 def query_weights(query: Query) -> Mapping[str, float]:

@@ -6,15 +6,15 @@
 4. Take the best that fit, without what is in sight or says the same, and show them in the order of the dialog.
 """
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Set
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
+
+import numpy as np
 
 from remediation.recall.passages import Passage
 from remediation.recall.query import Query, query_weights
 from remediation.recall.scoring import DEFAULT, Archive, Hit, Tuning, scored, top
-from remediation.recall.words import words
 
 # Of a budget of 5,000 tokens, 15 % bring 75 % of the evidence into sight, 20 % 77 %, 35 % 82 % and 50 % 84 %.
 SHARE = 0.35
@@ -27,25 +27,28 @@ SMALLEST_BUDGET = 48  # tokens; less holds no heading and a sentence
 SMALLEST_PASSAGE = 12  # tokens, its label included; less room is not worth looking for a text that fits
 SHORTEST_DUPLICATE = 40  # characters; a "Yes" that was said elsewhere too may still be the answer
 CANDIDATES = 256  # best passages that are tried for the room
+COARSEST = 3  # times as many tokens as it has, a passage may be estimated at
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Passages that follow each other. ``turns`` are their numbers, ``why`` the words of the query that they hold."""
+    """Passages that follow each other. ``turns`` are their numbers."""
 
     turns: tuple[int, ...]
     text: str
     score: float
-    why: tuple[str, ...]
-    est_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """In the order of the dialog. ``est_tokens`` is the size of the rendered block, 0 without pieces."""
+    """In the order of the dialog. ``est_tokens`` is what the rendered block has at most, 0 without pieces."""
 
     pieces: tuple[Piece, ...] = ()
     est_tokens: int = 0
+
+    @property
+    def turns(self) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(turn for piece in self.pieces for turn in piece.turns))
 
 
 def room_for(budget: int, request_tokens: int, share: float = SHARE) -> int:
@@ -61,69 +64,73 @@ def recall(
     budget_tokens: int,
     count: Callable[[str], int],
     tuning: Tuning = DEFAULT,
+    pinned: Collection[int] = (),
 ) -> Recalled:
     """What fits into ``budget_tokens``, heading and labels included, of turns that are not in ``in_sight``.
 
-    ``in_sight`` are the turns that stand word for word in the request, and those that a person wants left out. ``shown``
-    is the text of the request: no passage comes back that stands in it, such as a file that was read again.
+    ``in_sight`` are the turns that stand word for word in the request, and those that a person wants left out. No passage
+    comes back that one of them holds, such as a file that was read again, or that stands in ``shown``: the text of the
+    request, or what of it is in no turn. ``pinned`` turns come first, whatever is asked, as far as they fit.
     """
     weights = query_weights(query)
-    if budget_tokens < SMALLEST_BUDGET or not weights or not archive.corpus.entries:
+    if budget_tokens < SMALLEST_BUDGET or not (weights or pinned) or not archive.corpus.entries:
         return Recalled()
     scores = scored(archive, weights, tuning)
-    scores[archive.entries_of(in_sight)] = 0.0
-    best = top(scores, CANDIDATES).tolist()
-    found = zip(best, archive.passages(best), strict=True)
+    hidden = archive.entries_of(in_sight)
+    scores[hidden] = 0.0
+    first = np.setdiff1d(archive.entries_of(pinned), hidden)
+    scores[first] = 0.0
+    best = top(scores, CANDIDATES)
+    found = chain(*(zip(part, archive.passages(part), strict=True) for part in (first.tolist(), best.tolist())))
     hits = (Hit(entry, float(scores[entry]), passage) for entry, passage in found)
-    chosen = _fitting(hits, shown, budget_tokens - count(HEADING), count)
-    return _within(chosen, weights.keys(), budget_tokens, count)
+    said = {passage.text for passage in archive.passages(hidden.tolist())}
+    return _block(list(_fitting(hits, said, shown, budget_tokens - count(HEADING), count)), count)
 
 
-def _fitting(hits: Iterable[Hit], shown: str, room: int, count: Callable[[str], int]) -> list[Hit]:
-    """The best hits that fit, best first, but none that says what is shown or was chosen already."""
-    chosen: list[Hit] = []
-    taken: set[str] = set()
+def _fitting(
+    hits: Iterable[Hit], taken: set[str], shown: str, room: int, count: Callable[[str], int]
+) -> Iterator[tuple[Hit, int]]:
+    """The best hits that fit, each with its tokens, best first, but none that says what is shown or was chosen already.
+
+    Only what may fit is counted: estimates of passages can be coarse, and counting takes longer than ranking.
+    """
     for hit in hits:
+        if room < SMALLEST_PASSAGE:
+            return
         text = hit.passage.text
-        size = hit.passage.est_tokens + count(_label(hit.passage)) + 1
-        if size <= room and (len(text) < SHORTEST_DUPLICATE or not (text in taken or text in shown)):
-            chosen.append(hit)
+        if hit.passage.est_tokens > COARSEST * room or (
+            len(text) >= SHORTEST_DUPLICATE and (text in taken or text in shown)
+        ):
+            continue
+        size = count(text) + count(_label(hit.passage)) + 1
+        if size <= room:
+            yield hit, size
             taken.add(text)
             room -= size
-        if room < SMALLEST_PASSAGE:
-            break
-    return chosen
 
 
-def _within(chosen: list[Hit], asked: Set[str], budget_tokens: int, count: Callable[[str], int]) -> Recalled:
-    """Tokens of parts do not add up exactly: the last chosen go until the whole fits."""
-    while chosen:
-        recalled = Recalled(_pieces(sorted(chosen, key=lambda hit: hit.entry), asked))
-        size = count(render(recalled))
-        if size <= budget_tokens:
-            return Recalled(recalled.pieces, size)
-        chosen = chosen[:-1]
-    return Recalled()
+def _block(chosen: list[tuple[Hit, int]], count: Callable[[str], int]) -> Recalled:
+    if not chosen:
+        return Recalled()
+    hits = sorted((hit for hit, _ in chosen), key=lambda hit: hit.entry)
+    return Recalled(_pieces(hits), count(HEADING) + sum(size for _, size in chosen))
 
 
-def _pieces(hits: list[Hit], asked: Set[str]) -> tuple[Piece, ...]:
+def _pieces(hits: list[Hit]) -> tuple[Piece, ...]:
     groups = [[hits[0]]]
     for earlier, hit in pairwise(hits):
         if hit.entry == earlier.entry + 1:
             groups[-1].append(hit)
         else:
             groups.append([hit])
-    return tuple(_piece(group, asked) for group in groups)
+    return tuple(_piece(group) for group in groups)
 
 
-def _piece(hits: list[Hit], asked: Set[str]) -> Piece:
-    found = Counter(word for hit in hits for word in words(hit.passage.text) if word in asked)
+def _piece(hits: list[Hit]) -> Piece:
     return Piece(
         turns=tuple(dict.fromkeys(hit.passage.turn for hit in hits)),
         text="\n".join(f"{_label(hit.passage)} {hit.passage.text}" for hit in hits),
         score=max(hit.score for hit in hits),
-        why=tuple(sorted(found, key=lambda word: (-found[word], word))),
-        est_tokens=sum(hit.passage.est_tokens for hit in hits),
     )
 
 

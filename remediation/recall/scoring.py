@@ -32,6 +32,9 @@ class Archive(Protocol):
         ...
 
 
+FARTHEST_NEIGHBOUR = 2  # entries away, that a passage speaks for
+
+
 @dataclass(frozen=True, slots=True)
 class Tuning:
     """None of the defaults is sharp: half or twice as much changes the share of evidence found by two points at most."""

@@ -1,5 +1,6 @@
 """Search of an archive: the same ranking as recall, for whoever asks in words of their own."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from remediation.recall.query import Query, query_weights
@@ -21,9 +22,17 @@ class Found:
         return tuple(sorted({self.hit.passage.turn, *(other.passage.turn for other in self.neighbours)}))
 
 
-def search(archive: Archive, text: str, most: int = MOST_HITS, tuning: Tuning = DEFAULT) -> tuple[Found, ...]:
-    """Best first. What stands beside a better hit is shown with it and takes no place of its own."""
-    scores = scored(archive, query_weights(Query(text)), tuning)
+def search(
+    archive: Archive, text: str, most: int = MOST_HITS, tuning: Tuning = DEFAULT, hidden: Collection[int] = ()
+) -> tuple[Found, ...]:
+    """Best first, without the ``hidden`` turns. What stands beside a better hit is shown with it and takes no place of
+    its own."""
+    weights = query_weights(Query(text))
+    if not weights or not archive.corpus.entries:
+        return ()
+    scores = scored(archive, weights, tuning)
+    left_out = archive.entries_of(hidden)
+    scores[left_out] = 0.0
     chosen: list[int] = []
     shown: set[int] = set()
     for entry in map(int, top(scores, most * CANDIDATES)):
@@ -32,6 +41,7 @@ def search(archive: Archive, text: str, most: int = MOST_HITS, tuning: Tuning = 
         if entry not in shown:
             chosen.append(entry)
             shown |= {entry - 1, entry, entry + 1}
+    shown -= set(left_out.tolist())
     entries = [entry for entry in sorted(shown) if 0 <= entry < archive.corpus.entries]
     hits = {
         entry: Hit(entry, float(scores[entry]), passage)

@@ -44,6 +44,11 @@ def call_and_vanish(dialog: Dialog) -> Lease:
         situation.dialog, situation.view, situation.model, tools, guidance=plan.guidance, required_tool=required
     )
     attempts.begin(
-        lease, situation.model, prepared, situation.thresholds, forced=plan.clear_only, est_prompt=situation.est_prompt
+        lease,
+        situation.model,
+        prepared,
+        situation.thresholds,
+        forced=plan.clear_only,
+        est_prompt=situation.est_prompt(),
     )
     return lease

@@ -86,9 +86,11 @@ def test_a_rewrite_by_hand_is_performed_listed_and_undone(caller: Caller, long_d
     assert run["est_after"] < run["est_before"]
     assert caller.get(f"{path}")["health"]["reason"] == "awaiting_report"
     removed = caller.get(f"{path}/archive")
-    assert [row["text"] for row in caller.get(f"{path}/archive?q=zebra")] == [
-        row["text"] for row in removed if "zebra" in row["text"]
-    ]
+    found = caller.get(f"{path}/archive?q=zebra&limit=1000")
+    assert {row["id"] for row in found} == {row["id"] for row in removed if "zebra" in row["text"]}
+    for row in found:
+        text, (start, end) = row["found"]["text"], row["found"]["marks"][0]
+        assert text[start:end] == "zebra"
     assert caller.get(f"{path}/archive?q=giraffe") == []
     status, undone = caller("POST", f"{path}/remediations/{run['id']}/undo")
     assert (status, undone["undone"]) == (200, True)

@@ -1,104 +1,121 @@
-"""Finding texts by words: full-text search on PostgreSQL, word match on SQLite, by one function."""
+"""Search of what was said, on both databases: one dialog, its archive, all dialogs of a person."""
 
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
+from django.db import transaction
 
-from dialogs.context.search import READ_CHARS, matching
-from dialogs.models import Agent, Dialog
+from dialogs.context import search
+from dialogs.context.text_index import TURNS
+from dialogs.models import Dialog, Turn
 from remediation.models import RemediationRun, RemovedUnit
+from tests.dialogs.factories import UserFactory, make_dialog
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-BOTH = pytest.mark.parametrize("database", ["default", "lite"], ids=["postgresql", "sqlite"])
+
+def hold(dialog: Dialog, *texts: str) -> Dialog:
+    for text in texts:
+        dialog.last_turn_seq += 1
+        place = dialog.last_turn_seq
+        Turn.objects.create(
+            dialog=dialog, seq=place, position=place, round_number=1, role="user", status="answered", text=text
+        )
+    dialog.save()
+    return dialog
 
 
-class Archive:
-    """A dialog's archive in one database, filled with texts; what is found is told by their numbers."""
-
-    def __init__(self, database: str) -> None:
-        agent = Agent.objects.using(database).create(id="a", name="A", provider="test", model="test")
-        owner = User.objects.using(database).create(username="ann")
-        self.dialog = Dialog.objects.using(database).create(owner=owner, agent=agent)
-        self.run = RemediationRun.objects.using(database).create(
-            dialog=self.dialog, round_number=1, policy="breaking", reason="test", est_before=2, est_after=1,
-            base_position=1, view=[], removed=[],
-        )  # fmt: skip
-        self.rows = RemovedUnit.objects.using(database).filter(dialog=self.dialog)
-
-    def hold(self, *texts: str) -> "Archive":
-        for number, text in enumerate(texts):
-            self.rows.create(
-                run=self.run, dialog=self.dialog, unit_id=f"u{number}", kind="message", role="user", est_tokens=1, text=text
-            )  # fmt: skip
-        return self
-
-    def find(self, query: str, **options: Any) -> list[int]:
-        return [int(row.unit_id[1:]) for row in matching(self.rows, query.split(), **options)]
+def seqs(dialog: Dialog, query: str, **options: object) -> list[int]:
+    return [hit.text.number for hit in search.in_turns(dialog.pk, query, **options)]  # type: ignore[arg-type]
 
 
-@pytest.fixture
-def archive(database: str, request: pytest.FixtureRequest) -> Archive:
-    if database == "lite":
-        request.getfixturevalue("lite")
-    return Archive(database)
+def marked(hit: search.Hit) -> list[str]:
+    return [part.text for part in hit.text.parts if part.is_match]
 
 
-@BOTH
-def test_what_holds_more_of_the_words_comes_first_then_the_newest(archive: Archive) -> None:
-    archive.hold("the red boat", "a blue sail on a red boat", "green hills", "RED house")
-    assert archive.find("blue red") == [1, 3, 0]
-    assert archive.find("red boat", every=True) == [1, 0]
-    assert archive.find("violet") == []
+def test_what_holds_more_of_the_words_comes_first_between_its_neighbours() -> None:
+    dialog = hold(make_dialog(), "the red boat", "hello", "a blue sail on a red boat", "green hills", "so", "RED house")
+    (best, *_) = search.in_turns(dialog.pk, "Which boats have blue sails?")
+    assert best.text.number == 3
+    assert marked(best) == ["blue", "sail", "boat"]
+    assert [text.number for text in best.beside] == [2, 4]
+    assert seqs(dialog, "violet") == []
+    assert 3 not in seqs(dialog, "blue sail", hidden=[3])
 
 
-@BOTH
-def test_parts_of_identifiers_and_paths_are_found(archive: Archive) -> None:
-    archive.hold("see /srv/app/main_window.py", "error E1042b in depot", "Grüße, 日本語のテスト")
-    assert archive.find("window") == [0]
-    assert archive.find("E1042") == [1]
-    assert archive.find("日本語") == [2]
-    assert archive.find("/srv/app") == [0]
-
-
-@BOTH
-def test_odd_words_break_nothing(archive: Archive) -> None:
-    archive.hold("plain words")
-    for query in ("the", "%%", "a_b", "'; DROP", "(((", "\\\\", "a:*", "!x", "<->", "'", "& | !"):
-        assert archive.find(query) == archive.find(query, every=True) == [], query
-
-
-@BOTH
-def test_the_whole_of_a_long_text_is_searched(archive: Archive) -> None:
-    """Every word of it another: more lexemes than PostgreSQL puts into one vector."""
-    archive.hold(" ".join(f"w{number:06d}" for number in range(200_000)) + " heron", "short")
-    assert archive.find("heron") == [0]
-    assert archive.find("w000003 w199999", every=True) == [0]
-
-
-@pytest.mark.parametrize("database", ["default"])
-def test_postgresql_finds_other_forms_of_a_word_and_ranks(archive: Archive) -> None:
-    archive.hold(
-        "The pump failed.",
-        "Much was said about pumps, valves and other things in that long meeting.",
-        "Pump, pump, pump: all about the pump.",
+def test_parts_of_identifiers_and_paths_and_chinese_are_found() -> None:
+    noise = ("one", "two", "three")
+    dialog = hold(
+        make_dialog(), "see /srv/app/main_window.py", *noise, "error E1042b in depot", *noise, "日本語のテスト"
     )
-    assert archive.find("pumps failing") == [0, 2, 1]
-    assert archive.find("failing pumps", every=True) == [0]
-    assert archive.find("pump") == [2, 1, 0]
+    for query, seq in (("window", 1), ("E1042", 5), ("日本語", 9), ("/srv/app", 1)):
+        assert seqs(dialog, query)[0] == seq, query
 
 
-@pytest.mark.parametrize("text", ["hyphens", "addresses", "Chinese"])
-@pytest.mark.django_db
-def test_the_densest_texts_stay_below_what_a_vector_may_have(text: str) -> None:
-    """Every word another one, and several lexemes to a word: PostgreSQL refuses a vector of more than 1 MB."""
-    words = {
-        "hyphens": "-".join(f"{number:x}x" for number in range(30_000)),
-        "addresses": " ".join(f"h{number:x}.de/{number:x}" for number in range(20_000)),
-        "Chinese": " ".join(chr(0x4E00 + n % 20_000) + chr(0x4E00 + n // 20_000) for n in range(40_000)),
-    }[text][:READ_CHARS]
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT length(to_tsvector('english', %s))", [words])
-        assert cursor.fetchone()[0] > 1_000
+@pytest.mark.parametrize("query", ["the", "%%", "a_b", "'; DROP", "(((", "\\\\", "!x", "<->", "'", "\x00", ""])
+def test_odd_queries_find_nothing_and_break_nothing(query: str) -> None:
+    dialog = hold(make_dialog(), "plain words")
+    assert search.in_turns(dialog.pk, query) == search.in_removed_units(dialog.pk, query) == []
+    assert search.everywhere(dialog.owner, query) == []
+
+
+def test_turns_that_came_since_are_found_without_reading_the_others_again(
+    django_assert_num_queries: Callable[[int], object],
+) -> None:
+    dialog = hold(make_dialog(), "the heron flies")
+    assert seqs(dialog, "heron") == [1]
+    hold(dialog, "so", "so", "another heron sits")
+    with django_assert_num_queries(1):  # type: ignore[attr-defined]
+        assert sorted(seqs(dialog, "heron")) == [1, 4]
+
+
+def test_what_a_transaction_rolls_back_is_not_remembered() -> None:
+    dialog = hold(make_dialog(), "so")
+    with pytest.raises(RuntimeError), transaction.atomic():
+        hold(dialog, "the heron flies")
+        assert seqs(dialog, "heron") == [2]
+        raise RuntimeError
+    assert seqs(dialog, "heron") == []
+
+
+def test_an_index_larger_than_all_may_be_is_still_kept() -> None:
+    dialog = hold(make_dialog(), "the heron flies")
+    with TURNS.of(dialog.pk) as first:
+        pass
+    with TURNS.of(dialog.pk) as second:
+        assert first is second
+
+
+def test_the_archive_is_searched_by_the_same_ranking() -> None:
+    dialog = make_dialog()
+    run = RemediationRun.objects.create(
+        dialog=dialog, round_number=1, policy="breaking", reason="test", est_before=2, est_after=1, base_position=1,
+        view=[], removed=[],
+    )  # fmt: skip
+    for number, text in enumerate(("red boat", "a blue sail on a red boat", "hills")):
+        RemovedUnit.objects.create(
+            run=run, dialog=dialog, unit_id=f"u{number}", kind="log", role="user", est_tokens=1, text=text
+        )
+    (best, *_) = search.in_removed_units(dialog.pk, "blue sails")
+    assert RemovedUnit.objects.get(pk=best.text.number).unit_id == "u1"
+
+
+def test_all_dialogs_of_a_person_are_searched_and_nobody_elses() -> None:
+    ann, ben = UserFactory.create(), UserFactory.create(is_staff=True)
+    first = hold(owned_by(ann), "the companies met", "in Larch Street")
+    second = hold(owned_by(ann), "one company alone has a heron, Larch Street 7")
+    hold(owned_by(ben), "another company in Larch Street has a heron")
+    found = search.everywhere(ann, "Which company has the heron?")
+    assert found[0].dialog_id == second.pk
+    assert {one.dialog_id for one in found} == {first.pk, second.pk}
+    met = next(one for one in found if one.dialog_id == first.pk)
+    assert met.hit.text.number == 1
+    assert all(other.number != 3 for one in found for other in one.hit.beside), "neighbours are of the same dialog"
+
+
+def owned_by(user: User) -> Dialog:
+    dialog = make_dialog()
+    dialog.owner = user
+    dialog.save()
+    return dialog

@@ -53,13 +53,12 @@ def turns_of(found: Recalled) -> list[int]:
     return [turn for piece in found.pieces for turn in piece.turns]
 
 
-def test_a_fact_comes_back_with_its_turn_its_speaker_and_the_reason():
+def test_a_fact_comes_back_with_its_turn_and_its_speaker():
     found = recalled(TALK, "What is the number on Priya's badge?")
     text = render(found)
     assert text.startswith(HEADING)
     assert "[5 user] By the way, Priya's badge number is QX-4471" in text
     piece = next(piece for piece in found.pieces if 5 in piece.turns)
-    assert {"badg", "numb", "priya"} <= set(piece.why)
     assert 6 in piece.turns, "the answer that followed belongs to it"
 
 
@@ -76,6 +75,16 @@ def test_what_stands_in_the_request_does_not_come_back():
     question = "What is the number on Priya's badge?"
     assert 5 not in turns_of(recalled(TALK, question, in_sight=(5,)))
     assert 5 not in turns_of(recalled(TALK, question, shown=f"Earlier: {TALK[4]}"))
+
+
+def test_what_is_pinned_comes_first_whatever_is_asked_as_far_as_it_fits():
+    def found(budget: int, in_sight: tuple[int, ...] = ()) -> list[int]:
+        archive = index_of(TALK)
+        return turns_of(recall(archive, in_sight, "", Query("zebra"), budget, count_characters, pinned=(5, 12)))
+
+    assert found(120) == [5, 12]
+    assert found(80) == [5]
+    assert found(120, in_sight=(5,)) == [12]
 
 
 def test_what_was_said_twice_comes_back_once():
@@ -142,7 +151,7 @@ QUESTION = st.lists(VOCABULARY, min_size=1, max_size=6).map(" ".join)
 @given(texts=TEXTS, question=QUESTION, budget=st.integers(0, 500), in_sight=st.frozensets(st.integers(1, 25)))
 def test_it_keeps_to_budget_sight_and_order(texts, question, budget, in_sight):
     found = recall(index_of(texts), in_sight, "", Query(question), budget, count_characters)
-    assert count_characters(render(found)) == found.est_tokens <= budget
+    assert count_characters(render(found)) <= found.est_tokens <= budget
     turns = turns_of(found)
     assert turns == sorted(set(turns))
     assert not set(turns) & in_sight

@@ -1,0 +1,53 @@
+"""What came back into a request, computed from the references that its generation remembers."""
+
+from dataclasses import dataclass
+
+from dialogs.context.search import words_of
+from dialogs.models import Dialog, Generation, RecallChoice, Turn
+from dialogs.pages.dialog_page import PAGE_TURNS
+from remediation.recall.snippets import Part, matching_words, snippet
+
+SHOWN_CHARS = 600
+MOST_SHOWN = 60
+WORDS_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledTurn:
+    """``words`` are those that the message and this turn have in common; none: it stands beside a turn that has some, or
+    it is pinned. ``before`` is the position from which the page shows it."""
+
+    turn: Turn
+    speaker: str
+    parts: tuple[Part, ...]
+    words: tuple[str, ...]
+    choice: str
+    before: int
+
+
+def recalled_turns(dialog: Dialog, generation: Generation) -> list[RecalledTurn]:
+    asked = words_of(_message(dialog, generation))
+    choices = dict(RecallChoice.objects.filter(dialog=dialog).values_list("seq", "choice"))
+    turns = dialog.turns.filter(seq__in=generation.recalled[:MOST_SHOWN]).order_by("position")
+    return [
+        RecalledTurn(
+            turn=turn,
+            speaker=turn.tool_name or turn.get_role_display(),
+            parts=snippet(_text(turn), asked, SHOWN_CHARS),
+            words=matching_words(_text(turn), asked)[:WORDS_SHOWN],
+            choice=choices.get(turn.seq, ""),
+            before=(turn.position or 0) + PAGE_TURNS // 2,
+        )
+        for turn in turns
+    ]
+
+
+def _text(turn: Turn) -> str:
+    calls = (f"{call['name']}({call['arguments']})" for call in turn.tool_calls or ())
+    return "\n".join(part for part in (turn.text, *calls) if part)
+
+
+def _message(dialog: Dialog, generation: Generation) -> str:
+    if generation.answers_seq is None:
+        return ""
+    return dialog.turns.filter(seq=generation.answers_seq).values_list("text", flat=True).first() or ""

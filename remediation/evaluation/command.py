@@ -1,0 +1,44 @@
+"""The options of ``evaluate`` and what it does with them, for ``python -m remediation.evaluation`` and ``manage.py``."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from remediation.evaluation.evaluate import DEFAULT_BUDGETS, DEFAULT_MODEL, evaluate
+from remediation.evaluation.policies import POLICIES
+from remediation.evaluation.report import to_json, to_markdown
+from remediation.recall.recall import SHARE
+
+DESCRIPTION = "Measures what each policy keeps of recorded dialogs, without a model."
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "paths", nargs="+", type=Path, metavar="PATH", help="a file of dialogs, or a directory of files"
+    )
+    parser.add_argument("--budget", type=int, action="append", help="tokens of a request; may be given several times")
+    parser.add_argument("--policy", choices=POLICIES, action="append", help="only this one; may be given several times")
+    parser.add_argument(
+        "--recall", type=float, action="append", help=f"share of the budget, 0 for none; by default 0 and {SHARE:g}"
+    )
+    parser.add_argument("--model", default=DEFAULT_MODEL, help="by whose vocabulary tokens are counted")
+    parser.add_argument("--markdown", type=Path, help="write the tables there as well")
+    parser.add_argument("--json", type=Path, help="write all figures there")
+
+
+def run(options: dict[str, Any]) -> str:
+    """The tables; files are written on the way. Raises ``UnknownFormat`` and ``OSError``."""
+    report = evaluate(
+        options["paths"],
+        options["budget"] or DEFAULT_BUDGETS,
+        [POLICIES[name] for name in options["policy"] or POLICIES],
+        options["recall"] or (0.0, SHARE),
+        options["model"],
+    )
+    text = to_markdown(report)
+    if options["markdown"]:
+        options["markdown"].write_text(text, encoding="utf-8")
+    if options["json"]:
+        options["json"].write_text(json.dumps(to_json(report), indent=1), encoding="utf-8")
+    return text

@@ -1,0 +1,51 @@
+"""Search through ``/api``: a dialog, all dialogs of the caller, the archive; and never what belongs to others."""
+
+import pytest
+
+from dialogs.actions import messages
+from dialogs.models import Dialog
+from dialogs.runtime.driver import drive
+from tests.dialogs.api.test_api import Caller, code_of
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import AgentFactory, UserFactory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def caller(script: Script) -> Caller:
+    script({"text": "Noted."})
+    return Caller(UserFactory.create())
+
+
+def said(caller: Caller, *texts: str) -> Dialog:
+    dialog = messages.create_dialog(caller.owner, AgentFactory.create().pk, "Birds")
+    for text in texts:
+        messages.post_message(dialog.pk, text)
+        drive(dialog.pk)
+    return dialog
+
+
+def test_a_hit_says_where_it_stands_and_which_words_matched(caller: Caller) -> None:
+    dialog = said(caller, "The heron nests in Larch Street.", "And the stork?")
+    for path in (f"/dialogs/{dialog.pk}/search", "/search"):
+        best, *_ = caller.get(f"{path}?q=where+do+herons+nest")
+        assert (best["dialog"], best["title"], best["seq"]) == (str(dialog.pk), "Birds", 1)
+        assert [best["text"][start:end] for start, end in best["marks"]] == ["heron", "nests"]
+    assert caller.get(f"/dialogs/{dialog.pk}/search?q=herons")[0]["beside"][0]["seq"] == 2
+
+
+def test_nobody_searches_what_belongs_to_another(caller: Caller, script: Script) -> None:
+    dialog = said(caller, "The heron nests in Larch Street.")
+    stranger, staff = Caller(UserFactory.create()), Caller(UserFactory.create(is_staff=True))
+    assert code_of(stranger("GET", f"/dialogs/{dialog.pk}/search?q=heron")) == (404, "not_found")
+    assert code_of(stranger("GET", f"/dialogs/{dialog.pk}/archive?q=heron")) == (404, "not_found")
+    assert stranger.get("/search?q=heron") == []
+    assert staff.get("/search?q=heron") == [], "one's own dialogs, for staff too"
+
+
+def test_a_query_and_its_hits_are_bounded(caller: Caller) -> None:
+    dialog = said(caller, "so")
+    for query in (f"?q={'x' * 3_000}", "?q=x&limit=0", "?q=x&limit=1000"):
+        assert code_of(caller("GET", f"/dialogs/{dialog.pk}/search{query}")) == (400, "invalid"), query
+    assert caller.get("/search?q=zebra") == caller.get("/search") == []

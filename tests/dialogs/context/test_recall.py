@@ -1,0 +1,10 @@
+"""The share of a limit that recalled text has. What comes back is driven in ``tests/flows/test_recall.py``."""
+
+import pytest
+
+from dialogs.context.recall import limit_beside
+
+
+def test_the_trigger_leaves_recalled_text_its_share() -> None:
+    assert limit_beside(5_000) * 80 // 100 == pytest.approx(3_250, abs=1)
+    assert limit_beside(100_000) == 100_000
