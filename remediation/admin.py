@@ -31,7 +31,7 @@ class RemovedUnitAdmin(RecordAdmin):
 
 @admin.register(ContextEvent)
 class ContextEventAdmin(RecordAdmin):
-    """Every error of context management (C11)."""
+    """Every error of context management."""
 
     list_display = ("id", "code", "dialog", "message", "est_tokens", "limit", "created_at")
     list_filter = ("code", "created_at")

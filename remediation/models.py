@@ -44,7 +44,7 @@ class RemediationRun(models.Model):
 
 
 class RemovedUnit(models.Model):
-    """One unit that a rewrite took out of the model's sight: the archive, searchable and readable (D3)."""
+    """One unit that a rewrite took out of the model's sight: the archive, searchable and readable."""
 
     run = models.ForeignKey(RemediationRun, on_delete=models.PROTECT, related_name="units")
     dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.PROTECT, related_name="removed_units")
@@ -62,7 +62,7 @@ class RemovedUnit(models.Model):
 
 
 class ContextEvent(models.Model):
-    """What context management met: warnings, over-hits and errors, listed for the operator (C11)."""
+    """What context management met: warnings, over-hits and errors, listed for the operator."""
 
     class Code(models.TextChoices):
         WARNING = "CONTEXT_WARNING"
@@ -88,7 +88,7 @@ class ContextEvent(models.Model):
 
 
 class CleanupTask(models.Model):
-    """A request to the operator to look at a dialog whose context fills up again and again (C10)."""
+    """A request to the operator to look at a dialog whose context fills up again and again."""
 
     class State(models.TextChoices):
         OPEN = "open"
@@ -115,7 +115,7 @@ class CleanupTask(models.Model):
 
 
 class Proposal(models.Model):
-    """A change of limits or strategies that the critic suggests and a person accepts or rejects (C10)."""
+    """A change of limits or strategies that the critic suggests and a person accepts or rejects."""
 
     class State(models.TextChoices):
         OPEN = "open"

@@ -1,4 +1,4 @@
-"""A re-entry package drafted without a model, from what is stored: for operators (R7) and for the countdown (R14)."""
+"""A re-entry package drafted without a model, from what is stored: for operators and for the countdown."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What a rewrite was worth: document C's reward, formula and clamp exactly (C9)."""
+"""What a rewrite was worth (docs/spec.md#reward)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -6,7 +6,7 @@ from typing import Any
 
 from remediation.context import Rewritten, Unit
 
-SLOW_MS = 500  # document C: slower rewrites lose 0.1 a second, counted from zero
+SLOW_MS = 500  # slower rewrites lose 0.1 a second, counted from zero
 LOWEST, HIGHEST = -2.0, 2.0
 
 
@@ -24,7 +24,7 @@ class Outcome:
 
 
 def reward(outcome: Outcome) -> float:
-    """From -2 to 2, document C."""
+    """From -2 to 2 (docs/spec.md#reward)."""
     points = _earned(outcome) if outcome.success else -1.0
     if outcome.used_recovery:
         points -= 0.7
@@ -65,7 +65,7 @@ def priority_preserved(before: Sequence[Unit], after: Sequence[Unit]) -> float:
 def reward_record(
     state_before: Mapping[str, Any], action: Mapping[str, Any], outcome: Outcome, state_after: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """One line of the JSONL export, under document C's keys."""
+    """One line of the JSONL export, under the keys of docs/spec.md#reward."""
     return {
         "stateBefore": dict(state_before),
         "action": dict(action),

@@ -1,4 +1,4 @@
-"""Dialogs that overflow, with facts planted in them, for tests and benchmarks (C12). A seed always gives the same."""
+"""Dialogs that overflow, with facts planted in them, for tests and benchmarks. A seed always gives the same."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

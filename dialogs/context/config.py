@@ -1,4 +1,4 @@
-"""Document C's configuration: ``context.yaml``, under the edits that an operator made on the settings page."""
+"""Context breaking's configuration: ``context.yaml``, under the edits that an operator made on the settings page."""
 
 from pathlib import Path
 from typing import Any

@@ -24,7 +24,7 @@ GO_ON = (
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A request with what is remembered of it for the truncation rule (R13). ``chars`` counts everything sent."""
+    """A request with what is remembered of it for the truncation rule. ``chars`` counts everything sent."""
 
     request: Request
     frame: str

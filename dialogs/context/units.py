@@ -13,7 +13,7 @@ _UNIT_ROLES = {role.value: role for role in UnitRole}
 
 
 def group(rows: Iterable[Any]) -> list[Unit]:
-    """Turns into units: a tool call and its results are one (R9). A result without its call is left out, a call without a
+    """Turns into units: a tool call and its results are one. A result without its call is left out, a call without a
     result gets a stand-in, so that no provider ever refuses the request for it."""
     units: list[Unit] = []
     rows = list(rows)

@@ -1,4 +1,4 @@
-"""What the model sees, computed from turns and rewrites (R8): a view, never the record itself."""
+"""What the model sees, computed from turns and rewrites: a view, never the record itself."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""The two notices of document B, as lines of text in an answer, and taken out again when a client sends the answer back."""
+"""Notices of compaction, as lines of text in an answer, and taken out again when a client sends the answer back."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The critic (C10): reads rewards and errors of the recent past, proposes changes, and applies what a person accepts."""
+"""The critic: reads rewards and errors of the recent past, proposes changes, and applies what a person accepts."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""The health chip: how the indicator of document A reads. Reported numbers only, and never a zero for what is unknown."""
+"""The health chip. Reported numbers only, and never a zero for what is unknown."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""Model calls beside the conversation: pruning and summaries. Generations like any other (R5), but never health (R3)."""
+"""Model calls beside the conversation: pruning and summaries. Generations like any other, but never health."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ WORDS_PER_TOKEN = 0.75
 
 
 def pruning_model(dialog: Dialog) -> ModelInfo:
-    """The model of the pruning agent chosen in the settings, else the dialog's own (B7)."""
+    """The model of the pruning agent chosen in the settings, else the dialog's own."""
     agent: Agent | None = SiteSettings.current().pruning_agent
     try:
         return model_of(agent) if agent is not None else model_of(dialog)

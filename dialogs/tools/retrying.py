@@ -1,4 +1,4 @@
-"""Trying a tool again after it failed, as document C's retry policies say."""
+"""Trying a tool again after it failed, as context breaking's retry policies say."""
 
 from collections.abc import Callable
 

@@ -24,7 +24,7 @@ class Invocation:
 class Tool:
     """One tool. ``inside`` runs in the transaction that stores its result, so both happen or neither; ``outside`` runs
     before it, with no transaction open. ``repeatable`` tools may simply run again after a crash; for others a call whose
-    outcome is not known is shown as such and not repeated (I10).
+    outcome is not known is shown as such and not repeated.
     """
 
     spec: ToolSpec

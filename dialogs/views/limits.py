@@ -1,4 +1,4 @@
-"""Document C's limits, edited by staff under the same validation as ``context.yaml``."""
+"""Context breaking's limits, edited by staff under the same validation as ``context.yaml``."""
 
 from dataclasses import dataclass
 from typing import Any

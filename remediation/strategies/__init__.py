@@ -1,1 +1,1 @@
-"""Ways to make a context smaller, as pure functions over units (document C, and the pruning agent of document B)."""
+"""Ways to make a context smaller, as pure functions over units."""

@@ -1,4 +1,4 @@
-"""Document C's chain: one strategy after the other, each going on where the last one stopped, then recovery."""
+"""The breaking chain: one strategy after the other, each going on where the last one stopped, then recovery."""
 
 from dataclasses import dataclass, replace
 
@@ -48,7 +48,7 @@ def break_context(units: Units, config: ContextConfig, toolbox: Toolbox, limit: 
     """Make the context smaller by the configured chain, and recover as configured if it ends above ``limit``.
 
     1. Run the strategies in their order until ``target`` is reached, room for the ledger included.
-    2. At or below ``limit`` the chain has succeeded, whether or not it came as far as ``target`` (R15).
+    2. At or below ``limit`` the chain has succeeded, whether or not it came as far as ``target``.
     3. Above it: fresh start, truncation, or an error, by ``recovery_mode``.
     """
     attempt = Attempt(units, limit, toolbox.clock(), target=target)

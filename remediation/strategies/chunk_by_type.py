@@ -1,4 +1,4 @@
-"""Document C's third strategy: make each unit shorter in the way that suits its type."""
+"""The breaking chain's third strategy: make each unit shorter in the way that suits its type."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Document C's fourth strategy: discard the least relevant units and say where they stood."""
+"""The breaking chain's fourth strategy: discard the least relevant units and say where they stood."""
 
 from itertools import groupby
 
@@ -9,7 +9,7 @@ from remediation.strategies.prioritize_recent import removal_order, scored, unti
 from remediation.strategies.stand_ins import placeholder
 from remediation.strategies.summarize_old import replace_by_summary
 
-MIN_SIMILARITY = 0.6  # of what is left to what there was, document C; below it the discarding is undone
+MIN_SIMILARITY = 0.6  # of what is left to what there was; below it the discarding is undone
 SUMMARY_SHARE = 4  # summarised instead, the units get their tokens divided by this
 SMALLEST_SUMMARY = 40  # tokens
 
@@ -18,7 +18,7 @@ def discard_low_rel(units: Units, options: DiscardLowRel, toolbox: Toolbox, targ
     """Discard the bottom share by relevance until the target is reached, priority 3 before priority 2.
 
     A placeholder stands where a run of units stood. If what is left is less than 0.6 similar to what there was, the
-    same units are summarised instead (C4).
+    same units are summarised instead.
     """
     candidates = [index for index in touchable(units) if units[index].kind not in STAND_INS]
     order = removal_order(units, candidates, scored(units, candidates, 1.0, toolbox))

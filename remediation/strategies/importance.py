@@ -1,6 +1,6 @@
-"""Importance-based retention (document D; rulings R11, R15, R18): score, prune, summarise, measure.
+"""Importance retention (docs/spec.md#retention-score): score, prune, summarise, measure.
 
-All sizes are estimated tokens. A unit is a message, or a tool call with its results, and is kept or removed whole (R9).
+All sizes are estimated tokens. A unit is a message, or a tool call with its results, and is kept or removed whole.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,9 +19,13 @@ from remediation.strategies.masking import mask_old_output
 from remediation.strategies.outcome import is_ledger, newest_user
 from remediation.strategies.stand_ins import COUNTS_LINE, SUMMARY_HEADING, put_in_place
 
-TARGET_PERCENT = 80  # of the limit; document D, TARGET_UTILIZATION
-DEFAULT_LIMIT = 100_000  # tokens; document D, for a model that neither the catalog nor the table knows
-LIMITS_BY_NAME = {"gemini-2.5-flash": 1_000_000, "claude-4-5": 200_000, "gpt-5": 128_000}  # tokens; document D
+TARGET_PERCENT = 80  # of the limit
+DEFAULT_LIMIT = 100_000  # tokens, for a model that neither the catalog nor the table knows
+LIMITS_BY_NAME = {
+    "gemini-2.5-flash": 1_000_000,
+    "claude-4-5": 200_000,
+    "gpt-5": 128_000,
+}  # tokens
 COUNTS_TOKENS = 40  # of the line of counts, rounded up
 HAND_OFF_SHARE = 0.5  # of what is free beside what must stay
 TYPICAL_TOKENS = 50  # added to a price, so that a word of thanks is not the best for its tokens
@@ -48,7 +52,7 @@ Count = Callable[[Sequence[Message]], int]
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Points of a score from 0 to 100, document D. Keywords: failures 15, tools and operations 10 (R11)."""
+    """Points of a score from 0 to 100 (docs/spec.md#retention-score). Keywords: failures 15, tools and operations 10."""
 
     recency: float = 40
     role_system: float = 30
@@ -116,7 +120,7 @@ class ContextStats:
 
 
 def document_limit(model_name: str) -> int:
-    """Document D's own table, for models whose limit the catalog does not know (R18)."""
+    """Limits of models that the catalog does not know."""
     name = model_name.lower()
     return next((limit for prefix, limit in LIMITS_BY_NAME.items() if name.startswith(prefix)), DEFAULT_LIMIT)
 
@@ -212,7 +216,7 @@ def _pruned(units: Units, sizes: Sequence[int], kept: set[int]) -> Pruned:
 
 
 def _indispensable(units: Units) -> set[int]:
-    """System prompts, pinned units, the newest unit and the newest user message (R9)."""
+    """System prompts, pinned units, the newest unit and the newest user message."""
     kept = {index for index, unit in enumerate(units) if unit.role is UnitRole.SYSTEM or unit.pinned}
     return kept | ({newest_user(units), len(units) - 1} - {-1})
 
@@ -284,7 +288,7 @@ def counts_unit(old: Units, count: Count | None = None) -> Unit:
 
 
 def describe(units: Sequence[Unit]) -> str:
-    """ "Previous 50 turns: 25 user messages, 25 model responses, 10 tool calls", document D.
+    """ "Previous 50 turns: 25 user messages, 25 model responses, 10 tool calls".
 
     Turns are user messages and model responses that say something; a bare tool call counts as a tool call only. What an
     earlier such line counted is counted in.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from remediation.context import Unit, UnitKind, UnitRole, Units
 
-LEDGER_PREFIX = "ledger-"  # of the id of the unit that holds the key facts (R15)
+LEDGER_PREFIX = "ledger-"  # of the id of the unit that holds the key facts
 STAND_INS = frozenset({UnitKind.SUMMARY, UnitKind.PLACEHOLDER})  # texts that stand where others stood
 
 
@@ -13,7 +13,7 @@ STAND_INS = frozenset({UnitKind.SUMMARY, UnitKind.PLACEHOLDER})  # texts that st
 class StrategyOutcome:
     """The units after a strategy, its progress kept even where the target was not reached.
 
-    ``fresh_start`` says that only a fresh start can help: everything is relevant (C4).
+    ``fresh_start`` says that only a fresh start can help: everything is relevant.
     """
 
     units: Units
@@ -29,7 +29,7 @@ def touchable(units: Units) -> list[int]:
     """The indices of units that a strategy may change or remove, oldest first.
 
     By rule, not by weight: system prompts, pinned units, priority 1, the ledger, the newest unit and the newest user
-    message stay word for word (R9, C3).
+    message stay word for word.
     """
     newest = newest_user(units)
     return [

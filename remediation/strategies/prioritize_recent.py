@@ -1,4 +1,4 @@
-"""Document C's second strategy: keep what is recent or relevant to the task, and let the rest go."""
+"""The breaking chain's second strategy: keep what is recent or relevant to the task, and let the rest go."""
 
 from collections.abc import Mapping
 from math import ceil
@@ -13,7 +13,7 @@ MIN_JUDGED = 3  # that fewer units are all relevant says nothing about the dialo
 def prioritize_recent(units: Units, options: PrioritizeRecent, toolbox: Toolbox, target_tokens: int) -> StrategyOutcome:
     """Remove units below the relevance threshold until the target is reached: priority 3 first, least relevant first.
 
-    When nothing is below it, only a fresh start can help (C4).
+    When nothing is below it, only a fresh start can help.
     """
     judged = _judged(units, options.recent_bias)
     scores = scored(units, judged, options.priority_boost, toolbox)

@@ -1,7 +1,7 @@
-"""Document B's pruning agent, as far as it is rules: the prompt, reading the reply, applying it, and the fallback.
+"""Autocompaction's pruning agent, as far as it is rules: the prompt, reading the reply, applying it, and the fallback.
 
 A model writes the reply, so nothing in it is trusted: what must stay is kept whatever the reply says, every text passes
-the gates that need no model, and the key facts of what goes are carried in the ledger (R15).
+the gates that need no model, and the key facts of what goes are carried in the ledger.
 """
 
 import json
@@ -25,7 +25,7 @@ from remediation.text.ledger import redact
 from remediation.text.summaries import summary_problem
 
 TASK_CHARS = 600  # of the task, and of what earlier parts removed, that a prompt shows
-RECENT_UNITS = 5  # kept as they are, document B: "recent 3-5 messages"; the fallback keeps as many
+RECENT_UNITS = 5  # kept as they are; the fallback keeps as many
 FEWEST_RECENT_UNITS = 3  # when five do not fit into half the limit
 MAX_REPLY_CHARS = 2_000_000
 PROMPT_OVERHEAD_TOKENS = 600  # instructions, fence and the JSON around each unit, rounded up
@@ -57,7 +57,7 @@ class PrunedReply:
 
 @dataclass(frozen=True, slots=True)
 class PrunerProblem:
-    """Why a reply cannot be used, for the log (B7)."""
+    """Why a reply cannot be used, for the log."""
 
     reason: str
 

@@ -14,8 +14,8 @@ HANDOVER_OPENING = "Resuming from overflow: "
 HANDOVER_CLOSING = "\nContinue task: "
 COUNTS_LINE = re.compile(
     r"Previous \d{1,9} turns?: (\d{1,9}) user messages?, (\d{1,9}) model responses?, (\d{1,9}) tool calls?"
-)  # document D's summary, which ``retention`` writes
-BRIEF_PLACEHOLDER = "[Omitted low-relevance prior context]"  # document C
+)  # importance retention's summary, which ``retention`` writes
+BRIEF_PLACEHOLDER = "[Omitted low-relevance prior context]"
 
 
 def stand_in(

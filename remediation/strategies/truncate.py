@@ -1,4 +1,4 @@
-"""Document C's recovery mode ``truncate``: what must stay, priority 1, and the newest units that fit."""
+"""Context breaking's recovery mode ``truncate``: what must stay, priority 1, and the newest units that fit."""
 
 from dataclasses import replace
 

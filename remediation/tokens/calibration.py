@@ -14,7 +14,7 @@ LOWEST_FACTOR = 0.5
 HIGHEST_FACTOR = 2.0
 NEWEST_WEIGHT = 0.8  # the newest report tells most: the model, its template or its tools may have changed since
 FULL_WEIGHT_TOKENS = 200  # below, a template's fixed words outweigh the text, and a report teaches less
-UNKNOWN_OUTPUT_BUFFER = 1_024  # tokens, document B as ruled in B1
+UNKNOWN_OUTPUT_BUFFER = 1_024  # tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number of tokens and where it comes from. Only ``provider`` may colour the health light (ruling R1)."""
+    """A number of tokens and where it comes from. Only ``provider`` may colour the health light."""
 
     tokens: int
     source: EstimateSource
@@ -35,8 +35,8 @@ class Estimate:
 def calibrate(previous: Calibration | None, estimated: int, reported: int) -> Calibration:
     """Learn from one report: ``estimated`` is the raw count of the request, ``reported`` the provider's prompt tokens.
 
-    Both cover the same request, without output buffer. Never call it with a report that is suspected of truncation
-    (ruling R13): knowing that is the caller's duty. Counts of zero or less teach nothing.
+     Both cover the same request, without output buffer. Never call it with a report that is suspected of truncation:
+    knowing that is the caller's duty. Counts of zero or less teach nothing.
     """
     known = previous or Calibration()
     if estimated <= 0 or reported <= 0:
@@ -93,7 +93,7 @@ def estimate_request(
     calibration: Calibration | None = None,
     output_buffer: int = 0,
 ) -> RequestEstimate:
-    """Size one request before it is sent: system prompt, messages, tool schemas and output buffer (B1)."""
+    """Size one request before it is sent: system prompt, messages, tool schemas and output buffer."""
     system = (Message(Role.USER, instructions),) if instructions else ()
     return RequestEstimate(
         instructions=counter.count_messages(system),

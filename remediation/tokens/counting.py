@@ -1,4 +1,4 @@
-"""Token counts of text, messages and tools. Estimates, for sizing requests; health never sees them (ruling R1)."""
+"""Token counts of text, messages and tools. Estimates, for sizing requests; health never sees them."""
 
 import json
 import logging
@@ -44,7 +44,7 @@ TOKENIZER_NAMES = {
 }
 
 # The older GPT models' vocabulary; every other name of the gpt family, and every unknown one, counts by o200k_base, as
-# document B's gpt-tokenizer does by default.
+# the gpt-tokenizer package does by default.
 CL100K_NAMES = ("gpt-4-", "gpt-3.5", "gpt-35")
 
 
@@ -102,7 +102,7 @@ def vocabulary_for(model_name: str, tokenizer: str = "") -> str:
 
 
 def characters_per_four(text: str) -> int:
-    """Document D's plain rule, ceil(characters / 4). It counts Chinese, Japanese and Korean at a quarter: see below."""
+    """The plain rule, ceil(characters / 4). It counts Chinese, Japanese and Korean at a quarter: see below."""
     return math.ceil(len(text) / CHARACTERS_PER_TOKEN)
 
 

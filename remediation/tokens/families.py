@@ -1,4 +1,4 @@
-"""Which tokenizer a model's name points at, document B's rules, and what each chat template adds around a message."""
+"""Which tokenizer a model's name points at, and what each chat template adds around a message."""
 
 from enum import StrEnum
 
@@ -10,7 +10,7 @@ class Family(StrEnum):
     GPT = "gpt"
 
 
-# In document B's order; the first name part that occurs wins, in upper or lower case.
+# In this order the first name part that occurs wins, in upper or lower case.
 NAME_PARTS: tuple[tuple[str, Family], ...] = (
     ("llama-3", Family.LLAMA3),
     ("llama3", Family.LLAMA3),
@@ -23,7 +23,7 @@ NAME_PARTS: tuple[tuple[str, Family], ...] = (
 
 # Tokens that the chat template puts around one message. Llama 3: header start, role, header end, blank line, end of
 # turn. Llama 2: the mean of "<s>[INST] ... [/INST]" (8) and "... </s>" (2). Mistral: 4 by the same sum. GPT: start,
-# role, separator, end. Document B says "4-5 tokens depending on family".
+# role, separator, end. 4 to 5 tokens, by family.
 MESSAGE_OVERHEAD = {Family.LLAMA3: 5, Family.LLAMA2: 5, Family.MISTRAL: 4, Family.GPT: 4}
 
 # Tokens once per request: beginning of text, and the opening of the answer.

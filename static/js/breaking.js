@@ -1,4 +1,4 @@
-// The bar of document C: what the engine is doing to the context, while it does it.
+// The bar of context breaking: what the engine is doing to the context, while it does it.
 import { announce } from "./page.js";
 
 const ICONS = {

@@ -1,4 +1,4 @@
-"""Document C's chain, ours beside the document's own, on generated dialogs: ``python -m tests.benchmarks.breaking``.
+"""The breaking chain, ours beside the document's own, on generated dialogs: ``python -m tests.benchmarks.breaking``.
 
 Prints Markdown. Both chains get the same dialogs, token counter, summariser (extraction, so that no model's luck counts)
 and vectors. Facts are counted as kept when their needle stands in the resulting context; the ledger is left out for
@@ -66,7 +66,7 @@ def toolbox(using: Embedder) -> Toolbox:
 
 
 def run_ours(dialog: OverflowingDialog, box: Toolbox) -> Result:
-    """As the runtime starts it: aiming at half the limit (R15)."""
+    """As the runtime starts it: aiming at half the limit."""
     rewritten = break_context(dialog.units, ContextConfig(), box, dialog.limit, dialog.limit // 2)
     without = tuple(unit for unit in rewritten.units if not is_ledger(unit))
     return Result(

@@ -1,4 +1,4 @@
-"""Tokens sent over a dialog of 200 turns, with and without document D's policy: ``python -m tests.benchmarks.retention``.
+"""Tokens sent over a dialog of 200 turns, with and without importance retention's policy: ``python -m tests.benchmarks.retention``.
 
 The server counts each prompt by its chat template and reports it. The same 100 messages (prose, logs, code, JSON) go to
 an agent without a policy and a window that never fills, and to two with the retention policy and a window of 8,000
@@ -88,7 +88,7 @@ def main() -> None:
             [*head, "estimate off as counted, median / most", "calibrated"],
             [row(name, outcome, without) for name, outcome in found.items()],
         )
-        + f"\n\nDocument D says 30-50 % saved; window {SMALL:,} tokens."
+        + f"\n\nThe aim is 30-50 % saved; window {SMALL:,} tokens."
     )
 
 

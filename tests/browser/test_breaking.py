@@ -1,4 +1,4 @@
-"""Document C's nine phases on the page: the right words, icon and colour for each, made by the real chain in a real worker.
+"""Context breaking's nine phases on the page: the right words, icon and colour for each, made by the real chain in a real worker.
 
 A chain is over in less time than an eye needs, so the network is slow here: the socket's frames wait until a phase has been
 looked at. They are the product's own, in their order.
@@ -20,7 +20,12 @@ from tests.harness.stack import eventually
 
 Opener = Callable[[str], Dialog]
 
-BLUE, GREEN, ORANGE, RED = "rgb(0, 122, 204)", "rgb(76, 175, 80)", "rgb(255, 152, 0)", "rgb(244, 67, 54)"  # document C
+BLUE, GREEN, ORANGE, RED = (
+    "rgb(0, 122, 204)",
+    "rgb(76, 175, 80)",
+    "rgb(255, 152, 0)",
+    "rgb(244, 67, 54)",
+)
 TEXTS = {
     "detection": r"^Checking context length…$",
     "summarize_old": r"^Summarizing old context… \(est\. \d\.\dk → 300 tokens\)$",

@@ -1,4 +1,4 @@
-"""Document D's panel in a browser: when it warns, how it keeps up in every tab, and what its previews say."""
+"""Importance retention's panel in a browser: when it warns, how it keeps up in every tab, and what its previews say."""
 
 from collections.abc import Callable
 
@@ -94,7 +94,7 @@ def test_a_prune_in_one_tab_is_pushed_to_the_other(
 def test_the_panel_is_asked_for_only_while_the_socket_is_down(
     filled: Filled, stack: Stack, person: User, page: Page
 ) -> None:
-    """Every 2 s, so that it is never more than document D's 3 s behind. The page's clock is the test's."""
+    """Every 2 s, so that it is never more than importance retention's 3 s behind. The page's clock is the test's."""
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if "/frames" in request.url else None)
     is_down = True

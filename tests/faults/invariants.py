@@ -112,7 +112,7 @@ def turns_are_stored_once(dialog: Dialog) -> Iterator[str]:
 
 
 def only_kept_attempts_left_turns(dialog: Dialog) -> Iterator[str]:
-    """I3. What a person stopped, and the partial answer of a message that failed, stand as such (R17)."""
+    """I3. What a person stopped, and the partial answer of a message that failed, stand as such."""
     allowed = {"kept": {"complete", "interrupted"}, "stopped": {"stopped"}, "failed": {"failed"}}
     for turn in dialog.turns.exclude(generation=None).select_related("generation"):
         assert turn.generation is not None
@@ -154,7 +154,7 @@ def generations_have_usage_and_health(dialog: Dialog) -> Iterator[str]:
 
 
 def forced_attempts_are_bounded(dialog: Dialog) -> Iterator[str]:
-    """I7. Only refusals count (R5): not crashes, not provider errors, not what a person stopped."""
+    """I7. Only refusals count: not crashes, not provider errors, not what a person stopped."""
     refused = dialog.generations.filter(purpose="forced_clear", outcome="discarded").exclude(clear_episode=None)
     for row in refused.values("clear_episode").annotate(n=Count("id")):
         retried = dialog.questions.filter(kind=Question.Kind.CRITICAL, action="retry").count()

@@ -117,7 +117,7 @@ class Page:
             self.problems.append(f"a draft goes on at {frame['pos']}, known are {len(self.draft)} characters")
 
     def wrong(self) -> list[str]:
-        """What differs from the rows (I9)."""
+        """What differs from the rows."""
         found = list(self.problems)
         row = self.talk.row
         if dict(row.turns.values_list("seq", "text")) != self.turns:

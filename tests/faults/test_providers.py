@@ -1,4 +1,4 @@
-"""A model server that misbehaves, over real HTTP: each class of fault has one rule, and the person sees which (V1-V12)."""
+"""A model server that misbehaves, over real HTTP: each class of fault has one rule, and the person sees which."""
 
 import json
 from collections.abc import Iterator
@@ -133,7 +133,7 @@ def test_a_fault_that_never_passes_ends_after_its_budget(dialog: Dialog, provide
 # -- the wire ----------------------------------------------------------------------------------------------------------------
 
 
-# -- a model that fails for everybody (V1) -----------------------------------------------------------------------------------
+# -- a model that fails for everybody -----------------------------------------------------------------------------------
 
 
 def let_rest(dialog: Dialog, **advice: float) -> None:

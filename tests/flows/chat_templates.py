@@ -1,7 +1,7 @@
 """How servers turn a request into the text that the model reads, and how many tokens that is.
 
 Written from the models' own published chat templates, and independent of the product's estimates: those must come near
-these counts (B4). Special tokens count one each.
+these counts. Special tokens count one each.
 """
 
 import json

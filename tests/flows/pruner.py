@@ -1,4 +1,4 @@
-"""A model that plays document B's pruning agent, well or badly."""
+"""A model that plays autocompaction's pruning agent, well or badly."""
 
 import json
 import re

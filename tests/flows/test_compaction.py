@@ -1,4 +1,4 @@
-"""Document B behind LM Studio's API: the window is never overrun, whatever the tools and the pruning agent answer."""
+"""Autocompaction behind LM Studio's API: the window is never overrun, whatever the tools and the pruning agent answer."""
 
 import json
 from collections.abc import Callable
@@ -78,7 +78,7 @@ def test_above_80_percent_the_conversation_is_compacted_first_and_then_sent(lmst
     assert prose(0) in sent and prose(9) in sent
     assert dialog.turns.filter(role="user").count() == 10
     assert RemovedUnit.objects.filter(dialog=dialog).exists()
-    # The level is gray until the next report (R3).
+    # The level is gray until the next report.
     events = event_data(dialog, "health")
     awaiting = [index for index, data in enumerate(events) if data["reason"] == "awaiting_report"]
     assert awaiting and events[awaiting[0] + 1]["level"] == "healthy"

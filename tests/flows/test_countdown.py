@@ -1,4 +1,4 @@
-"""``critical_policy: countdown`` (R14): for runs without people. The runtime clears by itself, and never suspends."""
+"""``critical_policy: countdown``: for runs without people. The runtime clears by itself, and never suspends."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Document A's caution, as a provider sees it: a log of every request that arrived, beside what was stored and shown."""
+"""Context health's caution, as a provider sees it: a log of every request that arrived, beside what was stored and shown."""
 
 from collections.abc import Callable
 from threading import Timer

@@ -1,4 +1,4 @@
-"""A hundred turns with large tool results behind LM Studio's API, and how near the estimates come (B4).
+"""A hundred turns with large tool results behind LM Studio's API, and how near the estimates come.
 
 ``tests/flows/README.md`` holds the table that these tests print with ``-s``.
 """

@@ -1,4 +1,4 @@
-"""LM Studio's limits (B5, R16): what the model is loaded with, or the agent cannot be used, and why."""
+"""LM Studio's limits: what the model is loaded with, or the agent cannot be used, and why."""
 
 from collections.abc import Callable
 from typing import Any

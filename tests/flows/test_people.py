@@ -1,4 +1,4 @@
-"""Asking people (A8), and what the agent keeps in mind by itself."""
+"""Asking people, and what the agent keeps in mind by itself."""
 
 import threading
 from collections.abc import Callable

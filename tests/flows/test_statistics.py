@@ -1,4 +1,4 @@
-"""Counters of input, output and total (B4): sums of what was reported, beside an estimate that is named one."""
+"""Counters of input, output and total: sums of what was reported, beside an estimate that is named one."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Servers that drop part of the prompt and report what is left (R13), through the driver."""
+"""Servers that drop part of the prompt and report what is left, through the driver."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""``context_config``: the document's own YAML, every bad field, limits, retries, and the way back (C1)."""
+"""``context_config``: the document's own YAML, every bad field, limits, retries, and the way back."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the critic proposes, and when it keeps quiet (C10)."""
+"""What the critic proposes, and when it keeps quiet."""
 
 from dataclasses import replace
 

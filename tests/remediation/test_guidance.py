@@ -1,4 +1,4 @@
-"""Document A's guidance: when it is due, and which output a forced clear accepts (A5, A6; rulings R3, R6)."""
+"""Context health's guidance: when it is due, and which output a forced clear accepts."""
 
 import json
 from collections.abc import Iterable
@@ -101,7 +101,7 @@ def test_gray_reports_freeze_every_counter(
     assert after == before
 
 
-# The countdown (R14)
+# The countdown
 
 
 def test_critical_generations_with_guidance_are_counted_and_green_forgets_them() -> None:
@@ -120,7 +120,7 @@ def test_the_countdown_says_how_many_are_left(remaining: int, words: str) -> Non
     assert words in countdown_guidance(remaining)
 
 
-# Clears that did not help (R6)
+# Clears that did not help
 
 
 @pytest.mark.parametrize(

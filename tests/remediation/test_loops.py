@@ -1,4 +1,4 @@
-"""When an agent runs in circles (C10)."""
+"""When an agent runs in circles."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Document C's reward, term by term (C9)."""
+"""Context breaking's reward, term by term."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The generator of overflowing dialogs (C12)."""
+"""The generator of overflowing dialogs."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""Milestones, cleanup tasks, loops, the critic, and what operators can export (C5, C9, C10)."""
+"""Milestones, cleanup tasks, loops, the critic, and what operators can export."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Trying a tool again, as document C's retry policies say (C1)."""
+"""Trying a tool again, as context breaking's retry policies say."""
 
 from uuid import uuid4
 

@@ -1,4 +1,4 @@
-"""The ledger as a unit of the view (R15)."""
+"""The ledger as a unit of the view."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The chain, hybrid and recovery: what ``break_context`` promises (C3-C5, C12; R8-R10, R15)."""
+"""The chain, hybrid and recovery: what ``break_context`` promises."""
 
 import time
 from dataclasses import replace

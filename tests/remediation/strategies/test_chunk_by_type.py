@@ -1,4 +1,4 @@
-"""Document C's third strategy: each type is shortened in its own way (C3)."""
+"""The breaking chain's third strategy: each type is shortened in its own way."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Document C's fourth strategy: what goes, and what stands in its place (C3, C4)."""
+"""The breaking chain's fourth strategy: what goes, and what stands in its place."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Document D: scores, pruning, the line of counts, statistics (D1, D2; R11, R15, R18)."""
+"""Importance retention: scores, pruning, the line of counts, statistics."""
 
 import time
 from dataclasses import replace

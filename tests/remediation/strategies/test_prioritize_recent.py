@@ -1,4 +1,4 @@
-"""Document C's second strategy: relevance, the newest share, priorities (C3, C4)."""
+"""The breaking chain's second strategy: relevance, the newest share, priorities."""
 
 from dataclasses import replace
 

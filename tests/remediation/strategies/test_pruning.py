@@ -1,4 +1,4 @@
-"""Document B's pruning agent: a hardened prompt, a reply nobody trusts, and the fallback (B7; R8-R10, R15)."""
+"""Autocompaction's pruning agent: a hardened prompt, a reply nobody trusts, and the fallback."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Document C's first strategy: what is summarised, what is not, and what happens to a bad summary (C3, C4)."""
+"""The breaking chain's first strategy: what is summarised, what is not, and what happens to a bad summary."""
 
 from dataclasses import replace
 

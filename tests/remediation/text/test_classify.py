@@ -1,4 +1,4 @@
-"""What kind a text is, and how much it matters (C2)."""
+"""What kind a text is, and how much it matters."""
 
 import json
 import time

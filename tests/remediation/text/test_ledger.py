@@ -1,4 +1,4 @@
-"""What a rewrite removes stays known in few words: rules, failures, and whatever cannot be guessed again (R15)."""
+"""What a rewrite removes stays known in few words: rules, failures, and whatever cannot be guessed again."""
 
 import random
 import time
