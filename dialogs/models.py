@@ -143,6 +143,20 @@ class Dialog(models.Model):
     completion_tokens = models.PositiveIntegerField(null=True)
     total_tokens = models.PositiveIntegerField(null=True)
     overflowed = models.BooleanField(default=False, help_text="the provider refused the last request as too long")
+    context_epoch = models.PositiveIntegerField(
+        default=0,
+        help_text="grows when what was sent before comes to stand otherwise: earlier reasoning is not sent then",
+    )
+    beginning = models.CharField(
+        max_length=32, blank=True, help_text="hash of model, instructions, tools and rewrite that the epoch began with"
+    )
+    statements = models.JSONField(
+        default=list, help_text="reminders as stated in this epoch: [messages of the view before them, their lines]"
+    )
+    repeats = models.JSONField(
+        default=dict,
+        help_text="kinds of refusal that the attempt now owed was repeated for, each with what was learned",
+    )
     changed_since_rewrite = models.BooleanField(default=True)
     restarts = models.PositiveSmallIntegerField(default=0, help_text="rewrites since the newest user message")
     calibration = models.FloatField(null=True, help_text="reported over estimated prompt tokens")
@@ -268,6 +282,21 @@ class Generation(models.Model):
 
     def __str__(self) -> str:
         return f"{self.purpose} {self.outcome}"
+
+
+class ForcingRefusal(models.Model):
+    """A model that refused to be made to call a tool, against what the catalog says of it."""
+
+    provider = models.CharField(max_length=80)
+    model = models.CharField(max_length=120)
+    said = models.TextField(help_text="the provider's words")
+    refused_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["provider", "model"], name="one_refusal_per_model")]
+
+    def __str__(self) -> str:
+        return f"{self.provider}/{self.model}"
 
 
 class TurnQuerySet(models.QuerySet["Turn"]):

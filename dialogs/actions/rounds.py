@@ -40,6 +40,7 @@ def forget_report(dialog: Dialog) -> None:
     dialog.report = Dialog.Report.AWAITING
     dialog.prompt_tokens = dialog.completion_tokens = dialog.total_tokens = None
     dialog.overflowed = False
+    dialog.statements = []
     dialog.history_version += 1
 
 

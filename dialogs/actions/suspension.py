@@ -34,6 +34,7 @@ def resume(change: Change) -> None:
     if dialog.answering_seq is not None:
         change.mark(dialog.answering_seq, Turn.Status.ANSWERING)
     dialog.tries = dialog.generations_for_message = 0
+    dialog.repeats = {}
 
 
 def _text(dialog: Dialog, decision: Suspend, about: int | None) -> str:

@@ -1,36 +1,41 @@
-"""The request for one generation. Its prefix is byte-stable while nothing is rewritten, so that provider caches hold:
-instructions, tools and history first; reminders, recalled text and guidance last; nothing carries a clock."""
+"""The request for one generation. While nothing is rewritten it only grows: instructions, tools and all that was sent stay as
+they were, so that provider caches and signed reasoning hold. What is meant for one request alone stands last."""
 
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-from uuid import UUID
 
 import orjson
-from django.db.models import QuerySet
 
 from dialogs.context import client
+from dialogs.context.reminder_statements import Statements, placed, statements_of
 from dialogs.context.view import View
-from dialogs.models import Dialog, Reminder
-from dominds.db.prepared import Select
-from dominds.llm.catalog.catalog import ModelInfo
+from dialogs.models import Dialog
+from dominds.llm.catalog.model import Forcing, ModelInfo
 from dominds.llm.messages import Message, Request, Role, ToolSpec, chars_of
 
 GO_ON = (
     "[Runtime: your answer was cut off to compact the conversation. Go on exactly where it stopped; repeat nothing.]"
 )
+CALL_THIS = "[Runtime: the program that you talk to expects a call of the tool {}, and no other answer.]"
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A request with what is remembered of it for the truncation rule. ``chars`` counts everything sent."""
+    """A request with what is remembered of it. ``chars`` counts everything sent.
+
+    ``beginning`` is a digest of what the epoch's requests begin with. Of an answer that was ``bound_to_once``, to what
+    stood in this request alone, the provider would refuse the reasoning in the next one.
+    """
 
     request: Request
     frame: str
     base: str
     chars: int
     guided: bool
+    beginning: str
+    statements: Statements
+    bound_to_once: bool
 
 
 def prepare(
@@ -42,45 +47,48 @@ def prepare(
     recalled: str = "",
     guidance: str = "",
     required_tool: str = "",
+    can_force: bool = True,
     cursor: str = "",
 ) -> Prepared:
-    reminders = reminders_text(dialog)
-    added = tuple(
-        [Message(Role.USER, text) for text in (view.interrupted and GO_ON, reminders, recalled, guidance) if text]
+    instructions, offered = client.instructions_of(dialog), _tools_json(tools)
+    beginning = _digest(model.provider_id, model.model_id, instructions, offered, view.base)
+    is_new_epoch = beginning != dialog.beginning
+    statements = statements_of(dialog, len(view.messages), is_new_epoch=is_new_epoch)
+    asked_for = "" if required_tool else client.required_tool_of(dialog)
+    forces = can_force and model.forcing is not Forcing.NONE
+    once = (
+        view.interrupted and GO_ON,
+        recalled,
+        guidance,
+        asked_for and not forces and CALL_THIS.format(asked_for),
     )
-    required_tool = required_tool or client.required_tool_of(dialog)
-    if required_tool:
-        tools = [tool for tool in tools if tool.name == required_tool]
+    added = tuple([Message(Role.USER, text) for text in once if text])
     request = Request(
         model=model.model_id,
-        instructions=client.instructions_of(dialog),
-        messages=view.messages + added,
+        instructions=instructions,
+        messages=placed(view.messages, statements) + added,
         tools=tuple(tools),
-        force=required_tool or None,
+        force=(required_tool or asked_for or None) if forces else None,
         max_output_tokens=model.output_length,
+        epoch=dialog.context_epoch + (is_new_epoch and bool(dialog.beginning)),
         conversation=str(dialog.pk),
         cursor=cursor,
     )
-    offered = _tools_json(request.tools)
-    chars = len(request.instructions) + view.chars + chars_of(added) + len(offered)
-    return Prepared(request, _frame(model, request, reminders + recalled, offered), view.base, chars, bool(guidance))
+    beside = (*(statement.message for statement in statements), *added)
+    reminders = statements[-1].lines if statements else ""
+    return Prepared(
+        request=request,
+        frame=_digest(model.provider_id, model.model_id, instructions, reminders + recalled, offered),
+        base=view.base,
+        chars=len(instructions) + view.chars + chars_of(beside) + len(offered),
+        guided=bool(guidance),
+        beginning=beginning,
+        statements=statements,
+        bound_to_once=bool(added) and model.is_bound,
+    )
 
 
-def reminders_text(dialog: Dialog) -> str:
-    lines = [f"[reminder {pk}] {text}" for pk, text in _REMINDERS(dialog.pk)] if dialog.has_reminders else []
-    return "\n".join(["[Your reminders; update_reminder and delete_reminder take these ids]", *lines]) if lines else ""
-
-
-def _reminders(dialog_id: UUID) -> QuerySet[Reminder, Any]:
-    return Reminder.objects.filter(dialog_id=dialog_id).values_list("pk", "text")
-
-
-_REMINDERS = Select(_reminders)
-
-
-def _frame(model: ModelInfo, request: Request, beside: str, tools: str) -> str:
-    """``beside`` are the texts behind the messages: where they differ, reported sizes cannot be compared."""
-    parts = (model.provider_id, model.model_id, request.instructions, beside, tools)
+def _digest(*parts: str) -> str:
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from dialogs.context.client import instructions_of
 from dialogs.context.config import current_config
 from dialogs.context.limits import counted_by_server
-from dialogs.context.request import reminders_text
+from dialogs.context.reminder_statements import statements_of
 from dialogs.models import Agent, Dialog
 from dominds.llm.catalog.catalog import ModelInfo
-from dominds.llm.messages import Message, Role, ToolSpec
+from dominds.llm.messages import Message, ToolSpec
 from health.levels import Thresholds
 from remediation.config import ContextConfig
 from remediation.context import Unit, UnitKind, UnitRole, Units, total_tokens
@@ -87,8 +87,7 @@ def sizes_of(
     factor = calibration.factor if calibration else 1.0
     limit = policy.limit(facts)
     room = output_buffer(model.output_length, limit) if policy.reserves_answer else 0
-    reminders = reminders_text(dialog)
-    beside = (Message(Role.USER, reminders),) if reminders else ()
+    beside = tuple(statement.message for statement in statements_of(dialog, 0))
     frame = estimate_request(instructions_of(dialog), beside, tools, counter, calibration, room)
     sized = tuple(_sized(unit, dialog.agent, counter, factor) for unit in units)
     return Sizes(sized, frame.total_tokens, room, limit, frame.source, factor, counter, config)

@@ -8,8 +8,9 @@ from random import random
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from dialogs.context.reminder_statements import stored
 from dialogs.context.request import Prepared
-from dialogs.models import Generation
+from dialogs.models import Dialog, Generation
 from dialogs.runtime.stream_reply import Reply
 from dialogs.store.change import Change
 from dialogs.store.db_retry import commits
@@ -62,6 +63,7 @@ def begin(
         dialog = change.dialog
         dialog.wake_at = None
         dialog.generations_for_message += 1
+        _begin_epoch(dialog, prepared)
         if forced and dialog.failed_clears == 0 and not dialog.clear_unproven:
             dialog.clear_episode += 1
         generation = Generation(
@@ -85,6 +87,12 @@ def begin(
         change.keeps_state = True
         change.generation_event(generation)
     return Attempt(generation, prepared, thresholds)
+
+
+def _begin_epoch(dialog: Dialog, prepared: Prepared) -> None:
+    dialog.context_epoch, dialog.beginning = prepared.request.epoch, prepared.beginning
+    if (statements := stored(prepared.statements)) != dialog.statements:
+        dialog.statements = statements
 
 
 def finish(change: Change, attempt: Attempt, reply: Reply, outcome: str) -> None:

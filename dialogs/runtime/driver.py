@@ -6,13 +6,14 @@ import structlog
 
 from dialogs.actions import messages, rounds, suspension
 from dialogs.context import package_draft
+from dialogs.context.client import required_tool_of
 from dialogs.context.limits import unusable_reason
 from dialogs.context.provider_cursor import cursor_of
 from dialogs.context.recall import NOTHING
 from dialogs.context.request import prepare
 from dialogs.context.tool_calls import abandon
 from dialogs.models import Agent, Dialog, Round, Turn
-from dialogs.runtime import attempts, outcomes, rewrite, tool_runs, tracing
+from dialogs.runtime import attempts, outcomes, repeats, rewrite, tool_runs, tracing
 from dialogs.runtime.live_text import LiveText
 from dialogs.runtime.situation import Situation, situation_of
 from dialogs.runtime.stream_reply import stream_reply
@@ -116,6 +117,7 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
         recalled=recalled.text,
         guidance=plan.guidance,
         required_tool=CLEAR_MIND if plan.clear_only else "",
+        can_force=repeats.can_force(dialog, situation.model) if plan.clear_only or required_tool_of(dialog) else True,
         cursor=cursor_of(dialog, situation.model),
     )
     attempt = attempts.begin(

@@ -9,7 +9,7 @@ from dialogs.actions import rounds, suspension
 from dialogs.context.counters import counters_of, set_counters
 from dialogs.context.tool_calls import store_mind_cleared
 from dialogs.models import Agent, Dialog, Generation, Round, Turn
-from dialogs.runtime import discarded_log, truncation
+from dialogs.runtime import discarded_log, repeats, truncation
 from dialogs.runtime.attempts import AlreadyEnded, Attempt, finish, wake_after
 from dialogs.runtime.stream_reply import Reply
 from dialogs.store import json_shapes
@@ -18,7 +18,7 @@ from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease, release
 from dialogs.store.text import storable
 from dominds.llm.messages import ToolCall
-from dominds.llm.provider import ContextOverflow
+from dominds.llm.provider import ContextOverflow, RequestRefused
 from dominds.llm.retry import delay_before_retry
 from dominds.llm.usage import Usage, UsageReport
 from health import recording
@@ -82,7 +82,7 @@ def _report(change: Change, attempt: Attempt, usage: UsageReport) -> Level:
     dialog, thresholds = change.dialog, attempt.thresholds
     suspected = isinstance(usage, Usage) and truncation.is_suspected(attempt.generation, usage)
     judgement = recording.record(attempt.generation.pk, usage, thresholds, truncation_suspected=suspected)
-    dialog.overflowed, dialog.changed_since_rewrite, dialog.tries = False, True, 0
+    dialog.overflowed, dialog.changed_since_rewrite, dialog.tries, dialog.repeats = False, True, 0, {}
     if isinstance(usage, Usage):
         dialog.report = Dialog.Report.SUSPECTED if suspected else Dialog.Report.REPORTED
         dialog.prompt_tokens, dialog.completion_tokens = usage.prompt_tokens, usage.completion_tokens
@@ -106,7 +106,8 @@ def _kept(change: Change, attempt: Attempt, reply: Reply) -> None:
         Turn.Status.INTERRUPTED if reply.interrupted else Turn.Status.COMPLETE,
         text=reply.text,
         tool_calls=_calls_json(attempt.generation, reply.tool_calls),
-        provider_items=list(reply.provider_items) or None,
+        # Bound to words that the next request does not hold, it would be refused there.
+        provider_items=None if attempt.prepared.bound_to_once else list(reply.provider_items) or None,
         generation=attempt.generation,
     )
     if reply.interrupted:
@@ -148,13 +149,15 @@ def _stopped(change: Change, attempt: Attempt, reply: Reply) -> None:
     finish(change, attempt, reply, Generation.Outcome.STOPPED)
     _keep_text(change, attempt, reply, Turn.Status.STOPPED)
     change.end_message(Turn.Status.STOPPED)
-    change.dialog.stop_requested = False
+    change.dialog.stop_requested, change.dialog.repeats = False, {}
 
 
 def _failed(change: Change, attempt: Attempt, reply: Reply) -> float:
     """Try again later, act on an overflow, or end the message with a reason that people see."""
     dialog, error = change.dialog, reply.error
     finish(change, attempt, reply, Generation.Outcome.FAILED)
+    if repeats.repeat_within(dialog, attempt, error):
+        return 0.0
     if isinstance(error, ContextOverflow):
         _overflowed(change, attempt, error)
         return 0.0
@@ -166,6 +169,10 @@ def _failed(change: Change, attempt: Attempt, reply: Reply) -> float:
     if delay is not None:
         wake_after(change, delay, str(error))
         return delay
+    dialog.repeats = {}
+    if attempt.forced and isinstance(error, RequestRefused):
+        suspension.suspend_within(change, Suspend(CRITICAL_KIND, f"The forced clear was refused: {error}"))
+        return 0.0
     _keep_text(change, attempt, reply, Turn.Status.FAILED)
     dialog.failure = str(error) if error else reply.aborted
     change.end_message(Turn.Status.FAILED)
@@ -182,7 +189,7 @@ def _overflowed(change: Change, attempt: Attempt, error: ContextOverflow) -> Non
     """Act as if critical. Inside a forced attempt nothing smaller can be sent, so a person is asked at once."""
     dialog = change.dialog
     rounds.record_context_error(dialog, "TOKEN_LIMIT_EXCEEDED", str(error))
-    dialog.overflowed = True
+    dialog.overflowed, dialog.repeats = True, {}
     set_counters(dialog, judge_last_clear(counters_of(dialog), Level.CRITICAL))  # a clear before it did not help
     if attempt.forced:
         suspension.suspend_within(change, Suspend(CRITICAL_KIND, f"The forced clear itself is too long: {error}"))

@@ -112,6 +112,7 @@ class Change:
         dialog = self.dialog
         dialog.answering_seq, dialog.failure, dialog.damaged_at = seq, "", None
         dialog.restarts = dialog.tries = dialog.generations_for_message = dialog.crashes = 0
+        dialog.repeats = {}
         dialog.wake_at = None  # a backoff was for the message before
         dialog.changed_since_rewrite = True
 

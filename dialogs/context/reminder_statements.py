@@ -1,0 +1,74 @@
+"""Reminders in the conversation: they stand where they became due, and are stated again, behind what was said since,
+when they changed. Nothing that was sent before them changes, so caches and signed reasoning hold.
+
+Statements are the runtime's own; they are kept on the dialog's row and begin anew with each epoch of its context.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from dialogs.models import Dialog, Reminder
+from dominds.db.prepared import Select
+from dominds.llm.messages import Message, Role
+
+FIRST = "[Your reminders; update_reminder and delete_reminder take these ids]"
+AGAIN = "[Runtime: your reminders changed. These are all that hold now; those stated before do not]"
+NONE_LEFT = "[Runtime: your reminders were deleted. None holds now]"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """``lines`` are the reminders that it states, ``at`` the number of messages of the view that stand before it."""
+
+    at: int
+    lines: str
+    is_first: bool = True
+
+    @property
+    def message(self) -> Message:
+        if not self.lines:
+            return Message(Role.USER, NONE_LEFT)
+        return Message(Role.USER, f"{FIRST if self.is_first else AGAIN}\n{self.lines}")
+
+
+Statements = tuple[Statement, ...]
+
+
+def statements_of(dialog: Dialog, messages: int, *, is_new_epoch: bool = False) -> Statements:
+    """What was stated in this epoch and, behind so many ``messages`` of the view, what holds now where that is another."""
+    stored: list[list[Any]] = [] if is_new_epoch else dialog.statements
+    stated = tuple(Statement(at, lines, not place) for place, (at, lines) in enumerate(stored))
+    lines = lines_of(dialog)
+    if lines == (stated[-1].lines if stated else ""):
+        return stated
+    return (*stated, Statement(messages, lines, not stated))
+
+
+def stored(statements: Statements) -> list[list[Any]]:
+    return [[statement.at, statement.lines] for statement in statements]
+
+
+def placed(messages: Sequence[Message], statements: Statements) -> tuple[Message, ...]:
+    """A view's messages with each statement in its place."""
+    found, start = list[Message](), 0
+    for statement in statements:
+        found += (*messages[start : statement.at], statement.message)
+        start = max(start, statement.at)
+    return (*found, *messages[start:])
+
+
+def lines_of(dialog: Dialog) -> str:
+    """The reminders of now, one a line."""
+    found = _REMINDERS(dialog.pk) if dialog.has_reminders else []
+    return "\n".join(f"[reminder {pk}] {text}" for pk, text in found)
+
+
+def _reminders(dialog_id: UUID) -> QuerySet[Reminder, Any]:
+    return Reminder.objects.filter(dialog_id=dialog_id).values_list("pk", "text")
+
+
+_REMINDERS = Select(_reminders)

@@ -1,0 +1,68 @@
+"""Refusals after which one other form of the same attempt may do. Each kind is repeated once, and counts as no try."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+
+from dialogs.models import Dialog, ForcingRefusal
+from dialogs.runtime.attempts import Attempt
+from dominds.db.prepared import Select
+from dominds.llm.catalog.model import ModelInfo
+from dominds.llm.provider import ForcingRefused, OutputBudgetTooLarge, ProviderError, RequestRefused, StaleReasoning
+from dominds.llm.room import LEAST_OUTPUT_TOKENS
+
+REMEMBERED = timedelta(days=30)  # a model that refused to be forced may have learned to be since
+ROOM_SHARE = 0.9  # of what a provider's own numbers leave: some name the least that a prompt can be
+UNFORCED, OUTPUT, STALE = "unforced", "output", "stale"
+
+
+def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None) -> bool:
+    """Whether to make the attempt once more; the dialog's row then says in which form."""
+    request = attempt.prepared.request
+    match error:
+        case StaleReasoning() if STALE not in dialog.repeats:
+            new_epoch(dialog)
+            dialog.repeats = {**dialog.repeats, STALE: True}
+        case OutputBudgetTooLarge() if OUTPUT not in dialog.repeats and (
+            less := _less(request.max_output_tokens, error)
+        ):
+            dialog.repeats = {**dialog.repeats, OUTPUT: less}
+        case ForcingRefused() if request.force:
+            told = {"said": str(error), "refused_at": Now()}
+            ForcingRefusal.objects.update_or_create(
+                provider=attempt.generation.provider, model=attempt.generation.model, defaults=told
+            )
+            dialog.repeats = {**dialog.repeats, UNFORCED: True}
+        case RequestRefused() if type(error) is RequestRefused and attempt.forced and request.force:
+            dialog.repeats = {**dialog.repeats, UNFORCED: True}  # not all providers name what they refuse
+        case _:
+            return False
+    return True
+
+
+def new_epoch(dialog: Dialog) -> None:
+    """Send no reasoning of before any more."""
+    dialog.context_epoch += 1
+    dialog.statements = []
+
+
+def _less(asked: int | None, error: OutputBudgetTooLarge) -> int | None:
+    """Tokens of output to ask for instead; None where there is no room that is worth it."""
+    room = error.room
+    less = (asked or error.output_tokens or 0) // 2 if room is None else int(room * ROOM_SHARE)
+    return less if less >= LEAST_OUTPUT_TOKENS else None
+
+
+def can_force(dialog: Dialog, model: ModelInfo) -> bool:
+    """Whether a call may be forced, as far as the model's refusals tell."""
+    return UNFORCED not in dialog.repeats and _REFUSED.first(model.provider_id, model.model_id) is None
+
+
+def _refusals(provider: str, model: str) -> QuerySet[ForcingRefusal, Any]:
+    found = ForcingRefusal.objects.filter(provider=provider, model=model, refused_at__gt=Now() - REMEMBERED)
+    return found.values_list("pk")[:1]
+
+
+_REFUSED = Select(_refusals)
