@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core import checks
 
 from dominds.llm.catalog.catalog import Catalog, ModelInfo, current_catalog
-from health.levels import Thresholds
+from health.levels import stated_thresholds
 from health.traps import traps_of
 
 
@@ -31,7 +31,7 @@ def _traps(models: Iterable[ModelInfo]) -> Iterator[checks.CheckMessage]:
         if model.kind.needs_limit and model.kind.loaded_window is not None:
             yield from _ignored_limit(model, name)
             continue
-        thresholds = thresholds_of(model)
+        thresholds = stated_thresholds(model)
         traps = traps_of(thresholds, model.input_length)
         if traps and model.optimal_max_tokens is None and not thresholds.has_caution_band:
             small.append(name)
@@ -53,9 +53,3 @@ def _ignored_limit(model: ModelInfo, name: str) -> Iterator[checks.CheckMessage]
             f"{name}: context_length and input_length are ignored; the limit is what LM Studio loaded the model with.",
             id="health.W003",
         )
-
-
-def thresholds_of(model: ModelInfo) -> Thresholds:
-    """As the catalog states them; LM Studio's models have theirs only while they are loaded."""
-    limit, source = model.limit
-    return Thresholds(limit, model.optimal_max_tokens, model.critical_max_tokens, source)

@@ -41,6 +41,7 @@ def forget_report(dialog: Dialog) -> None:
     dialog.prompt_tokens = dialog.completion_tokens = dialog.total_tokens = None
     dialog.overflowed = False
     dialog.statements = []
+    dialog.beginning = dialog.beginning and "rewritten"  # even where an undo brings the same beginning back
     dialog.history_version += 1
 
 

@@ -1,5 +1,6 @@
 """Which model a dialog uses, what its limits are now, and which compaction policy follows from that."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from dominds.llm.catalog.model import LimitUnavailable, LoadedLimit
 from dominds.llm.connect import key_of
 from dominds.llm.provider import AuthFailed
 from dominds.llm.usage import Usage
-from health.levels import AWAITING_REPORT, Judgement, Level, Thresholds, UnknownReason, judge
+from health.levels import AWAITING_REPORT, Judgement, Level, Thresholds, UnknownReason, judge, stated_thresholds
 from remediation.policies.registry import Choice, chosen
 
 
@@ -55,18 +56,13 @@ def counted_by_server(model: ModelInfo, text: str) -> int | None:
 
 def thresholds_of_model(model: ModelInfo) -> Thresholds:
     """What its server runs the model with comes before the catalog; a model that needs a limit has no other."""
-    tokens, source = model.limit
+    stated = stated_thresholds(model)
     match loaded_limit(model):
         case LoadedLimit(tokens, source):
-            pass
+            return replace(stated, context_limit=tokens, limit_source=source, input_limit=None)
         case LimitUnavailable() if model.kind.needs_limit:
-            tokens, source = None, ""
-    return Thresholds(
-        context_limit=tokens,
-        optimal_max=model.optimal_max_tokens,
-        critical_max=model.critical_max_tokens,
-        limit_source=source if tokens else "",
-    )
+            return replace(stated, context_limit=None, limit_source="", input_limit=None)
+    return stated
 
 
 def thresholds_of(dialog: Dialog) -> Thresholds:

@@ -48,6 +48,7 @@ def prepare(
     guidance: str = "",
     required_tool: str = "",
     can_force: bool = True,
+    output: int | None = None,
     cursor: str = "",
 ) -> Prepared:
     instructions, offered = client.instructions_of(dialog), _tools_json(tools)
@@ -69,7 +70,7 @@ def prepare(
         messages=placed(view.messages, statements) + added,
         tools=tuple(tools),
         force=(required_tool or asked_for or None) if forces else None,
-        max_output_tokens=model.output_length,
+        max_output_tokens=output,
         epoch=dialog.context_epoch + (is_new_epoch and bool(dialog.beginning)),
         conversation=str(dialog.pk),
         cursor=cursor,

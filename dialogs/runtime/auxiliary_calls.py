@@ -1,6 +1,7 @@
 """Model calls beside the conversation: pruning and summaries. Generations like any other, but never health."""
 
 from pathlib import Path
+from dataclasses import replace
 
 import structlog
 from django.utils import timezone
@@ -9,6 +10,8 @@ from dialogs.context.limits import model_of, thresholds_of_model
 from dialogs.context.provider_cursor import cursor_of
 from dialogs.models import Agent, Dialog, Generation, SiteSettings
 from dialogs.runtime import tracing
+from dialogs.runtime.repeats import less_output
+from dialogs.runtime.situation import SHORT_ANSWER
 from dialogs.runtime.stream_reply import Reply, stream_reply
 from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease
@@ -16,10 +19,12 @@ from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
 from dominds.llm.circuit_breaker import circuits
 from dominds.llm.connect import connect
 from dominds.llm.messages import Message, Request, Role
-from dominds.llm.provider import Overloaded, ProviderError, StreamAborted
+from dominds.llm.provider import OutputBudgetTooLarge, Overloaded, ProviderError, StreamAborted
+from dominds.llm.room import output_room
 from dominds.llm.stream import CUT_SHORT
 from dominds.llm.usage import Usage
 from remediation.prompts import load, render
+from remediation.tokens.counting import counter_for
 
 log = structlog.get_logger(__name__)
 
@@ -41,12 +46,11 @@ def pruning_window(dialog: Dialog) -> int | None:
     return thresholds_of_model(pruning_model(dialog)).context_limit
 
 
-def _longest_answer(model: ModelInfo) -> int | None:
+def _longest_answer(model: ModelInfo, text: str) -> int | None:
     """LM Studio goes on past the end of its window; a question takes at most half of it, see ``split_for``."""
     window = thresholds_of_model(model).context_limit
-    if not model.kind.overruns or window is None:
-        return model.output_length
-    return min(model.output_length or window, window // 2)
+    wanted = SHORT_ANSWER if window is None or not model.kind.overruns else min(SHORT_ANSWER, window // 2)
+    return output_room(model, counter_for(model.model_id, model.tokenizer).count(text), window=window, wanted=wanted)
 
 
 def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: str) -> str:
@@ -62,13 +66,17 @@ def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: 
         model=model.model_id,
         instructions=instructions,
         messages=(Message(Role.USER, content),),
-        max_output_tokens=_longest_answer(model),
+        max_output_tokens=_longest_answer(model, instructions + content),
         conversation=f"{dialog.pk}:{purpose}",
         cursor=cursor_of(dialog, model, purpose),
     )
     with tracing.generating(generation) as told:
         try:
-            reply = told(stream_reply(lease, connect(model), request, live_text=None, seconds=SECONDS))
+            reply = stream_reply(lease, connect(model), request, live_text=None, seconds=SECONDS)
+            if isinstance(reply.error, OutputBudgetTooLarge) and (less := less_output(request, reply.error)):
+                request = replace(request, max_output_tokens=less)
+                reply = stream_reply(lease, connect(model), request, live_text=None, seconds=SECONDS)
+            reply = told(reply)
         except ProviderError as error:
             reply = told(Reply(error=error))
         circuits.note(model, StreamAborted("We left.") if reply.stopped or reply.lost else reply.error)

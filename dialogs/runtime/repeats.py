@@ -10,6 +10,7 @@ from dialogs.models import Dialog, ForcingRefusal
 from dialogs.runtime.attempts import Attempt
 from dominds.db.prepared import Select
 from dominds.llm.catalog.model import ModelInfo
+from dominds.llm.messages import Request
 from dominds.llm.provider import ForcingRefused, OutputBudgetTooLarge, ProviderError, RequestRefused, StaleReasoning
 from dominds.llm.room import LEAST_OUTPUT_TOKENS
 
@@ -25,9 +26,7 @@ def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None)
         case StaleReasoning() if STALE not in dialog.repeats:
             new_epoch(dialog)
             dialog.repeats = {**dialog.repeats, STALE: True}
-        case OutputBudgetTooLarge() if OUTPUT not in dialog.repeats and (
-            less := _less(request.max_output_tokens, error)
-        ):
+        case OutputBudgetTooLarge() if OUTPUT not in dialog.repeats and (less := less_output(request, error)):
             dialog.repeats = {**dialog.repeats, OUTPUT: less}
         case ForcingRefused() if request.force:
             told = {"said": str(error), "refused_at": Now()}
@@ -48,10 +47,10 @@ def new_epoch(dialog: Dialog) -> None:
     dialog.statements = []
 
 
-def _less(asked: int | None, error: OutputBudgetTooLarge) -> int | None:
+def less_output(request: Request, error: OutputBudgetTooLarge) -> int | None:
     """Tokens of output to ask for instead; None where there is no room that is worth it."""
     room = error.room
-    less = (asked or error.output_tokens or 0) // 2 if room is None else int(room * ROOM_SHARE)
+    less = (request.max_output_tokens or error.output_tokens or 0) // 2 if room is None else int(room * ROOM_SHARE)
     return less if less >= LEAST_OUTPUT_TOKENS else None
 
 

@@ -10,15 +10,22 @@ from dialogs.context.sizes import Sizes, StreamWatch, sizes_of
 from dialogs.context.view import View, view_of
 from dialogs.models import Agent, Dialog, Generation
 from dialogs.runtime import overflow_history
+from dialogs.runtime.repeats import OUTPUT
 from dialogs.tools.registry import offered_to
 from dialogs.tools.tool import Tool
 from dominds.llm.catalog.catalog import ModelInfo
+from dominds.llm.room import output_room
 from health.levels import Thresholds
 from health.models import HealthSnapshot
 from remediation.context import Context
+from remediation.decisions import Proceed
 from remediation.policies import while_streaming
 from remediation.policies.policy import Policy
 from remediation.policies.registry import chosen, with_verb
+
+SHORT_ANSWER = 4_000  # tokens: a re-entry package, a summary
+LEAST_CHARS_PER_TOKEN = 1.5
+FRAME_TOKENS = 8_000  # instructions, tools and reminders, at most in general
 
 
 @dataclass(frozen=True)
@@ -101,6 +108,22 @@ class Situation:
     def est_prompt(self, recalled: Recall = NOTHING) -> int | None:
         """The raw estimate that the next report calibrates, for dialogs whose policy counts."""
         return self.sizes_for(self.policy).raw_prompt + recalled.raw_tokens if self.policy.counts else None
+
+    def output_for(self, plan: Proceed, recalled: Recall = NOTHING) -> int | None:
+        """Tokens of output to ask for; None leaves it to the provider. What a package needs is asked for a forced clear.
+
+        Only a request that may be near the end of the window is counted for it.
+        """
+        most = output_room(self.model, None, window=None, wanted=SHORT_ANSWER if plan.clear_only else None)
+        window = self.thresholds.context_limit
+        less = self.dialog.repeats.get(OUTPUT)
+        if most is None or window is None:
+            return less or most
+        if (self.view.chars + len(recalled.text) + len(plan.guidance)) / LEAST_CHARS_PER_TOKEN + FRAME_TOKENS + most > window:
+            sizes = self.sizes_for(self.policy)
+            prompt = sizes.prompt + recalled.est_tokens + sizes.count_text(plan.guidance)
+            most = output_room(self.model, prompt, window=window, wanted=most)
+        return min(less, most or less) if less else most
 
     def stream_watch(self, recalled: Recall = NOTHING) -> StreamWatch | None:
         if not self.policy.while_streaming:

@@ -12,7 +12,7 @@ from dialogs.context import limits
 from dialogs.models import Agent
 from dialogs.views.answers import PersonRequest
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel, retirement_of
-from health.levels import Thresholds
+from health.levels import Thresholds, stated_thresholds
 from health.traps import traps_of
 
 
@@ -47,19 +47,13 @@ def index(request: PersonRequest) -> HttpResponse:
     )
     rows: dict[str, list[ModelRow]] = {entry.provider_id: [] for entry in providers}
     for model in catalog.models.values():
-        rows[model.provider_id].append(row_of(model, _stated(model)))
+        rows[model.provider_id].append(row_of(model, stated_thresholds(model)))
     context = {
         "groups": [(entry, rows[entry.provider_id], entry.provider_id in used) for entry in providers],
         "problems": catalog.problems,
         "section": "models",
     }
     return render(request, "models/list.html", context)
-
-
-def _stated(model: ModelInfo) -> Thresholds:
-    """What the files say, without asking a server."""
-    tokens, source = model.limit
-    return Thresholds(tokens, model.optimal_max_tokens, model.critical_max_tokens, source)
 
 
 @login_required

@@ -149,7 +149,11 @@ def test_a_reminder_at_position_0_keeps_the_context_and_stays_in_sight(serve: Se
     talk(dialog, 3)
     assert [row.text for row in dialog.reminders.all()] == ["Goal: sort the shelf", "older"]
     assert dialog.round_number == 1
-    assert all("Goal: sort the shelf" in body["messages"][-1]["content"] for body in server.bodies[2:])
+    stated = [
+        sum("Goal: sort the shelf" in str(message["content"]) for message in b["messages"]) for b in server.bodies
+    ]
+    assert stated == [0, 0, 1, 1] and "reminders changed" in server.bodies[2]["messages"][-1]["content"]
+    assert server.bodies[3]["messages"][: len(server.bodies[2]["messages"])] == server.bodies[2]["messages"]
     assert guided(server.bodies) == [1]
 
 

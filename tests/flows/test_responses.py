@@ -82,9 +82,9 @@ def test_reasoning_is_carried_across_tool_calls_and_later_messages(server: Model
     ]
     assert second[1] == reasoning(1)
     assert second[2]["call_id"] == second[3]["call_id"] != "theirs_1"  # ids of our own
-    assert third[: len(second) - 1] == second[:-1]  # a stable prefix; reminders stand last
-    assert [item.get("type") or item["role"] for item in third[4:7]] == ["reasoning", "assistant", "user"]
-    assert (third[4], third[5]["content"]) == (reasoning(2), "Noted.")
+    assert third[: len(second)] == second  # reminders stand where they became due
+    assert [item.get("type") or item["role"] for item in third[5:]] == ["reasoning", "assistant", "user"]
+    assert (third[5], third[6]["content"]) == (reasoning(2), "Noted.")
     assert all(asked.body["store"] is False for asked in server.asked)
     assert list(talk.generations.order_by("id").values_list("prompt_tokens", "total_tokens")) == [
         (100, 107),
@@ -120,7 +120,7 @@ def test_an_incomplete_response_is_kept_with_its_usage(server: ModelServer) -> N
     assert talk.turns.filter(role="assistant").get().text == "As far as I"
 
 
-def test_a_forced_clear_names_its_only_tool(server: ModelServer) -> None:
+def test_a_forced_clear_names_its_tool_among_all(server: ModelServer) -> None:
     server.will(
         response(said("full"), prompt=120_000),
         response(reasoning(1), call(1, "clear_mind", {"reminder_content": "Goal"}), prompt=120_000),
@@ -130,7 +130,7 @@ def test_a_forced_clear_names_its_only_tool(server: ModelServer) -> None:
     say(talk, "one")
     say(talk, "two")
     forced = server.asked[1].body
-    assert [tool["name"] for tool in forced["tools"]] == ["clear_mind"]
+    assert forced["tools"] == server.asked[0].body["tools"]
     named = {"type": "function", "name": "clear_mind"}
     assert forced["tool_choice"] == {"type": "allowed_tools", "mode": "required", "tools": [named]}
     assert (talk.state, talk.round_number) == ("idle", 2)
