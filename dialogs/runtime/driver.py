@@ -118,7 +118,7 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
         guidance=plan.guidance,
         required_tool=CLEAR_MIND if plan.clear_only else "",
         can_force=repeats.can_force(dialog, situation.model) if plan.clear_only or required_tool_of(dialog) else True,
-        output=situation.output_for(plan),
+        output=situation.output_for(plan, recalled),
         cursor=cursor_of(dialog, situation.model),
     )
     attempt = attempts.begin(

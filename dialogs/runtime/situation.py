@@ -14,7 +14,7 @@ from dialogs.runtime.repeats import OUTPUT
 from dialogs.tools.registry import offered_to
 from dialogs.tools.tool import Tool
 from dominds.llm.catalog.catalog import ModelInfo
-from dominds.llm.room import output_room
+from dominds.llm.room import MARGIN_SHARE, output_room
 from health.levels import Thresholds
 from health.models import HealthSnapshot
 from remediation.context import Context
@@ -25,6 +25,7 @@ from remediation.policies.registry import chosen, with_verb
 
 SHORT_ANSWER = 4_000  # tokens: a re-entry package, a summary
 LEAST_CHARS_PER_TOKEN = 1.5
+CALIBRATED_MARGIN = 0.01  # of the prompt, once the provider's own count has corrected the estimate
 FRAME_TOKENS = 8_000  # instructions, tools and reminders, at most in general
 
 
@@ -106,8 +107,9 @@ class Situation:
         return recall.recalled_for(self.dialog, self.view, self.sizes_for(self.policy), self.model, self.thresholds)
 
     def est_prompt(self, recalled: Recall = NOTHING) -> int | None:
-        """The raw estimate that the next report calibrates, for dialogs whose policy counts."""
-        return self.sizes_for(self.policy).raw_prompt + recalled.raw_tokens if self.policy.counts else None
+        """The raw estimate that the next report calibrates, where the request was counted."""
+        is_counted = self.policy.counts or self.policy.name in self._sizes
+        return self.sizes_for(self.policy).raw_prompt + recalled.raw_tokens if is_counted else None
 
     def output_for(self, plan: Proceed, recalled: Recall = NOTHING) -> int | None:
         """Tokens of output to ask for; None leaves it to the provider. What a package needs is asked for a forced clear.
@@ -119,10 +121,12 @@ class Situation:
         less = self.dialog.repeats.get(OUTPUT)
         if most is None or window is None:
             return less or most
-        if (self.view.chars + len(recalled.text) + len(plan.guidance)) / LEAST_CHARS_PER_TOKEN + FRAME_TOKENS + most > window:
+        chars = self.view.chars + len(recalled.text) + len(plan.guidance)
+        if chars / LEAST_CHARS_PER_TOKEN + FRAME_TOKENS + most > window:
             sizes = self.sizes_for(self.policy)
             prompt = sizes.prompt + recalled.est_tokens + sizes.count_text(plan.guidance)
-            most = output_room(self.model, prompt, window=window, wanted=most)
+            margin = CALIBRATED_MARGIN if sizes.source == "calibrated" else MARGIN_SHARE
+            most = output_room(self.model, prompt, window=window, wanted=most, margin_share=margin)
         return min(less, most or less) if less else most
 
     def stream_watch(self, recalled: Recall = NOTHING) -> StreamWatch | None:

@@ -107,3 +107,20 @@ def test_completion_tokens_never_change_the_level(prompt_tokens: int, limit: int
 def test_without_a_caution_band_nothing_is_yellow(own: Thresholds, prompt_tokens: int) -> None:
     if not own.has_caution_band:
         assert level(prompt_tokens, own) is not Level.CAUTION
+
+
+@pytest.mark.parametrize(
+    ("limit", "room", "accepted", "critical", "source"),
+    [
+        (128_000, 2_048, None, 115_200, "default: 90 % of the window"),
+        (8_000, 2_048, None, 5_952, "what is accepted, less 2,048 tokens for a re-entry package"),
+        (8_000, 400, None, 7_200, "default: 90 % of the window"),
+        (1_050_000, 2_048, 922_000, 919_952, "what is accepted, less 2,048 tokens for a re-entry package"),
+        (3_000, 2_048, None, 1_500, "what is accepted, less 2,048 tokens for a re-entry package"),
+    ],
+)
+def test_critical_leaves_room_for_a_package(
+    limit: int, room: int, accepted: int | None, critical: int, source: str
+) -> None:
+    thresholds = Thresholds(limit, package_room=room, input_limit=accepted)
+    assert (thresholds.effective_critical_max, thresholds.critical_source) == (critical, source)

@@ -78,7 +78,7 @@ def test_small_windows_are_told_once_and_calmly(minds: Path) -> None:
     ("model", "word"),
     [
         ({"context_length": 8_000, "optimal_max_tokens": 9_000}, "optimal_max_tokens"),
-        ({"context_length": 200_000, "input_length": 100_001}, "critical_max_tokens"),
+        ({"context_length": 200_000, "input_length": 100_001, "critical_max_tokens": 150_000}, "critical_max_tokens"),
         ({"context_length": -1}, "context_length"),
     ],
 )

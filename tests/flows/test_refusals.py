@@ -1,0 +1,136 @@
+"""Refusals of strict doubles: forced calls, requests that no repeat helps, and output that does not fit."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dialogs.models import Dialog, ForcingRefusal
+from tests.dialogs.factories import make_dialog
+from tests.doubles.brains import GUIDANCE, LAST_RESORT, Prompt, Reply, Story
+from tests.doubles.local_servers import VLLMDouble
+from tests.doubles.serving import Double
+from tests.flows.conftest import Minds, say
+from tests.flows.doubled import DIALECTS, dialog_at, start
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+BOUND = "anthropic/claude-opus-5-5"
+RED = (1_040_000, 5)
+
+
+def refused(double: Double) -> list[str]:
+    return [refusal.rule for refusal in double.refusals if refusal.rule != "path"]  # LM Studio is asked for its socket
+
+
+class Reporting:
+    """A story whose every answer reports ``usage``; the provider's ``error`` meets each forced attempt."""
+
+    def __init__(self, story: Story, usage: tuple[int, int] | None = None, error: Any = None) -> None:
+        self.story, self.usage, self.error = story, usage, error
+
+    def __call__(self, prompt: Prompt) -> Reply:
+        if self.error and LAST_RESORT in prompt.last.text:
+            return Reply(error=self.error)
+        return replace(self.story(prompt), usage=self.usage)
+
+
+def purposes(dialog: Dialog) -> list[tuple[str, str, int]]:
+    return list(dialog.generations.order_by("id").values_list("purpose", "outcome", "attempt"))
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_the_critical_story_is_never_refused_by_what_the_catalog_knows(
+    name: str, minds: Minds, monkeypatch: Any
+) -> None:
+    brain = Reporting(Story(refuses=2, reasoning="Let me see.", heeds=""), RED)
+    with start(name, brain) as double:
+        dialog = dialog_at(double, minds, monkeypatch, name)
+        say(dialog, "fill it")
+        say(dialog, "next")
+        assert (refused(double), dialog.state) == ([], "suspended")
+        assert {question.kind for question in dialog.questions.all()} == {"context_health_critical"}
+        assert ForcingRefusal.objects.count() == 0
+
+
+def test_a_refusal_to_be_forced_is_remembered_for_the_model_and_counts_as_no_attempt(
+    minds: Minds, monkeypatch: Any
+) -> None:
+    brain = Reporting(Story(reasoning="Let me see.", heeds=""), RED)
+    with start(BOUND, brain) as double:
+        dialog = dialog_at(double, minds, monkeypatch, BOUND, {"forced_tool": "named"})
+        say(dialog, "fill it")
+        brain.story.words = "Answer."
+        _next_is_green(brain)
+        say(dialog, "next")
+        assert refused(double) == ["forced tool"]
+        assert purposes(dialog)[1:3] == [("forced_clear", "failed", 1), ("forced_clear", "kept", 1)]
+        assert (dialog.round_number, dialog.state, dialog.repeats) == (2, "idle", {})
+        assert "tool_choice" in ForcingRefusal.objects.get().said
+        other = make_dialog(provider="anthropic", model="claude-opus-5-5")
+        brain.usage = RED
+        say(other, "fill it")
+        _next_is_green(brain)
+        say(other, "next")
+        assert refused(double) == ["forced tool"] and other.round_number == 2
+
+
+def _next_is_green(brain: Reporting) -> None:
+    brain.usage = None
+
+
+def test_a_forced_attempt_refused_for_good_asks_a_person_with_the_providers_words(
+    minds: Minds, monkeypatch: Any
+) -> None:
+    error = (400, {"type": "error", "error": {"type": "invalid_request_error", "message": "no such beta"}})
+    brain = Reporting(Story(heeds=""), RED, error)
+    with start("anthropic/claude-opus-5", brain) as double:
+        dialog = dialog_at(double, minds, monkeypatch, "anthropic/claude-opus-5")
+        say(dialog, "fill it")
+        say(dialog, "next")
+        forced = [body.get("tool_choice") for body in double.bodies[1:]]
+        assert forced == [{"type": "tool", "name": "clear_mind"}, None]
+        assert dialog.state == "suspended" and "no such beta" in dialog.questions.get().text
+        assert dialog.turns.get(text="next").status == "suspended"
+
+
+def test_an_ordinary_request_refused_for_good_fails_its_message_with_the_providers_words(
+    minds: Minds, monkeypatch: Any
+) -> None:
+    gone = Reply(error=(404, {"type": "error", "error": {"type": "not_found_error", "message": "model: gone"}}))
+    with start(BOUND, lambda _: gone) as double:
+        dialog = dialog_at(double, minds, monkeypatch, BOUND)
+        say(dialog, "hello")
+        assert (dialog.state, len(double.bodies)) == ("failed", 1) and "model: gone" in dialog.failure
+
+
+def vllm(minds: Minds, double: Double, **fields: Any) -> Dialog:
+    models = {double.model: {"context_length": 32_768, "output_length": 8_192, **fields}}
+    minds.providers["vllm"] = {"apiType": "vllm", "baseUrl": f"{double.url}/v1", "models": models}
+    minds.write()
+    return make_dialog(provider="vllm", model=double.model)
+
+
+def test_a_small_window_is_used_up_without_one_refusal_and_its_forced_clear_fits(minds: Minds) -> None:
+    with VLLMDouble(Story(heeds=""), window=32_768) as double:
+        dialog = vllm(minds, double)
+        for number in range(24):
+            say(dialog, f"Entry {number}. " + "The shelf holds books on bees and boats. " * 140)
+            if dialog.round_number > 1:
+                break
+        assert (refused(double), dialog.round_number, dialog.failure) == ([], 2, "")
+        asked = [body["max_tokens"] for body in double.bodies if GUIDANCE not in str(body["messages"][-1])]
+        assert max(asked) == 8_192 and min(asked) < 8_000
+        forced = [body for body in double.bodies if "tool_choice" in body]
+        assert forced and all(16 <= body["max_tokens"] <= 4_000 for body in forced)
+
+
+def test_output_that_does_not_fit_is_asked_for_once_more_with_less(minds: Minds) -> None:
+    with VLLMDouble(Story(heeds=""), window=32_768, weight=3) as double:  # counts three times what is estimated
+        dialog = vllm(minds, double)
+        say(dialog, "The shelf holds books on bees and boats. " * 850)
+        assert refused(double) == ["no room"]
+        assert purposes(dialog) == [("reply", "failed", 1), ("reply", "kept", 1)]
+        assert dialog.generations.earliest("id").error_kind == "output_budget"
+        asked, less = (body["max_tokens"] for body in double.bodies)
+        assert less < asked == 8_192 and (dialog.failure, dialog.tries, dialog.repeats) == ("", 0, {})
