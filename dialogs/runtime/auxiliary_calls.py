@@ -1,7 +1,7 @@
 """Model calls beside the conversation: pruning and summaries. Generations like any other, but never health."""
 
-from pathlib import Path
 from dataclasses import replace
+from pathlib import Path
 
 import structlog
 from django.utils import timezone

@@ -11,6 +11,7 @@ import pytest
 from dialogs.actions import reminders, rewrite_requests
 from dialogs.models import Dialog
 from remediation.models import RemediationRun
+from remediation.tokens.counting import counter_for
 from tests.dialogs.factories import UserFactory
 from tests.doubles.binding import CONTROLS, blocks_of
 from tests.doubles.brains import GUIDANCE, PACKAGE, Call, Prompt, Reply
@@ -79,6 +80,7 @@ def grows(before: Body, after: Body) -> bool:
 
 @pytest.fixture
 def mind() -> Mind:
+    counter_for("claude-opus-5-5").count("loads the vocabulary, as a worker does when it starts")
     return Mind()
 
 
@@ -91,7 +93,7 @@ def double(mind: Mind) -> Iterator[MessagesDouble]:
 
 @pytest.fixture
 def dialog(double: Double, minds: Minds, monkeypatch: Any) -> Dialog:
-    return dialog_at(double, minds, monkeypatch, BOUND, tools=["list_files"])
+    return dialog_at(double, minds, monkeypatch, BOUND, tools=["list_files"], recall=False)
 
 
 def test_tools_reminders_and_guidance_change_nothing_that_was_sent(

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('dialogs', '0006_policies_by_name'),
+        ('dialogs', '0011_recall'),
     ]
 
     operations = [
