@@ -135,7 +135,7 @@ def test_an_accepted_clear_answers_the_pending_message_in_a_fresh_round(serve: S
     server.answer = InOrder(
         [FULL, *refusals, accepted("  Goal: sort the shelf\n- step 2 "), Answer("Sorted.", usage=GREEN)]
     )
-    dialog = dialog_with(server)
+    dialog = dialog_with(server, recall=False)
     say(dialog, "fill it")
     say(dialog, PENDING)
     assert outcomes(dialog)[1:] == [

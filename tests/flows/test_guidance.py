@@ -131,7 +131,7 @@ def test_a_voluntary_clear_starts_a_round_and_the_count_anew(serve: Serve) -> No
     server.answer = InOrder(
         [Answer("ok", usage=YELLOW), clear, Answer("fresh", usage=(400, 5)), *[Answer("ok", usage=YELLOW)] * 3]
     )
-    dialog = dialog_with(server)
+    dialog = dialog_with(server, recall=False)
     talk(dialog, 5)
     assert guided(server.bodies) == [1, 4]
     assert (dialog.round_number, dialog.rounds.get(number=2).package) == (2, "Goal: sort the shelf")
