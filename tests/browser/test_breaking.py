@@ -196,7 +196,7 @@ def test_all_nine_phases_are_shown_in_their_words_and_colours(
     assert [run.recovered for run in RemediationRun.objects.filter(dialog=dialog).order_by("id")][-1]
 
 
-def test_a_tag_is_shown_and_no_bar_stays_when_nothing_could_be_made_smaller(
+def test_a_tag_is_shown_and_a_failed_rewrite_leaves_no_bar(
     page: Page, open_dialog: Opener, complaints: list[str]
 ) -> None:
     network = SlowNetwork(page)

@@ -280,7 +280,7 @@ def test_logging_out_in_one_tab_closes_the_other(open_dialog: Opener, page: Page
     expect(page.locator("#id_username")).to_be_visible(timeout=10_000)
 
 
-def test_ticked_dialogs_are_archived_by_keyboard_and_a_dialog_gets_a_new_name(
+def test_dialogs_are_archived_and_renamed_by_keyboard(
     stack: Stack, person: User, page: Page, log_in: LogIn, complaints: list[str]
 ) -> None:
     for title in ("One", "Two", "Three"):

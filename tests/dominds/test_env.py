@@ -39,9 +39,7 @@ def test_words_are_split_at_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     assert env.words(NAME, ["localhost"]) == ["a.example.org", "b.example.org"]
 
 
-def test_a_default_folder_lies_in_the_checkout_and_a_given_one_where_the_command_was_called(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_default_folders_lie_in_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert env.folder(NAME, "var", base=Path("/checkout")) == Path("/checkout/var")
     monkeypatch.setenv(NAME, "here")

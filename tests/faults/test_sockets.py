@@ -33,7 +33,7 @@ def words_in_order(draft: str) -> bool:
     return sentinel.startswith("snt-") and words == [f"w{number}" for number in range(1, len(words) + 1)]
 
 
-def test_a_page_that_comes_back_after_redis_dropped_the_draft_sees_it_whole(arena: Arena) -> None:
+def test_a_page_sees_the_whole_text_after_redis_dropped_it(arena: Arena) -> None:
     talk = arena.talk(words=100, every=0.1)
     with pages_on(arena, [talk]) as [first]:
         eventually(lambda: len(first.draft) > 60, 30)
@@ -50,7 +50,7 @@ def test_a_page_that_comes_back_after_redis_dropped_the_draft_sees_it_whole(aren
     assert arena.breaches() == []
 
 
-def test_an_answer_of_any_length_reaches_its_page_and_a_page_may_not_send_as_much(arena: Arena) -> None:
+def test_answers_of_any_length_reach_a_page_that_may_send_little(arena: Arena) -> None:
     """The limit on what a browser may send held for both directions: a page with a long answer stood still for good."""
     talk = arena.talk(words=20, chars=20_000)
     with pages_on(arena, [talk]) as [page]:

@@ -63,7 +63,7 @@ def assert_sound(server: ChatServer, dialog: Dialog) -> None:
 # Phase 1: before the request
 
 
-def test_above_80_percent_the_conversation_is_compacted_first_and_then_sent(lmstudio: ChatServer, caplog: Any) -> None:
+def test_above_80_percent_it_is_compacted_before_it_is_sent(lmstudio: ChatServer, caplog: Any) -> None:
     dialog = talked(lmstudio, 10)
     assert_sound(lmstudio, dialog)
     assert "rewriting" in caplog.text and "rewritten" in caplog.text
@@ -129,9 +129,7 @@ def test_a_result_that_would_overflow_marks_a_restart_and_is_kept_whole(
 
 
 @pytest.mark.parametrize("tokens", [12_000, 6_200], ids=["longer than the window", "too long beside what must stay"])
-def test_a_result_that_nothing_can_make_fit_is_an_error_with_sizes_and_stays_readable(
-    lmstudio: ChatServer, settings: Any, tokens: int
-) -> None:
+def test_a_result_that_cannot_fit_is_an_error_with_sizes(lmstudio: ChatServer, settings: Any, tokens: int) -> None:
     dialog = talked(lmstudio, 2, tools=["read_file"])
     result = prose(99, tokens)
     writes("huge.txt", result, settings)
@@ -151,9 +149,7 @@ def test_a_result_that_nothing_can_make_fit_is_an_error_with_sizes_and_stays_rea
     assert not runs(dialog)
 
 
-def test_parallel_results_that_fit_only_one_by_one_never_overrun_the_window(
-    lmstudio: ChatServer, settings: Any
-) -> None:
+def test_parallel_results_never_overrun_the_window(lmstudio: ChatServer, settings: Any) -> None:
     for number in range(3):
         writes(f"{number}.txt", prose(number, 2_400), settings)
     both = Answer(calls=tuple(("read_file", {"path": f"{number}.txt"}) for number in range(3)))
@@ -171,9 +167,7 @@ def test_parallel_results_that_fit_only_one_by_one_never_overrun_the_window(
 # Phase 3: while streaming
 
 
-def test_at_90_percent_the_stream_stops_and_the_answer_goes_on_after_the_notice(
-    lmstudio: ChatServer, caplog: Any
-) -> None:
+def test_at_90_percent_the_answer_goes_on_after_a_notice(lmstudio: ChatServer, caplog: Any) -> None:
     dialog = talked(lmstudio, 4)
     book = prose(500, 6_000)
 
@@ -235,7 +229,7 @@ def test_at_100_percent_the_answer_is_aborted_with_an_error(lmstudio: ChatServer
     assert dialog.turns.filter(role="assistant").last().text == "Short."
 
 
-def test_an_answer_that_always_fills_the_window_ends_after_three_compactions(lmstudio: ChatServer) -> None:
+def test_an_endless_answer_ends_after_three_compactions(lmstudio: ChatServer) -> None:
     dialog = talked(lmstudio, 4)
     lmstudio.answer = lambda body: (
         pruner.prune(body) if pruner.is_asked(body) else Answer(prose(500, 9_000), chunk_seconds=0.005)
@@ -276,9 +270,7 @@ def test_a_pruning_agent_that_hangs_is_left_behind(lmstudio: ChatServer, monkeyp
     assert runs(dialog)[0].steps[-1]["strategy"] == "fallback"
 
 
-def test_the_pruning_agent_of_the_settings_is_asked_and_its_window_is_not_overrun(
-    lmstudio: ChatServer, minds: Minds
-) -> None:
+def test_the_chosen_pruning_agents_window_is_not_overrun(lmstudio: ChatServer, minds: Minds) -> None:
     with running(ChatServer("mistral-7b-instruct", 4_000)) as other:
         other.answer = pruner.prune
         entry = {"apiType": "lmstudio", "baseUrl": f"{other.url}/v1", "models": {other.model: {}}}

@@ -34,7 +34,7 @@ def guidance_in(body: dict[str, Any]) -> str:
     return next((m["content"] for m in body["messages"] if "Context guidance" in str(m["content"])), "")
 
 
-def test_after_five_guided_generations_the_runtime_clears_with_a_drafted_package(server: ChatServer) -> None:
+def test_after_five_guided_generations_the_runtime_clears(server: ChatServer) -> None:
     dialog = countdown_with(server)
     for number in range(6):
         say(dialog, f"message {number}")
@@ -80,7 +80,7 @@ def test_an_overflow_is_cleared_for_at_once(server: ChatServer) -> None:
     assert (dialog.state, dialog.round_number, dialog.turns.get(text="two").status) == ("idle", 2, "answered")
 
 
-def test_a_message_that_never_fits_fails_with_a_clear_error_and_the_next_one_is_answered(server: ChatServer) -> None:
+def test_a_message_that_never_fits_fails_alone(server: ChatServer) -> None:
     server.answer = lambda body: OVER if "far too long" in str(body) else Answer("ok", usage=GREEN)
     dialog = countdown_with(server)
     say(dialog, "hello")

@@ -247,7 +247,7 @@ def test_a_provider_failure_inside_a_forced_attempt_is_not_counted(serve: Serve)
 
 
 @pytest.mark.parametrize("later", [None, (100, 5)], ids=["unreported", "much smaller"])
-def test_an_episode_stays_open_when_the_level_is_unknown_or_falls_by_itself(serve: Serve, later: Any) -> None:
+def test_an_episode_outlasts_an_unknown_or_lower_level(serve: Serve, later: Any) -> None:
     server = serve(context_length=128_000)
     server.answer = InOrder([FULL, Answer("no", usage=later)])
     dialog = dialog_with(server)

@@ -197,9 +197,7 @@ def test_any_dialog_is_accepted_and_grows_between_rewrites(
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-def test_a_dialog_with_tools_reminders_guidance_and_a_rewrite_is_accepted_everywhere(
-    name: str, mind: Mind, minds: Minds, monkeypatch: Any
-) -> None:
+def test_a_whole_story_is_accepted_everywhere(name: str, mind: Mind, minds: Minds, monkeypatch: Any) -> None:
     with start(name, mind) as double:
         dialog = dialog_at(double, minds, monkeypatch, name, {"optimal_max_tokens": 60_000}, tools=["list_files"])
         for text in ("look", "remember this", "hello"):
@@ -218,9 +216,7 @@ def test_a_dialog_with_tools_reminders_guidance_and_a_rewrite_is_accepted_everyw
         assert dialog.reminders.exists()
 
 
-def test_reasoning_that_is_refused_is_left_out_for_good_and_counts_as_no_try(
-    double: MessagesDouble, dialog: Dialog, minds: Minds
-) -> None:
+def test_refused_reasoning_is_left_out_for_good(double: MessagesDouble, dialog: Dialog, minds: Minds) -> None:
     minds.providers["anthropic"]["models"]["claude-opus-5-5"] = {"bound_thinking": False}  # the catalog knows no better
     minds.write()
     say(dialog, "look")

@@ -38,7 +38,7 @@ def talk(dialog: Dialog, messages: int) -> None:
         say(dialog, f"message {number}")
 
 
-def test_guidance_ends_the_first_and_each_tenth_request_and_leaves_no_trace(serve: Serve, staff: User) -> None:
+def test_guidance_ends_each_tenth_request_and_leaves_no_trace(serve: Serve, staff: User) -> None:
     server = serve(context_length=128_000)
     server.answer = lambda _: Answer("Noted.", usage=YELLOW)
     dialog = dialog_with(server)

@@ -55,7 +55,7 @@ def files(settings: Any) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_a_hundred_turns_never_overrun_the_window_and_never_orphan_a_result(serve: Serve, files: None) -> None:
+def test_a_hundred_turns_keep_to_the_window(serve: Serve, files: None) -> None:
     server = serve(limit=24_000, api_type="lmstudio")
     server.answer = Reader()
     dialog = dialog_with(server, tools=["read_file"])

@@ -33,7 +33,7 @@ def refusal(dialog: Dialog) -> str:
     return refused.value.message
 
 
-def test_listed_but_not_loaded_is_unusable_with_that_reason_until_it_is_loaded(serve: Serve) -> None:
+def test_listed_but_not_loaded_is_unusable_until_it_is(serve: Serve) -> None:
     server = serve(limit=8_000, api_type="lmstudio")
     server.is_loaded = False
     dialog = dialog_with(server)
@@ -73,7 +73,7 @@ def test_a_length_in_llm_yaml_is_ignored_with_a_warning(serve: Serve) -> None:
     assert len(warned) == 1 and "double/llama-3.1-8b-instruct" in warned[0].msg and "ignored" in warned[0].msg
 
 
-def test_a_model_that_is_unloaded_while_a_message_waits_is_not_asked_blindly(serve: Serve) -> None:
+def test_a_model_unloaded_meanwhile_is_not_asked_blindly(serve: Serve) -> None:
     server = serve(limit=8_000, api_type="lmstudio")
     dialog = dialog_with(server)
 

@@ -41,7 +41,7 @@ def waiting(server: ChatServer, *calls: tuple[str, Any]) -> Dialog:
     return dialog
 
 
-def test_the_calls_beside_a_question_run_and_the_answer_takes_its_place_among_them(server: ChatServer) -> None:
+def test_calls_beside_a_question_run(server: ChatServer) -> None:
     dialog = waiting(server, remind("before"), ask(), remind("after"))
     assert [row.text for row in dialog.reminders.all()] == ["before"]
     questions.answer(dialog.questions.get().pk, dialog.owner, "Red")

@@ -61,7 +61,7 @@ def recalled_texts(server: ChatServer) -> list[str]:
     return [text for text in texts(server) if text.startswith(HEADING)]
 
 
-def test_a_fact_that_was_compacted_away_comes_back_at_the_end_when_asked_for(server: ChatServer) -> None:
+def test_a_compacted_fact_comes_back_when_asked_for(server: ChatServer) -> None:
     dialog = compacted(server)
     assert dialog.remediations.exists()
     assert not any(FACT in text for text in texts(server)), "otherwise there is nothing to bring back"

@@ -53,9 +53,7 @@ def test_the_critical_story_is_never_refused_by_what_the_catalog_knows(
         assert ForcingRefusal.objects.count() == 0
 
 
-def test_a_refusal_to_be_forced_is_remembered_for_the_model_and_counts_as_no_attempt(
-    minds: Minds, monkeypatch: Any
-) -> None:
+def test_a_refusal_to_be_forced_is_remembered(minds: Minds, monkeypatch: Any) -> None:
     brain = Reporting(Story(reasoning="Let me see.", heeds=""), RED)
     with start(BOUND, brain) as double:
         dialog = dialog_at(double, minds, monkeypatch, BOUND, {"forced_tool": "named"})
@@ -79,9 +77,7 @@ def _next_is_green(brain: Reporting) -> None:
     brain.usage = None
 
 
-def test_a_forced_attempt_refused_for_good_asks_a_person_with_the_providers_words(
-    minds: Minds, monkeypatch: Any
-) -> None:
+def test_a_forced_attempt_refused_for_good_asks_a_person(minds: Minds, monkeypatch: Any) -> None:
     error = (400, {"type": "error", "error": {"type": "invalid_request_error", "message": "no such beta"}})
     brain = Reporting(Story(heeds=""), RED, error)
     with start("anthropic/claude-opus-5", brain) as double:
@@ -94,9 +90,7 @@ def test_a_forced_attempt_refused_for_good_asks_a_person_with_the_providers_word
         assert dialog.turns.get(text="next").status == "suspended"
 
 
-def test_an_ordinary_request_refused_for_good_fails_its_message_with_the_providers_words(
-    minds: Minds, monkeypatch: Any
-) -> None:
+def test_a_request_refused_for_good_fails_its_message(minds: Minds, monkeypatch: Any) -> None:
     gone = Reply(error=(404, {"type": "error", "error": {"type": "not_found_error", "message": "model: gone"}}))
     with start(BOUND, lambda _: gone) as double:
         dialog = dialog_at(double, minds, monkeypatch, BOUND)
@@ -111,7 +105,7 @@ def vllm(minds: Minds, double: Double, **fields: Any) -> Dialog:
     return make_dialog(provider="vllm", model=double.model)
 
 
-def test_a_small_window_is_used_up_without_one_refusal_and_its_forced_clear_fits(minds: Minds) -> None:
+def test_a_small_window_is_used_up_without_a_refusal(minds: Minds) -> None:
     with VLLMDouble(Story(heeds=""), window=32_768) as double:
         dialog = vllm(minds, double)
         for number in range(24):

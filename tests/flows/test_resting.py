@@ -55,9 +55,7 @@ def how_it_went(dialog: Dialog) -> tuple[Any, ...]:
     return run.steps[-1]["strategy"], failed, answered, dialog.state
 
 
-def test_a_pruning_model_that_failed_five_times_is_not_asked_and_all_goes_on_as_when_it_fails(
-    chat: ChatServer, broken: ChatServer
-) -> None:
+def test_a_pruning_model_that_failed_often_is_not_asked(chat: ChatServer, broken: ChatServer) -> None:
     pruning = model_of(Agent.objects.get(provider="other"))
     dialogs = [talked_until_compacted(chat) for _ in range(FAILURES)]
     asked = [body for body in broken.bodies if pruner.is_asked(body)]

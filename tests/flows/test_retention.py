@@ -72,7 +72,7 @@ def named(number: int) -> Iterator[str]:
 
 
 @pytest.mark.timeout(300)
-def test_two_hundred_turns_with_tools_stay_within_the_limit_and_keep_what_matters(serve: Serve, notes: None) -> None:
+def test_two_hundred_turns_keep_what_matters(serve: Serve, notes: None) -> None:
     server = serve(limit=LIMIT, context_length=LIMIT)
     server.answer = Worker()
     dialog, said = talked(server)

@@ -44,7 +44,7 @@ def test_parts_run_what_up_runs(compose: dict[str, Any]) -> None:
         assert services[name]["command"][2] in get_commands()
 
 
-def test_no_secret_has_a_default_and_only_the_proxys_port_is_published_on_loopback(compose: dict[str, Any]) -> None:
+def test_no_secret_has_a_default_and_only_the_proxy_a_port(compose: dict[str, Any]) -> None:
     environment = compose["services"]["web"]["environment"]
     assert environment["SECRET_KEY"].startswith("${SECRET_KEY:?")
     assert "${POSTGRES_PASSWORD:?" in environment["DATABASE_URL"]

@@ -183,7 +183,7 @@ def _is_ready(api: httpx2.Client) -> bool:
 
 if may_make_namespaces() and os.environ.get("DOMINDS_FAULTS"):
 
-    def test_a_worker_whose_cable_is_pulled_is_replaced_and_writes_nothing_afterwards(network: Network) -> None:
+    def test_a_worker_whose_cable_is_pulled_writes_nothing(network: Network) -> None:
         from dialogs.models import Dialog, Generation, Turn
 
         api = network.api

@@ -25,7 +25,7 @@ def test_an_exhausted_episode_asks_a_human_whatever_the_level_is(level: Level, f
 
 
 @pytest.mark.parametrize("level", [Level.HEALTHY, Level.CAUTION, Level.CRITICAL])
-def test_refusals_of_an_episode_that_new_limits_closed_are_not_held_against_the_next(level: Level) -> None:
+def test_refusals_of_a_closed_episode_do_not_count_for_the_next(level: Level) -> None:
     assert after_kept(Counters(failed_clears=2), level, guided=False).failed_clears == 0
 
 
@@ -45,7 +45,7 @@ def test_three_clears_that_did_not_help_exhaust_an_episode() -> None:
     assert clears_exhausted(counters)
 
 
-def test_a_countdown_clears_on_overflow_and_gives_up_with_an_error_at_the_third() -> None:
+def test_a_countdown_clears_on_overflow_twice() -> None:
     over = [
         decide(none.POLICY, Context(level=Level.UNKNOWN, countdown=True, overflowed=True, failed_clears=failed))
         for failed in range(4)

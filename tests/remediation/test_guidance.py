@@ -104,7 +104,7 @@ def test_gray_reports_freeze_every_counter(
 # The countdown
 
 
-def test_critical_generations_with_guidance_are_counted_and_green_forgets_them() -> None:
+def test_guided_critical_generations_are_counted() -> None:
     counters = Counters()
     for _ in range(3):
         counters = after_kept(counters, RED, guided=True)

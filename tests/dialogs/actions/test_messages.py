@@ -320,7 +320,7 @@ def test_a_result_is_stored_once_though_its_commit_is_repeated(script: Script, d
     assert dialog.questions.count() == 1
 
 
-def test_stop_while_a_retry_waits_ends_it_and_the_next_message_is_not_held_up(script: Script, dialog: Dialog) -> None:
+def test_stop_ends_a_waiting_retry_and_frees_the_next_message(script: Script, dialog: Dialog) -> None:
     busy = {"kind": "rate_limit", "message": "Slow down.", "retry_after": 50}
     script({"error": busy})
     messages.post_message(dialog.pk, "Hi")

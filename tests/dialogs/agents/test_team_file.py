@@ -146,7 +146,7 @@ def test_a_bad_field_is_reported_and_everything_else_works(minds: Minds, fields:
     assert Agent.objects.get(pk="ben").provider == "test"
 
 
-def test_an_agent_with_an_unknown_model_is_there_and_says_why_it_is_unusable(minds: Minds) -> None:
+def test_an_agent_with_an_unknown_model_says_why_it_is_unusable(minds: Minds) -> None:
     minds("members: {anna: {provider: test, model: huge}}")
     synchronise()
     assert "huge" in unusable_reason(Agent.objects.get(pk="anna"))

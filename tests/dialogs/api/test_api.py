@@ -145,7 +145,7 @@ def test_unreported_usage_is_null_and_never_zero(caller: Caller, dialog: Dialog,
     assert (health["level"], health["reason"]) == ("unknown", "usage_unavailable")
 
 
-def test_a_repeated_client_id_gets_the_same_answer_and_another_text_is_refused(caller: Caller, dialog: Dialog) -> None:
+def test_a_repeated_client_id_repeats_the_answer_of_the_same_text(caller: Caller, dialog: Dialog) -> None:
     send = {"text": "Hi", "client_message_id": "one"}
     first = caller("POST", f"/dialogs/{dialog.pk}/messages", send)
     assert caller("POST", f"/dialogs/{dialog.pk}/messages", send) == first

@@ -234,9 +234,7 @@ async def write_draft(redis: Redis, dialog: Dialog, generation: int, *pieces: tu
         await rows(redis.publish, wakeups.LIVE_TEXT_CHANNEL, orjson.dumps([draft]))
 
 
-def test_a_draft_comes_at_once_and_brings_the_event_of_its_generation_though_nobody_told_of_that(
-    script: Script, redis_client: Redis
-) -> None:
+def test_a_draft_brings_the_event_of_its_generation(script: Script, redis_client: Redis) -> None:
     dialog = make_dialog()
     answer(dialog)
 
@@ -391,7 +389,7 @@ def test_a_changed_password_closes_the_sockets_of_other_sessions(script: Script)
     go(scenario)
 
 
-def test_a_person_has_at_most_so_many_sockets_and_a_closed_one_counts_no_more(script: Script) -> None:
+def test_open_sockets_of_a_person_are_limited(script: Script) -> None:
     user = UserFactory.create()
 
     async def scenario() -> None:

@@ -66,7 +66,7 @@ def test_results_go_to_the_dialog_of_their_call_whatever_its_state(key: ApiKey, 
     assert dialog.turns.filter(text="It is warm.").exists()
 
 
-def test_results_of_an_older_place_and_of_somebody_else_become_a_dialog_of_their_own(key: ApiKey, agent: str) -> None:
+def test_results_of_somebody_else_open_a_dialog(key: ApiKey, agent: str) -> None:
     dialog = begun(key, agent, ASKED)
     drive(dialog.pk)
     again = results(dialog)

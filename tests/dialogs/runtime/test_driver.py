@@ -75,7 +75,7 @@ def test_three_refusals_suspend_the_dialog(script: Script) -> None:
     assert turns(dialog)[-1] == ("user", "suspended", "and now?")
 
 
-def test_an_accepted_forced_clear_answers_the_pending_message_in_a_fresh_round(script: Script) -> None:
+def test_a_forced_clear_answers_the_message_in_a_new_round(script: Script) -> None:
     clear = {"tool_calls": [{"name": "clear_mind", "arguments": {"reminder_content": "Goal: test"}}]}
     script(
         {"match": "Context guidance", **clear, "usage": {"prompt_tokens": 120_000, "completion_tokens": 9}},

@@ -77,7 +77,7 @@ def test_rests_double_until_a_call_is_answered() -> None:
     assert after_call(circuit, None, now) == Circuit()
 
 
-def test_a_call_that_was_under_way_lengthens_a_rest_only_by_the_providers_advice() -> None:
+def test_a_running_call_extends_a_pause_only_on_advice() -> None:
     resting = calls([Overloaded("down")] * FAILURES)
     assert after_call(resting, Overloaded("down"), 1.0) == resting
     advised = after_call(resting, RateLimited("busy", retry_after_seconds=30.0), 1.0)

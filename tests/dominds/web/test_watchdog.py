@@ -40,7 +40,7 @@ def stalls() -> float:
     return next(sample.value for sample in metric.samples if sample.name.endswith("_total"))
 
 
-def test_a_loop_that_is_held_up_is_told_once_with_its_place_and_once_when_it_goes_on(
+def test_a_stalled_loop_is_logged_once_with_its_place(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     before = stalls()

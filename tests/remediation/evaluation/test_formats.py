@@ -102,7 +102,7 @@ def test_runs_of_an_agent(tmp_path):
     assert (dialog.format, len(dialog.turns)) == ("tau-bench", 5)
 
 
-def test_notes_questions_and_answers_are_joined_whatever_their_files_are_called(tmp_path):
+def test_notes_questions_and_answers_are_joined(tmp_path):
     written(tmp_path / "x.json", *NOTES)
     written(tmp_path / "y.json", *ASKED)
     written(tmp_path / "z.json", *TRUTH)

@@ -95,7 +95,7 @@ def agent_dialog(asked: str) -> Dialog:
     return Dialog("agent", "made", (*first, *middle, *last), (), "Never ask for user lee_300.")
 
 
-def test_values_needed_later_are_those_of_calls_that_were_said_before_the_newest_units():
+def test_values_needed_later_stood_before_the_newest_units():
     fates = run(agent_dialog("Now pay the thing."), setup("window")).fates
     assert [(fate.measure, fate.kind, fate.speaker) for fate in fates] == [
         ("needed later", "identifier", "user"),

@@ -31,7 +31,7 @@ def unit(number: int, role: UnitRole, words: int, *, pinned: bool = False) -> Un
     answer_percent=st.integers(10, 90),
     history=st.lists(st.integers(1, 400), max_size=8),
 )
-def test_the_end_of_the_answer_stays_word_for_word_and_there_is_room_to_go_on(
+def test_the_end_of_the_answer_stays_word_for_word(
     limit: int, room_percent: int, fixed_percent: int, question_percent: int, answer_percent: int, history: list[int]
 ) -> None:
     fixed = limit * (room_percent + fixed_percent) // 100

@@ -213,7 +213,7 @@ def test_retention(change: dict[str, int], rewrites: bool) -> None:
         assert (decision.policy, decision.target_tokens) == ("retention", 5_000)
 
 
-def test_what_was_refused_as_too_long_is_halved_where_the_limit_is_only_assumed() -> None:
+def test_a_refused_view_is_halved_where_the_limit_is_assumed() -> None:
     refused = replace(HEALTHY, limit=100_000, est_tokens=8_200, overflowed=True)
     assert retention.before_generation(refused) == Rewrite(
         "retention", "the provider refused the request as too long", 4_100

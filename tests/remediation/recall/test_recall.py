@@ -120,7 +120,7 @@ def test_a_whole_question_is_led_by_its_own_words():
     assert weights["lisbo" if "lisbo" in weights else "lisbon"] < 0.1
 
 
-def test_the_query_is_the_newest_user_message_with_what_a_tool_has_just_brought():
+def test_the_query_is_the_newest_message_with_new_results():
     units = numbered(
         system(),
         user("Older."),

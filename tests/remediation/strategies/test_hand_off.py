@@ -112,7 +112,7 @@ def test_what_is_no_summary_is_refused_with_its_cause() -> None:
         assert "Never touch the printers." in text  # by rule instead
 
 
-def test_an_earlier_summary_is_revised_and_the_span_is_split_by_the_models_window() -> None:
+def test_an_earlier_summary_is_revised_in_parts_that_fit() -> None:
     earlier = user(f"{SUMMARY_HEADING}The gala is show 77.", id="s", kind=UnitKind.SUMMARY)
     long = numbered(earlier, *(user(prose(f"topic{n}", 200), id=f"n{n}") for n in range(12)))
     text, _, asked = handed("The gala is show 77; topic0 and topic11 were spoken of.", window=2_400, gone=long)

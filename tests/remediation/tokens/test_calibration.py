@@ -33,7 +33,7 @@ def test_the_factor_stays_within_its_bounds(previous, estimated, reported):
 
 
 @given(st.floats(0.55, 1.9), st.integers(1_000, 100_000))
-def test_a_steady_provider_is_estimated_within_one_percent_after_three_reports(truth, estimated):
+def test_a_steady_provider_is_estimated_within_one_percent(truth, estimated):
     calibration = Calibration(1.0)
     for _ in range(4):
         calibration = calibrate(calibration, estimated, round(estimated * truth))

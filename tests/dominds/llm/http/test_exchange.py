@@ -169,7 +169,7 @@ def test_endless_answers_end_by_the_clock(server: ModelServer, chunk: bytes, tim
         ask(chat_at(Endpoint(server.url, timeouts=timeouts)))
 
 
-def test_a_server_that_leaves_the_connection_open_after_its_end_is_no_failure(server: ModelServer) -> None:
+def test_a_connection_left_open_after_the_end_is_no_failure(server: ModelServer) -> None:
     server.will(Silence(HI, END))
     started_at = time.monotonic()
     assert ask(chat_at(Endpoint(server.url))).text == "Hi"

@@ -211,7 +211,7 @@ RESULTS = (Message(Role.TOOL, "done", tool_call_id="a"), Message(Role.TOOL, "", 
 GUIDANCE = Message(Role.USER, "Your context is long.")
 
 
-def test_neighbours_of_one_side_are_merged_and_the_cache_ends_before_what_is_appended() -> None:
+def test_neighbours_are_merged_and_the_cache_ends_before_additions() -> None:
     body = body_of(USER, CALLS, *RESULTS, GUIDANCE)
     user, assistant, results = body["messages"]
     assert [message["role"] for message in body["messages"]] == ["user", "assistant", "user"]
@@ -319,7 +319,7 @@ def test_an_answer_that_ends_while_thinking_says_so(server: ModelServer) -> None
         ),
     ],
 )
-def test_thinking_is_asked_for_with_text_and_after_a_rewrite_what_is_stale_may_be_dropped(
+def test_stale_thinking_may_be_dropped_after_a_rewrite(
     server: ModelServer, fields: dict[str, Any], epoch: int, thinking: dict[str, Any] | None
 ) -> None:
     server.will(stream_of(named([start(), *TEXT, *ending()])))

@@ -359,7 +359,7 @@ def test_a_model_that_cannot_think_and_be_forced_is_told_not_to_think() -> None:
     assert (forced["enable_thinking"], forced["tool_choice"]) == (False, NAMED)
 
 
-def test_params_of_the_model_and_its_own_name_for_the_output_limit_are_sent() -> None:
+def test_params_and_the_models_output_field_are_sent() -> None:
     model = info(OPENAI_COMPATIBLE, max_tokens_field="max_completion_tokens", model_params={"reasoning_split": True})
     body = orjson.loads(request_body(TALK, owner(), model))
     assert (body["max_completion_tokens"], body["reasoning_split"]) == (50, True)

@@ -318,7 +318,7 @@ def test_a_prompt_that_is_too_long_is_an_overflow_in_every_vendors_words(start: 
 
 
 @pytest.mark.parametrize("start", [lambda: VLLMDouble(brain), lambda: SGLangDouble(brain)])
-def test_a_budget_that_does_not_fit_is_refused_with_its_numbers_and_less_passes(start: Callable[[], Double]) -> None:
+def test_a_refused_budget_names_its_numbers_and_less_passes(start: Callable[[], Double]) -> None:
     with start() as double:
         model = at(info(VLLM), double)
         request = Request(double.model, "", (Message(Role.USER, "word " * 20_000),), max_output_tokens=16_000)
