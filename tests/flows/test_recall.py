@@ -39,14 +39,14 @@ def answer(body: Body) -> Answer:
 
 def compacted(server: ChatServer, **agent: Any) -> Dialog:
     """A dialog whose fact is no longer in the model's sight."""
-    dialog = dialog_with(server, **agent)
+    dialog = dialog_with(server, **{"recall": True, **agent})
     for text in ("We plan the winter.", "Good.", STORY, *(prose(number) for number in range(10))):
         say(dialog, text)
     return dialog
 
 
 def cleared(server: ChatServer, **agent: Any) -> Dialog:
-    dialog = dialog_with(server, **agent)
+    dialog = dialog_with(server, **{"recall": True, **agent})
     say(dialog, STORY)
     rewrite_requests.clear(dialog.pk, "Go on with the winter.", dialog.owner)
     go_on(dialog)
@@ -96,7 +96,7 @@ def test_after_a_clear_it_comes_back_under_any_policy(server: ChatServer) -> Non
 
 
 def test_a_dialog_that_nothing_was_taken_from_recalls_nothing(server: ChatServer) -> None:
-    dialog = dialog_with(server)
+    dialog = dialog_with(server, recall=True)
     say(dialog, STORY)
     say(dialog, QUESTION)
     assert recalled_texts(server) == []
@@ -130,7 +130,7 @@ def test_what_is_dismissed_never_comes_back_and_what_is_pinned_always(server: Ch
 
 def test_a_request_with_recalled_text_leaves_room_for_the_answer(server: ChatServer) -> None:
     """Every message asks for what was said before, in a dialog that is rewritten again and again."""
-    dialog = dialog_with(server)
+    dialog = dialog_with(server, recall=True)
     for number in range(22):
         say(dialog, f"{prose(number)} What of the clerk of office {number // 3} and the wool?")
     recalling = [exchange for exchange in server.exchanges if str(exchange.last["content"]).startswith(HEADING)]

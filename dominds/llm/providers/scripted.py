@@ -51,6 +51,7 @@ from dominds.llm.stream import Finished, FinishReason, ReasoningDelta, Started, 
 from dominds.llm.usage import UsageReport, UsageUnavailable, usage_from
 from dominds.yaml_file import BadYaml, read_yaml
 
+RECALLED = "[Recalled by the runtime"  # how ``remediation.recall`` heads what it brings back
 SCRIPTS = Path(__file__).parent / "scripts"  # shipped ones, by name
 MAX_REPEATED_CHARS = 8_000_000
 MAX_DELAY_MS = 3_600_000
@@ -120,7 +121,7 @@ class BadScript(ValueError):
 
 def step_for(script: Script, request: Request) -> tuple[Step, str]:
     """The step that answers, and the cursor for the conversation's next request."""
-    heard = "\n".join(message.text for message in newest_messages(request.messages))
+    heard = "\n".join(message.text for message in newest_messages(request.messages) if not is_recalled(message))
     for step in script.steps:
         if step.match is not None and step.match.search(heard):
             return step, request.cursor
@@ -137,8 +138,13 @@ def newest_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     return messages[after:]
 
 
+def is_recalled(message: Message) -> bool:
+    """Earlier passages that the runtime brought back are nothing new to answer."""
+    return message.role is Role.USER and message.text.startswith(RECALLED)
+
+
 def text_of(step: Step, request: Request) -> str:
-    spoken = (message.text for message in reversed(request.messages) if message.role is Role.USER)
+    spoken = (m.text for m in reversed(request.messages) if m.role is Role.USER and not is_recalled(m))
     return step.text.replace("{{last_user}}", next(spoken, "")) * step.repeat
 
 
