@@ -10,7 +10,19 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from dialogs.models import Artifact, Client, Dialog, Event, Generation, Question, Reminder, Round, Turn
+from dialogs.models import (
+    Artifact,
+    Client,
+    Dialog,
+    Event,
+    ForcingRefusal,
+    Generation,
+    Question,
+    RecallChoice,
+    Reminder,
+    Round,
+    Turn,
+)
 from dialogs.store import events, json_shapes
 from dominds.readonly_admin import RecordAdmin, RecordInline, shortened
 
@@ -170,3 +182,19 @@ class ClientAdmin(OfDialog):
     list_display = ("dialog", "key", "required_tool")
     list_select_related = ("dialog", "key")
     ordering = ("dialog",)
+
+
+@admin.register(RecallChoice)
+class RecallChoiceAdmin(OfDialog):
+    """Turns that a person pinned for recall, or dismissed."""
+
+    list_display = ("dialog", "seq", "choice")
+    list_filter = ("choice",)
+
+
+@admin.register(ForcingRefusal)
+class ForcingRefusalAdmin(RecordAdmin):
+    """Models that refused to be made to call a tool, for which the runtime asks without force."""
+
+    list_display = ("provider", "model", "refused_at")
+    list_filter = ("provider",)

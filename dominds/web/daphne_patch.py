@@ -1,5 +1,6 @@
 """What Daphne does otherwise here: socket messages of any size go out at once, and requests come in within a time and a size."""
 
+import json
 import sys
 import time
 from typing import Any
@@ -9,9 +10,7 @@ from dominds import budgets
 RECEIVE_SECONDS = budgets.RECEIVE_SECONDS.most  # for a request, head and body, and a second more for each
 BYTES_PER_SECOND = 32_768  # so that a long body may come over a slow line, and a byte a second may not
 IDLE_SECONDS = 60  # between two requests of a connection; proxies keep theirs for as long
-REFUSAL = (
-    b"HTTP/1.1 413 Content Too Large\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
-)
+REFUSAL = b"HTTP/1.1 413 Content Too Large\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
 
 
 def patch_sending() -> None:
@@ -105,7 +104,8 @@ def patch_receiving() -> None:
     def refuse(self: Any) -> None:
         """Say why and hang up; what is still under way is dropped."""
         self._body_bytes, self.channel._is_refused = 2 * budgets.BODY_BYTES.most, True
-        said = f"{budgets.BODY_BYTES.sentence('This request has')}\n".encode()
+        complaint = {"code": "message_too_large", "message": budgets.BODY_BYTES.sentence("This request has")}
+        said = json.dumps({"error": complaint}).encode()
         self.channel.transport.write(REFUSAL % len(said) + said)
         self.channel.loseConnection()
 

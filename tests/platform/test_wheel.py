@@ -83,7 +83,7 @@ def test_an_installed_wheel_chats(installed: Path, address: str, tmp_path: Path)
     with httpx2.Client(base_url=address, headers={"Authorization": f"Bearer {key}"}) as api:
         login = api.get("/login/")
         assert "<form" in login.text
-        style = re.search(r'href="(/static/css/[^"]+\.css)"', login.text)
+        style = re.search(r'href="(/static/css/[^"]+\.css[^"]*)"', login.text)
         assert style is not None
         assert api.get(style[1]).status_code == 200
         dialog = api.post("/api/dialogs", json={"agent": "demo"}).json()["id"]

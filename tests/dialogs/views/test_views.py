@@ -44,6 +44,7 @@ def test_a_strangers_dialog_does_not_exist(script: Script, name: str) -> None:
         "question_id": question.pk,
         "reminder_id": reminder.pk,
         "run_id": 1,
+        "generation_id": 1,
         "seq": 2,
         "kind": "prune",
     }

@@ -1,5 +1,6 @@
 """Requests that never arrive, and those that are too long, against Daphne itself."""
 
+import json
 import os
 import socket
 import subprocess
@@ -124,4 +125,5 @@ def test_a_body_is_taken_up_to_its_bound(port: int, chunked: bool) -> None:
     assert answered(port, b"a" * BODY_BYTES, chunked=chunked) == (200, str(BODY_BYTES).encode())
     status, said = answered(port, b"a" * (BODY_BYTES + 1), chunked=chunked)
     assert status == 413
-    assert said == b"This request has more than 300,000 bytes in one request. DOMINDS_BODY_BYTES sets this limit.\n"
+    says = "This request has more than 300,000 bytes in one request. DOMINDS_BODY_BYTES sets this limit."
+    assert json.loads(said) == {"error": {"code": "message_too_large", "message": says}}
