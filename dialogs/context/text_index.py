@@ -13,6 +13,7 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import QuerySet
 
+from dialogs.errors import UNREADABLE
 from dialogs.models import Turn
 from dominds.db.prepared import Select
 from dominds.weighted_cache import Bounded
@@ -78,7 +79,10 @@ class TextIndex:
 
 def passages_of_turn(row: Any) -> tuple[Passage, ...]:
     """``row`` has the columns of ``TURN_COLUMNS``."""
-    calls = (f"{call['name']}({call['arguments']})" for call in row.tool_calls or ())
+    try:
+        calls = [f"{call['name']}({call['arguments']})" for call in row.tool_calls or ()]
+    except UNREADABLE:  # a damaged turn, maybe of an older round: it keeps neither from answering nor from being found
+        calls = []
     text = "\n".join(part for part in (row.text, *calls) if part)
     return passages_of(row.seq, row.tool_name or row.role, text, count_characters)
 

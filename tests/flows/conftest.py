@@ -43,7 +43,6 @@ def _nothing_computed_within_transactions() -> Iterator[None]:
     """All writers of the embedded default wait for one that renders, counts tokens or drafts while it holds the lock."""
     with transactions.watched() as ended:
         yield
-    assert ended
     long = [one for one in ended if one.computed > MOST_COMPUTED_SECONDS]
     assert not long, "\n".join(map(str, long))
 

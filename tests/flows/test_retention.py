@@ -73,7 +73,8 @@ def named(number: int) -> Iterator[str]:
 
 @pytest.mark.timeout(300)
 def test_two_hundred_turns_keep_what_matters(serve: Serve, notes: None) -> None:
-    server = serve(limit=LIMIT, context_length=LIMIT)
+    # The default in so small a window, 5,952, would force a clear before retention's trigger at 80 %.
+    server = serve(limit=LIMIT, context_length=LIMIT, critical_max_tokens=LIMIT * 9 // 10)
     server.answer = Worker()
     dialog, said = talked(server)
 
@@ -81,7 +82,8 @@ def test_two_hundred_turns_keep_what_matters(serve: Serve, notes: None) -> None:
     assert (server.overflows, server.problems) == (0, [])
     assert dialog.turns.filter(role="user", status="answered").count() == MESSAGES
     assert dialog.turns.filter(role="tool").count() > MESSAGES * 8 // 10
-    assert set(dialog.generations.values_list("purpose", "outcome")) == {("reply", "kept")}  # no forced clear
+    outcomes = set(dialog.generations.values_list("purpose", "outcome"))
+    assert outcomes == {("reply", "kept"), ("summary", "kept")}  # no forced clear
 
     # By retention, and not too often: each prune goes far below what triggered it.
     runs = list(RemediationRun.objects.filter(dialog=dialog).order_by("id"))

@@ -83,7 +83,8 @@ def test_a_damaged_row_stops_its_dialog_and_no_other(
     messages.post_message(bystander.pk, "hello")
     drive(bystander.pk)
     names = {field.name for field in model._meta.concrete_fields}
-    mine = {"pk": dialog.agent_id} if model is Agent else {"dialog": dialog} if "dialog" in names else {}
+    keys = {Agent: dialog.agent_id, Dialog: dialog.pk}
+    mine = {"pk": keys[model]} if model in keys else {"dialog": dialog} if "dialog" in names else {}
     assert model._default_manager.filter(**mine).update(**{column: value})
 
     key = create_key(dialog.owner, name="of the test")

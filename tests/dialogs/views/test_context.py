@@ -125,7 +125,7 @@ def test_a_fresh_start_stands_in_the_transcript_and_can_be_undone(script: Script
     again = client.get(f"/d/{dialog.pk}/").content.decode()
     assert again.count("Fresh start from a handover") == page.count("Fresh start from a handover") > 1
     assert client.get(f"/d/{dialog.pk}/archive/{run.pk}/").status_code == 200
-    assert "A long answer." in client.get(f"/d/{dialog.pk}/archive/?q=long").content.decode()
+    assert "A <mark>long</mark> answer." in client.get(f"/d/{dialog.pk}/archive/?q=long").content.decode()
     client.post(f"/d/{dialog.pk}/archive/{run.pk}/undo/")
     run.refresh_from_db()
     assert run.undone_by == dialog.owner
