@@ -34,6 +34,8 @@ class Worker:
         self.number = -1
 
     def __call__(self, body: Body) -> Answer:
+        if is_summary(body["messages"]):
+            return Answer("They went on, step by step.")
         if body["messages"][-1]["role"] == "tool":
             return Answer(f"I have read it. {prose(self.number, 90)}")
         self.number += 1
@@ -97,10 +99,16 @@ def test_two_hundred_turns_keep_what_matters(serve: Serve, notes: None) -> None:
     assert len(said) == len(CONSTRAINTS) + len(FAILING) + len(REPORTED)
     for text, first in said.items():
         for exchange in server.exchanges[first + 1 :]:
+            if is_summary(exchange.messages):
+                continue  # of what goes out of sight, so without what stays
             assert seen(exchange.messages, text), f"{text!r} is no longer in sight"
     last = server.exchanges[-1].messages
     assert any("step 99." in (message["content"] or "") for message in last)
     assert not any("step 5." in (message["content"] or "") for message in last), "old small talk should have gone"
+
+
+def is_summary(messages: list[dict[str, Any]]) -> bool:
+    return str(messages[0]["content"]).startswith("You write the hand-off summary")
 
 
 def seen(messages: list[dict[str, Any]], text: str) -> bool:
