@@ -29,7 +29,7 @@ LIMITS_BY_NAME = {
 COUNTS_TOKENS = 40  # of the line of counts, rounded up
 HAND_OFF_SHARE = 0.5  # of what is free beside what must stay
 TYPICAL_TOKENS = 50  # added to a price, so that a word of thanks is not the best for its tokens
-RESCUED_SHARE = 2  # constraints and failures may fill the free room divided by this before the scores decide
+RESCUED_PERCENT = 75  # of the free room, which constraints and failures may fill before the scores decide
 
 # Plain words looked up in lower-cased text: each search is linear, whatever the text holds.
 FAILURE_WORDS = (
@@ -190,7 +190,7 @@ def _mentions(lowered: str, words: Iterable[str]) -> bool:
 def prune(units: Units, max_tokens: int, weights: Weights, count: Count) -> Pruned:
     """Keep what must stay, then the best-scored units that fit into ``max_tokens``, in their order.
 
-    User constraints and failures that fit are chosen before the scores decide, within half of the free room: the score
+    User constraints and failures that fit are chosen before the scores decide, within three quarters of the free room: the score
     alone would drop an old "never push" for a newer pleasantry.
     """
     sizes = [unit.est_tokens or count(unit.messages) for unit in units]
@@ -234,9 +234,19 @@ def _best_fitting(units: Units, sizes: Sequence[int], kept: set[int], room: int,
     )
     constraints = [pair for pair in ranked if any(readings[i].forbids for i in pair[0])]
     failures = [pair for pair in ranked if any(readings[i].fails for i in pair[0]) and pair not in constraints]
-    rescued, used = _fill((*constraints, *failures), room // RESCUED_SHARE)
+    failed = [pair for pair in failures if any(units[i].failed for i in pair[0])]  # small, and before what speaks of it
+    urgent = [
+        [i for i in group if _is_core(units[i], readings[i])]
+        for group, _ in (*failed, *constraints, *(pair for pair in failures if pair not in failed))
+    ]
+    rescued, used = _fill(((core, sum(sizes[i] for i in core)) for core in urgent), room * RESCUED_PERCENT // 100)
     chosen, _ = _fill((pair for pair in ranked if not rescued & set(pair[0])), room - used)
     return rescued | chosen
+
+
+def _is_core(unit: Unit, reading: _Reading) -> bool:
+    """Whether a unit is why its exchange is rescued, or what was asked in it: the long answer beside it may go."""
+    return unit.role is UnitRole.USER or unit.failed or reading.forbids or (reading.fails and not reading.is_long)
 
 
 def _fill(ranked: Iterable[tuple[list[int], int]], room: int) -> tuple[set[int], int]:
