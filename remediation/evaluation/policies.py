@@ -8,7 +8,7 @@ from dominds.llm.messages import Role
 from remediation.config import ContextConfig
 from remediation.context import Toolbox, Unit, UnitRole, Units
 from remediation.similarity.embeddings import Embedder, relevance, similarity
-from remediation.strategies.chain import break_context
+from remediation.strategies.breaking.chain import break_context
 from remediation.strategies.fresh_start import start_fresh
 from remediation.strategies.importance import Weights, retain
 from remediation.strategies.pruning import fallback

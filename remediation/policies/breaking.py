@@ -6,7 +6,7 @@ from remediation.decisions import Decision, Proceed, Rewrite
 from remediation.loops import LOOP_REASON
 from remediation.policies import fresh_start
 from remediation.policies.policy import ByHand, Policy, RewriteTask, budget_limit, configured_tokenizer
-from remediation.strategies.chain import break_context
+from remediation.strategies.breaking.chain import break_context
 
 OVER_HITS_BEFORE_FRESH_START = 2  # more than this many in an hour
 

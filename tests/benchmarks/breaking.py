@@ -29,7 +29,7 @@ from remediation.similarity.embeddings import (
     similarity,
 )
 from remediation.similarity.minilm import MiniLM, model_directory
-from remediation.strategies.chain import break_context
+from remediation.strategies.breaking.chain import break_context
 from remediation.strategies.outcome import is_ledger, text_of
 from remediation.synthetic_dialogs import Fact, Mix, OverflowingDialog, overflowing_dialog
 from remediation.tokens.counting import counter_for

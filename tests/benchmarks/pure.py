@@ -27,7 +27,7 @@ from remediation.similarity.embeddings import (
     similarity,
 )
 from remediation.similarity.minilm import MiniLM, model_directory
-from remediation.strategies.chain import break_context
+from remediation.strategies.breaking.chain import break_context
 from remediation.strategies.importance import Weights, prune, score
 from remediation.synthetic_dialogs import Mix, overflowing_dialog
 from remediation.text.summaries import extractive_summary

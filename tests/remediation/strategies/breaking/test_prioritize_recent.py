@@ -7,8 +7,8 @@ from hypothesis import given, settings
 
 from remediation.config import PrioritizeRecent
 from remediation.context import UnitKind, total_tokens
+from remediation.strategies.breaking.prioritize_recent import prioritize_recent
 from remediation.strategies.outcome import task_of
-from remediation.strategies.prioritize_recent import prioritize_recent
 from tests.remediation.building import model, numbered, prose, system, texts, tool, toolbox, user
 from tests.remediation.strategies.laws import check_laws, context, gone_priorities, rows, talk
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 
 from remediation.config import SummarizeOld
 from remediation.context import UnitKind, total_tokens
+from remediation.strategies.breaking.summarize_old import summarize_old
 from remediation.strategies.stand_ins import HANDOVER_CLOSING, HANDOVER_OPENING, SUMMARY_HEADING
-from remediation.strategies.summarize_old import summarize_old
 from tests.remediation.building import ids, model, numbered, prose, system, texts, tool, toolbox, user
 from tests.remediation.strategies.laws import check_laws, context, rows, talk
 

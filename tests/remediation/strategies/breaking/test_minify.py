@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remediation.strategies.minify import minify_code
+from remediation.strategies.breaking.minify import minify_code
 
 
 def fenced(language: str, code: str) -> str:

@@ -4,19 +4,19 @@ from dataclasses import dataclass, replace
 
 from remediation.config import STRATEGY_NAMES, BreakingStrategy, ContextConfig
 from remediation.context import Rewritten, StrategyStep, Toolbox, UnitKind, UnitRole, Units, total_tokens
+from remediation.strategies.breaking.chunk_by_type import content_type_chunking
+from remediation.strategies.breaking.discard_low_relevance import discard_low_rel
+from remediation.strategies.breaking.prioritize_recent import prioritize_recent
+from remediation.strategies.breaking.summarize_old import summarize_old
 from remediation.strategies.carrying import MESSAGE_TOKENS, ledger_budget
-from remediation.strategies.chunk_by_type import content_type_chunking
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.digest import digest
-from remediation.strategies.discard_low_relevance import discard_low_rel
 from remediation.strategies.fresh_start import recover
 from remediation.strategies.hand_off import PEOPLE_SHARE
 from remediation.strategies.lasting import LastingRelevance
 from remediation.strategies.masking import mask_old_output
 from remediation.strategies.outcome import STAND_INS, StrategyOutcome, is_ledger, task_of, touchable
-from remediation.strategies.prioritize_recent import prioritize_recent
 from remediation.strategies.stand_ins import SUMMARY_HEADING, stand_in
-from remediation.strategies.summarize_old import summarize_old
 from remediation.strategies.truncate import truncate
 from remediation.text.ledger import redact
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from dominds.llm.messages import Message, Role
 from remediation.config import ContentTypeChunking
 from remediation.context import Unit, UnitKind, UnitRole, total_tokens
-from remediation.strategies.chunk_by_type import content_type_chunking
+from remediation.strategies.breaking.chunk_by_type import content_type_chunking
 from tests.remediation.building import count, model, numbered, system, tool, toolbox, unit, user, words
 from tests.remediation.strategies.laws import check_laws, context, gone_priorities, rows, talk
 

@@ -4,10 +4,10 @@ from itertools import groupby
 
 from remediation.config import DiscardLowRel
 from remediation.context import Toolbox, Unit, UnitKind, Units, total_tokens
+from remediation.strategies.breaking.prioritize_recent import removal_order, scored, until_freed
+from remediation.strategies.breaking.summarize_old import replace_by_summary
 from remediation.strategies.outcome import STAND_INS, StrategyOutcome, text_of, touchable
-from remediation.strategies.prioritize_recent import removal_order, scored, until_freed
 from remediation.strategies.stand_ins import placeholder
-from remediation.strategies.summarize_old import replace_by_summary
 
 MIN_SIMILARITY = 0.6  # of what is left to what there was; below it the discarding is undone
 SUMMARY_SHARE = 4  # summarised instead, the units get their tokens divided by this

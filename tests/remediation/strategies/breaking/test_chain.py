@@ -12,7 +12,7 @@ from remediation.config import BreakingStrategy, ContextConfig, Hybrid, parse_co
 from remediation.context import Rewritten, UnitKind, UnitRole, Units, total_tokens
 from remediation.similarity.embeddings import Embedder, MiniLMEmbedder, RememberingEmbedder, relevance, similarity
 from remediation.similarity.minilm import MiniLM, model_directory
-from remediation.strategies.chain import break_context
+from remediation.strategies.breaking.chain import break_context
 from remediation.strategies.fresh_start import start_fresh
 from remediation.strategies.outcome import is_ledger, text_of
 from remediation.strategies.stand_ins import HANDOVER_OPENING, SUMMARY_HEADING

@@ -7,7 +7,7 @@ from functools import partial
 from dominds.llm.messages import Role
 from remediation.config import ContentTypeChunking
 from remediation.context import Toolbox, Unit, UnitKind, Units, total_tokens
-from remediation.strategies.minify import minify_code
+from remediation.strategies.breaking.minify import minify_code
 from remediation.strategies.outcome import STAND_INS, StrategyOutcome, touchable
 from remediation.strategies.stand_ins import shortened, text_counter
 from remediation.text.summaries import extractive_summary
