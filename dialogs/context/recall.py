@@ -17,13 +17,14 @@ from dialogs.models import Dialog, PersonSettings, RecallChoice
 from dominds.db.prepared import Select
 from dominds.llm.catalog.catalog import ModelInfo
 from health.levels import Thresholds
+from remediation.policies.policy import limit_for_trigger
 from remediation.recall.query import query_of
 from remediation.recall.recall import recall, render, room_for
 from remediation.tokens.calibration import output_buffer
 
 WHOLE = "1:0"  # base of a view that no rewrite or clear has touched
 UNKNOWN_LIMIT_TOKENS = 1_024  # for recalled text where nobody knows the model's window
-TRIGGER_PERCENT = 80  # of a limit: where policies rewrite
+MOST_PERCENT = 90  # of a limit, for request and answer: a policy that watches answers interrupts one that goes beyond
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def is_on(dialog: Dialog, view: View) -> bool:
 
 def limit_beside(limit: int) -> int:
     """The limit to judge a view by, so that at the usual trigger recalled text still has its share of the whole one."""
-    return min(limit, (limit - room_for(limit, 0)) * 100 // TRIGGER_PERCENT)
+    return min(limit, limit_for_trigger(limit - room_for(limit, 0)))
 
 
 def recalled_for(dialog: Dialog, view: View, sizes: Sizes, model: ModelInfo, thresholds: Thresholds) -> Recall:
@@ -78,7 +79,7 @@ def _room(sizes: Sizes, model: ModelInfo, thresholds: Thresholds) -> int:
     window = thresholds.context_limit
     answer = output_buffer(model.output_length, window)
     ceilings = (
-        sizes.limit,
+        sizes.limit and sizes.limit * MOST_PERCENT // 100 - answer,
         window and window - answer,
         thresholds.effective_optimal_max,
         thresholds.effective_critical_max,

@@ -54,12 +54,14 @@ def _calls_since(dialog: Dialog, view: View) -> list[tuple[str, str]]:
     return [(call["name"], call["arguments"]) for calls in reversed(newest) for call in calls or ()]
 
 
-def after_rewrite(change: Change, sizes: Sizes, decision: Rewrite, rewritten: Rewritten) -> None:
+def after_rewrite(
+    change: Change, sizes: Sizes, judged_limit: int | None, decision: Rewrite, rewritten: Rewritten
+) -> None:
     """Record what led to a rewrite and what came of it, and raise the operator's task when it happens often."""
     dialog, limit = change.dialog, sizes.limit
     if limit is None:
         return
-    if sizes.request > limit * sizes.config.warning_threshold:
+    if sizes.request > (judged_limit or limit) * sizes.config.warning_threshold:
         _record(dialog, ContextEvent.Code.WARNING, f"est. {sizes.request:,} of {limit:,} tokens", sizes)
     over = sizes.request > limit
     if over:

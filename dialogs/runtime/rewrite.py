@@ -50,6 +50,11 @@ class Job:
     def dialog(self) -> Dialog:
         return self.situation.dialog
 
+    @property
+    def judged_limit(self) -> int | None:
+        """What the policy decided by, which may be less than the limit."""
+        return self.situation.context_before_generation.limit or self.sizes.limit
+
 
 def perform(
     lease: Lease, situation: Situation, decision: Rewrite, seconds: float = budgets.REWRITE_SECONDS.most
@@ -185,7 +190,7 @@ def _store(lease: Lease, job: Job, rewritten: Rewritten) -> None:
         change.event("remediation", **summary_of(run))
         _tell(change, job, rewritten)
         change.event("health", **health_of(dialog))
-        overflow_history.after_rewrite(change, job.sizes, job.decision, rewritten)
+        overflow_history.after_rewrite(change, job.sizes, job.judged_limit, job.decision, rewritten)
 
 
 def _run_row(job: Job, rewritten: Rewritten) -> RemediationRun:
@@ -265,7 +270,7 @@ def _store_failure(lease: Lease, job: Job, rewritten: Rewritten) -> None:
             change.dialog, ContextEvent.Code.BREAKER_FAILED, rewritten.failure, rewritten.est_before, job.sizes.limit
         )
         change.event("notice", text=f"The context could not be made smaller: {rewritten.failure}{_beside(job)}")
-        overflow_history.after_rewrite(change, job.sizes, job.decision, rewritten)
+        overflow_history.after_rewrite(change, job.sizes, job.judged_limit, job.decision, rewritten)
         if job.policy.failure_ends_message(job.sizes.config) and not by_hand:
             change.dialog.failure = rewritten.failure
             change.end_message(Turn.Status.FAILED)

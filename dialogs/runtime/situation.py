@@ -20,9 +20,10 @@ from health.models import HealthSnapshot
 from remediation.context import Context
 from remediation.decisions import Proceed
 from remediation.policies import while_streaming
-from remediation.policies.policy import Policy
+from remediation.policies.policy import Policy, limit_for_trigger
 from remediation.policies.registry import chosen, with_verb
 
+BEFORE_CRITICAL_PERCENT = 95  # of the critical threshold, where a policy acts at the latest: estimates err by a little
 SHORT_ANSWER = 4_000  # tokens: a re-entry package, a summary
 LEAST_CHARS_PER_TOKEN = 1.5
 CALIBRATED_MARGIN = 0.01  # of the prompt, once the provider's own count has corrected the estimate
@@ -90,15 +91,21 @@ class Situation:
     def recalls(self) -> bool:
         return recall.is_on(self.dialog, self.view)
 
-    @property
+    @functools.cached_property
     def context_before_generation(self) -> Context:
-        """With a limit that leaves recalled text its room, where that is the only reason to rewrite: a view that was
-        rewritten for this message stands, and recall has what is left."""
+        """With a limit that leaves recalled text its room and lets a policy act before the level is critical, where that
+        is the only reason to rewrite: a view that was rewritten for this message stands, and recall has what is left."""
         context = self.context
         is_needed = context.requested or context.overflowed or context.interrupted or context.restarts
-        if context.limit is None or is_needed or not self.recalls:
+        if context.limit is None or is_needed:
             return context
-        return replace(context, limit=recall.limit_beside(context.limit))
+        limits = [context.limit]
+        if self.recalls:
+            limits.append(recall.limit_beside(context.limit))
+        if critical := self.thresholds.effective_critical_max:  # of the prompt, without the room for an answer
+            room = context.est_tokens - context.est_prompt
+            limits.append(limit_for_trigger(critical * BEFORE_CRITICAL_PERCENT // 100 + room))
+        return replace(context, limit=min(limits))
 
     def recalled(self) -> Recall:
         """What the next request brings back. One whose answer filled the window, or that was refused, is not made longer."""

@@ -10,6 +10,7 @@ from remediation.context import Context, Rewritten, Toolbox, Units
 from remediation.decisions import Decision, StreamDecision, ToolResultDecision
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,15}")  # as long as the columns that hold it
+TRIGGER_PERCENT = 80  # of a limit: where policies rewrite, unless configured otherwise
 RESERVED_VERBS = frozenset({"clear", "milestone"})  # what else a person can ask of a context
 
 Event = tuple[str, Mapping[str, Any]]  # type and values, as the dialog's event log has them
@@ -26,6 +27,11 @@ class CountingFacts:
     llm_type: str
     priority: int  # of the agent, 1 to 3
     config: ContextConfig
+
+
+def limit_for_trigger(tokens: int) -> int:
+    """The limit under which a policy rewrites from so many tokens on."""
+    return tokens * 100 // TRIGGER_PERCENT
 
 
 def window_limit(facts: CountingFacts) -> int | None:

@@ -71,7 +71,7 @@ class Provider:
         said = "\n".join(str(m["content"]) for m in request["messages"] if m["role"] == "user")
         marks, plays = DIALOG.findall(said), PLAY.findall(said)
         play = Play(**json.loads(plays[-1])) if plays else Play()
-        forced = [tool["function"]["name"] for tool in request.get("tools", ())] == ["clear_mind"]
+        forced = "clear_mind" in json.dumps(request.get("tool_choice"))
         sentinel = f"snt-{secrets.token_hex(4)}"
         key = f"{marks[-1:]}{len(plays)}{plays[-1:]}"
         self._plays[key] += 1

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def breaking(script: Script) -> Dialog:
     script({"text": "Understood. " * 30, "usage": "estimate"})
-    return make_dialog(context_policy="breaking", context_limit=5_000, recall=False)
+    return make_dialog(context_policy="breaking", context_limit=5_000)
 
 
 def test_three_warnings_in_an_hour_raise_one_cleanup_task(breaking: Dialog) -> None:
