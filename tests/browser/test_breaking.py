@@ -55,7 +55,7 @@ class SlowNetwork:
     """Lets frames through until one tells of a phase; from then on each ``next_phase`` lets them through up to the next."""
 
     def __init__(self, page: Page) -> None:
-        self._page, self._held = page, deque[str]()
+        self._page, self._held, self._holds = page, deque[str](), False
         page.route_web_socket("**/ws/dialogs/**", self._proxy)
 
     def _proxy(self, socket: WebSocketRoute) -> None:
@@ -63,7 +63,8 @@ class SlowNetwork:
         socket.connect_to_server().on_message(lambda message: self._come(str(message)))
 
     def _come(self, message: str) -> None:
-        if self._held or _phase_of(message):
+        self._holds = self._holds or bool(_phase_of(message))
+        if self._holds:
             self._held.append(message)
         else:
             self._socket.send(message)
@@ -80,6 +81,7 @@ class SlowNetwork:
     def deliver(self) -> None:
         """Everything up to the answer; no phase is looked at."""
         eventually(self._deliver_some, seconds=30)
+        self._holds = False
 
     def _deliver_some(self) -> bool:
         self._page.wait_for_timeout(50)
