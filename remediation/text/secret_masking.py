@@ -1,6 +1,7 @@
 """Secrets are taken out of whatever the runtime itself writes: summaries, ledgers, logs."""
 
 import re
+from collections.abc import Iterable
 
 REDACTED = "[redacted]"
 
@@ -40,12 +41,30 @@ ABOUT = re.compile(  # "the password is expired" tells no password
 )
 
 
+# What a match cannot be without; what ignores case is folded. Looking for these takes a thirtieth of the time of the
+# patterns themselves, and most texts hold none.
+IN_SHAPES = (
+    "-----BEGIN ", "sk-", "pk-", "rk-", "sk_", "pk_", "rk_", "whsec_", "AKIA", "ASIA", "AIDA", "AROA", "AIza", "ya29.", "ghp_",
+    "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "hf_", "npm_", "pypi-", "eyJ",
+)  # fmt: skip
+IN_NAMED = ("passw", "pwd", "passphrase", "secret", "key", "token", "credent")
+
+
 def redact(text: str) -> str:
     """``text`` with API keys, tokens, passwords and private keys replaced by ``[redacted]``."""
-    text = SHAPES.sub(REDACTED, text)
+    if _holds(text, IN_SHAPES):
+        text = SHAPES.sub(REDACTED, text)
     text = AUTHORIZATION.sub(rf"\1 {REDACTED}", text)
-    text = URL_PASSWORD.sub(rf"\1:{REDACTED}@", text)
-    return NAMED.sub(_without_value, text)
+    if "://" in text:
+        text = URL_PASSWORD.sub(rf"\1:{REDACTED}@", text)
+    return NAMED.sub(_without_value, text) if _holds(text.casefold(), IN_NAMED) else text
+
+
+def _holds(text: str, any_of: Iterable[str]) -> bool:
+    for one in any_of:  # noqa: SIM110 - ``any`` over a generator takes three times as long
+        if one in text:
+            return True
+    return False
 
 
 def _without_value(found: re.Match[str]) -> str:
