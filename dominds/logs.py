@@ -27,7 +27,7 @@ class SafeFormatter(structlog.stdlib.ProcessorFormatter):
 
     def format(self, record: logging.LogRecord) -> str:
         line = redact(super().format(record))
-        return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", line)
+        return line if line.isprintable() else _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", line)
 
 
 def json_formatter() -> SafeFormatter:

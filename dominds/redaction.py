@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Iterable
 
 MASK = "[redacted]"
 SHORTEST_SECRET = 8  # characters; masking shorter values would hit ordinary words
@@ -19,6 +20,27 @@ _LABELLED = re.compile(
     re.I | re.X,
 )
 _SHAPED = re.compile(r"\b(?:sk|pk|rk|xai|gsk|dmk|ghp|hf)[-_][A-Za-z0-9_-]{12,300}|\bAIza[A-Za-z0-9_-]{30,60}")
+
+# What a match cannot be without, folded where the pattern ignores case: looking for it takes a tenth of a match's time,
+# and hardly any log line holds it.
+IN_LABELLED = ("author", "bearer", "key")
+IN_SHAPED = (
+    "sk-",
+    "sk_",
+    "pk-",
+    "pk_",
+    "rk-",
+    "rk_",
+    "xai-",
+    "xai_",
+    "dmk-",
+    "dmk_",
+    "ghp-",
+    "ghp_",
+    "hf-",
+    "hf_",
+    "AIza",
+)
 
 _remembered: set[str] = set()
 
@@ -50,6 +72,15 @@ def redact(text: str) -> str:
     """Return ``text`` with keys, passwords and authorization values masked."""
     for secret in sorted(_remembered, key=len, reverse=True):
         text = text.replace(secret, MASK)
-    text = _LABELLED.sub(lambda match: match["before"] + MASK, text)
-    text = _PASSWORD_IN_URL.sub(lambda match: match["before"] + MASK, text)
-    return _SHAPED.sub(MASK, text)
+    if holds_any(text.casefold(), IN_LABELLED):
+        text = _LABELLED.sub(lambda match: match["before"] + MASK, text)
+    if "://" in text:
+        text = _PASSWORD_IN_URL.sub(lambda match: match["before"] + MASK, text)
+    return _SHAPED.sub(MASK, text) if holds_any(text, IN_SHAPED) else text
+
+
+def holds_any(text: str, parts: Iterable[str]) -> bool:
+    for part in parts:  # noqa: SIM110 - ``any`` over a generator takes three times as long
+        if part in text:
+            return True
+    return False

@@ -135,7 +135,6 @@ class Rewritten:
     summary: str = ""
     ledger: tuple[str, ...] = ()
     recovered: bool = False  # a fresh start or truncation was needed
-    coherence: float | None = None
     millis: float = 0.0
     failure: str = ""
 

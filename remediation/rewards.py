@@ -1,7 +1,7 @@
 """What a rewrite was worth (docs/spec.md#reward)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from remediation.context import Rewritten, Unit
@@ -41,13 +41,12 @@ def _earned(outcome: Outcome) -> float:
 def outcome_of(before: Sequence[Unit], rewritten: Rewritten) -> Outcome:
     """The outcome of a rewrite of ``before``.
 
-    A context is wholly similar to itself, so the similarity before is 1 and the delta is never positive. Unmeasured
-    coherence counts as no change.
+    Its coherence is measured later, by ``with_coherence``; until then it counts as no change.
     """
     return Outcome(
         success=not rewritten.failure,
         used_recovery=rewritten.recovered,
-        coherence_delta=0.0 if rewritten.coherence is None else rewritten.coherence - 1.0,
+        coherence_delta=0.0,
         tokens_reduced=rewritten.est_before - rewritten.est_after,
         time_ms=rewritten.millis,
         priority_preserved=priority_preserved(before, rewritten.units),
@@ -73,6 +72,15 @@ def reward_record(
         "stateAfter": dict(state_after),
         "outcome": asdict(outcome),
     }
+
+
+def with_coherence(record: Mapping[str, Any], coherence: float) -> dict[str, Any]:
+    """The record with the reward that ``coherence`` makes of it.
+
+    A context is wholly similar to itself, so the similarity before is 1 and the delta is never positive.
+    """
+    outcome = replace(Outcome(**record["outcome"]), coherence_delta=coherence - 1.0)
+    return {**record, "reward": reward(outcome), "outcome": asdict(outcome)}
 
 
 def state_of(units: Sequence[Unit], limit: int) -> dict[str, Any]:

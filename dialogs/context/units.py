@@ -1,6 +1,6 @@
 """Turns as units of context, and units as a rewrite stores them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dialogs.models import Turn
@@ -80,7 +80,7 @@ def unit_to_json(unit: Unit, original: bool) -> dict[str, Any]:
     }
 
 
-def unit_from_json(item: dict[str, Any]) -> Unit:
+def unit_from_json(item: Mapping[str, Any]) -> Unit:
     return Unit(
         id=item["id"],
         kind=UnitKind(item["kind"]),

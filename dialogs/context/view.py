@@ -83,15 +83,13 @@ def _runs() -> QuerySet[RemediationRun]:
 def _opened(dialog: Dialog, current: Any) -> Head:
     """What a view begins with: the rewrite that stands, or else the package and the messages that were carried over."""
     if current.standing_run is None:
-        carried = _named_turns(dialog, current.carried)
+        carried = _named_turns(dialog.pk, current.carried)
         rows = {row.seq: row for row in (*carried, *_TURNS_SINCE(dialog.pk, dialog.round_number, 0))}
         return Head.of(0, _opening_units(dialog)).followed_by(sorted(rows.values(), key=attrgetter("position")))
     run = _runs().get(pk=current.standing_run)
-    named = _named_turns(dialog, [seq for item in run.view for seq in item.get("turns", ())])
-    units = _rewritten_units(run, {row.seq: row for row in named})
     return Head.of(
         run.base_position,
-        units,
+        units_of_view(dialog.pk, run.view),
         interrupted=_ends_in_a_cut_answer(dialog, run),
         base_position=run.base_position,
         by_value=frozenset(item["id"] for item in run.view if "id" in item),
@@ -105,8 +103,8 @@ def _ends_in_a_cut_answer(dialog: Dialog, run: RemediationRun) -> bool:
     return dialog.turns.filter(seq=seqs[-1], status=Turn.Status.INTERRUPTED).exists()
 
 
-def _named_turns(dialog: Dialog, seqs: list[int]) -> list[Any]:
-    return list(_shown_turns(Turn.objects.filter(dialog=dialog, seq__in=seqs))) if seqs else []
+def _named_turns(dialog_id: UUID, seqs: list[int]) -> list[Any]:
+    return list(_shown_turns(Turn.objects.filter(dialog_id=dialog_id, seq__in=seqs))) if seqs else []
 
 
 def _turns_since(dialog_id: UUID, round_number: int, position: int) -> QuerySet[Turn, Any]:
@@ -138,9 +136,12 @@ def _opening_units(dialog: Dialog) -> Units:
     )
 
 
-def _rewritten_units(run: RemediationRun, by_seq: dict[int, Any]) -> Units:
+def units_of_view(dialog_id: UUID, items: Sequence[Mapping[str, Any]]) -> Units:
+    """Units as a rewrite stored them, by value or by their turns."""
+    named = _named_turns(dialog_id, [seq for item in items for seq in item.get("turns", ())])
+    by_seq = {row.seq: row for row in named}
     units: list[Unit] = []
-    for item in run.view:
+    for item in items:
         if "messages" in item:
             units.append(unit_from_json(item))
         else:

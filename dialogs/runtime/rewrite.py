@@ -2,8 +2,9 @@
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import structlog
 
@@ -20,7 +21,7 @@ from dialogs.store.change import Change
 from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease
 from dominds import budgets
-from remediation.context import Assistant, Rewritten, Toolbox, Units
+from remediation.context import Assistant, Rewritten, Toolbox, Unit, Units
 from remediation.decisions import Rewrite
 from remediation.models import ContextEvent, RemediationRun, RemovedUnit
 from remediation.policies.laws import broken_law
@@ -160,7 +161,7 @@ def toolbox_of(sizes: Sizes, summarise: Callable[[str, int], str], report: Calla
         count=sizes.count,
         summarise=summarise,
         relevance=embeddings.relevance,
-        similarity=embeddings.similarity,
+        similarity=embeddings.likeness_of_wording,
         clock=lambda: time.monotonic() * 1000,
         report=report,
     )
@@ -196,6 +197,7 @@ def _store(lease: Lease, job: Job, rewritten: Rewritten) -> None:
 def _run_row(job: Job, rewritten: Rewritten) -> RemediationRun:
     before, outcome = job.sizes.units, outcome_of(job.sizes.units, rewritten)
     unchanged = {unit.id: unit.text for unit in before if unit.id not in job.situation.view.by_value}
+    standing = {unit.id: unit.messages for unit in before}
     beside = job.sizes.fixed - job.sizes.output_room
     limit = job.sizes.limit or 0
     return RemediationRun(
@@ -209,7 +211,7 @@ def _run_row(job: Job, rewritten: Rewritten) -> RemediationRun:
         est_source=job.sizes.source,
         limit=limit or None,
         base_position=job.dialog.last_position,
-        view=[unit_to_json(unit, original=unchanged.get(unit.id) == unit.text) for unit in rewritten.units],
+        view=[_stored(unit, unchanged, standing) for unit in rewritten.units],
         removed=[
             {"id": unit.id, "kind": unit.kind.value, "est_tokens": unit.est_tokens, "turns": list(unit.source)}
             for unit in rewritten.removed
@@ -217,7 +219,6 @@ def _run_row(job: Job, rewritten: Rewritten) -> RemediationRun:
         summary=rewritten.summary,
         ledger=list(rewritten.ledger),
         recovered=rewritten.recovered,
-        coherence=rewritten.coherence,
         millis=rewritten.millis,
         reward=reward(outcome),
         reward_record=reward_record(
@@ -227,6 +228,13 @@ def _run_row(job: Job, rewritten: Rewritten) -> RemediationRun:
             state_of(rewritten.units, limit),
         ),
     )
+
+
+def _stored(unit: Unit, unchanged: Mapping[str, str], before: Mapping[str, object]) -> dict[str, Any]:
+    """``is_new`` marks a text that this rewrite wrote, beside those that an earlier one left."""
+    stored = unit_to_json(unit, original=unchanged.get(unit.id) == unit.text)
+    is_new = "messages" in stored and before.get(unit.id) != unit.messages
+    return {**stored, "is_new": True} if is_new else stored
 
 
 def _archive(run: RemediationRun, removed: Units) -> None:

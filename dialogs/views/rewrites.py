@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET
 from dialogs.actions import rewrite_requests
 from dialogs.errors import Refusal
 from dialogs.models import Dialog
+from dialogs.operations import coherence
 from dialogs.pages.context_panel import run_lines
 from dialogs.pages.dialog_page import DialogPage, address_of
 from dialogs.queries import context_report
@@ -103,6 +104,7 @@ def archived_run(request: PersonRequest, dialog_id: UUID, run_id: int) -> HttpRe
     if not lines:
         raise Http404
     run = lines[0].run
+    run.coherence = coherence.measure(run.pk)
     longer = max(len(run.view), lines[0].removed)
     found = Paginator(range(longer), ROWS).get_page(request.GET.get("page") or 1)
     start, end = max(0, found.start_index() - 1), found.end_index()

@@ -86,6 +86,9 @@ class LexicalEmbedder:
         return unit_rows(np.sqrt(counts).astype(np.float32))
 
 
+_LEXICAL = LexicalEmbedder()
+
+
 class RememberingEmbedder:
     """Keeps vectors for REMEMBERED_SECONDS by text. ``clock`` is monotonic, in seconds."""
 
@@ -204,6 +207,11 @@ def similarity(a: str, b: str, using: Embedder | None = None) -> float:
         return 1.0
     vectors = (using or embedder()).embed([a, b], thorough=True)
     return _score(vectors[0] @ vectors[1])
+
+
+def likeness_of_wording(a: str, b: str) -> float:
+    """``similarity`` by hashed n-grams: some 2 ms for 10,000 characters, where MiniLM takes 300 whatever the length."""
+    return similarity(a, b, _LEXICAL)
 
 
 def parts_of(text: str, most: int, characters: int = GLANCE_CHARACTERS) -> list[str]:

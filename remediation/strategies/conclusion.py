@@ -1,4 +1,4 @@
-"""How every rewrite ends: answers, ledger, coherence, and the rule that it must have gained enough."""
+"""How every rewrite ends: answers, ledger, and the rule that it must have gained enough."""
 
 from dataclasses import dataclass, replace
 
@@ -6,7 +6,7 @@ from remediation.context import Rewritten, StrategyStep, Toolbox, UnitKind, Unit
 from remediation.strategies.carrying import carry, ledger_budget, removed_from
 from remediation.strategies.exchanges import with_answers
 from remediation.strategies.headroom import LEAST_GAIN, gain_of, leaves_headroom
-from remediation.strategies.outcome import is_ledger, text_of
+from remediation.strategies.outcome import is_ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,7 @@ class Attempt:
 
 
 def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
-    """The rewrite's outcome, with the ledger in its place.
-
-    Coherence is the similarity of the whole text before to the whole text after, as ``toolbox`` measures it.
-    """
+    """The rewrite's outcome, with the ledger in its place."""
     answered = with_answers(attempt.before, after, toolbox)
     if total_tokens(answered) <= attempt.limit or total_tokens(after) > attempt.limit:
         after = answered  # where a few tokens decide, the limit comes first
@@ -48,7 +45,6 @@ def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
         summary=_summary_of(carried.units, attempt.before),
         ledger=carried.ledger,
         recovered=attempt.recovered,
-        coherence=toolbox.similarity(text_of(attempt.before), text_of(carried.units)),
         millis=toolbox.clock() - attempt.started_at,
     )
 

@@ -67,20 +67,29 @@ def hand_off(
 def _asked(gone: Units, remaining: Units, room: int, toolbox: Toolbox) -> tuple[str, str]:
     """A model's summary and a note, or no summary and the cause."""
     asked = min(room, max(FEWEST_TOKENS, min(MOST_TOKENS, total_tokens(gone) // REMOVED_SHARE)))
-    original = redact("\n".join((_earlier(gone), *(entry for unit in gone for entry in entries_of(unit)))))
-    required = required_of(said_by_people_and_agent(gone))
-    problem = _problem_finder(original, required, toolbox)
+    judged: tuple[Sequence[Required], Callable[[str], str]] | None = None
     summary = ""
     for request in requests_for(gone, remaining, toolbox):
         content = request.replace(EARLIER_MARK, summary or _earlier(gone) or "none")
         written = toolbox.summarise(content, asked)
+        if not written.strip():
+            return "", ""
+        required, problem = judged = judged or _judge_of(gone, toolbox)
         answer = redact(without_reasoning(written))
         if cause := problem(answer or written):
-            return "", cause if written.strip() else ""
+            return "", cause
         summary = answer
-    if not summary:
+    if not (summary and judged):
         return "", ""
+    required, problem = judged
     return _repaired(summary, required, remaining, asked, problem, toolbox)
+
+
+def _judge_of(gone: Units, toolbox: Toolbox) -> tuple[Sequence[Required], Callable[[str], str]]:
+    """What a summary must say, and what is wrong with one. Only made for a model that answered."""
+    original = redact("\n".join((_earlier(gone), *(entry for unit in gone for entry in entries_of(unit)))))
+    required = required_of(said_by_people_and_agent(gone))
+    return required, _problem_finder(original, required, toolbox)
 
 
 def _problem_finder(original: str, required: Sequence[Required], toolbox: Toolbox) -> Callable[[str], str]:
@@ -156,10 +165,12 @@ def _parts(entries: Sequence[str], toolbox: Toolbox) -> list[list[str]]:
     window = toolbox.summariser_window or (toolbox.assistant and toolbox.assistant.window()) or 0
     room = max(400, window - window // ANSWER_SHARE - PROMPT_OVERHEAD) if window else 0
     parts: list[list[str]] = [[]]
+    if not room:
+        return [list(entries)]
     count, used = text_counter(toolbox), 0
     for entry in entries:
         size = count(entry) + 1
-        if room and used + size > room and parts[-1]:
+        if used + size > room and parts[-1]:
             parts.append([])
             used = 0
         parts[-1].append(entry)

@@ -2,6 +2,8 @@
 
 import re
 
+from dominds.redaction import holds_any
+
 REDACTED = "[redacted]"
 
 # Shapes of credentials, whole. Sources: the providers' documented key prefixes; RFC 7468, 7519 and 6750.
@@ -40,12 +42,23 @@ ABOUT = re.compile(  # "the password is expired" tells no password
 )
 
 
+# What a match cannot be without; what ignores case is folded. Looking for these takes a thirtieth of the time of the
+# patterns themselves, and most texts hold none.
+IN_SHAPES = (
+    "-----BEGIN ", "sk-", "pk-", "rk-", "sk_", "pk_", "rk_", "whsec_", "AKIA", "ASIA", "AIDA", "AROA", "AIza", "ya29.", "ghp_",
+    "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "hf_", "npm_", "pypi-", "eyJ",
+)  # fmt: skip
+IN_NAMED = ("passw", "pwd", "passphrase", "secret", "key", "token", "credent")
+
+
 def redact(text: str) -> str:
     """``text`` with API keys, tokens, passwords and private keys replaced by ``[redacted]``."""
-    text = SHAPES.sub(REDACTED, text)
+    if holds_any(text, IN_SHAPES):
+        text = SHAPES.sub(REDACTED, text)
     text = AUTHORIZATION.sub(rf"\1 {REDACTED}", text)
-    text = URL_PASSWORD.sub(rf"\1:{REDACTED}@", text)
-    return NAMED.sub(_without_value, text)
+    if "://" in text:
+        text = URL_PASSWORD.sub(rf"\1:{REDACTED}@", text)
+    return NAMED.sub(_without_value, text) if holds_any(text.casefold(), IN_NAMED) else text
 
 
 def _without_value(found: re.Match[str]) -> str:

@@ -9,12 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from dominds.weighted_cache import Bounded
 from remediation.text.secret_masking import REDACTED, redact
 
 RoleText = tuple[str, str]  # "user", "assistant", "system" or "tool"; and what it said
 
 LONGEST_STATEMENT = 400  # characters; a longer sentence is cut at a blank
 MOST_CHARS = 120_000  # that are read of one text: its beginning and its end
+REMEMBERED_CHARS = 20_000_000  # of texts whose statements a process remembers, the statements themselves included
+SENTENCE_CHARS = 1_000  # what a remembered statement takes, in characters
 TOOL_CHARS = 6_000  # the same of what a tool printed: results stand at the beginning, verdicts at the end
 
 STRONG = 3.0  # the strength from which a rule is marked as one
@@ -227,23 +230,56 @@ CODE = re.compile(
 VALUE = re.compile(r"[A-Z][A-Z0-9_]+\s?=\s?[^\s({\[]+$")  # a setting is a fact, wherever it stands
 
 
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    """A statement as it stands alone: what does not depend on the texts beside it."""
+
+    text: str
+    shape: str
+    kind: Kind
+    worth: float  # of its words, without the values in it
+    strength: float
+    share: float  # of its worth that counts, by who said it
+    values: tuple[tuple[str, str, float], ...]  # tokens, their shapes and their worth
+    tokens: frozenset[str]
+
+
+# A dialog's texts stay the same from one rewrite to the next, and one rewrite asks for them up to three times.
+_read = Bounded[tuple[_Sentence, ...]](REMEMBERED_CHARS)
+
+
 def statements_of(texts: Sequence[RoleText]) -> list[Statement]:
     """All statements of ``texts`` that say something, in their order, without secrets, source code and injected orders."""
-    found = list(_split(texts))
-    shapes = Counter(_shape(text) for _, _, text in found)
-    tokens = [list(_matches(text)) for _, _, text in found]
-    alike = Counter(_shape(token) for token in {token for row in tokens for token, _, _ in row})
+    found = [
+        (source, role, sentence) for source, (role, text) in enumerate(texts) for sentence in _sentences(role, text)
+    ]
+    shapes = Counter(sentence.shape for _, _, sentence in found)
+    alike = Counter({token: shape for _, _, sentence in found for token, shape, _ in sentence.values}.values())
     return [
-        _judged(role, text, order, source, _worth_of(row, alike), row, shapes[_shape(text)])
-        for order, ((role, source, text), row) in enumerate(zip(found, tokens, strict=True))
+        Statement(
+            role,
+            sentence.text,
+            sentence.kind,
+            (sentence.worth + _worth_of(sentence.values, alike)) * shapes[sentence.shape] ** -0.5 * sentence.share,
+            sentence.strength,
+            sentence.tokens,
+            order,
+            source,
+        )
+        for order, (source, role, sentence) in enumerate(found)
     ]
 
 
-def _split(texts: Sequence[RoleText]) -> Iterator[tuple[str, int, str]]:
-    for source, (role, text) in enumerate(texts):
-        for statement in sentences_of(text, role):
-            if role != "tool" or not INJECTION.search(statement):
-                yield role, source, statement
+def _sentences(role: str, text: str) -> tuple[_Sentence, ...]:
+    known = _read.get((role, text))
+    if known is None:
+        known = tuple(
+            _judged(role, statement)
+            for statement in sentences_of(text, role)
+            if role != "tool" or not INJECTION.search(statement)
+        )
+        _read.put((role, text), known, len(text) + SENTENCE_CHARS * len(known))
+    return known
 
 
 def sentences_of(text: str, role: str = "user") -> Iterator[str]:
@@ -330,12 +366,12 @@ def _reads_as_prose(line: str) -> bool:
     )
 
 
-def _matches(text: str) -> Iterator[tuple[str, float, str]]:
-    """Each token with its worth and the name of its group."""
+def _matches(text: str) -> Iterator[tuple[str, float]]:
+    """Each token with its worth."""
     for match in places_of_tokens(text):
         token, group = match.group().strip().lower(), str(match.lastgroup)
         if REDACTED not in token:
-            yield token, WORTH[group], group
+            yield token, WORTH[group]
 
 
 def places_of_tokens(text: str) -> Iterator[re.Match[str]]:
@@ -343,11 +379,11 @@ def places_of_tokens(text: str) -> Iterator[re.Match[str]]:
 
 
 def tokens_of(text: str) -> frozenset[str]:
-    return frozenset(token for token, _, _ in _matches(text))
+    return frozenset(token for token, _ in _matches(text))
 
 
 def worth_of(text: str) -> float:
-    return _worth_of(list(_matches(text)), {})
+    return _worth_of([(token, _shape(token), worth) for token, worth in _matches(text)], {})
 
 
 def exact_tokens(text: str) -> list[str]:
@@ -355,9 +391,9 @@ def exact_tokens(text: str) -> list[str]:
     return [match.group().strip(" .,;:") for match in places_of_tokens(text) if match.lastgroup in EXACT]
 
 
-def _worth_of(row: Iterable[tuple[str, float, str]], alike: Mapping[str, int]) -> float:
+def _worth_of(values: Iterable[tuple[str, str, float]], alike: Mapping[str, int]) -> float:
     """The best token counts whole, each further one half of the one before; one of many alike counts less."""
-    worths = [worth * alike.get(_shape(token), 1) ** -0.5 for token, worth, _ in row]
+    worths = [worth * alike.get(shape, 1) ** -0.5 for _, shape, worth in values]
     return float(sum(worth * 0.5**place for place, worth in enumerate(sorted(worths, reverse=True)[:8])))
 
 
@@ -365,17 +401,20 @@ def _shape(text: str) -> str:
     return re.sub(r"\d+", "0", text)
 
 
-def _judged(
-    role: str, text: str, order: int, source: int, values: float, row: Sequence[tuple[str, float, str]], alike: int
-) -> Statement:
-    strength = rule_strength(role, text)
-    failure = is_failure(text)
-    kind = Kind.RULE if strength >= STRONG else Kind.FAILURE if failure and not strength else Kind.FACT
-    worth = (_said_worth(role, text, strength, failure) + values) * float(alike**-0.5)
-    worth *= {"user": PERSON_TRUST, "system": PERSON_TRUST, "tool": TOOL_TRUST}.get(role, 1.0)
-    if role == "assistant" and NARRATES.match(text):
-        worth *= NARRATION
-    return Statement(role, text, kind, worth, strength, frozenset(token for token, _, _ in row), order, source)
+def _judged(role: str, text: str) -> _Sentence:
+    strength, failure = rule_strength(role, text), is_failure(text)
+    share = {"user": PERSON_TRUST, "system": PERSON_TRUST, "tool": TOOL_TRUST}.get(role, 1.0)
+    values = tuple((token, _shape(token), worth) for token, worth in _matches(text))
+    return _Sentence(
+        text=text,
+        shape=_shape(text),
+        kind=Kind.RULE if strength >= STRONG else Kind.FAILURE if failure and not strength else Kind.FACT,
+        worth=_said_worth(role, text, strength, failure),
+        strength=strength,
+        share=share * NARRATION if role == "assistant" and NARRATES.match(text) else share,
+        values=values,
+        tokens=frozenset(token for token, _, _ in values),
+    )
 
 
 def _said_worth(role: str, text: str, strength: float, failure: bool) -> float:

@@ -75,7 +75,7 @@ def run_ours(dialog: OverflowingDialog, box: Toolbox) -> Result:
         kept=kept_in(rewritten.units, dialog.facts),
         kept_without_ledger=kept_in(without, dialog.facts),
         important_kept=important_share(dialog.units, rewritten.units),
-        coherence=rewritten.coherence or 0.0,
+        coherence=box.similarity(text_of(dialog.units), text_of(rewritten.units)),
         millis=rewritten.millis,
         facts=dialog.facts,
     )

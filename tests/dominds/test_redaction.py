@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dominds import logs, redaction
-from dominds.redaction import MASK, redact
+from dominds.redaction import IN_LABELLED, IN_SHAPED, MASK, redact
 
 CANARY = "Zq7canary9sentinel"
 
@@ -73,6 +73,18 @@ def test_secrets_of_the_environment_are_remembered(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("OTHER_URL", "postgres://ada:url-password-canary@db/x")
     redaction.remember_environment()
     assert redact(f"{CANARY} url-password-canary db") == f"{MASK} {MASK} db"
+
+
+PARTS = st.sampled_from(
+    "proxy- AUTHORIZATION author\u0131zation Bearer x- api_ \u212aey apikey x-goog-api-key sk- pk_ rk- xai_ gsk- dmk_ ghp- hf_ "
+    'AIza : = \u0020 " Zq7canary9sentinel Zq7canary9sentinelZq7canary9sentinel'.split(" ")
+)
+
+
+@given(st.lists(PARTS, max_size=8).map("".join))
+def test_what_is_looked_for_first_stands_in_every_match(text: str) -> None:
+    assert not redaction._LABELLED.search(text) or any(part in text.casefold() for part in IN_LABELLED)
+    assert not redaction._SHAPED.search(text) or any(part in text for part in IN_SHAPED)
 
 
 @given(st.text())

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remediation.context import Rewritten
-from remediation.rewards import Outcome, outcome_of, priority_preserved, reward, reward_record, state_of
+from remediation.rewards import Outcome, outcome_of, priority_preserved, reward, reward_record, state_of, with_coherence
 from tests.remediation.building import model, user
 
 PERFECT = Outcome(True, False, 0.0, 0, 0.0, 0.0, 1000)
@@ -54,13 +54,16 @@ def test_rewards_stay_between_minus_two_and_two(outcome: Outcome) -> None:
 
 def test_an_outcome_is_read_from_a_rewrite() -> None:
     kept, gone = user("keep me", priority=1, id="a"), model("a b c d e f", id="b")
-    rewritten = Rewritten((kept,), (gone,), 10, 3, coherence=0.9, millis=42.0)
+    rewritten = Rewritten((kept,), (gone,), 10, 3, millis=42.0)
     outcome = outcome_of((kept, gone), rewritten)
-    assert outcome == Outcome(True, False, pytest.approx(-0.1), 7, 42.0, 1.0, 10)
+    assert outcome == Outcome(True, False, 0.0, 7, 42.0, 1.0, 10)
 
 
-def test_unmeasured_coherence_counts_as_no_change() -> None:
-    assert outcome_of((), Rewritten((), (), 10, 3)).coherence_delta == 0
+def test_coherence_is_part_of_the_reward_from_when_it_was_measured() -> None:
+    measured = with_coherence(reward_record({}, {}, PERFECT, {}), 0.9)
+    assert reward_record({}, {}, PERFECT, {})["reward"] == 1.0  # unmeasured coherence counts as no change
+    assert measured["reward"] == pytest.approx(0.95)  # 1 - 0.1 * 0.5
+    assert measured["outcome"]["coherence_delta"] == pytest.approx(-0.1)
 
 
 def test_a_changed_unit_is_not_preserved() -> None:

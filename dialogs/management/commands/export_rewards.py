@@ -6,6 +6,7 @@ import orjson
 from django.core.management.base import BaseCommand
 from rich.progress import track
 
+from dialogs.operations import coherence
 from remediation.models import RemediationRun
 
 
@@ -19,6 +20,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, file: Path, **options: Any) -> None:
         records = RemediationRun.objects.filter(reward_record__isnull=False).order_by("id")
+        for run_id in track(records.filter(coherence=None).values_list("pk", flat=True), "Measuring coherence"):
+            coherence.measure(run_id)
         total = records.count()
         with file.open("wb") as lines:
             rows = records.values_list("reward_record", flat=True).iterator(chunk_size=500)

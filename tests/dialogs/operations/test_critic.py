@@ -10,7 +10,7 @@ from dialogs.actions import rewrite_requests
 from dialogs.context.config import current_config
 from dialogs.errors import Conflict
 from dialogs.models import Dialog
-from dialogs.operations import critic
+from dialogs.operations import coherence, critic
 from dialogs.runtime.driver import drive
 from remediation.models import CleanupTask, ContextEvent, Proposal, RemediationRun
 from tests.dialogs.actions.test_rewrite_requests import talk
@@ -108,6 +108,24 @@ def test_rewards_are_exported_as_json_lines(breaking: Dialog, tmp_path: Path) ->
     records = [json.loads(line) for line in (tmp_path / "rewards.jsonl").read_text().splitlines()]
     assert records and {"stateBefore", "action", "reward", "stateAfter"} <= set(records[0])
     assert all(-2 <= record["reward"] <= 2 for record in records)
+
+
+def test_coherence_is_measured_when_somebody_asks(breaking: Dialog) -> None:
+    talk(breaking, 40)
+    run = RemediationRun.objects.filter(dialog=breaking).latest("id")
+    assert run.coherence is None
+    measured = coherence.measure(run.pk)
+    assert 0.5 < measured < 1
+    stored = RemediationRun.objects.get(pk=run.pk)
+    assert stored.coherence == coherence.measure(run.pk) == measured
+    assert stored.reward == stored.reward_record["reward"] == pytest.approx(run.reward - (1 - measured) / 2)
+
+
+def test_the_text_before_a_rewrite_is_put_together_again(breaking: Dialog) -> None:
+    talk(breaking, 40)
+    run = RemediationRun.objects.filter(dialog=breaking).earliest("id")
+    said = breaking.turns.filter(position__lte=run.base_position, role__in=("user", "assistant")).order_by("position")
+    assert coherence.text_before(run) == "\n\n".join(said.values_list("text", flat=True))
 
 
 def test_overflowing_dialogs_are_the_same_for_the_same_seed(tmp_path: Path) -> None:

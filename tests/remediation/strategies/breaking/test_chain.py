@@ -100,8 +100,7 @@ def test_overflowing_dialogs_end_under_the_limit_and_coherent(seed: int, multipl
     assert not rewritten.failure
     assert not rewritten.recovered
     check_promises(dialog.units, rewritten, 4000)
-    assert rewritten.coherence is not None
-    assert rewritten.coherence > 0.85
+    assert toolbox().similarity(text_of(dialog.units), text_of(rewritten.units)) > 0.85
     important = [u for u in dialog.units if u.priority == 1]
     assert [u for u in rewritten.units if u in important] == important
 
@@ -133,8 +132,7 @@ def test_they_are_coherent_in_meaning_too(seed: int, multiple: float, mix: Mix, 
     rewritten = break_context(dialog.units, CONFIG, by_meaning, 4000, 2000)
     check_promises(dialog.units, rewritten, 4000)
     assert not (rewritten.failure or rewritten.recovered)
-    assert rewritten.coherence is not None
-    assert rewritten.coherence > 0.85
+    assert by_meaning.similarity(text_of(dialog.units), text_of(rewritten.units)) > 0.85
 
 
 @pytest.mark.parametrize("seed", range(5))

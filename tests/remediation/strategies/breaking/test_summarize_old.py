@@ -139,8 +139,8 @@ def test_a_summary_about_something_else_is_not_used() -> None:
 
 def test_a_summary_that_looks_unlike_is_kept_with_a_warning() -> None:
     summarise = {"summarise": lambda t, n: "The subject0 and subject1 were spoken of."}
-    unlike = summarize_old(talk(18), SHORT, toolbox(**summarise, alike=lambda a, b: 0.69), 1)
-    alike = summarize_old(talk(18), SHORT, toolbox(**summarise, alike=lambda a, b: 0.7), 1)
+    unlike = summarize_old(talk(18), SHORT, toolbox(**summarise, alike=lambda a, b: 0.39), 1)
+    alike = summarize_old(talk(18), SHORT, toolbox(**summarise, alike=lambda a, b: 0.4), 1)
     assert unlike.units == alike.units
     assert "unlike" in unlike.note
     assert "unlike" not in alike.note

@@ -1,0 +1,31 @@
+"""How alike the text before and after a rewrite is: measured when somebody asks, since it takes longer than the rewrite."""
+
+from dialogs.context.view import units_of_view
+from remediation.models import RemediationRun
+from remediation.rewards import with_coherence
+from remediation.similarity.embeddings import similarity
+from remediation.strategies.outcome import text_of
+
+
+def measure(run_id: int) -> float:
+    """A rewrite's coherence, from 0 to 1, by MiniLM where it is installed. Its row has it, and its reward, from now on."""
+    run = RemediationRun.objects.get(pk=run_id)
+    if run.coherence is not None:
+        return run.coherence
+    run.coherence = similarity(text_before(run), text_of(units_of_view(run.dialog_id, run.view)))
+    if run.reward_record:
+        run.reward_record = with_coherence(run.reward_record, run.coherence)
+        run.reward = run.reward_record["reward"]
+    run.save(update_fields=["coherence", "reward", "reward_record"])
+    return run.coherence
+
+
+def text_before(run: RemediationRun) -> str:
+    """What is no longer seen, from the archive, and what still stands, in the order of the dialog."""
+    turns = {unit["id"]: unit["turns"] for unit in run.removed}
+    gone = [
+        (min(turns.get(name) or (0,)), text) for name, text in run.units.order_by("pk").values_list("unit_id", "text")
+    ]
+    stood = units_of_view(run.dialog_id, [item for item in run.view if not item.get("is_new")])
+    texts = [*gone, *((min(unit.source, default=0), unit.text) for unit in stood)]
+    return "\n\n".join(text for _, text in sorted(texts, key=lambda text: text[0]))
