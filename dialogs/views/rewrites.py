@@ -16,7 +16,7 @@ from dialogs.pages.context_panel import run_lines
 from dialogs.pages.dialog_page import DialogPage, address_of
 from dialogs.queries import context_report
 from dialogs.views.answers import PersonRequest, dialog_action, dialog_or_404
-from dialogs.views.forms import PackageForm
+from dialogs.views.forms import PackageForm, checked
 from dominds.llm.catalog.catalog import UnknownModel
 from remediation.policies.registry import with_verb
 
@@ -35,9 +35,8 @@ def complete_milestone(request: PersonRequest, dialog: Dialog) -> None:
 
 @dialog_action
 def clear(request: PersonRequest, dialog: Dialog) -> None:
-    form = PackageForm(request.POST)
-    form.is_valid()
-    rewrite_requests.clear(dialog.pk, form.cleaned_data.get("reminder_content", "").replace("\r\n", "\n"), request.user)
+    package = checked(PackageForm(request.POST))["reminder_content"]
+    rewrite_requests.clear(dialog.pk, package.replace("\r\n", "\n"), request.user)
 
 
 @dialog_action
