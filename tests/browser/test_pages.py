@@ -136,6 +136,7 @@ def test_prune_now_prunes_once_on_a_double_click_and_undoes(
         answered(page, times)
     expect(second.locator("#context-panel")).to_contain_text("exceeds 80%")
     before = RemediationRun.objects.filter(dialog=dialog).count()
+    page.on("dialog", lambda question: question.accept())
     panel.get_by_role("button", name="Prune Context Now").dblclick()
     expect(page.locator(".toast")).to_contain_text("Context pruned:")
     expect(page.locator(".run-line")).to_have_count(1)
