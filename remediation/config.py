@@ -162,6 +162,24 @@ def _type_limit(config: ContextConfig, llm_type: str) -> int | None:
     return next((entry.limit for entry in entries), None)
 
 
+def limits_below_floor(config: ContextConfig) -> Problems:
+    """Limits that ``min_limit`` overrules: what was written does not hold."""
+    named = [("default_limit", config.default_limit)]
+    named += [(f"per_llm.{entry.type}", entry.limit) for entry in config.per_llm if not entry.follow_default]
+    found = ((f"context_config.{path}", below_floor(limit, config.min_limit)) for path, limit in named)
+    return [(path, reason) for path, reason in found if reason]
+
+
+def below_floor(limit: int, floor: int) -> str:
+    """Why a limit does not hold, and what to do; empty when it does."""
+    if limit >= floor:
+        return ""
+    return (
+        f"{limit:,} tokens are below the global minimum (min_limit) of {floor:,}. "
+        f"Give {floor:,} or more, or lower the minimum first."
+    )
+
+
 def parse_context_config(content: Any) -> tuple[ContextConfig, Problems]:
     """The configuration that ``content``, the value of ``context_config`` or a mapping that holds it, describes."""
     problems: Problems = []

@@ -98,9 +98,11 @@ def remove_queued(dialog_id: UUID, seq: int, user: User) -> None:
 
 def rename(dialog_id: UUID, title: str, by: User | None = None) -> None:
     """Raises ``Invalid`` for a blank title."""
-    title = " ".join(title.replace(NUL, "").split())[:LONGEST_TITLE]
+    title = " ".join(title.replace(NUL, "").split())
     if not title:
         raise Invalid("The title is blank. Write what the dialog is about.")
+    if len(title) > LONGEST_TITLE:
+        raise Invalid(f"The title has {len(title):,} characters; at most {LONGEST_TITLE} are allowed. Shorten it.")
     with open_change(dialog_id) as change:
         change.dialog.title = title
         change.event("title", title=title)

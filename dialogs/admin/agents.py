@@ -8,8 +8,10 @@ from django.http import HttpRequest
 
 from dialogs.agents.team_file import AGENT_ID, validate_agent
 from dialogs.context import limits
+from dialogs.context.config import current_config
 from dialogs.models import Agent
 from dominds.readonly_admin import StaffReads
+from remediation.config import below_floor
 from remediation.policies.registry import choices
 
 LISTED = "team.yaml, or the demo team, names this agent: at the next start its fields are read from there again."
@@ -42,6 +44,9 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         for name in ("tools", "toolsets", "priority_areas"):
             given[name] = given.get(name) or []  # an emptied field, which the column would refuse
         given["model_params"] = given.get("model_params") or {}
+        limit, floor = given.get("context_limit"), current_config().min_limit
+        if limit and "context_limit" in self.changed_data and (reason := below_floor(limit, floor)):
+            self.add_error("context_limit", reason)
         for name, reason in validate_agent(given):
             if name not in self.errors:
                 self.add_error(name if name in self.fields else None, reason)

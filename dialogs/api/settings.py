@@ -2,8 +2,8 @@
 
 from typing import Any, Literal
 
-from ninja import Router, Schema
-from pydantic import Field
+from ninja import Router
+from pydantic import BaseModel, ConfigDict, Field
 
 from dialogs.accounts import login
 from dialogs.api.auth import PersonRequest
@@ -19,8 +19,10 @@ DISPLAY = (
 )  # fmt: skip
 
 
-class SettingsChange(Schema):
-    """What is left out stays as it is."""
+class SettingsChange(BaseModel):
+    """What is left out stays as it is. No ``Schema``: that would drop what is no setting, which is to be refused."""
+
+    model_config = ConfigDict(extra="allow")
 
     theme: Literal["system", "light", "dark"] = "system"
     notifications: bool = False
@@ -52,6 +54,10 @@ def get_settings(request: PersonRequest) -> dict[str, Any]:
 
 @router.patch("/settings")
 def change_settings(request: PersonRequest, given: SettingsChange) -> dict[str, Any]:
+    if unknown := ", ".join(given.model_extra or {}):
+        raise Invalid(
+            f"Nothing was changed: there is no setting {unknown}. There are {', '.join(DISPLAY)}, pruning_agent."
+        )
     changes = given.model_dump(exclude_unset=True)
     if "pruning_agent" in changes:
         _set_pruning_agent(request, changes.pop("pruning_agent"))

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from dominds.db.prepared import Select
 from dominds.yaml_fields import Problem
 from dominds.yaml_file import BadYaml, read_yaml
-from remediation.config import ContextConfig, parse_context_config
+from remediation.config import ContextConfig, limits_below_floor, parse_context_config
 from remediation.models import ContextSettings
 
 FILE = "context.yaml"
@@ -26,13 +26,15 @@ def problems() -> list[Problem]:
         doubled = read_yaml(_path()).double_keys if _path().exists() else ()
     except BadYaml as error:
         return [Problem(FILE, "", f"{error}; using the defaults")]
-    found = [Problem(FILE, path, reason) for path, reason in parse_context_config(_merged())[1]]
+    config, wrong = parse_context_config(_merged())
+    found = [Problem(FILE, path, reason) for path, reason in wrong + limits_below_floor(config)]
     return found + [Problem(FILE, key, "occurs twice; the last one holds") for key in doubled]
 
 
 def save_edits(content: dict[str, Any]) -> list[tuple[str, str]]:
     """Keep an operator's edits if they are valid as a whole; otherwise keep nothing and return the problems."""
-    _, found = parse_context_config(_laid_over(_from_file(), content))
+    config, found = parse_context_config(_laid_over(_from_file(), content))
+    found += limits_below_floor(config)
     if not found:
         ContextSettings.objects.update_or_create(singleton=True, defaults={"config": content})
     return found

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.contrib import messages
 from django.contrib.auth import login
 from django.contrib.auth.views import LoginView, LogoutView
 from django.http import HttpRequest, HttpResponse
@@ -23,15 +24,26 @@ from dialogs.views.forms import SetupForm
 def setup(request: HttpRequest) -> HttpResponse:
     """Make the first administrator, once."""
     if not needs_setup():
-        return redirect("login")
+        return _too_late(request)
     form = SetupForm(request.POST or None)
     if form.is_valid():
         user = form.save(commit=False)
         if create_first_administrator(user):
             login(request, user, backend="django.contrib.auth.backends.ModelBackend")
             return redirect("dialogs")
+        messages.error(
+            request, "Somebody made the first account a moment ago. Log in with it, or ask its owner for one."
+        )
         return redirect("login")
     return render(request, "accounts/setup.html", {"form": form})
+
+
+def _too_late(request: HttpRequest) -> HttpResponse:
+    if request.method == "POST":
+        messages.error(
+            request, "No account was made: there is a first one already. Log in, or ask its owner for yours."
+        )
+    return redirect("login")
 
 
 class Login(LoginView):

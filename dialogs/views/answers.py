@@ -17,6 +17,7 @@ from dialogs.actions.messages import check_may_act, owned
 from dialogs.errors import NotFound, RateLimited, Refusal
 from dialogs.live.frames import frames_after
 from dialogs.models import Dialog
+from dialogs.views.forms import problems_of
 
 
 class PersonRequest(HttpRequest):
@@ -73,6 +74,11 @@ def refused(request: PersonRequest, refusal: Refusal, back_to: str) -> HttpRespo
         return redirect(back_to)
     answer = HttpResponse(status=refusal.status)
     return with_toast(with_retry_after(answer, refusal), refusal.message, "error")
+
+
+def say_not_saved(request: HttpRequest, *forms: Any) -> None:
+    """At the top of the page that comes next: why nothing was saved. The fields say it too, but may be out of sight."""
+    messages.error(request, f"Not saved. {' '.join(problems_of(*forms))}")
 
 
 def with_toast(answer: HttpResponse, text: str, kind: str = "success") -> HttpResponse:

@@ -24,7 +24,7 @@ from dialogs.pages.dialog_page import DialogPage, all_entries
 from dialogs.state import State
 from dialogs.views import bulk_actions
 from dialogs.views.answers import PersonRequest, dialog_or_404
-from dialogs.views.forms import ListFilter, NewDialogForm, SelectionForm
+from dialogs.views.forms import ListFilter, NewDialogForm, SelectionForm, checked, problems_of
 
 ROWS = 30
 
@@ -74,7 +74,7 @@ def selected(request: PersonRequest) -> HttpResponseBase:
     """What one button of the list does with the dialogs that were ticked."""
     form = SelectionForm(request.POST)
     if not form.is_valid():
-        messages.error(request, "Tick the dialogs first.")
+        messages.error(request, _unselected(request, form))
     elif form.cleaned_data["action"] == "export":
         return download(
             bulk_actions.as_json(request.user, form.cleaned_data["dialog"]), "dialogs.json", "application/json"
@@ -87,6 +87,12 @@ def selected(request: PersonRequest) -> HttpResponseBase:
     return redirect(form.data.get("back", "") if _is_list(form.data.get("back", "")) else "dialogs")
 
 
+def _unselected(request: PersonRequest, form: SelectionForm) -> str:
+    if not request.POST.getlist("dialog"):
+        return "No dialog was ticked. Tick some, then choose what to do with them."
+    return f"Nothing was done. {' '.join(problems_of(form))}"
+
+
 def _is_list(path: str) -> bool:
     """A place of ours to go back to: the list with its filters, nothing else."""
     return path == "/" or path.startswith("/?")
@@ -96,9 +102,9 @@ def _is_list(path: str) -> bool:
 @require_POST
 def create(request: PersonRequest) -> HttpResponse:
     form = NewDialogForm(request.POST)
-    form.is_valid()
     try:
-        dialog = create_dialog(request.user, form.cleaned_data.get("agent", ""), form.cleaned_data.get("title", ""))
+        given = checked(form)
+        dialog = create_dialog(request.user, given["agent"], given["title"])
     except Refusal as refusal:
         messages.error(request, refusal.message)
         return redirect("dialogs")

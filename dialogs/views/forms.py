@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from typing import Any, cast
 from uuid import UUID
 
@@ -7,10 +8,57 @@ from django.contrib.auth.models import User
 from django.http import QueryDict
 
 from dialogs.actions import exits, questions
+from dialogs.errors import Invalid
 from dialogs.models import Agent, PersonSettings, Question, SiteSettings
 from dialogs.pages.dialog_page import STATES
 
 MOST_SELECTED = 100
+MOST_TOKENS = 2_000_000_000  # what a column of whole numbers holds
+
+
+def problems_of(*given: Any) -> Iterator[str]:
+    """Why forms and sets of forms are not valid: a sentence for each problem, behind the label of its field."""
+    for form in given:
+        if isinstance(form, forms.BaseFormSet):
+            yield from (str(message) for message in form.non_form_errors())
+            yield from problems_of(*form.forms)
+            continue
+        for name, messages in form.errors.items():
+            label = form[name].label if name in form.fields else ""
+            yield from (f"{label}: {message}" if label else str(message) for message in messages)
+
+
+def checked(form: forms.Form) -> dict[str, Any]:
+    """What was given. Raises ``Invalid`` with a sentence for each problem."""
+    if not form.is_valid():
+        raise Invalid(" ".join(problems_of(form)))
+    return form.cleaned_data
+
+
+class Explained(forms.Field):
+    """A number that is refused with what was found and what is allowed."""
+
+    allowed = ""
+
+    def clean(self, value: Any) -> Any:
+        try:
+            return super().clean(value)
+        except forms.ValidationError as error:
+            found = "nothing" if value in self.empty_values else f"“{str(value)[:40]}”"
+            raise forms.ValidationError(f"found {found}. {self.allowed}") from error
+
+
+class WholeNumber(Explained, forms.IntegerField):
+    def __init__(self, least: int, most: int, unit: str, **options: Any) -> None:
+        super().__init__(min_value=least, max_value=most, **options)
+        self.allowed = f"Give a whole number of {unit} from {least:,} to {most:,}."
+
+
+class Share(Explained, forms.FloatField):
+    allowed = "Give a number above 0 and up to 1, such as 0.8."
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(min_value=0.01, max_value=1, **options)
 
 
 class SetupForm(BaseUserCreationForm):  # type: ignore[type-arg]
@@ -53,12 +101,13 @@ class SelectionForm(forms.Form):
 
     def __init__(self, content: QueryDict) -> None:
         super().__init__(content)
-        ticked = content.getlist("dialog")[:MOST_SELECTED]
-        cast(forms.ChoiceField, self.fields["dialog"]).choices = [(value, value) for value in ticked]
+        ticked = content.getlist("dialog")
+        cast(forms.ChoiceField, self.fields["dialog"]).choices = [(value, value) for value in ticked[:MOST_SELECTED]]
 
 
 class MessageForm(forms.Form):
-    text = forms.CharField(strip=False, required=False)
+    """Beside the text, which is stored or refused as it came."""
+
     client_message_id = forms.CharField(max_length=120, required=False)
 
 
@@ -156,30 +205,31 @@ class AppearanceForm(forms.ModelForm):  # type: ignore[type-arg]
 class ContextDisplayForm(forms.ModelForm):  # type: ignore[type-arg]
     """How one person sees the context's state."""
 
+    auto_hide_seconds = WholeNumber(
+        1, 10, "seconds", label="Auto-hide delay", widget=forms.NumberInput(attrs={"type": "range", "step": 1})
+    )
+
     class Meta:
         model = PersonSettings
         fields = ("show_breaking_progress", "progress_detail", "auto_hide_seconds", "highlight_p1", "recall")
         labels = {
             "show_breaking_progress": "Show context breaking progress",
             "progress_detail": "Progress detail level",
-            "auto_hide_seconds": "Auto-hide delay (seconds)",
             "highlight_p1": "Highlight P1 protection",
         }
-        widgets = {"auto_hide_seconds": forms.NumberInput(attrs={"type": "range", "min": 1, "max": 10, "step": 1})}
 
 
 class LimitsForm(forms.Form):
     """Limits of ``context.yaml``. Only shapes are checked here; the rules are those of ``context.yaml``."""
 
-    min_limit = forms.IntegerField(label="Global minimum", min_value=0, help_text="tokens; no limit lies below it")
-    default_limit = forms.IntegerField(
-        label="Default limit", min_value=0, help_text="tokens, for agents without their own"
+    min_limit = WholeNumber(
+        1, MOST_TOKENS, "tokens", label="Global minimum", help_text="tokens; no limit lies below it"
     )
-    warning_threshold = forms.FloatField(
-        label="Warning threshold",
-        min_value=0,
-        max_value=1,
-        help_text="share of the limit above which a context is broken down",
+    default_limit = WholeNumber(
+        1, MOST_TOKENS, "tokens", label="Default limit", help_text="tokens, for agents without their own"
+    )
+    warning_threshold = Share(
+        label="Warning threshold", help_text="share of the limit above which a context is broken down"
     )
     recovery_mode = forms.ChoiceField(
         label="When nothing helps",
@@ -192,14 +242,30 @@ class LimitsForm(forms.Form):
 
 
 class LlmLimitForm(forms.Form):
-    """One LLM type; a row without a type is left out."""
+    """The limit of one LLM type; an empty row is left out."""
 
     type = forms.CharField(label="LLM type", max_length=40, required=False)
-    limit = forms.IntegerField(label="Limit", min_value=0, required=False)
+    limit = WholeNumber(1, MOST_TOKENS, "tokens", label="Limit", required=False)
     follow_default = forms.BooleanField(label="Follow default", required=False)
 
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        limit = given.get("limit")
+        if limit and not given.get("type"):
+            self.add_error("type", f"found a limit of {limit:,} tokens without one. Name the type, or empty the row.")
+        if given.get("type") and not limit and not given.get("follow_default") and "limit" not in self.errors:
+            self.add_error("limit", f"found none for {given['type']}. Give one, or tick “Follow default”.")
+        return given
 
-LlmLimits = forms.formset_factory(LlmLimitForm, extra=1, can_delete=True, max_num=100)
+
+class LlmLimitRows(forms.BaseFormSet):  # type: ignore[type-arg]
+    def clean(self) -> None:
+        types = [row.cleaned_data.get("type") for row in self.forms if row.is_valid() and row not in self.deleted_forms]
+        if doubled := sorted({name for name in types if name and types.count(name) > 1}):
+            raise forms.ValidationError(f"There are two rows of {', '.join(doubled)}. Keep one of them.")
+
+
+LlmLimits = forms.formset_factory(LlmLimitForm, LlmLimitRows, extra=1, can_delete=True, max_num=100)
 
 
 class SiteForm(forms.ModelForm):  # type: ignore[type-arg]

@@ -1,6 +1,6 @@
 """Context breaking's limits, edited by staff under the same validation as ``context.yaml``."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.contrib import messages
@@ -14,7 +14,7 @@ from dialogs.context.config import current_config, save_edits
 from dialogs.context.config import problems as problems_of_file
 from dialogs.models import Agent
 from dialogs.permissions import OPERATE, may
-from dialogs.views.answers import PersonRequest
+from dialogs.views.answers import PersonRequest, say_not_saved
 from dialogs.views.forms import LimitsForm, LlmLimits
 from dominds.llm.catalog.catalog import UnknownModel
 from remediation.config import ContextConfig, effective_limit
@@ -40,21 +40,34 @@ def show(request: PersonRequest) -> HttpResponse:
     rows = LlmLimits(
         request.POST or None, initial=[_row(entry) for entry in config.to_mapping()["per_llm"]], prefix="llm"
     )
-    problems: list[tuple[str, str]] = []
-    if request.method == "POST" and form.is_valid() and rows.is_valid():
-        problems = save_edits({**_edits(), **form.cleaned_data, "per_llm": _given(rows)})
-        if not problems:
+    if request.method == "POST":
+        if all((form.is_valid(), rows.is_valid())) and _saved(form, rows):
             messages.success(request, "Saved. It holds from the next model call on.")
             return redirect("limits")
+        say_not_saved(request, form, rows)
     context = {
         "form": form,
         "rows": rows,
-        "problems": problems,
         "file_problems": problems_of_file(),
         "agents": [_of_agent(config, agent) for agent in Agent.objects.filter(enabled=True)],
         "section": "settings",
     }
     return render(request, "accounts/limits.html", context, status=400 if request.method == "POST" else 200)
+
+
+def _saved(form: LimitsForm, rows: Any) -> bool:
+    """Save what was given, or put what is wrong with it beside its field."""
+    found = save_edits({**_edits(), **form.cleaned_data, "per_llm": _given(rows)})
+    for path, reason in found:
+        name = path.removeprefix("context_config.")
+        row = next((row for row in rows if name == f"per_llm.{row.cleaned_data.get('type')}"), None)
+        if row is not None:
+            row.add_error("limit", reason)
+        elif name in form.fields:
+            form.add_error(name, reason)
+        else:
+            form.add_error(None, f"{path}: {reason}")
+    return not found
 
 
 def _edits() -> dict[str, Any]:
@@ -86,8 +99,12 @@ def _of_agent(config: ContextConfig, agent: Agent) -> AgentLimit:
         window = limits.model_of(agent).limit[0]
     except UnknownModel:
         window = None
-    limit = effective_limit(config, agent.context_limit, agent.llm_type, agent.priority, window)
-    return AgentLimit(agent, limit, "its model's window" if limit == window else _source(config, agent))
+    asked = (agent.context_limit, agent.llm_type, agent.priority, window)
+    limit = effective_limit(config, *asked)
+    source = "its model's window" if limit == window else _source(config, agent)
+    if limit > effective_limit(replace(config, min_limit=0), *asked):
+        source = f"the global minimum; {source} is below it"
+    return AgentLimit(agent, limit, source)
 
 
 def _source(config: ContextConfig, agent: Agent) -> str:

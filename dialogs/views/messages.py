@@ -19,7 +19,7 @@ from dialogs.views.answers import (
     with_retry_after,
 )
 from dialogs.views.dialogs import show_page
-from dialogs.views.forms import MessageForm
+from dialogs.views.forms import MessageForm, checked
 
 
 @login_required
@@ -27,12 +27,11 @@ from dialogs.views.forms import MessageForm
 def post_message(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     """Accept a message. A worker answers it; the page hears of both through its socket."""
     dialog = dialog_or_404(dialog_id, request.user)
-    form = MessageForm(request.POST)
-    form.is_valid()
-    text = form.cleaned_data.get("text", "").replace("\r\n", "\n")
+    text = request.POST.get("text", "").replace("\r\n", "\n")  # as it came, so that a refusal keeps it
     try:
         messages.check_may_act(dialog, request.user)
-        messages.post_message(dialog.pk, text, form.cleaned_data.get("client_message_id") or None, author=request.user)
+        message_id = checked(MessageForm(request.POST))["client_message_id"]
+        messages.post_message(dialog.pk, text, message_id or None, author=request.user)
     except Refusal as refusal:
         return _refused(request, dialog, text, refusal)
     return changed_since(request, dialog) if request.htmx else redirect(f"/d/{dialog_id}/#latest")

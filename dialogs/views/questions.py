@@ -17,7 +17,7 @@ from dialogs.models import Agent, Question
 from dialogs.pages import dialog_page
 from dialogs.pages.dialog_page import DialogPage
 from dialogs.views.answers import PersonRequest, changed_since, refused
-from dialogs.views.forms import AnswerForm, ExitForm, QuestionFilter
+from dialogs.views.forms import AnswerForm, ExitForm, QuestionFilter, checked
 
 ROWS = 50
 LAST_TURNS = 5
@@ -106,10 +106,9 @@ def _page(
 def answer(request: PersonRequest, question_id: UUID) -> HttpResponse:
     """Answer an ordinary question; the run goes on."""
     question = _question_or_404(request, question_id)
-    form = AnswerForm(request.POST)
-    form.is_valid()
-    text = form.cleaned_data.get("text", "").replace("\r\n", "\n")
+    text = request.POST.get("text", "").replace("\r\n", "\n")
     try:
+        checked(AnswerForm(request.POST))
         questions.answer(question.pk, request.user, text)
     except Refusal as refusal:
         return _refused(request, question, refusal, text)

@@ -5,10 +5,9 @@ from typing import Any
 from django.http import Http404
 
 from dialogs.actions import reminders
-from dialogs.errors import Invalid
 from dialogs.models import Dialog
 from dialogs.views.answers import PersonRequest, dialog_action
-from dialogs.views.forms import ReminderForm
+from dialogs.views.forms import ReminderForm, checked
 
 
 @dialog_action
@@ -33,8 +32,5 @@ def delete(request: PersonRequest, dialog: Dialog, reminder_id: int) -> None:
 
 
 def _given(request: PersonRequest) -> dict[str, Any]:
-    form = ReminderForm(request.POST)
-    if not form.is_valid():
-        raise Invalid("A reminder needs some text.")
-    form.cleaned_data["text"] = form.cleaned_data["text"].replace("\r\n", "\n")
-    return form.cleaned_data
+    given = checked(ReminderForm(request.POST))
+    return {**given, "text": given["text"].replace("\r\n", "\n")}

@@ -3,11 +3,12 @@
 from typing import Any
 from uuid import UUID
 
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.http import Http404, HttpResponse
-from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.actions import rewrite_requests
 from dialogs.errors import Refusal
@@ -17,16 +18,28 @@ from dialogs.pages.context_panel import run_lines
 from dialogs.pages.dialog_page import DialogPage, address_of
 from dialogs.queries import context_report
 from dialogs.views.answers import PersonRequest, dialog_action, dialog_or_404
-from dialogs.views.forms import PackageForm
+from dialogs.views.forms import PackageForm, checked
 from dominds.llm.catalog.catalog import UnknownModel
 from remediation.policies.registry import with_verb
 
 ROWS = 50
 
 
+@login_required
+@require_POST
+def request(request: PersonRequest, dialog_id: UUID, kind: str) -> HttpResponse:
+    """Asked for by a page's script, which has put the policy's question. Without scripts the preview is the question."""
+    verb = kind.replace("-", "_")
+    if not request.htmx and "confirmed" not in request.POST and with_verb(verb):
+        dialog = dialog_or_404(dialog_id, request.user)
+        messages.warning(request, "Nothing is done yet. This is what would go: confirm it below, or go back.")
+        return redirect(f"/d/{dialog.pk}/context/?preview={verb}")
+    return _request(request, dialog_id, verb=verb)
+
+
 @dialog_action
-def request(request: PersonRequest, dialog: Dialog, kind: str) -> None:
-    rewrite_requests.request(dialog.pk, kind.replace("-", "_"), request.user)
+def _request(request: PersonRequest, dialog: Dialog, verb: str) -> None:
+    rewrite_requests.request(dialog.pk, verb, request.user)
 
 
 @dialog_action
@@ -36,9 +49,8 @@ def complete_milestone(request: PersonRequest, dialog: Dialog) -> None:
 
 @dialog_action
 def clear(request: PersonRequest, dialog: Dialog) -> None:
-    form = PackageForm(request.POST)
-    form.is_valid()
-    rewrite_requests.clear(dialog.pk, form.cleaned_data.get("reminder_content", "").replace("\r\n", "\n"), request.user)
+    package = checked(PackageForm(request.POST))["reminder_content"]
+    rewrite_requests.clear(dialog.pk, package.replace("\r\n", "\n"), request.user)
 
 
 @dialog_action

@@ -16,7 +16,7 @@ from dialogs.accounts import api_keys, login
 from dialogs.models import ApiKey, SiteSettings
 from dialogs.permissions import OPERATE, may
 from dialogs.store import wakeups
-from dialogs.views.answers import PersonRequest
+from dialogs.views.answers import PersonRequest, say_not_saved
 from dialogs.views.forms import ApiKeyForm, AppearanceForm, ContextDisplayForm, SiteForm
 
 
@@ -28,6 +28,8 @@ def show(request: PersonRequest) -> HttpResponse:
 
 def _page(request: PersonRequest, *, new_key: str = "", status: int = 200, **bound: forms.BaseForm) -> HttpResponse:
     """The page; ``bound`` are forms that came back with errors."""
+    if bound:
+        say_not_saved(request, *bound.values())
     own = login.settings_of(request.user)
     context = {
         "look_form": AppearanceForm(instance=own),
@@ -62,6 +64,7 @@ def save_context_display(request: PersonRequest) -> HttpResponse:
 @require_POST
 def save_site(request: PersonRequest) -> HttpResponse:
     if not may(request.user, OPERATE):
+        messages.error(request, "Not saved. The pruning agent holds for everybody: only an operator may choose it.")
         return redirect("settings")
     return _save(request, SiteForm(request.POST, instance=SiteSettings.current()), "site_form")
 
@@ -110,4 +113,6 @@ def create_key(request: PersonRequest) -> HttpResponse:
 def revoke_key(request: PersonRequest, key_id: int) -> HttpResponse:
     if api_keys.revoke(request.user, key_id):
         messages.success(request, "The key was revoked. Programs that use it are refused from now on.")
+    else:
+        messages.error(request, "You have no such key, or it was revoked before. Nothing was changed.")
     return redirect("settings")

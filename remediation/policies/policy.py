@@ -108,6 +108,14 @@ class ByHand:
     def entry(self) -> str:
         return self.menu or self.label
 
+    @property
+    def question(self) -> str:
+        """What a page asks before it is done."""
+        return self.confirm or (
+            f"{self.label} the context now? The agent no longer sees the messages that go. They stay in the archive, and "
+            f"“Undo” in the transcript brings them back."
+        )
+
 
 def no_events(_before: Units, _rewritten: Rewritten) -> Sequence[Event]:
     return ()

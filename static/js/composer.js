@@ -1,4 +1,5 @@
 // Writing: Enter sends, a draft survives a reload, and nothing is cleared before the server has accepted it.
+// Each tab has a draft of its own; what a closed tab leaves behind goes to the next one that opens.
 import { randomId } from "./page.js";
 
 const SAVE_MS = 500;
@@ -12,11 +13,19 @@ export function startComposer(dialogId) {
   let timer = 0;
   let sent = "";
 
-  if (!field.value) field.value = localStorage.getItem(key) ?? "";
+  if (!field.value) field.value = sessionStorage.getItem(key) ?? localStorage.getItem(key) ?? "";
   const keep = () => {
     clearTimeout(timer);
-    field.value ? localStorage.setItem(key, field.value) : localStorage.removeItem(key);
+    field.value ? sessionStorage.setItem(key, field.value) : sessionStorage.removeItem(key);
   };
+  keep();
+  addEventListener("pagehide", () => {
+    keep();
+    if (field.value) localStorage.setItem(key, field.value);
+  });
+  addEventListener("pageshow", () => { // taken, or one's own that came back
+    if (localStorage.getItem(key) === field.value) localStorage.removeItem(key);
+  });
   const save = () => {
     clearTimeout(timer);
     timer = setTimeout(keep, SAVE_MS);

@@ -83,6 +83,12 @@ def test_a_prune_in_one_tab_is_pushed_to_the_other(
     asked: list[str] = []
     second.on("request", lambda request: asked.append(request.url))
     expect(second.locator("#context-panel")).to_have_attribute("data-state", "warning")
+    asked_by_page: list[str] = []
+    page.once("dialog", lambda question: (asked_by_page.append(question.message), question.dismiss()))
+    page.get_by_role("button", name="Prune Context Now").click()
+    assert "Prune the context now?" in asked_by_page[0]
+    assert not RemediationRun.objects.filter(dialog=dialog).exists()
+    page.once("dialog", lambda question: question.accept())
     page.get_by_role("button", name="Prune Context Now").click()
     expect(second.locator("#context-panel")).to_have_attribute("data-state", "active")
     expect(second.locator(".run-line")).to_have_count(1)

@@ -136,6 +136,7 @@ def test_prune_now_prunes_once_on_a_double_click_and_undoes(
         answered(page, times)
     expect(second.locator("#context-panel")).to_contain_text("exceeds 80%")
     before = RemediationRun.objects.filter(dialog=dialog).count()
+    page.on("dialog", lambda question: question.accept())
     panel.get_by_role("button", name="Prune Context Now").dblclick()
     expect(page.locator(".toast")).to_contain_text("Context pruned:")
     expect(page.locator(".run-line")).to_have_count(1)
@@ -146,6 +147,35 @@ def test_prune_now_prunes_once_on_a_double_click_and_undoes(
     page.locator(".run-line").get_by_role("button", name="Undo").click()
     expect(second.locator(".run-line")).to_contain_text("undone")
     expect(panel).to_contain_text("exceeds 80%")
+
+
+def test_each_tab_has_a_draft_of_its_own(
+    open_dialog: Opener, page: Page, context: BrowserContext, complaints: list[str]
+) -> None:
+    open_dialog("short")
+    page.fill("#text", "From the first tab")
+    page.wait_for_timeout(700)  # drafts are kept half a second after the last key
+    second = context.new_page()
+    second.goto(page.url)
+    expect(second.locator("#text")).to_have_value("")
+    second.fill("#text", "From the second tab")
+    page.reload()
+    expect(page.locator("#text")).to_have_value("From the first tab")
+    second.press("#text", "Enter")
+    answered(second)
+    page.reload()
+    expect(page.locator("#text")).to_have_value("From the first tab")
+    second.reload()
+    expect(second.locator("#text")).to_have_value("")
+    address = page.url
+    second.close()
+    page.close()
+    third = context.new_page()
+    third.goto(address)
+    expect(third.locator("#text")).to_have_value("From the first tab")
+    fourth = context.new_page()
+    fourth.goto(address)
+    expect(fourth.locator("#text")).to_have_value("")
 
 
 def test_what_is_typed_while_a_message_is_on_its_way_stays(

@@ -252,7 +252,7 @@ def test_an_agent_is_made_and_edited(admin_browser: Client) -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [("model", "nowhere"), ("tools", '["no_such_tool"]'), ("context_policy", "autocompaction"), ("id", "a b"),
-     ("priority", "7")],
+     ("priority", "7"), ("context_limit", "3499")],
 )  # fmt: skip
 def test_an_agent_is_checked_by_the_rules_of_team_yaml(admin_browser: Client, field: str, value: str) -> None:
     page = admin_browser.post(reverse("admin:dialogs_agent_add"), AGENT | {field: value})

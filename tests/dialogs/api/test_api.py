@@ -448,6 +448,10 @@ def test_settings_change_one_by_one(caller: Caller) -> None:
     assert caller.get("/settings")["theme"] == "dark"
     for wrong in ({"theme": "pink"}, {"auto_hide_seconds": 11}, {"auto_hide_seconds": 0}, {"highlight_p1": "maybe"}):
         assert code_of(caller("PATCH", "/settings", wrong)) == (400, "invalid")
+    status, refused = caller("PATCH", "/settings", {"auto_hide": 5, "theme": "light"})
+    assert (status, refused["error"]["code"]) == (400, "invalid")
+    assert "there is no setting auto_hide" in refused["error"]["message"]
+    assert caller.get("/settings")["theme"] == "dark"
 
 
 def test_only_staff_choose_the_pruning_agent(caller: Caller, agent: Agent) -> None:

@@ -3,12 +3,15 @@
 import re
 
 import pytest
+from django.utils.html import escape
 
 from dialogs.actions import messages
-from dialogs.models import Question
+from dialogs.models import Dialog, Question
 from dialogs.queries import export
 from dialogs.runtime.driver import drive
 from remediation.models import RemediationRun
+from remediation.policies.policy import ByHand
+from remediation.policies.registry import by_hand
 from tests.dialogs.browsing import HTMX, browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import UserFactory, make_dialog, make_operator
@@ -107,6 +110,27 @@ def test_a_models_page_names_the_day_on_which_it_ends(script: Script) -> None:
 # -- The context, by hand ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("hand", [policy.by_hand for policy in by_hand()], ids=lambda hand: hand.verb)
+def test_a_rewrite_by_hand_asks_before_it_loses_sight_of_messages(script: Script, hand: ByHand) -> None:
+    script({"text": "A long answer. " * 60})
+    dialog = make_dialog()
+    for text in ("one", "two", "three"):
+        messages.post_message(dialog.pk, text)
+        drive(dialog.pk)
+    client = browser_of(dialog.owner)
+    address = f"/d/{dialog.pk}/context/{hand.slug}/"
+    page = client.get(f"/d/{dialog.pk}/").content.decode()
+    forms = re.findall(rf'<(?:form|button)[^>]*hx-post="{address}"[^>]*>', page)
+    assert forms or f"?preview={hand.verb}" in page
+    assert all(f'hx-confirm="{escape(hand.question)}"' in form for form in forms)
+    asked = client.post(address, follow=True)
+    assert asked.redirect_chain[-1][0] == f"/d/{dialog.pk}/context/?preview={hand.verb}"
+    assert "Nothing is done yet." in asked.content.decode()
+    assert Dialog.objects.get(pk=dialog.pk).requested_rewrite == ""
+    client.post(address, {"confirmed": "yes"})
+    assert Dialog.objects.get(pk=dialog.pk).requested_rewrite == hand.verb
+
+
 def test_a_fresh_start_stands_in_the_transcript_and_can_be_undone(script: Script) -> None:
     script({"text": "A long answer. " * 60})
     dialog = make_dialog()
@@ -115,7 +139,7 @@ def test_a_fresh_start_stands_in_the_transcript_and_can_be_undone(script: Script
         drive(dialog.pk)
     client = browser_of(dialog.owner)
     assert client.get(f"/d/{dialog.pk}/context/?preview=fresh_start").status_code == 200
-    client.post(f"/d/{dialog.pk}/context/fresh-start/")
+    client.post(f"/d/{dialog.pk}/context/fresh-start/", {"confirmed": "yes"})
     drive(dialog.pk)
     run = RemediationRun.objects.get(dialog=dialog)
     page = client.get(f"/d/{dialog.pk}/").content.decode()

@@ -1,10 +1,12 @@
 """Logging in, settings and keys, without a browser."""
 
+import html
 import re
 import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +18,9 @@ from django.test import Client
 
 from dialogs.accounts import api_keys
 from dialogs.context.config import current_config
+from dialogs.context.config import problems as problems_of_file
 from dialogs.models import Agent, ApiKey, PersonSettings
+from remediation.config import ContextConfig
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import AgentFactory, UserFactory, make_operator
@@ -188,21 +192,91 @@ def test_only_staff_choose_the_pruning_agent() -> None:
     assert f'value="{agent.pk}" selected' in staff.get("/settings/").content.decode()
 
 
+LIMITS = {
+    "min_limit": 3500,
+    "default_limit": 6000,
+    "warning_threshold": 0.7,
+    "recovery_mode": "truncate",
+    "llm-TOTAL_FORMS": 2,
+    "llm-INITIAL_FORMS": 0,
+    "llm-0-type": "local_14b",
+    "llm-0-limit": 4200,
+    "llm-1-type": "",
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "sentences"),
+    [
+        (
+            {"default_limit": 3499},
+            [
+                "Not saved. Default limit: 3,499 tokens are below the global minimum (min_limit) of 3,500. "
+                "Give 3,500 or more, or lower the minimum first."
+            ],
+        ),
+        ({"llm-0-limit": 3499}, ["Not saved. Limit: 3,499 tokens are below the global minimum (min_limit) of 3,500."]),
+        ({"min_limit": 0}, ["Global minimum: found “0”. Give a whole number of tokens from 1 to 2,000,000,000."]),
+        ({"min_limit": ""}, ["Global minimum: found nothing. Give a whole number of tokens"]),
+        ({"warning_threshold": "80 %"}, ["Warning threshold: found “80 %”. Give a number above 0 and up to 1"]),
+        ({"llm-0-type": ""}, ["LLM type: found a limit of 4,200 tokens without one. Name the type, or empty the row."]),
+        ({"llm-0-limit": ""}, ["Limit: found none for local_14b. Give one, or tick “Follow default”."]),
+        ({"llm-1-type": "local_14b", "llm-1-limit": 5000}, ["There are two rows of local_14b. Keep one of them."]),
+        ({"min_limit": "x", "llm-0-limit": "y"}, ["Global minimum: found “x”.", "Limit: found “y”."]),
+        ({"llm-TOTAL_FORMS": "many"}, ["Not saved."]),
+    ],
+)
+def test_limits_are_refused_with_what_was_found_and_what_is_allowed(
+    given: dict[str, Any], sentences: list[str]
+) -> None:
+    refused = browser_of(make_operator()).post("/settings/limits/", {**LIMITS, **given})
+    assert refused.status_code == 400
+    page = html.unescape(refused.content.decode())
+    alert = re.search(r'role="alert">(.*?)</li>', page, re.S)
+    assert alert is not None
+    assert all(sentence in alert[1] for sentence in sentences)
+    assert current_config() == ContextConfig()
+
+
+def test_a_limit_of_the_file_below_the_minimum_is_reported(settings: Any, tmp_path: Path) -> None:
+    settings.MINDS_DIR = tmp_path
+    (tmp_path / "context.yaml").write_text("default_limit: 3499")
+    assert ["3,499 tokens are below" in str(problem) for problem in problems_of_file()] == [True]
+    assert "3,499 tokens are below" in browser_of(make_operator()).get("/settings/limits/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("form", "given", "sentence"),
+    [
+        ("context-display", {"progress_detail": "normal", "auto_hide_seconds": 11}, "from 1 to 10"),
+        ("context-display", {"progress_detail": "loud", "auto_hide_seconds": 3}, "loud is not one of"),
+        ("look", {"theme": "pink"}, "pink is not one of"),
+        ("password", {"old_password": "wrong"}, "Old password: "),
+        ("keys", {"name": "x" * 81}, "it has 81"),
+    ],
+)
+def test_settings_are_refused_at_the_top_of_the_page(form: str, given: dict[str, Any], sentence: str) -> None:
+    refused = browser_of(UserFactory.create()).post(f"/settings/{form}/", given)
+    assert refused.status_code == 400
+    alert = re.search(r'role="alert">(Not saved\..*?)</li>', html.unescape(refused.content.decode()), re.S)
+    assert alert is not None
+    assert sentence in alert[1]
+
+
+def test_what_may_not_be_done_is_said() -> None:
+    client = browser_of(UserFactory.create())
+    page = client.post("/settings/site/", {"pruning_agent": ""}, follow=True).content.decode()
+    assert "only an operator may choose it" in page
+    assert "no such key" in client.post("/settings/keys/77/revoke/", follow=True).content.decode()
+    UserFactory.create(is_superuser=True)
+    assert "No account was made" in Client().post("/setup/", {"username": "eve"}, follow=True).content.decode()
+
+
 def test_staff_edit_context_limits_under_the_rules_of_the_file(script: Script) -> None:
     agent: Agent = AgentFactory.create(llm_type="local_14b")
     assert browser_of(UserFactory.create()).get("/settings/limits/").status_code == 404
     staff = browser_of(make_operator())
-    given = {
-        "min_limit": 3500,
-        "default_limit": 6000,
-        "warning_threshold": 0.7,
-        "recovery_mode": "truncate",
-        "llm-TOTAL_FORMS": 2,
-        "llm-INITIAL_FORMS": 0,
-        "llm-0-type": "local_14b",
-        "llm-0-limit": 4200,
-        "llm-1-type": "",
-    }
+    given = dict(LIMITS)
     assert staff.post("/settings/limits/", given).status_code == 302
     config = current_config()
     assert (config.default_limit, config.warning_threshold, config.recovery_mode) == (6000, 0.7, "truncate")
@@ -213,5 +287,5 @@ def test_staff_edit_context_limits_under_the_rules_of_the_file(script: Script) -
     assert re.search(rf"{agent}.*?6,000", staff.get("/settings/limits/").content.decode(), re.S)
     refused = staff.post("/settings/limits/", {**given, "default_limit": 0})
     assert refused.status_code == 400
-    assert "default_limit" in refused.content.decode()
+    assert "Default limit" in refused.content.decode()
     assert current_config().default_limit == 6000
