@@ -25,11 +25,14 @@ CLOSING_SECONDS = 3  # how long an ended answer waits for its text to be written
 
 
 class LiveText:
-    """The deltas of one generation. Redis being away costs the live view, never the answer."""
+    """The deltas of one generation: of its answer, or of its reasoning. Redis being away costs the live view, never the
+    answer."""
 
-    def __init__(self, dialog_id: UUID, generation_id: int) -> None:
+    def __init__(self, dialog_id: UUID, generation_id: int, *, reasoning: bool = False) -> None:
         self.dialog = str(dialog_id)
         self.generation = generation_id
+        self.is_reasoning = reasoning
+        self.key = live_text_key(generation_id, reasoning=reasoning)
         self.parts: list[str] = []  # all of them: what Redis lost is written again
         self.is_waiting = self.is_over = False
         self.tried = 0  # parts that were given to Redis, whether or not it took them
@@ -48,6 +51,18 @@ class LiveText:
         self.is_over = True
         if self.tried < len(self.parts):
             _writer.wait_for(self)
+
+
+class LiveAnswer:
+    """A running answer as its readers see it: its text, and apart from that its reasoning."""
+
+    def __init__(self, dialog_id: UUID, generation_id: int) -> None:
+        self.text = LiveText(dialog_id, generation_id)
+        self.reasoning = LiveText(dialog_id, generation_id, reasoning=True)
+
+    def flush(self) -> None:
+        self.reasoning.flush()
+        self.text.flush()
 
 
 class Writer:
@@ -113,13 +128,9 @@ class Writer:
                     parts = len(text.parts)
                     fresh = storable("".join(text.parts[text.written : parts]))
                     if text.position == 0 or text.losses != losses:
-                        pipe.set(
-                            live_text_key(text.generation),
-                            storable("".join(text.parts[:parts])),
-                            ex=LIVE_TEXT_SECONDS,
-                        )
+                        pipe.set(text.key, storable("".join(text.parts[:parts])), ex=LIVE_TEXT_SECONDS)
                     else:
-                        pipe.append(live_text_key(text.generation), fresh)
+                        pipe.append(text.key, fresh)
                     text.tried = parts
                     frames.append(
                         {
@@ -127,6 +138,7 @@ class Writer:
                             "generation": text.generation,
                             "pos": text.position,
                             "text": fresh,
+                            "reasoning": text.is_reasoning,
                         }
                     )
                     took.append((text, parts, fresh))
