@@ -207,7 +207,7 @@ def _calls_json(generation: Generation, calls: tuple[ToolCall, ...]) -> list[dic
 
 
 def _reasoning_json(reply: Reply) -> dict[str, Any] | None:
-    text = storable(reply.reasoning).strip()
+    text = storable(reply.reasoning).rstrip()  # its beginning stays: readers have counted from there
     return {"text": text, "ms": reply.reasoning_ms} if text else None
 
 
