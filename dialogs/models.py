@@ -343,6 +343,9 @@ class Turn(models.Model):
     tool_call_id = models.CharField(max_length=120, blank=True)
     tool_name = models.CharField(max_length=120, blank=True)
     provider_items = models.JSONField(null=True)
+    reasoning = models.JSONField(
+        null=True, help_text="{text, ms}: what the model thought, as far as it was shown, and from first to last word"
+    )
     client_message_id = models.CharField(max_length=120, null=True)  # noqa: DJ001  null: not sent by a client; unique otherwise
     generation = models.ForeignKey(Generation, null=True, on_delete=models.PROTECT, related_name="turns")
     author = models.ForeignKey(

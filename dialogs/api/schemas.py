@@ -117,6 +117,13 @@ class ToolCallOut(Schema):
     arguments: Any
 
 
+class ReasoningOut(Schema):
+    """What the model thought before it answered, as far as its provider shows it. ``ms`` from its first to its last word."""
+
+    text: str
+    ms: int
+
+
 class TurnOut(Schema):
     seq: int
     round: int
@@ -124,6 +131,7 @@ class TurnOut(Schema):
     role: str
     author: str | None
     text: str
+    reasoning: ReasoningOut | None
     tool_calls: list[ToolCallOut]
     tool_call_id: str | None
     tool_name: str | None

@@ -67,7 +67,7 @@ class EventStream:
     def drafted(self, frame: dict[str, Any]) -> None:
         if frame.get("reset"):
             self._live_text.clear()
-        if self._caught_up and frame["text"]:
+        if self._caught_up and _says_something(frame):
             self._live_text.append(frame)
             self._behind = self._behind or frame["generation"] > self._known
             self._wake.set()
@@ -129,7 +129,7 @@ class EventStream:
         if not self._caught_up:
             self._caught_up = True
             snapshot = feed.snapshot()
-            if snapshot and snapshot["text"]:
+            if snapshot and _says_something(snapshot):
                 self._live_text = [snapshot]
                 self._known = max(self._known, snapshot["generation"])
             else:
@@ -141,11 +141,7 @@ class EventStream:
         """The live text of generations whose beginning the reader has."""
         ready = [frame for frame in self._live_text if frame["generation"] <= self._known]
         self._live_text = [frame for frame in self._live_text if frame["generation"] > self._known]
-        return [
-            written({name: frame[name] for name in ("generation", "pos", "text")}, event="draft")
-            for frame in ready
-            if frame["generation"] > feed.ended
-        ]
+        return [piece for frame in ready if frame["generation"] > feed.ended for piece in _pieces(frame)]
 
     def _fetch(self) -> list[dict[str, Any]]:
         user = User.objects.filter(pk=self.user_id, is_active=True).first()
@@ -153,3 +149,18 @@ class EventStream:
             self._ended = True
             return []
         return events.after(self._dialog_id, self._seq, BATCH)
+
+
+def _says_something(frame: dict[str, Any]) -> bool:
+    return bool(frame["text"] or frame.get("reasoning"))
+
+
+def _pieces(frame: dict[str, Any]) -> list[bytes]:
+    """A frame as events: of what the model thinks, and of what it says."""
+    generation = frame["generation"]
+    parts = (("reasoning", frame.get("reasoning_pos"), frame.get("reasoning")), ("draft", frame["pos"], frame["text"]))
+    return [
+        written({"generation": generation, "pos": position, "text": text}, event=name)
+        for name, position, text in parts
+        if text
+    ]

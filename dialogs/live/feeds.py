@@ -2,7 +2,7 @@
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 from uuid import UUID
 
 import structlog
@@ -48,6 +48,7 @@ class Feed:
         self.generation = 0  # whose draft this is; generations of a dialog only grow
         self.ended = 0  # the newest generation known to have ended
         self.draft: GrowingText | None = None
+        self.reasoning = ""  # of the same answer
         self.seq = 0
         self._finishing: asyncio.Task[None] | None = None
         self._loading: asyncio.Task[None] | None = None
@@ -75,6 +76,7 @@ class Feed:
             "block": draft.blocks,
             "html": draft.html,
             "tail": draft.tail,
+            **_thought(0, self.reasoning),
         }
 
     def load(self) -> None:
@@ -82,19 +84,23 @@ class Feed:
         if self._loading is None or self._loading.done():
             self._loading = asyncio.create_task(self._load())
 
-    def extend(self, generation: int, position: int, text: str) -> None:
-        """A piece of the draft has come."""
+    def extend(self, generation: int, position: int, text: str, *, reasoning: bool = False) -> None:
+        """A piece of the draft, or of its reasoning, has come."""
         if generation <= self.ended or generation < self.generation:
             return
         if generation > self.generation:
-            self.generation, self.draft = generation, GrowingText()
-        if self.draft is None or position > len(self.draft.text):
+            self.generation, self.draft, self.reasoning = generation, GrowingText(), ""
+        known = 0 if self.draft is None else len(self.reasoning if reasoning else self.draft.text)
+        if self.draft is None or position > known:
             self.load()
             return
-        fresh = text[len(self.draft.text) - position :]
+        fresh, position = text[known - position :], known
         if not fresh:
             return
-        position = len(self.draft.text)
+        if reasoning:
+            self.reasoning += fresh
+            self._send({**self._frame(len(self.draft.text), ""), **_thought(position, fresh)})
+            return
         self.draft.text += fresh
         self._send(self._frame(position, fresh))
         if "\n" in fresh and (self._finishing is None or self._finishing.done()):
@@ -114,18 +120,18 @@ class Feed:
             generation = await in_db_thread(_running_reply, self.dialog_id)
             if not generation or generation <= self.ended:
                 return
-            raw = await self._redis.get(live_text_key(generation))
+            found = await self._redis.mget(_keys(generation))
         except (TimeoutError, RedisError, OSError) as error:
             log.warning("draft_not_loaded", dialog_id=str(self.dialog_id), error=str(error))
             return
-        text = cast(bytes, raw or b"").decode("utf-8", "ignore")
-        current = len(self.draft.text) if self.draft and self.generation == generation else -1
-        if generation < self.generation or generation <= self.ended or len(text) <= current:
+        text, reasoning = _texts(found)
+        current = len(self.draft.text) + len(self.reasoning) if self.draft and self.generation == generation else -1
+        if generation < self.generation or generation <= self.ended or len(text) + len(reasoning) <= current:
             return
         draft = GrowingText(text)
         loop = asyncio.get_running_loop()
         draft.finish(*await loop.run_in_executor(_render_threads, draft.newly_finished))
-        self.generation, self.draft = generation, draft
+        self.generation, self.draft, self.reasoning = generation, draft, reasoning
         if snapshot := self.snapshot():
             self._send(snapshot)
 
@@ -151,14 +157,27 @@ def _running_replies(dialog_id: UUID) -> QuerySet[Generation, int]:
 _running_reply = Select(_running_replies).first
 
 
+def _thought(position: int, text: str) -> dict[str, Any]:
+    """The part of a frame that says what the model thinks, from a position on."""
+    return {"reasoning": text, "reasoning_pos": position}
+
+
+def _keys(generation: int) -> list[str]:
+    return [live_text_key(generation), live_text_key(generation, reasoning=True)]
+
+
+def _texts(found: Any) -> list[str]:
+    return [(raw or b"").decode("utf-8", "ignore") for raw in found]
+
+
 def current_live_text(dialog_id: UUID) -> dict[str, Any] | None:
     """The live draft from its beginning, for a page that polls. Without Redis there is none."""
     generation = _running_reply(dialog_id)
     if not generation:
         return None
     try:
-        text = (wakeups.client().get(live_text_key(generation)) or b"").decode("utf-8", "ignore")  # type: ignore[union-attr]
+        text, reasoning = _texts(wakeups.client().mget(_keys(generation)))
     except RedisError:
         return None
     frame = {"type": "draft", "generation": generation, "pos": 0, "end": len(text), "text": text, "reset": True}
-    return {**frame, "html": "", "tail": text} if text else None
+    return {**frame, "html": "", "tail": text, **_thought(0, reasoning)} if text or reasoning else None

@@ -210,7 +210,8 @@ class Hub:
         """What all generations of a worker wrote at one beat, to the dialogs that are watched here."""
         for draft in drafts:
             if feed := self._feeds.get(dialog_channel(draft["dialog"])):
-                feed.extend(int(draft["generation"]), int(draft["pos"]), str(draft["text"]))
+                is_reasoning = bool(draft.get("reasoning"))
+                feed.extend(int(draft["generation"]), int(draft["pos"]), str(draft["text"]), reasoning=is_reasoning)
 
     def _lost(self) -> None:
         """Frames may have been missed: everyone looks, not all at the same moment."""

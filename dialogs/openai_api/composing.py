@@ -1,4 +1,5 @@
-"""Puts one text together from drafts, committed turns and notices: each character once, in order. Pure."""
+"""Puts one text together from drafts, committed turns and notices, and beside it the reasoning: each character once, in
+order. Pure."""
 
 BETWEEN_TURNS = "\n\n"
 
@@ -57,4 +58,24 @@ class Composer:
             return ""
         pause, self._pause = ("" if self._at_line_start else self._pause), ""
         self._at_line_start = new.endswith("\n")
+        return pause + new
+
+
+class Thoughts:
+    """The reasoning of all model calls of an answer. What a lost attempt thought stays: it is no part of the answer."""
+
+    def __init__(self) -> None:
+        self._generation = 0
+        self._said = ""
+        self._has_begun = False
+
+    def piece(self, generation: int, position: int, text: str) -> str:
+        """What is new in a generation's reasoning from a position on, in characters. Gaps are left to its turn."""
+        if generation > self._generation:
+            self._generation, self._said = generation, ""
+        known = len(self._said)
+        if generation < self._generation or position > known or not (new := text[known - position :]):
+            return ""
+        pause = BETWEEN_TURNS if self._has_begun and not known else ""
+        self._said, self._has_begun = self._said + new, True
         return pause + new

@@ -30,6 +30,7 @@ class ChatRequest:
     required_tool: str = ""
     stream: bool = False
     include_usage: bool = False
+    include_reasoning: bool = False
     notices: str = "text"
     dialog_id: UUID | None = None
 
@@ -59,6 +60,7 @@ def parse(raw: bytes, dialog_header: str = "") -> ChatRequest:
         required_tool=_required_tool(body.get("tool_choice"), tools),
         stream=_flag(body.get("stream"), "stream"),
         include_usage=_flag(options.get("include_usage"), "stream_options.include_usage"),
+        include_reasoning=_flag(body.get("include_reasoning"), "include_reasoning"),
         notices=_notices(metadata.get("notices")),
         dialog_id=_dialog_id(metadata.get("dialog_id") or dialog_header or None),
     )

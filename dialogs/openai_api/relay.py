@@ -18,7 +18,7 @@ from dialogs.live.db_threads import in_db_thread
 from dialogs.live.feeds import Feed
 from dialogs.live.hub import hub
 from dialogs.models import Dialog, Generation, Question, Turn
-from dialogs.openai_api.composing import Composer
+from dialogs.openai_api.composing import Composer, Thoughts
 from dialogs.openai_api.conversations import Run
 from dialogs.openai_api.errors import ApiError
 from dialogs.openai_api.history import Call
@@ -43,6 +43,11 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Reasoning:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     text: str
 
@@ -61,7 +66,7 @@ class Ended:
     usage: dict[str, int] | None
 
 
-Piece = Text | Notice | KeepAlive | Ended
+Piece = Text | Reasoning | Notice | KeepAlive | Ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +82,11 @@ class Look:
 class Relay:
     """One client that waits for one answer. A ``hub.Listener``."""
 
-    def __init__(self, run: Run, *, drafts: bool, notices_as_text: bool) -> None:
+    def __init__(self, run: Run, *, drafts: bool, notices_as_text: bool, reasoning: bool = False) -> None:
         self.user_id = run.user_id
         self._run, self._wants_drafts, self._notices_as_text = run, drafts, notices_as_text
-        self._composer = Composer()
+        self._wants_reasoning = reasoning
+        self._composer, self._thoughts = Composer(), Thoughts()
         self._wake = asyncio.Event()
         self._behind = True
         self._drafts: list[dict[str, Any]] = []
@@ -96,7 +102,7 @@ class Relay:
             self._wake.set()
 
     def drafted(self, frame: dict[str, Any]) -> None:
-        if self._wants_drafts and frame["text"]:
+        if self._wants_drafts and (frame["text"] or (self._wants_reasoning and frame.get("reasoning"))):
             self._drafts.append(frame)
             self._behind = self._behind or frame["generation"] not in self._ours
             self._wake.set()
@@ -150,7 +156,7 @@ class Relay:
                 self._seq = event["seq"]
                 if event["type"] == "generation" and event["data"].get("outcome") != "running":
                     feed.end(int(event["data"]["id"]))
-                if piece := self._of_event(event):
+                for piece in self._of_event(event):
                     yield piece
             if look.events:
                 self._behind = True
@@ -165,29 +171,38 @@ class Relay:
             for piece in self._of_drafts(feed):
                 yield piece
 
-    def _of_event(self, event: dict[str, Any]) -> Piece | None:
+    def _of_event(self, event: dict[str, Any]) -> list[Piece]:
         turn = event["data"]
         if event["type"] != "turn":
-            return None
+            return []
         if turn["seq"] == self._run.seq:
             self._begun = self._begun or self._mentioned  # the first event of a queued message tells that it waits
             self._mentioned = True
         elif turn["role"] == Turn.Role.NOTICE and self._begun and turn["text"] in NOTICES:
-            return Notice(self._composer.notice(turn["text"]) if self._notices_as_text else turn["text"])
+            return [Notice(self._composer.notice(turn["text"]) if self._notices_as_text else turn["text"])]
         elif turn["role"] == Turn.Role.ASSISTANT and turn["generation"] in self._ours:
             goes_on = turn["status"] == Turn.Status.INTERRUPTED
-            return _text(self._composer.turn(turn["generation"], turn["text"], goes_on=goes_on))
-        return None
+            thought = self._reasoning(turn["generation"], 0, (turn["reasoning"] or {}).get("text", ""))
+            return [*thought, *_text(self._composer.turn(turn["generation"], turn["text"], goes_on=goes_on))]
+        return []
 
     def _of_drafts(self, feed: Feed) -> list[Piece]:
         waiting, self._drafts = self._drafts, []
         live = [frame for frame in waiting if frame["generation"] in self._ours and frame["generation"] > feed.ended]
-        pieces = [_text(self._composer.draft(frame["generation"], frame["pos"], frame["text"])) for frame in live]
-        return [piece for piece in pieces if piece]
+        return [piece for frame in live for piece in self._of_draft(frame)]
+
+    def _of_draft(self, frame: dict[str, Any]) -> list[Piece]:
+        generation = frame["generation"]
+        thought = self._reasoning(generation, frame.get("reasoning_pos", 0), frame.get("reasoning", ""))
+        return [*thought, *_text(self._composer.draft(generation, frame["pos"], frame["text"]))]
+
+    def _reasoning(self, generation: int, position: int, text: str) -> list[Piece]:
+        new = self._thoughts.piece(generation, position, text) if self._wants_reasoning else ""
+        return [Reasoning(new)] if new else []
 
 
-def _text(new: str) -> Text | None:
-    return Text(new) if new else None
+def _text(new: str) -> list[Piece]:
+    return [Text(new)] if new else []
 
 
 # On the database's threads

@@ -33,12 +33,14 @@ class Answer:
     def usage_chunk(self, ended: Ended) -> dict[str, Any]:
         return {**self._object("chat.completion.chunk"), "choices": [], "usage": ended.usage}
 
-    def whole(self, text: str, ended: Ended) -> dict[str, Any]:
+    def whole(self, text: str, ended: Ended, reasoning: str = "") -> dict[str, Any]:
         message: dict[str, Any] = {
             "role": "assistant",
             "content": text or None if ended.calls else text,
             "refusal": None,
         }
+        if reasoning:
+            message["reasoning_content"] = reasoning
         if ended.calls:
             message["tool_calls"] = [call_json(call) for call in ended.calls]
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": ended.finish_reason}

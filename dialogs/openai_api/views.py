@@ -25,7 +25,7 @@ from dialogs.openai_api.composing import Restarted
 from dialogs.openai_api.conversations import Run
 from dialogs.openai_api.errors import ApiError, of_refusal
 from dialogs.openai_api.parsing import ChatRequest, parse
-from dialogs.openai_api.relay import Ended, KeepAlive, Notice, Piece, Relay, Text
+from dialogs.openai_api.relay import Ended, KeepAlive, Notice, Piece, Reasoning, Relay, Text
 from dialogs.openai_api.shapes import Answer, call_json, model_json
 from dialogs.queries import overviews
 
@@ -117,7 +117,9 @@ def _models(request: HttpRequest) -> list[dict[str, Any]]:
 @call("POST")
 async def chat_completions(request: HttpRequest) -> HttpResponseBase:
     wanted, run = await sync_to_async(_begin)(request)
-    relay = Relay(run, drafts=wanted.stream, notices_as_text=wanted.notices == "text")
+    relay = Relay(
+        run, drafts=wanted.stream, notices_as_text=wanted.notices == "text", reasoning=wanted.include_reasoning
+    )
     if wanted.stream:
         answer: HttpResponseBase = streamed(_stream(request, run, wanted, relay))
     else:
@@ -138,6 +140,7 @@ def _begin(request: HttpRequest) -> tuple[ChatRequest, Run]:
 async def _whole(run: Run, wanted: ChatRequest, relay: Relay) -> dict[str, Any]:
     """The answer at once, when it is complete. A client that does not wait for it stops it."""
     texts: list[str] = []
+    thoughts: list[str] = []
     ended: Ended | None = None
     try:
         async with aclosing(relay.pieces()) as pieces:
@@ -145,6 +148,8 @@ async def _whole(run: Run, wanted: ChatRequest, relay: Relay) -> dict[str, Any]:
                 match piece:
                     case Text(text):
                         texts.append(text)
+                    case Reasoning(text):
+                        thoughts.append(text)
                     case Notice(text) if wanted.notices == "text":
                         texts.append(text)
                     case Ended():
@@ -153,7 +158,7 @@ async def _whole(run: Run, wanted: ChatRequest, relay: Relay) -> dict[str, Any]:
         _abandon(run)
         raise
     assert ended is not None
-    return Answer(run).whole("".join(texts), ended)
+    return Answer(run).whole("".join(texts), ended, "".join(thoughts))
 
 
 async def _stream(request: HttpRequest, run: Run, wanted: ChatRequest, relay: Relay) -> AsyncIterator[bytes]:
@@ -179,6 +184,8 @@ def _chunks(answer: Answer, wanted: ChatRequest, piece: Piece) -> list[bytes]:
     match piece:
         case Text(text):
             return [written(answer.chunk({"content": text}))]
+        case Reasoning(text):
+            return [written(answer.chunk({"reasoning_content": text}))]
         case Notice(text) if wanted.notices == "text":
             return [written(answer.chunk({"content": text}))]
         case Notice(text) if wanted.notices == "comment":

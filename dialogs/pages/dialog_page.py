@@ -21,6 +21,7 @@ from dialogs.models import Agent, Dialog, Generation, PersonSettings, Question, 
 from dialogs.pages.chip import Chip, chip_of
 from dialogs.pages.context_panel import Panel, RunLine, panel_of, run_lines
 from dialogs.pages.markdown import render
+from dialogs.pages.reasoning import Reasoning, reasoning_of
 from dialogs.state import State
 from dominds.db.prepared import Select
 from health.models import HealthSnapshot
@@ -78,6 +79,7 @@ class Entry:
     position: float
     turn: Turn | None = None
     html: SafeString | None = None
+    reasoning: Reasoning | None = None
     calls: tuple[Call, ...] = ()
     snapshot: HealthSnapshot | None = None
     round: Round | None = None
@@ -173,6 +175,7 @@ def entry_of(
         position=position,
         turn=turn,
         html=html,
+        reasoning=reasoning_of(turn),
         calls=tuple(_card(call, None) for call in made if call["id"] not in answered and call["id"] not in asked),
         snapshot=snapshot,
         asked=tuple(asked[call["id"]] for call in made if call["id"] in asked),

@@ -72,10 +72,10 @@ def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: 
     )
     with tracing.generating(generation) as told:
         try:
-            reply = stream_reply(lease, connect(model), request, live_text=None, seconds=SECONDS)
+            reply = stream_reply(lease, connect(model), request, live=None, seconds=SECONDS)
             if isinstance(reply.error, OutputBudgetTooLarge) and (less := less_output(request, reply.error)):
                 request = replace(request, max_output_tokens=less)
-                reply = stream_reply(lease, connect(model), request, live_text=None, seconds=SECONDS)
+                reply = stream_reply(lease, connect(model), request, live=None, seconds=SECONDS)
             reply = told(reply)
         except ProviderError as error:
             reply = told(Reply(error=error))

@@ -14,7 +14,7 @@ from dialogs.context.request import prepare
 from dialogs.context.tool_calls import abandon
 from dialogs.models import Agent, Dialog, Round, Turn
 from dialogs.runtime import attempts, outcomes, repeats, rewrite, tool_runs, tracing
-from dialogs.runtime.live_text import LiveText
+from dialogs.runtime.live_text import LiveAnswer
 from dialogs.runtime.situation import Situation, situation_of
 from dialogs.runtime.stream_reply import stream_reply
 from dialogs.store.change import Change, LeaseLost
@@ -130,10 +130,10 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
         est_prompt=situation.est_prompt(recalled),
         recalled=recalled.turns,
     )
-    live_text = None if plan.clear_only else LiveText(lease.dialog_id, attempt.generation.pk)
+    live = None if plan.clear_only else LiveAnswer(lease.dialog_id, attempt.generation.pk)
     watch = None if plan.clear_only else situation.stream_watch(recalled)
     with tracing.generating(attempt.generation) as traced:
-        reply = traced(stream_reply(lease, provider, prepared.request, live_text, watch))
+        reply = traced(stream_reply(lease, provider, prepared.request, live, watch))
         circuits.note(situation.model, StreamAborted("We left.") if reply.stopped or reply.lost else reply.error)
         delay = outcomes.store_outcome(lease, attempt, reply)
     wait(lease, delay)

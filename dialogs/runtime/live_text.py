@@ -25,11 +25,17 @@ CLOSING_SECONDS = 3  # how long an ended answer waits for its text to be written
 
 
 class LiveText:
-    """The deltas of one generation. Redis being away costs the live view, never the answer."""
+    """The deltas of one generation: of its answer, or of its reasoning. Redis being away costs the live view, never the
+    answer."""
 
-    def __init__(self, dialog_id: UUID, generation_id: int) -> None:
+    def __init__(
+        self, dialog_id: UUID, generation_id: int, *, reasoning: bool = False, after: "LiveText | None" = None
+    ) -> None:
         self.dialog = str(dialog_id)
         self.generation = generation_id
+        self.is_reasoning = reasoning
+        self.after = after  # what readers are to have before this
+        self.key = live_text_key(generation_id, reasoning=reasoning)
         self.parts: list[str] = []  # all of them: what Redis lost is written again
         self.is_waiting = self.is_over = False
         self.tried = 0  # parts that were given to Redis, whether or not it took them
@@ -48,6 +54,18 @@ class LiveText:
         self.is_over = True
         if self.tried < len(self.parts):
             _writer.wait_for(self)
+
+
+class LiveAnswer:
+    """A running answer as its readers see it: its text, and apart from that its reasoning."""
+
+    def __init__(self, dialog_id: UUID, generation_id: int) -> None:
+        self.reasoning = LiveText(dialog_id, generation_id, reasoning=True)
+        self.text = LiveText(dialog_id, generation_id, after=self.reasoning)
+
+    def flush(self) -> None:
+        self.reasoning.flush()
+        self.text.flush()
 
 
 class Writer:
@@ -69,6 +87,8 @@ class Writer:
             text.is_waiting = True
             if text.position == 0 and not self._is_lost:
                 self._urgent.add(text)
+                if text.after and text.after.is_waiting:
+                    self._urgent.add(text.after)
             self._waiting.add(text)
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="drafts", daemon=True)
@@ -109,17 +129,13 @@ class Writer:
         frames, took = [], []
         try:
             with client().pipeline(transaction=False) as pipe:
-                for text in texts:
+                for text in sorted(texts, key=lambda text: not text.is_reasoning):
                     parts = len(text.parts)
                     fresh = storable("".join(text.parts[text.written : parts]))
                     if text.position == 0 or text.losses != losses:
-                        pipe.set(
-                            live_text_key(text.generation),
-                            storable("".join(text.parts[:parts])),
-                            ex=LIVE_TEXT_SECONDS,
-                        )
+                        pipe.set(text.key, storable("".join(text.parts[:parts])), ex=LIVE_TEXT_SECONDS)
                     else:
-                        pipe.append(live_text_key(text.generation), fresh)
+                        pipe.append(text.key, fresh)
                     text.tried = parts
                     frames.append(
                         {
@@ -127,6 +143,7 @@ class Writer:
                             "generation": text.generation,
                             "pos": text.position,
                             "text": fresh,
+                            "reasoning": text.is_reasoning,
                         }
                     )
                     took.append((text, parts, fresh))

@@ -2,6 +2,7 @@
 
 import re
 from random import random
+from typing import Any
 
 import structlog
 
@@ -108,6 +109,7 @@ def _kept(change: Change, attempt: Attempt, reply: Reply) -> None:
         tool_calls=_calls_json(attempt.generation, reply.tool_calls),
         # Bound to words that the next request does not hold, it would be refused there.
         provider_items=None if attempt.prepared.bound_to_once else list(reply.provider_items) or None,
+        reasoning=_reasoning_json(reply),
         generation=attempt.generation,
     )
     if reply.interrupted:
@@ -181,8 +183,9 @@ def _failed(change: Change, attempt: Attempt, reply: Reply) -> float:
 
 def _keep_text(change: Change, attempt: Attempt, reply: Reply, status: str) -> None:
     """The part of an answer that there was. A forced clear's text is never kept."""
-    if reply.text and not attempt.forced:
-        change.turn(Turn.Role.ASSISTANT, status, text=reply.text, generation=attempt.generation)
+    thought = _reasoning_json(reply)
+    if (reply.text or thought) and not attempt.forced:
+        change.turn(Turn.Role.ASSISTANT, status, text=reply.text, reasoning=thought, generation=attempt.generation)
 
 
 def _overflowed(change: Change, attempt: Attempt, error: ContextOverflow) -> None:
@@ -201,6 +204,11 @@ def _calls_json(generation: Generation, calls: tuple[ToolCall, ...]) -> list[dic
         {"id": f"call_{generation.pk}_{number}", "name": call.name, "arguments": storable(call.arguments)}
         for number, call in enumerate(calls, 1)
     ] or None
+
+
+def _reasoning_json(reply: Reply) -> dict[str, Any] | None:
+    text = storable(reply.reasoning).rstrip()  # its beginning stays: readers have counted from there
+    return {"text": text, "ms": reply.reasoning_ms} if text else None
 
 
 def generation_of_call(call_id: str) -> int | None:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from django.db import connection
 
-from dialogs.runtime.live_text import LiveText
+from dialogs.runtime.live_text import LiveAnswer
 from dialogs.store.lease import Lease
 from dominds.llm.messages import Request, ToolCall
 from dominds.llm.provider import MalformedStream, Provider, ProviderError, ProviderTimeout, Stream, StreamAborted
-from dominds.llm.stream import Finished, Started, StreamEvent, TextDelta, ToolCallDelta
+from dominds.llm.stream import Finished, ReasoningDelta, Started, StreamEvent, TextDelta, ToolCallDelta
 from dominds.llm.usage import UsageReport, UsageUnavailable
 from remediation.decisions import Abort, Continue, Interrupt, StreamDecision
 
@@ -25,6 +25,8 @@ class Reply:
     """The result of a call. Exactly one of ``error``, ``stopped``, ``interrupted`` is set, or none: then it is complete."""
 
     text: str = ""
+    reasoning: str = ""
+    reasoning_ms: int = 0  # from its first to its last word
     tool_calls: tuple[ToolCall, ...] = ()
     usage: UsageReport = field(default_factory=UsageUnavailable)
     finish_reason: str = ""
@@ -46,14 +48,14 @@ def stream_reply(
     lease: Lease,
     provider: Provider,
     request: Request,
-    live_text: LiveText | None,
+    live: LiveAnswer | None,
     watch: Watch | None = None,
     seconds: float = TOTAL_SECONDS,
 ) -> Reply:
-    """Read one answer to its end. Text goes to ``live_text`` as it comes; a stop or a lost lease closes the connection."""
+    """Read one answer to its end. Text and reasoning go to ``live`` as they come; a stop or a lost lease closes the connection."""
     connection.close()  # back to the pool: a model call takes minutes
     stream = provider.stream(request)
-    reading = _Reading(stream, live_text, watch)
+    reading = _Reading(stream, live, watch)
     reply, deadline = reading.reply, time.monotonic() + seconds
     try:
         with lease.interruptible(stream.abort, deadline):
@@ -65,9 +67,9 @@ def stream_reply(
                 reply.error = ProviderTimeout(f"The answer took longer than {seconds:,.0f} seconds and was cut off.")
     except ProviderError as error:
         reply.error = error
-    if live_text is not None:
-        live_text.flush()
-    reply.text = "".join(reading.parts)
+    if live is not None:
+        live.flush()
+    reply.text, reply.reasoning = "".join(reading.parts), "".join(reading.thoughts)
     if reply.is_complete and not reply.finish_reason:
         reply.error = MalformedStream("The provider's stream ended without its explicit end.")
     return reply
@@ -76,12 +78,13 @@ def stream_reply(
 class _Reading:
     """The reply of a call, built from its events. The event loop of all calls runs this: nothing here may wait."""
 
-    def __init__(self, stream: Stream, live_text: LiveText | None, watch: Watch | None) -> None:
+    def __init__(self, stream: Stream, live: LiveAnswer | None, watch: Watch | None) -> None:
         self.reply = Reply()
         self.parts: list[str] = []
-        self._stream, self._live_text, self._watch = stream, live_text, watch
+        self.thoughts: list[str] = []
+        self._stream, self._live, self._watch = stream, live, watch
         self._unwatched = ""
-        self._started = time.monotonic()
+        self._started = self._thinking_since = time.monotonic()
 
     def take(self, event: StreamEvent) -> None:
         match event:
@@ -89,9 +92,11 @@ class _Reading:
                 if not self.parts:
                     self.reply.first_token_ms = round((time.monotonic() - self._started) * 1000)
                 self.parts.append(text)
-                if self._live_text is not None:
-                    self._live_text.write(text)
+                if self._live is not None:
+                    self._live.text.write(text)
                 self._ask_watch(text)
+            case ReasoningDelta(text):
+                self._think(text)
             case ToolCallDelta(text):
                 self._ask_watch(text)
             case Started(cursor):
@@ -99,6 +104,15 @@ class _Reading:
             case Finished(usage, calls, reason, items):
                 self.reply.usage, self.reply.tool_calls, self.reply.finish_reason = usage, calls, reason
                 self.reply.provider_items = items
+
+    def _think(self, text: str) -> None:
+        now = time.monotonic()
+        if not self.thoughts:
+            self._thinking_since = now
+        self.thoughts.append(text)
+        self.reply.reasoning_ms = round((now - self._thinking_since) * 1000)
+        if self._live is not None:
+            self._live.reasoning.write(text)
 
     def _ask_watch(self, text: str) -> None:
         if self._watch is None:

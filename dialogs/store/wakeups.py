@@ -39,8 +39,8 @@ def user_channel(user_id: int) -> str:
     return f"dominds:user:{user_id}"
 
 
-def live_text_key(generation_id: int) -> str:
-    return f"dominds:draft:{generation_id}"
+def live_text_key(generation_id: int, *, reasoning: bool = False) -> str:
+    return f"dominds:draft:{generation_id}{':reasoning' if reasoning else ''}"
 
 
 @functools.cache

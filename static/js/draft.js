@@ -16,8 +16,10 @@ export class Draft {
       this.begin(frame.generation);
     }
     if (frame.reset) return this.startFrom(frame);
-    if (frame.pos > this.end || (frame.block ?? 0) > this.blocks + 1) return this.lost();
+    if (frame.pos > this.end || (frame.reasoning_pos ?? 0) > this.thoughtEnd || (frame.block ?? 0) > this.blocks + 1) return this.lost();
+    if (frame.reasoning && frame.reasoning_pos === this.thoughtEnd) this.think(frame.reasoning);
     if (frame.pos === this.end && frame.text) {
+      this.fold();
       this.tail.appendData(frame.text);
       this.end = frame.end;
     }
@@ -36,11 +38,17 @@ export class Draft {
     this.node = document.createElement("article");
     this.node.id = "live";
     this.node.className = "turn turn-assistant live";
-    this.node.innerHTML = '<header><h3 class="who"></h3></header><div class="body md" hx-disable></div><div class="body tail"></div>';
+    this.node.innerHTML =
+      '<header><h3 class="who"></h3></header>' +
+      '<details class="reasoning" open hidden><summary>Reasoning…</summary><div class="plain" tabindex="0"></div></details>' +
+      '<div class="body md" hx-disable></div><div class="body tail"></div>';
     this.node.querySelector(".who").textContent = this.who;
     [this.body, this.tailBox] = this.node.querySelectorAll(".body");
     this.tail = this.tailBox.appendChild(document.createTextNode(""));
-    this.end = this.blocks = 0;
+    this.reasoning = this.node.querySelector(".reasoning");
+    this.thought = this.reasoning.lastChild.appendChild(document.createTextNode(""));
+    this.end = this.blocks = this.thoughtEnd = 0;
+    this.isFolded = false;
     this.entries.querySelector("#latest").before(this.node);
   }
 
@@ -49,6 +57,27 @@ export class Draft {
     this.setTail(frame.tail);
     this.end = frame.end;
     this.blocks = frame.block ?? 0;
+    this.thought.data = "";
+    this.thoughtEnd = 0;
+    if (frame.reasoning) this.think(frame.reasoning);
+    if (frame.text) this.fold();
+  }
+
+  /** What the model thinks stands open until its answer begins; whoever opens it again keeps it open. */
+  think(text) {
+    const box = this.reasoning.lastChild;
+    const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 30;
+    this.thought.appendData(text);
+    this.thoughtEnd += [...text].length; // the server counts characters, not UTF-16 units
+    this.reasoning.hidden = false;
+    if (atEnd) box.scrollTop = box.scrollHeight;
+  }
+
+  fold() {
+    if (this.isFolded) return;
+    this.isFolded = true;
+    this.reasoning.open = false;
+    this.reasoning.firstChild.textContent = "Reasoning";
   }
 
   setTail(text) {

@@ -71,13 +71,14 @@ SCRIPTS: dict[str, dict[str, Any]] = {
         ],
     },
 }
+KEY_VARIABLE = "BROWSER_TEST_API_KEY"  # for doubles of providers that a test starts
 LIMITS = {"lights": 128_000, "refuses": 1_000, "relents": 1_000, "fills": 2_000}
 
 
 @pytest.fixture(scope="session")
 def browser_stack(postgres: services.PostgresServer, django_db_blocker: Any) -> Iterator[Stack]:
     """The stack behind ``stack``; use that."""
-    stack = Stack(postgres.create_database("dominds_browser"))
+    stack = Stack(postgres.create_database("dominds_browser"), settings={KEY_VARIABLE: "k-browser-0123456789"})
     stack.minds_dir.mkdir(parents=True, exist_ok=True)
     for name, script in SCRIPTS.items():
         (stack.minds_dir / f"{name}.yaml").write_text(json.dumps(script, ensure_ascii=False))

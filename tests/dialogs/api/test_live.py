@@ -17,13 +17,21 @@ from tests.harness.services import start_postgres
 from tests.harness.stack import Api, Stack, eventually, running
 
 TEXT = "one two three four five six seven eight nine ten " * 8
+REASONING = "They say hi; I think of what to say to that."
 
 
 @pytest.fixture(scope="module")
 def stack(django_db_blocker: Any) -> Iterator[Stack]:
     url = start_postgres().create_database("api_live")
     with running(Stack(url)) as stack, orm_on(url, django_db_blocker):
-        steps = [{"text": TEXT, "chunk_delay_ms": 100, "usage": {"prompt_tokens": 50, "completion_tokens": 5}}]
+        steps = [
+            {
+                "reasoning": REASONING,
+                "text": TEXT,
+                "chunk_delay_ms": 100,
+                "usage": {"prompt_tokens": 50, "completion_tokens": 5},
+            }
+        ]
         (stack.minds_dir / "slow.yaml").write_text(json.dumps({"steps": steps}))
         model = {"name": "slow", "script": "slow.yaml", "context_length": 128_000}
         providers = {"play": {"name": "Play", "apiType": "scripted", "models": {"slow": model}}}
@@ -89,12 +97,15 @@ def test_events_come_as_they_happen_with_the_draft_between(api: Api, dialog_id: 
     listed = api.get(f"/api/dialogs/{dialog_id}/events").json()
     assert [(event["event"], int(event["id"])) for event in durable] == [(row["type"], row["seq"]) for row in listed]
     assert durable[-1]["data"] == listed[-1]
-    draft = ""
+    live = {"draft": "", "reasoning": ""}
     for event in result:
-        if event.get("event") == "draft":
-            draft = draft[: event["data"]["pos"]] + event["data"]["text"]
+        if (name := event.get("event")) in live:
+            live[name] = live[name][: event["data"]["pos"]] + event["data"]["text"]
     assert len([event for event in result if event.get("event") == "draft"]) > 3
-    assert draft == TEXT
+    assert live == {"draft": TEXT, "reasoning": REASONING}
+    turn = api.get(f"/api/dialogs/{dialog_id}/turns").json()[-1]
+    assert (turn["text"], turn["reasoning"]["text"]) == (TEXT, REASONING)
+    assert turn["reasoning"]["ms"] > 0
 
 
 def test_a_reader_that_comes_late_gets_the_draft_from_its_beginning(api: Api, dialog_id: str) -> None:

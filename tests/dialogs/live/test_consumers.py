@@ -213,6 +213,47 @@ def test_a_running_answer_streams_whole_and_its_turn_says_the_same(script: Scrip
     go(scenario)
 
 
+def thought(frames: list[Frame]) -> str:
+    """The reasoning as a page puts it together, by position, from the last beginning on."""
+    text = ""
+    for frame in frames:
+        if frame["type"] == "draft" and "reasoning" in frame:
+            if frame.get("reset"):
+                text = ""
+            assert frame["reasoning_pos"] <= len(text)
+            text = text[: frame["reasoning_pos"]] + frame["reasoning"]
+    return text
+
+
+def test_reasoning_streams_beside_the_text_and_stays_with_the_turn(script: Script) -> None:
+    reasoning = "".join(f"Step {number} 🤔, then.\n" for number in range(30))
+    script({"reasoning": reasoning, "text": "So it is **four**.", "chunk_delay_ms": 20})
+    dialog = make_dialog()
+
+    async def scenario() -> None:
+        async with listening(path_of(dialog), dialog.owner) as page:
+            await rows(messages.post_message, dialog.pk, "Go")
+            driver = threading.Thread(target=lambda: (drive(dialog.pk), connection.close()))
+            driver.start()
+            early = await frames_until(page, lambda frame: frame.get("reasoning_pos", 0) > 20)
+            assert drafted(early) == ""
+            async with listening(path_of(dialog), dialog.owner) as late_page:  # a second tab, in the middle
+                late = await frames_until(late_page, is_state("idle"))
+            frames = early + await frames_until(page, is_state("idle"))
+            await rows(driver.join)
+        for seen in (frames, late):
+            assert thought(seen) == reasoning
+            assert "So it is **four**.".startswith(drafted(seen))
+            turn = next(frame for frame in seen if frame["type"] == "turn" and frame["data"]["role"] == "assistant")
+            assert turn["data"]["text"] == "So it is **four**."
+            assert turn["data"]["reasoning"]["text"] == reasoning.strip()
+            assert turn["data"]["reasoning"]["ms"] >= 20
+            assert '<details class="reasoning" id="reasoning-2"><summary>' in turn["html"]
+            assert "Step 29 🤔, then." in turn["html"]
+
+    go(scenario)
+
+
 def begin_generation(dialog: Dialog, ended: int = 0) -> int:
     """Store that a generation runs, after the end of another if there is one, and tell nobody. Its number."""
     Generation.objects.filter(pk=ended).update(outcome="kept")

@@ -28,8 +28,14 @@ WEATHER = {
         "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
     },
 }
+THOUGHTS = ("They want it noted: déjà vu. I note it first, then answer.", "Two and two, so what is it?")
 SCRIPTS: dict[str, list[dict[str, Any]]] = {
     "plain": [{"text": "You said: {{last_user}}", "usage": FIXED}],
+    "thinks": [
+        {"match": "Please add", "reasoning": THOUGHTS[0], "tool_calls": [{"name": "add_reminder", "arguments": {"content": "x"}}],
+         "usage": FIXED, "chunk_delay_ms": 30},
+        {"reasoning": THOUGHTS[1], "text": "So it is four.", "usage": FIXED, "chunk_delay_ms": 30},
+    ],
     "quiet": [{"text": "Hello.", "usage": "none"}],
     "slow": [{"text": "one two three four five six seven eight nine ten " * 20, "chunk_delay_ms": 100, "usage": FIXED}],
     "weather": [
@@ -135,6 +141,20 @@ def test_an_answer_streams_with_role_deltas_finish_and_usage(client: OpenAI) -> 
     assert (chunks[-1].choices, chunks[-1].usage.total_tokens) == ([], 55)
     without = list(ask(client, "plain", "Hi", stream=True))
     assert all(chunk.usage is None and chunk.choices for chunk in without)
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_reasoning_comes_apart_from_the_text_where_it_was_asked_for(client: OpenAI, *, wanted: bool) -> None:
+    options = {"extra_body": {"include_reasoning": True}} if wanted else {}
+    expected = "\n\n".join(THOUGHTS) if wanted else ""
+    deltas = [chunk.choices[0].delta for chunk in ask(client, "thinks", "Please add", stream=True, **options)]
+    thought = [index for index, delta in enumerate(deltas) if getattr(delta, "reasoning_content", None)]
+    assert "".join(deltas[index].reasoning_content for index in thought) == expected
+    assert "".join(delta.content or "" for delta in deltas) == "So it is four."
+    assert bool(thought) == (len(thought) > 2) == wanted, "in pieces, as it was thought"
+    assert not thought or max(thought) < min(index for index, delta in enumerate(deltas) if delta.content)
+    answer = ask(client, "thinks", "Please add", **options).choices[0].message
+    assert (getattr(answer, "reasoning_content", ""), answer.content) == (expected, "So it is four.")
 
 
 def test_the_stream_is_live_and_ends_with_done(stack: Stack, client: OpenAI) -> None:

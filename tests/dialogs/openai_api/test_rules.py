@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialogs.openai_api.composing import Composer, Restarted
+from dialogs.openai_api.composing import Composer, Restarted, Thoughts
 from dialogs.openai_api.errors import ApiError
 from dialogs.openai_api.history import ClientMessage, conversation_of, same
 from dialogs.openai_api.notices import NOTICES, without_notices
@@ -111,6 +111,24 @@ def test_an_attempt_that_says_something_else_cannot_be_gone_on_with() -> None:
         composer.draft(2, 0, "Good day")
 
 
+@given(parts)
+def test_whatever_drafts_come_each_thought_is_there_once(turns: list[tuple[str, list[int]]]) -> None:
+    thoughts, heard = Thoughts(), ""
+    for generation, (text, cuts) in enumerate(turns, 1):
+        for cut in sorted(min(cut, len(text)) for cut in cuts):
+            heard += thoughts.piece(generation, 0, text[:cut])
+        heard += thoughts.piece(generation, 0, text) + thoughts.piece(generation, 0, text)
+    assert heard == "\n\n".join(text for text, _ in turns)
+
+
+def test_a_lost_attempts_thoughts_do_not_keep_the_next_from_thinking_otherwise() -> None:
+    thoughts = Thoughts()
+    assert thoughts.piece(1, 0, "I say yes") == "I say yes"
+    assert thoughts.piece(1, 20, "of course") == "", "a gap is left to the turn"
+    assert thoughts.piece(2, 0, "I say no") == "\n\nI say no"
+    assert thoughts.piece(1, 9, ", I think") == "", "late, and so old"
+
+
 def test_notices_stand_on_lines_of_their_own_and_the_sentence_goes_on() -> None:
     composer = Composer()
     heard = composer.turn(1, "The answer is", goes_on=True) + composer.notice(COMPACTING) + composer.notice(COMPACTED)
@@ -141,6 +159,7 @@ TOOL = {"type": "function", "function": {"name": "weather"}}
         ({"messages": [{"role": "tool", "content": "a"}]}, "messages[0].tool_call_id"),
         ({"n": 2}, "n"),
         ({"stream": "yes"}, "stream"),
+        ({"include_reasoning": "yes"}, "include_reasoning"),
         ({"stream_options": 1}, "stream_options"),
         ({"metadata": {"notices": "loud"}}, "metadata.notices"),
         ({"tools": [{"type": "magic"}]}, "tools[0].type"),

@@ -1,0 +1,27 @@
+"""What a model thought before an answer, as its turn shows it."""
+
+from dataclasses import dataclass
+
+from dialogs.models import Turn
+
+SHOWN_CHARS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """``text`` is its beginning, ``chars`` the length of all of it, ``seconds`` from its first to its last word."""
+
+    text: str
+    chars: int
+    seconds: int
+
+    @property
+    def is_cut(self) -> bool:
+        return self.chars > len(self.text)
+
+
+def reasoning_of(turn: Turn) -> Reasoning | None:
+    found = turn.reasoning
+    if not found:
+        return None
+    return Reasoning(found["text"][:SHOWN_CHARS], len(found["text"]), round(found["ms"] / 1000))

@@ -1,0 +1,100 @@
+"""What a model thinks, on the page: while it does, after its answer, and after a reload."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from playwright.sync_api import Page, expect
+
+from dialogs.actions import messages
+from dialogs.models import Dialog
+from tests.browser.conftest import KEY_VARIABLE, LogIn, answered, send
+from tests.dialogs.factories import AgentFactory
+from tests.doubles.brains import Call, Prompt, Reply
+from tests.doubles.local_servers import VLLMDouble
+from tests.doubles.messages import MessagesDouble
+from tests.doubles.serving import Double
+from tests.harness.stack import Stack
+
+THOUGHT = "".join(f"{number}. I weigh <b>this</b> 🤔 and that.\n" for number in range(1, 41))
+SAID = "It is **four**."
+
+
+def thinks(prompt: Prompt) -> Reply:
+    """Looks around first, and then answers; two seconds of thought for either."""
+    if prompt.last.role == "tool":
+        return Reply(SAID * 20, reasoning=THOUGHT, chunk_chars=12, chunk_seconds=0.02)
+    look = Call("list_files", {"path": "."})
+    return Reply("", (look,), reasoning="I look first.\n" * 80, chunk_chars=12, chunk_seconds=0.02)
+
+
+DOUBLES: dict[str, tuple[str, Callable[[], Double], dict[str, Any]]] = {
+    "Qwen3-14B": ("openai-compatible", lambda: VLLMDouble(thinks, model="Qwen3-14B", reasoning="think"), {}),
+    "claude-opus-5-5": (
+        "anthropic",
+        lambda: MessagesDouble("anthropic-5.5", thinks, model="claude-opus-5-5"),
+        {"thinking": "always", "bound_thinking": True, "forced_tool": "no", "output_length": 128_000},
+    ),
+}
+
+
+@pytest.fixture(params=DOUBLES)
+def model(request: Any, stack: Stack) -> Iterator[str]:
+    """The name of a model and of its provider, served by a double."""
+    name = str(request.param)
+    kind, double_of, fields = DOUBLES[name]
+    file = stack.minds_dir / "llm.yaml"
+    before = file.read_text()
+    with double_of() as double:
+        url = double.url if kind == "anthropic" else f"{double.url}/v1"
+        models = {name: {"context_length": 200_000, **fields}}
+        entry = {"name": name, "apiType": kind, "baseUrl": url, "apiKeyEnvVar": KEY_VARIABLE, "models": models}
+        llm = json.loads(before)
+        llm["providers"][name] = entry
+        file.write_text(json.dumps(llm))
+        yield name
+        assert double.refusals == []
+    file.write_text(before)
+
+
+def test_reasoning_is_shown_live_folded_after_and_survives_a_reload(
+    model: str, stack: Stack, person: User, page: Page, log_in: LogIn, complaints: list[str]
+) -> None:
+    agent = AgentFactory.create(provider=model, model=model, toolsets=["ws_read"])
+    dialog = messages.create_dialog(person, agent.pk)
+    connection.close()
+    log_in(page.context, person)
+    page.goto(f"{stack.base_url}/d/{dialog.pk}/")
+    send(page, "How many?")
+    live, said = page.locator("#live details.reasoning"), page.locator("#live .tail")
+    expect(live).to_have_attribute("open", "")
+    expect(live.locator(".plain")).to_contain_text("I look first.")
+    expect(live.locator(".plain")).to_contain_text("3. I weigh <b>this</b> 🤔 and that.")
+    expect(live.locator(".plain")).not_to_contain_text("40. I weigh")
+    assert said.text_content() == ""
+    page.reload()  # in the middle of a thought
+    expect(live.locator(".plain")).to_contain_text("1. I weigh <b>this</b> 🤔 and that.\n2. I weigh")
+    expect(said).to_contain_text("It is")
+    expect(live).not_to_have_attribute("open", "")
+    answered(page, 2)
+    assert_folded(page, dialog)
+    page.reload()
+    assert_folded(page, dialog)
+
+
+def assert_folded(page: Page, dialog: Dialog) -> None:
+    """Both thoughts stand at their answers, closed, whole, and in no answer's text."""
+    kept = page.locator("#entries .turn-assistant details.reasoning")
+    expect(kept).to_have_count(2)
+    assert [box.get_attribute("open") for box in kept.all()] == [None, None]
+    expect(kept.last.locator("summary")).to_contain_text(f"Reasoning {len(THOUGHT.strip()):,} characters, ")
+    expect(kept.last.locator(".plain")).to_be_hidden()
+    kept.last.locator("summary").click()
+    expect(kept.last.locator(".plain")).to_be_visible()
+    assert kept.last.locator(".plain").text_content() == THOUGHT.strip()
+    kept.last.locator("summary").click()
+    assert "weigh" not in (page.locator(".turn-assistant .md").last.text_content() or "")
+    assert page.locator(".turn-assistant .md strong").count() == 20
