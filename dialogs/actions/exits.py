@@ -153,7 +153,8 @@ def _switch_model(change: Change, question: Question, user: User, options: Optio
         raise Invalid(reason)
     suspension.resume(change)
     begin_episode(dialog)
-    dialog.overflowed, dialog.calibration = False, None  # both were learnt of the other model
+    # learnt of the other model
+    dialog.overflowed, dialog.calibration, dialog.calibration_fit = False, None, None
 
 
 def _close(change: Change, question: Question, user: User, options: Options) -> None:

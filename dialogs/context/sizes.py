@@ -18,7 +18,7 @@ from remediation.context import Unit, UnitKind, UnitRole, Units, total_tokens
 from remediation.decisions import StreamDecision
 from remediation.policies.policy import CountingFacts, Policy
 from remediation.text.classify import kind_of, priority_of
-from remediation.tokens.calibration import Calibration, calibrate, estimate_request, output_buffer
+from remediation.tokens.calibration import Calibration, Counted, estimate_request, output_buffer
 from remediation.tokens.counting import Counter, counter_for
 
 SAMPLE_CHARS = (
@@ -29,7 +29,8 @@ SAMPLE_CHARS = (
 @dataclass(frozen=True, slots=True)
 class Sizes:
     """``units`` are the view's, counted and classified. ``fixed`` tokens stand in every request beside them: instructions,
-    tools, reminders, and the room for the answer if the policy reserves it. ``limit`` is the policy's own ceiling."""
+    tools, reminders, and the room for the answer if the policy reserves it. ``limit`` is the policy's own ceiling.
+    ``factor`` corrects counts of text; ``counted`` is the whole prompt before any correction."""
 
     units: Units
     fixed: int
@@ -37,6 +38,7 @@ class Sizes:
     limit: int | None
     source: str  # "calibrated", "tokenizer" or "characters"
     factor: float
+    counted: Counted
     counter: Counter
     config: ContextConfig
 
@@ -55,11 +57,6 @@ class Sizes:
         """What no compaction takes away: the fixed part, pinned units, and the newest, which may be a call under way."""
         newest = self.units[-1:]
         return self.fixed + sum(unit.est_tokens for unit in self.units if unit.pinned or unit in newest)
-
-    @property
-    def raw_prompt(self) -> int:
-        """The prompt as counted, before calibration."""
-        return max(1, round(self.prompt / self.factor))
 
     def count(self, messages: Sequence[Message]) -> int:
         return math.ceil(self.counter.count_messages(messages) * self.factor)
@@ -83,25 +80,35 @@ def sizes_of(
         config=config,
     )
     counter = counter_for(model.model_id, policy.tokenizer(facts))
-    calibration = Calibration(dialog.calibration) if dialog.calibration else _first_calibration(model, units, counter)
-    factor = calibration.factor if calibration else 1.0
+    calibration = calibration_of(dialog) or _first_calibration(model, units, counter)
+    factor = calibration.slope if calibration else 1.0
     limit = policy.limit(facts)
     room = output_buffer(model.output_length, limit) if policy.reserves_answer else 0
     beside = tuple(statement.message for statement in statements_of(dialog, 0))
     frame = estimate_request(instructions_of(dialog), beside, tools, counter, calibration, room)
-    sized = tuple(_sized(unit, dialog.agent, counter, factor) for unit in units)
-    return Sizes(sized, frame.total_tokens, room, limit, frame.source, factor, counter, config)
+    raw = [counter.count_messages(unit.messages) for unit in units]
+    sized = tuple(
+        _sized(unit, dialog.agent, math.ceil(tokens * factor)) for unit, tokens in zip(units, raw, strict=True)
+    )
+    counted = replace(frame.counted, text=frame.counted.text + sum(raw))
+    return Sizes(sized, frame.total_tokens, room, limit, frame.source, factor, counted, counter, config)
+
+
+def calibration_of(dialog: Dialog) -> Calibration | None:
+    """What its reports taught about its model; of dialogs that are older than the fit, their one factor."""
+    if dialog.calibration_fit:
+        return Calibration.of_numbers(dialog.calibration_fit)
+    return Calibration.of_factor(dialog.calibration) if dialog.calibration else None
 
 
 def _first_calibration(model: ModelInfo, units: Units, counter: Counter) -> Calibration | None:
     """By the server's own tokenizer, where it offers one, until its first report tells more."""
     text = "\n".join(unit.text for unit in units)[-SAMPLE_CHARS:]
     tokens = counted_by_server(model, text) if text else None
-    return calibrate(None, counter.count(text), tokens) if tokens else None
+    return Calibration.of_factor(tokens / counter.count(text)) if tokens else None
 
 
-def _sized(unit: Unit, agent: Agent, counter: Counter, factor: float) -> Unit:
-    tokens = math.ceil(counter.count_messages(unit.messages) * factor)
+def _sized(unit: Unit, agent: Agent, tokens: int) -> Unit:
     if unit.kind is not UnitKind.MESSAGE or not unit.source:
         return replace(unit, est_tokens=tokens)
     kind, priority, area = _judged(unit.messages, unit.role, tuple(agent.priority_areas), agent.priority)

@@ -21,6 +21,7 @@ from dominds.llm.circuit_breaker import OpenCircuit
 from dominds.llm.usage import Usage, UsageUnavailable
 from health import recording
 from health.levels import Thresholds
+from remediation.tokens.calibration import Counted
 
 CIRCUIT_SPREAD_SECONDS = 3.0  # so that not all dialogs of a model whose circuit closes come back at once
 
@@ -46,6 +47,14 @@ class Attempt:
     def forced(self) -> bool:
         return self.generation.purpose == Generation.Purpose.FORCED_CLEAR
 
+    @property
+    def counted(self) -> Counted | None:
+        """The prompt as it was counted before it was sent, where it was."""
+        if not self.generation.est_prompt_tokens:
+            return None
+        tools = self.generation.est_tools_tokens or 0
+        return Counted(self.generation.est_prompt_tokens - tools, tools)
+
 
 @commits
 def begin(
@@ -55,7 +64,7 @@ def begin(
     thresholds: Thresholds,
     *,
     forced: bool,
-    est_prompt: int | None,
+    counted: Counted | None,
     recalled: Sequence[int] = (),
 ) -> Attempt:
     """``recalled`` are the seqs of the turns that the request brings back."""
@@ -81,7 +90,8 @@ def begin(
             frame=prepared.frame,
             base=prepared.base,
             request_chars=prepared.chars,
-            est_prompt_tokens=est_prompt,
+            est_prompt_tokens=counted.total if counted else None,
+            est_tools_tokens=counted.tools if counted else None,
         )
         insert(generation)
         change.keeps_state = True

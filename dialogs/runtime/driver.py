@@ -127,7 +127,7 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
         prepared,
         situation.thresholds,
         forced=plan.clear_only,
-        est_prompt=situation.est_prompt(recalled),
+        counted=situation.counted(recalled),
         recalled=recalled.turns,
     )
     live = None if plan.clear_only else LiveAnswer(lease.dialog_id, attempt.generation.pk)

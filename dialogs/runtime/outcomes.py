@@ -8,6 +8,7 @@ import structlog
 
 from dialogs.actions import rounds, suspension
 from dialogs.context.counters import counters_of, set_counters
+from dialogs.context.sizes import calibration_of
 from dialogs.context.tool_calls import store_mind_cleared
 from dialogs.models import Agent, Dialog, Generation, Round, Turn
 from dialogs.runtime import discarded_log, repeats, truncation
@@ -36,7 +37,7 @@ from remediation.guidance import (
     judge_last_clear,
     package_of,
 )
-from remediation.tokens.calibration import Calibration, calibrate
+from remediation.tokens.calibration import calibrate
 
 log = structlog.get_logger(__name__)
 
@@ -88,10 +89,8 @@ def _report(change: Change, attempt: Attempt, usage: UsageReport) -> Level:
         dialog.report = Dialog.Report.SUSPECTED if suspected else Dialog.Report.REPORTED
         dialog.prompt_tokens, dialog.completion_tokens = usage.prompt_tokens, usage.completion_tokens
         dialog.total_tokens = usage.total_tokens
-        estimated = attempt.generation.est_prompt_tokens
-        if estimated and not suspected and not attempt.prepared.guided:
-            known = Calibration(dialog.calibration) if dialog.calibration else None
-            dialog.calibration = calibrate(known, estimated, usage.prompt_tokens).factor
+        if (counted := attempt.counted) and not suspected and not attempt.prepared.guided:
+            dialog.calibration_fit = calibrate(calibration_of(dialog), counted, usage.prompt_tokens).numbers
     else:
         dialog.report = Dialog.Report.UNAVAILABLE
         dialog.prompt_tokens = dialog.completion_tokens = dialog.total_tokens = None

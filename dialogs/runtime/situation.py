@@ -22,6 +22,7 @@ from remediation.decisions import Proceed
 from remediation.policies import while_streaming
 from remediation.policies.policy import Policy, limit_for_trigger
 from remediation.policies.registry import chosen, with_verb
+from remediation.tokens.calibration import Counted
 
 BEFORE_CRITICAL_PERCENT = 95  # of the critical threshold, where a policy acts at the latest: estimates err by a little
 SHORT_ANSWER = 4_000  # tokens: a re-entry package, a summary
@@ -113,10 +114,12 @@ class Situation:
             return NOTHING
         return recall.recalled_for(self.dialog, self.view, self.sizes_for(self.policy), self.model, self.thresholds)
 
-    def est_prompt(self, recalled: Recall = NOTHING) -> int | None:
-        """The raw estimate that the next report calibrates, where the request was counted."""
-        is_counted = self.policy.counts or self.policy.name in self._sizes
-        return self.sizes_for(self.policy).raw_prompt + recalled.raw_tokens if is_counted else None
+    def counted(self, recalled: Recall = NOTHING) -> Counted | None:
+        """The raw counts that the next report calibrates, where the request was counted."""
+        if not self.policy.counts and self.policy.name not in self._sizes:
+            return None
+        counted = self.sizes_for(self.policy).counted
+        return replace(counted, text=counted.text + recalled.raw_tokens)
 
     def output_for(self, plan: Proceed, recalled: Recall = NOTHING) -> int | None:
         """Tokens of output to ask for; None leaves it to the provider. What a package needs is asked for a forced clear.

@@ -2,6 +2,7 @@
 
 from remediation.tokens.calibration import (
     Calibration,
+    Counted,
     Estimate,
     EstimateSource,
     RequestEstimate,
@@ -14,6 +15,7 @@ from remediation.tokens.families import Family, family_of
 
 __all__ = [
     "Calibration",
+    "Counted",
     "Counter",
     "Estimate",
     "EstimateSource",

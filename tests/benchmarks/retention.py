@@ -39,28 +39,28 @@ def converse(rig: Rig, agent: Any, messages: list[str], advance: Callable[[], No
         post_message(dialog.pk, text)
         drive(dialog.pk)
         advance()
-    columns = ("est_prompt_tokens", "prompt_tokens")
+    columns = ("est_prompt_tokens", "est_tools_tokens", "prompt_tokens")
     found = list(Generation.objects.filter(dialog=dialog, outcome="kept").order_by("id").values_list(*columns))
-    prompts = [reported for _, reported in found if reported]
-    counted = [(est, reported) for est, reported in found if est and reported]
+    prompts = [reported for *_, reported in found if reported]
+    counted = [(est, tools, reported) for est, tools, reported in found if est and reported]
     return Outcome(
         sum(prompts),
         max(prompts),
         RemediationRun.objects.filter(dialog=dialog).count(),
-        [abs(est - reported) / reported for est, reported in counted],
+        [abs(est - reported) / reported for est, _, reported in counted],
         calibrated_errors(counted),
         dialog.turns.filter(role="user", status="answered").count(),
     )
 
 
-def calibrated_errors(found: list[tuple[int, int]]) -> list[float]:
-    """Each estimate times the factor that the reports before it gave."""
-    from remediation.tokens.calibration import Calibration, calibrate
+def calibrated_errors(found: list[tuple[int, int, int]]) -> list[float]:
+    """Each estimate as the reports before it corrected it."""
+    from remediation.tokens.calibration import Counted, calibrate
 
     errors, known = [], None
-    for (raw, reported), following in pairwise(found):
-        known = calibrate(known if isinstance(known, Calibration) else None, raw, reported)
-        errors.append(abs(following[0] * known.factor - following[1]) / following[1])
+    for (raw, tools, reported), (total, part, told) in pairwise(found):
+        known = calibrate(known, Counted(raw - tools, tools), reported)
+        errors.append(abs(known.expected(Counted(total - part, part)) - told) / told)
     return errors
 
 

@@ -49,6 +49,6 @@ def call_and_vanish(dialog: Dialog) -> Lease:
         prepared,
         situation.thresholds,
         forced=plan.clear_only,
-        est_prompt=situation.est_prompt(),
+        counted=situation.counted(),
     )
     return lease

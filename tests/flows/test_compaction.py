@@ -338,7 +338,7 @@ def test_another_provider_is_not_touched_at_the_same_size(serve: Serve) -> None:
         dialog = talked(server, 8, **fields)
         assert not runs(dialog) and not dialog.generations.filter(est_prompt_tokens__isnull=False).exists()
         bodies.append([json.dumps(body) for body in server.bodies])
-        assert not server.listings and dialog.calibration is None
+        assert not server.listings and dialog.calibration_fit is None
     assert bodies[0] == bodies[1] and len(bodies[0]) == 8
     for shorter, longer in zip(bodies[0], bodies[0][1:], strict=False):
         before, after = json.loads(shorter)["messages"], json.loads(longer)["messages"]

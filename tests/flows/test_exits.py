@@ -10,6 +10,7 @@ from django.contrib.auth.models import Permission, User
 from dialogs.actions import messages, questions
 from dialogs.errors import Conflict, Invalid
 from dialogs.models import Dialog, Question
+from remediation.tokens.calibration import Calibration
 from tests.dialogs.factories import make_operator
 from tests.flows.chat_server import Answer, ChatServer, InOrder
 from tests.flows.conftest import Minds, dialog_with, go_on, say
@@ -114,7 +115,9 @@ def test_a_larger_model_judges_the_last_report_anew_and_answers(
     minds.write()
     server.answer = lambda _: Answer("fine", usage=(121_000, 7))
     before = asked(server)
+    Dialog.objects.update(calibration=1.3, calibration_fit=Calibration().numbers)
     question = take(suspended, staff, "switch_model", model="larger")
+    assert suspended.calibration is suspended.calibration_fit is None, "learnt of the other model"
     assert (suspended.state, suspended.round_number, asked(server)) == ("idle", 1, before + 1)
     assert server.bodies[-1]["model"] == "larger" and server.bodies[-1]["messages"][-1]["content"] == PENDING
     assert suspended.generations.latest("id").snapshot.level == "healthy"

@@ -11,7 +11,7 @@ import pytest
 
 from dialogs.models import Dialog, Generation
 from remediation.models import RemediationRun
-from remediation.tokens.calibration import Calibration, calibrate
+from remediation.tokens.calibration import Calibration, Counted, calibrate
 from tests.flows import pruner
 from tests.flows.chat_server import Answer, Body, ChatServer
 from tests.flows.conftest import dialog_with, say
@@ -101,13 +101,14 @@ def test_estimates_come_within_5_percent_of_the_reported_prompt(
 def deviations(dialog: Dialog) -> tuple[list[float], list[float]]:
     """How far estimates were from reports: as counted, and as corrected by what was reported before."""
     rows = dialog.generations.filter(purpose=Generation.Purpose.REPLY, prompt_tokens__isnull=False).order_by("id")
-    pairs = list(rows.values_list("est_prompt_tokens", "prompt_tokens"))
-    raw = [abs(counted - reported) / reported for counted, reported in pairs]
-    return raw, list(_corrected(pairs))
+    reports = list(rows.values_list("est_prompt_tokens", "est_tools_tokens", "prompt_tokens"))
+    raw = [abs(counted - reported) / reported for counted, _, reported in reports]
+    return raw, list(_corrected(reports))
 
 
-def _corrected(pairs: list[tuple[int, int]]) -> Iterator[float]:
+def _corrected(reports: list[tuple[int, int, int]]) -> Iterator[float]:
     known: Calibration | None = None
-    for counted, reported in pairs:
-        yield abs(counted * (known.factor if known else 1.0) - reported) / reported
+    for total, tools, reported in reports:
+        counted = Counted(total - tools, tools)
+        yield abs((known.expected(counted) if known else total) - reported) / reported
         known = calibrate(known, counted, reported)

@@ -11,7 +11,7 @@ from tests.doubles.brains import GUIDANCE, LAST_RESORT, Prompt, Reply, Story
 from tests.doubles.local_servers import VLLMDouble
 from tests.doubles.serving import Double
 from tests.flows.conftest import Minds, say
-from tests.flows.doubled import DIALECTS, dialog_at, start
+from tests.flows.doubled import dialog_at, start
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -37,20 +37,6 @@ class Reporting:
 
 def purposes(dialog: Dialog) -> list[tuple[str, str, int]]:
     return list(dialog.generations.order_by("id").values_list("purpose", "outcome", "attempt"))
-
-
-@pytest.mark.parametrize("name", DIALECTS)
-def test_the_critical_story_is_never_refused_by_what_the_catalog_knows(
-    name: str, minds: Minds, monkeypatch: Any
-) -> None:
-    brain = Reporting(Story(refuses=2, reasoning="Let me see.", heeds=""), RED)
-    with start(name, brain) as double:
-        dialog = dialog_at(double, minds, monkeypatch, name)
-        say(dialog, "fill it")
-        say(dialog, "next")
-        assert (refused(double), dialog.state) == ([], "suspended")
-        assert {question.kind for question in dialog.questions.all()} == {"context_health_critical"}
-        assert ForcingRefusal.objects.count() == 0
 
 
 def test_a_refusal_to_be_forced_is_remembered(minds: Minds, monkeypatch: Any) -> None:

@@ -80,8 +80,8 @@ def test_the_page_is_told_and_nothing_is_learnt_from_a_suspected_report(serve: S
     server.answer = lambda _: Answer("ok", usage=usages[len(server.exchanges) - 1])
     dialog = dialog_with(server)
     say(dialog, LONG)
-    learnt = dialog.calibration
+    learnt = dialog.calibration_fit
     say(dialog, LONG)
-    assert (dialog.report, dialog.calibration) == ("suspected", learnt)
+    assert (dialog.report, dialog.calibration_fit) == ("suspected", learnt) and learnt
     told = event_data(dialog, "health")[-1]
     assert (told["level"], told["reason"], told["prompt_tokens"]) == ("unknown", "truncation_suspected", 300)

@@ -217,7 +217,7 @@ def _begin(lease: Any) -> None:
 
     situation = situation_of(Dialog.objects.select_related("agent").get(pk=lease.dialog_id))
     prepared = prepare(situation.dialog, situation.view, situation.model, [])
-    attempts.begin(lease, situation.model, prepared, situation.thresholds, forced=False, est_prompt=None)
+    attempts.begin(lease, situation.model, prepared, situation.thresholds, forced=False, counted=None)
 
 
 def test_a_draining_worker_claims_nothing(asked: Dialog, draining: None) -> None:
