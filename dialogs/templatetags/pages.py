@@ -1,6 +1,7 @@
 """Small words for templates: numbers, times, icons."""
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from django import template
@@ -10,6 +11,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from dialogs.context import limits
+from dialogs.store import json_shapes
 
 register = template.Library()
 
@@ -34,6 +36,16 @@ def model_link(provider: str, model: str, before: str = "") -> SafeString:
 def tokens(number: int | str | None) -> str:
     """Thousands apart. What is unknown stays unknown, also where a row is missing: Django hands a filter "" then."""
     return f"{number:,}" if isinstance(number, int) else "unknown"
+
+
+@register.filter
+def usd(cost: Decimal | str | None) -> SafeString | str:
+    """Dollars to the cent, and below a dollar to four digits that say something; a program reads all of them."""
+    if not isinstance(cost, Decimal):
+        return "unknown price"
+    places = 2 if cost >= 1 or not cost else max(2, min(10, 3 - cost.adjusted()))
+    shown = f"{cost:,.{places}f}"
+    return format_html('<data value="{}">${}</data>', json_shapes.usd(cost), shown)
 
 
 @register.filter
