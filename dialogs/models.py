@@ -74,7 +74,8 @@ class DialogQuerySet(models.QuerySet["Dialog"]):
         return self if may(user, VIEW_ALL) else self.filter(owner=user)
 
     def whole(self) -> "DialogQuerySet":
-        """With what a worker looks up for each step: agent and client, and whether there are calls to run and reminders."""
+        """With what a worker looks up for each step: agent and client, whether there are calls to run and reminders, and
+        the owner's budget."""
         replies = Turn.objects.filter(
             dialog=models.OuterRef("pk"), round_number=models.OuterRef("round_number"),
             role=Turn.Role.ASSISTANT, status=Turn.Status.COMPLETE,
@@ -82,6 +83,9 @@ class DialogQuerySet(models.QuerySet["Dialog"]):
         told: dict[str, Any] = {
             "newest_reply_calls": models.Subquery(
                 replies.order_by("-seq").values(calls=models.Q(tool_calls__isnull=False))[:1]
+            ),
+            "monthly_budget_usd": models.Subquery(
+                PersonSettings.objects.filter(user=models.OuterRef("owner")).values("monthly_budget_usd")
             ),
             "has_reminders": models.Exists(Reminder.objects.filter(dialog=models.OuterRef("pk"))),
         }
@@ -188,6 +192,7 @@ class Dialog(models.Model):
     awake: bool
     newest_reply_calls: bool | None = True  # annotated where the row is read whole; elsewhere it may be so
     has_reminders: bool = True
+    monthly_budget_usd: Decimal | None = None
 
     objects = DialogQuerySet.as_manager()
 

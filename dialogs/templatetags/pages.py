@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 
 from dialogs.context import limits
 from dialogs.store import json_shapes
+from remediation.spending import in_usd
 
 register = template.Library()
 
@@ -40,12 +41,10 @@ def tokens(number: int | str | None) -> str:
 
 @register.filter
 def usd(cost: Decimal | str | None) -> SafeString | str:
-    """Dollars to the cent, and below a dollar to four digits that say something; a program reads all of them."""
+    """Dollars as people read them; a program reads all digits."""
     if not isinstance(cost, Decimal):
         return "unknown price"
-    places = 2 if cost >= 1 or not cost else max(2, min(10, 3 - cost.adjusted()))
-    shown = f"{cost:,.{places}f}"
-    return format_html('<data value="{}">${}</data>', json_shapes.usd(cost), shown)
+    return format_html('<data value="{}">{}</data>', json_shapes.usd(cost), in_usd(cost))
 
 
 @register.filter
