@@ -1,6 +1,7 @@
 """The rows. Columns and predicates on them only: what changes them lives in the services beside this module."""
 
 import uuid
+from decimal import Decimal
 from typing import Any
 
 from django.conf import settings
@@ -43,6 +44,10 @@ class Agent(models.Model):
     context_limit = models.PositiveIntegerField(
         null=True, blank=True, help_text="its budget in tokens, for policies that keep to one"
     )
+    dialog_budget_usd = models.DecimalField(
+        max_digits=18, decimal_places=10, null=True, blank=True,
+        help_text="what one dialog may cost before a person is asked; empty: no budget",
+    )  # fmt: skip
     llm_type = models.CharField(max_length=40, blank=True)
     priority = models.PositiveSmallIntegerField(default=2, choices=[(1, "1"), (2, "2"), (3, "3")])
     priority_areas = models.JSONField(default=list, blank=True)
@@ -69,7 +74,8 @@ class DialogQuerySet(models.QuerySet["Dialog"]):
         return self if may(user, VIEW_ALL) else self.filter(owner=user)
 
     def whole(self) -> "DialogQuerySet":
-        """With what a worker looks up for each step: agent and client, and whether there are calls to run and reminders."""
+        """With what a worker looks up for each step: agent and client, whether there are calls to run and reminders, and
+        the owner's budget."""
         replies = Turn.objects.filter(
             dialog=models.OuterRef("pk"), round_number=models.OuterRef("round_number"),
             role=Turn.Role.ASSISTANT, status=Turn.Status.COMPLETE,
@@ -77,6 +83,9 @@ class DialogQuerySet(models.QuerySet["Dialog"]):
         told: dict[str, Any] = {
             "newest_reply_calls": models.Subquery(
                 replies.order_by("-seq").values(calls=models.Q(tool_calls__isnull=False))[:1]
+            ),
+            "monthly_budget_usd": models.Subquery(
+                PersonSettings.objects.filter(user=models.OuterRef("owner")).values("monthly_budget_usd")
             ),
             "has_reminders": models.Exists(Reminder.objects.filter(dialog=models.OuterRef("pk"))),
         }
@@ -169,10 +178,22 @@ class Dialog(models.Model):
         default=False, help_text="cleared, and no report since has shown that it helped"
     )
 
+    cost_usd = models.DecimalField(
+        max_digits=18, decimal_places=10, default=Decimal(0), db_default=Decimal(0),
+        help_text="of all its generations whose cost is known",
+    )  # fmt: skip
+    unpriced_generations = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="ended without a known cost: no report, or no price"
+    )
+    budget_usd = models.DecimalField(
+        max_digits=18, decimal_places=10, null=True, help_text="raised by a person; empty: the agent's"
+    )
+
     lease_over: bool  # annotated where the row is locked: the database's clock says so
     awake: bool
     newest_reply_calls: bool | None = True  # annotated where the row is read whole; elsewhere it may be so
     has_reminders: bool = True
+    monthly_budget_usd: Decimal | None = None
 
     objects = DialogQuerySet.as_manager()
 
@@ -193,6 +214,11 @@ class Dialog(models.Model):
     @property
     def model_id(self) -> str:
         return self.model or self.agent.model
+
+    @property
+    def budget_in_force(self) -> Decimal | None:
+        """USD that it may cost; None: as much as it will."""
+        return self.agent.dialog_budget_usd if self.budget_usd is None else self.budget_usd
 
     @property
     def is_leased(self) -> bool:
@@ -259,6 +285,15 @@ class Generation(models.Model):
     prompt_tokens = models.PositiveIntegerField(null=True)
     completion_tokens = models.PositiveIntegerField(null=True)
     total_tokens = models.PositiveIntegerField(null=True)
+    cache_read_tokens = models.PositiveIntegerField(
+        null=True, help_text="of the prompt, read from the provider's cache"
+    )
+    cache_write_tokens = models.PositiveIntegerField(null=True, help_text="of the prompt, written to it")
+    reasoning_tokens = models.PositiveIntegerField(null=True, help_text="of the completion")
+    cost_usd = models.DecimalField(
+        max_digits=18, decimal_places=10, null=True,
+        help_text="by the reported tokens and the catalog's price of that day; empty where either is unknown",
+    )  # fmt: skip
     frame = models.CharField(max_length=32, blank=True, help_text="hash of model, instructions, tools and reminders")
     base = models.CharField(max_length=40, blank=True, help_text="the round and rewrite that its messages start from")
     recalled = models.JSONField(default=list, help_text="seqs of the turns that its request brought back into sight")
@@ -438,6 +473,7 @@ class Question(models.Model):
     class Kind(models.TextChoices):
         QUESTION = "question"
         CRITICAL = "context_health_critical"
+        BUDGET = "budget_exceeded"
 
     class State(models.TextChoices):
         OPEN = "open"
@@ -525,6 +561,10 @@ class PersonSettings(models.Model):
     auto_hide_seconds = models.PositiveSmallIntegerField(default=3)
     highlight_p1 = models.BooleanField(default=True)
     recall = models.BooleanField(default=True)
+    monthly_budget_usd = models.DecimalField(
+        max_digits=18, decimal_places=10, null=True, blank=True,
+        help_text="what this person's dialogs may cost in a calendar month; empty: no budget",
+    )  # fmt: skip
 
     class Meta:
         verbose_name_plural = "person settings"

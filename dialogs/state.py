@@ -9,7 +9,7 @@ class State(StrEnum):
     QUEUED = "queued"
     GENERATING = "generating"
     WAITING = "waiting"  # an ordinary Q4H is open
-    SUSPENDED = "suspended"  # a critical one is
+    SUSPENDED = "suspended"  # one of the runtime is: about a critical context, or a budget
     FAILED = "failed"  # the last message failed; retry is offered
     CLOSED = "closed"
 
@@ -17,7 +17,7 @@ class State(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Facts:
     closed: bool
-    open_question_kind: str  # "", "question" or "context_health_critical"
+    open_question_kind: str  # "", "question", or one that suspends
     leased: bool
     owes_work: bool  # a message is queued or being answered, a generation or a rewrite is owed
     failed: bool
@@ -26,10 +26,8 @@ class Facts:
 def state_of(facts: Facts) -> State:
     if facts.closed:
         return State.CLOSED
-    if facts.open_question_kind == "context_health_critical":
-        return State.SUSPENDED
     if facts.open_question_kind:
-        return State.WAITING
+        return State.WAITING if facts.open_question_kind == "question" else State.SUSPENDED
     if facts.leased:
         return State.GENERATING
     if facts.owes_work:

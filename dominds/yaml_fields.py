@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,17 @@ def one_of(choices: list[str]) -> Field:
         if value not in choices:
             raise Bad(f"expected one of {', '.join(choices)}, found {shown(value)}")
         return str(value)
+
+    return read
+
+
+def amount(least: int, most: int) -> Field:
+    """Money, as written: 0.1 is a tenth and not the nearest binary fraction."""
+
+    def read(value: Any) -> Decimal:
+        if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not least <= value <= most:
+            raise Bad(f"expected an amount from {least:,} to {most:,}, found {shown(value)}")
+        return Decimal(str(value))
 
     return read
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dominds.llm.messages import Message
 from health.levels import Level
+from remediation.spending import NOTHING_SPENT, Spending
 
 
 class UnitKind(StrEnum):
@@ -166,4 +167,5 @@ class Context:
     over_hits_last_hour: int = 0
     loop_detected: bool = False
     interrupted: bool = False  # the stream filled the window and was cut, to go on after a compaction
+    spending: Spending = NOTHING_SPENT
     requested: str = ""  # what a person asked for by hand: a policy's verb, or "clear"

@@ -1,4 +1,4 @@
-"""Exits of a critical question, each as a value (``docs/spec.md#critical-exits``).
+"""Exits of a question that suspends a dialog, each as a value (``docs/spec.md#critical-exits``).
 
 To add one, write it here and name it in ``EXITS``: pages, admin, API and its OpenAPI description read that list. An exit
 performs inside the change that closes its question; an error that it raises leaves the question open.
@@ -6,19 +6,25 @@ performs inside the change that closes its question; an error that it raises lea
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import ROUND_UP, Decimal, InvalidOperation
 
 from django.contrib.auth.models import User
 
 from dialogs.actions import messages, rounds, suspension
 from dialogs.context.counters import counters_of, set_counters
 from dialogs.context.limits import catalog, larger_models, unusable_reason
+from dialogs.context.spending import spending_of
 from dialogs.errors import Invalid
-from dialogs.models import Dialog, Question, Round
+from dialogs.models import Dialog, PersonSettings, Question, Round
 from dialogs.store.change import Change
 from dialogs.store.text import unstorable_reason
 from dominds.llm.catalog.catalog import UnknownModel
+from remediation.spending import Spending, in_usd
 
 Options = Mapping[str, str]
+SUSPENDING = {Question.Kind.CRITICAL: "critical question", Question.Kind.BUDGET: "question about the budget"}
+MOST_USD = 1_000_000
+CENT = Decimal("0.01")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +35,7 @@ class TextField:
     label: str
     initial: Callable[[Question], str] = lambda question: ""
     max_length: int | None = None  # characters
+    lines: int = 8
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -73,6 +80,7 @@ class Exit:
     available: Callable[[Question], bool] = lambda question: True
     preview: Callable[[Question], str] = lambda question: ""
     recommended: bool = False
+    kinds: tuple[str, ...] = (Question.Kind.CRITICAL,)  # of the questions that it is a way out of
 
     def options_of(self, given: Mapping[str, object]) -> dict[str, str]:
         """Its own options among those given, as texts that a database can hold. Raises ``Invalid``."""
@@ -100,6 +108,10 @@ def exit_named(name: str) -> Exit:
         if known.name == name:
             return known
     raise Invalid(f"There is no exit {name!r}. The exits are: {', '.join(known.name for known in all_exits())}.")
+
+
+def exits_for(kind: str) -> tuple[Exit, ...]:
+    return tuple(known for known in all_exits() if kind in known.kinds)
 
 
 def register(added: Exit) -> Callable[[], None]:
@@ -157,6 +169,47 @@ def _switch_model(change: Change, question: Question, user: User, options: Optio
     dialog.overflowed, dialog.calibration, dialog.calibration_fit = False, None, None
 
 
+def _raise_budget(change: Change, question: Question, user: User, options: Options) -> None:
+    """The budget that is exceeded now. One that was raised elsewhere meanwhile is left as it is."""
+    dialog = change.dialog
+    raised = _dollars(options["budget_usd"])
+    spending = _spending_of(dialog)
+    exceeded = spending.exceeded
+    if exceeded:
+        spent, _ = spending.of(exceeded)
+        if raised <= spent:
+            raise Invalid(f"A budget of {in_usd(raised)} is spent already: {in_usd(spent)}. Give a higher one.")
+    if exceeded == "dialog":
+        dialog.budget_usd = raised
+    elif exceeded == "month":
+        PersonSettings.objects.filter(user_id=dialog.owner_id).update(monthly_budget_usd=raised)
+    suspension.resume(change)
+
+
+def _dollars(text: str) -> Decimal:
+    try:
+        amount = Decimal(text.strip().removeprefix("$"))
+    except InvalidOperation:
+        amount = Decimal("NaN")
+    if not amount.is_finite() or not 0 <= amount <= MOST_USD:
+        raise Invalid(f"budget_usd is {text!r}, expected an amount in USD up to {MOST_USD:,}, such as 2.50.")
+    return amount.quantize(Decimal("0.01"), ROUND_UP)
+
+
+def _doubled(question: Question) -> str:
+    """Twice the budget that is exceeded, or a cent."""
+    spending = _spending_of(question.dialog)
+    exceeded = spending.exceeded
+    if exceeded is None:
+        return ""
+    spent, budget = spending.of(exceeded)
+    return str(max(2 * (budget or CENT), spent + CENT).quantize(CENT, ROUND_UP))
+
+
+def _spending_of(dialog: Dialog) -> Spending:
+    return spending_of(Dialog.objects.whole().get(pk=dialog.pk))
+
+
 def _close(change: Change, question: Question, user: User, options: Options) -> None:
     messages.close_within(change, user)
 
@@ -195,5 +248,13 @@ EXITS = (
         ),
         available=lambda question: bool(larger_models(question.dialog)),
     ),
-    Exit("close", "Close the dialog", "it stays readable", _close),
+    Exit(
+        "raise_budget",
+        "Continue with a raised budget",
+        "it holds from now on",
+        _raise_budget,
+        fields=(TextField("budget_usd", "New budget in USD", initial=_doubled, max_length=20, lines=1),),
+        kinds=(Question.Kind.BUDGET,),
+    ),
+    Exit("close", "Close the dialog", "it stays readable", _close, kinds=tuple(SUSPENDING)),
 )

@@ -213,7 +213,7 @@ def check_open(dialog: Dialog) -> None:
     if dialog.state == State.SUSPENDED:
         raise Conflict(
             "dialog_suspended",
-            "The dialog is suspended: its context is critical and an operator must resolve it first.",
+            "The dialog is suspended: a question must be resolved first, about a critical context or a budget.",
         )
 
 

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from dialogs.actions.exits import exit_named
+from dialogs.actions.exits import SUSPENDING, exit_named, exits_for
 from dialogs.actions.messages import check_may_act
 from dialogs.actions.question_rows import close_question, open_question
 from dialogs.context.tool_calls import Result, store_result
@@ -71,10 +71,10 @@ def _end_ordinary(question_id: UUID, user: User, state: str, result: str) -> Que
     with open_change(dialog_id) as change:
         question = _open(question_id)
         check_may_act(change.dialog, user)
-        if question.kind == Question.Kind.CRITICAL:
+        if question.kind in SUSPENDING:
             raise Conflict(
                 "not_answerable",
-                "This question is about a critical context: it is resolved by one of its exits, not answered.",
+                f"This is a {SUSPENDING[Question.Kind(question.kind)]}: it is resolved by one of its exits, not answered.",
             )
         if state == Question.State.ANSWERED:
             question.answer = result
@@ -89,19 +89,25 @@ def _end_ordinary(question_id: UUID, user: User, state: str, result: str) -> Que
 
 
 def resolve(question_id: UUID, user: User, action: str, /, **options: object) -> Question:
-    """Take one exit of a critical question, with the options that it asks for."""
+    """Take one exit of a question that suspends its dialog, with the options that it asks for."""
     taken = exit_named(action)
     given = taken.options_of(options)
     dialog_id = _dialog_of(question_id, user)
     with open_change(dialog_id) as change:
         question = _open(question_id)
-        if question.kind != Question.Kind.CRITICAL:
+        if question.kind not in SUSPENDING:
             raise Conflict("not_critical", "This is an ordinary question: answer it or cancel it.")
+        if question.kind not in taken.kinds:
+            ways = ", ".join(way.name for way in exits_for(question.kind))
+            raise Invalid(
+                f"{action!r} is no exit of a {SUSPENDING[Question.Kind(question.kind)]}. Its exits are: {ways}."
+            )
         if not may_resolve(user, question):
             raise Conflict(
-                "permission_required", "Resolving a critical question takes the permission resolve_question."
+                "permission_required",
+                f"Resolving a {SUSPENDING[Question.Kind(question.kind)]} takes the permission resolve_question.",
             )
-        change.act(user, f"resolved the critical question: {taken.label}")
+        change.act(user, f"resolved the {SUSPENDING[Question.Kind(question.kind)]}: {taken.label}")
         question.action = action
         close_question(change, question, user, Question.State.RESOLVED)
         taken.perform(change, question, user, given)

@@ -64,7 +64,7 @@ def _check_rewritable(dialog: Dialog) -> None:
     if dialog.closed_at is not None:
         raise Conflict("dialog_closed", "The dialog is closed; its context can no longer change.")
     if dialog.state == State.SUSPENDED:
-        raise Conflict("dialog_suspended", "The dialog is suspended: take one of the exits of its critical question.")
+        raise Conflict("dialog_suspended", "The dialog is suspended: take one of the exits of its question.")
     if dialog.state == State.WAITING:
         raise Conflict("dialog_waiting", "The dialog waits for an answer to its question. Answer or cancel it first.")
 

@@ -1,4 +1,6 @@
-"""Suspension of a dialog by a critical question, and what the question says."""
+"""Suspension of a dialog by a question of the runtime, and what the question says."""
+
+from typing import Any
 
 from dialogs.actions.question_rows import open_question
 from dialogs.context import package_draft
@@ -19,13 +21,17 @@ def suspend_within(change: Change, decision: Suspend, about: int | None = None) 
         change,
         decision.kind,
         _text(dialog, decision, about),
-        clear_episode=dialog.clear_episode,
-        draft=package_draft.draft_package(dialog),
+        **_evidence(dialog) if decision.kind == Question.Kind.CRITICAL else {},
     )
     if dialog.answering_seq is not None:
         change.mark(dialog.answering_seq, Turn.Status.SUSPENDED)
     lease.release(change)
     return question
+
+
+def _evidence(dialog: Dialog) -> dict[str, Any]:
+    """Of a context that stayed critical: the forced attempts, and a package to begin afresh with."""
+    return {"clear_episode": dialog.clear_episode, "draft": package_draft.draft_package(dialog)}
 
 
 def resume(change: Change) -> None:
@@ -39,7 +45,7 @@ def resume(change: Change) -> None:
 
 def _text(dialog: Dialog, decision: Suspend, about: int | None) -> str:
     lines = [decision.reason]
-    if dialog.prompt_tokens is not None:
+    if dialog.prompt_tokens is not None and decision.kind == Question.Kind.CRITICAL:
         lines.append(f"Last reported prompt: {dialog.prompt_tokens:,} tokens.")
     seq = about or dialog.answering_seq
     message = dialog.turns.filter(seq=seq).first() if seq is not None else None
@@ -48,7 +54,11 @@ def _text(dialog: Dialog, decision: Suspend, about: int | None) -> str:
     size = f"{len(message.text):,} characters"
     if message.seq == dialog.answering_seq:
         lines.append(f"Message {message.seq} ({size}) still waits for its answer.")
-    if dialog.failed_clears >= MAX_FORCED_CLEARS and dialog.round_number > message.round_number:
+    if (
+        decision.kind == Question.Kind.CRITICAL
+        and dialog.failed_clears >= MAX_FORCED_CLEARS
+        and dialog.round_number > message.round_number
+    ):
         lines.append(
             f"Message {message.seq} alone ({size}) does not fit: the context stayed critical in a fresh round with it."
         )

@@ -58,7 +58,7 @@ class OpenQuestionInline(RecordInline):
 
 @admin.register(Dialog)
 class DialogAdmin(RecordAdmin):
-    list_display = ("__str__", "owner", "agent", "state", "round_number", "last_turn_seq", "active_at")
+    list_display = ("__str__", "owner", "agent", "state", "round_number", "last_turn_seq", "cost_usd", "active_at")
     list_filter = ("state", "agent", "active_at")
     list_select_related = ("owner", "agent")
     search_fields = ("=id", "title", "owner__username")
@@ -107,8 +107,8 @@ class GenerationAdmin(OfDialog):
     """``guided``: whether guidance was given with this call. Its text is stored nowhere."""
 
     list_display = (
-        "id", "dialog", "purpose", "outcome", "attempt", "guided", "prompt_tokens", "completion_tokens", "level",
-        "started_at",
+        "id", "dialog", "purpose", "outcome", "attempt", "guided", "prompt_tokens", "completion_tokens", "cost_usd",
+        "level", "started_at",
     )  # fmt: skip
     list_filter = ("purpose", "outcome", "guided", "provider", "snapshot__level", "started_at")
     list_select_related = ("dialog", "snapshot")

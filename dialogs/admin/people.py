@@ -7,8 +7,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from dialogs.accounts import api_keys, login
+from dialogs.context import spending
 from dialogs.models import ApiKey, PersonSettings, SiteSettings
 from dominds.readonly_admin import RecordAdmin, StaffReads
+from remediation.spending import in_usd
 
 
 @admin.register(ApiKey)
@@ -32,9 +34,23 @@ class ApiKeyAdmin(RecordAdmin):
 
 
 @admin.register(PersonSettings)
-class PersonSettingsAdmin(RecordAdmin):
-    list_display = ("user", "theme", "notifications", "show_breaking_progress", "progress_detail")
+class PersonSettingsAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
+    """Of what people choose for themselves, an operator sets the monthly budget alone."""
+
+    list_display = ("user", "monthly_budget_usd", "spent_this_month", "theme", "notifications", "progress_detail")
     list_select_related = ("user",)
+    list_per_page = 50
+
+    @admin.display(description="spent this month, USD")
+    def spent_this_month(self, row: PersonSettings) -> str:
+        return in_usd(spending.spent_this_month(row.user_id))
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        own = [field.name for field in PersonSettings._meta.fields if field.name != "monthly_budget_usd"]
+        return [name for name in own if obj or name != "user"]
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
 
 
 @admin.register(SiteSettings)

@@ -23,6 +23,7 @@ from dialogs.views.forms import AnswerForm, ExitForm
 from dominds.readonly_admin import RecordAdmin, shortened
 
 LAST_TURNS = 5
+TITLES = {"question": "Question", "context_health_critical": "Critical context", "budget_exceeded": "Budget exceeded"}
 
 
 class AgeFilter(admin.SimpleListFilter):
@@ -99,14 +100,14 @@ class QuestionAdmin(RecordAdmin):
         question = self._question(request, question_id)
         dialog = question.dialog
         assert isinstance(request.user, User)
-        critical = question.kind == Question.Kind.CRITICAL
+        suspends = question.kind != Question.Kind.QUESTION
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            "title": "Critical context" if critical else "Question",
+            "title": TITLES[question.kind],
             "original": question,
             "question": question,
-            "critical": critical,
+            "suspends": suspends,
             "dialog": dialog,
             "is_open": question.state == Question.State.OPEN,
             "may_resolve": questions.may_resolve(request.user, question),
@@ -114,7 +115,7 @@ class QuestionAdmin(RecordAdmin):
             "health": limits.health_of(dialog),
             "reminders": dialog.reminders.all(),
             "turns": visible_turns(dialog, limit=LAST_TURNS),
-            "exits": (exits or ExitForm(question)) if critical else None,
+            "exits": (exits or ExitForm(question)) if suspends else None,
             "text": text,
             "error": error,
         }
@@ -167,7 +168,7 @@ class QuestionAdmin(RecordAdmin):
 
     @admin.action(description="Cancel selected (ordinary questions only)")
     def cancel_selected(self, request: HttpRequest, selected: QuerySet[Question]) -> HttpResponse | None:
-        """Ask for confirmation first. Critical questions stay open."""
+        """Ask for confirmation first. Those that suspend a dialog stay open."""
         open_ones = selected.filter(kind=Question.Kind.QUESTION, state=Question.State.OPEN)
         if "confirmed" not in request.POST:
             context = {

@@ -10,10 +10,11 @@ from dialogs.models import Agent
 from dialogs.tools import mcp
 from dialogs.tools.registry import NOT, builtin_tools, toolset_problem
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
-from dominds.yaml_fields import Bad, Field, one_of, shown, text, text_up_to, texts, truth, whole_number
+from dominds.yaml_fields import Bad, Field, amount, one_of, shown, text, text_up_to, texts, truth, whole_number
 from remediation.policies import registry
 
 FieldProblem = tuple[str, str]  # field, reason
+MOST_USD = 1_000_000
 MOST_TOKENS = 1_000_000_000
 MOST_PARAMS_BYTES = 16 * 1024
 
@@ -51,6 +52,7 @@ FIELDS: dict[str, Field] = {
     "context_limit": whole_number(1, MOST_TOKENS),
     "priority": whole_number(1, 3),
     "priority_areas": texts,
+    "dialog_budget_usd": amount(0, MOST_USD),
     "llm_type": text_up_to(40),
     "critical_policy": one_of(Agent.CriticalPolicy.values),
     "recall": truth,

@@ -74,6 +74,9 @@ class DialogOut(Schema):
     provider: str
     model: str
     failure: str | None
+    cost_usd: str
+    unpriced_generations: int
+    budget_usd: str | None
     last_turn_seq: int
     last_event_seq: int
     created_at: str
@@ -86,6 +89,10 @@ class Sums(Schema):
     input_tokens: int | None
     output_tokens: int | None
     total_tokens: int | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
+    reasoning_tokens: int | None
+    cost_usd: str | None
 
 
 class NextRequest(Schema):
@@ -157,6 +164,10 @@ class GenerationOut(Schema):
     model: str
     usage: Usage | None
     level: Level | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
+    reasoning_tokens: int | None
+    cost_usd: str | None
     guided: bool
     recalled: list[int]
     turn_seq: int | None

@@ -233,7 +233,7 @@ def _ended(run: Run, status: str) -> Ended:
         raise ApiError(
             409,
             "dialog_suspended",
-            "The dialog is suspended: its context is critical, and an operator must resolve it.",
+            "The dialog is suspended: a question must be resolved, about a critical context or a budget.",
         )
     if status == Turn.Status.SUPERSEDED:
         raise ApiError(409, "message_superseded", "A person closed the dialog, or took the message back.")

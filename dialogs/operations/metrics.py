@@ -19,7 +19,7 @@ from prometheus_client.registry import REGISTRY, Collector
 
 from dialogs.models import Dialog, Generation, Question
 from dialogs.operations import dashboard
-from dialogs.operations.running_totals import Sums, Tally, counted, settled_below, spread
+from dialogs.operations.running_totals import PARTS, Sums, Tally, counted, settled_below, spread, summed
 from health.levels import Level
 from health.models import HealthSnapshot
 from remediation.models import ContextEvent, RemediationRun
@@ -34,6 +34,7 @@ SHOWN = timedelta(days=1)  # a dialog's level counts while it was active since
 TOKEN_BOUNDS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
 SECOND_BOUNDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 
+SHARES = ("cache_read", "cache_write", "reasoning")
 MODEL_LABELS = ("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model")
 OPERATION = "chat"
 
@@ -47,6 +48,7 @@ def _of_generations(rows: QuerySet[Generation]) -> Sums:
         + spread(rows, model, F("completion_tokens"), TOKEN_BOUNDS, "output")
         + spread(rows, (*model, "error_kind"), F("finished_at") - F("started_at"), seconds, "duration")
         + spread(rows, model, F("first_token_ms"), [bound * 1000 for bound in SECOND_BOUNDS], "first")
+        + summed(rows, model, cost="cost_usd", **{name: f"{name}_tokens" for name in SHARES})
         + counted(rows.exclude(outcome="running"), "purpose", "outcome")
     )
 
@@ -91,6 +93,8 @@ class RowsCollector(Collector):
         yield from _questions()
         generations = self._generations.totals(Generation.objects.all(), _settled_generations())
         yield _tokens(generations)
+        yield _shares(generations)
+        yield _costs(generations)
         yield _seconds(
             "gen_ai_client_operation_duration_seconds",
             "Duration of model calls, from the request to the end of the answer.",
@@ -182,6 +186,27 @@ def _tokens(sums: Sums) -> Metric:
     for kind in ("input", "output"):
         for labels, counts in _grouped(sums, kind):
             metric.add_metric([OPERATION, *labels, kind], _buckets(TOKEN_BOUNDS, counts), counts["sum"])
+    return metric
+
+
+def _shares(sums: Sums) -> Metric:
+    metric = CounterMetricFamily(
+        "dominds_token_shares", "Reported parts of prompts and answers.", labels=[*MODEL_LABELS, "gen_ai_token_type"]
+    )
+    for (kind, *labels), count in sorted(sums.items()):
+        if kind in SHARES:
+            metric.add_metric([OPERATION, *labels, kind], count)
+    return metric
+
+
+def _costs(sums: Sums) -> Metric:
+    """Without the calls whose price is not known: their model has no sample as long as none of its calls has one."""
+    metric = CounterMetricFamily(
+        "dominds_cost_usd", "Cost of model calls by reported tokens and list prices, in USD.", labels=MODEL_LABELS
+    )
+    for (kind, *labels), parts in sorted(sums.items()):
+        if kind == "cost":
+            metric.add_metric([OPERATION, *labels], parts / PARTS)
     return metric
 
 

@@ -4,10 +4,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 from django.db.models import Count, Q, QuerySet, Sum
 
+PARTS = 10**10  # of one, as many as the columns of costs hold
 MARGIN = 200  # newest ids that may still be followed by a smaller one, from a transaction under way
 
 Sums = Counter[tuple[str, ...]]
@@ -41,6 +43,18 @@ def spread(rows: QuerySet[Any], labels: Sequence[str], column: Any, bounds: Sequ
         sums[name, *key, "count"] = row["all_of_them"]
         added = row["added"]
         sums[name, *key, "sum"] = round(added / timedelta(microseconds=1)) if isinstance(added, timedelta) else added
+    return sums
+
+
+def summed(rows: QuerySet[Any], labels: Sequence[str], **columns: str) -> Sums:
+    """For each combination of labels the sum of each column, by its name. Fractions are summed in parts of ``PARTS``."""
+    found = rows.order_by().values(*labels).annotate(**{f"sum_{name}": Sum(column) for name, column in columns.items()})
+    sums: Sums = Counter()
+    for row in found:
+        for name in columns:
+            if added := row[f"sum_{name}"]:
+                parts = round(added * PARTS) if isinstance(added, Decimal) else added
+                sums[name, *(row[label] for label in labels)] = parts
     return sums
 
 

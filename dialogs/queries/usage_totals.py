@@ -6,6 +6,7 @@ from django.db.models import Count, Q, Sum
 
 from dialogs.models import Dialog, Generation
 from dialogs.runtime.situation import situation_of
+from dialogs.store import json_shapes
 from dominds.llm.catalog.catalog import UnknownModel
 
 
@@ -15,7 +16,7 @@ def statistics_of(dialog: Dialog) -> dict[str, Any]:
     over = dialog.generations.exclude(outcome=Generation.Outcome.RUNNING)
     purposes = over.values("purpose").annotate(**_SUMS).order_by("purpose")
     return {
-        "reported": over.aggregate(**_SUMS),
+        "reported": _sums_of(over.aggregate(**_SUMS)),
         "by_purpose": {row["purpose"]: _sums_of(row) for row in purposes},
         "next_request": _next_request(dialog),
     }
@@ -27,11 +28,15 @@ _SUMS: dict[str, Any] = {
     "input_tokens": Sum("prompt_tokens"),
     "output_tokens": Sum("completion_tokens"),
     "total_tokens": Sum("total_tokens"),
+    "cache_read_tokens": Sum("cache_read_tokens"),
+    "cache_write_tokens": Sum("cache_write_tokens"),
+    "reasoning_tokens": Sum("reasoning_tokens"),
+    "cost_usd": Sum("cost_usd"),
 }
 
 
 def _sums_of(row: Any) -> dict[str, Any]:
-    return {name: row[name] for name in _SUMS}
+    return {**{name: row[name] for name in _SUMS}, "cost_usd": json_shapes.usd(row["cost_usd"])}
 
 
 def _next_request(dialog: Dialog) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal
 from random import random
 
 from django.db.models.functions import Now
@@ -18,16 +19,19 @@ from dialogs.store.lease import Lease
 from dominds.db.prepared import insert, update
 from dominds.llm.catalog.catalog import ModelInfo
 from dominds.llm.circuit_breaker import OpenCircuit
-from dominds.llm.usage import Usage, UsageUnavailable
+from dominds.llm.prices import Price, cost_of
+from dominds.llm.usage import Usage, UsageReport, UsageUnavailable
 from health import recording
 from health.levels import Thresholds
 from remediation.tokens.calibration import Counted
 
+SMALLEST = Decimal("1e-10")  # USD, as the column has it
 CIRCUIT_SPREAD_SECONDS = 3.0  # so that not all dialogs of a model whose circuit closes come back at once
 
 _ENDED_COLUMNS = (
     "outcome", "finished_at", "cursor", "finish_reason", "first_token_ms", "prompt_tokens", "completion_tokens",
-    "total_tokens", "error_kind", "error", "skipped_calls",
+    "total_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens", "cost_usd", "error_kind", "error",
+    "skipped_calls",
 )  # fmt: skip
 
 
@@ -42,6 +46,7 @@ class Attempt:
     generation: Generation
     prepared: Prepared
     thresholds: Thresholds
+    prices: tuple[Price, ...] = ()
 
     @property
     def forced(self) -> bool:
@@ -96,7 +101,7 @@ def begin(
         insert(generation)
         change.keeps_state = True
         change.generation_event(generation)
-    return Attempt(generation, prepared, thresholds)
+    return Attempt(generation, prepared, thresholds, model.prices)
 
 
 def _begin_epoch(dialog: Dialog, prepared: Prepared) -> None:
@@ -114,9 +119,7 @@ def finish(change: Change, attempt: Attempt, reply: Reply, outcome: str) -> None
     generation.outcome, generation.finished_at = outcome, timezone.now()
     generation.cursor, generation.finish_reason = reply.cursor, reply.finish_reason[:40]
     generation.first_token_ms = reply.first_token_ms
-    if isinstance(usage, Usage):
-        generation.prompt_tokens, generation.completion_tokens = usage.prompt_tokens, usage.completion_tokens
-        generation.total_tokens = usage.total_tokens
+    set_usage(change, generation, usage, attempt.prices)
     if reply.error:
         generation.error_kind, generation.error = reply.error.kind, str(reply.error)
     elif reply.aborted:
@@ -127,6 +130,25 @@ def finish(change: Change, attempt: Attempt, reply: Reply, outcome: str) -> None
     if outcome in (Generation.Outcome.FAILED, Generation.Outcome.STOPPED) or reply.interrupted:
         recording.record(generation.pk, UsageUnavailable(), attempt.thresholds)
     change.generation_event(generation)
+
+
+def set_usage(change: Change, generation: Generation, usage: UsageReport, prices: Sequence[Price]) -> None:
+    """Counts as they were reported, and what they cost on this day by the provider's list; also the dialog's sum.
+
+    The caller stores the generation, whose outcome is set. A call that failed without a report costs nothing.
+    """
+    if not isinstance(usage, Usage):
+        change.dialog.unpriced_generations += generation.outcome != Generation.Outcome.FAILED
+        return
+    generation.prompt_tokens, generation.completion_tokens = usage.prompt_tokens, usage.completion_tokens
+    generation.total_tokens, generation.reasoning_tokens = usage.total_tokens, usage.reasoning_tokens
+    generation.cache_read_tokens, generation.cache_write_tokens = usage.cache_read_tokens, usage.written_tokens
+    cost = cost_of(usage, prices, timezone.now().date())
+    if cost is None:
+        change.dialog.unpriced_generations += 1
+    else:
+        generation.cost_usd = cost.quantize(SMALLEST)
+        change.dialog.cost_usd += generation.cost_usd
 
 
 @commits

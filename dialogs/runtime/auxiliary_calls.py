@@ -10,6 +10,7 @@ from dialogs.context.limits import model_of, thresholds_of_model
 from dialogs.context.provider_cursor import cursor_of
 from dialogs.models import Agent, Dialog, Generation, SiteSettings
 from dialogs.runtime import tracing
+from dialogs.runtime.attempts import set_usage
 from dialogs.runtime.repeats import less_output
 from dialogs.runtime.situation import SHORT_ANSWER
 from dialogs.runtime.stream_reply import Reply, stream_reply
@@ -22,7 +23,6 @@ from dominds.llm.messages import Message, Request, Role
 from dominds.llm.provider import OutputBudgetTooLarge, Overloaded, ProviderError, StreamAborted
 from dominds.llm.room import output_room
 from dominds.llm.stream import CUT_SHORT
-from dominds.llm.usage import Usage
 from remediation.prompts import load, render
 from remediation.tokens.counting import counter_for
 
@@ -80,7 +80,7 @@ def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: 
         except ProviderError as error:
             reply = told(Reply(error=error))
         circuits.note(model, StreamAborted("We left.") if reply.stopped or reply.lost else reply.error)
-        _end(lease, generation, reply)
+        _end(lease, generation, reply, model)
     if reply.error:
         raise reply.error
     if not reply.is_complete or reply.finish_reason in CUT_SHORT:
@@ -116,16 +116,14 @@ def _begin(lease: Lease, dialog: Dialog, model: ModelInfo, purpose: str, chars: 
 
 
 @commits
-def _end(lease: Lease, generation: Generation, reply: Reply) -> None:
+def _end(lease: Lease, generation: Generation, reply: Reply, model: ModelInfo) -> None:
     if reply.lost:
         return
     with lease.change(durable=False) as change:
         outcome = "stopped" if reply.stopped else "kept" if reply.is_complete else "failed"
         generation.outcome, generation.finished_at, generation.cursor = outcome, timezone.now(), reply.cursor
         generation.finish_reason = reply.finish_reason[:40]
-        if isinstance(reply.usage, Usage):
-            generation.prompt_tokens, generation.total_tokens = reply.usage.prompt_tokens, reply.usage.total_tokens
-            generation.completion_tokens = reply.usage.completion_tokens
+        set_usage(change, generation, reply.usage, model.prices)
         if reply.error:
             generation.error_kind, generation.error = reply.error.kind, str(reply.error)
         generation.save()

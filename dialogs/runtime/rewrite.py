@@ -14,7 +14,7 @@ from dialogs.context.limits import health_of
 from dialogs.context.sizes import Sizes
 from dialogs.context.units import unit_to_json
 from dialogs.models import Dialog, Generation, Turn
-from dialogs.runtime import auxiliary_calls, overflow_history, rewrite_progress
+from dialogs.runtime import auxiliary_calls, overflow_history, rewrite_progress, tracing
 from dialogs.runtime.rewrite_deadline import RewriteTooLong, within
 from dialogs.runtime.situation import Situation, situation_of
 from dialogs.store.change import Change
@@ -73,7 +73,9 @@ def perform(
     )
     if job.policy.notices:
         _notice(lease, job.policy.notices[0])
-    rewritten = _rewrite_in_time(lease, job, seconds)
+    with tracing.rewriting(job.dialog, decision.policy, job.sizes.prompt, job.sizes.limit) as traced:
+        rewritten = _rewrite_in_time(lease, job, seconds)
+        traced(rewritten)
     log.info(
         "rewritten",
         dialog_id=str(job.dialog.pk),

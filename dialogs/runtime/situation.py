@@ -7,6 +7,7 @@ from dialogs.context import recall
 from dialogs.context.limits import judgement_of, model_of, thresholds_of_model
 from dialogs.context.recall import NOTHING, Recall
 from dialogs.context.sizes import Sizes, StreamWatch, sizes_of
+from dialogs.context.spending import spending_of
 from dialogs.context.view import View, view_of
 from dialogs.models import Agent, Dialog, Generation
 from dialogs.runtime import overflow_history
@@ -76,6 +77,7 @@ class Situation:
             over_hits_last_hour=watched.over_hits if watched else 0,
             loop_detected=bool(watched and watched.loop),
             interrupted=self.view.interrupted,
+            spending=spending_of(dialog),
             requested=dialog.requested_rewrite,
         )
 

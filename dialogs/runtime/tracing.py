@@ -7,11 +7,12 @@ import structlog
 from opentelemetry.trace import Span
 from structlog.contextvars import bound_contextvars
 
-from dialogs.models import Generation
+from dialogs.models import Dialog, Generation
 from dialogs.runtime.stream_reply import Reply
 from dialogs.store.lease import Lease
 from dominds import telemetry
 from dominds.llm.usage import Usage
+from remediation.context import Rewritten
 
 log = structlog.get_logger(__name__)
 
@@ -37,6 +38,8 @@ def generating(generation: Generation) -> Iterator[Callable[[Reply], Reply]]:
         "dominds.generation.purpose": generation.purpose,
         "dominds.generation.attempt": generation.attempt,
     }
+    if _is_compacted(generation):
+        attributes["gen_ai.conversation.compacted"] = True  # never false: so the conventions ask
     with (
         bound_contextvars(generation_id=generation.pk),
         telemetry.span(f"chat {generation.model}", attributes, calls_out=True) as span,
@@ -58,12 +61,47 @@ def generating(generation: Generation) -> Iterator[Callable[[Reply], Reply]]:
         yield tell
 
 
+@contextmanager
+def rewriting(dialog: Dialog, policy: str, est_before: int, limit: int | None) -> Iterator[Callable[[Rewritten], None]]:
+    """Around one rewrite of what the model sees; its side calls are spans within. Pass the outcome to what this yields."""
+    attributes: dict[str, telemetry.Value] = {
+        "gen_ai.conversation.id": str(dialog.pk),
+        "dominds.rewrite.policy": policy,
+        "dominds.rewrite.est_tokens.before": est_before,
+    }
+    if limit is not None:
+        attributes["dominds.rewrite.limit"] = limit
+    with telemetry.span("compact_context", attributes) as span:
+
+        def tell(rewritten: Rewritten) -> None:
+            if rewritten.failure:
+                telemetry.failed(span, "rewrite_refused")
+                return
+            span.set_attribute("gen_ai.conversation.compacted", True)
+            span.set_attribute("dominds.rewrite.est_tokens.saved", rewritten.est_before - rewritten.est_after)
+            span.set_attribute("dominds.rewrite.strategies", [step.strategy for step in rewritten.steps])
+
+        yield tell
+
+
+def _is_compacted(generation: Generation) -> bool:
+    """Whether the request began with a re-entry package or what a rewrite left, in place of what was said."""
+    return bool(generation.base) and generation.base != "1:0"
+
+
 def _describe(span: Span, reply: Reply) -> None:
     if reply.finish_reason:
         span.set_attribute("gen_ai.response.finish_reasons", [reply.finish_reason])
     if isinstance(reply.usage, Usage):
         span.set_attribute("gen_ai.usage.input_tokens", reply.usage.prompt_tokens)
         span.set_attribute("gen_ai.usage.output_tokens", reply.usage.completion_tokens)
+        for name, count in (
+            ("cache_read.input_tokens", reply.usage.cache_read_tokens),
+            ("cache_write.input_tokens", reply.usage.written_tokens),
+            ("reasoning.output_tokens", reply.usage.reasoning_tokens),
+        ):
+            if count is not None:
+                span.set_attribute(f"gen_ai.usage.{name}", count)
     if reply.first_token_ms is not None:
         span.set_attribute("gen_ai.response.time_to_first_chunk", reply.first_token_ms / 1000)
     if reply.error is not None:

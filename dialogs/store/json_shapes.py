@@ -1,6 +1,7 @@
 """JSON shapes of rows, shared by the API, the events, the sockets and the export."""
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import orjson
@@ -12,6 +13,15 @@ from health.models import HealthSnapshot
 
 def when(moment: datetime | None) -> str | None:
     return None if moment is None else moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def usd(cost: Decimal | None) -> str | None:
+    """Dollars as digits, so that no reader rounds them; at least cents."""
+    if cost is None:
+        return None
+    digits = format(cost, "f")
+    whole, _, part = digits.partition(".")
+    return f"{whole}.{part.rstrip('0'):0<2}"
 
 
 def usage(row: Generation | HealthSnapshot | Dialog | None) -> dict[str, int | None] | None:
@@ -90,6 +100,10 @@ def generation(row: Generation) -> dict[str, Any]:
         "model": row.model,
         "usage": usage(row),
         "level": snapshot.level if snapshot else None,
+        "cache_read_tokens": row.cache_read_tokens,
+        "cache_write_tokens": row.cache_write_tokens,
+        "reasoning_tokens": row.reasoning_tokens,
+        "cost_usd": usd(row.cost_usd),
         "guided": row.guided,
         "recalled": row.recalled,
         "turn_seq": turns[0] if turns else None,

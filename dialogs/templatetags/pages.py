@@ -1,6 +1,7 @@
 """Small words for templates: numbers, times, icons."""
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from django import template
@@ -10,6 +11,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from dialogs.context import limits
+from dialogs.store import json_shapes
+from remediation.spending import in_usd
 
 register = template.Library()
 
@@ -34,6 +37,14 @@ def model_link(provider: str, model: str, before: str = "") -> SafeString:
 def tokens(number: int | str | None) -> str:
     """Thousands apart. What is unknown stays unknown, also where a row is missing: Django hands a filter "" then."""
     return f"{number:,}" if isinstance(number, int) else "unknown"
+
+
+@register.filter
+def usd(cost: Decimal | str | None) -> SafeString | str:
+    """Dollars as people read them; a program reads all digits."""
+    if not isinstance(cost, Decimal):
+        return "unknown price"
+    return format_html('<data value="{}">{}</data>', json_shapes.usd(cost), in_usd(cost))
 
 
 @register.filter

@@ -125,17 +125,18 @@ class AnswerForm(forms.Form):
 
 
 class ExitForm(forms.Form):
-    """The exits of a critical question with what each asks for; the service checks it."""
+    """The exits of a question that suspends its dialog, with what each asks for; the service checks it."""
 
     action = forms.ChoiceField()
 
     def __init__(self, question: Question, content: QueryDict | None = None) -> None:
         super().__init__(content)
         self.question = question
-        self.offered = [way for way in exits.all_exits() if way.available(question)]
-        names = [(way.name, way.label) for way in exits.all_exits()]
+        known = exits.exits_for(question.kind)
+        self.offered = [way for way in known if way.available(question)]
+        names = [(way.name, way.label) for way in known]
         cast(forms.ChoiceField, self.fields["action"]).choices = names
-        for way in exits.all_exits():
+        for way in known:
             for field in way.fields:
                 self.fields[field.name] = _control(field, question)
 
@@ -175,7 +176,7 @@ def _control(field: exits.Field, question: Question) -> forms.CharField:
     if isinstance(field, exits.ChoiceField):
         choices = forms.Select(attrs=label, choices=field.choices(question))
         return forms.CharField(required=False, widget=choices)
-    text = forms.Textarea(attrs={**label, "rows": 8, "cols": 80})
+    text = forms.Textarea(attrs={**label, "rows": field.lines, "cols": 80})
     return forms.CharField(required=False, strip=False, initial=field.initial(question), widget=text)
 
 
@@ -184,7 +185,7 @@ class QuestionFilter(forms.Form):
         choices=[(name, name) for name in ("open", "mine", "answered", "resolved", "cancelled")], required=False
     )
     kind = forms.ChoiceField(
-        choices=[("", "any kind"), ("question", "question"), ("context_health_critical", "context_health_critical")],
+        choices=[("", "any kind"), *((kind, kind) for kind in Question.Kind.values)],
         required=False,
     )
     agent = forms.CharField(max_length=64, required=False)

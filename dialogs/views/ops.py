@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.errors import Refusal
+from dialogs.operations import costs as costs_of
 from dialogs.operations import dashboard as server
 from dialogs.operations import interventions
 from dialogs.operations.bar_chart import stacked
@@ -71,6 +72,12 @@ def dashboard(request: PersonRequest) -> HttpResponse:
         "section": "ops",
     }
     return render(request, template, context)
+
+
+@for_staff
+@require_GET
+def costs(request: PersonRequest) -> HttpResponse:
+    return render(request, "ops/costs.html", {"tables": costs_of.tables(), "days": costs_of.DAYS, "section": "ops"})
 
 
 def _admin_list(model: str) -> str:

@@ -86,14 +86,14 @@ def _page(
 ) -> HttpResponse:
     dialog = question.dialog
     may_resolve = questions.may_resolve(request.user, question)
-    is_critical = question.kind == Question.Kind.CRITICAL
+    suspends = question.kind != Question.Kind.QUESTION
     context = {
         "question": question,
         "page": DialogPage(dialog, request.user, request=request),
         "attempts": questions.attempts_of(question),
         "entries": dialog_page.entries_of(dialog, view.visible_turns(dialog, None, LAST_TURNS)),
         "may_resolve": may_resolve,
-        "exits": (exits or ExitForm(question)) if may_resolve and is_critical else None,
+        "exits": (exits or ExitForm(question)) if may_resolve and suspends else None,
         "error": error,
         "text": text,
         "section": "q4h",
@@ -129,7 +129,7 @@ def cancel(request: PersonRequest, question_id: UUID) -> HttpResponse:
 @login_required
 @require_POST
 def resolve(request: PersonRequest, question_id: UUID) -> HttpResponse:
-    """Take one of the exits of a critical question."""
+    """Take one of the exits of a question that suspends its dialog."""
     question = _question_or_404(request, question_id)
     form = ExitForm(question, request.POST)
     if not form.is_valid():

@@ -13,6 +13,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.accounts import api_keys, login
+from dialogs.context import spending
 from dialogs.models import ApiKey, SiteSettings
 from dialogs.permissions import OPERATE, may
 from dialogs.store import wakeups
@@ -34,6 +35,8 @@ def _page(request: PersonRequest, *, new_key: str = "", status: int = 200, **bou
     context = {
         "look_form": AppearanceForm(instance=own),
         "display_form": ContextDisplayForm(instance=own),
+        "monthly_budget_usd": own.monthly_budget_usd,
+        "spent_this_month": spending.spent_this_month(request.user.pk),
         "site_form": SiteForm(instance=SiteSettings.current()) if may(request.user, OPERATE) else None,
         "password_form": _password_form(request),
         "key_form": ApiKeyForm(),

@@ -23,6 +23,12 @@ class Usage:
     reasoning_tokens: int | None = None
 
     @property
+    def written_tokens(self) -> int | None:
+        """Of the prompt, all that was written to a cache, for however long."""
+        counts = [count for count in (self.cache_write_tokens, self.cache_write_long_tokens) if count is not None]
+        return sum(counts) if counts else None
+
+    @property
     def total_tokens(self) -> int:
         return self.prompt_tokens + self.completion_tokens if self.reported_total is None else self.reported_total
 

@@ -1,13 +1,16 @@
-"""Questions to the policies: a person's request goes first, guidance stands behind; the first answer that objects wins."""
+"""Questions to the policies: budgets, then a person's request goes first, guidance stands behind; the first answer that objects wins."""
 
 from remediation.context import Context
-from remediation.decisions import Accept, Continue, Decision, Proceed, StreamDecision, ToolResultDecision
+from remediation.decisions import Accept, Continue, Decision, Proceed, StreamDecision, Suspend, ToolResultDecision
 from remediation.policies import guided, requested
 from remediation.policies.policy import Policy
+from remediation.spending import BUDGET_KIND
 
 
 def decide(policy: Policy, context: Context) -> Decision:
-    """Before a generation."""
+    """Before a generation. A budget that is used up goes before all: whatever else is decided may cost more."""
+    if context.spending.exceeded:
+        return Suspend(BUDGET_KIND, context.spending.reason)
     for question in (requested.before_generation, policy.before_generation, guided.before_generation):
         if question and (answer := question(context)) != Proceed():
             return answer

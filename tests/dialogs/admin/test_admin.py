@@ -1,6 +1,7 @@
 """The admin: operators read everything, edit no history, and resolve what waits for them."""
 
 import itertools
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from django.urls import reverse
 
 from dialogs.accounts.api_keys import create_key, owner_of
 from dialogs.actions import messages
-from dialogs.models import Agent, ApiKey, Dialog, Question
+from dialogs.models import Agent, ApiKey, Dialog, PersonSettings, Question
 from dialogs.runtime.driver import drive
 from dialogs.tools.human import ASK_HUMAN
 from remediation.models import CleanupTask, Proposal
@@ -23,7 +24,7 @@ from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make
 pytestmark = pytest.mark.django_db(transaction=True)
 
 OURS = ("dialogs", "remediation", "health")
-EDITABLE = {"agent", "sitesettings"}
+EDITABLE = {"agent", "personsettings", "sitesettings"}  # of a person's settings the monthly budget alone
 SECRET = "<script>alert(1)</script>"
 
 
@@ -294,3 +295,15 @@ def test_proposals_and_tasks_are_decided(browser: Client, operator: User, script
     )
     task.refresh_from_db()
     assert (task.state, task.done_by) == ("done", operator)
+
+
+def test_of_a_persons_settings_the_monthly_budget_alone_is_set_by_an_operator(db: None) -> None:
+    admin_user = UserFactory.create(is_staff=True, is_superuser=True)
+    row = PersonSettings.objects.create(user=UserFactory.create(), theme="dark")
+    address = reverse("admin:dialogs_personsettings_change", args=[row.pk])
+    client = Client()
+    client.force_login(admin_user)
+    saved = client.post(address, {"monthly_budget_usd": "12.50", "theme": "light", "notifications": "on"})
+    assert saved.status_code == 302, saved.content
+    row.refresh_from_db()
+    assert (row.monthly_budget_usd, row.theme, row.notifications) == (Decimal("12.5"), "dark", False)

@@ -1,6 +1,7 @@
 """What Prometheus is told of the rows: the right names, the right sums, few queries, and nothing said twice."""
 
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -67,6 +68,19 @@ def test_tokens_are_a_histogram_of_what_was_reported(scrape: Scrape) -> None:
     assert found.value("gen_ai_client_token_usage_bucket", **usage, le="+Inf") == 2
     output = {**MODEL, "gen_ai_token_type": "output"}
     assert found.value("gen_ai_client_token_usage_bucket", **output, le="4096.0") == 2, "bounds belong to their bucket"
+
+
+def test_shares_and_costs_are_sums_and_what_is_unknown_is_no_zero(scrape: Scrape) -> None:
+    dialog = make_dialog()
+    generation(dialog, cache_read_tokens=900, reasoning_tokens=40, cost_usd=Decimal("0.0000000001"))
+    generation(dialog, cache_read_tokens=100, cost_usd=Decimal("1.25"))
+    generation(dialog, model="local")
+    found = scrape()
+    assert found.value("dominds_token_shares_total", **MODEL, gen_ai_token_type="cache_read") == 1_000
+    assert found.value("dominds_token_shares_total", **MODEL, gen_ai_token_type="reasoning") == 40
+    assert found.value("dominds_token_shares_total", **MODEL, gen_ai_token_type="cache_write") is None
+    assert found.value("dominds_cost_usd_total", **MODEL) == 1.2500000001
+    assert found.value("dominds_cost_usd_total", **{**MODEL, "gen_ai_request_model": "local"}) is None
 
 
 def test_durations_are_by_model_and_error(scrape: Scrape) -> None:

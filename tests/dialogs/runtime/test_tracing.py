@@ -12,7 +12,7 @@ from django.test import Client
 from opentelemetry import trace
 from opentelemetry.trace import INVALID_SPAN_CONTEXT, Span, SpanContext, Status, StatusCode, Tracer, TracerProvider
 
-from dialogs.actions import messages
+from dialogs.actions import messages, rewrite_requests
 from dialogs.models import Dialog
 from dialogs.runtime.driver import drive
 from dominds import logs, telemetry
@@ -153,6 +153,26 @@ def test_a_run_and_its_model_call_are_spans_with_genai_names(script: Script, rec
     assert run.ended
     assert call.ended
     assert call.status is None
+
+
+def test_a_rewrite_is_a_span_and_the_calls_after_it_say_so(script: Script, recorder: Recorder) -> None:
+    script({"text": "A part of the story. " * 400}, {"text": "Another."})
+    dialog = make_dialog(context_policy="breaking")
+    for text in ("Begin.", "Go on."):
+        messages.post_message(dialog.pk, text)
+        drive(dialog.pk)
+    assert "gen_ai.conversation.compacted" not in recorder.spans[-1].attributes, "never false"
+    rewrite_requests.request(dialog.pk, "break", dialog.owner)
+    messages.post_message(dialog.pk, "And on.")
+    drive(dialog.pk)
+    rewrite = next(span for span in recorder.spans if span.name == "compact_context")
+    assert rewrite.ended
+    assert rewrite.attributes["gen_ai.conversation.compacted"] is True
+    assert rewrite.attributes["dominds.rewrite.policy"] == "breaking"
+    run = dialog.remediations.get()
+    assert rewrite.attributes["dominds.rewrite.est_tokens.saved"] == run.est_before - run.est_after
+    call = recorder.spans[-1]
+    assert call.name == "chat model" and call.attributes["gen_ai.conversation.compacted"] is True
 
 
 def test_what_people_and_models_write_is_in_no_span(script: Script, recorder: Recorder) -> None:

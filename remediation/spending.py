@@ -1,0 +1,56 @@
+"""Budgets in USD: what has been spent, and the question for a human when a budget is used up. Pure."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+BUDGET_KIND = "budget_exceeded"
+
+Budget = Literal["dialog", "month"]
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What a dialog, and all dialogs of its owner in this calendar month, have cost as far as prices are known.
+
+    A budget that is None is unlimited; one that is used up exactly is exceeded.
+    """
+
+    dialog: Decimal = Decimal(0)
+    dialog_budget: Decimal | None = None
+    month: Decimal = Decimal(0)
+    month_budget: Decimal | None = None
+    unpriced: int = 0  # calls of the dialog whose cost is not known
+
+    @property
+    def exceeded(self) -> Budget | None:
+        if self.dialog_budget is not None and self.dialog >= self.dialog_budget:
+            return "dialog"
+        if self.month_budget is not None and self.month >= self.month_budget:
+            return "month"
+        return None
+
+    def of(self, budget: Budget) -> tuple[Decimal, Decimal | None]:
+        """Spent, and the budget."""
+        return (self.dialog, self.dialog_budget) if budget == "dialog" else (self.month, self.month_budget)
+
+    @property
+    def reason(self) -> str:
+        """Why the dialog must not go on, for people; empty when it may."""
+        exceeded = self.exceeded
+        if exceeded is None:
+            return ""
+        spent, budget = self.of(exceeded)
+        whose = "This dialog has cost" if exceeded == "dialog" else "The dialogs of its owner have cost"
+        when = "" if exceeded == "dialog" else " this month"
+        rest = f" {self.unpriced} of its calls have no known price and are not counted." if self.unpriced else ""
+        return f"{whose} {in_usd(spent)}{when}, and the budget is {in_usd(budget or Decimal(0))}.{rest}"
+
+
+NOTHING_SPENT = Spending()
+
+
+def in_usd(cost: Decimal) -> str:
+    """To the cent, and below a dollar to four significant digits."""
+    places = 2 if cost >= 1 or not cost else max(2, min(10, 3 - cost.adjusted()))
+    return f"${cost:,.{places}f}"

@@ -1,0 +1,132 @@
+"""What a dialog costs: the sum on its page is the server's own, by its list."""
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.test import Client
+
+from dialogs.accounts.api_keys import create_key
+from dialogs.actions.messages import create_dialog
+from dialogs.models import Dialog, PersonSettings
+from tests.doubles.brains import Prompt, Reply
+from tests.doubles.serving import Double
+from tests.flows.chat_server import Answer, ChatServer
+from tests.flows.conftest import Minds, dialog_with, go_on, say
+from tests.flows.doubled import dialog_at, start
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Serve = Callable[..., ChatServer]
+OPUS = "anthropic/claude-opus-5-5"  # 4 in, 20 out, 0.20 cached, by the shipped catalog
+
+
+def asked_for(dialog: Dialog) -> Client:
+    resolve = Permission.objects.get(codename="resolve_question")
+    dialog.owner.user_permissions.add(resolve)
+    client = Client(headers={"Authorization": f"Bearer {create_key(dialog.owner)}"})
+    client.force_login(dialog.owner)
+    return client
+
+
+def billed(double: Double) -> Decimal:
+    """The server's own sum. A write to its cache costs 1.25 of the input, and no answer here is kept for an hour."""
+    total = Decimal(0)
+    for usage in (request.usage for request in double.requests if request.usage):
+        total += 4 * usage["input_tokens"] + 20 * usage["output_tokens"]
+        total += Decimal("0.20") * usage["cache_read_input_tokens"] + 5 * usage["cache_creation_input_tokens"]
+    return total / 1_000_000
+
+
+def talkative(prompt: Prompt) -> Reply:
+    return Reply("A long answer that says the same again. " * 60)
+
+
+def test_the_cost_on_the_page_is_the_servers_own_sum(minds: Minds, monkeypatch: Any) -> None:
+    with start(OPUS, talkative) as double:
+        dialog = dialog_at(double, minds, monkeypatch, OPUS, instructions="Keep to the log. " * 200)
+        for text in ("one", "two", "three"):
+            say(dialog, text)
+        dialog.refresh_from_db()
+        expected = billed(double)
+    assert expected > 0
+    client = asked_for(dialog)
+    page = client.get(f"/d/{dialog.pk}/").content.decode()
+    shown = re.search(r'<dt>Cost .*?<data value="([0-9.]+)">', page, re.DOTALL)
+    assert shown is not None and Decimal(shown[1]) == expected
+    api = client.get(f"/api/dialogs/{dialog.pk}").json()
+    assert (Decimal(api["cost_usd"]), api["unpriced_generations"]) == (expected, 0)
+    rows = client.get(f"/api/dialogs/{dialog.pk}/generations").json()
+    assert sum(Decimal(row["cost_usd"]) for row in rows) == expected
+    assert rows[-1]["cache_read_tokens"] > 0 and rows[0]["cache_write_tokens"] > 0
+    sums = client.get(f"/api/dialogs/{dialog.pk}/statistics").json()["reported"]
+    assert Decimal(sums["cost_usd"]) == expected
+
+
+# -- Budgets
+
+
+def billing(serve: Serve, **agent: Any) -> Dialog:
+    """A dollar for each call: a million tokens at a dollar for a million."""
+    server = serve(prices=[{"in": 1, "out": 0}])
+    server.answer = lambda _: Answer("Done.", usage=(1_000_000, 5))
+    return dialog_with(server, **agent)
+
+
+def test_an_exceeded_budget_suspends_until_a_person_raises_it(serve: Serve) -> None:
+    dialog = billing(serve, dialog_budget_usd=Decimal("1.50"))
+    for text in ("one", "two", "three"):
+        say(dialog, text)
+    assert (dialog.state, dialog.cost_usd) == ("suspended", 2), "judged before a call: the second one went over it"
+    question = dialog.questions.get()
+    assert question.kind == "budget_exceeded"
+    assert question.text.startswith("This dialog has cost $2.00, and the budget is $1.50.")
+    client = asked_for(dialog)
+    assert "Suspended: budget exceeded" in client.get(f"/d/{dialog.pk}/").content.decode()
+    page = client.get(f"/q4h/{question.pk}/").content.decode()
+    assert "Continue with a raised budget" in page and "3.00</textarea>" in page
+    resolve = f"/api/questions/{question.pk}/resolve"
+    for given, said in (
+        ({"action": "retry"}, "raise_budget, close"),
+        ({"action": "raise_budget"}, "expected an amount"),
+    ):
+        refused = client.post(resolve, given, content_type="application/json")
+        assert refused.status_code == 400 and said in refused.json()["error"]["message"]
+    too_low = client.post(resolve, {"action": "raise_budget", "budget_usd": "2"}, content_type="application/json")
+    assert "spent already" in too_low.json()["error"]["message"]
+    raised = client.post(resolve, {"action": "raise_budget", "budget_usd": "2.5"}, content_type="application/json")
+    assert raised.status_code == 200, raised.content
+    go_on(dialog)
+    assert (dialog.state, dialog.cost_usd) == ("idle", 3), "the message that waited was answered"
+    assert client.get(f"/api/dialogs/{dialog.pk}").json()["budget_usd"] == "2.50"
+
+
+def test_a_monthly_budget_holds_for_all_dialogs_of_a_person(serve: Serve) -> None:
+    first = billing(serve)
+    PersonSettings.objects.create(user=first.owner, monthly_budget_usd=Decimal("0.75"))
+    second = create_dialog(first.owner, first.agent_id)
+    say(first, "one")
+    assert (first.state, first.cost_usd) == ("idle", 1)
+    say(second, "one")
+    assert (second.state, second.cost_usd) == ("suspended", 0)
+    client = asked_for(second)
+    answer = {"action": "raise_budget", "budget_usd": "1.5"}
+    question = second.questions.get()
+    taken = client.post(f"/q4h/{question.pk}/resolve/", answer)
+    assert taken.status_code == 302, taken.content
+    go_on(second)
+    assert (second.state, second.cost_usd) == ("idle", 1)
+    assert PersonSettings.objects.get(user=first.owner).monthly_budget_usd == Decimal("1.5")
+    assert "$2.00</data> this month" in client.get("/settings/").content.decode()
+
+
+def test_calls_of_unknown_price_are_said_to_be_so_and_stop_nothing(serve: Serve) -> None:
+    server = serve()
+    dialog = dialog_with(server, dialog_budget_usd=Decimal("0.01"))
+    say(dialog, "one")
+    say(dialog, "two")
+    assert (dialog.state, dialog.unpriced_generations) == ("idle", 2)
+    assert "unknown price" in asked_for(dialog).get(f"/d/{dialog.pk}/").content.decode()

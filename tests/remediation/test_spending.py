@@ -1,0 +1,68 @@
+"""Budgets: when a dialog may go on, and what people are told when it may not."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from health.levels import Level
+from remediation.context import Context
+from remediation.decisions import Suspend
+from remediation.policies import decide
+from remediation.policies.registry import OWN
+from remediation.spending import BUDGET_KIND, Spending, in_usd
+
+USD = Decimal
+
+
+@pytest.mark.parametrize(
+    ("spending", "exceeded"),
+    [
+        (Spending(), None),
+        (Spending(dialog=USD(900), month=USD(900)), None),  # without a budget nothing is too much
+        (Spending(dialog=USD("0.99"), dialog_budget=USD(1)), None),
+        (Spending(dialog=USD(1), dialog_budget=USD(1)), "dialog"),  # used up exactly
+        (Spending(dialog=USD(0), dialog_budget=USD(0)), "dialog"),  # a budget of nothing
+        (Spending(dialog=USD(9), month=USD(2), month_budget=USD(1)), "month"),
+        (Spending(dialog=USD(2), dialog_budget=USD(1), month=USD(2), month_budget=USD(1)), "dialog"),
+    ],
+)
+def test_a_budget_is_exceeded_when_it_is_used_up(spending: Spending, exceeded: str | None) -> None:
+    assert spending.exceeded == exceeded
+    assert bool(spending.reason) == bool(exceeded)
+
+
+def test_the_reason_says_what_was_spent_and_what_is_not_counted() -> None:
+    assert Spending(dialog=USD("1.005"), dialog_budget=USD(1), unpriced=2).reason == (
+        "This dialog has cost $1.00, and the budget is $1.00. 2 of its calls have no known price and are not counted."
+    )
+    month = Spending(month=USD("0.05"), month_budget=USD("0.01")).reason
+    assert month == "The dialogs of its owner have cost $0.05000 this month, and the budget is $0.01000."
+
+
+amounts = st.decimals(0, 1_000, places=4)
+spendings = st.builds(Spending, amounts, st.none() | amounts, amounts, st.none() | amounts)
+
+
+@given(spendings, amounts)
+def test_what_costs_more_is_never_freer(spending: Spending, more: Decimal) -> None:
+    dearer = replace(spending, dialog=spending.dialog + more, month=spending.month + more)
+    assert dearer.exceeded or not spending.exceeded
+
+
+@given(spendings, st.sampled_from(OWN), st.sampled_from(Level), st.sampled_from(["", "clear", "break"]))
+def test_no_policy_goes_on_with_an_exceeded_budget(spending, policy, level, requested) -> None:  # type: ignore[no-untyped-def]
+    context = Context(level, est_tokens=9_000, limit=8_000, requested=requested)
+    decision = decide(policy, replace(context, spending=spending))
+    if spending.exceeded:
+        assert decision == Suspend(BUDGET_KIND, spending.reason)
+    else:
+        assert decision == decide(policy, context)
+
+
+@given(amounts)
+def test_amounts_are_read_back_to_four_digits(cost: Decimal) -> None:
+    shown = Decimal(in_usd(cost).removeprefix("$").replace(",", ""))
+    assert abs(shown - cost) <= (USD("0.005") if cost >= 1 else cost / 1_000)
