@@ -230,11 +230,11 @@ VALUE = re.compile(r"[A-Z][A-Z0-9_]+\s?=\s?[^\s({\[]+$")  # a setting is a fact,
 def statements_of(texts: Sequence[RoleText]) -> list[Statement]:
     """All statements of ``texts`` that say something, in their order, without secrets, source code and injected orders."""
     found = list(_split(texts))
-    shapes = Counter(_shape(text) for _, _, text in found)
+    shapes = Counter(shape_of(text) for _, _, text in found)
     tokens = [list(_matches(text)) for _, _, text in found]
-    alike = Counter(_shape(token) for token in {token for row in tokens for token, _, _ in row})
+    alike = Counter(shape_of(token) for token in {token for row in tokens for token, _, _ in row})
     return [
-        _judged(role, text, order, source, _worth_of(row, alike), row, shapes[_shape(text)])
+        _judged(role, text, order, source, _worth_of(row, alike), row, shapes[shape_of(text)])
         for order, ((role, source, text), row) in enumerate(zip(found, tokens, strict=True))
     ]
 
@@ -357,11 +357,11 @@ def exact_tokens(text: str) -> list[str]:
 
 def _worth_of(row: Iterable[tuple[str, float, str]], alike: Mapping[str, int]) -> float:
     """The best token counts whole, each further one half of the one before; one of many alike counts less."""
-    worths = [worth * alike.get(_shape(token), 1) ** -0.5 for token, worth, _ in row]
+    worths = [worth * alike.get(shape_of(token), 1) ** -0.5 for token, worth, _ in row]
     return float(sum(worth * 0.5**place for place, worth in enumerate(sorted(worths, reverse=True)[:8])))
 
 
-def _shape(text: str) -> str:
+def shape_of(text: str) -> str:
     return re.sub(r"\d+", "0", text)
 
 

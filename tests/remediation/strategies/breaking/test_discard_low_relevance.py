@@ -10,8 +10,8 @@ from remediation.context import UnitKind, total_tokens
 from remediation.strategies.breaking.discard_low_relevance import discard_low_rel
 from remediation.strategies.stand_ins import BRIEF_PLACEHOLDER
 from tests.remediation.building import ids, model, numbered, prose, system, texts, tool, toolbox, user
-from tests.remediation.strategies.laws import check_laws, context, rows, talk
 from tests.remediation.strategies.breaking.test_prioritize_recent import rated
+from tests.remediation.strategies.laws import check_laws, context, rows, talk
 
 OPTIONS = DiscardLowRel()
 ALIKE = {"alike": lambda a, b: 1.0}
