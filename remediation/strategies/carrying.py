@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from dominds.llm.messages import Role
 from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units
-from remediation.strategies.masking import is_masked
+from remediation.strategies.digest import said_in_summary
+from remediation.strategies.masking import OPENING, is_masked
 from remediation.strategies.outcome import LEDGER_PREFIX, is_ledger, text_of
 from remediation.strategies.stand_ins import stand_in, text_counter, told
 from remediation.text.coverage import Shown
@@ -60,12 +61,12 @@ def said_by(unit: Unit) -> list[tuple[str, str]]:
     if is_ledger(unit) or unit.kind is UnitKind.PLACEHOLDER or is_masked(unit):
         return [("assistant", message.text) for message in unit.messages if message.role is Role.ASSISTANT]
     if unit.kind is UnitKind.SUMMARY:
-        return [("assistant", told(unit))]
+        return said_in_summary(told(unit))
     said = []
     for message in unit.messages:
-        is_code = message.role is Role.TOOL and unit.kind is UnitKind.CODE
+        is_mute = message.role is Role.TOOL and (unit.kind is UnitKind.CODE or message.text.startswith(OPENING))
         role = "system" if unit.role is UnitRole.SYSTEM else message.role.value
-        said += [(role, message.text)] if message.text.strip() and not is_code else []
+        said += [(role, message.text)] if message.text.strip() and not is_mute else []
     return said
 
 

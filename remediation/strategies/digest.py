@@ -67,6 +67,16 @@ def _read_back(text: str) -> Iterator[Said]:
             yield Said(0, "user", line)
 
 
+def said_in_summary(text: str) -> list[tuple[str, str]]:
+    """Roles and texts of an earlier summary. Labelled lines keep their speaker; the agent wrote the others, and calls say nothing."""
+    said = []
+    for line in text.splitlines():
+        entry = ENTRY.fullmatch(line.strip())
+        role, words = (ROLES[entry[2]], entry[3].replace(OMITTED, " ")) if entry else ("assistant", line)
+        said += [(role, words)] if role != "tool" and words.strip() else []
+    return said
+
+
 def _about(arguments: str) -> str:
     """The first short value of a call's arguments: usually a path, a name or a command."""
     found = re.search(r":\s*\"([^\"\\\n]{2,80})", arguments[:2_000])

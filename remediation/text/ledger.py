@@ -5,6 +5,7 @@ the model said: the text of tool results can state facts and never rules, and so
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,12 +18,13 @@ from remediation.text.statements import (
     Statement,
     is_failure,
     places_of_tokens,
+    shape_of,
     statements_of,
     tokens_of,
     worth_of,
 )
 
-__all__ = ["key_facts", "merge_ledgers", "redact", "render_ledger"]
+__all__ = ["key_facts", "redact", "render_ledger"]
 
 Count = Callable[[str], int]  # tokens of a text
 
@@ -78,19 +80,15 @@ def key_facts(
     return _fitting(facts, budget_tokens, count)
 
 
-def merge_ledgers(old: Sequence[str], new: Sequence[str], budget_tokens: int, count: Count) -> tuple[str, ...]:
-    """Both ledgers in one, within the budget, without repetitions. Rules go before failures, and those before facts."""
-    return _fitting(_facts_in((*old, *new)), budget_tokens, count)
-
-
 def _facts_in(ledger: Sequence[str]) -> list[_Fact]:
     lines = dict.fromkeys(ledger)
+    alike = Counter(map(shape_of, lines))
     return [
         _Fact(
             int(_kind_of(line)),
             _kind_of(line),
             line,
-            1.0 + worth_of(line),
+            (1.0 + worth_of(line)) * float(alike[shape_of(line)] ** -0.5),
             order,
             tokens_of(line) or frozenset((line.lower(),)),
         )
@@ -204,7 +202,7 @@ def _ranked(facts: Iterable[_Fact], room: int, count: Count) -> list[tuple[_Fact
         by_claim.setdefault(fact.claim, []).append(fact)
     ranked: list[tuple[_Fact, int]] = []
     for claim in sorted(by_claim):
-        order = sorted(by_claim[claim], key=lambda fact: (-fact.worth / (len(fact.line) / 4 + 6) ** 0.5, fact.order))
+        order = sorted(by_claim[claim], key=lambda fact: (-fact.worth / (len(fact.line) / 4 + 6) ** 0.5, -fact.order))
         priced = [(fact, count(f"\n- {fact.line}")) for fact in order[: CANDIDATES * (room // 8 + 8)]]
         ranked += sorted(priced, key=_by_density)
     return ranked
@@ -212,7 +210,7 @@ def _ranked(facts: Iterable[_Fact], room: int, count: Count) -> list[tuple[_Fact
 
 def _by_density(priced: tuple[_Fact, int]) -> tuple[float, int]:
     fact, cost = priced
-    return -fact.worth / (cost + 6) ** 0.5, fact.order
+    return -fact.worth / (cost + 6) ** 0.5, -fact.order
 
 
 def _within(chosen: list[_Fact], budget_tokens: int, count: Count) -> tuple[str, ...]:

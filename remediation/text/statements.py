@@ -383,7 +383,7 @@ def tokens_of(text: str) -> frozenset[str]:
 
 
 def worth_of(text: str) -> float:
-    return _worth_of([(token, _shape(token), worth) for token, worth in _matches(text)], {})
+    return _worth_of([(token, shape_of(token), worth) for token, worth in _matches(text)], {})
 
 
 def exact_tokens(text: str) -> list[str]:
@@ -397,17 +397,17 @@ def _worth_of(values: Iterable[tuple[str, str, float]], alike: Mapping[str, int]
     return float(sum(worth * 0.5**place for place, worth in enumerate(sorted(worths, reverse=True)[:8])))
 
 
-def _shape(text: str) -> str:
+def shape_of(text: str) -> str:
     return re.sub(r"\d+", "0", text)
 
 
 def _judged(role: str, text: str) -> _Sentence:
     strength, failure = rule_strength(role, text), is_failure(text)
     share = {"user": PERSON_TRUST, "system": PERSON_TRUST, "tool": TOOL_TRUST}.get(role, 1.0)
-    values = tuple((token, _shape(token), worth) for token, worth in _matches(text))
+    values = tuple((token, shape_of(token), worth) for token, worth in _matches(text))
     return _Sentence(
         text=text,
-        shape=_shape(text),
+        shape=shape_of(text),
         kind=Kind.RULE if strength >= STRONG else Kind.FAILURE if failure and not strength else Kind.FACT,
         worth=_said_worth(role, text, strength, failure),
         strength=strength,

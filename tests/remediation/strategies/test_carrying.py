@@ -1,13 +1,16 @@
 """The ledger as a unit of the view."""
 
+from dataclasses import replace
+
 import pytest
 
 from remediation.context import UnitKind
-from remediation.strategies.carrying import carry, ledger_budget, ledger_lines, removed_from
+from remediation.strategies.carrying import carry, ledger_budget, ledger_lines, removed_from, said_by
+from remediation.strategies.masking import OPENING
 from remediation.strategies.outcome import is_ledger
 from remediation.strategies.stand_ins import stand_in
 from remediation.text.statements import without_routine
-from tests.remediation.building import model, numbered, system, toolbox, user
+from tests.remediation.building import model, numbered, system, tool, toolbox, user
 
 FACTS = numbered(
     system(), user("Never push to main."), model("The port is 48151."), model("ERROR E1042: disk is full."), user("now")
@@ -91,3 +94,21 @@ def test_routine_times_do_not_crowd_out_facts(line: str, left: str) -> None:
 
 def test_a_tenth_of_the_limit() -> None:
     assert ledger_budget(5000) == 500
+
+
+def test_an_earlier_digest_is_carried_with_its_speakers_and_without_its_calls() -> None:
+    text = (
+        "[Summary of earlier turns]\nTurn 3, person: Write to mail@ledger.example.org. […]\n"
+        "Turn 4, called: read_file notes-4.txt"
+    )
+    digest = stand_in(UnitKind.SUMMARY, text, FACTS[1:3], toolbox(), FACTS)
+    assert said_by(digest) == [("user", "Write to mail@ledger.example.org.  ")]
+    assert carry((digest, *FACTS[4:]), FACTS[4:], 100, toolbox()).ledger == ("Write to mail@ledger.example.org.",)
+
+
+def test_a_line_that_stands_for_old_output_is_no_fact() -> None:
+    shown = f"{OPENING}read_file, est. 900 tokens, no longer shown; search_archive finds it.]"
+    done = replace(
+        tool("short"), messages=(*tool("short").messages[:1], replace(tool("short").messages[1], text=shown))
+    )
+    assert carry((done, *FACTS[4:]), FACTS[4:], 100, toolbox()).ledger == ()

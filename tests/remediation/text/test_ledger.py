@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remediation.text.ledger import RULE, key_facts, merge_ledgers, render_ledger
+from remediation.text.ledger import RULE, key_facts, render_ledger
 from remediation.tokens import characters_per_four as count
 
 ROLES = st.sampled_from(["user", "assistant", "system", "tool"])
@@ -151,7 +151,7 @@ def test_the_ledger_never_exceeds_its_budget_and_is_always_the_same(texts, budge
 @given(TEXTS, TEXTS, st.integers(0, 300))
 def test_merged_ledgers_keep_to_the_budget_and_invent_nothing(first, second, budget):
     old, new = key_facts(first, 300, count), key_facts(second, 300, count)
-    merged = merge_ledgers(old, new, budget, count)
+    merged = key_facts((), budget, count, earlier=(*old, *new))
     assert count(render_ledger(merged)) <= budget
     assert set(merged) <= {*old, *new}
 
@@ -159,12 +159,24 @@ def test_merged_ledgers_keep_to_the_budget_and_invent_nothing(first, second, bud
 def test_an_old_rule_outlives_new_facts():
     old = key_facts([("user", "Never push to main. The port is 8443.")], 200, count)
     new = key_facts([("tool", "\n".join(f"host-{n}.internal serves shard {n}" for n in range(200)))], 200, count)
-    assert "Rule: Never push to main." in merge_ledgers(old, new, 80, count)
+    assert "Rule: Never push to main." in key_facts((), 80, count, earlier=(*old, *new))
+
+
+def test_of_many_lines_alike_the_newest_stay():
+    ledger: tuple[str, ...] = ()
+    for number in range(0, 60, 6):
+        said = [
+            ("user", f"Please go on with step {step} of the plan for the harbour.")
+            for step in range(number, number + 6)
+        ]
+        ledger = key_facts(said, 120, count, earlier=ledger)
+    assert any("step 59 " in line for line in ledger)
+    assert not any(f"step {step} " in line for line in ledger for step in range(30))
 
 
 def test_merging_a_ledger_with_itself_changes_nothing():
     facts = key_facts([(role, text) for role, text, _ in FACTS], 2_000, count)
-    assert set(merge_ledgers(facts, facts, 2_000, count)) == set(facts)
+    assert set(key_facts((), 2_000, count, earlier=(*facts, *facts))) == set(facts)
 
 
 def test_without_facts_there_is_no_block():
