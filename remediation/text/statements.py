@@ -398,6 +398,7 @@ def _worth_of(values: Iterable[tuple[str, str, float]], alike: Mapping[str, int]
 
 
 def shape_of(text: str) -> str:
+    """The text without its numbers: lines of a log that differ only in those are of one shape."""
     return re.sub(r"\d+", "0", text)
 
 

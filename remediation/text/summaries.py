@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from remediation.text.secret_masking import redact
+from remediation.text.statements import shape_of
 
 Count = Callable[[str], int]  # tokens of a text
 
@@ -160,13 +161,13 @@ def _sentences(text: str) -> Iterator[_Sentence]:
 
 def _scored(sentences: Iterator[_Sentence]) -> list[_Sentence]:
     found = list(sentences)
-    shapes = Counter(_shape(sentence.text) for sentence in found)
+    shapes = Counter(shape_of(sentence.text) for sentence in found)
     last = len(found) - 1
     return [
         _Sentence(
             sentence.text,
             sentence.separator,
-            _signal(sentence.text) / shapes[_shape(sentence.text)] ** 0.5 + EDGE_WEIGHT * (place in (0, last)),
+            _signal(sentence.text) / shapes[shape_of(sentence.text)] ** 0.5 + EDGE_WEIGHT * (place in (0, last)),
         )
         for place, sentence in enumerate(found)
     ]
@@ -174,11 +175,6 @@ def _scored(sentences: Iterator[_Sentence]) -> list[_Sentence]:
 
 def _signal(text: str) -> float:
     return 0.5 + sum(weight for pattern, weight in SIGNALS if pattern.search(text))
-
-
-def _shape(text: str) -> str:
-    """The sentence without its numbers: lines of a log that differ only in those are of one shape."""
-    return re.sub(r"\d+", "0", text)
 
 
 def _best(sentences: list[_Sentence], max_tokens: int, count: Count) -> list[_Sentence]:

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('dialogs', '0012_requests_that_grow'),
+        ('dialogs', '0013_turn_reasoning'),
     ]
 
     operations = [

@@ -17,7 +17,7 @@ def count_unpriced(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('dialogs', '0012_requests_that_grow'),
+        ('dialogs', '0014_calibration_fit'),
     ]
 
     operations = [
