@@ -59,12 +59,12 @@ class EventStream:
         self._caught_up = False
         self._ended = False
 
-    def poked(self, seq: int) -> None:
+    def on_poke(self, seq: int) -> None:
         if seq == 0 or seq > self._seq:
             self._behind = True
             self._wake.set()
 
-    def drafted(self, frame: dict[str, Any]) -> None:
+    def on_live_text(self, frame: dict[str, Any]) -> None:
         if frame.get("reset"):
             self._live_text.clear()
         if self._caught_up and _says_something(frame):
@@ -72,7 +72,7 @@ class EventStream:
             self._behind = self._behind or frame["generation"] > self._known
             self._wake.set()
 
-    def told(self, frame: dict[str, Any]) -> None:
+    def on_frame(self, frame: dict[str, Any]) -> None:
         if frame.get("recheck") or frame.get("logout"):
             self._behind = True
             self._wake.set()

@@ -63,4 +63,4 @@ class Person:
         for listener, shown in tuple(self._shown.items()):
             if badges != shown:
                 self._shown[listener] = badges
-                listener.told(badges)
+                listener.on_frame(badges)

@@ -127,13 +127,13 @@ class PageSocket(AsyncWebsocketConsumer):
             self._hub.dismiss(self.user_id)
 
     # -- the hub speaks ------------------------------------------------------------------------------------------------
-    def poked(self, seq: int) -> None:
+    def on_poke(self, seq: int) -> None:
         self._unsure = self._unsure or seq == 0
         self._wanted = max(self._wanted, seq)
         if self._is_behind:
             self._wake.set()
 
-    def drafted(self, frame: dict[str, Any]) -> None:
+    def on_live_text(self, frame: dict[str, Any]) -> None:
         if not self._live or (self._draft_lost and not frame.get("reset")):
             return
         if frame.get("reset"):
@@ -146,7 +146,7 @@ class PageSocket(AsyncWebsocketConsumer):
         if len(self._drafts) == 1:
             self._hub.write_soon(self._write_draft)
 
-    def told(self, frame: dict[str, Any]) -> None:
+    def on_frame(self, frame: dict[str, Any]) -> None:
         if frame.get("logout") and frame["logout"] == session_mark(self._session_key):
             self._goodbye = LOGGED_OUT
         if frame.get("recheck"):

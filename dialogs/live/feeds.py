@@ -29,12 +29,12 @@ class Listener(Protocol):
 
     user_id: int
 
-    def poked(self, seq: int) -> None:
+    def on_poke(self, seq: int) -> None:
         """The dialog has events up to ``seq``; 0: look yourself."""
 
-    def drafted(self, frame: dict[str, Any]) -> None: ...
+    def on_live_text(self, frame: dict[str, Any]) -> None: ...
 
-    def told(self, frame: dict[str, Any]) -> None:
+    def on_frame(self, frame: dict[str, Any]) -> None:
         """Something for the person behind the socket."""
 
 
@@ -57,7 +57,7 @@ class Feed:
         """A poke: the dialog has events up to ``seq``."""
         self.seq = max(self.seq, int(frame["seq"]))
         for listener in tuple(self.listeners):
-            listener.poked(self.seq)
+            listener.on_poke(self.seq)
 
     def end(self, generation: int) -> None:
         """A generation's draft is over: its turn, or nothing, takes its place."""
@@ -146,7 +146,7 @@ class Feed:
 
     def _send(self, frame: dict[str, Any]) -> None:
         for listener in tuple(self.listeners):
-            listener.drafted(frame)
+            listener.on_live_text(frame)
 
 
 def _running_replies(dialog_id: UUID) -> QuerySet[Generation, int]:

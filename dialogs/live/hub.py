@@ -202,7 +202,7 @@ class Hub:
                 if frame.get("badges"):
                     person.count_badges()
                 for listener in tuple(person.listeners):
-                    listener.told(frame)
+                    listener.on_frame(frame)
         except (ValueError, KeyError, TypeError) as error:  # one bad frame must not end the subscription
             log.warning("bad_frame", channel=channel, error=str(error))
 
@@ -226,7 +226,7 @@ class Hub:
         if not feed.listeners:
             return
         for listener in tuple(feed.listeners):
-            listener.poked(0)
+            listener.on_poke(0)
         feed.load()
 
     async def _poll_for_ever(self) -> None:

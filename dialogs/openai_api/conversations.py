@@ -74,7 +74,7 @@ def _check_names(agent: Agent, request: ChatRequest) -> None:
 
 
 def _named(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation) -> Run:
-    """The client says which dialog it means; what it tells of the past does not matter then."""
+    """The client says which dialog it means; what it says of the past does not matter then."""
     assert request.dialog_id is not None
     dialog = messages.owned(request.dialog_id, key.owner)
     if dialog.agent_id != agent.pk:

@@ -96,18 +96,18 @@ class Relay:
         self._mentioned = False
 
     # -- the hub speaks ------------------------------------------------------------------------------------------------
-    def poked(self, seq: int) -> None:
+    def on_poke(self, seq: int) -> None:
         if seq == 0 or seq > self._seq:
             self._behind = True
             self._wake.set()
 
-    def drafted(self, frame: dict[str, Any]) -> None:
+    def on_live_text(self, frame: dict[str, Any]) -> None:
         if self._wants_drafts and (frame["text"] or (self._wants_reasoning and frame.get("reasoning"))):
             self._drafts.append(frame)
             self._behind = self._behind or frame["generation"] not in self._ours
             self._wake.set()
 
-    def told(self, frame: dict[str, Any]) -> None:
+    def on_frame(self, frame: dict[str, Any]) -> None:
         """Badges and logouts are the pages'."""
 
     # -- relaying ------------------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ class Relay:
         assert feed is not None
         try:
             if snapshot := feed.snapshot():
-                self.drafted(snapshot)
+                self.on_live_text(snapshot)
             elif self._wants_drafts:
                 feed.load()
             quiet_seconds = 0
@@ -214,7 +214,7 @@ def _look(run: Run, after: int) -> Look:
     questions = Question.objects.filter(
         dialog=run.dialog_id, dialog__answering_seq=run.seq, state=Question.State.OPEN, kind=Question.Kind.QUESTION
     )
-    return Look(  # the model calls last: none that the events tell of may be missing
+    return Look(  # the model calls last: none that the events mention may be missing
         status=status,
         question=questions.values_list("text", flat=True).first() or "",
         events=events.after(run.dialog_id, after, BATCH),

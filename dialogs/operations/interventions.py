@@ -1,4 +1,4 @@
-"""What an operator does to a dialog that does not get on. Every deed is logged beside those of the admin."""
+"""What an operator does to a dialog that does not get on. Every action is logged beside those of the admin."""
 
 from uuid import UUID
 
@@ -87,8 +87,8 @@ def finish_task(task_id: int, operator: User) -> None:
         raise Conflict("already_done", "This task is done already.")
 
 
-def _write_down(dialog_id: UUID, operator: User, deed: str) -> None:
-    log.info("intervention", deed=deed.lower(), dialog_id=str(dialog_id), operator=operator.get_username())
+def _write_down(dialog_id: UUID, operator: User, action: str) -> None:
+    log.info("intervention", action=action.lower(), dialog_id=str(dialog_id), operator=operator.get_username())
     LogEntry.objects.log_actions(
-        operator.pk, Dialog.objects.filter(pk=dialog_id), CHANGE, f"{deed} from the dashboard."
+        operator.pk, Dialog.objects.filter(pk=dialog_id), CHANGE, f"{action} from the dashboard."
     )

@@ -1,4 +1,4 @@
-"""What a worker tells of its work: ids on every log line, and spans under the names of OpenTelemetry's GenAI conventions."""
+"""A worker's logs and traces: ids on every log line, and spans under the names of OpenTelemetry's GenAI conventions."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -73,7 +73,7 @@ class Change:
         return turn
 
     def act(self, by: User | None, what: str) -> None:
-        """A line of the page that names who did this, where it was not the owner. Call it where the deed is done."""
+        """A line of the page that names who did this, where it was not the owner. Call it where the action is done."""
         if by is not None and by.pk != self.dialog.owner_id:
             text = f"{by.get_username()} {what}."
             self.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=text, author_id=by.pk)

@@ -64,7 +64,7 @@ class _Session:
     task: "asyncio.Task[None] | None" = None
     users: int = 0
     dropped: bool = False
-    too_much: str = ""  # what the server answered over its bound; the SDK tells of a closed connection only
+    too_much: str = ""  # what the server answered over its bound; the SDK reports only a closed connection
 
     def close_when_idle(self) -> None:
         if self.dropped and self.users == 0:

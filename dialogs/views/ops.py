@@ -102,9 +102,9 @@ def finish_task(request: PersonRequest, task_id: int) -> HttpResponse:
     return _do(request, "finish", lambda: interventions.finish_task(task_id, request.user))
 
 
-def _do(request: PersonRequest, action: str, deed: Callable[[], None]) -> HttpResponse:
+def _do(request: PersonRequest, action: str, act: Callable[[], None]) -> HttpResponse:
     try:
-        deed()
+        act()
     except Refusal as refusal:
         messages.error(request, refusal.message)
     else:

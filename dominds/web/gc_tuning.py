@@ -1,4 +1,4 @@
-"""How often Python looks for circular garbage in a long-lived process."""
+"""Tuning of the cyclic garbage collector in long-lived processes."""
 
 import gc
 

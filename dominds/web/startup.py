@@ -1,4 +1,4 @@
-"""What begins with the first call of an ASGI application: servers tell of no other beginning."""
+"""Start-up work on the first call of an ASGI application: no server announces an earlier moment."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

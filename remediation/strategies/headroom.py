@@ -26,5 +26,5 @@ def leaves_headroom(est_after: int, limit: int) -> bool:
 
 
 def should_stop(recent: Sequence[bool]) -> bool:
-    """``recent`` tells of each rewrite whether it was poor, newest last."""
+    """``recent`` says of each rewrite whether it was poor, newest last."""
     return len(recent) >= POOR_IN_A_ROW and all(recent[-POOR_IN_A_ROW:])

@@ -50,7 +50,7 @@ function receive(frame) {
   else if (frame.type === "state") showState(frame.data.state);
 }
 
-/** An event may tell of the same state again, with something else that a person asked for. */
+/** An event may report the same state again, with something else that a person asked for. */
 function showState(now) {
   if (now === state) return;
   state = now;

@@ -192,7 +192,7 @@ class Exchange:
 
     def _broken(self, error: Exception) -> ProviderError:
         said = readable(getattr(error.__cause__, "message", "") or str(error)).rstrip(".") or type(error).__name__
-        # One class tells of a body that ends too early and of a reset connection.
+        # One class stands for a body that ends too early and of a reset connection.
         if isinstance(error, aiohttp.ClientPayloadError) and ConnectionResetError.__name__ not in str(error):
             return MalformedStream(f"{self._endpoint.host} broke off its answer: {said}.")
         return NetworkFailed(f"The connection to {self._endpoint.host} failed during the answer: {said}.")
