@@ -105,7 +105,8 @@ def test_a_policy_from_outside_is_chosen_previewed_run_and_undone(
     assert f"{len(preview['removed'])} of {len(before)} units would go to the archive" in shown
 
     # run by hand, as the preview said, and undone
-    assert person.send(f"{page}/context/?preview=keep_newest", f"{page}/context/keep-newest/") == 302
+    shown_at, action = f"{page}/context/?preview=keep_newest", f"{page}/context/keep-newest/"
+    assert person.send(shown_at, action, confirmed="yes") == 302
     (run,) = eventually(lambda: api.get(f"{path}/remediations").json())
     assert (run["policy"], run["reason"], run["strategies"]) == ("keep_newest", "asked for by hand", ["keep_newest"])
     assert [unit["id"] for unit in run["removed"]] == [unit["id"] for unit in preview["removed"]]
