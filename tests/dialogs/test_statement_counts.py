@@ -127,5 +127,5 @@ def test_a_call_of_v1(script: Script) -> None:
         with counted() as relaying:
             look = _look(run, 0)
             _ended(run, look.status)
-    check(calling, statements=26, transactions=1)
+    check(calling, statements=19, transactions=1)
     check(relaying, statements=11, transactions=0)
