@@ -39,11 +39,10 @@ class _Growing:
         self.weight = 0
 
     def grow(self, rows: Sequence[Any], passages_of_row: PassagesOf, place: str) -> None:
-        for row in rows:
-            found = passages_of_row(row)
-            self.index.add(found)
-            self.weight += sum(len(passage.text) + _CHARS_PER_ENTRY for passage in found)
-            self.last = getattr(row, place)
+        found = [passage for row in rows for passage in passages_of_row(row)]
+        self.index.add(found)
+        self.weight += sum(len(passage.text) + _CHARS_PER_ENTRY for passage in found)
+        self.last = getattr(rows[-1], place)
 
 
 class TextIndex:

@@ -149,8 +149,10 @@ def _asked(turn: Turn) -> Iterator[str]:
 def _forked(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation) -> Run:
     with transaction.atomic():
         dialog = messages.create_dialog(key.owner, agent.pk)
-        _store(dialog, told.before)
-        return _post(_locked(dialog.pk), key, request, told)
+        if told.before:
+            _store(dialog, told.before)
+            dialog = _locked(dialog.pk)
+        return _post(dialog, key, request, told)
 
 
 def _store(dialog: Dialog, before: Sequence[ClientMessage]) -> None:
@@ -193,18 +195,18 @@ def _call_json(call: Call) -> dict[str, str]:
 
 
 def _post(dialog: Dialog, key: ApiKey, request: ChatRequest, told: Conversation) -> Run:
-    """The caller holds the dialog's row."""
+    """The caller holds the dialog's row, or has just made it."""
     after_generation = dialog.generations.order_by("-pk").values_list("pk", flat=True).first() or 0
-    Client.objects.update_or_create(
+    client = Client(
         dialog=dialog,
-        defaults={
-            "key": key,
-            "said": told.digest,
-            "instructions": request.instructions,
-            "tools": request.tools,
-            "required_tool": request.required_tool,
-        },
+        key=key,
+        said=told.digest,
+        instructions=request.instructions,
+        tools=request.tools,
+        required_tool=request.required_tool,
     )
+    told_anew = ("key", "said", "instructions", "tools", "required_tool")
+    Client.objects.bulk_create([client], update_conflicts=True, unique_fields=["dialog"], update_fields=told_anew)
     seq = _post_results(dialog, told) if told.results else _post_message(dialog, key, told.message)
     queued = dialog.turns.filter(seq=seq, status=Turn.Status.QUEUED).exists()
     return Run(dialog.pk, dialog.agent_id, key.owner_id, seq, queued, dialog.last_event_seq, after_generation)

@@ -49,6 +49,7 @@ class Run:
     requests: int
     tokens_sent: int
     tokens_cached: int  # of them, in the same words at the same place as in the request before
+    tokens_recalled: int  # of them, at the end of a request, where no later one repeats them
     over_budget: int  # requests
     rewrites: int
     rewrite_millis: float
@@ -81,6 +82,7 @@ def run(dialog: Dialog, setup: Setup) -> Run:
         requests=len(requests),
         tokens_sent=sum(request.tokens for request in requests),
         tokens_cached=sum(_shared(earlier, later, simulation.fixed) for earlier, later in pairwise(requests)),
+        tokens_recalled=sum(request.recalled.est_tokens for request in requests),
         over_budget=sum(request.tokens > setup.budget for request in requests),
         rewrites=simulation.view.rewrites,
         rewrite_millis=simulation.view.millis,

@@ -39,6 +39,7 @@ class Result:
     requests: int
     tokens_sent: int
     cached_share: float
+    recalled_share: float
     over_budget: int
     rewrites: int
     rewrite_millis: float
@@ -91,6 +92,7 @@ def result_of(form: str, policy: str, budget: int, recall_share: float, runs: Se
         requests=requests,
         tokens_sent=sent,
         cached_share=sum(run.tokens_cached for run in runs) / sent if sent else 0.0,
+        recalled_share=sum(run.tokens_recalled for run in runs) / sent if sent else 0.0,
         over_budget=sum(run.over_budget for run in runs),
         rewrites=sum(run.rewrites for run in runs),
         rewrite_millis=sum(run.rewrite_millis for run in runs),
@@ -145,11 +147,11 @@ def _order(group: str) -> tuple[int, str]:
 
 
 def _costs_table(results: Sequence[Result]) -> str:
-    head = [*NAMES, "dialogs", "requests", "tokens a request", "cache-readable", "over budget", "rewrites",
+    head = [*NAMES, "dialogs", "requests", "tokens a request", "cache-readable", "recalled", "over budget", "rewrites",
             "ms a rewrite", "ms a recall"]  # fmt: skip
     rows = [
         [*_names(r), f"{r.dialogs:,}", f"{r.requests:,}", f"{r.tokens_sent / max(1, r.requests):,.0f}",
-         f"{100 * r.cached_share:.0f} %", f"{r.over_budget:,}", f"{r.rewrites:,}",
+         f"{100 * r.cached_share:.0f} %", f"{100 * r.recalled_share:.0f} %", f"{r.over_budget:,}", f"{r.rewrites:,}",
          f"{r.rewrite_millis / max(1, r.rewrites):.1f}", f"{r.recall_millis:.1f}"]
         for r in results
     ]  # fmt: skip

@@ -27,7 +27,9 @@ SMALLEST_BUDGET = 48  # tokens; less holds no heading and a sentence
 SMALLEST_PASSAGE = 12  # tokens, its label included; less room is not worth looking for a text that fits
 SHORTEST_DUPLICATE = 40  # characters; a "Yes" that was said elsewhere too may still be the answer
 CANDIDATES = 256  # best passages that are tried for the room
-COARSEST = 3  # times as many tokens as it has, a passage may be estimated at
+LEAST_SHARE = 1 / 3  # of the tokens that a passage is estimated at, it has
+COUNTED = 8  # passages, from which on their own least share is taken, and
+CAUTION = 0.8  # of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +94,21 @@ def _fitting(
 ) -> Iterator[tuple[Hit, int]]:
     """The best hits that fit, each with its tokens, best first, but none that says what is shown or was chosen already.
 
-    Only what may fit is counted: estimates of passages can be coarse, and counting takes longer than ranking.
+    Only what may fit is counted, since that takes longer than ranking. How far estimates are off is learned on the way.
     """
+    shares: list[float] = []
     for hit in hits:
         if room < SMALLEST_PASSAGE:
             return
         text = hit.passage.text
-        if hit.passage.est_tokens > COARSEST * room or (
+        least = CAUTION * min(shares) if len(shares) >= COUNTED else LEAST_SHARE
+        if hit.passage.est_tokens * least > room or (
             len(text) >= SHORTEST_DUPLICATE and (text in taken or text in shown)
         ):
             continue
-        size = count(text) + count(_label(hit.passage)) + 1
+        tokens = count(text)
+        shares.append(tokens / max(1, hit.passage.est_tokens))
+        size = tokens + count(_label(hit.passage)) + 1
         if size <= room:
             yield hit, size
             taken.add(text)

@@ -1,0 +1,131 @@
+"""How many statements, transactions and pieces the common paths take. A limit may be lowered; none may be raised.
+
+Each path runs warm: what a process prepares once is no part of it. Statements are those of the thread that does the work.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from dialogs.accounts.api_keys import create_key
+from dialogs.actions import messages
+from dialogs.live.frames import frames_after
+from dialogs.models import ApiKey, Dialog
+from dialogs.openai_api.conversations import begin
+from dialogs.openai_api.history import ClientMessage
+from dialogs.openai_api.parsing import ChatRequest
+from dialogs.openai_api.relay import _ended, _look
+from dialogs.runtime.driver import drive
+from remediation.models import RemediationRun
+from tests.dialogs.browsing import browser_of
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import make_dialog
+from tests.dialogs.html_tree import elements
+from tests.harness.transactions import watched
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+WARM_UP = 4  # exchanges
+
+
+@dataclass
+class Count:
+    statements: list[str]
+    transactions: int = 0
+
+
+@contextmanager
+def counted() -> Iterator[Count]:
+    count = Count([])
+
+    def note(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
+        count.statements.append(sql)
+        return execute(sql, *rest)
+
+    with watched() as ended, connection.execute_wrapper(note):
+        yield count
+    count.transactions = len(ended)
+
+
+def check(count: Count, statements: int, transactions: int) -> None:
+    assert len(count.statements) <= statements, "\n".join(count.statements)
+    assert count.transactions <= transactions
+
+
+def talked(script: Script, **agent: Any) -> Dialog:
+    script({"text": "Understood.", "usage": {"prompt_tokens": 50, "completion_tokens": 5}})
+    dialog = make_dialog(**agent)
+    for number in range(WARM_UP):
+        messages.post_message(dialog.pk, f"Message {number}")
+        drive(dialog.pk)
+    return dialog
+
+
+def test_a_turn(script: Script) -> None:
+    dialog = talked(script)
+    with counted() as posting:
+        messages.post_message(dialog.pk, "One more")
+    with counted() as driving:
+        drive(dialog.pk)
+    check(posting, statements=7, transactions=1)
+    check(driving, statements=19, transactions=3)
+
+
+def test_a_turn_of_a_policy_that_counts(script: Script) -> None:
+    dialog = talked(script, context_policy="breaking", context_limit=50_000)
+    messages.post_message(dialog.pk, "One more")
+    with counted() as driving:
+        drive(dialog.pk)
+    check(driving, statements=22, transactions=3)
+
+
+def test_a_rewrite(script: Script) -> None:
+    script({"text": "Understood. " * 40, "usage": "estimate"}, context_length=16_000)
+    dialog = make_dialog(context_policy="retention")
+    while not RemediationRun.objects.filter(dialog=dialog).exists():
+        messages.post_message(dialog.pk, "Do consider this carefully, step by step. " * 20)
+        with counted() as driving:
+            drive(dialog.pk)
+    check(driving, statements=51, transactions=6)
+
+
+def test_a_look_at_a_dialog(script: Script) -> None:
+    dialog = talked(script)
+    browser = browser_of(dialog.owner)
+    browser.get(f"/d/{dialog.pk}/")
+    with counted() as looking:
+        browser.get(f"/d/{dialog.pk}/")
+    check(looking, statements=27, transactions=0)
+
+
+def test_the_pieces_of_a_turn_on_an_open_page(script: Script) -> None:
+    dialog = talked(script)
+    seq = Dialog.objects.get(pk=dialog.pk).last_event_seq
+    messages.post_message(dialog.pk, "One more")
+    drive(dialog.pk)
+    with counted() as drawing:
+        frames = frames_after(dialog.pk, dialog.owner_id, seq) or []
+    pieces = sum(len(elements(frame.get("html", ""))) for frame in frames)
+    size = sum(len(frame.get("html", "")) for frame in frames)
+    check(drawing, statements=13, transactions=0)
+    assert pieces <= 16
+    assert size <= 9_000  # characters; names and times differ a little
+
+
+def test_a_call_of_v1(script: Script) -> None:
+    dialog = talked(script)
+    create_key(dialog.owner)
+    key = ApiKey.objects.get(owner=dialog.owner)
+    for text in ("first", "second"):
+        with counted() as calling:
+            run = begin(key, ChatRequest(model=dialog.agent_id, messages=(ClientMessage("user", text),), tools=[]))
+        drive(run.dialog_id)
+        with counted() as relaying:
+            look = _look(run, 0)
+            _ended(run, look.status)
+    check(calling, statements=19, transactions=1)
+    check(relaying, statements=11, transactions=0)
