@@ -127,6 +127,34 @@ def test_instructions_that_leave_no_room_are_named_as_such(script: Script, hand:
     assert "est. 0 tokens" not in preview + panel
 
 
+def test_a_huge_turn_is_cut_on_the_page_and_whole_at_its_own_address(script: Script) -> None:
+    huge = {"path": "x" * 60_000}
+    script(
+        {"match": "again", "text": "END of the answer. " * 4_000},
+        {"tool_calls": [{"name": "no_such_tool", "arguments": huge}]},
+        {"text": "Done."},
+        context_length=1_000_000,
+        optimal_max_tokens=900_000,
+    )
+    dialog = make_dialog()
+    for text in ("word " * 100_000, "again"):
+        messages.post_message(dialog.pk, text)
+        drive(dialog.pk)
+    client = browser_of(dialog.owner)
+    page = client.get(f"/d/{dialog.pk}/").content.decode()
+    assert len(page) < 300_000
+    for turn in dialog.turns.exclude(text="again").exclude(text="Done."):
+        whole = client.get(f"/d/{dialog.pk}/turn/{turn.seq}/")
+        assert whole["Content-Type"] == "text/plain; charset=utf-8"
+        assert turn.text in whole.content.decode()
+        if turn.role == "tool":
+            assert huge["path"] in whole.content.decode()
+            assert f'href="/d/{dialog.pk}/turn/{turn.seq}/">Show all</a>' in page
+        elif turn.text:
+            assert f"The first 50,000 of {len(turn.text):,} characters." in page
+    assert browser_of(UserFactory.create()).get(f"/d/{dialog.pk}/turn/1/").status_code == 404
+
+
 WITHOUT_A_WHOLE = re.compile(r"exceeds 80%|80 % of|\+20 %")  # fixed texts, and thresholds in words
 
 
