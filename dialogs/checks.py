@@ -6,13 +6,14 @@ from django.core import checks
 
 from dialogs.agents import team_file
 from dialogs.tools import mcp_config
+from dominds.yaml_fields import classes_of
 from remediation.policies.registry import registry
 
 
 @checks.register()
 def team_is_sound(**_: Any) -> list[checks.CheckMessage]:
     problems = (*team_file.current_team().problems, *team_file.read_team(team_file.DEMO_FILE).problems)
-    return [checks.Warning(str(problem), id="dialogs.W001") for problem in problems]
+    return [checks.Warning(str(found), id="dialogs.W001") for found in classes_of(problems)]
 
 
 @checks.register()
@@ -22,4 +23,5 @@ def policies_are_sound(**_: Any) -> list[checks.CheckMessage]:
 
 @checks.register()
 def mcp_servers_are_sound(**_: Any) -> list[checks.CheckMessage]:
-    return [checks.Warning(str(problem), id="dialogs.W002") for problem in mcp_config.current_config().problems]
+    found = classes_of(mcp_config.current_config().problems)
+    return [checks.Warning(str(problem), id="dialogs.W002") for problem in found]

@@ -48,6 +48,7 @@ urlpatterns = [
     # Its context
     path("d/<uuid:dialog_id>/health/", context.health, name="health"),
     path("d/<uuid:dialog_id>/turn/<int:seq>/usage/", context.usage, name="usage"),
+    path("d/<uuid:dialog_id>/turn/<int:seq>/", context.whole_turn, name="whole-turn"),
     path("d/<uuid:dialog_id>/export.md", context.export_markdown, name="export-markdown"),
     path("d/<uuid:dialog_id>/export.json", context.export_json, name="export-json"),
     path("d/<uuid:dialog_id>/context/", rewrites.context, name="context"),

@@ -59,10 +59,14 @@ TOOL_BYTES = _budget("DOMINDS_TOOL_ANSWER_BYTES", 16 * MEGABYTE, "bytes in one m
 BODY_BYTES = _budget("DOMINDS_BODY_BYTES", 32 * 1024 * 1024, "bytes in one request")
 RECEIVE_SECONDS = _budget("DOMINDS_RECEIVE_SECONDS", 30, "seconds for a request to arrive")
 
+# -- Pages -------------------------------------------------------------------------------------------------------------
+# 50,000 characters of Markdown take a quarter of a second to render; a page has 40 turns.
+TURN_CHARS = _budget("DOMINDS_TURN_CHARS", 50_000, "characters of one turn on a page")
+
 # -- Rewrites of the context -------------------------------------------------------------------------------------------
 REWRITE_SECONDS = _budget("DOMINDS_REWRITE_SECONDS", 600, "seconds for one rewrite")
 
 ALL = (
     ANSWER_BYTES, ANSWER_CHARS, HEADER_BYTES, HEADERS, EVENT_BYTES, CALLS, ARGUMENT_CHARS, TOOL_BYTES, BODY_BYTES,
-    RECEIVE_SECONDS, REWRITE_SECONDS,
+    RECEIVE_SECONDS, TURN_CHARS, REWRITE_SECONDS,
 )  # fmt: skip

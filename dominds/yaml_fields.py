@@ -1,9 +1,11 @@
 """The fields of files that people write: what is sound is used, and the rest is reported by file, path and reason."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from enum import IntEnum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from dominds.yaml_file import BadYaml, read_yaml
@@ -12,16 +14,62 @@ Field = Callable[[Any], Any]  # raises Bad
 SHOWN_CHARS = 60
 
 
+class Severity(IntEnum):
+    """What a problem costs, worst first."""
+
+    UNUSABLE = 1  # what it stands in cannot be used at all
+    IGNORED = 2  # something that was meant does not hold
+    REMARK = 3  # nothing: it was written for people
+
+
+SEVERITIES = {
+    Severity.UNUSABLE: "cannot be used",
+    Severity.IGNORED: "ignored",
+    Severity.REMARK: "remark without effect",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in a file that is not used, and why; ``path`` leads to it inside the file."""
+    """Something in a file that is not used, and why; ``path`` leads to it inside the file.
+
+    ``pattern`` is the path with ``*`` in the place of names that people chose; problems of one pattern are of one class.
+    """
 
     file: str
     path: str
     reason: str
+    pattern: str = ""
+    severity: Severity = Severity.IGNORED
 
     def __str__(self) -> str:
         return f"{self.file}: {self.path}: {self.reason}" if self.path else f"{self.file}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemClass:
+    """Problems that differ only in the names of the entries that they stand in. One line each."""
+
+    problems: tuple[Problem, ...]
+
+    @property
+    def severity(self) -> Severity:
+        return self.problems[0].severity
+
+    def __str__(self) -> str:
+        first, more = self.problems[0], len(self.problems) - 1
+        where = f"{first.pattern} ({more + 1} times, first {first.path})" if more else first.path
+        place = f"{first.file}: {where}" if where else first.file
+        return f"{SEVERITIES[first.severity]}: {place}: {first.reason}"
+
+
+def classes_of(problems: Iterable[Problem]) -> list[ProblemClass]:
+    """Problems summed up, what costs most first."""
+    classes: dict[tuple[Severity, str, str], list[Problem]] = {}
+    for problem in problems:
+        key = (problem.severity, problem.file, problem.pattern or problem.path)
+        classes.setdefault(key, []).append(problem)
+    return [ProblemClass(tuple(found)) for _, found in sorted(classes.items(), key=lambda entry: entry[0][0])]
 
 
 class Bad(ValueError):
@@ -47,15 +95,15 @@ class Reading:
             found = read_yaml(path)
         except BadYaml as error:
             reading.usable = False
-            reading.report("", f"the file {error}; it is ignored")
+            reading.report("", f"the file {error}; it is ignored", severity=Severity.UNUSABLE)
             return reading
         reading.document = found.document
         for key in found.double_keys:
             reading.report(key, "the key occurs twice; the last one holds")
         return reading
 
-    def report(self, path: str, reason: str) -> None:
-        self.problems.append(Problem(self.file, path, reason))
+    def report(self, path: str, reason: str, pattern: str = "", severity: Severity = Severity.IGNORED) -> None:
+        self.problems.append(Problem(self.file, path, reason, pattern, severity))
 
     def entries(self, value: Any, path: str) -> Iterator[tuple[str, Any]]:
         """The entries of a mapping, by text; YAML reads some keys as numbers."""
@@ -69,18 +117,31 @@ class Reading:
             else:
                 self.report(path, f"expected text as key, found {shown(key)}")
 
-    def fields(self, value: Any, path: str, known: Mapping[str, Field]) -> dict[str, Any]:
-        """The sound fields of one entry. A field without a value counts as not stated."""
+    def fields(
+        self,
+        value: Any,
+        path: str,
+        known: Mapping[str, Field],
+        pattern: str = "",
+        severities: Mapping[str, Severity] = MappingProxyType({}),
+    ) -> dict[str, Any]:
+        """The sound fields of one entry. A field without a value counts as not stated.
+
+        ``pattern`` is the path without chosen names; ``severities`` are of keys whose problems are not just ignored.
+        """
         sound: dict[str, Any] = {}
         for key, item in self.entries(value, path or "the file"):
-            here = f"{path}.{key}" if path else key
-            if key not in known:
-                self.report(here, f"the key means nothing here; known are {', '.join(known)}")
+            here, alike = f"{path}.{key}" if path else key, f"{pattern}.{key}" if pattern else ""
+            severity = severities.get(key, Severity.IGNORED)
+            if severity is Severity.REMARK:
+                self.report(here, "a remark for people, which Dominds does not read", alike, severity)
+            elif key not in known:
+                self.report(here, f"the key means nothing here; known are {', '.join(known)}", alike, severity)
             elif item is not None:
                 try:
                     sound[key] = known[key](item)
                 except Bad as bad:
-                    self.report(here, str(bad))
+                    self.report(here, str(bad), alike, severity)
         return sound
 
 

@@ -8,8 +8,11 @@ from django.conf import settings
 from django.core import checks
 
 from dominds.llm.catalog.catalog import Catalog, ModelInfo, current_catalog
+from dominds.yaml_fields import Severity, classes_of
 from health.levels import stated_thresholds
 from health.traps import traps_of
+
+DETAILS = "`dominds check_files --details` lists each."
 
 
 @checks.register()
@@ -19,8 +22,11 @@ def catalog_is_sound(**_: Any) -> list[checks.CheckMessage]:
 
 
 def _problems(catalog: Catalog) -> Iterator[checks.CheckMessage]:
-    for problem in catalog.problems:
-        yield checks.Warning(str(problem), id="health.W001")
+    """One line for each class, what cannot be used first; a real file has hundreds of remarks."""
+    for found in classes_of(catalog.problems):
+        kind = checks.Info if found.severity is Severity.REMARK else checks.Warning
+        hint = DETAILS if len(found.problems) > 1 else None
+        yield kind(str(found), hint=hint, id="health.W001")
 
 
 def _traps(models: Iterable[ModelInfo]) -> Iterator[checks.CheckMessage]:

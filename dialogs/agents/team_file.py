@@ -65,7 +65,9 @@ def read_team(path: Path) -> Team:
     for member_id, entry in reading.entries(top.get("members"), "members"):
         here = f"members.{member_id}"
         if AGENT_ID.fullmatch(member_id):
-            members[member_id] = _member(reading, here, {**defaults, **reading.fields(entry, here, known)}, defaults)
+            members[member_id] = _member(
+                reading, here, {**defaults, **reading.fields(entry, here, known, "members.*")}, defaults
+            )
         else:
             reading.report(here, "an id has at most 64 letters, digits, - and _; the member is left out")
     default = top.get("default_responder", "")

@@ -31,10 +31,16 @@ class Panel:
     info: str
     window: int | None  # of the model; what the health chip's percentage is of
     problem: str  # why the policy in force is not the one that the agent names, or empty
+    fixed: int  # tokens of instructions, tools and reminders, which no rewrite takes away
 
     @property
     def warns(self) -> bool:
         return self.utilisation is not None and self.utilisation > WARNING_PERCENT
+
+    @property
+    def is_mostly_fixed(self) -> bool:
+        """Whether a rewrite cannot help much: half of the limit stands in every request."""
+        return self.limit is not None and self.fixed * 2 > self.limit
 
     @property
     def state(self) -> str:
@@ -57,6 +63,7 @@ def panel_of(dialog: Dialog) -> Panel | None:
         info=situation.policy.automatic or situation.policy.sentence,
         window=situation.thresholds.context_limit,
         problem=policy_of(dialog).problem,
+        fixed=sizes.fixed - sizes.output_room,
     )
 
 

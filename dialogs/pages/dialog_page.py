@@ -23,6 +23,7 @@ from dialogs.pages.context_panel import Panel, RunLine, panel_of, run_lines
 from dialogs.pages.markdown import render
 from dialogs.pages.reasoning import Reasoning, reasoning_of
 from dialogs.state import State
+from dominds.budgets import TURN_CHARS
 from dominds.db.prepared import Select
 from health.models import HealthSnapshot
 from remediation.guidance import COUNTDOWN_GENERATIONS
@@ -63,13 +64,14 @@ class Call:
     name: str
     hint: str
     arguments: str
+    arguments_chars: int
     result: str = ""
     result_chars: int = 0
     status: str = "pending"
 
     @property
     def is_cut(self) -> bool:
-        return self.result_chars > len(self.result)
+        return self.result_chars > len(self.result) or self.arguments_chars > len(self.arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,15 @@ class Entry:
     asked: tuple[Question, ...] = ()  # by calls of this turn
     answered: Question | None = None  # whose answer this turn is
     call_site: str = ""  # the address of the turn that asked
+
+    @property
+    def text(self) -> str:
+        """What the page shows of the turn's text; the whole has an address of its own."""
+        return self.turn.text[: TURN_CHARS.most] if self.turn else ""
+
+    @property
+    def is_cut(self) -> bool:
+        return self.turn is not None and len(self.turn.text) > TURN_CHARS.most
 
     @property
     def template(self) -> str:
@@ -122,7 +133,7 @@ def entries_of(dialog: Dialog, turns: Sequence[Turn], *, opens: bool = False) ->
 
 def turn_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
     """Turns as entries, without what stands between them."""
-    calls = _calls_of(dialog, turns)
+    calls = calls_of(dialog, turns)
     answered = {turn.tool_call_id for turn in turns if turn.role == Turn.Role.TOOL}
     if pending := [call["id"] for turn in turns for call in turn.tool_calls or () if call["id"] not in answered]:
         answered |= set(dialog.turns.filter(tool_call_id__in=pending).values_list("tool_call_id", flat=True))
@@ -169,7 +180,7 @@ def entry_of(
             return Entry(position=position, turn=turn, answered=question, call_site=site)
         return Entry(position=position, turn=turn, calls=(_card(call, turn),))
     snapshot = getattr(generation, "snapshot", None) if generation and turn.role == Turn.Role.ASSISTANT else None
-    html = mark_safe(render(turn.text)) if turn.role == Turn.Role.ASSISTANT and turn.text else None  # nosec B308 B703  render() cleans it
+    html = mark_safe(render(turn.text[: TURN_CHARS.most])) if turn.role == Turn.Role.ASSISTANT and turn.text else None  # nosec B308 B703  render() cleans it
     made = turn.tool_calls or ()
     return Entry(
         position=position,
@@ -185,7 +196,7 @@ def entry_of(
 AskedCall = tuple[dict[str, str], Turn]  # a call, and the turn that made it
 
 
-def _calls_of(dialog: Dialog, turns: Sequence[Turn]) -> dict[str, AskedCall]:
+def calls_of(dialog: Dialog, turns: Sequence[Turn]) -> dict[str, AskedCall]:
     """The calls that these turns' results belong to; one or two may stand on an older page."""
     calls = {call["id"]: (call, turn) for turn in turns for call in turn.tool_calls or ()}
     missing = [turn for turn in turns if turn.role == Turn.Role.TOOL and turn.tool_call_id not in calls]
@@ -203,7 +214,8 @@ def _card(call: dict[str, str] | None, result: Turn | None) -> Call:
         key=f"{result.seq}" if result else (call or {}).get("id", ""),
         name=call["name"] if call else (result.tool_name if result else ""),
         hint=hint,
-        arguments=arguments,
+        arguments=arguments[:RESULT_SHOWN_CHARS],
+        arguments_chars=len(arguments),
         result=result.text[:RESULT_SHOWN_CHARS] if result else "",
         result_chars=len(result.text) if result else 0,
         status=result.status if result else "pending",

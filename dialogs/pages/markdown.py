@@ -173,7 +173,7 @@ def _heading(renderer: RendererHTML, tokens: Sequence[Token], index: int, option
 
 
 def _table_open(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Env) -> str:
-    return '<div class="wide"><table>\n'
+    return '<div class="wide" tabindex="0"><table>\n'
 
 
 def _table_close(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Env) -> str:
@@ -204,7 +204,7 @@ _TAGS = set(TAG_NAMES.split())
 def _cleaner() -> nh3.Cleaner:
     return nh3.Cleaner(
         tags=_TAGS,
-        attributes={"*": set(), "a": {"href"}, "ol": {"start"}, "pre": {"tabindex"}},
+        attributes={"*": set(), "a": {"href"}, "ol": {"start"}, "pre": {"tabindex"}, "div": {"tabindex"}},
         allowed_classes=_CLASSES,
         url_schemes={"http", "https", "mailto"},
         url_relative="deny",

@@ -274,23 +274,28 @@ def _tell(change: Change, job: Job, rewritten: Rewritten) -> None:
 def _store_failure(lease: Lease, job: Job, rewritten: Rewritten) -> None:
     """Nothing changed in what the model sees. It counts as a restart, and the operator can read why."""
     with lease.change() as change:
-        by_hand = bool(change.dialog.requested_rewrite)
+        by_hand, reason = bool(change.dialog.requested_rewrite), _why_not_smaller(job, rewritten)
         _after_rewrite(change)
         rounds.record_context_error(
-            change.dialog, ContextEvent.Code.BREAKER_FAILED, rewritten.failure, rewritten.est_before, job.sizes.limit
+            change.dialog, ContextEvent.Code.BREAKER_FAILED, reason, rewritten.est_before, job.sizes.limit
         )
-        change.event("notice", text=f"The context could not be made smaller: {rewritten.failure}{_beside(job)}")
+        change.event("notice", text=f"The context could not be made smaller: {reason}")
         overflow_history.after_rewrite(change, job.sizes, job.judged_limit, job.decision, rewritten)
         if job.policy.failure_ends_message(job.sizes.config) and not by_hand:
-            change.dialog.failure = rewritten.failure
+            change.dialog.failure = reason
             change.end_message(Turn.Status.FAILED)
 
 
-def _beside(job: Job) -> str:
-    """What the sizes in a failure leave out: they are those of messages."""
-    return (
-        f" Instructions, tools and reminders take est. {job.sizes.fixed - job.sizes.output_room:,} tokens beside them."
-    )
+def _why_not_smaller(job: Job, rewritten: Rewritten) -> str:
+    """The failure, and what its sizes leave out: they are those of messages. Where no room is left for messages, that."""
+    sizes, beside = job.sizes, "Instructions, tools and reminders"
+    if sizes.limit and sizes.fixed >= sizes.limit:
+        room = ", with the room for an answer," if sizes.output_room else ""
+        return (
+            f"{beside}{room} alone take est. {sizes.fixed:,} of {sizes.limit:,} tokens, and no rewrite makes them smaller. "
+            "Shorten the instructions, offer fewer tools, or choose a model with a larger window."
+        )
+    return f"{rewritten.failure} {beside} take est. {sizes.fixed - sizes.output_room:,} tokens beside the messages."
 
 
 def preview(dialog: Dialog, verb: str) -> Rewritten:
@@ -299,4 +304,5 @@ def preview(dialog: Dialog, verb: str) -> Rewritten:
     situation = situation_of(dialog)
     job = _job(situation, rewrite_by_hand(policy, situation.sizes_for(policy).limit))
     toolbox = toolbox_of(job.sizes, lambda text, tokens: "", lambda *_: None)
-    return rewrite(job, toolbox)
+    rewritten = rewrite(job, toolbox)
+    return replace(rewritten, failure=_why_not_smaller(job, rewritten)) if rewritten.failure else rewritten

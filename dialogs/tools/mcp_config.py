@@ -191,8 +191,8 @@ def _is_empty(value: Any) -> bool:
 
 def _server(reading: Reading, server_id: str, entry: Any, here: str) -> Server | None:
     known_before = len(reading.problems)
-    found = reading.fields(entry, here, FIELDS)
-    tools = reading.fields(found.get("tools"), f"{here}.tools", TOOL_FIELDS)
+    found = reading.fields(entry, here, FIELDS, "servers.*")
+    tools = reading.fields(found.get("tools"), f"{here}.tools", TOOL_FIELDS, "servers.*.tools")
     values = {
         name: _values(reading, found.get(name), f"{here}.{name}", HEADER_NAME if name == "headers" else None)
         for name in ("env", "headers")

@@ -11,8 +11,8 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from dialogs.api.dialogs import download
-from dialogs.models import Generation
-from dialogs.pages.dialog_page import DialogPage, address_of, usage_points
+from dialogs.models import Generation, Turn
+from dialogs.pages.dialog_page import DialogPage, address_of, calls_of, usage_points
 from dialogs.queries import export
 from dialogs.views.answers import PersonRequest, dialog_or_404
 
@@ -54,6 +54,21 @@ def usage(request: PersonRequest, dialog_id: UUID, seq: int) -> HttpResponse:
         "section": "dialogs",
     }
     return render(request, "dialogs/usage.html", context)
+
+
+@login_required
+@require_GET
+def whole_turn(request: PersonRequest, dialog_id: UUID, seq: int) -> HttpResponse:
+    """One turn as plain text, whole: what was said, or a call's arguments and result. Pages cut what is long."""
+    dialog = dialog_or_404(dialog_id, request.user)
+    turn = dialog.turns.filter(seq=seq).first()
+    if turn is None:
+        raise Http404
+    asked, _ = calls_of(dialog, [turn]).get(turn.tool_call_id, (None, None))
+    made = turn.tool_calls or ([asked] if asked else [])
+    calls = [f"{call['name']} {call['arguments']}" for call in made]
+    parts = [*calls, turn.text] if turn.role == Turn.Role.TOOL else [turn.text, *calls]
+    return HttpResponse("\n\n".join(part for part in parts if part), content_type="text/plain; charset=utf-8")
 
 
 @login_required

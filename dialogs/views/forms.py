@@ -249,6 +249,11 @@ class LlmLimitForm(forms.Form):
     limit = WholeNumber(1, MOST_TOKENS, "tokens", label="Limit", required=False)
     follow_default = forms.BooleanField(label="Follow default", required=False)
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():  # columns have headings, which do not name a control
+            field.widget.attrs["aria-label"] = field.label
+
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}
         limit = given.get("limit")

@@ -12,6 +12,7 @@ from dialogs.context import limits
 from dialogs.models import Agent
 from dialogs.views.answers import PersonRequest
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel, retirement_of
+from dominds.yaml_fields import classes_of
 from health.levels import Thresholds, stated_thresholds
 from health.traps import traps_of
 
@@ -50,7 +51,8 @@ def index(request: PersonRequest) -> HttpResponse:
         rows[model.provider_id].append(row_of(model, stated_thresholds(model)))
     context = {
         "groups": [(entry, rows[entry.provider_id], entry.provider_id in used) for entry in providers],
-        "problems": catalog.problems,
+        "problems": classes_of(catalog.problems),
+        "problem_count": len(catalog.problems),
         "section": "models",
     }
     return render(request, "models/list.html", context)

@@ -263,9 +263,10 @@ def _fill(ranked: Iterable[tuple[list[int], int]], room: int) -> tuple[set[int],
 def _too_large(units: Units, sizes: Sequence[int], kept: set[int], max_tokens: int) -> str:
     system = sum(sizes[index] for index in kept if units[index].role is UnitRole.SYSTEM)
     others = sum(sizes[index] for index in kept) - system
+    first = f"The system prompt (est. {system:,} tokens) and the" if system else "The"
     return (
-        f"The system prompt (est. {system:,} tokens) and the newest and pinned messages (est. {others:,}) exceed the "
-        f"budget of {max_tokens:,} tokens by themselves. Shorten them, raise the limit or choose a larger model."
+        f"{first} newest and pinned messages (est. {others:,} tokens) alone exceed the budget of {max_tokens:,} "
+        "tokens for messages. Shorten them, raise the limit or choose a larger model."
     )
 
 

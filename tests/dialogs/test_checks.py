@@ -1,11 +1,18 @@
-"""What the system checks say of plug-ins, at every start."""
+"""What the system checks say of plug-ins and files, at every start."""
 
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
+from django.core import checks
+from django.core.management import call_command
 
 from dialogs.checks import policies_are_sound
+from dominds.llm.catalog.catalog import current_catalog
+from health.checks import catalog_is_sound
 from remediation.policies.registry import GROUP, OWN, policies, registry
 
 
@@ -32,3 +39,71 @@ def test_a_plugin_that_cannot_be_loaded_is_named_and_not_in_the_way(broken_plugi
     assert "broken (no_such_module:POLICY)" in warning.msg
     assert "No module named 'no_such_module'" in warning.msg
     assert policies() == OWN
+
+
+# -- A file of Dominds ---------------------------------------------------------------------------------------------------
+
+REMARKS = {
+    "tech_spec_url": "https://example.com",
+    "api_mgmt_url": "https://example.com",
+    "model_param_options": {"a": 1},
+}
+
+
+def dominds_file(minds: Path) -> int:
+    """A file of the kind that Dominds ships: 17 providers with 12 models each; how many of its keys are not read."""
+    models = {
+        f"model-{number}.5": {"name": "M", "context_length": 200_000, "context_window": "200K"} for number in range(12)
+    }
+    server = {"apiType": "openai-compatible", "baseUrl": "https://example.com/v1", "apiKeyEnvVar": "A_KEY"}
+    providers = {f"provider-{number}.io": {**server, **REMARKS, "models": models} for number in range(16)}
+    providers["provider-7.io"] |= {"llm_retry_max_retries": 3}
+    providers["codex"] = {**server, **REMARKS, "apiType": "codex", "models": models}
+    minds.mkdir(parents=True, exist_ok=True)
+    (minds / "llm.yaml").write_text(yaml.safe_dump({"providers": providers}, sort_keys=False))
+    return 17 * (3 + 12) + 2
+
+
+def test_hundreds_of_reports_are_summed_up_what_cannot_be_used_first(settings: Any, tmp_path: Path) -> None:
+    settings.MINDS_DIR = tmp_path
+    number = dominds_file(tmp_path)
+    found = [message for message in catalog_is_sound() if message.id == "health.W001"]
+    assert len(current_catalog(tmp_path).problems) == number == 257
+    lines = [message.msg.replace(str(tmp_path), "") for message in found]
+    assert [line[:70] for line in lines] == [
+        "cannot be used: /llm.yaml: providers.codex.apiType: expected one of op",
+        "ignored: /llm.yaml: providers.provider-7.io.llm_retry_max_retries: the",
+        "remark without effect: /llm.yaml: providers.*.tech_spec_url (17 times,",
+        "remark without effect: /llm.yaml: providers.*.api_mgmt_url (17 times, ",
+        "remark without effect: /llm.yaml: providers.*.model_param_options (17 ",
+        "remark without effect: /llm.yaml: providers.*.models.*.context_window ",
+    ]
+    assert "(204 times, first providers.provider-0.io.models.model-0.5.context_window)" in lines[-1]
+    assert [message.level for message in found] == [checks.WARNING] * 2 + [checks.INFO] * 4
+    assert found[-1].hint == "`dominds check_files --details` lists each."
+
+
+def test_the_command_lists_each_on_request_and_fails_when_something_cannot_be_used(
+    settings: Any, tmp_path: Path, db: None
+) -> None:
+    settings.MINDS_DIR = tmp_path
+    number = dominds_file(tmp_path)
+
+    def said(*options: str) -> list[str]:
+        out = StringIO()
+        with pytest.raises(SystemExit):
+            call_command("check_files", *options, stdout=out)
+        return out.getvalue().splitlines()
+
+    assert len(said()) == 7
+    assert said()[-1] == f"{number} problems of 6 classes."
+    detailed = said("--details")
+    assert len(detailed) == 7 + number - 2
+    assert (
+        "    providers.codex.models.model-11.5.context_window: a remark for people, which Dominds does not read"
+        in detailed
+    )
+    (tmp_path / "llm.yaml").unlink()
+    out = StringIO()
+    call_command("check_files", stdout=out)
+    assert out.getvalue().strip() == "Nothing is wrong."

@@ -6,6 +6,7 @@ from django.core.management.base import BaseCommand
 
 from dialogs.agents import team_file
 from dialogs.tools import mcp_config
+from dominds.yaml_fields import classes_of
 
 
 class Command(BaseCommand):
@@ -14,8 +15,8 @@ class Command(BaseCommand):
 
     def handle(self, *_: Any, **__: Any) -> None:
         done = team_file.synchronise()
-        for problem in (*done.problems, *mcp_config.current_config().problems):
-            self.stderr.write(self.style.WARNING(str(problem)))
+        for found in classes_of((*done.problems, *mcp_config.current_config().problems)):
+            self.stderr.write(self.style.WARNING(str(found)))
         self.stdout.write(f"{len(done.listed)} agents: {', '.join(done.listed)}")
         if done.disabled:
             self.stdout.write(f"Disabled, since they are no longer listed: {', '.join(done.disabled)}")

@@ -12,7 +12,7 @@ from dominds.llm.catalog.model import FORCED_TOOL, MODALITIES, Echo, Thinking
 from dominds.llm.json_text import dumped
 from dominds.llm.prices import Price
 from dominds.llm.providers.kinds import KINDS
-from dominds.yaml_fields import Bad, Field, Problem, Reading, one_of, shown, text, texts, truth, whole_number
+from dominds.yaml_fields import Bad, Field, Problem, Reading, Severity, one_of, shown, text, texts, truth, whole_number
 
 API_TYPES = tuple(KINDS)
 MAX_TOKENS = 1_000_000_000
@@ -161,6 +161,15 @@ MODEL_FIELDS: dict[str, Field] = {
 }
 
 
+# Keys of a Dominds file that describe a provider or a model to people.
+_REMARKS = dict.fromkeys(
+    ("tech_spec_url", "api_mgmt_url", "model_param_options", "context_window", "optimization", "description"),
+    Severity.REMARK,
+)
+_OF_PROVIDERS = {"apiType": Severity.UNUSABLE, "baseUrl": Severity.UNUSABLE, **_REMARKS}
+_OF_MODELS = {"script": Severity.UNUSABLE, **_REMARKS}
+
+
 def entries_of(reading: Reading) -> Entries:
     """Check a document's fields one by one: a bad one is reported and left out, the others hold."""
     providers: dict[str, Mapping[str, Any]] = {}
@@ -176,12 +185,13 @@ def entries_of(reading: Reading) -> Entries:
 def _provider(reading: Reading, entry: Any, path: str) -> dict[str, Any]:
     models = entry.get("models") if isinstance(entry, Mapping) else None
     rest = {key: item for key, item in entry.items() if key != "models"} if isinstance(entry, Mapping) else entry
-    sound = reading.fields(rest, path, PROVIDER_FIELDS)
+    sound = reading.fields(rest, path, PROVIDER_FIELDS, "providers.*", _OF_PROVIDERS)
     if sound.get("apiType", API_TYPES[0]) not in API_TYPES:
         expected = ", ".join(API_TYPES)
-        reading.report(f"{path}.apiType", f"expected one of {expected}, found {sound['apiType']!r}; it is unusable")
+        reason = f"expected one of {expected}, found {sound['apiType']!r}; its models cannot be called"
+        reading.report(f"{path}.apiType", reason, f"providers.*.apiType={sound['apiType']}", Severity.UNUSABLE)
     sound["models"] = {
-        model_id: reading.fields(model, f"{path}.models.{model_id}", MODEL_FIELDS)
+        model_id: reading.fields(model, f"{path}.models.{model_id}", MODEL_FIELDS, "providers.*.models.*", _OF_MODELS)
         for model_id, model in reading.entries(models, f"{path}.models")
     }
     return sound

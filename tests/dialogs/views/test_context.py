@@ -111,6 +111,73 @@ def test_a_models_page_names_the_day_on_which_it_ends(script: Script) -> None:
 
 
 @pytest.mark.parametrize("hand", [policy.by_hand for policy in by_hand()], ids=lambda hand: hand.verb)
+def test_instructions_that_leave_no_room_are_named_as_such(script: Script, hand: ByHand) -> None:
+    script({"text": "Hello.", "usage": "none"}, context_length=4_096)
+    dialog = make_dialog(instructions="Be careful and kind. " * 900)
+    messages.post_message(dialog.pk, "one")
+    drive(dialog.pk)
+    client = browser_of(dialog.owner)
+    preview = client.get(f"/d/{dialog.pk}/context/?preview={hand.verb}").content.decode()
+    panel = client.get(f"/d/{dialog.pk}/").content.decode()
+    alone = re.compile(
+        r"Instructions, tools and reminders(, with the room for an answer,)? alone take est\. \d,\d+ of 4,096 tokens"
+    )
+    assert alone.search(preview)
+    assert alone.search(panel)
+    assert "est. 0 tokens" not in preview + panel
+
+
+def test_a_huge_turn_is_cut_on_the_page_and_whole_at_its_own_address(script: Script) -> None:
+    huge = {"path": "x" * 60_000}
+    script(
+        {"match": "again", "text": "END of the answer. " * 4_000},
+        {"tool_calls": [{"name": "no_such_tool", "arguments": huge}]},
+        {"text": "Done."},
+        context_length=1_000_000,
+        optimal_max_tokens=900_000,
+    )
+    dialog = make_dialog()
+    for text in ("word " * 100_000, "again"):
+        messages.post_message(dialog.pk, text)
+        drive(dialog.pk)
+    client = browser_of(dialog.owner)
+    page = client.get(f"/d/{dialog.pk}/").content.decode()
+    assert len(page) < 300_000
+    for turn in dialog.turns.exclude(text="again").exclude(text="Done."):
+        whole = client.get(f"/d/{dialog.pk}/turn/{turn.seq}/")
+        assert whole["Content-Type"] == "text/plain; charset=utf-8"
+        assert turn.text in whole.content.decode()
+        if turn.role == "tool":
+            assert huge["path"] in whole.content.decode()
+            assert f'href="/d/{dialog.pk}/turn/{turn.seq}/">Show all</a>' in page
+        elif turn.text:
+            assert f"The first 50,000 of {len(turn.text):,} characters." in page
+    assert browser_of(UserFactory.create()).get(f"/d/{dialog.pk}/turn/1/").status_code == 404
+
+
+WITHOUT_A_WHOLE = re.compile(r"exceeds 80%|80 % of|\+20 %")  # fixed texts, and thresholds in words
+
+
+def test_every_share_on_a_page_says_what_it_is_a_share_of(script: Script) -> None:
+    script({"text": "Hello. " * 300, "usage": {"prompt_tokens": 4_321, "completion_tokens": 7}}, context_length=32_000)
+    dialog = make_dialog(context_policy="breaking", context_limit=4_000)
+    messages.post_message(dialog.pk, "Hi")
+    drive(dialog.pk)
+    client, answer = browser_of(dialog.owner), dialog.turns.get(role="assistant")
+    found = 0
+    for path in ("", "health/", f"turn/{answer.seq}/usage/", "context/"):
+        page = client.get(f"/d/{dialog.pk}/{path}").content.decode()
+        text = " ".join(
+            re.sub(r"<(script|style|svg).*?</\1>|<[^>]*>", " ", page[page.index("<main") :], flags=re.S).split()
+        )
+        for share in re.finditer(r"\d+(\.\d)? ?%", WITHOUT_A_WHOLE.sub("", text)):
+            found += 1
+            after = WITHOUT_A_WHOLE.sub("", text)[share.end() : share.end() + 50]
+            assert re.match(r" (est\. share )?of (this policy's limit of |the window, )?[\d,]+", after), (path, after)
+    assert found > 5
+
+
+@pytest.mark.parametrize("hand", [policy.by_hand for policy in by_hand()], ids=lambda hand: hand.verb)
 def test_a_rewrite_by_hand_asks_before_it_loses_sight_of_messages(script: Script, hand: ByHand) -> None:
     script({"text": "A long answer. " * 60})
     dialog = make_dialog()

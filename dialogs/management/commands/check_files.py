@@ -1,0 +1,37 @@
+"""``manage.py check_files``: what is wrong with the files in ``.minds``, what cannot be used first."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from dialogs.agents import team_file
+from dialogs.context import config, limits
+from dialogs.tools import mcp_config
+from dominds.yaml_fields import Severity, classes_of
+
+
+class Command(BaseCommand):
+    help = (
+        "Sum up what is wrong with llm.yaml, team.yaml, mcp.yaml and context.yaml. Fails when something cannot be used."
+    )
+    requires_system_checks = ()  # they would say the same again
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--details", action="store_true", help="list every problem, not one line for each class")
+
+    def handle(self, *_: Any, details: bool, **__: Any) -> None:
+        problems = [
+            *limits.catalog().problems,
+            *team_file.current_team().problems,
+            *mcp_config.current_config().problems,
+            *config.problems(),
+        ]
+        classes = classes_of(problems)
+        for found in classes:
+            self.stdout.write(str(found))
+            for problem in found.problems if details and len(found.problems) > 1 else ():
+                self.stdout.write(f"    {problem.path}: {problem.reason}")
+        self.stdout.write(f"{len(problems)} problems of {len(classes)} classes." if problems else "Nothing is wrong.")
+        if any(found.severity is Severity.UNUSABLE for found in classes):
+            raise SystemExit(1)

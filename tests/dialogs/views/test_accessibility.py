@@ -1,0 +1,111 @@
+"""What axe finds on every page, in every state of a dialog: by day on a desk, by night on a phone, folded open. Nothing."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.contrib.auth.models import User
+from django.db import connections
+from playwright.sync_api import Page
+
+from dialogs.actions.questions import ASK_HUMAN
+from dialogs.models import Dialog, Question
+from remediation.models import RemediationRun
+from tests.dialogs.conftest import Script
+from tests.dialogs.every_state import Zoo, operator
+from tests.harness.browser import session_key
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
+
+DESK, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
+RICH = ("rewritten", "with tools", "suspended", "waiting", "cleared")  # those whose other pages hold the most
+WIDE = "a long line of code without an end = " * 12
+FORMATTED = (
+    f"# Plan\n\n```python\n{WIDE}\n```\n\n| {' | '.join('a wide column' for _ in range(20))} |\n|{'---|' * 20}\n"
+)
+ASKS_LONG = {"tool_calls": [{"name": ASK_HUMAN, "arguments": {"question": "Which of these? " * 200}}]}
+OPEN = """() => {
+    for (const folded of document.querySelectorAll("details")) folded.open = true;
+    for (const moving of document.getAnimations()) moving.finish();
+}"""
+
+
+def made(script: Script) -> tuple[dict[str, Dialog], User]:
+    """In a thread of its own: the product runs event loops, and Playwright has one in this thread."""
+
+    def make() -> tuple[dict[str, Dialog], User]:
+        try:
+            zoo = Zoo(script)
+            formatted = {"formatted": zoo.told("one", step={"text": FORMATTED})}
+            asked = {"long question": zoo.told("Import it", step=ASKS_LONG)}
+            return {**formatted, **asked, **zoo.dialogs()}, operator()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(make).result()
+
+
+def pages_of(dialogs: dict[str, Dialog]) -> Iterator[str]:
+    yield from ("/", "/?q=nothing", "/?state=archived", "/settings/", "/settings/limits/", "/models/", "/q4h/", "/ops/")
+    yield from ("/models/test/model/", "/q4h/?tab=answered", "/no-such-page/")
+    for name, dialog in dialogs.items():
+        here = f"/d/{dialog.pk}/"
+        yield here
+        if name in RICH:
+            yield from (f"{here}health/", f"{here}context/", f"{here}context/?preview=prune", f"{here}archive/")
+            yield from (f"{here}archive/{run.pk}/" for run in RemediationRun.objects.filter(dialog=dialog)[:1])
+            for turn in dialog.turns.filter(generation__isnull=False)[:1]:
+                yield from (f"{here}turn/{turn.seq}/usage/", f"{here}recalled/{turn.generation_id}/")
+    yield from (f"/q4h/{question.pk}/" for question in Question.objects.all())
+
+
+def found_on(page: Page) -> list[str]:
+    response = Axe().run(page).response
+    return [
+        f"{violation['id']}: {node['target']} {node['html'][:160]} {node['failureSummary'][:300]}"
+        for violation in response["violations"]
+        for node in violation["nodes"]
+    ]
+
+
+def refused_limits(page: Page, base: str) -> list[str]:
+    """The page with an error at each field."""
+    page.goto(f"{base}/settings/limits/")
+    page.evaluate(
+        "for (const field of document.querySelectorAll('.field input, td input:not([type=checkbox])')) { field.type = 'text'; field.value = 'x' }"
+    )
+    page.get_by_role("button", name="Save").click()
+    page.get_by_text("Not saved.").wait_for()
+    return found_on(page)
+
+
+def popovers(page: Page, address: str) -> list[str]:
+    """Each part that a button shows above the page."""
+    page.goto(address)
+    found = []
+    for name in ("nav", "new-dialog", "chip-notes", "dialog-menu", "side"):
+        page.evaluate("name => { document.getElementById(name).showPopover() }", name)
+        found += [f"{name}: {problem}" for problem in found_on(page)]
+        page.evaluate("name => document.getElementById(name).hidePopover()", name)
+    return found
+
+
+def test_axe_finds_nothing_on_any_page(script: Script, live_server: object, page: Page) -> None:
+    dialogs, person = made(script)
+    problems = []
+    base = str(live_server)
+    page.context.add_cookies([{"name": "sessionid", "value": session_key(person), "url": base}])
+    for address in pages_of(dialogs):
+        page.set_viewport_size(DESK)
+        page.emulate_media(color_scheme="light", reduced_motion="reduce")
+        page.goto(base + address)
+        for size, scheme in ((DESK, "light"), (PHONE, "dark")):
+            page.set_viewport_size(size)
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            page.evaluate(OPEN)
+            problems += [f"{address} {scheme}: {problem}" for problem in found_on(page)]
+    problems += [f"refused: {problem}" for problem in refused_limits(page, base)]
+    problems += [f"popovers: {problem}" for problem in popovers(page, f"{base}/d/{dialogs['rewritten'].pk}/")]
+    assert not problems, "\n".join(problems)
