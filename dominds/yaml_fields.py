@@ -203,6 +203,15 @@ def amount(least: int, most: int) -> Field:
     return read
 
 
+def number(least: float, most: float) -> Field:
+    def read(value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+            raise Bad(f"expected a number from {least} to {most}, found {shown(value)}")
+        return value
+
+    return read
+
+
 def whole_number(least: int, most: int) -> Field:
     def read(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:

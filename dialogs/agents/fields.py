@@ -9,7 +9,9 @@ from dialogs.context.limits import catalog
 from dialogs.models import Agent
 from dialogs.tools import mcp
 from dialogs.tools.registry import NOT, builtin_tools, toolset_problem
+from dominds.llm.catalog import params
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
+from dominds.llm.providers.kinds import KINDS
 from dominds.yaml_fields import Bad, Field, amount, one_of, shown, text, text_up_to, texts, truth, whole_number
 from remediation.policies import registry
 
@@ -29,7 +31,7 @@ def _policy(value: Any) -> Any:
 
 def _model_params(value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise Bad(f"expected a mapping such as {{general: {{temperature: 0.2}}}}, found {shown(value)}")
+        raise Bad(f"expected a mapping such as {{general: {{effort: low}}}}, found {shown(value)}")
     try:
         written = orjson.dumps(value)
     except (orjson.JSONEncodeError, RecursionError):
@@ -83,6 +85,9 @@ def checked(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[FieldProble
     if model and (reason := _unfit_policy(sound.get("context_policy", ""), model)):
         problems.append(("context_policy", reason))
         del sound["context_policy"]
+    if reason := _unfit_params(sound.get("model_params", {}), model):
+        problems.append(("model_params", reason))
+        del sound["model_params"]
     for name in [name for name in sound.get("tools", ()) if _unknown_tool(name)]:
         problems.append(("tools", _unknown_tool(name)))
         sound["tools"].remove(name)
@@ -108,6 +113,12 @@ def _unfit_policy(name: str, model: ModelInfo) -> str:
         return ""
     fit = ", ".join(policy.name for policy in registry.choices() if policy.allows(model.kind.family))
     return f"{registry.restriction(policy)}, and {model.provider_id}/{model.model_id} is none. Choose one of {fit}."
+
+
+def _unfit_params(settings: Mapping[str, Any], model: ModelInfo | None) -> str:
+    """What no request of this model could hold, or empty."""
+    dialects = {name: kind.params for name, kind in KINDS.items()}
+    return "; ".join(f"{name}: {reason}" for name, reason in params.faults_of_settings(model, settings, dialects))
 
 
 def _check_toolsets(sound: dict[str, Any], problems: list[FieldProblem]) -> None:

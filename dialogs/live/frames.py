@@ -102,6 +102,7 @@ def add_html(page: DialogPage, frames: list[Frame], turns: Mapping[int, Turn]) -
             html += _run_pieces(page, frame["data"].get("id"))
         if html:
             frame["html"] = "".join(html)
+            frame["data"].pop("reasoning", None)  # its beginning stands in the HTML, and all of it can be long
 
 
 def _pieces_for(page: DialogPage, frame: Frame) -> tuple[str, ...]:

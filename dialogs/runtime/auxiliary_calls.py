@@ -17,10 +17,11 @@ from dialogs.runtime.stream_reply import Reply, stream_reply
 from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
+from dominds.llm.catalog.params import tuned
 from dominds.llm.circuit_breaker import circuits
 from dominds.llm.connect import connect
 from dominds.llm.messages import Message, Request, Role
-from dominds.llm.provider import OutputBudgetTooLarge, Overloaded, ProviderError, StreamAborted
+from dominds.llm.provider import OutputBudgetTooLarge, Overloaded, Provider, ProviderError, StreamAborted
 from dominds.llm.room import output_room
 from dominds.llm.stream import CUT_SHORT
 from remediation.prompts import load, render
@@ -40,6 +41,14 @@ def pruning_model(dialog: Dialog) -> ModelInfo:
         return model_of(agent) if agent is not None else model_of(dialog)
     except UnknownModel:
         return model_of(dialog)
+
+
+def _provider_of(model: ModelInfo) -> Provider:
+    """With the settings of the pruning agent. The dialog's own agent's are for its answers: an effort there would spend
+    the short output of a summary on thinking."""
+    agent = SiteSettings.current().pruning_agent
+    is_its = agent is not None and (agent.provider, agent.model) == (model.provider_id, model.model_id)
+    return connect(tuned(model, agent.model_params) if agent is not None and is_its else model)
 
 
 def pruning_window(dialog: Dialog) -> int | None:
@@ -72,10 +81,11 @@ def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: 
     )
     with tracing.generating(generation) as told:
         try:
-            reply = stream_reply(lease, connect(model), request, live=None, seconds=SECONDS)
+            provider = _provider_of(model)
+            reply = stream_reply(lease, provider, request, live=None, seconds=SECONDS)
             if isinstance(reply.error, OutputBudgetTooLarge) and (less := less_output(request, reply.error)):
                 request = replace(request, max_output_tokens=less)
-                reply = stream_reply(lease, connect(model), request, live=None, seconds=SECONDS)
+                reply = stream_reply(lease, provider, request, live=None, seconds=SECONDS)
             reply = told(reply)
         except ProviderError as error:
             reply = told(Reply(error=error))

@@ -20,6 +20,7 @@ from dialogs.runtime.stream_reply import stream_reply
 from dialogs.store.change import Change, LeaseLost
 from dialogs.store.lease import MAX_CRASHES, Lease, claim, release
 from dialogs.store.quarantine import PASSING, quarantine
+from dominds.llm.catalog import params
 from dominds.llm.catalog.catalog import UnknownModel
 from dominds.llm.circuit_breaker import OpenCircuit, circuits
 from dominds.llm.connect import connect
@@ -103,7 +104,7 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
     if situation.lacks_limit and (reason := unusable_reason(dialog)):
         fail(lease, reason)
         return
-    provider = connect(situation.model)
+    provider = connect(params.tuned(situation.model, dialog.agent.model_params))
     if circuit := circuits.rest_of(situation.model):
         postpone(lease, dialog, circuit)
         return

@@ -15,6 +15,7 @@ from dialogs.runtime.repeats import OUTPUT
 from dialogs.tools.registry import offered_to
 from dialogs.tools.tool import Tool
 from dominds.llm.catalog.catalog import ModelInfo
+from dominds.llm.catalog.params import most_output
 from dominds.llm.room import MARGIN_SHARE, output_room
 from health.levels import Thresholds
 from health.models import HealthSnapshot
@@ -124,11 +125,13 @@ class Situation:
         return replace(counted, text=counted.text + recalled.raw_tokens)
 
     def output_for(self, plan: Proceed, recalled: Recall = NOTHING) -> int | None:
-        """Tokens of output to ask for; None leaves it to the provider. What a package needs is asked for a forced clear.
+        """Tokens of output to ask for; None leaves it to the provider. What a package needs is asked for a forced clear,
+        whatever the agent's settings say of answers.
 
         Only a request that may be near the end of the window is counted for it.
         """
-        most = output_room(self.model, None, window=None, wanted=SHORT_ANSWER if plan.clear_only else None)
+        wanted = SHORT_ANSWER if plan.clear_only else most_output(self.dialog.agent.model_params)
+        most = output_room(self.model, None, window=None, wanted=wanted)
         window = self.thresholds.context_limit
         less = self.dialog.repeats.get(OUTPUT)
         if most is None or window is None:

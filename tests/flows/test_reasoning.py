@@ -83,6 +83,29 @@ def live_key(dialog: Dialog) -> str:
     return live_text_key(running or 0, reasoning=True)
 
 
+EFFORTS = {
+    "alibaba/qwen3.8-max": {"reasoning_effort": "low"},
+    "anthropic/claude-opus-5-5": {"output_config": {"effort": "low"}},
+    "anthropic/claude-haiku-4-5": {"thinking": {"type": "enabled", "budget_tokens": 2_048}},
+    "openai/gpt-5.6-terra": {"reasoning": {"effort": "low", "summary": "auto"}},
+    "ollama/qwen3": {"reasoning_effort": "low"},
+}
+
+
+@pytest.mark.parametrize("name", EFFORTS)
+def test_an_agents_settings_are_sent_with_its_answers(name: str, minds: Minds, monkeypatch: Any) -> None:
+    with start(name, Scripted(Reply("Well."))) as double:
+        settings = {"general": {"effort": "low", "max_tokens": 3_000}}
+        dialog = dialog_at(double, minds, monkeypatch, name, model_params=settings)
+        say(dialog, "hello")
+        assert double.refusals == []
+    (body,) = [body for body in double.bodies if "tools" in body]
+    assert {name: body[name] for name in EFFORTS[name]} == EFFORTS[name]
+    limits = [body[name] for name in ("max_tokens", "max_completion_tokens", "max_output_tokens") if name in body]
+    assert limits == [3_000]
+    assert dialog.state == "idle"
+
+
 class Mind:
     """Thinks of the secret before all it says, as an agent and as whoever prunes or sums up."""
 

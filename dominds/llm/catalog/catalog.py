@@ -4,14 +4,14 @@ import difflib
 import os
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from dominds.llm.catalog import fields
+from dominds.llm.catalog import fields, params
 from dominds.llm.catalog.model import DEFAULT_CADENCE_GENERATIONS, Echo, ModelInfo, ProviderKind, Thinking
 from dominds.llm.providers.kinds import KINDS, kind_named, playing
 from dominds.llm.providers.scripted import SCRIPTS, BadScript, load_script
@@ -104,6 +104,12 @@ def _catalog_of(entries: Mapping[str, Entry], minds_dir: Path, problems: tuple[P
         for provider_id, entry in entries.items()
         for model_id, model in entry.get("models", {}).items()
     }
+    for model in models.values():
+        if model.model_params:
+            sound, faults = params.checked(model, model.model_params)
+            models[model.provider_id, model.model_id] = replace(model, model_params=MappingProxyType(sound))
+            place = f"providers.{model.provider_id}.models.{model.model_id}.model_params"
+            problems += tuple(Problem(str(minds_dir / FILE_NAME), f"{place}.{name}", why) for name, why in faults)
     return Catalog(MappingProxyType(providers), MappingProxyType(models), problems)
 
 

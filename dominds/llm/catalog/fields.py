@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dominds.llm.catalog.model import FORCED_TOOL, MODALITIES, Echo, Thinking
-from dominds.llm.json_text import dumped
+from dominds.llm.catalog.params import MAX_TOKENS_FIELDS, OUR_PARAMS, mapping
 from dominds.llm.prices import Price
 from dominds.llm.providers.kinds import KINDS
 from dominds.yaml_fields import Bad, Field, Problem, Reading, Severity, one_of, shown, text, texts, truth, whole_number
@@ -18,10 +18,6 @@ API_TYPES = tuple(KINDS)
 MAX_TOKENS = 1_000_000_000
 MAX_USD = 10_000  # per million tokens
 AUTO = "auto"
-MAX_TOKENS_FIELDS = ["max_tokens", "max_completion_tokens", "max_output_tokens"]
-# The parts of a request that are ours to write.
-OUR_PARAMS = {"model", "messages", "input", "instructions", "system", "stream", "stream_options", "store", "include",
-              "tools", "tool_choice", "prompt_cache_key", *MAX_TOKENS_FIELDS}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +82,10 @@ def _modalities(value: Any) -> tuple[str, ...]:
 
 
 def _params(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise Bad(f"expected a mapping, found {shown(value)}")
-    if ours := sorted(OUR_PARAMS & set(value)):
+    found = mapping(value)
+    if ours := sorted(OUR_PARAMS & set(found)):
         raise Bad(f"{ours[0]} is written by Dominds itself and cannot be set here")
-    try:
-        dumped(value)
-    except TypeError as error:
-        raise Bad(f"expected values that JSON knows ({error})") from error
-    return MappingProxyType(dict(value))
+    return MappingProxyType(dict(found))
 
 
 def _usd(value: Any) -> Decimal:
@@ -153,7 +144,7 @@ MODEL_FIELDS: dict[str, Field] = {
     "image_tokens": _tokens,
     "prices": _prices,
     "retires_on": _day,
-    "model_params": _params,
+    "model_params": lambda value: MappingProxyType(dict(mapping(value))),  # judged once the model's kind is known
     "thinking_off": _params,
     "script": text,
     "kind": one_of([kind.name for kind in KINDS.values() if kind.needs_limit]),

@@ -7,6 +7,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from dominds.llm.catalog.params import CHAT, Dialect
 from dominds.llm.prices import Price
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ class ProviderKind:
     forcing: Forcing = Forcing.NAMED
     echo: Echo = Echo.NEVER
     max_tokens_field: str = "max_tokens"
+    params: Dialect = CHAT
     modalities: tuple[str, ...] = MODALITIES[:1]
     part_sizes: PartSizes = PartSizes()
 
@@ -110,8 +112,8 @@ class ModelInfo:
 
     ``tokenizer`` names a counter, where the model's name does not tell. ``script`` is the path of a scripted model's
     file. ``unusable`` says why the model cannot be called, or is empty. ``supports_tool_choice`` overrides
-    ``forced_tool``; None leaves it to that. ``model_params`` are added to each request's body as they are, and
-    ``thinking_off`` are those that stop a model from thinking where a tool is forced.
+    ``forced_tool``; None leaves it to that. ``model_params`` are added to each request's body, see
+    ``params``, and ``thinking_off`` are those that stop a model from thinking where a tool is forced.
     """
 
     provider_id: str

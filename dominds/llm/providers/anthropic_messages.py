@@ -6,6 +6,7 @@ from typing import Any
 
 from dominds import budgets
 from dominds.llm.catalog.model import MODALITIES, Echo, Forcing, ModelInfo, PartSizes, ProviderKind, Thinking
+from dominds.llm.catalog.params import MESSAGES, in_body
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import anthropic_exchange
 from dominds.llm.http.sse import ServerEvent
@@ -18,6 +19,7 @@ from dominds.llm.stream import Finished, FinishReason, ReasoningDelta, StreamEve
 from dominds.llm.usage import Shares, UsageReport, UsageUnavailable, part, usage_from
 
 DEFAULT_MAX_TOKENS = 4096  # the API insists on a number
+LEAST_BUDGET_TOKENS = 1024  # of thinking; less is refused
 CACHE_HERE = {"cache_control": {"type": "ephemeral"}}
 # Asks for thinking behind a conversation that was changed to be left out by the server, instead of a refusal for ever.
 DROP_STALE = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
@@ -62,10 +64,11 @@ ANTHROPIC = ProviderKind(
     connected,
     can_force=True,
     echo=Echo.SENT,
+    params=MESSAGES,
     modalities=MODALITIES,
     part_sizes=PartSizes(patch=28, most_patches=4784, page=3000),  # since Opus 4.7; before, a third of the patches
 )
-ANTHROPIC_COMPATIBLE = ProviderKind("anthropic-compatible", connected, echo=Echo.SENT)
+ANTHROPIC_COMPATIBLE = ProviderKind("anthropic-compatible", connected, echo=Echo.SENT, params=MESSAGES)
 
 
 def request_body(request: Request, owner: Owner, model: ModelInfo) -> dict[str, Any]:
@@ -74,7 +77,7 @@ def request_body(request: Request, owner: Owner, model: ModelInfo) -> dict[str, 
         "max_tokens": request.max_output_tokens or model.output_length or DEFAULT_MAX_TOKENS,
         "messages": messages_of(request, owner, model.echo),
         "stream": True,
-        **model.model_params,
+        **in_body(model.model_params),
     }
     if request.instructions:
         body["system"] = [{"type": "text", "text": request.instructions, **CACHE_HERE}]
@@ -95,11 +98,14 @@ def _choice(name: str, forcing: Forcing) -> dict[str, Any]:
 
 
 def _thinking(request: Request, model: ModelInfo, body: dict[str, Any]) -> dict[str, Any]:
-    """How to think: as stated, with text that can be shown where the model thinks anyway. A budget is left out where an
-    open round lacks its thinking, which is refused."""
+    """How to think: as stated, with text that can be shown where the model thinks anyway. A budget is left out where a
+    tool is forced or an open round lacks its thinking, which is refused, and leaves a quarter of the output to the answer."""
     stated: dict[str, Any] = dict(body.get("thinking") or {})
-    if stated.get("type") == "enabled" and _lacks_thinking(body["messages"]):
-        return {}
+    if stated.get("type") == "enabled":
+        room = body["max_tokens"] * 3 // 4
+        if "tool_choice" in body or room < LEAST_BUDGET_TOKENS or _lacks_thinking(body["messages"]):
+            return {}
+        stated["budget_tokens"] = min(stated.get("budget_tokens", room), room)
     if model.kind == ANTHROPIC and model.thinking in (Thinking.ALWAYS, Thinking.ON):
         stated = {"type": "adaptive", **stated}
     if stated.get("type") in ("adaptive", "between_tools"):

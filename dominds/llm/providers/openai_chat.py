@@ -9,6 +9,7 @@ import orjson
 
 from dominds import budgets
 from dominds.llm.catalog.model import Echo, Forcing, ModelInfo, ProviderKind
+from dominds.llm.catalog.params import in_body
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import openai_exchange
 from dominds.llm.http.sse import ServerEvent
@@ -69,7 +70,7 @@ def request_body(request: Request, owner: Owner, model: ModelInfo) -> bytes:
         "messages": orjson.Fragment(b"[%b]" % b",".join(filter(None, (_system(request.instructions), said)))),
         "stream": True,
         "stream_options": {"include_usage": True},
-        **model.model_params,
+        **in_body(model.model_params),
     }
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]

@@ -6,6 +6,7 @@ from typing import Any
 
 from dominds import budgets
 from dominds.llm.catalog.model import MODALITIES, Forcing, ModelInfo, PartSizes, ProviderKind
+from dominds.llm.catalog.params import RESPONSES, in_body
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import openai_exchange
 from dominds.llm.http.sse import ServerEvent
@@ -47,6 +48,7 @@ OPENAI = ProviderKind(
     can_force=True,
     forcing=Forcing.ALLOWED,
     max_tokens_field="max_output_tokens",
+    params=RESPONSES,
     modalities=MODALITIES,
     part_sizes=PartSizes(patch=32, most_patches=2500, page=3000),
 )
@@ -58,7 +60,7 @@ def request_body(request: Request, owner: Owner, model: ModelInfo) -> dict[str, 
         "input": [item for message in request.messages for item in _items(message, owner)],
         "stream": True,
         "store": False,
-        **model.model_params,
+        **in_body(model.model_params),
     }
     if not request.model.startswith(MODELS_WITHOUT_REASONING):
         body["include"] = ["reasoning.encrypted_content"]

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from dominds.llm.stream import ReasoningDelta, TextDelta
 
 NAMES = ("think", "mm:think", "thinking", "thought")  # mm: MiniMax; thought: Google
-OPENING = tuple(f"<{name}>" for name in NAMES)
+CLOSING = {f"<{name}>": f"</{name}>" for name in NAMES} | {
+    "[THINK]": "[/THINK]"
+}  # by opening tag; the last is Mistral's
 
 
 class ThinkTags:
@@ -46,14 +48,14 @@ class ThinkTags:
     def _opened(self) -> bool:
         """Whether the text goes on with an opening tag, which is taken off."""
         start = self._rest.lstrip()
-        tag = next((tag for tag in OPENING if start.startswith(tag)), "")
+        tag = next((tag for tag in CLOSING if start.startswith(tag)), "")
         if tag:
-            self._closing, self._rest = f"</{tag[1:]}", start.removeprefix(tag)
+            self._closing, self._rest = CLOSING[tag], start.removeprefix(tag)
             self._begins = self._has_thought = True
             return True
         if self._has_thought:
             self._rest = start  # what stands between thinking and answer belongs to neither
-        self._is_plain = bool(start) and not any(tag.startswith(start) for tag in OPENING)
+        self._is_plain = bool(start) and not any(tag.startswith(start) for tag in CLOSING)
         return False
 
     def _released(self) -> Iterator[TextDelta]:

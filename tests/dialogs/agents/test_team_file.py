@@ -82,6 +82,23 @@ members:
     assert (members["anna"]["toolsets"], members["ben"]["toolsets"]) == (["ws_read"], [])
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("{temperature: 0.2}", "temperature: there is no such section; known are general, openai, "),
+        ("{general: {heat: 0.2}}", "general: heat means nothing here; known are effort, "),
+        (
+            "{anthropic: {effort: low}}",
+            "anthropic.effort: effort means nothing here; known are thinking, output_config",
+        ),
+    ],
+)
+def test_a_setting_that_no_request_could_hold_is_refused(given: str, words: str, minds: Minds) -> None:
+    found = problems(f"members: {{anna: {{provider: test, model: big, model_params: {given}}}}}", minds)
+    assert words in found["members.anna.model_params"]
+    assert "model_params" not in current_team().members["anna"]
+
+
 def test_members_take_defaults_and_their_own_fields(minds: Minds) -> None:
     minds("""
 member_defaults: {provider: test, model: big, priority: 3, tools: [read_file]}

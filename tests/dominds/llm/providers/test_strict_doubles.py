@@ -10,6 +10,7 @@ import pytest
 
 from dominds.llm.catalog.catalog import load_catalog
 from dominds.llm.catalog.model import LoadedLimit, ModelInfo, Thinking
+from dominds.llm.catalog.params import EFFORTS, faults_of_settings, tuned
 from dominds.llm.connect import connect, key_of
 from dominds.llm.messages import Message, Request, Role, ToolCall
 from dominds.llm.provider import (
@@ -192,6 +193,24 @@ def test_thinking_that_an_operator_asked_for_is_never_refused(name: str, family:
         talk.ask(force="clear_mind")
         assert double.refusals == []
     assert talk.outcomes[0].reasoning == "Step 0."
+
+
+@pytest.mark.parametrize("effort", EFFORTS)
+@pytest.mark.parametrize(("name", "start"), ALL, ids=NAMES)
+def test_an_effort_that_passed_the_check_is_never_refused(
+    name: str, start: Callable[[str], Double], effort: str
+) -> None:
+    """Nor is a short answer, for which a budget of thinking has no room, or a tool that is forced."""
+    model, settings = shipped(name), {"general": {"effort": effort}}
+    if faults_of_settings(model, settings, {}):
+        assert effort in ("none", "minimal")
+        return
+    with start(model.model_id) as double:
+        talk = Talk(tuned(at(model, double), settings))
+        talk.say("First.")
+        talk.messages += (Message(Role.USER, "Call clear_mind."),)
+        talk.ask(force="clear_mind", max_output_tokens=1_200)
+        assert double.refusals == []
 
 
 def test_a_dialog_that_is_only_appended_to_keeps_its_thinking_whole() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dominds.llm.providers.think_tags import OPENING, ThinkTags
+from dominds.llm.providers.think_tags import CLOSING, ThinkTags
 from dominds.llm.stream import ReasoningDelta, TextDelta
 
 CASES = [
@@ -12,6 +12,7 @@ CASES = [
     ("<think>hm</think>Ok", "hm", "Ok"),
     ("\n <think>\nhm\n</think>\n\nOk", "hm\n", "Ok"),
     ("<mm:think>hm</mm:think>Ok", "hm", "Ok"),
+    ("[THINK]hm[/THINK]Ok", "hm", "Ok"),
     ("<think></think>Ok", "", "Ok"),
     ("<think>a</think><think>b</think>Ok", "ab", "Ok"),
     ("<think>a < b </thin</think>Ok", "a < b </thin", "Ok"),
@@ -40,7 +41,7 @@ def test_thinking_and_answer_are_parted(text: str, thought: str, answer: str, si
     assert parted([text[at : at + size] for at in range(0, len(text), size)]) == (thought, answer)
 
 
-words = st.lists(st.sampled_from([*OPENING, "</think>", "</thi", "<", "think>", " ", "\n", "word"]), max_size=12)
+words = st.lists(st.sampled_from([*CLOSING, "</think>", "</thi", "<", "think>", " ", "\n", "word"]), max_size=12)
 
 
 @given(words, st.data())
