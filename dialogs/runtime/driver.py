@@ -109,6 +109,7 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
         postpone(lease, dialog, circuit)
         return
     # A forced clear is the way out of a full context: nothing is brought back into it, and its answer is not cut.
+    situation = situation.to_clear if plan.clear_only else situation
     recalled = NOTHING if plan.clear_only else situation.recalled()
     prepared = prepare(
         dialog,

@@ -16,10 +16,11 @@ from dialogs.tools.registry import offered_to
 from dialogs.tools.tool import Tool
 from dominds.llm.catalog.catalog import ModelInfo
 from dominds.llm.catalog.params import most_output
-from dominds.llm.room import MARGIN_SHARE, output_room
+from dominds.llm.messages import chars_of
+from dominds.llm.room import output_room
 from health.levels import Thresholds
 from health.models import HealthSnapshot
-from remediation.context import Context
+from remediation.context import Context, UnitRole
 from remediation.decisions import Proceed
 from remediation.policies import while_streaming
 from remediation.policies.policy import Policy, limit_for_trigger
@@ -29,7 +30,6 @@ from remediation.tokens.calibration import Counted
 BEFORE_CRITICAL_PERCENT = 95  # of the critical threshold, where a policy acts at the latest: estimates err by a little
 SHORT_ANSWER = 4_000  # tokens: a re-entry package, a summary
 LEAST_CHARS_PER_TOKEN = 1.5
-CALIBRATED_MARGIN = 0.01  # of the prompt, once the provider's own count has corrected the estimate
 FRAME_TOKENS = 8_000  # instructions, tools and reminders, at most in general
 
 
@@ -54,6 +54,34 @@ class Situation:
         return self.model.kind.needs_limit and self.thresholds.context_limit is None
 
     @functools.cached_property
+    def lacks_room(self) -> bool:
+        """Whether what is new since the last report leaves no room for a re-entry package: the clear comes first then,
+        and not a request that is refused or that nothing can follow. Never twice: what a fresh round begins with is sent."""
+        dialog, window = self.dialog, self.thresholds.context_limit
+        if window is None or self.policy.counts or dialog.report != Dialog.Report.REPORTED or dialog.clear_unproven:
+            return False
+        room = window - self.thresholds.package_room
+        if self.view.chars / LEAST_CHARS_PER_TOKEN + FRAME_TOKENS <= room:
+            return False
+        sizes = self.sizes_for(self.policy)
+        return sizes.source == "calibrated" and sizes.prompt > room
+
+    @property
+    def to_clear(self) -> "Situation":
+        """For a forced clear: without the message that waits, where a package would not fit beside it. It is answered in
+        the fresh round."""
+        newest = self.view.units[-1]
+        if not self.lacks_room or newest.role is not UnitRole.USER or len(self.view.units) == 1:
+            return self
+        view = replace(
+            self.view,
+            units=self.view.units[:-1],
+            messages=self.view.messages[: -len(newest.messages)],
+            chars=self.view.chars - chars_of(newest.messages),
+        )
+        return replace(self, view=view, _sizes={})
+
+    @functools.cached_property
     def context(self) -> Context:
         dialog = self.dialog
         asked = with_verb(dialog.requested_rewrite)
@@ -67,7 +95,7 @@ class Situation:
             standing_tokens=sizes.standing if sizes else 0,
             warning_threshold=sizes.config.warning_threshold if sizes else 0.8,
             changed=dialog.changed_since_rewrite,
-            overflowed=dialog.overflowed,
+            overflowed=dialog.overflowed or self.lacks_room,
             restarts=dialog.restarts,
             failed_clears=dialog.failed_clears,
             clear_due=clear_due(dialog, self.thresholds),
@@ -140,8 +168,7 @@ class Situation:
         if chars / LEAST_CHARS_PER_TOKEN + FRAME_TOKENS + most > window:
             sizes = self.sizes_for(self.policy)
             prompt = sizes.prompt + recalled.est_tokens + sizes.count_text(plan.guidance)
-            margin = CALIBRATED_MARGIN if sizes.source == "calibrated" else MARGIN_SHARE
-            most = output_room(self.model, prompt, window=window, wanted=most, margin_share=margin)
+            most = output_room(self.model, prompt, window=window, wanted=most, margin=sizes.margin(prompt))
         return min(less, most or less) if less else most
 
     def stream_watch(self, recalled: Recall = NOTHING) -> StreamWatch | None:

@@ -5,6 +5,10 @@ from dominds.llm.catalog.model import ModelInfo
 LEAST_OUTPUT_TOKENS = 16  # OpenAI refuses less
 LEAST_MARGIN_TOKENS = 64
 MARGIN_SHARE = 0.05  # of the prompt: what an estimate may be off by
+CALIBRATED_SHARE = 0.01  # once reports have corrected it, but for new text of another kind
+SHORTEST_ANSWER = (
+    2_048  # tokens: asked for before such text is feared, since a refusal is repeated and a cut answer is not
+)
 
 
 def output_room(
@@ -13,18 +17,23 @@ def output_room(
     *,
     window: int | None = None,
     wanted: int | None = None,
-    margin_share: float = MARGIN_SHARE,
+    margin: int | None = None,
 ) -> int | None:
     """Tokens to ask for: what the model can write or is ``wanted``, and what the window leaves behind a prompt of
     ``est_prompt``; None where neither is known.
 
-    ``window`` is the one that the model runs with now, where that is another than the catalog's; ``margin_share`` of the
-    prompt stays free for what the estimate may be off by.
+    ``window`` is the one that the model runs with now, where that is another than the catalog's. ``margin`` tokens stay free for
+    what a calibrated estimate may be off by at most, as far as that leaves room for a short answer; without them a
+    twentieth of the prompt does.
     """
     most = min([tokens for tokens in (model.output_length, wanted) if tokens is not None], default=None)
     window = window or model.limit[0]
     if window is None or est_prompt is None:
         return most
-    margin = max(LEAST_MARGIN_TOKENS, round(est_prompt * margin_share))
-    left = max(LEAST_OUTPUT_TOKENS, window - est_prompt - margin)
-    return left if most is None else max(LEAST_OUTPUT_TOKENS, min(most, left))
+    left = window - est_prompt
+    if margin is None:
+        left -= max(LEAST_MARGIN_TOKENS, round(est_prompt * MARGIN_SHARE))
+    else:
+        sure = left - max(LEAST_MARGIN_TOKENS, round(est_prompt * CALIBRATED_SHARE))
+        left = max(left - max(LEAST_MARGIN_TOKENS, margin), min(sure, SHORTEST_ANSWER))
+    return max(LEAST_OUTPUT_TOKENS, left if most is None else min(most, left))

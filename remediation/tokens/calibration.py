@@ -23,6 +23,8 @@ TOOLS_DEVIATION = 0.7  # templates print tools, shorten them or leave them out
 OFFSET_DEVIATION = 30.0  # tokens: a template's fixed words
 REPORT_DEVIATION, REPORT_DEVIATION_TOKENS = 0.005, 2.0
 MOST_DEVIATIONS = 5.0  # a report that surprises more teaches as much as one that surprises by this
+REPORTED_MARGIN = 0.01  # of a prompt that was reported
+DENSEST = 1.25  # tokens of a model for each that is counted, in texts unlike those that were reported
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,13 @@ def calibrate(previous: Calibration | None, counted: Counted, reported: int) -> 
         offset,
         cast(Spread, tuple(spread)),
     )
+
+
+def margin_of(expected: int, reported: int | None, slope: float) -> int:
+    """Tokens by which a calibrated prompt may exceed what is ``expected``: a hundredth of what was ``reported`` before,
+    and of the text that is new since, the densest of other kinds. A shorter prompt than that is made of earlier text."""
+    known = min(expected, reported or 0)
+    return round(REPORTED_MARGIN * known + (DENSEST * max(1.0, 1 / slope) - 1) * (expected - known))
 
 
 def _between(least: float, value: float, most: float) -> float:

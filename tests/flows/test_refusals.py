@@ -1,6 +1,7 @@
 """Refusals of strict doubles: forced calls, requests that no repeat helps, and output that does not fit."""
 
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -103,6 +104,46 @@ def test_a_small_window_is_used_up_without_a_refusal(minds: Minds) -> None:
         assert max(asked) == 8_192 and min(asked) < 8_000
         forced = [body for body in double.bodies if "tool_choice" in body]
         assert forced and all(16 <= body["max_tokens"] <= 4_000 for body in forced)
+
+
+def test_a_paste_that_leaves_no_room_is_answered_after_a_clear_that_did_not_hold_it(minds: Minds) -> None:
+    paste = "The shelf holds books on bees and boats. " * 1_500
+    with VLLMDouble(Story(heeds=""), window=32_768) as double:
+        dialog = vllm(minds, double)
+        for _ in range(5):
+            say(dialog, paste[:16_000])
+        assert dialog.generations.latest("id").snapshot.level == "healthy"
+        say(dialog, paste)
+        assert (refused(double), dialog.failure, dialog.state, dialog.round_number) == ([], "", "idle", 2)
+        forced, answered = double.bodies[-2:]
+        assert paste not in str(forced) and "tool_choice" in forced
+        assert answered["messages"][-2]["content"] == paste and "[Recalled" in answered["messages"][-1]["content"]
+        assert [purpose for purpose, _, _ in purposes(dialog)] == ["reply"] * 5 + ["forced_clear", "reply"]
+
+
+KINDS = {
+    "prose": "The shelf holds books on bees and boats. ",
+    "log": '2026-03-04 10:11 INFO worker 7 took 0x3f2a91bc {"id": 7}\n',
+    "code": "def step(value: int) -> int:\n    return value * 3 + 1\n",
+    "czech": "Na polici stojí knihy o včelách a lodích, žlutých i červených. ",
+}
+
+
+@pytest.mark.parametrize("kinds", [*([kind] for kind in KINDS), list(KINDS)], ids="+".join)
+@pytest.mark.parametrize("seed", range(2))
+def test_no_green_dialog_is_refused_and_the_forced_clear_fits(minds: Minds, kinds: list[str], seed: int) -> None:
+    random = Random(seed)
+    with VLLMDouble(Story(heeds=""), window=32_768) as double:
+        dialog = vllm(minds, double)
+        while dialog.round_number < 3 and len(double.bodies) < 150:
+            text = KINDS[random.choice(kinds)]
+            say(dialog, text * max(1, random.choice([40, 1_000, 4_000, 6_000]) // len(text)))
+            assert (refused(double), dialog.failure, dialog.state) == ([], "", "idle")
+        assert dialog.round_number == 3
+        forced = dialog.generations.filter(purpose="forced_clear")
+        assert set(forced.values_list("outcome", flat=True)) == {"kept"}
+        shortest = min(body["max_tokens"] for body in double.bodies if "tool_choice" not in body)
+        assert shortest >= 1_024, "an answer is not cut for fear of what might not fit"
 
 
 def test_output_that_does_not_fit_is_asked_for_once_more_with_less(minds: Minds) -> None:

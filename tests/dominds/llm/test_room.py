@@ -46,3 +46,19 @@ def test_it_fits_wherever_there_is_room_at_all(est_prompt: int, window: int, out
     room = output_room(replace(MODEL, context_length=window, output_length=output), est_prompt)
     assert room is not None and room >= LEAST_OUTPUT_TOKENS
     assert room == LEAST_OUTPUT_TOKENS or (room <= output and est_prompt + room <= window)
+
+
+@pytest.mark.parametrize(
+    ("est_prompt", "margin", "room"),
+    [
+        (20_000, 200, 8_192),
+        (26_000, 200, 6_568),  # 32,768 - 26,000 - 200
+        (26_000, 1_500, 5_268),
+        (26_000, 6_000, 2_048),  # a short answer is asked for before text of another kind is feared
+        (30_000, 6_000, 2_048),
+        (31_200, 6_000, 1_256),  # and what surely fits where that is less
+        (32_700, 6_000, 16),
+    ],
+)
+def test_a_calibrated_estimate_keeps_its_own_margin_free(est_prompt: int, margin: int, room: int) -> None:
+    assert output_room(MODEL, est_prompt, margin=margin) == room

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dominds.llm.messages import Message, Role, ToolSpec
 from remediation.tokens import Calibration, Counted, calibrate, counter_for, estimate_request, output_buffer
+from remediation.tokens.calibration import margin_of
 
 reported_tokens = st.integers(-10, 3_000_000)
 counts = st.builds(Counted, st.integers(-10, 3_000_000), st.integers(0, 60_000))
@@ -151,3 +152,18 @@ def test_calibration_corrects_the_prompt_and_not_the_buffer():
 )
 def test_the_output_buffer_is_at_most_a_quarter_of_the_limit(output_length, limit, tokens):
     assert output_buffer(output_length, limit) == tokens
+
+
+@pytest.mark.parametrize(
+    ("expected", "reported", "slope", "margin"),
+    [
+        (20_000, 20_000, 1.0, 200),  # a hundredth of what was reported
+        (24_000, 20_000, 1.0, 1_200),  # and a quarter of what is new
+        (24_000, 20_000, 0.5, 6_200),  # counted at half: new text may be worth its whole count, and a quarter more
+        (24_000, 20_000, 2.0, 1_200),
+        (5_000, 20_000, 1.0, 50),  # rewritten: made of what was reported
+        (4_000, None, 1.0, 1_000),
+    ],
+)
+def test_new_text_may_be_denser_than_what_was_reported(expected, reported, slope, margin):
+    assert margin_of(expected, reported, slope) == margin
