@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Permission
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from dialogs.accounts.api_keys import create_key
@@ -76,7 +76,7 @@ def billing(serve: Serve, **agent: Any) -> Dialog:
     return dialog_with(server, **agent)
 
 
-def test_an_exceeded_budget_suspends_until_a_person_raises_it(serve: Serve) -> None:
+def test_an_exceeded_budget_suspends_until_a_person_raises_it(serve: Serve, staff: User) -> None:
     dialog = billing(serve, dialog_budget_usd=Decimal("1.50"))
     for text in ("one", "two", "three"):
         say(dialog, text)
@@ -88,6 +88,11 @@ def test_an_exceeded_budget_suspends_until_a_person_raises_it(serve: Serve) -> N
     assert "Suspended: budget exceeded" in client.get(f"/d/{dialog.pk}/").content.decode()
     page = client.get(f"/q4h/{question.pk}/").content.decode()
     assert "Continue with a raised budget" in page and "3.00</textarea>" in page
+    operator = Client()
+    operator.force_login(staff)
+    evidence = operator.get(f"/admin/dialogs/question/{question.pk}/change/").content.decode()
+    assert "Budget exceeded" in evidence and "Continue with a raised budget" in evidence
+    assert "Clear with this re-entry package" not in evidence
     resolve = f"/api/questions/{question.pk}/resolve"
     for given, said in (
         ({"action": "retry"}, "raise_budget, close"),
@@ -162,6 +167,9 @@ def test_a_rewrite_that_would_cost_more_than_it_saves_waits(serve: Serve) -> Non
     run = dialog.remediations.get()
     assert BUDGET * 0.9 < run.est_before <= BUDGET, "put off beyond the warning, and never beyond what the window needs"
     assert len(waited) >= 2, "the page said why"
+    side_calls = list(dialog.generations.filter(purpose="summary"))
+    assert side_calls and all(call.cost_usd for call in side_calls)
+    assert dialog.cost_usd == sum(call.cost_usd for call in dialog.generations.all())
     saved = run.est_before - run.est_after
     assert run.saving_usd == saved * Decimal("0.2") / 1_000_000
     assert run.reread_usd == run.est_after * Decimal("4.8") / 1_000_000
