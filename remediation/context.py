@@ -6,6 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from dominds.llm.messages import Message
+from dominds.llm.prices import Price
 from health.levels import Level
 from remediation.spending import NOTHING_SPENT, Spending
 
@@ -141,6 +142,14 @@ class Rewritten:
 
 
 @dataclass(frozen=True, slots=True)
+class Economy:
+    """What a rewrite is weighed by while the provider's cache holds the beginning of the dialog's requests."""
+
+    price: Price
+    requests: int  # answered since the last rewrite or clear
+
+
+@dataclass(frozen=True, slots=True)
 class Context:
     """All that a policy may know before it answers. Token numbers here are estimates, except behind ``level``.
 
@@ -168,4 +177,5 @@ class Context:
     loop_detected: bool = False
     interrupted: bool = False  # the stream filled the window and was cut, to go on after a compaction
     spending: Spending = NOTHING_SPENT
+    economy: Economy | None = None  # None: no cache is warm, or its price is not known
     requested: str = ""  # what a person asked for by hand: a policy's verb, or "clear"

@@ -28,6 +28,12 @@ class RemediationRun(models.Model):
     recovered = models.BooleanField(default=False)
     coherence = models.FloatField(null=True)
     millis = models.FloatField(default=0)
+    saving_usd = models.DecimalField(
+        max_digits=18, decimal_places=10, null=True, help_text="est., in each later request; empty: no price of a cache"
+    )
+    reread_usd = models.DecimalField(
+        max_digits=18, decimal_places=10, null=True, help_text="est., once: the new beginning, read without the cache"
+    )
     reward = models.FloatField(null=True)
     reward_record = models.JSONField(null=True)
     undone_at = models.DateTimeField(null=True)

@@ -37,7 +37,7 @@ class ApiKeyAdmin(RecordAdmin):
 class PersonSettingsAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
     """Of what people choose for themselves, an operator sets the monthly budget alone."""
 
-    list_display = ("user", "monthly_budget_usd", "spent_this_month", "theme", "notifications", "progress_detail")
+    list_display = ("user", "monthly_budget_usd", "theme", "notifications", "progress_detail")
     list_select_related = ("user",)
     list_per_page = 50
 
@@ -47,7 +47,7 @@ class PersonSettingsAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-ar
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         own = [field.name for field in PersonSettings._meta.fields if field.name != "monthly_budget_usd"]
-        return [name for name in own if obj or name != "user"]
+        return ["spent_this_month", *own] if obj else [name for name in own if name != "user"]
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

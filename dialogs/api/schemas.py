@@ -261,6 +261,8 @@ class RemediationOut(Schema):
     removed: list[dict[str, Any]]
     summary: str
     recovered: bool
+    saving_usd: str | None
+    reread_usd: str | None
     undone: bool
     created_at: str
 

@@ -1,12 +1,18 @@
-"""What a dialog and its owner have spent, from rows."""
+"""What a dialog and its owner have spent, and what its next requests may cost, from rows."""
 
+from datetime import timedelta
 from decimal import Decimal
 
-from django.db.models import Sum
+from django.db.models import Count, Max, Sum
 from django.utils import timezone
 
 from dialogs.models import Dialog, Generation
+from dominds.llm.catalog.catalog import ModelInfo
+from dominds.llm.prices import Price, price_of
+from remediation.context import Economy
 from remediation.spending import Spending
+
+CACHE_KEPT = timedelta(minutes=5)  # by every provider at least, from the last request on
 
 
 def spending_of(dialog: Dialog) -> Spending:
@@ -28,3 +34,20 @@ def spent_this_month(owner_id: int) -> Decimal:
         dialog__owner_id=owner_id, dialog__active_at__gte=month, started_at__gte=month, cost_usd__isnull=False
     )
     return Decimal(calls.aggregate(spent=Sum("cost_usd", default=Decimal(0)))["spent"])
+
+
+def caching_price(model: ModelInfo, prompt_tokens: int) -> Price | None:
+    """The price of today, where tokens from a cache are cheaper than others."""
+    price = price_of(prompt_tokens, model.prices, timezone.now().date())
+    return price if price is not None and price.cached is not None and price.cached < price.input else None
+
+
+def economy_of(dialog: Dialog, model: ModelInfo, est_prompt: int, base: str) -> Economy | None:
+    """``base`` is that of the view: the round and the rewrite that its requests begin with."""
+    price = caching_price(model, est_prompt)
+    if price is None:
+        return None
+    answered = dialog.generations.filter(base=base, outcome=Generation.Outcome.KEPT, model=model.model_id)
+    found = answered.aggregate(requests=Count("pk"), last=Max("finished_at"))
+    is_warm = found["last"] is not None and timezone.now() - found["last"] < CACHE_KEPT
+    return Economy(price, found["requests"]) if is_warm else None

@@ -10,11 +10,14 @@ from django.db.models.functions import Coalesce
 from dialogs.context.limits import policy_of
 from dialogs.context.view import standing_run
 from dialogs.models import Dialog
-from dialogs.runtime.situation import situation_of
+from dialogs.runtime.situation import Situation, situation_of
 from dominds.llm.catalog.catalog import UnknownModel
+from remediation.decisions import Rewrite
+from remediation.economy import MOST_WAITING_PERCENT, Balance, balance_of, waits
 from remediation.models import RemediationRun, RemovedUnit
 from remediation.policies.fresh_start import POLICY as FRESH_START
 from remediation.policies.registry import title_of
+from remediation.spending import in_usd
 from remediation.strategies.stand_ins import HANDOVER_OPENING, SUMMARY_HEADING
 
 WARNING_PERCENT = 80
@@ -30,6 +33,7 @@ class Panel:
     utilisation: float | None
     info: str
     window: int | None  # of the model; what the health chip's percentage is of
+    waiting: str  # why a rewrite is put off, or empty
     problem: str  # why the policy in force is not the one that the agent names, or empty
     fixed: int  # tokens of instructions, tools and reminders, which no rewrite takes away
 
@@ -62,6 +66,7 @@ def panel_of(dialog: Dialog) -> Panel | None:
         utilisation=tokens * 100 / limit if limit else None,
         info=situation.policy.automatic or situation.policy.sentence,
         window=situation.thresholds.context_limit,
+        waiting=_waiting(situation),
         problem=policy_of(dialog).problem,
         fixed=sizes.fixed - sizes.output_room,
     )
@@ -91,6 +96,15 @@ class RunLine:
         return f"est. {before} → {after} tokens"
 
     @property
+    def economy(self) -> str:
+        """What it saves and costs, for people; empty where no price of a cache is known."""
+        saving, reread = self.run.saving_usd, self.run.reread_usd
+        if saving is None or reread is None:
+            return ""
+        saved = self.run.est_before - self.run.est_after
+        return _economy(Balance(saved, saving, reread))
+
+    @property
     def summary(self) -> str:
         """What was written in place of what was removed, without the frame that the model sees."""
         return self.run.summary.removeprefix(SUMMARY_HEADING).removeprefix(HANDOVER_OPENING).strip()
@@ -108,6 +122,28 @@ class RunLine:
     def removed(self) -> int:
         """How many units; counted by ``run_lines``, which leaves the units themselves where they are."""
         return int(getattr(self.run, "units_removed", 0))
+
+
+def _economy(balance: Balance) -> str:
+    requests = balance.requests_to_pay
+    pays = "does not pay" if requests is None else f"pays after {requests:,} request{'' if requests == 1 else 's'}"
+    return (
+        f"Saves est. {balance.saved_tokens:,} cached tokens ({in_usd(balance.saving)}) in each later request; reading the new "
+        f"beginning once without the cache costs est. {in_usd(balance.reread)}: {pays}."
+    )
+
+
+def _waiting(situation: Situation) -> str:
+    """Why a rewrite that is due by size has not come yet; empty where none is."""
+    economy, policy = situation.economy, situation.policy
+    if economy is None or policy.before_generation is None:
+        return ""
+    context = situation.context_before_generation
+    due = policy.before_generation(context)
+    if not isinstance(due, Rewrite) or not waits(context, due, policy.name):
+        return ""
+    balance = balance_of(context.est_prompt, due.target_tokens, economy.price)
+    return f"The next rewrite waits up to {MOST_WAITING_PERCENT} % of the limit, since it would cost more than it saves. {_economy(balance)}"
 
 
 def short(tokens: int) -> str:

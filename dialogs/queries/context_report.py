@@ -77,7 +77,7 @@ def _removed(unit: Unit) -> dict[str, Any]:
 
 
 def remediation_json(run: RemediationRun) -> dict[str, Any]:
-    from dialogs.store.json_shapes import when
+    from dialogs.store.json_shapes import usd, when
 
     return {
         "id": run.pk,
@@ -91,6 +91,8 @@ def remediation_json(run: RemediationRun) -> dict[str, Any]:
         "removed": run.removed,
         "summary": run.summary,
         "recovered": run.recovered,
+        "saving_usd": usd(run.saving_usd),
+        "reread_usd": usd(run.reread_usd),
         "undone": run.undone_at is not None,
         "created_at": when(run.created_at),
     }

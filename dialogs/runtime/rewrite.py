@@ -12,6 +12,7 @@ from dialogs.actions import rounds
 from dialogs.actions.rewrite_requests import policy_with, summary_of
 from dialogs.context.limits import health_of
 from dialogs.context.sizes import Sizes
+from dialogs.context.spending import caching_price
 from dialogs.context.units import unit_to_json
 from dialogs.models import Dialog, Generation, Turn
 from dialogs.runtime import auxiliary_calls, overflow_history, rewrite_progress, tracing
@@ -23,6 +24,7 @@ from dialogs.store.lease import Lease
 from dominds import budgets
 from remediation.context import Assistant, Rewritten, Toolbox, Unit, Units
 from remediation.decisions import Rewrite
+from remediation.economy import balance_of
 from remediation.models import ContextEvent, RemediationRun, RemovedUnit
 from remediation.policies.laws import broken_law
 from remediation.policies.policy import Policy, RewriteTask
@@ -202,6 +204,8 @@ def _run_row(job: Job, rewritten: Rewritten) -> RemediationRun:
     standing = {unit.id: unit.messages for unit in before}
     beside = job.sizes.fixed - job.sizes.output_room
     limit = job.sizes.limit or 0
+    price = caching_price(job.situation.model, job.sizes.prompt)
+    balance = balance_of(rewritten.est_before + beside, rewritten.est_after + beside, price) if price else None
     return RemediationRun(
         dialog=job.dialog,
         round_number=job.dialog.round_number,
@@ -222,6 +226,8 @@ def _run_row(job: Job, rewritten: Rewritten) -> RemediationRun:
         ledger=list(rewritten.ledger),
         recovered=rewritten.recovered,
         millis=rewritten.millis,
+        saving_usd=balance.saving if balance else None,
+        reread_usd=balance.reread if balance else None,
         reward=reward(outcome),
         reward_record=reward_record(
             state_of(before, limit),

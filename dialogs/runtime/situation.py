@@ -7,7 +7,7 @@ from dialogs.context import recall
 from dialogs.context.limits import judgement_of, model_of, thresholds_of_model
 from dialogs.context.recall import NOTHING, Recall
 from dialogs.context.sizes import Sizes, StreamWatch, sizes_of
-from dialogs.context.spending import spending_of
+from dialogs.context.spending import economy_of, spending_of
 from dialogs.context.view import View, view_of
 from dialogs.models import Agent, Dialog, Generation
 from dialogs.runtime import overflow_history
@@ -20,7 +20,7 @@ from dominds.llm.messages import chars_of
 from dominds.llm.room import output_room
 from health.levels import Thresholds
 from health.models import HealthSnapshot
-from remediation.context import Context, UnitRole
+from remediation.context import Context, Economy, UnitRole
 from remediation.decisions import Proceed
 from remediation.policies import while_streaming
 from remediation.policies.policy import Policy, limit_for_trigger
@@ -107,8 +107,18 @@ class Situation:
             loop_detected=bool(watched and watched.loop),
             interrupted=self.view.interrupted,
             spending=spending_of(dialog),
+            economy=self.economy,
             requested=dialog.requested_rewrite,
         )
+
+    @functools.cached_property
+    def economy(self) -> Economy | None:
+        """Looked up where the policy may want a rewrite soon: with its limit more than half full."""
+        if not self.policy.counts:
+            return None
+        sizes = self.sizes_for(self.policy)
+        is_near = sizes.limit is not None and sizes.request * 2 > sizes.limit
+        return economy_of(self.dialog, self.model, sizes.prompt, self.view.base) if is_near else None
 
     def sizes_for(self, policy: Policy) -> Sizes:
         """The view counted under one policy; counted once, however often it is asked for."""

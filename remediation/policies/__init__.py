@@ -1,7 +1,17 @@
 """Questions to the policies: budgets, then a person's request goes first, guidance stands behind; the first answer that objects wins."""
 
 from remediation.context import Context
-from remediation.decisions import Accept, Continue, Decision, Proceed, StreamDecision, Suspend, ToolResultDecision
+from remediation.decisions import (
+    Accept,
+    Continue,
+    Decision,
+    Proceed,
+    Rewrite,
+    StreamDecision,
+    Suspend,
+    ToolResultDecision,
+)
+from remediation.economy import waits
 from remediation.policies import guided, requested
 from remediation.policies.policy import Policy
 from remediation.spending import BUDGET_KIND
@@ -12,7 +22,9 @@ def decide(policy: Policy, context: Context) -> Decision:
     if context.spending.exceeded:
         return Suspend(BUDGET_KIND, context.spending.reason)
     for question in (requested.before_generation, policy.before_generation, guided.before_generation):
-        if question and (answer := question(context)) != Proceed():
+        answer = question(context) if question else Proceed()
+        is_put_off = isinstance(answer, Rewrite) and waits(context, answer, policy.name)
+        if answer != Proceed() and not is_put_off:
             return answer
     return Proceed()
 

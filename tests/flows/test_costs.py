@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Permission
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from dialogs.accounts.api_keys import create_key
@@ -76,7 +76,7 @@ def billing(serve: Serve, **agent: Any) -> Dialog:
     return dialog_with(server, **agent)
 
 
-def test_an_exceeded_budget_suspends_until_a_person_raises_it(serve: Serve) -> None:
+def test_an_exceeded_budget_suspends_until_a_person_raises_it(serve: Serve, staff: User) -> None:
     dialog = billing(serve, dialog_budget_usd=Decimal("1.50"))
     for text in ("one", "two", "three"):
         say(dialog, text)
@@ -88,6 +88,11 @@ def test_an_exceeded_budget_suspends_until_a_person_raises_it(serve: Serve) -> N
     assert "Suspended: budget exceeded" in client.get(f"/d/{dialog.pk}/").content.decode()
     page = client.get(f"/q4h/{question.pk}/").content.decode()
     assert "Continue with a raised budget" in page and "3.00</textarea>" in page
+    operator = Client()
+    operator.force_login(staff)
+    evidence = operator.get(f"/admin/dialogs/question/{question.pk}/change/").content.decode()
+    assert "Budget exceeded" in evidence and "Continue with a raised budget" in evidence
+    assert "Clear with this re-entry package" not in evidence
     resolve = f"/api/questions/{question.pk}/resolve"
     for given, said in (
         ({"action": "retry"}, "raise_budget, close"),
@@ -130,3 +135,52 @@ def test_calls_of_unknown_price_are_said_to_be_so_and_stop_nothing(serve: Serve)
     say(dialog, "two")
     assert (dialog.state, dialog.unpriced_generations) == ("idle", 2)
     assert "unknown price" in asked_for(dialog).get(f"/d/{dialog.pk}/").content.decode()
+
+
+# -- Rewrites that pay, or not
+
+
+CACHED = [{"in": 4, "out": 20, "cached": 0.2, "write": 5}]
+BUDGET = 6_000
+WAITING = "it would cost more than it saves"
+
+
+def until_rewritten(serve: Serve, prices: list[dict[str, float]]) -> tuple[Client, Dialog, list[int]]:
+    """A dialog that grows by a fortieth of its budget with each message, and the messages after which the page said
+    that a rewrite waits."""
+    server = serve(context_length=128_000, prices=prices)
+    server.answer = lambda _: Answer("A line of the log, and what it means for the voyage. " * 10)
+    dialog = dialog_with(server, context_policy="breaking", context_limit=BUDGET)
+    client = asked_for(dialog)
+    waited = []
+    for number in range(80):
+        say(dialog, "Write on in the log, please.")
+        if dialog.remediations.exists():
+            return client, dialog, waited
+        if WAITING in client.get(f"/d/{dialog.pk}/").content.decode():
+            waited.append(number)
+    raise AssertionError("It was never rewritten.")
+
+
+def test_a_rewrite_that_would_cost_more_than_it_saves_waits(serve: Serve) -> None:
+    client, dialog, waited = until_rewritten(serve, CACHED)
+    run = dialog.remediations.get()
+    assert BUDGET * 0.9 < run.est_before <= BUDGET, "put off beyond the warning, and never beyond what the window needs"
+    assert len(waited) >= 2, "the page said why"
+    side_calls = list(dialog.generations.filter(purpose="summary"))
+    assert side_calls and all(call.cost_usd for call in side_calls)
+    assert dialog.cost_usd == sum(call.cost_usd for call in dialog.generations.all())
+    saved = run.est_before - run.est_after
+    assert run.saving_usd == saved * Decimal("0.2") / 1_000_000
+    assert run.reread_usd == run.est_after * Decimal("4.8") / 1_000_000
+    page = client.get(f"/d/{dialog.pk}/").content.decode()
+    assert f"Saves est. {saved:,} cached tokens" in page and "pays after" in page
+    told = client.get(f"/api/dialogs/{dialog.pk}/remediations").json()[0]
+    assert Decimal(told["reread_usd"]) == run.reread_usd
+
+
+def test_without_a_cheaper_cache_nothing_waits(serve: Serve) -> None:
+    _, dialog, waited = until_rewritten(serve, [{"in": 4, "out": 20}])
+    run = dialog.remediations.get()
+    assert BUDGET * 0.8 < run.est_before < BUDGET * 0.9 and not waited
+    assert run.saving_usd is None

@@ -303,6 +303,8 @@ def test_of_a_persons_settings_the_monthly_budget_alone_is_set_by_an_operator(db
     address = reverse("admin:dialogs_personsettings_change", args=[row.pk])
     client = Client()
     client.force_login(admin_user)
+    assert "spent this month" in client.get(address).content.decode().lower()
+    assert client.get(reverse("admin:dialogs_personsettings_add")).status_code == 200
     saved = client.post(address, {"monthly_budget_usd": "12.50", "theme": "light", "notifications": "on"})
     assert saved.status_code == 302, saved.content
     row.refresh_from_db()

@@ -1,0 +1,60 @@
+"""Whether a rewrite pays where the provider keeps the beginning of requests in a cache. Pure.
+
+A cached token costs a tenth of an uncached one or less. A rewrite makes each later request shorter, and makes the provider
+read its new beginning once without the cache.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from math import ceil
+
+from dominds.llm.prices import PER, Price
+from health.levels import Level
+from remediation.context import Context
+from remediation.decisions import Rewrite
+
+MOST_WAITING_PERCENT = 90  # of the limit; above it there may be no room for the answer
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """What one rewrite saves and costs, estimated, in USD. ``saved_tokens`` and ``saving`` are of each later request."""
+
+    saved_tokens: int
+    saving: Decimal
+    reread: Decimal  # once: the new beginning is read anew, above what reading it from the cache would cost
+
+    @property
+    def requests_to_pay(self) -> int | None:
+        """Later requests after which it has paid; None: never."""
+        if not self.reread:
+            return 0
+        return ceil(self.reread / self.saving) if self.saving else None
+
+    def pays_within(self, requests: int) -> bool:
+        return self.requests_to_pay is not None and self.requests_to_pay <= requests
+
+
+def balance_of(before: int, after: int, price: Price) -> Balance:
+    """``before`` and ``after`` are estimated prompt tokens. What is read anew is written to the cache where that is charged."""
+    cached = price.input if price.cached is None else price.cached
+    uncached = price.input if price.write is None else price.write
+    saved = max(0, before - after)
+    return Balance(saved, saved * cached / PER, after * max(Decimal(0), uncached - cached) / PER)
+
+
+def waits(context: Context, rewrite: Rewrite, own_policy: str) -> bool:
+    """Whether a rewrite is put off: it would cost more than it saves, and nothing presses.
+
+    As many requests are expected as there were since the last rewrite or clear. A recovery, which is another policy's
+    rewrite, never waits; neither does what a person or an overflow asked for.
+    """
+    economy, limit = context.economy, context.limit
+    if economy is None or limit is None or rewrite.policy != own_policy or context.level is not Level.HEALTHY:
+        return False
+    if context.requested or context.overflowed or context.interrupted or context.loop_detected or context.restarts:
+        return False
+    if context.est_tokens * 100 > limit * MOST_WAITING_PERCENT:
+        return False
+    balance = balance_of(context.est_prompt, min(rewrite.target_tokens, context.est_prompt), economy.price)
+    return not balance.pays_within(economy.requests)
