@@ -11,6 +11,7 @@ from remediation.strategies.breaking.summarize_old import summarize_old
 from remediation.strategies.carrying import MESSAGE_TOKENS, ledger_budget
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.digest import digest
+from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.fresh_start import recover
 from remediation.strategies.hand_off import PEOPLE_SHARE
 from remediation.strategies.lasting import LastingRelevance
@@ -73,7 +74,7 @@ def _run_of(units: Units, toolbox: Toolbox, limit: int, target: int) -> _Run:
 
 def _masked(progress: _Progress, run: _Run) -> _Progress:
     """Old tool output goes before any strategy takes words away."""
-    masked = mask_old_output(progress.units, run.aim, run.toolbox)
+    masked = mask_old_output(cut_fresh_results(progress.units, run.aim, run.toolbox), run.aim, run.toolbox)
     if masked == progress.units:
         return progress
     run.relevance.inherit(progress.units, masked)
