@@ -17,6 +17,7 @@ from remediation.text.statements import Statement, statements_of
 LABEL_TOKENS = 7  # of "Turn 12, person:" and its line break
 COST_OFFSET = 8  # tokens added to each price, so that long sentences are not punished in full measure
 RECENCY = 0.6  # how much more the newest counts than the oldest
+WHOLE_TOKENS = 48  # up to which a text is not parted
 LEAST_WORTH = 0.8  # of the agent's sentences
 CALLS_SHARE = 0.12  # of the room: what the list of calls may take
 OMITTED = "[…]"
@@ -104,31 +105,44 @@ def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int)
 
 def _chosen(statements: Sequence[Statement], room: int, people_room: int, count: Callable[[str], int]) -> set[int]:
     prices = [count(statement.text) + 1 for statement in statements]
-    people = [place for place, statement in enumerate(statements) if statement.role == "user"]
+    candidates = _candidates(statements, prices)
     chosen: set[int] = set()
     labelled: set[int] = set()
 
-    def take(place: int, left: int) -> int:
-        label = 0 if statements[place].source in labelled else LABEL_TOKENS
-        if prices[place] + label > left:
+    def take(places: Sequence[int], left: int) -> int:
+        price = sum(prices[place] for place in places)
+        price += 0 if statements[places[0]].source in labelled else LABEL_TOKENS
+        if price > left:
             return left
-        chosen.add(place)
-        labelled.add(statements[place].source)
-        return left - prices[place] - label
+        chosen.update(places)
+        labelled.add(statements[places[0]].source)
+        return left - price
 
+    people = [place for place, statement in enumerate(statements) if statement.role == "user"]
     if sum(prices[place] for place in people) <= min(people_room, room):
         for place in people:
-            room = take(place, room)
+            room = take([place], room)
     last = max(1, len(statements) - 1)
 
-    def density(place: int) -> float:
-        worth = statements[place].worth * (1 + RECENCY * place / last)
-        return float(-worth / (prices[place] + COST_OFFSET) ** 0.8)
+    def density(places: Sequence[int]) -> float:
+        worth = sum(statements[place].worth for place in places) * (1 + RECENCY * places[0] / last)
+        return float(-worth / (sum(prices[place] for place in places) + COST_OFFSET) ** 0.8)
 
-    for place in sorted(range(len(statements)), key=lambda place: (density(place), place)):
-        if place not in chosen and (statements[place].worth >= LEAST_WORTH or statements[place].role == "user"):
-            room = take(place, room)
+    for places in sorted(candidates, key=lambda places: (density(places), places[0])):
+        worth = max(statements[place].worth for place in places)
+        if places[0] not in chosen and (worth >= LEAST_WORTH or statements[places[0]].role == "user"):
+            room = take(places, room)
     return chosen
+
+
+def _candidates(statements: Sequence[Statement], prices: Sequence[int]) -> list[list[int]]:
+    """A short text is taken whole or not at all: parts of it say little. Of a long one, each sentence is judged by itself."""
+    candidates: list[list[int]] = []
+    for _, group in groupby(range(len(statements)), key=lambda place: statements[place].source):
+        places = list(group)
+        whole = sum(prices[place] for place in places) <= WHOLE_TOKENS
+        candidates += [places] if whole else [[place] for place in places]
+    return candidates
 
 
 def _lines(talk: Sequence[Said], statements: Sequence[Statement], chosen: set[int]) -> list[tuple[int, str]]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from remediation.context import Rewritten, Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
 from remediation.strategies.carrying import ledger_budget
 from remediation.strategies.conclusion import Attempt, conclude, fail
+from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
 from remediation.strategies.headroom import most_of
 from remediation.strategies.outcome import is_ledger, newest_user, task_of
@@ -29,7 +30,8 @@ def recover(attempt: Attempt, toolbox: Toolbox, opening: str = HANDOVER_OPENING)
     Units of priority 1 stay too while they fit half the limit, and so does an exchange of tools under way (the newest unit).
     """
     attempt = replace(attempt, recovered=True)
-    before, limit = attempt.before, attempt.limit
+    limit = attempt.limit
+    before = cut_fresh_results(attempt.before, limit // AIM_SHARE - ledger_budget(limit), toolbox)
     toolbox.report("recovery", total_tokens(before), limit)
     kept = _kept(before, limit)
     used = sum(before[index].est_tokens for index in kept)

@@ -13,6 +13,7 @@ from remediation.context import Rewritten, StrategyStep, Toolbox, Unit, UnitKind
 from remediation.strategies.carrying import ledger_budget
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.exchanges import exchanges
+from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
 from remediation.strategies.headroom import most_of
 from remediation.strategies.masking import mask_old_output
@@ -362,7 +363,8 @@ def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolb
         says = f"the messages take est. {before:,} tokens, and {target_tokens:,} are theirs."
         return fail(attempt, f"Nothing to prune: {says}", toolbox)
     room = max(1, target_tokens - ledger_budget(limit))
-    masked = mask_old_output(tuple(unit for unit in units if not is_ledger(unit)), room, toolbox)
+    cut = cut_fresh_results(tuple(unit for unit in units if not is_ledger(unit)), room, toolbox)
+    masked = mask_old_output(cut, room, toolbox)
     if total_tokens(masked) <= room:
         step = StrategyStep("mask", before, total_tokens(masked), "masked old tool output")
         return conclude(replace(attempt, steps=(step,)), masked, toolbox)

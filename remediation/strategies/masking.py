@@ -48,7 +48,7 @@ def mask(unit: Unit, toolbox: Toolbox, known: Shown | None = None) -> Unit:
     messages = tuple(
         _masked_result(message, names.get(message.tool_call_id, "a tool"), unit, count, known)
         if message.role is Role.TOOL
-        else _with_short_arguments(message)
+        else with_short_arguments(message)
         for message in unit.messages
     )
     candidate = replace(unit, messages=messages, est_tokens=toolbox.count(messages))
@@ -66,14 +66,14 @@ def _masked_result(
     size = count(message.text)
     if size < SMALLEST_RESULT or message.text.startswith(OPENING):
         return message
-    said = f"{OPENING}{name}, est. {size:,} tokens, no longer shown; {_where(unit.source)}.{_failed(unit)}"
+    said = f"{OPENING}{name}, est. {size:,} tokens, no longer shown; {where_it_is(unit.source)}.{_failed(unit)}"
     room = min(MOST_VALUE_TOKENS, size // VALUES_SHARE)
     values = [] if unit.kind is UnitKind.CODE else _values_in(message.text, room, count, known)
     named = f" In it: {', '.join(values)}.]" if values else "]"
     return replace(message, text=f"{said}{named}")
 
 
-def _where(source: Sequence[int]) -> str:
+def where_it_is(source: Sequence[int]) -> str:
     if not source:
         return "search_archive finds it"
     return f"search_archive and read_archive show it (turn {source[-1]})"
@@ -100,7 +100,7 @@ def _values_in(text: str, room: int, count: Callable[[str], int], known: Shown |
     return chosen
 
 
-def _with_short_arguments(message: Message) -> Message:
+def with_short_arguments(message: Message) -> Message:
     """An old call without the long texts in its arguments, and without the reasoning that led to it."""
     calls = tuple(_short_call(call) for call in message.tool_calls)
     return replace(message, tool_calls=calls, provider_items=()) if calls != message.tool_calls else message

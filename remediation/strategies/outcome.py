@@ -13,12 +13,14 @@ STAND_INS = frozenset({UnitKind.SUMMARY, UnitKind.PLACEHOLDER})  # texts that st
 class StrategyOutcome:
     """The units after a strategy, its progress kept even where the target was not reached.
 
-    ``fresh_start`` says that only a fresh start can help: everything is relevant.
+    ``fresh_start`` says that only a fresh start can help: everything is relevant. ``excess`` are the tokens that a model's
+    good summary takes beyond the target: nothing else is to go for them.
     """
 
     units: Units
     note: str = ""
     fresh_start: bool = False
+    excess: int = 0
 
 
 def is_ledger(unit: Unit) -> bool:

@@ -14,6 +14,7 @@ from remediation.context import Rewritten, StrategyStep, Toolbox, Unit, UnitKind
 from remediation.prompts import load, render
 from remediation.strategies.carrying import MESSAGE_TOKENS, ledger_budget
 from remediation.strategies.conclusion import Attempt, conclude, fail
+from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.fresh_start import irreducible
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
 from remediation.strategies.headroom import most_of
@@ -251,6 +252,8 @@ def fallback(
     what ``target_tokens`` leaves (the limit where there is none). The hand-off has the other half.
     """
     attempt = Attempt(units, limit, toolbox.clock(), target=target_tokens)
+    aim = (limit if target_tokens is None else min(limit, target_tokens)) - ledger_budget(limit)
+    units = cut_fresh_results(units, aim, toolbox)
     kept = {i for i, unit in enumerate(units) if unit.role is UnitRole.SYSTEM or unit.pinned} | {newest_user(units)} - {
         -1
     }
@@ -260,7 +263,6 @@ def fallback(
     newest = newest_fitting(units, [i for i in (len(units) - 1,) if i >= 0 and i not in kept], limit - used)
     kept |= newest
     used += sum(units[index].est_tokens for index in newest)
-    aim = (limit if target_tokens is None else min(limit, target_tokens)) - ledger_budget(limit)
     lighter = tuple(unit if index in kept else mask(unit, toolbox) for index, unit in enumerate(units))
     last = [
         i for i in range(max(0, len(units) - RECENT_UNITS), len(units)) if i not in kept and not is_ledger(units[i])
@@ -268,7 +270,7 @@ def fallback(
     task = [i for i in (_task(units),) if i >= 0 and i not in kept and i not in last]
     chosen = newest_fitting(lighter, [*task, *last], (aim - used) // 2, skip=True)
     after = _handed_over(units, lighter, kept | chosen, aim, toolbox, limit)
-    step = StrategyStep("fallback", total_tokens(units), total_tokens(after), reason)
+    step = StrategyStep("fallback", total_tokens(attempt.before), total_tokens(after), reason)
     return conclude(replace(attempt, steps=(step,)), after, toolbox)
 
 

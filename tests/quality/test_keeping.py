@@ -26,17 +26,14 @@ def name_of(case: Case) -> str:
     ids=["one cut", *(f"all cuts {factor}x" for factor in FACTORS)],
 )
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize(("summariser", "least"), [("good", 9.0), ("none", 8.0)])
+@pytest.mark.parametrize(("summariser", "on_average", "at_least"), [("good", 9.0, 7.0), ("none", 8.0, 6.0)])
 def test_most_facts_stay_in_sight(
-    policy: str, factor: int, measured: list[Case], summariser: str, least: float
+    policy: str, factor: int, measured: list[Case], summariser: str, on_average: float, at_least: float
 ) -> None:
     kept = [keep(case, POLICIES[policy], factor, SUMMARISERS[summariser]) for case in measured]
-    assert out_of_ten(kept) >= least
-    by_dialog: dict[str, list[float]] = {}
-    for one in kept:
-        by_dialog.setdefault(one.case.dialog.name, []).append(one.share)
-    worst = min(by_dialog, key=lambda name: sum(by_dialog[name]))
-    assert 10 * sum(by_dialog[worst]) / len(by_dialog[worst]) >= least - 3, worst
+    assert out_of_ten(kept) >= on_average
+    worst = min(kept, key=lambda one: one.share)
+    assert 10 * worst.share >= at_least, f"{name_of(worst.case)} lost {worst.lost}"
 
 
 @pytest.mark.parametrize("policy", POLICIES)

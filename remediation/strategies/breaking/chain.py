@@ -11,8 +11,10 @@ from remediation.strategies.breaking.summarize_old import summarize_old
 from remediation.strategies.carrying import MESSAGE_TOKENS, ledger_budget
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.digest import digest
+from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.fresh_start import recover
 from remediation.strategies.hand_off import PEOPLE_SHARE
+from remediation.strategies.headroom import most_of
 from remediation.strategies.lasting import LastingRelevance
 from remediation.strategies.masking import mask_old_output
 from remediation.strategies.outcome import STAND_INS, StrategyOutcome, is_ledger, task_of, touchable
@@ -38,6 +40,7 @@ class _Progress:
     units: Units
     steps: tuple[StrategyStep, ...] = ()
     fresh_start: bool = False  # everything is relevant: no strategy is to choose
+    excess: int = 0  # tokens that a model's summary takes beyond the aim
 
     @property
     def tokens(self) -> int:
@@ -73,7 +76,7 @@ def _run_of(units: Units, toolbox: Toolbox, limit: int, target: int) -> _Run:
 
 def _masked(progress: _Progress, run: _Run) -> _Progress:
     """Old tool output goes before any strategy takes words away."""
-    masked = mask_old_output(progress.units, run.aim, run.toolbox)
+    masked = mask_old_output(cut_fresh_results(progress.units, run.aim, run.toolbox), run.aim, run.toolbox)
     if masked == progress.units:
         return progress
     run.relevance.inherit(progress.units, masked)
@@ -90,7 +93,7 @@ def _accounted(progress: _Progress, start: _Progress, run: _Run) -> _Progress:
         for unit in start.units
         if unit.id not in present and unit.kind not in STAND_INS and not set(unit.source) <= spoken_for
     )
-    room = min(run.aim - progress.tokens, total_tokens(gone) // 2) - MESSAGE_TOKENS
+    room = min(run.aim + progress.excess - progress.tokens, total_tokens(gone) // 2) - MESSAGE_TOKENS
     text = digest(gone, room, run.toolbox, run.limit // PEOPLE_SHARE) if gone and room >= SMALLEST_DIGEST else ""
     if not text:
         return progress
@@ -107,7 +110,7 @@ def _accounted(progress: _Progress, start: _Progress, run: _Run) -> _Progress:
 
 def _run_chain(progress: _Progress, strategy: BreakingStrategy, run: _Run) -> _Progress:
     for name in strategy.chain_order:
-        if progress.fresh_start or progress.tokens <= run.aim:
+        if progress.fresh_start or progress.tokens <= run.aim + progress.excess:
             break
         if name == "hybrid":
             progress = _run_hybrid(progress, strategy, run)
@@ -127,7 +130,7 @@ def _run_hybrid(progress: _Progress, strategy: BreakingStrategy, run: _Run) -> _
     for _ in range(passes):
         earlier = progress.tokens
         progress = _run_chain(progress, replace(strategy, chain_order=others), run)
-        if progress.fresh_start or progress.tokens <= run.aim or progress.tokens >= earlier:
+        if progress.fresh_start or progress.tokens <= run.aim + progress.excess or progress.tokens >= earlier:
             break
     return progress
 
@@ -135,11 +138,12 @@ def _run_hybrid(progress: _Progress, strategy: BreakingStrategy, run: _Run) -> _
 def _run_step(progress: _Progress, name: str, strategy: BreakingStrategy, run: _Run) -> _Progress:
     before = progress.tokens
     run.toolbox.report(name, before, run.limit)
-    aim = _aim_of(progress.units, name, strategy, run.aim)
-    outcome = _apply(progress.units, name, strategy, run.toolbox, aim)
+    aim = _aim_of(progress.units, name, strategy, run.aim + progress.excess)
+    outcome = _apply(progress.units, name, strategy, run, aim)
     run.relevance.inherit(progress.units, outcome.units)
     step = StrategyStep(name, before, total_tokens(outcome.units), outcome.note)
-    return _Progress(outcome.units, (*progress.steps, step), outcome.fresh_start and before > run.limit)
+    is_full = outcome.fresh_start and before > run.limit
+    return _Progress(outcome.units, (*progress.steps, step), is_full, max(progress.excess, outcome.excess))
 
 
 def _aim_of(units: Units, name: str, strategy: BreakingStrategy, aim: int) -> int:
@@ -157,10 +161,12 @@ def _aim_of(units: Units, name: str, strategy: BreakingStrategy, aim: int) -> in
     return max(aim, int(fixed + (aim - fixed) / share)) if aim > fixed else aim
 
 
-def _apply(units: Units, name: str, strategy: BreakingStrategy, toolbox: Toolbox, aim: int) -> StrategyOutcome:
+def _apply(units: Units, name: str, strategy: BreakingStrategy, run: _Run, aim: int) -> StrategyOutcome:
+    toolbox = run.toolbox
     match name:
         case "summarize_old":
-            return summarize_old(units, strategy.summarize_old, toolbox, aim)
+            most = most_of(run.limit) - ledger_budget(run.limit)
+            return summarize_old(units, strategy.summarize_old, toolbox, aim, most)
         case "prioritize_recent":
             return prioritize_recent(units, strategy.prioritize_recent, toolbox, aim)
         case "content_type_chunking":

@@ -1,7 +1,10 @@
 """The first strategy of the chain: one hand-off summary in place of the oldest units."""
 
+from dataclasses import replace
+
 from remediation.config import SummarizeOld
 from remediation.context import Toolbox, UnitKind, Units, total_tokens
+from remediation.strategies.carrying import MESSAGE_TOKENS
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
 from remediation.strategies.outcome import StrategyOutcome, text_of, touchable
 from remediation.strategies.stand_ins import SUMMARY_HEADING, put_in_place, stand_in
@@ -11,11 +14,13 @@ ROOM_SHARE = 0.45  # of the target, which a summary may fill where more must go 
 LARGEST_SHARE = 2  # a summary is at most what it stands for divided by this
 
 
-def summarize_old(units: Units, options: SummarizeOld, toolbox: Toolbox, target_tokens: int) -> StrategyOutcome:
+def summarize_old(
+    units: Units, options: SummarizeOld, toolbox: Toolbox, target_tokens: int, most_tokens: int = 0
+) -> StrategyOutcome:
     """Summarise the oldest share of the units: those of priority 3, and of priority 2 if that is not enough.
 
     Plan references stay verbatim. Earlier summaries and placeholders among the old are merged into the new summary. Its
-    length grows with the room that the target leaves.
+    length grows with the room that the target leaves; a model's may fill what ``most_tokens``, for all units, leave.
     """
     boundary = int(len(units) * options.old_threshold)
     old = [i for i in touchable(units) if i < boundary and units[i].kind is not UnitKind.PLAN_REF]
@@ -25,7 +30,10 @@ def summarize_old(units: Units, options: SummarizeOld, toolbox: Toolbox, target_
     size = sum(units[index].est_tokens for index in chosen)
     free = target_tokens - (total_tokens(units) - size)
     room = max(options.summary_length, min(size // LARGEST_SHARE, max(free, int(target_tokens * ROOM_SHARE))))
-    return replace_by_summary(units, chosen, room, toolbox, target_tokens // PEOPLE_SHARE)
+    most = most_tokens - (total_tokens(units) - size) - MESSAGE_TOKENS
+    outcome = replace_by_summary(units, chosen, room, toolbox, target_tokens // PEOPLE_SHARE, most)
+    excess = min(outcome.excess, max(0, total_tokens(outcome.units) - target_tokens))
+    return replace(outcome, excess=excess)
 
 
 def _least_important(units: Units, old: list[int], excess: int) -> set[int]:
@@ -37,12 +45,12 @@ def _least_important(units: Units, old: list[int], excess: int) -> set[int]:
 
 
 def replace_by_summary(
-    units: Units, chosen: set[int], max_tokens: int, toolbox: Toolbox, people_room: int | None = None
+    units: Units, chosen: set[int], max_tokens: int, toolbox: Toolbox, people_room: int | None = None, most: int = 0
 ) -> StrategyOutcome:
     """One summary where the first of ``chosen`` stood; the units as they were when it would not save anything."""
     replaced = tuple(unit for index, unit in enumerate(units) if index in chosen)
     remaining = tuple(unit for index, unit in enumerate(units) if index not in chosen)
-    handed = hand_off(replaced, remaining, max_tokens, toolbox, people_room)
+    handed = hand_off(replaced, remaining, max_tokens, toolbox, people_room, most)
     if not handed.text:
         return StrategyOutcome(units, "nothing to summarise")
     unit = stand_in(UnitKind.SUMMARY, SUMMARY_HEADING + handed.text, replaced, toolbox, units)
@@ -51,4 +59,5 @@ def replace_by_summary(
     notes = [f"summarised {len(replaced)} units", handed.note]
     if handed.by_model and toolbox.similarity(text_of(replaced), handed.text) < LOOKS_UNLIKE:
         notes.append("it looks unlike what it stands for")
-    return StrategyOutcome(put_in_place(units, chosen, unit), "; ".join(note for note in notes if note))
+    excess = max(0, unit.est_tokens - max_tokens - MESSAGE_TOKENS)
+    return StrategyOutcome(put_in_place(units, chosen, unit), "; ".join(note for note in notes if note), excess=excess)

@@ -1,0 +1,141 @@
+"""The newest tool results: one that leaves too little room for all else is cut to its head, its tail and the lines that matter."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from dominds.llm.messages import Message, Role
+from remediation.context import Toolbox, Unit, UnitRole, Units
+from remediation.strategies.masking import FRESH_UNITS, SMALLEST_RESULT, where_it_is, with_short_arguments
+from remediation.strategies.outcome import newest_user, task_of
+from remediation.strategies.stand_ins import text_counter
+from remediation.text.coverage import telling
+from remediation.text.statements import is_failure
+
+FRESH_SHARE = 2  # of the room beside what must stay; one result may take that divided by this
+END_SHARE = 4  # of a cut result: its head and its tail take that divided by this, each
+PIECE_CHARS = 300  # a longer line is cut into pieces
+FAILURE_WORTH = 3.0  # of a line that tells of a failure, in words of the task
+MARK_TOKENS = 6  # of the mark where lines are left out
+
+
+def cut_fresh_results(units: Units, aim: int, toolbox: Toolbox) -> Units:
+    """The newest units, which masking spares, with long results cut so that each leaves half of the free room to the others.
+
+    ``aim`` tokens are for all units. Pinned units and priority 1 stay as they are, and people's words always.
+    """
+    newest = newest_user(units)
+    standing = sum(
+        unit.est_tokens
+        for index, unit in enumerate(units)
+        if unit.pinned or unit.role is UnitRole.SYSTEM or index == newest
+    )
+    room = max(SMALLEST_RESULT, (aim - standing) // FRESH_SHARE)
+    return tuple(
+        _cut(unit, room, _words_of(units, unit), toolbox)
+        if index >= len(units) - FRESH_UNITS and unit.est_tokens > room and _may_be_cut(unit)
+        else unit
+        for index, unit in enumerate(units)
+    )
+
+
+def _may_be_cut(unit: Unit) -> bool:
+    return unit.role is UnitRole.TOOL and not unit.pinned and unit.priority != 1
+
+
+def _words_of(units: Units, unit: Unit) -> frozenset[str]:
+    """What the result was wanted for: the task, what the agent said when it called, and what it called with."""
+    asked = " ".join(call.arguments for message in unit.messages for call in message.tool_calls)
+    said = " ".join(message.text for message in unit.messages if message.role is not Role.TOOL)
+    return frozenset(telling(f"{task_of(units)} {said} {asked}"))
+
+
+def _cut(unit: Unit, room: int, words: frozenset[str], toolbox: Toolbox) -> Unit:
+    """The unit with its longest results cut; each result gets its share of ``room``."""
+    count = text_counter(toolbox)
+    messages = tuple(
+        message if message.role is Role.TOOL else with_short_arguments(message) for message in unit.messages
+    )
+    sizes = [count(message.text) if message.role is Role.TOOL else 0 for message in messages]
+    frame = toolbox.count(messages) - sum(sizes)
+    most = _fair_share(sizes, room - frame)
+    cut = tuple(
+        _cut_result(message, most, words, unit, count) if size > most else message
+        for message, size in zip(messages, sizes, strict=True)
+    )
+    candidate = replace(unit, messages=cut, est_tokens=toolbox.count(cut))
+    return candidate if candidate.est_tokens < unit.est_tokens else unit
+
+
+def _fair_share(sizes: Sequence[int], room: int) -> int:
+    """What each may have so that all fit: small ones leave theirs to the large ones."""
+    left, share = room, 0
+    waiting = sorted(size for size in sizes if size)
+    for place, size in enumerate(waiting):
+        share = left // (len(waiting) - place)
+        if size > share:
+            break
+        left -= size
+    return max(SMALLEST_RESULT, share)
+
+
+def _cut_result(message: Message, room: int, words: frozenset[str], unit: Unit, count: Callable[[str], int]) -> Message:
+    total = count(message.text)
+    says = f"[Cut, since it has est. {total:,} tokens: its beginning, its end and lines that seem to matter. {where_it_is(unit.source)}.]"
+    pieces = _pieces(message.text)
+    density = total / max(1, len(message.text))  # counting each line would take longer than all else
+    chosen = _chosen(pieces, [len(piece) * density + 1 for piece in pieces], room - count(says), words)
+    text = f"{says}\n{_joined(pieces, chosen)}"
+    return replace(message, text=text) if count(text) < total else message
+
+
+def _pieces(text: str) -> list[str]:
+    return [
+        line[start : start + PIECE_CHARS]
+        for line in text.splitlines()
+        for start in range(0, max(1, len(line)), PIECE_CHARS)
+    ]
+
+
+def _chosen(pieces: Sequence[str], prices: Sequence[float], room: int, words: frozenset[str]) -> set[int]:
+    """The places of what stays: the head and the tail in their share, then what matters most for its tokens."""
+    chosen: set[int] = set()
+    for order in (range(len(pieces)), range(len(pieces) - 1, -1, -1)):
+        left = room / END_SHARE
+        for place in order:
+            left -= prices[place]
+            if left < 0:
+                break
+            chosen.add(place)
+    left = room - sum(prices[place] for place in chosen) - 2 * MARK_TOKENS
+    worth = _worths(pieces, words)
+    for place in sorted(worth, key=lambda place: (-worth[place] / (prices[place] + MARK_TOKENS), place)):
+        if place not in chosen and prices[place] + MARK_TOKENS <= left:
+            chosen.add(place)
+            left -= prices[place] + MARK_TOKENS
+    return chosen
+
+
+def _worths(pieces: Sequence[str], words: frozenset[str]) -> dict[int, float]:
+    """Of each piece that has any: the words of the task in it, rare ones more, and whether it tells of a failure."""
+    found = [words & set(telling(piece)) for piece in pieces]
+    seen = Counter(word for row in found for word in row)
+    worths = {
+        place: sum(math.log(1 + len(pieces) / seen[word]) for word in row) + FAILURE_WORTH * is_failure(piece)
+        for place, (piece, row) in enumerate(zip(pieces, found, strict=True))
+    }
+    return {place: worth for place, worth in worths.items() if worth > 0}
+
+
+def _joined(pieces: Sequence[str], chosen: set[int]) -> str:
+    lines: list[str] = []
+    last = -1
+    for place in sorted(chosen):
+        if place > last + 1:
+            lines.append(f"[… {place - last - 1:,} lines left out …]")
+        lines.append(pieces[place])
+        last = place
+    if last + 1 < len(pieces):
+        lines.append(f"[… {len(pieces) - last - 1:,} lines left out …]")
+    return "\n".join(lines)
