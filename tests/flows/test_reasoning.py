@@ -10,10 +10,11 @@ from django.db import connection
 from dialogs.actions import messages, rewrite_requests
 from dialogs.context import search
 from dialogs.context.package_draft import draft_package
-from dialogs.models import Dialog, Generation, Turn
+from dialogs.models import Dialog, Generation, SiteSettings, Turn
 from dialogs.runtime.driver import drive
 from dialogs.store.wakeups import client, live_text_key
 from remediation.models import RemediationRun
+from tests.dialogs.factories import AgentFactory
 from tests.doubles.brains import Call, Prompt, Reply, Scripted
 from tests.flows import pruner
 from tests.flows.conftest import Minds, go_on, say
@@ -104,6 +105,25 @@ def test_an_agents_settings_are_sent_with_its_answers(name: str, minds: Minds, m
     limits = [body[name] for name in ("max_tokens", "max_completion_tokens", "max_output_tokens") if name in body]
     assert limits == [3_000]
     assert dialog.state == "idle"
+
+
+def test_a_summary_is_asked_for_with_the_settings_of_the_pruning_agent_alone(minds: Minds, monkeypatch: Any) -> None:
+    name = "alibaba/qwen3.8-max"
+    with start(name, Scripted(Reply("We spoke of wool. " * 9))) as double:
+        dialog = dialog_at(double, minds, monkeypatch, name, model_params={"general": {"effort": "high"}})
+        for number in range(3):
+            say(dialog, prose(number, 500))
+        for pruner_settings in ({}, {"general": {"effort": "low"}}):
+            provider, model = name.split("/")
+            agent = AgentFactory.create(provider=provider, model=model, model_params=pruner_settings)
+            SiteSettings.objects.update_or_create(singleton=True, defaults={"pruning_agent": agent})
+            rewrite_requests.request(dialog.pk, "fresh_start", dialog.owner)
+            go_on(dialog)
+            say(dialog, prose(9, 500))
+        assert double.refusals == []
+    side = [body.get("reasoning_effort") for body in double.bodies if "tools" not in body]
+    own = [body.get("reasoning_effort") for body in double.bodies if "tools" in body]
+    assert (None in side, "low" in side, set(own)) == (True, True, {"high"})
 
 
 class Mind:
