@@ -118,6 +118,7 @@ def _job(situation: Situation, decision: Rewrite) -> Job:
         standing=sizes.standing - sizes.fixed,
         request_limit=sizes.limit or 0,
         config=sizes.config,
+        reason=decision.reason,
     )
     return Job(situation, decision, policy, sizes, task)
 

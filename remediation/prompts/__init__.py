@@ -88,7 +88,7 @@ SAMPLES: dict[str, str] = {
     "words": "450", "remaining": "3 more generations", "attempt": "2", "attempts": "3", "draft": "Goal and scope\n- ...",
     "reason": "clear_mind with a blank package", "size": "61,200 of 64,000 tokens", "target": "16,000", "tokens": "40,000",
     "nonce": "5f3a9c21", "missing": "- never push to main (turn 3)", "package": "Goal and scope\n- ...", "name": "Schema done",
-    "outcome": "All tables exist.", "calls": "read_file({\"path\": \"a.py\"})", "times": "4", "result": "No such file",
+    "calls": "read_file({\"path\": \"a.py\"})", "times": "4", "result": "No such file",
     "task": "Fix the pool.", "total": "40,000", "aim": "16,000", "part": "1 of 2", "earlier": "none",
 }  # fmt: skip
 
