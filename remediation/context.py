@@ -150,6 +150,20 @@ class Economy:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedClear:
+    """Why the last forced attempt to clear the mind was refused, at which size in tokens (0: unknown), and the package that
+    the runtime drafted, where one is to be offered."""
+
+    reason: str = ""
+    tokens: int = 0
+    limit: int = 0
+    draft: str = ""
+
+
+NOT_REFUSED = RefusedClear()
+
+
+@dataclass(frozen=True, slots=True)
 class Context:
     """All that a policy may know before it answers. Token numbers here are estimates, except behind ``level``.
 
@@ -168,6 +182,7 @@ class Context:
     overflowed: bool = False
     restarts: int = 0  # rewrites since the newest user message
     failed_clears: int = 0  # of the open episode
+    refused_clear: RefusedClear = NOT_REFUSED
     clear_due: bool = False  # an episode of forced clears is open, whatever the level is now
     kept_since_guidance: int | None = None  # None: no guidance yet in this caution
     guided_generations: int = 0  # since guidance began, for the countdown
@@ -178,4 +193,5 @@ class Context:
     interrupted: bool = False  # the stream filled the window and was cut, to go on after a compaction
     spending: Spending = NOTHING_SPENT
     economy: Economy | None = None  # None: no cache is warm, or its price is not known
+    prompts: Path | None = None  # the folder of the operator's own prompts
     requested: str = ""  # what a person asked for by hand: a policy's verb, or "clear"

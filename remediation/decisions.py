@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+BY_HAND = "asked for by hand"  # the reason of a rewrite or clear that a person or a tool requested
+
 
 @dataclass(frozen=True, slots=True)
 class Proceed:

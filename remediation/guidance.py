@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dominds.llm.messages import ToolCall
 from health.levels import Level
-from remediation.context import Context
+from remediation.context import NOT_REFUSED, Context, RefusedClear
 from remediation.decisions import Discard, Keep, ReplyDecision
 from remediation.prompts import load, render
 
@@ -17,30 +17,35 @@ EXHAUSTED = f"{MAX_FORCED_CLEARS} forced attempts to clear the mind failed."
 COUNTDOWN_GENERATIONS = 5
 CLEAR_MIND = "clear_mind"
 
-CLEAR_OR_REMIND = render(load("guidance"))
+CLEAR_OR_REMIND = render(load("guidance"))  # as shipped
 CLEAR_ONLY = render(load("forced_clear_first"))
 PACKAGE_OUTLINE = "\n".join(line for line in CLEAR_ONLY.splitlines() if line.startswith("- "))
 NO_REASON = "it was not exactly one clear_mind call with a package"
 
 
+def guidance(folder: Path | None = None) -> str:
+    return render(load("guidance", folder))
+
+
 def countdown_guidance(remaining: int, folder: Path | None = None) -> str:
     """``remaining`` generations, this one included, until the runtime clears by itself."""
     more = f"{remaining} more generation{'' if remaining == 1 else 's'}"
-    return f"{render(load('guidance', folder))}\n{render(load('guidance_countdown', folder), remaining=more)}"
+    return f"{guidance(folder)}\n{render(load('guidance_countdown', folder), remaining=more)}"
 
 
-def forced_clear(
-    failed_clears: int, reason: str = "", tokens: int = 0, limit: int = 0, draft: str = "", folder: Path | None = None
-) -> str:
+def forced_clear(failed_clears: int, refused: RefusedClear = NOT_REFUSED, folder: Path | None = None) -> str:
     """What a forced attempt asks, after ``failed_clears`` refused ones: each says why the last was refused, the last of
     them offers the drafted package to correct."""
     if failed_clears <= 0:
         return render(load("forced_clear_first", folder))
-    size = f"{tokens:,} of {limit:,} tokens" if limit else "its size is unknown"
-    is_last = failed_clears >= MAX_FORCED_CLEARS - 1 and bool(draft.strip())
+    size = (
+        f"{refused.tokens:,} of {refused.limit:,} tokens" if refused.tokens and refused.limit else "its size is unknown"
+    )
+    is_last = failed_clears >= MAX_FORCED_CLEARS - 1 and bool(refused.draft.strip())
     prompt = load("forced_clear_third" if is_last else "forced_clear_second", folder)
-    values = {"attempt": failed_clears + 1, "attempts": MAX_FORCED_CLEARS, "reason": reason or NO_REASON, "size": size}
-    return render(prompt, **values, **({"draft": draft.strip()} if is_last else {}))
+    reason = refused.reason or NO_REASON
+    values = {"attempt": failed_clears + 1, "attempts": MAX_FORCED_CLEARS, "reason": reason, "size": size}
+    return render(prompt, **values, **({"draft": refused.draft.strip()} if is_last else {}))
 
 
 def guidance_due(context: Context) -> bool:

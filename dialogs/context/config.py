@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from dominds.db.prepared import Select
 from dominds.yaml_fields import Problem
 from dominds.yaml_file import BadYaml, read_yaml
+from remediation import prompts
 from remediation.config import ContextConfig, limits_below_floor, parse_context_config
 from remediation.models import ContextSettings
 
@@ -20,8 +21,20 @@ def current_config() -> ContextConfig:
     return parse_context_config(_merged())[0]
 
 
+def prompts_folder() -> Path:
+    """Where operators keep their own prompts."""
+    return Path(settings.MINDS_DIR) / "prompts"
+
+
 def problems() -> list[Problem]:
-    """What is wrong with the file or the edits, by path and reason."""
+    """What is wrong with the file, the edits, or the prompts, by path and reason."""
+    return [
+        *_problems_of_file(),
+        *(Problem(f"prompts/{name}", "", why) for name, why in prompts.problems(prompts_folder())),
+    ]
+
+
+def _problems_of_file() -> list[Problem]:
     try:
         doubled = read_yaml(_path()).double_keys if _path().exists() else ()
     except BadYaml as error:

@@ -13,6 +13,7 @@ from dialogs.context.tool_calls import store_mind_cleared
 from dialogs.models import Agent, Dialog, Generation, Round, Turn
 from dialogs.runtime import discarded_log, repeats, truncation
 from dialogs.runtime.attempts import AlreadyEnded, Attempt, finish, wake_after
+from dialogs.runtime.refused_clear import told
 from dialogs.runtime.stream_reply import Reply
 from dialogs.store import json_shapes
 from dialogs.store.change import Change
@@ -131,6 +132,8 @@ def _forced(change: Change, attempt: Attempt, reply: Reply) -> None:
     dialog = change.dialog
     match judge_forced(reply.tool_calls):
         case Discard(reason):
+            offered = {tool.name for tool in attempt.prepared.request.tools}
+            attempt.generation.error = told(reason, reply.tool_calls, offered)
             finish(change, attempt, reply, Generation.Outcome.DISCARDED)
             discarded_log.log_output(attempt.generation, reason, reply)
             level = _report(change, attempt, reply.usage)

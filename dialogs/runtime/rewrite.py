@@ -10,6 +10,7 @@ import structlog
 
 from dialogs.actions import rounds
 from dialogs.actions.rewrite_requests import policy_with, summary_of
+from dialogs.context.config import prompts_folder
 from dialogs.context.limits import health_of
 from dialogs.context.sizes import Sizes
 from dialogs.context.spending import caching_price
@@ -119,6 +120,7 @@ def _job(situation: Situation, decision: Rewrite) -> Job:
         standing=sizes.standing - sizes.fixed,
         request_limit=sizes.limit or 0,
         config=sizes.config,
+        reason=decision.reason,
     )
     return Job(situation, decision, policy, sizes, task)
 
@@ -145,7 +147,7 @@ def _toolbox(lease: Lease, job: Job) -> Toolbox:
             rewrite_progress.tell(lease, sizes, pill, phase, tokens + sizes.fixed, limit + sizes.fixed)
 
     def summarise(text: str, tokens: int) -> str:
-        return auxiliary_calls.summarise(lease, dialog, text, tokens)
+        return auxiliary_calls.summarise(lease, dialog, text, tokens, prompts_folder())
 
     def failed(reason: str) -> None:
         log.warning("pruner_failed", dialog_id=str(dialog.pk), reason=reason)
@@ -168,6 +170,7 @@ def toolbox_of(sizes: Sizes, summarise: Callable[[str, int], str], report: Calla
         similarity=embeddings.likeness_of_wording,
         clock=lambda: time.monotonic() * 1000,
         report=report,
+        prompts=prompts_folder(),
     )
 
 

@@ -4,6 +4,7 @@ import functools
 from dataclasses import dataclass, field, replace
 
 from dialogs.context import recall
+from dialogs.context.config import prompts_folder
 from dialogs.context.limits import judgement_of, model_of, thresholds_of_model
 from dialogs.context.recall import NOTHING, Recall
 from dialogs.context.sizes import Sizes, StreamWatch, sizes_of
@@ -11,6 +12,7 @@ from dialogs.context.spending import economy_of, spending_of
 from dialogs.context.view import View, view_of
 from dialogs.models import Agent, Dialog, Generation
 from dialogs.runtime import overflow_history
+from dialogs.runtime.refused_clear import refused_clear
 from dialogs.runtime.repeats import OUTPUT
 from dialogs.tools.registry import offered_to
 from dialogs.tools.tool import Tool
@@ -98,6 +100,7 @@ class Situation:
             overflowed=dialog.overflowed or self.lacks_room,
             restarts=dialog.restarts,
             failed_clears=dialog.failed_clears,
+            refused_clear=refused_clear(dialog, self.model, self.thresholds),
             clear_due=clear_due(dialog, self.thresholds),
             kept_since_guidance=dialog.kept_since_guidance,
             guided_generations=dialog.guided_generations,
@@ -108,6 +111,7 @@ class Situation:
             interrupted=self.view.interrupted,
             spending=spending_of(dialog),
             economy=self.economy,
+            prompts=prompts_folder(),
             requested=dialog.requested_rewrite,
         )
 

@@ -4,9 +4,7 @@ from dialogs.context.tool_calls import Result
 from dialogs.store.change import Change
 from dialogs.tools.tool import Invocation, Tool, parameters
 from dominds.llm.messages import ToolSpec
-from remediation.policies.fresh_start import VERB
-
-COMPLETE_MILESTONE = "complete_milestone"
+from remediation.policies.fresh_start import COMPLETE_MILESTONE, VERB
 
 
 def complete_milestone(change: Change, call: Invocation) -> Result:

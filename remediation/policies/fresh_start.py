@@ -1,14 +1,50 @@
 """A fresh start from a handover summary: by hand, at a milestone, or when breaking did not help. No agent's own policy."""
 
-from remediation.context import Rewritten, Toolbox
+import json
+
+from remediation.context import Rewritten, Toolbox, Units
+from remediation.decisions import BY_HAND
+from remediation.loops import LOOP_REASON
 from remediation.policies.policy import ByHand, Policy, RewriteTask, budget_limit, configured_tokenizer
+from remediation.prompts import load, render
 from remediation.strategies.fresh_start import start_fresh
+from remediation.strategies.outcome import newest_user
+from remediation.strategies.stand_ins import HANDOVER_OPENING
 
 VERB = "fresh_start"
+COMPLETE_MILESTONE = "complete_milestone"  # the tool's name
+AFTER_LOOP = (
+    "Resuming after a loop: the same calls brought the same results again and again. Try another way, or ask.\n"
+)
+BY_REQUEST = "Resuming at a person's request.\n"
+NAME_CHARS = 200  # of a milestone
 
 
 def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
-    return start_fresh(task.units, toolbox, task.limit)
+    return start_fresh(task.units, toolbox, task.limit, opening_of(task, toolbox))
+
+
+def opening_of(task: RewriteTask, toolbox: Toolbox) -> str:
+    """The handover's first words: why the agent starts afresh."""
+    if task.reason == LOOP_REASON:
+        return AFTER_LOOP
+    if task.reason != BY_HAND:
+        return HANDOVER_OPENING
+    if name := _milestone(task.units):
+        return render(load("milestone", toolbox.prompts), name=name) + "\n"
+    return BY_REQUEST
+
+
+def _milestone(units: Units) -> str:
+    """What the agent said of the milestone that it completed since the newest message, the newest one."""
+    since = units[newest_user(units) + 1 :]
+    calls = (call for unit in reversed(since) for message in unit.messages for call in message.tool_calls)
+    summary = next((call.arguments for call in calls if call.name == COMPLETE_MILESTONE), "")
+    try:
+        arguments = json.loads(summary or "null")
+    except (ValueError, RecursionError):
+        return ""
+    return " ".join(str(arguments.get("summary", "")).split())[:NAME_CHARS] if isinstance(arguments, dict) else ""
 
 
 POLICY = Policy(

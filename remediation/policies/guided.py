@@ -4,13 +4,13 @@ from health.levels import Level
 from remediation.context import Context
 from remediation.decisions import ClearMind, Decision, Fail, Proceed, Suspend
 from remediation.guidance import (
-    CLEAR_ONLY,
-    CLEAR_OR_REMIND,
     COUNTDOWN_GENERATIONS,
     CRITICAL_KIND,
     EXHAUSTED,
     MAX_FORCED_CLEARS,
     countdown_guidance,
+    forced_clear,
+    guidance,
     guidance_due,
 )
 
@@ -19,14 +19,15 @@ def before_generation(context: Context) -> Decision:
     if context.overflowed or context.clear_due or context.level is Level.CRITICAL:
         return _countdown(context) if context.countdown else _forced(context)
     if context.level is Level.CAUTION and guidance_due(context):
-        return Proceed(guidance=CLEAR_OR_REMIND)
+        return Proceed(guidance=guidance(context.prompts))
     return Proceed()
 
 
 def _forced(context: Context) -> Decision:
     if context.failed_clears >= MAX_FORCED_CLEARS:
         return Suspend(CRITICAL_KIND, EXHAUSTED)
-    return Proceed(guidance=CLEAR_ONLY, clear_only=True)
+    asked = forced_clear(context.failed_clears, context.refused_clear, context.prompts)
+    return Proceed(guidance=asked, clear_only=True)
 
 
 def _countdown(context: Context) -> Decision:
@@ -40,4 +41,4 @@ def _countdown(context: Context) -> Decision:
     remaining = COUNTDOWN_GENERATIONS - context.guided_generations
     if context.overflowed or remaining <= 0:
         return ClearMind("overflow" if context.overflowed else f"{COUNTDOWN_GENERATIONS} guided generations")
-    return Proceed(guidance=countdown_guidance(remaining))
+    return Proceed(guidance=countdown_guidance(remaining, context.prompts))

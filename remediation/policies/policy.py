@@ -67,6 +67,7 @@ class RewriteTask:
     standing: int
     request_limit: int
     config: ContextConfig
+    reason: str = ""  # why it is due, as the decision says
 
 
 @dataclass(frozen=True, slots=True)

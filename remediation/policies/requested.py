@@ -1,11 +1,10 @@
 """A rewrite that a person asked for by hand, whatever the agent's own policy is."""
 
 from remediation.context import Context
-from remediation.decisions import ClearMind, Decision, Fail, Proceed, Rewrite
+from remediation.decisions import BY_HAND, ClearMind, Decision, Fail, Proceed, Rewrite
 from remediation.policies import registry
 from remediation.policies.policy import Policy
 
-BY_HAND = "asked for by hand"
 CLEAR = "clear"
 
 

@@ -39,11 +39,32 @@ class Prompt:
 
 
 def load(name: str, folder: Path | None = None) -> Prompt:
-    """The operator's own text from ``folder`` where there is one, else ours. Raises ``PromptError``."""
+    """The operator's own text from ``folder`` where there is one that can be used, else ours."""
     shipped = _read(SHIPPED / f"{name}.md", 0)
     path = folder / f"{name}.md" if folder is not None else None
     if path is None or not path.is_file():
         return shipped
+    try:
+        return _own(path, shipped)
+    except PromptError:
+        return shipped  # ``problems`` tells the operator
+
+
+def problems(folder: Path) -> list[tuple[str, str]]:
+    """The files of ``folder`` that cannot serve as prompts, each with the reason."""
+    found = []
+    for path in sorted(folder.glob("*.md")):
+        try:
+            if path.stem not in NAMES:
+                raise PromptError(f"There is no prompt {path.stem}. There are: {', '.join(NAMES)}.")
+            _own(path, load(path.stem))
+        except PromptError as error:
+            found.append((path.name, str(error)))
+    return found
+
+
+def _own(path: Path, shipped: Prompt) -> Prompt:
+    """Raises ``PromptError``."""
     own = _read(path, path.stat().st_mtime_ns)
     if unknown := own.placeholders - shipped.placeholders:
         known = ", ".join(f"${known}" for known in sorted(shipped.placeholders)) or "none"
@@ -67,7 +88,7 @@ SAMPLES: dict[str, str] = {
     "words": "450", "remaining": "3 more generations", "attempt": "2", "attempts": "3", "draft": "Goal and scope\n- ...",
     "reason": "clear_mind with a blank package", "size": "61,200 of 64,000 tokens", "target": "16,000", "tokens": "40,000",
     "nonce": "5f3a9c21", "missing": "- never push to main (turn 3)", "package": "Goal and scope\n- ...", "name": "Schema done",
-    "outcome": "All tables exist.", "calls": "read_file({\"path\": \"a.py\"})", "times": "4", "result": "No such file",
+    "calls": "read_file({\"path\": \"a.py\"})", "times": "4", "result": "No such file",
     "task": "Fix the pool.", "total": "40,000", "aim": "16,000", "part": "1 of 2", "earlier": "none",
 }  # fmt: skip
 

@@ -5,15 +5,17 @@ from dataclasses import replace
 from remediation.context import Rewritten, Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
 from remediation.strategies.carrying import ledger_budget
 from remediation.strategies.conclusion import Attempt, conclude, fail
+from remediation.strategies.exchanges import is_question
 from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
 from remediation.strategies.headroom import most_of
 from remediation.strategies.outcome import is_ledger, newest_user, task_of
-from remediation.strategies.stand_ins import HANDOVER_CLOSING, HANDOVER_OPENING, stand_in, text_counter
+from remediation.strategies.stand_ins import HANDOVER_CLOSING, HANDOVER_OPENING, TASK_BEGAN, stand_in, text_counter
 
 AIM_SHARE = 2  # a fresh start aims at the limit divided by this, priority 1 included
 SMALLEST_HANDOVER = 40  # tokens; less cannot hand anything over
-TASK_CHARS = 200
+TASK_CHARS = 200  # of the newest message, which stands in full as well
+TASK_SHARE = 3  # of the room: what the request that began the work may take, beyond as many characters
 
 
 def start_fresh(units: Units, toolbox: Toolbox, limit: int, opening: str = HANDOVER_OPENING) -> Rewritten:
@@ -72,13 +74,36 @@ def _kept(units: Units, limit: int) -> set[int]:
 def _handover(units: Units, kept: set[int], room: int, toolbox: Toolbox, opening: str, limit: int) -> Unit:
     gone = tuple(unit for index, unit in enumerate(units) if index not in kept)
     stay = tuple(unit for index, unit in enumerate(units) if index in kept)
-    task = " ".join(task_of(units).split())[:TASK_CHARS]
+    task = _task(units, kept, room, toolbox)
     frame = text_counter(toolbox)(f"{opening}{HANDOVER_CLOSING}{task}") + 4
     most = most_of(limit) - ledger_budget(limit) - total_tokens(stay) - frame
     people = limit // PEOPLE_SHARE
     handed = hand_off(gone, stay, max(room - frame, SMALLEST_HANDOVER // 2), toolbox, people, most)
     words = f"{opening}{handed.text}{HANDOVER_CLOSING}{task}"
     return replace(stand_in(UnitKind.SUMMARY, words, gone, toolbox, units, "handover-"), priority=1)
+
+
+def _task(units: Units, kept: set[int], room: int, toolbox: Toolbox) -> str:
+    """What the agent is to go on with: the newest message, and the request that began the work where it goes."""
+    newest = " ".join(task_of(units).split())[:TASK_CHARS]
+    first = _first_request(units, kept)
+    if not first:
+        return newest
+    share = room / TASK_SHARE / max(1, text_counter(toolbox)(first))
+    whole = first if share >= 1 else first[: max(TASK_CHARS, int(len(first) * share))]
+    place = newest_user(units)
+    said = " ".join(units[place].text.split())[:TASK_CHARS] if place >= 0 else ""
+    return f"{said}{TASK_BEGAN}{whole}"
+
+
+def _first_request(units: Units, kept: set[int]) -> str:
+    """As an earlier handover carries it, else the first message of a person, unless that stays as it is."""
+    for index, unit in enumerate(units):
+        if unit.kind is UnitKind.SUMMARY and TASK_BEGAN in unit.text:
+            return unit.text.rpartition(TASK_BEGAN)[2]
+        if is_question(unit):
+            return "" if index in kept else " ".join(unit.text.split())
+    return ""
 
 
 def _in_order(units: Units, kept: set[int], handover: Unit) -> Units:

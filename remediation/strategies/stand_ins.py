@@ -12,6 +12,8 @@ from remediation.strategies.outcome import is_ledger
 SUMMARY_HEADING = "[Summary of earlier turns]\n"
 HANDOVER_OPENING = "Resuming from overflow: "
 HANDOVER_CLOSING = "\nContinue task: "
+TASK_BEGAN = " – begun with: "  # before the first request, in a handover's closing
+OTHER_OPENING = re.compile(r"Resuming (?!from overflow: )[^\n]*\n")  # a line of its own
 COUNTS_LINE = re.compile(
     r"Previous \d{1,9} turns?: (\d{1,9}) user messages?, (\d{1,9}) model responses?, (\d{1,9}) tool calls?"
 )  # importance retention's summary, which ``retention`` writes
@@ -73,7 +75,8 @@ def told(unit: Unit) -> str:
     text = unit.text
     if unit.kind is UnitKind.SUMMARY:
         text = COUNTS_LINE.sub("", text.partition(HANDOVER_CLOSING)[0]).strip()
-        text = text.removeprefix(SUMMARY_HEADING.strip()).removeprefix(HANDOVER_OPENING).strip()
+        text = text.removeprefix(SUMMARY_HEADING.strip()).removeprefix(HANDOVER_OPENING)
+        text = OTHER_OPENING.sub("", text, count=1).strip() if text.startswith("Resuming ") else text.strip()
     return text
 
 

@@ -12,6 +12,7 @@ from django.test import Client
 
 from dialogs.accounts.api_keys import create_key
 from dialogs.actions import messages, questions
+from dialogs.context import config
 from dialogs.errors import Conflict
 from dialogs.models import Dialog, SiteSettings
 from dialogs.operations import sweeping
@@ -21,7 +22,7 @@ from remediation.guidance import CLEAR_ONLY
 from remediation.models import ContextEvent
 from tests.dialogs.event_lists import events_of
 from tests.dialogs.factories import UserFactory
-from tests.flows.chat_server import OVERFLOW, Answer, ChatServer, InOrder
+from tests.flows.chat_server import OVERFLOW, Answer, Body, ChatServer, InOrder
 from tests.flows.conftest import Minds, dialog_with, go_on, say
 from tests.flows.traces import shown_holding, tables_holding
 
@@ -41,6 +42,15 @@ REFUSALS = {
     "malformed arguments": Answer(calls=(("clear_mind", f'{{"reminder_content": "{SAID}'),), usage=RED),
     "arguments that are no object": Answer(calls=(("clear_mind", f'["{SAID}"]'),), usage=RED),
     "a package that is no text": Answer(SAID, calls=(("clear_mind", {"reminder_content": 4711}),), usage=RED),
+}
+REASONS = {
+    "text only": "text only, no clear_mind call",
+    "wrong tool": "no clear_mind call, but add_reminder",
+    "two clears": "2 clear_mind calls, exactly one is valid",
+    **dict.fromkeys(
+        ["blank package", "malformed arguments", "arguments that are no object", "a package that is no text"],
+        "clear_mind with a blank or unreadable reminder_content",
+    ),
 }
 
 
@@ -68,8 +78,11 @@ def test_three_refusals_suspend_and_leave_nothing_of_their_text(
     for body in forced:
         assert body["tools"] == server.bodies[0]["tools"] and len(body["tools"]) > 1  # as before: caches bind to them
         assert body["tool_choice"] == {"type": "function", "function": {"name": "clear_mind"}}
-        assert body["messages"][-1]["content"] == CLEAR_ONLY
         assert body["messages"][-2]["content"] == PENDING
+    first, second, third = (body["messages"][-1]["content"] for body in forced)
+    assert first == CLEAR_ONLY
+    assert f"refused because: {REASONS[form]}" in second and "120,000 of 128,000 tokens" in second
+    assert f"refused because: {REASONS[form]}" in third and "the last" in third and "fill it" in third  # the draft
 
     assert outcomes(dialog)[1:] == [("forced_clear", "discarded", k) for k in (1, 2, 3)]
     usages = dialog.generations.filter(outcome="discarded").values_list("prompt_tokens", "completion_tokens")
@@ -126,6 +139,50 @@ def test_a_suspended_dialog_refuses_messages_of_pages_and_programs(serve: Serve)
     assert dialog.turns.filter(text="hi").count() == 0
     question.refresh_from_db()
     assert question.state == "open"
+
+
+class Reader:
+    """Clears its mind rightly once it is told what was wrong."""
+
+    def __call__(self, body: Body) -> Answer:
+        asked = body["messages"][-1]["content"]
+        if "blank or unreadable" in asked:
+            return accepted("Goal: read what is said")
+        return (
+            REFUSALS["blank package"]
+            if asked == CLEAR_ONLY
+            else FULL
+            if "fill" in asked
+            else Answer("Done.", usage=GREEN)
+        )
+
+
+def test_a_model_that_reads_the_reason_succeeds_in_the_second_attempt(serve: Serve) -> None:
+    server = serve(context_length=128_000)
+    server.answer = Reader()
+    dialog = dialog_with(server)
+    say(dialog, "fill it")
+    say(dialog, "and now?")
+    forced = [("forced_clear", "discarded", 1), ("forced_clear", "kept", 2)]
+    assert outcomes(dialog)[1:] == [*forced, ("reply", "kept", 1)]
+    assert dialog.rounds.get(number=dialog.round_number).package == "Goal: read what is said"
+
+
+def test_an_operators_own_prompt_is_sent_and_a_bad_one_is_not(serve: Serve, minds: Minds) -> None:
+    server = serve(context_length=128_000)
+    server.answer = InOrder([FULL, REFUSALS["text only"]])
+    (minds.folder / "prompts").mkdir()
+    (minds.folder / "prompts" / "forced_clear_first.md").write_text("Clear your mind now.")
+    (minds.folder / "prompts" / "forced_clear_second.md").write_text("Again, since $colour.")
+    dialog = dialog_with(server)
+    say(dialog, "fill it")
+    say(dialog, "next")
+    first, second = (body["messages"][-1]["content"] for body in server.bodies[1:3])
+    assert first == "Clear your mind now."
+    assert "refused because: text only" in second
+    assert [(one.file, "$colour" in one.reason) for one in config.problems()] == [
+        ("prompts/forced_clear_second.md", True)
+    ]
 
 
 @pytest.mark.parametrize("refused", [0, 1, 2])
@@ -206,7 +263,7 @@ def test_clears_that_meet_overflows_come_to_an_end(serve: Serve) -> None:
     server = serve(context_length=128_000)
 
     def answer(body: dict[str, Any]) -> Answer:
-        is_forced = body["messages"][-1]["content"] == CLEAR_ONLY
+        is_forced = "Nothing but clear_mind is possible now" in body["messages"][-1]["content"]
         return accepted() if is_forced else Answer(refused=(400, json.dumps(OVERFLOW)))
 
     server.answer = answer

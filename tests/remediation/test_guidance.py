@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dominds.llm.messages import ToolCall
 from health.levels import Level
-from remediation.context import Context
+from remediation.context import Context, RefusedClear
 from remediation.decisions import Discard, Keep
 from remediation.guidance import (
     CLEAR_ONLY,
@@ -194,8 +194,10 @@ def test_the_texts_offer_what_they_should() -> None:
 
 def test_each_forced_attempt_differs_and_says_why_the_last_was_refused() -> None:
     first = forced_clear(0)
-    second = forced_clear(1, "clear_mind with a blank package", 61_200, 64_000, "Goal and scope\n- the pool")
-    third = forced_clear(2, "text only, no clear_mind call", 61_200, 64_000, "Goal and scope\n- the pool")
+    second = forced_clear(
+        1, RefusedClear("clear_mind with a blank package", 61_200, 64_000, "Goal and scope\n- the pool")
+    )
+    third = forced_clear(2, RefusedClear("text only, no clear_mind call", 61_200, 64_000, "Goal and scope\n- the pool"))
     assert first == CLEAR_ONLY
     assert "Attempt 2 of 3. Your last output was refused because: clear_mind with a blank package" in second
     assert "61,200 of 64,000 tokens" in second

@@ -1,11 +1,12 @@
 """Prompts are files with a version, an operator's own text goes before ours, and a mistake in it is named."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
-from remediation.prompts import NAMES, SHIPPED, PromptError, load, preview, render
+from remediation.prompts import NAMES, SHIPPED, PromptError, load, preview, problems, render
 
 
 def own(folder: Path, name: str, text: str) -> Path:
@@ -48,9 +49,19 @@ def test_an_operators_text_goes_first_and_is_read_anew_when_it_changes(tmp_path:
     ("text", "says"),
     [("$colour", r"\$colour.*It knows: \$calls, \$result, \$times"), ("costs 5$", "dollar sign"), (" \n", "is empty")],
 )
-def test_a_mistake_is_named(tmp_path: Path, text: str, says: str) -> None:
-    with pytest.raises(PromptError, match=says):
-        load("loop_nudge", own(tmp_path, "loop_nudge", text))
+def test_a_mistake_is_named_and_our_text_stands_in(tmp_path: Path, text: str, says: str) -> None:
+    folder = own(tmp_path, "loop_nudge", text)
+    ((name, why),) = problems(folder)
+    assert name == "loop_nudge.md"
+    assert re.search(says, why)
+    assert load("loop_nudge", folder) == load("loop_nudge")
+
+
+def test_a_file_that_is_no_prompt_is_named(tmp_path: Path) -> None:
+    assert problems(tmp_path / "absent") == []
+    ((name, why),) = problems(own(tmp_path, "guidence", "Clear your mind."))
+    assert name == "guidence.md"
+    assert "guidance" in why
 
 
 def test_a_value_is_not_looked_at_for_placeholders() -> None:

@@ -22,7 +22,7 @@ from remediation.decisions import (
     Rewrite,
     Suspend,
 )
-from remediation.guidance import CLEAR_ONLY, CLEAR_OR_REMIND, countdown_guidance
+from remediation.guidance import CLEAR_ONLY, CLEAR_OR_REMIND, countdown_guidance, forced_clear
 from remediation.policies import (
     autocompaction,
     breaking,
@@ -76,7 +76,7 @@ contexts = st.builds(
         (Context(YELLOW, kept_since_guidance=10), ASK),
         (Context(YELLOW, kept_since_guidance=3, cadence=3), ASK),
         (Context(RED), FORCE),
-        (Context(RED, failed_clears=2), FORCE),
+        (Context(RED, failed_clears=2), Proceed(guidance=forced_clear(2), clear_only=True)),
         (Context(GREEN, overflowed=True), FORCE),
         (Context(GRAY, overflowed=True), FORCE),
     ],

@@ -1,0 +1,35 @@
+"""What the next forced attempt to clear the mind is told of the one before it."""
+
+from dialogs.context.package_draft import draft_package
+from dialogs.models import Dialog, Generation
+from dominds.llm.catalog.model import ModelInfo
+from dominds.llm.messages import ToolCall
+from health.levels import Thresholds
+from remediation.context import NOT_REFUSED, RefusedClear
+from remediation.guidance import CLEAR_MIND, MAX_FORCED_CLEARS
+from remediation.tokens.counting import counter_for
+
+NO_HELP = "the mind was cleared, but the context was still critical with that package; write a much shorter one"
+FRAME_TOKENS = 500  # of the request around an offered draft, and of the answer around its copy
+
+
+def refused_clear(dialog: Dialog, model: ModelInfo, thresholds: Thresholds) -> RefusedClear:
+    if not dialog.failed_clears:
+        return NOT_REFUSED
+    tries = dialog.generations.filter(purpose=Generation.Purpose.FORCED_CLEAR, clear_episode=dialog.clear_episode)
+    ended = tries.filter(outcome__in=[Generation.Outcome.DISCARDED, Generation.Outcome.KEPT])
+    newest = ended.order_by("-id").values_list("outcome", "error").first()
+    reason = "" if newest is None else NO_HELP if newest[0] == Generation.Outcome.KEPT else newest[1]
+    used, window = dialog.prompt_tokens or 0, thresholds.context_limit or 0
+    draft = draft_package(dialog) if dialog.failed_clears >= MAX_FORCED_CLEARS - 1 else ""
+    if draft and window:  # it is sent, and comes back in the answer
+        size = counter_for(model.model_id, model.tokenizer).count(draft)
+        draft = draft if used + 2 * size + FRAME_TOKENS <= window else ""
+    return RefusedClear(reason, used, window, draft)
+
+
+def told(reason: str, calls: tuple[ToolCall, ...], offered: set[str]) -> str:
+    """The reason as it is stored: it names no tool that the model made up, since nothing of its text may stay."""
+    if all(call.name in offered for call in calls):
+        return reason
+    return f"no valid {CLEAR_MIND} call, but others"

@@ -1,0 +1,64 @@
+"""What a fresh start tells the agent: why it starts anew, and the task whole, however often it does."""
+
+import json
+from dataclasses import replace
+
+from dominds.llm.messages import ToolCall
+from remediation.config import ContextConfig
+from remediation.context import Unit, Units
+from remediation.decisions import BY_HAND
+from remediation.loops import LOOP_REASON
+from remediation.policies.fresh_start import COMPLETE_MILESTONE, POLICY
+from remediation.policies.policy import RewriteTask
+from remediation.strategies.stand_ins import told
+from tests.remediation.building import model, numbered, prose, system, tool, toolbox, user
+
+FIRST = " ".join(f"requirement{place} holds" for place in range(60))  # 1,000 characters and more
+
+
+def milestone(summary: str) -> Unit:
+    unit = tool("Milestone recorded.", id="done", name=COMPLETE_MILESTONE)
+    call = ToolCall(unit.messages[0].tool_calls[0].id, COMPLETE_MILESTONE, json.dumps({"summary": summary}))
+    return replace(unit, messages=(replace(unit.messages[0], tool_calls=(call,)), *unit.messages[1:]))
+
+
+def history(*last: Unit) -> Units:
+    return numbered(system(), user(FIRST), model(prose("harbour", 400)), user("Go on."), *last)
+
+
+def fresh(units: Units, reason: str) -> tuple[str, Units]:
+    """The handover's text, and the view."""
+    task = RewriteTask(units, 1_200, 600, 0, 0, 1_200, ContextConfig(), reason)
+    assert POLICY.rewrite is not None
+    view = POLICY.rewrite(task, toolbox()).units
+    return next(unit.text for unit in view if unit.id.startswith("handover-")), view
+
+
+def test_the_handover_names_its_reason() -> None:
+    loop = fresh(history(), LOOP_REASON)[0]
+    reached = fresh(history(milestone("the schema is done")), BY_HAND)[0]
+    assert loop.startswith("Resuming after a loop: ")
+    assert reached.startswith("Resuming after a milestone: the schema is done\n")
+    assert fresh(history(), BY_HAND)[0].startswith("Resuming at a person's request.\n")
+    assert fresh(history(), "more than 2 over-hits in an hour")[0].startswith("Resuming from overflow: ")
+
+
+def test_the_task_goes_on_whole_through_one_fresh_start_after_the_other() -> None:
+    units = history()
+    for number in range(3):
+        handover, units = fresh(units, BY_HAND)
+        assert handover.endswith(FIRST)
+        units = (
+            *units,
+            *numbered(*[user("x")] * 9, model(prose(f"quay{number}", 500)), user(f"And then {number}?"))[9:],
+        )
+        units = tuple(
+            replace(unit, id=f"{unit.id}-{place}") if unit.id.endswith("#10") else unit
+            for place, unit in enumerate(units)
+        )
+
+
+def test_an_opening_is_no_part_of_what_is_handed_over_next() -> None:
+    for reason in (LOOP_REASON, BY_HAND, "over"):
+        handover = next(unit for unit in fresh(history(), reason)[1] if unit.id.startswith("handover-"))
+        assert "Resuming" not in told(handover)
