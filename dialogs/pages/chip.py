@@ -6,10 +6,10 @@ from typing import Any
 REASONS = {
     "usage_unavailable": ("usage not reported", "The provider reported no usage for the last answer."),
     "limit_unknown": ("limit unknown", "The catalog names no context window for this model."),
-    "awaiting_report": ("awaiting report", "The next answer will tell how full the context is."),
+    "awaiting_report": ("awaiting report", "How full the context is becomes known with the next answer."),
     "truncation_suspected": (
         "truncation suspected",
-        "The reported prompt shrank: the server may have dropped a part of it.",
+        "The reported prompt became smaller: the server may have dropped part of it.",
     ),
 }
 SOURCES = {

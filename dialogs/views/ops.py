@@ -28,8 +28,8 @@ ACTIONS: dict[str, Callable[..., None]] = {
 }
 DONE = {
     "interrupt": "Asked the worker to stop.",
-    "wake": "Woken: a worker looks at the dialog now.",
-    "fail": "The message was given up; its owner sees that it failed.",
+    "wake": "Woken: a worker takes up the dialog now.",
+    "fail": "The message was marked as failed; its owner sees that and can retry.",
     "retry": "The message is being answered again.",
     "finish": "The cleanup task is done.",
 }

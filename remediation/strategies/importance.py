@@ -360,7 +360,7 @@ def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolb
     attempt = Attempt(units, limit, toolbox.clock(), target=target_tokens)
     before = total_tokens(units)
     if before <= target_tokens:
-        says = f"the messages take est. {before:,} tokens, and {target_tokens:,} are theirs."
+        says = f"the messages take est. {before:,} of the {target_tokens:,} tokens that they may take."
         return fail(attempt, f"Nothing to prune: {says}", toolbox)
     room = max(1, target_tokens - ledger_budget(limit))
     cut = cut_fresh_results(tuple(unit for unit in units if not is_ledger(unit)), room, toolbox)

@@ -155,7 +155,7 @@ def test_a_model_that_a_worker_lets_rest_is_on_the_page(operator: Client) -> Non
         "worker", "one", busy=0, waiting=0, resting=["stub/m is not called for now: <b>down</b>."], unknown="newer"
     )
     page = operator.get("/ops/").content.decode()
-    assert "stub/m is not called for now: &lt;b&gt;down&lt;/b&gt;. So says one, 0 s ago" in page
+    assert "stub/m is not called for now: &lt;b&gt;down&lt;/b&gt;. Reported by one 0 s ago" in page
 
 
 def test_without_redis_the_page_still_shows_what_the_database_knows(operator: Client, settings: Any) -> None:
@@ -290,7 +290,7 @@ def test_it_shows_what_there_is_and_escapes_it(operator: Client, script: Script)
         assert shown in page
     assert "<script>alert" not in page
     assert "<img src=x" not in page
-    assert "No worker has been heard" not in page
+    assert "No worker has reported" not in page
 
 
 def test_the_page_costs_a_bounded_number_of_queries(
