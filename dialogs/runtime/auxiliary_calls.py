@@ -21,7 +21,7 @@ from dominds.llm.catalog.params import tuned
 from dominds.llm.circuit_breaker import circuits
 from dominds.llm.connect import connect
 from dominds.llm.messages import Message, Request, Role
-from dominds.llm.provider import OutputBudgetTooLarge, Overloaded, Provider, ProviderError, StreamAborted
+from dominds.llm.provider import OutputBudgetTooLarge, Overloaded, ProviderError, StreamAborted
 from dominds.llm.room import output_room
 from dominds.llm.stream import CUT_SHORT
 from remediation.prompts import load, render
@@ -35,20 +35,16 @@ WORDS_PER_TOKEN = 0.75
 
 
 def pruning_model(dialog: Dialog) -> ModelInfo:
-    """The model of the pruning agent chosen in the settings, else the dialog's own."""
+    """The model of the pruning agent chosen in the settings, with that agent's settings; else the dialog's own.
+
+    The settings of the dialog's agent are for its answers: an effort there would spend the short output of a summary on
+    thinking.
+    """
     agent: Agent | None = SiteSettings.current().pruning_agent
     try:
-        return model_of(agent) if agent is not None else model_of(dialog)
+        return tuned(model_of(agent), agent.model_params) if agent is not None else model_of(dialog)
     except UnknownModel:
         return model_of(dialog)
-
-
-def _provider_of(model: ModelInfo) -> Provider:
-    """With the settings of the pruning agent. The dialog's own agent's are for its answers: an effort there would spend
-    the short output of a summary on thinking."""
-    agent = SiteSettings.current().pruning_agent
-    is_its = agent is not None and (agent.provider, agent.model) == (model.provider_id, model.model_id)
-    return connect(tuned(model, agent.model_params) if agent is not None and is_its else model)
 
 
 def pruning_window(dialog: Dialog) -> int | None:
@@ -81,7 +77,7 @@ def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: 
     )
     with tracing.generating(generation) as told:
         try:
-            provider = _provider_of(model)
+            provider = connect(model)
             reply = stream_reply(lease, provider, request, live=None, seconds=SECONDS)
             if isinstance(reply.error, OutputBudgetTooLarge) and (less := less_output(request, reply.error)):
                 request = replace(request, max_output_tokens=less)
