@@ -1,6 +1,5 @@
 """Model calls beside the conversation: pruning and summaries. Generations like any other, but never health."""
 
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from dialogs.runtime.stream_reply import Reply, stream_reply
 from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
-from dominds.llm.catalog.params import Params, tuned
+from dominds.llm.catalog.params import tuned
 from dominds.llm.circuit_breaker import circuits
 from dominds.llm.connect import connect
 from dominds.llm.messages import Message, Request, Role
@@ -35,19 +34,21 @@ SECONDS = 120  # a side call that takes longer has failed; the fallback goes on
 WORDS_PER_TOKEN = 0.75
 
 
-def _pruner(dialog: Dialog) -> tuple[ModelInfo, Params]:
-    """The pruning agent's model and settings; without such an agent the dialog's own model and none: those of its agent
-    are for answers, and an effort there would spend the short output of a summary on thinking."""
+def pruning_model(dialog: Dialog) -> ModelInfo:
+    """The model of the pruning agent chosen in the settings, with that agent's settings; else the dialog's own.
+
+    The settings of the dialog's agent are for its answers: an effort there would spend the short output of a summary on
+    thinking.
+    """
     agent: Agent | None = SiteSettings.current().pruning_agent
-    if agent is not None:
-        with suppress(UnknownModel):
-            return model_of(agent), agent.model_params
-    return model_of(dialog), {}
+    try:
+        return tuned(model_of(agent), agent.model_params) if agent is not None else model_of(dialog)
+    except UnknownModel:
+        return model_of(dialog)
 
 
 def pruning_window(dialog: Dialog) -> int | None:
-    model, _ = _pruner(dialog)
-    return thresholds_of_model(model).context_limit
+    return thresholds_of_model(pruning_model(dialog)).context_limit
 
 
 def _longest_answer(model: ModelInfo, text: str) -> int | None:
@@ -62,7 +63,7 @@ def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: 
 
     A model whose circuit is open is not asked, and nothing is recorded: the caller goes on as when the call had failed.
     """
-    model, settings = _pruner(dialog)
+    model = pruning_model(dialog)
     if rest := circuits.rest_of(model):
         raise Overloaded(str(rest), retry_after_seconds=rest.seconds)
     generation = _begin(lease, dialog, model, purpose, len(instructions) + len(content))
@@ -76,7 +77,7 @@ def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: 
     )
     with tracing.generating(generation) as told:
         try:
-            provider = connect(tuned(model, settings))
+            provider = connect(model)
             reply = stream_reply(lease, provider, request, live=None, seconds=SECONDS)
             if isinstance(reply.error, OutputBudgetTooLarge) and (less := less_output(request, reply.error)):
                 request = replace(request, max_output_tokens=less)

@@ -93,13 +93,13 @@ def _judge_of(gone: Units, toolbox: Toolbox) -> tuple[Sequence[Required], Callab
 
 
 def _problem_finder(original: str, required: Sequence[Required], toolbox: Toolbox) -> Callable[[str], str]:
-    count = text_counter(toolbox)
+    count, known = text_counter(toolbox), Shown(original)
 
     def problem(summary: str) -> str:
-        about = bool(required) and is_about(summary, original, required)
-        if cause := summary_problem(summary, original, count, count(original), lambda: about):
+        about = is_about(summary, known, required)
+        if cause := summary_problem(summary, original, count, count(original), lambda: bool(required) and about):
             return cause
-        return "" if is_about(summary, original, required) else "the summary says nothing of what it stands for"
+        return "" if about else "the summary says nothing of what it stands for"
 
     return problem
 

@@ -88,8 +88,11 @@ def folded(text: str) -> str:
 
 def telling(text: str) -> list[str]:
     """The stems of the words that tell what a text is about; signs of Chinese and Japanese in pairs."""
+    text = folded(text)
+    if not CJK.search(text):
+        return [word[:STEM_CHARS] for word in WORD.findall(text) if word not in COMMON]
     stems: list[str] = []
-    for word in WORD.findall(folded(text)):
+    for word in WORD.findall(text):
         if CJK.search(word):
             stems += [word[place : place + 2] for place in range(max(1, len(word) - 1))]
         elif word not in COMMON:
@@ -128,9 +131,8 @@ def covered_share(shown: Shown, required: Sequence[Required]) -> float:
     return sum(shown.has_value(value) for value in values) / len(values)
 
 
-def is_about(summary: str, original: str, required: Sequence[Required]) -> bool:
-    """Whether a summary speaks of what it stands for at all, rather than obeying, refusing or making something up."""
-    known = Shown(original)
+def is_about(summary: str, known: Shown, required: Sequence[Required]) -> bool:
+    """Whether a summary speaks of what it stands for, ``known``, rather than obeying, refusing or making something up."""
     if len(required) < FEWEST_REQUIRED:
         return known.share_of(summary) >= LEAST_COVERAGE
     return covered_share(Shown(summary), required) >= LEAST_COVERAGE or (
