@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
 from django.db import connections
+from django.urls import URLPattern, resolve
 from playwright.sync_api import Page
 
 from dialogs.actions.questions import ASK_HUMAN
 from dialogs.models import Dialog, Question
+from dialogs.urls import urlpatterns
 from remediation.models import RemediationRun
 from tests.dialogs.conftest import Script
 from tests.dialogs.every_state import Zoo, operator
@@ -48,7 +51,17 @@ def made(script: Script) -> tuple[dict[str, Dialog], User]:
 
 
 def pages_of(dialogs: dict[str, Dialog]) -> Iterator[str]:
-    yield from ("/", "/?q=nothing", "/?state=archived", "/settings/", "/settings/limits/", "/models/", "/q4h/", "/ops/")
+    yield from (
+        "/",
+        "/?q=nothing",
+        "/?state=archived",
+        "/settings/",
+        "/settings/limits/",
+        "/models/",
+        "/q4h/",
+        "/ops/",
+        "/ops/costs/",
+    )
     yield from ("/models/test/model/", "/q4h/?tab=answered", "/no-such-page/")
     for name, dialog in dialogs.items():
         here = f"/d/{dialog.pk}/"
@@ -92,10 +105,31 @@ def popovers(page: Page, address: str) -> list[str]:
     return found
 
 
+# What is no page: pieces, files, programs' addresses, and what only takes a POST.
+NO_PAGES = {"older", "frames", "export-markdown", "export-json", "whole-turn"}
+ONLY_POST = {
+    "logout", "save-look", "save-context-display", "save-site", "change-password", "create-key", "revoke-key",
+    "create-dialog", "selected-dialogs", "post-message", "remove-queued", "stop", "retry", "rename", "close",
+    "add-reminder", "update-reminder", "delete-reminder", "clear", "complete-milestone", "rewrite", "choose-recall",
+    "undo", "answer", "cancel", "resolve", "finish-task", "intervene",
+}  # fmt: skip
+
+
+def test_every_page_is_among_those_that_axe_sees(script: Script) -> None:
+    dialogs, _ = made(script)
+    seen = {resolve(urlsplit(address).path).url_name for address in pages_of(dialogs) if "no-such" not in address}
+    named = {pattern.name for pattern in urlpatterns if isinstance(pattern, URLPattern)}
+    assert named - NO_PAGES - ONLY_POST - {"login", "setup"} == seen
+
+
 def test_axe_finds_nothing_on_any_page(script: Script, live_server: object, page: Page) -> None:
+    base, problems = str(live_server), list[str]()
+    page.goto(f"{base}/setup/")
+    problems += [f"setup: {problem}" for problem in found_on(page)]
     dialogs, person = made(script)
-    problems = []
-    base = str(live_server)
+    page.goto(f"{base}/login/")
+    page.get_by_role("button", name="Log in").wait_for()
+    problems += [f"login: {problem}" for problem in found_on(page)]
     page.context.add_cookies([{"name": "sessionid", "value": session_key(person), "url": base}])
     for address in pages_of(dialogs):
         page.set_viewport_size(DESK)
