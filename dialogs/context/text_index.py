@@ -1,7 +1,7 @@
 """What each process has indexed of dialogs' texts: turns are never changed, so each look reads only those since the last.
 
-An index is in memory alone. After a restart the first look at a dialog reads it whole: 50,000 turns take 11 to 15 s on a
-busy machine of two cores, fewer in proportion (``tests/benchmarks/recall.py``).
+An index is in memory alone. After a restart the first look at a dialog reads it whole: 50,000 turns take 3 to 9 s of a
+busy core, fewer in proportion (``tests/benchmarks/recall.py``).
 """
 
 import threading

@@ -1,17 +1,19 @@
-"""Tokens sent over a dialog of 200 turns, with and without importance retention's policy: ``python -m tests.benchmarks.retention``.
+"""Tokens and time of a dialog of 200 turns, with and without a policy: ``python -m tests.benchmarks.retention``.
 
 The server counts each prompt by its chat template and reports it. The same 100 messages (prose, logs, code, JSON) go to
 an agent without a policy and a window that never fills, and to two with the retention policy and a window of 8,000
-tokens: one whose server counts by the vocabulary of the estimates, and one whose server counts by another.
+tokens: one whose server counts by the vocabulary of the estimates, and one whose server counts by another. A fourth has the
+breaking chain. Times are of the post and the drive in this process, the first three messages left out.
 """
 
 import argparse
 import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
-from statistics import median
+from statistics import mean, median, quantiles
 from typing import Any
 
 from tests.benchmarks.pure import prose
@@ -26,6 +28,8 @@ class Outcome:
     raw: list[float]  # |estimate - report| / report, as counted
     calibrated: list[float]  # as the reports before it corrected the estimate
     answered: int
+    wall: list[float]  # milliseconds a message, the model server's included
+    processor: list[float]  # the same of this process
 
 
 def converse(rig: Rig, agent: Any, messages: list[str], advance: Callable[[], None]) -> Outcome:
@@ -35,9 +39,13 @@ def converse(rig: Rig, agent: Any, messages: list[str], advance: Callable[[], No
     from remediation.models import RemediationRun
 
     dialog = create_dialog(rig.people(1)[0], agent.pk)
+    wall, processor = [], []
     for text in messages:
+        at, spent = time.perf_counter(), time.process_time()
         post_message(dialog.pk, text)
         drive(dialog.pk)
+        wall.append((time.perf_counter() - at) * 1000)
+        processor.append((time.process_time() - spent) * 1000)
         advance()
     columns = ("est_prompt_tokens", "est_tools_tokens", "prompt_tokens")
     found = list(Generation.objects.filter(dialog=dialog, outcome="kept").order_by("id").values_list(*columns))
@@ -50,6 +58,8 @@ def converse(rig: Rig, agent: Any, messages: list[str], advance: Callable[[], No
         [abs(est - reported) / reported for est, _, reported in counted],
         calibrated_errors(counted),
         dialog.turns.filter(role="user", status="answered").count(),
+        wall[3:],
+        processor[3:],
     )
 
 
@@ -74,10 +84,11 @@ def main() -> None:
         "none": ("counted", "none"),
         "retention": ("counted-small", "retention"),
         "retention, counted otherwise": ("counted-otherwise", "retention"),
+        "breaking": ("counted-small", "breaking"),
     }
     found = {}
     with rig(workers=0, answer_chars=1_000) as running, progress() as bar:
-        task = bar.add_task("three dialogs", total=len(messages) * len(agents))
+        task = bar.add_task("four dialogs", total=len(messages) * len(agents))
         for name, (model, policy) in agents.items():
             found[name] = converse(running, running.agent(model, policy), messages, lambda: bar.advance(task))
     without = found["none"]
@@ -85,7 +96,7 @@ def main() -> None:
     report(
         f"## A dialog of {asked.turns} turns ({load()})\n\n"
         + table(
-            [*head, "estimate off as counted, median / most", "calibrated"],
+            [*head, "estimate off as counted, median / most", "calibrated", "ms, median / mean / p99", "CPU, mean"],
             [row(name, outcome, without) for name, outcome in found.items()],
         )
         + f"\n\nThe aim is 30-50 % saved; window {SMALL:,} tokens."
@@ -112,7 +123,8 @@ def message(rng: Random, number: int) -> str:
 def row(name: str, outcome: Outcome, without: Outcome) -> list[str]:
     saved = f"{100 * (1 - outcome.sent / without.sent):.0f} %" if outcome is not without else "–"
     numbers = [f"{outcome.sent:,}", saved, f"{outcome.largest:,}", f"{outcome.rewrites}", f"{outcome.answered}"]
-    return [name, *numbers, off(outcome.raw), off(outcome.calibrated)]
+    times = f"{median(outcome.wall):.0f} / {mean(outcome.wall):.0f} / {quantiles(outcome.wall, n=100)[98]:.0f}"
+    return [name, *numbers, off(outcome.raw), off(outcome.calibrated), times, f"{mean(outcome.processor):.1f}"]
 
 
 def off(errors: list[float]) -> str:
