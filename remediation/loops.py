@@ -36,6 +36,9 @@ class Loop:
     result: str = ""
 
 
+NO_LOOP = Loop(LoopAction.NONE)
+
+
 def loop_detected(recent_tool_calls: Sequence[ToolUse], over_hits: int) -> str:
     """The reason to believe in a loop, or an empty text. Calls are oldest first, ``over_hits`` of the last hour."""
     if over_hits > MAX_OVER_HITS:
@@ -54,7 +57,7 @@ def judge_loop(recent_tool_calls: Sequence[ToolUse], over_hits: int, *, nudged: 
         return Loop(LoopAction.RECOVER, loop_detected((), over_hits))
     repeats = _most_repeats(recent_tool_calls)
     if repeats < NUDGE_REPEATS:
-        return Loop(LoopAction.NONE)
+        return NO_LOOP
     cycle = _cycle(recent_tool_calls, repeats)
     names = ", ".join(use[0] for use in cycle)
     reason = f"the same calls were repeated {repeats} times: {names}"

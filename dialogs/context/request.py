@@ -46,6 +46,7 @@ def prepare(
     *,
     recalled: str = "",
     guidance: str = "",
+    nudge: str = "",
     required_tool: str = "",
     can_force: bool = True,
     output: int | None = None,
@@ -60,6 +61,7 @@ def prepare(
     once = (
         view.interrupted and GO_ON,
         recalled,
+        nudge,
         guidance,
         asked_for and not forces and CALL_THIS.format(asked_for),
     )

@@ -118,6 +118,7 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
         [tool.spec for tool in situation.tools.values()],
         recalled=recalled.text,
         guidance=plan.guidance,
+        nudge="" if plan.clear_only else situation.nudge,
         required_tool=CLEAR_MIND if plan.clear_only else "",
         can_force=repeats.can_force(dialog, situation.model) if plan.clear_only or required_tool_of(dialog) else True,
         output=situation.output_for(plan, recalled),

@@ -11,7 +11,7 @@ from dialogs.models import Dialog, Turn
 from dialogs.store.change import Change
 from remediation.context import Rewritten
 from remediation.decisions import Rewrite
-from remediation.loops import LOOP_REASON, loop_detected
+from remediation.loops import LOOP_REASON, NO_LOOP, Loop, LoopAction, ToolUse, judge_loop
 from remediation.models import CleanupTask, ContextEvent
 
 WARNINGS_BEFORE_TASK = 3  # in an hour
@@ -22,13 +22,30 @@ RECENT = timedelta(hours=1)
 @dataclass(frozen=True, slots=True)
 class RecentContext:
     over_hits: int
-    loop: str  # why a loop is believed in, or empty
+    loop: Loop
 
 
 def look(dialog: Dialog, view: View) -> RecentContext:
     over_hits = _over_hits_since_recovery(dialog)
-    calls = _calls_since(dialog, view)
-    return RecentContext(over_hits, loop_detected(calls, min(over_hits, 2)))
+    return RecentContext(over_hits, _loop(dialog, _replies_since(dialog, view), min(over_hits, 2)))
+
+
+def _loop(dialog: Dialog, replies: list[list[dict[str, str]]], over_hits: int) -> Loop:
+    """Results are looked up only where calls are repeated. Told of it was who repeated itself before the newest reply."""
+    if judge_loop(_uses(replies, {}), over_hits, nudged=False).action is LoopAction.NONE:
+        return NO_LOOP
+    ids = [call["id"] for calls in replies for call in calls]
+    results = dict(dialog.turns.filter(role=Turn.Role.TOOL, tool_call_id__in=ids).values_list("tool_call_id", "text"))
+    nudged = judge_loop(_uses(replies[:-1], results), over_hits, nudged=False).action is LoopAction.NUDGE
+    return judge_loop(_uses(replies, results), over_hits, nudged=nudged)
+
+
+def _uses(replies: list[list[dict[str, str]]], results: dict[str, str]) -> list[ToolUse]:
+    return [
+        (call["name"], call["arguments"], *([results[call["id"]]] if call["id"] in results else []))
+        for calls in replies
+        for call in calls
+    ]
 
 
 def _recent(dialog: Dialog, code: str) -> int:
@@ -44,14 +61,14 @@ def _over_hits_since_recovery(dialog: Dialog) -> int:
     return next((index for index, code in enumerate(codes) if code == ContextEvent.Code.RECOVERY_TRIGGERED), len(codes))
 
 
-def _calls_since(dialog: Dialog, view: View) -> list[tuple[str, str]]:
-    """The tool calls since the newest rewrite, oldest first: what a rewrite answered must not trigger the next."""
+def _replies_since(dialog: Dialog, view: View) -> list[list[dict[str, str]]]:
+    """The tool calls of each reply since the newest rewrite, oldest first: what a rewrite answered must not trigger the next."""
     newest = (
         dialog.turns.filter(round_number=dialog.round_number, role=Turn.Role.ASSISTANT, position__gt=view.base_position)
         .order_by("-position")
         .values_list("tool_calls", flat=True)[:RECENT_REPLIES]
     )
-    return [(call["name"], call["arguments"]) for calls in reversed(newest) for call in calls or ()]
+    return [list(calls) for calls in reversed(newest) if calls]
 
 
 def after_rewrite(

@@ -24,6 +24,7 @@ from health.levels import Thresholds
 from health.models import HealthSnapshot
 from remediation.context import Context, Economy, UnitRole
 from remediation.decisions import Proceed
+from remediation.loops import LoopAction, nudge
 from remediation.policies import while_streaming
 from remediation.policies.policy import Policy, limit_for_trigger
 from remediation.policies.registry import chosen, with_verb
@@ -84,11 +85,21 @@ class Situation:
         return replace(self, view=view, _sizes={})
 
     @functools.cached_property
+    def watched(self) -> overflow_history.RecentContext | None:
+        return overflow_history.look(self.dialog, self.view) if self.policy.watches_past else None
+
+    @property
+    def nudge(self) -> str:
+        """What an agent that repeats itself is told once, before anything is done about it."""
+        is_due = self.watched and self.watched.loop.action is LoopAction.NUDGE
+        return nudge(self.watched.loop, prompts_folder()) if self.watched and is_due else ""
+
+    @functools.cached_property
     def context(self) -> Context:
         dialog = self.dialog
         asked = with_verb(dialog.requested_rewrite)
         sizes = self.sizes_for(asked or self.policy) if asked or self.policy.counts else None
-        watched = overflow_history.look(dialog, self.view) if self.policy.watches_past else None
+        watched = self.watched
         return Context(
             level=judgement_of(dialog, self.thresholds).level,
             est_tokens=sizes.request if sizes else 0,
@@ -107,7 +118,7 @@ class Situation:
             cadence=self.model.cadence,
             countdown=dialog.agent.critical_policy == Agent.CriticalPolicy.COUNTDOWN,
             over_hits_last_hour=watched.over_hits if watched else 0,
-            loop_detected=bool(watched and watched.loop),
+            loop_detected=bool(watched and watched.loop.action is LoopAction.RECOVER),
             interrupted=self.view.interrupted,
             spending=spending_of(dialog),
             economy=self.economy,

@@ -38,15 +38,8 @@ FAILURE_WORDS = (
 )  # fmt: skip
 OPERATION_WORDS = ("tool", "function call", "operation", "execut", "command")
 CONSTRAINT_WORDS = (
-    "never ",
-    "do not ",
-    "don't ",
-    "don’t ",
-    "must not ",
-    "mustn't ",
-    "avoid ",
-    "under no circumstances",
-)
+    "never ", "do not ", "don't ", "don’t ", "must not ", "mustn't ", "avoid ", "under no circumstances",
+)  # fmt: skip
 
 Count = Callable[[Sequence[Message]], int]
 

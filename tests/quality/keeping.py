@@ -132,5 +132,22 @@ def keep(case: Case, policy: Policy, factor: int, behave: Callable[[str], str]) 
     return Kept(case, tuple(fact for fact in case.due if not in_sight(fact, shown)), rewritten)
 
 
+def keep_on(dialog: Dialog, policy: Policy, factor: int) -> float:
+    """The share of all facts in sight at the end of a dialog that is fed turn by turn to a limit of a ``factor`` of its size,
+    and rewritten to half of it, without a model, whenever it takes four fifths."""
+    units = units_of(dialog.messages)
+    limit = total_tokens(units) // factor
+    view: Units = ()
+    for unit in units:
+        if unit.role is UnitRole.USER:
+            view = (*(replace(earlier, pinned=False) for earlier in view), replace(unit, pinned=True))
+        else:
+            view = (*view, unit)
+        if total_tokens(view) * 10 > limit * 8:
+            view = policy(view, limit, limit // 2, toolbox(lambda text, tokens: "")).units
+    shown = "\n".join(unit.text for unit in view)
+    return sum(in_sight(fact, shown) for fact in dialog.facts) / len(dialog.facts)
+
+
 def out_of_ten(kept: Sequence[Kept]) -> float:
     return 10 * mean(one.share for one in kept)

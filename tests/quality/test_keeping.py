@@ -7,7 +7,8 @@ import pytest
 
 from remediation.context import UnitRole
 from remediation.strategies.exchanges import is_question
-from tests.quality.keeping import FACTORS, POLICIES, SUMMARISERS, Case, cases, keep, out_of_ten
+from tests.quality.facts import load_dialogs
+from tests.quality.keeping import FACTORS, POLICIES, SUMMARISERS, Case, cases, keep, keep_on, out_of_ten
 
 CASES = list(cases())
 ONE_CUT = [case for case in CASES if case.summary.cut == 70]
@@ -34,6 +35,13 @@ def test_most_facts_stay_in_sight(
     assert out_of_ten(kept) >= on_average
     worst = min(kept, key=lambda one: one.share)
     assert 10 * worst.share >= at_least, f"{name_of(worst.case)} lost {worst.lost}"
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_most_facts_outlast_one_rewrite_after_the_other(policy: str) -> None:
+    shares = [keep_on(dialog, POLICIES[policy], 3) for dialog in load_dialogs()]
+    assert 10 * sum(shares) / len(shares) >= 7.8
+    assert 10 * min(shares) >= 6
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -1,0 +1,90 @@
+"""An agent that repeats itself is told so first; one that goes on starts afresh, and learns why."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remediation.models import RemediationRun
+from tests.flows.chat_server import Answer, Body, ChatServer
+from tests.flows.conftest import dialog_with, say
+from tests.flows.test_compaction import prose
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Serve = Callable[..., ChatServer]
+NUDGE = "You have made the same call 3 times in a row"
+
+
+class Stubborn:
+    """Reads the same file again and again, until it is told of it ``heeds`` times, or its mind is new."""
+
+    def __init__(self, heeds: bool) -> None:
+        self.heeds = heeds
+
+    def __call__(self, body: Body) -> Answer:
+        said = "\n".join(str(message["content"]) for message in body["messages"])
+        if "You write the hand-off summary" in said:
+            return Answer("")
+        if "read it" not in str(body["messages"][-1]["content"]) and "Resuming after a loop" in said:
+            return Answer("I try another way.")
+        if self.heeds and NUDGE in said:
+            return Answer("I stop.")
+        return Answer(calls=(("read_file", {"path": "notes.txt"}),)) if "read it" in said else Answer("Noted.")
+
+
+@pytest.fixture
+def notes(settings: Any) -> Iterator[Path]:
+    path = Path(settings.WORKSPACE_DIR) / "notes.txt"
+    path.write_text("nothing new")
+    yield path
+
+
+def talk(server: ChatServer, heeds: bool) -> Any:
+    server.answer = Stubborn(heeds)
+    dialog = dialog_with(server, context_policy="breaking", tools=["read_file"])
+    say(dialog, prose(1, 900))
+    say(dialog, "Please read it until something is new.")
+    return dialog
+
+
+def ends(server: ChatServer) -> list[bool]:
+    return [NUDGE in str(body["messages"][-1]["content"]) for body in server.bodies]
+
+
+def test_an_agent_that_heeds_the_nudge_is_left_alone(serve: Serve, notes: Path) -> None:
+    server = serve(context_length=32_000)
+    dialog = talk(server, heeds=True)
+    assert ends(server) == [False] * 4 + [True]
+    assert "returned: nothing new" in server.bodies[-1]["messages"][-1]["content"]
+    assert dialog.turns.filter(role="assistant").last().text == "I stop."
+    assert not dialog.turns.filter(text__contains=NUDGE).exists()
+    assert not RemediationRun.objects.filter(dialog=dialog).exists()
+
+
+def test_one_that_goes_on_starts_afresh_and_learns_why(serve: Serve, notes: Path) -> None:
+    server = serve(context_length=32_000)
+    dialog = talk(server, heeds=False)
+    assert ends(server).count(True) == 1
+    run = RemediationRun.objects.get(dialog=dialog)
+    assert run.reason == "a loop was detected"
+    assert "Resuming after a loop: " in str(run.view)
+    assert dialog.turns.filter(role="assistant").last().text == "I try another way."
+
+
+def test_polling_is_no_loop(serve: Serve, notes: Path) -> None:
+    server = serve(context_length=32_000)
+    seen = 0
+
+    def poll(body: Body) -> Answer:
+        nonlocal seen
+        seen += 1
+        notes.write_text(f"{seen} per cent")
+        return Answer(calls=(("read_file", {"path": "notes.txt"}),)) if seen < 8 else Answer("Done.")
+
+    server.answer = poll
+    dialog = dialog_with(server, context_policy="breaking", tools=["read_file"])
+    say(dialog, "Wait for it.")
+    assert not any(ends(server))
+    assert not RemediationRun.objects.filter(dialog=dialog).exists()
