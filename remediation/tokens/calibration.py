@@ -10,15 +10,14 @@ from remediation.tokens.counting import Counter
 
 EstimateSource = Literal["provider", "calibrated", "tokenizer", "characters"]
 
-LOWEST_SLOPE, HIGHEST_SLOPE = 0.5, 2.0
-HIGHEST_TOOLS_SHARE = 3.0
+BOUNDS = ((0.5, 2.0), (0.0, 3.0))  # of the slope, and of the tools' share
 UNKNOWN_OUTPUT_BUFFER = 1_024  # tokens
 
 # How far one report may be believed to move each number, as standard deviations. Tuned on 600 conversations of 24 turns
 # under five chat templates, half of which leave tools out; tests hold the figures.
 SLOPE_DEVIATION = 0.15  # of a counter on texts that it was not made for
 KNOWN_SLOPE_DEVIATION = 0.05  # where a factor was measured before
-SLOPE_DRIFT = 0.05  # from one report to the next: the kinds of text change
+SLOPE_DRIFT = 0.03  # from one report to the next: the kinds of text change
 TOOLS_DEVIATION = 0.7  # templates print tools, shorten them or leave them out
 OFFSET_DEVIATION = 30.0  # tokens: a template's fixed words
 REPORT_DEVIATION, REPORT_DEVIATION_TOKENS = 0.005, 2.0
@@ -58,7 +57,7 @@ class Calibration:
     @classmethod
     def of_factor(cls, factor: float) -> "Calibration":
         """One number for text and tools alike, as measured otherwise than by reports of whole requests."""
-        slope = _between(LOWEST_SLOPE, factor, HIGHEST_SLOPE)
+        slope = _between(*BOUNDS[0], factor)
         return cls(slope, slope, spread=(KNOWN_SLOPE_DEVIATION**2, *cls().spread[1:]))
 
     @classmethod
@@ -103,17 +102,26 @@ def calibrate(previous: Calibration | None, counted: Counted, reported: int) -> 
     variance = sum(x * y for x, y in zip(shared, row, strict=True))
     variance += (REPORT_DEVIATION * reported) ** 2 + REPORT_DEVIATION_TOKENS**2
     variance *= max(1.0, abs(surprise) / (math.sqrt(variance) * MOST_DEVIATIONS))
-    slope, tools_share, offset = (
+    values = [
         value + part * surprise / variance
         for value, part in zip((known.slope, known.tools_share, known.offset), shared, strict=True)
-    )
-    spread = [rows[i][j] - shared[i] * shared[j] / variance for i in range(3) for j in range(i, 3)]
-    return Calibration(
-        _between(LOWEST_SLOPE, slope, HIGHEST_SLOPE),
-        _between(0.0, tools_share, HIGHEST_TOOLS_SHARE),
-        offset,
-        cast(Spread, tuple(spread)),
-    )
+    ]
+    spread = [[rows[i][j] - shared[i] * shared[j] / variance for j in range(3)] for i in range(3)]
+    for at, (least, most) in enumerate(BOUNDS):
+        values = _bounded(values, spread[at], at, least, most)
+    slope, tools_share, offset = values
+    upper = tuple(spread[i][j] for i in range(3) for j in range(i, 3))
+    return Calibration(_between(*BOUNDS[0], slope), tools_share, offset, cast(Spread, upper))
+
+
+def _bounded(values: list[float], covariances: list[float], at: int, least: float, most: float) -> list[float]:
+    """With the number at ``at`` within its bounds, and the others as that makes them likely."""
+    excess = values[at] - _between(least, most, values[at])
+    if excess and covariances[at] > 0:
+        values = [
+            value - covariance / covariances[at] * excess for value, covariance in zip(values, covariances, strict=True)
+        ]
+    return [value if number != at else _between(least, most, value) for number, value in enumerate(values)]
 
 
 def margin_of(expected: int, reported: int | None, slope: float) -> int:
@@ -123,7 +131,7 @@ def margin_of(expected: int, reported: int | None, slope: float) -> int:
     return round(REPORTED_MARGIN * known + (DENSEST * max(1.0, 1 / slope) - 1) * (expected - known))
 
 
-def _between(least: float, value: float, most: float) -> float:
+def _between(least: float, most: float, value: float) -> float:
     return min(most, max(least, value))
 
 

@@ -22,8 +22,8 @@ from tests.benchmarks.retention import converse, message, off
 from tests.benchmarks.rig import Rig, load, progress, report, rig, table
 
 MODEL = "SmolLM2-135M-Instruct"
-WINDOW = 2_048
-ANSWER = 96  # tokens, at most
+WINDOW = 1_536
+ANSWER = 32  # tokens, at most
 REFUSALS = ("context_overflow", "output_budget", "refused", "refused_for_good", "too_large")
 
 
@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=24)
     asked = parser.parse_args()
     rng = Random(7)
-    messages = [message(rng, number)[:400] for number in range(asked.turns)]
+    messages = [message(rng, number)[:200] for number in range(asked.turns)]
     with llama_server() as url, rig(workers=0) as running, progress() as bar:
         name_server(running, url)
         task = bar.add_task("turns", total=len(messages))
