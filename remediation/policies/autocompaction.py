@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from dominds.llm.provider import ProviderError
-from remediation.context import Assistant, Context, Rewritten, Toolbox, total_tokens
+from remediation.context import Assistant, Context, Rewritten, Toolbox, UnitRole, total_tokens
 from remediation.decisions import (
     Abort,
     Accept,
@@ -115,7 +115,7 @@ def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
 
 def _compacted(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
     if toolbox.assistant is None:
-        return fallback(task.units, toolbox, task.limit, "preview without the pruning agent", task.target)
+        return _fallback(task, toolbox, "preview without the pruning agent")
     pruned: Rewritten | None = None
     try:
         pruned = _pruned_by_agent(task, toolbox, toolbox.assistant)
@@ -125,11 +125,19 @@ def _compacted(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
     except (PruningFailed, ProviderError) as error:
         reason = str(error)
     toolbox.assistant.failed(reason)
-    cut = fallback(task.units, toolbox, task.limit, reason, task.target)
+    cut = _fallback(task, toolbox, reason)
     is_usable = pruned is not None and not pruned.failure and pruned.est_after <= task.limit
     if pruned is not None and is_usable and (cut.failure or pruned.est_after <= cut.est_after):
         return pruned
     return cut
+
+
+def _fallback(task: RewriteTask, toolbox: Toolbox, reason: str) -> Rewritten:
+    """A result that alone made the context overflow is what the run goes on with: it stays whole."""
+    newest = total_tokens(unit for unit in task.units[-1:] if unit.role is UnitRole.TOOL)
+    total = total_tokens(task.units)
+    is_cause = total - newest <= task.limit < total
+    return fallback(task.units, toolbox, task.limit, reason, task.target, task.limit if is_cause else 0)
 
 
 def _enough(task: RewriteTask) -> int:

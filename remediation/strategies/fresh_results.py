@@ -20,10 +20,11 @@ FAILURE_WORTH = 3.0  # of a line that tells of a failure, in words of the task
 MARK_TOKENS = 6  # of the mark where lines are left out
 
 
-def cut_fresh_results(units: Units, aim: int, toolbox: Toolbox) -> Units:
+def cut_fresh_results(units: Units, aim: int, toolbox: Toolbox, whole: int = 0) -> Units:
     """The newest units, which masking spares, with long results cut so that each leaves half of the free room to the others.
 
-    ``aim`` tokens are for all units. Pinned units and priority 1 stay as they are, and people's words always.
+    ``aim`` tokens are for all units. What takes at most ``whole`` tokens stays as it is, as do pinned units and priority 1,
+    and people's words always.
     """
     newest = newest_user(units)
     standing = sum(
@@ -34,7 +35,7 @@ def cut_fresh_results(units: Units, aim: int, toolbox: Toolbox) -> Units:
     room = max(SMALLEST_RESULT, (aim - standing) // FRESH_SHARE)
     return tuple(
         _cut(unit, room, _words_of(units, unit), toolbox)
-        if index >= len(units) - FRESH_UNITS and unit.est_tokens > room and _may_be_cut(unit)
+        if index >= len(units) - FRESH_UNITS and unit.est_tokens > max(room, whole) and _may_be_cut(unit)
         else unit
         for index, unit in enumerate(units)
     )

@@ -243,17 +243,23 @@ def _with_summary(units: Units, view: dict[int, Unit], summary: str, toolbox: To
 
 
 def fallback(
-    units: Units, toolbox: Toolbox, limit: int, reason: str = "", target_tokens: int | None = None
+    units: Units,
+    toolbox: Toolbox,
+    limit: int,
+    reason: str = "",
+    target_tokens: int | None = None,
+    whole_result: int = 0,
 ) -> Rewritten:
     """System message, task and last five, cut between units so that no tool result is orphaned, and a hand-off of the rest.
 
     Pinned units and the newest user message stay as well. The newest unit, perhaps a tool exchange under way, stays if it
     fits into ``limit``; the task and the others of the last five, their old tool output masked, if they fit into half of
-    what ``target_tokens`` leaves (the limit where there is none). The hand-off has the other half.
+    what ``target_tokens`` leaves (the limit where there is none). The hand-off has the other half. A newest result of more
+    than ``whole_result`` tokens may be cut.
     """
     attempt = Attempt(units, limit, toolbox.clock(), target=target_tokens)
     aim = (limit if target_tokens is None else min(limit, target_tokens)) - ledger_budget(limit)
-    units = cut_fresh_results(units, aim, toolbox)
+    units = cut_fresh_results(units, aim, toolbox, whole=whole_result)
     kept = {i for i, unit in enumerate(units) if unit.role is UnitRole.SYSTEM or unit.pinned} | {newest_user(units)} - {
         -1
     }
