@@ -7,7 +7,7 @@ optimal one.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from dominds.llm.catalog.model import ModelInfo
+from dominds.llm.models.model import ModelInfo
 from dominds.llm.usage import Usage, UsageReport
 
 DEFAULT_OPTIMAL_MAX = 100_000  # prompt tokens

@@ -9,8 +9,8 @@ from dialogs.context.limits import catalog
 from dialogs.models import Agent
 from dialogs.tools import mcp
 from dialogs.tools.registry import NOT, builtin_tools, toolset_problem
-from dominds.llm.catalog import params
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
+from dominds.llm.models import params
 from dominds.llm.providers.kinds import KINDS
 from dominds.yaml_fields import Bad, Field, amount, one_of, shown, text, text_up_to, texts, truth, whole_number
 from remediation.policies import registry

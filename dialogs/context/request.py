@@ -11,8 +11,8 @@ from dialogs.context import client
 from dialogs.context.reminder_statements import Statements, placed, statements_of
 from dialogs.context.view import View
 from dialogs.models import Dialog
-from dominds.llm.catalog.model import Forcing, ModelInfo
 from dominds.llm.messages import Message, Request, Role, ToolSpec, chars_of
+from dominds.llm.models.model import Forcing, ModelInfo
 
 GO_ON = (
     "[Runtime: your answer was cut off to compact the conversation. Go on exactly where it stopped; repeat nothing.]"

@@ -17,10 +17,10 @@ from dialogs.runtime.stream_reply import Reply, stream_reply
 from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
-from dominds.llm.catalog.params import tuned
 from dominds.llm.circuit_breaker import circuits
 from dominds.llm.connect import connect
 from dominds.llm.messages import Message, Request, Role
+from dominds.llm.models.params import tuned
 from dominds.llm.provider import OutputBudgetTooLarge, Overloaded, ProviderError, StreamAborted
 from dominds.llm.room import output_room
 from dominds.llm.stream import CUT_SHORT

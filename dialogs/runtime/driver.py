@@ -20,10 +20,10 @@ from dialogs.runtime.stream_reply import stream_reply
 from dialogs.store.change import Change, LeaseLost
 from dialogs.store.lease import MAX_CRASHES, Lease, claim, release
 from dialogs.store.quarantine import PASSING, quarantine
-from dominds.llm.catalog import params
 from dominds.llm.catalog.catalog import UnknownModel
 from dominds.llm.circuit_breaker import OpenCircuit, circuits
 from dominds.llm.connect import connect
+from dominds.llm.models import params
 from dominds.llm.provider import ProviderError, StreamAborted
 from dominds.llm.retry import MAX_TRIES
 from remediation.decisions import ClearMind, Fail, Proceed, Rewrite, Suspend

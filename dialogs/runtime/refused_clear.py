@@ -2,8 +2,8 @@
 
 from dialogs.context.package_draft import draft_package
 from dialogs.models import Dialog, Generation
-from dominds.llm.catalog.model import ModelInfo
 from dominds.llm.messages import ToolCall
+from dominds.llm.models.model import ModelInfo
 from health.levels import Thresholds
 from remediation.context import NOT_REFUSED, RefusedClear
 from remediation.guidance import CLEAR_MIND, MAX_FORCED_CLEARS

@@ -9,8 +9,8 @@ from django.db.models.functions import Now
 from dialogs.models import Dialog, ForcingRefusal
 from dialogs.runtime.attempts import Attempt
 from dominds.db.prepared import Select
-from dominds.llm.catalog.model import ModelInfo
 from dominds.llm.messages import Request
+from dominds.llm.models.model import ModelInfo
 from dominds.llm.provider import ForcingRefused, OutputBudgetTooLarge, ProviderError, RequestRefused, StaleReasoning
 from dominds.llm.room import LEAST_OUTPUT_TOKENS
 

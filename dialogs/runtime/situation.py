@@ -17,8 +17,8 @@ from dialogs.runtime.repeats import OUTPUT
 from dialogs.tools.registry import offered_to
 from dialogs.tools.tool import Tool
 from dominds.llm.catalog.catalog import ModelInfo
-from dominds.llm.catalog.params import most_output
 from dominds.llm.messages import chars_of
+from dominds.llm.models.params import most_output
 from dominds.llm.room import output_room
 from health.levels import Thresholds
 from health.models import HealthSnapshot

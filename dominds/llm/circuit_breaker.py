@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from dominds.llm.catalog.model import ModelInfo
+from dominds.llm.models.model import ModelInfo
 from dominds.llm.provider import (
     MalformedStream,
     NetworkFailed,

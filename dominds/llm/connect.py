@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from functools import lru_cache
 
-from dominds.llm.catalog.model import ModelInfo
+from dominds.llm.models.model import ModelInfo
 from dominds.llm.provider import AuthFailed, Provider, RequestRefused
 from dominds.redaction import remember
 

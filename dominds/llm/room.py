@@ -1,6 +1,6 @@
 """Room for output: how many tokens a request may ask for."""
 
-from dominds.llm.catalog.model import ModelInfo
+from dominds.llm.models.model import ModelInfo
 
 LEAST_OUTPUT_TOKENS = 16  # OpenAI refuses less
 LEAST_MARGIN_TOKENS = 64

@@ -134,7 +134,7 @@ def _compacted(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
 
 def _fallback(task: RewriteTask, toolbox: Toolbox, reason: str) -> Rewritten:
     """A result that alone made the context overflow is what the run goes on with: it stays whole."""
-    newest = total_tokens(unit for unit in task.units[-1:] if unit.role is UnitRole.TOOL)
+    newest = sum(unit.est_tokens for unit in task.units[-1:] if unit.role is UnitRole.TOOL)
     total = total_tokens(task.units)
     is_cause = total - newest <= task.limit < total
     return fallback(task.units, toolbox, task.limit, reason, task.target, task.limit if is_cause else 0)

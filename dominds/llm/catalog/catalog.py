@@ -11,8 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from dominds.llm.catalog import fields, params
-from dominds.llm.catalog.model import DEFAULT_CADENCE_GENERATIONS, Echo, ModelInfo, ProviderKind, Thinking
+from dominds.llm.catalog import fields
+from dominds.llm.models import params
+from dominds.llm.models.model import DEFAULT_CADENCE_GENERATIONS, Echo, ModelInfo, ProviderKind, Thinking
 from dominds.llm.providers.kinds import KINDS, kind_named, playing
 from dominds.llm.providers.scripted import SCRIPTS, BadScript, load_script
 from dominds.yaml_fields import Problem, Reading

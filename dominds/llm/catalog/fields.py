@@ -8,8 +8,9 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
-from dominds.llm.catalog.model import FORCED_TOOL, MODALITIES, Echo, Thinking
-from dominds.llm.catalog.params import MAX_TOKENS_FIELDS, OUR_PARAMS, mapping
+from dominds.llm.models.dialects import mapping
+from dominds.llm.models.model import FORCED_TOOL, MODALITIES, Echo, Thinking
+from dominds.llm.models.params import MAX_TOKENS_FIELDS, OUR_PARAMS
 from dominds.llm.prices import Price
 from dominds.llm.providers.kinds import KINDS
 from dominds.yaml_fields import Bad, Field, Problem, Reading, Severity, one_of, shown, text, texts, truth, whole_number

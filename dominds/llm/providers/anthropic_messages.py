@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dominds import budgets
-from dominds.llm.catalog.model import MODALITIES, Echo, Forcing, ModelInfo, PartSizes, ProviderKind, Thinking
-from dominds.llm.catalog.params import MESSAGES, in_body
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import anthropic_exchange
 from dominds.llm.http.sse import ServerEvent
 from dominds.llm.json_text import arguments_object, dumped
 from dominds.llm.messages import ImagePart, Message, Part, Request, Role, ToolCall, ToolSpec
+from dominds.llm.models.dialects import MESSAGES
+from dominds.llm.models.model import MODALITIES, Echo, Forcing, ModelInfo, PartSizes, ProviderKind, Thinking
+from dominds.llm.models.params import in_body
 from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken, kept, replayed
 from dominds.llm.providers.parts import base64_of, refuse_unseen
 from dominds.llm.providers.wire import Complained, WireStream, finish_reason_of, json_of, text_in, with_own_ids

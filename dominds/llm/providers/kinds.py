@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from dominds.llm.catalog.model import ModelInfo, ProviderKind
+from dominds.llm.models.model import ModelInfo, ProviderKind
 from dominds.llm.provider import Provider, RequestRefused
 from dominds.llm.providers.anthropic_messages import ANTHROPIC, ANTHROPIC_COMPATIBLE
 from dominds.llm.providers.llamacpp import LLAMACPP

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dominds.llm.catalog.model import Forcing, LimitUnavailable, LoadedLimit, ProviderKind
+from dominds.llm.models.model import Forcing, LimitUnavailable, LoadedLimit, ProviderKind
 from dominds.llm.providers import openai_chat
 from dominds.llm.providers.server_window import read, root_of, tokens_in
 

@@ -5,7 +5,7 @@ import time
 from typing import Any
 from urllib.parse import urlsplit
 
-from dominds.llm.catalog.model import Forcing, LimitUnavailable, LoadedLimit, ProviderKind
+from dominds.llm.models.model import Forcing, LimitUnavailable, LoadedLimit, ProviderKind
 from dominds.llm.providers import openai_chat
 from dominds.llm.providers.server_window import ANSWER_SECONDS, entries_in, read, root_of, strange, tokens_in
 

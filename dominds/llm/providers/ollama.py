@@ -7,7 +7,7 @@ It cuts the start of a longer prompt without a word, so the window has to be kno
 import re
 from typing import Any
 
-from dominds.llm.catalog.model import LimitUnavailable, LoadedLimit, ProviderKind
+from dominds.llm.models.model import LimitUnavailable, LoadedLimit, ProviderKind
 from dominds.llm.providers import openai_chat
 from dominds.llm.providers.server_window import entries_in, read, root_of, strange, tokens_in
 

@@ -8,13 +8,13 @@ from typing import Any
 import orjson
 
 from dominds import budgets
-from dominds.llm.catalog.model import Echo, Forcing, ModelInfo, ProviderKind
-from dominds.llm.catalog.params import in_body
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import openai_exchange
 from dominds.llm.http.sse import ServerEvent
 from dominds.llm.json_text import arguments_text, dumped
 from dominds.llm.messages import FilePart, ImagePart, Message, Part, Request, Role, ToolCall, ToolSpec
+from dominds.llm.models.model import Echo, Forcing, ModelInfo, ProviderKind
+from dominds.llm.models.params import in_body
 from dominds.llm.providers.echoes import Called, Opaque, Owner, Spoken, kept, replayed
 from dominds.llm.providers.message_json import MessageJson
 from dominds.llm.providers.parts import base64_of, data_url, refuse_unseen

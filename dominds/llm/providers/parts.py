@@ -6,8 +6,8 @@ import struct
 from collections.abc import Iterator
 from math import ceil, sqrt
 
-from dominds.llm.catalog.model import ModelInfo
 from dominds.llm.messages import FilePart, ImagePart, Part, Request
+from dominds.llm.models.model import ModelInfo
 from dominds.llm.provider import RequestRefused
 
 PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")  # of a PDF

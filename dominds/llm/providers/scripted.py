@@ -27,9 +27,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from dominds.llm.catalog.model import MODALITIES, ProviderKind
 from dominds.llm.json_text import dumped
 from dominds.llm.messages import Message, Request, Role, ToolCall, chars_of
+from dominds.llm.models.model import MODALITIES, ProviderKind
 from dominds.llm.provider import (
     AuthFailed,
     ContextOverflow,

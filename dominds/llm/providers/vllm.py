@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dominds.llm.catalog.model import LimitUnavailable, LoadedLimit, ProviderKind
+from dominds.llm.models.model import LimitUnavailable, LoadedLimit, ProviderKind
 from dominds.llm.providers import openai_chat
 from dominds.llm.providers.server_window import entries_in, read, strange, tokens_in
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from dominds.llm.catalog.model import ModelInfo, ProviderKind
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.messages import Message, Request, Role, ToolSpec
+from dominds.llm.models.model import ModelInfo, ProviderKind
 from dominds.llm.provider import Provider, Stream
 from dominds.llm.providers.echoes import Owner
 from dominds.llm.providers.openai_chat import OPENAI_COMPATIBLE, OpenAIChat

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dominds.llm.catalog.catalog import load_catalog
-from dominds.llm.catalog.model import ModelInfo
 from dominds.llm.connect import connect
+from dominds.llm.models.model import ModelInfo
 from dominds.llm.provider import AuthFailed, RequestRefused
 from dominds.llm.providers.anthropic_messages import AnthropicMessages
 from dominds.llm.providers.kinds import kind_named

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from dominds.llm.catalog.model import Echo, ProviderKind, Thinking
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.messages import FilePart, ImagePart, Message, Request, Role, ToolCall
+from dominds.llm.models.model import Echo, ProviderKind, Thinking
 from dominds.llm.provider import ContextOverflow, MalformedStream, Overloaded, ProviderError
 from dominds.llm.providers.anthropic_messages import ANTHROPIC, ANTHROPIC_COMPATIBLE, AnthropicMessages, request_body
 from dominds.llm.providers.echoes import Opaque, Spoken, kept

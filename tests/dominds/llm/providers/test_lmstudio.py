@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dominds.llm.catalog.model import LimitUnavailable, LoadedLimit
+from dominds.llm.models.model import LimitUnavailable, LoadedLimit
 from dominds.llm.providers import server_window
 from dominds.llm.providers.lmstudio import count_tokens, limit_in_v0, loaded_limit
 from dominds.llm.providers.server_window import root_of

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dominds.llm.catalog.model import LimitUnavailable, LoadedLimit
+from dominds.llm.models.model import LimitUnavailable, LoadedLimit
 from dominds.llm.providers import llamacpp, ollama, vllm
 from dominds.llm.providers.kinds import KINDS
 from tests.dominds.llm.model_server import ModelServer, plain

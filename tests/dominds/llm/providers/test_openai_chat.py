@@ -5,9 +5,9 @@ from typing import Any
 import orjson
 import pytest
 
-from dominds.llm.catalog.model import Echo, ProviderKind
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.messages import FilePart, ImagePart, Message, Request, Role, ToolCall
+from dominds.llm.models.model import Echo, ProviderKind
 from dominds.llm.provider import (
     AuthFailed,
     ContextOverflow,

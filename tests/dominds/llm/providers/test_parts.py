@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dominds.llm.catalog.model import ModelInfo
 from dominds.llm.messages import FilePart, ImagePart, Message, Request, Role
+from dominds.llm.models.model import ModelInfo
 from dominds.llm.providers.anthropic_messages import ANTHROPIC
 from dominds.llm.providers.openai_chat import OPENAI_COMPATIBLE
 from dominds.llm.providers.openai_responses import OPENAI

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from dominds.llm.catalog.catalog import load_catalog
-from dominds.llm.catalog.model import LoadedLimit, ModelInfo, Thinking
-from dominds.llm.catalog.params import EFFORTS, faults_of_settings, tuned
 from dominds.llm.connect import connect, key_of
 from dominds.llm.messages import Message, Request, Role, ToolCall
+from dominds.llm.models.dialects import EFFORTS
+from dominds.llm.models.model import LoadedLimit, ModelInfo, Thinking
+from dominds.llm.models.params import faults_of_settings, tuned
 from dominds.llm.provider import (
     ContextOverflow,
     ForcingRefused,

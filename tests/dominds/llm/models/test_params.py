@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from dominds.llm.catalog.catalog import load_catalog
-from dominds.llm.catalog.model import ModelInfo
-from dominds.llm.catalog.params import faults_of_settings, in_body, most_output, tuned
+from dominds.llm.models.model import ModelInfo
+from dominds.llm.models.params import faults_of_settings, in_body, most_output, tuned
 from dominds.llm.providers.kinds import KINDS
 
 CATALOG = load_catalog(Path("/nonexistent"))

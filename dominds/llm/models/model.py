@@ -7,7 +7,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from dominds.llm.catalog.params import CHAT, Dialect
+from dominds.llm.models.dialects import CHAT, Dialect
 from dominds.llm.prices import Price
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class ModelInfo:
     ``tokenizer`` names a counter, where the model's name does not tell. ``script`` is the path of a scripted model's
     file. ``unusable`` says why the model cannot be called, or is empty. ``supports_tool_choice`` overrides
     ``forced_tool``; None leaves it to that. ``model_params`` are added to each request's body, see
-    ``params``, and ``thinking_off`` are those that stop a model from thinking where a tool is forced.
+    ``dialects``, and ``thinking_off`` are those that stop a model from thinking where a tool is forced.
     """
 
     provider_id: str

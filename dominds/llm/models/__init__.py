@@ -1,0 +1,1 @@
+"""What is known of a model, and the parameters that it takes."""
