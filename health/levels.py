@@ -50,7 +50,7 @@ class Thresholds:
             return self.critical_max
         if self.context_limit is None:
             return None
-        return min(self.context_limit * 9 // 10, self._most_before_package(self.context_limit))
+        return min(self.context_limit * 9 // 10, self.most_before_package(self.context_limit))
 
     @property
     def critical_source(self) -> str:
@@ -61,7 +61,7 @@ class Thresholds:
             return DEFAULT_CRITICAL_SOURCE
         return f"what is accepted, less {self.package_room:,} tokens for a re-entry package"
 
-    def _most_before_package(self, limit: int) -> int:
+    def most_before_package(self, limit: int) -> int:
         """The longest prompt that leaves room for a package; in the smallest windows half of what is accepted."""
         accepted = min(limit, self.input_limit or limit)
         return max(accepted // 2, accepted - self.package_room)

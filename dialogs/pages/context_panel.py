@@ -18,7 +18,7 @@ from remediation.models import RemediationRun, RemovedUnit
 from remediation.policies.fresh_start import POLICY as FRESH_START
 from remediation.policies.registry import title_of
 from remediation.spending import in_usd
-from remediation.strategies.stand_ins import HANDOVER_OPENING, SUMMARY_HEADING
+from remediation.strategies.stand_ins import HANDOVER_CLOSING, HANDOVER_OPENING, SUMMARY_HEADING
 
 WARNING_PERCENT = 80
 
@@ -86,7 +86,7 @@ class RunLine:
     @property
     def is_handover(self) -> bool:
         """Whether the agent went on from a handover, whichever policy led there."""
-        return self.run.summary.startswith(HANDOVER_OPENING)
+        return self.run.recovered and HANDOVER_CLOSING in self.run.summary
 
     @property
     def sizes(self) -> str:

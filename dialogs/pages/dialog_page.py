@@ -31,7 +31,7 @@ from remediation.models import RemediationRun
 from remediation.policies.fresh_start import POLICY as FRESH_START
 from remediation.policies.policy import ByHand
 from remediation.policies.registry import Choice, by_hand, rewriting, title_of
-from remediation.strategies.stand_ins import HANDOVER_OPENING
+from remediation.strategies.stand_ins import HANDOVER_CLOSING
 
 PAGE_TURNS = 40
 SPARK_POINTS = 60
@@ -417,7 +417,7 @@ def _newest_message(dialog_id: UUID) -> QuerySet[Turn]:
 
 def _operations(dialog_id: UUID) -> QuerySet[RemediationRun, Any]:
     """``shown_as`` says fresh start, as the transcript does, of whatever ended in a handover."""
-    is_handover = When(summary__startswith=HANDOVER_OPENING, then=Value(FRESH_START.name))
+    is_handover = When(recovered=True, summary__contains=HANDOVER_CLOSING, then=Value(FRESH_START.name))
     rows = RemediationRun.objects.filter(dialog_id=dialog_id).annotate(shown_as=Case(is_handover, default=F("policy")))
     newest = rows.order_by("-pk")[:OPERATIONS_SHOWN]
     return newest.values_list("pk", "shown_as", "est_before", "est_after", "undone_at", named=True)

@@ -63,7 +63,7 @@ class Situation:
         dialog, window = self.dialog, self.thresholds.context_limit
         if window is None or self.policy.counts or dialog.report != Dialog.Report.REPORTED or dialog.clear_unproven:
             return False
-        room = max(window - self.thresholds.package_room, self.thresholds.critical_max or 0)
+        room = max(self.thresholds.most_before_package(window), self.thresholds.critical_max or 0)
         if self.view.chars / LEAST_CHARS_PER_TOKEN + FRAME_TOKENS <= room:
             return False
         sizes = self.sizes_for(self.policy)

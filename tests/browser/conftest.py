@@ -86,7 +86,7 @@ def browser_stack(postgres: services.PostgresServer, django_db_blocker: Any) -> 
         name: {"script": f"{name}.yaml", "context_length": LIMITS.get(name, 200_000), "supports_tool_choice": True}
         for name in SCRIPTS
     }
-    models["fills"]["optimal_max_tokens"] = 1_900
+    models["fills"] |= {"optimal_max_tokens": 1_900, "critical_max_tokens": 1_950}
     members = {name: {"name": name.capitalize(), "provider": "lab", "model": name} for name in SCRIPTS}
     members["fills"]["context_policy"] = "none"
     members["plans"] |= {"context_policy": "breaking", "context_limit": 3_500, "priority_areas": ["To Do List"]}

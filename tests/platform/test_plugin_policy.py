@@ -126,6 +126,7 @@ def test_a_policy_from_outside_is_chosen_previewed_run_and_undone(
     for part in stack.parts:
         part.terminate()
     settings.MINDS_DIR = stack.minds_dir
+    write_minds(stack.minds_dir, [{"text": "word " * 300, "usage": USAGE}], context_length=20_000)
     check_without(operator, Dialog.objects.select_related("agent").get(pk=dialog.pk))
 
 

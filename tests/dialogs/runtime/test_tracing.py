@@ -156,9 +156,9 @@ def test_a_run_and_its_model_call_are_spans_with_genai_names(script: Script, rec
 
 
 def test_a_rewrite_is_a_span_and_the_calls_after_it_say_so(script: Script, recorder: Recorder) -> None:
-    script({"text": "A part of the story. " * 400}, {"text": "Another."})
+    script({"text": "A part of the story. " * 150})
     dialog = make_dialog(context_policy="breaking")
-    for text in ("Begin.", "Go on."):
+    for text in ("Begin.", "Go on.", "What then?", "And who was it?"):
         messages.post_message(dialog.pk, text)
         drive(dialog.pk)
     assert "gen_ai.conversation.compacted" not in recorder.spans[-1].attributes, "never false"

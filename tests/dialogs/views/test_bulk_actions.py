@@ -76,13 +76,19 @@ def test_nobody_archives_what_is_not_theirs_not_even_staff() -> None:
 
 
 @pytest.mark.parametrize(
-    "sent", [{}, {"action": "archive"}, {"action": "archive", "dialog": "no id"}, {"action": "burn", "dialog": "x"}]
+    ("sent", "told"),
+    [
+        ({}, "No dialog was ticked."),
+        ({"action": "archive"}, "No dialog was ticked."),
+        ({"action": "archive", "dialog": "no id"}, "Nothing was done."),
+        ({"action": "burn", "dialog": "x"}, "Nothing was done."),
+    ],
 )
-def test_a_selection_of_nothing_does_nothing_and_says_so(sent: dict[str, str]) -> None:
+def test_a_selection_of_nothing_does_nothing_and_says_so(sent: dict[str, str], told: str) -> None:
     client = browser_of(UserFactory.create())
     answer = client.post(SELECTED, {**sent, "back": "https://evil.example/"}, follow=True)
     assert answer.redirect_chain == [("/", 302)]
-    assert "Tick the dialogs first." in answer.content.decode()
+    assert told in answer.content.decode()
 
 
 def test_a_new_name_reaches_the_page_and_its_list() -> None:
