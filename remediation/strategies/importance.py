@@ -158,7 +158,7 @@ def _points(unit: Unit, reading: _Reading, index: int, total: int, weights: Weig
 
 
 def _recency(unit: Unit, index: int, total: int, weights: Weights) -> float:
-    """R11: full for the system prompt and the newest, ``(i - 1) / (n - 1)`` of it for those between."""
+    """Full for the system prompt and the newest, ``(i - 1) / (n - 1)`` of it for those between."""
     if unit.role is UnitRole.SYSTEM or index == total - 1:
         return weights.recency
     return max(0.0, weights.recency * (index - 1) / (total - 1))

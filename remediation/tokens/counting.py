@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 CountSource = Literal["tokenizer", "characters"]
 
-CHARACTERS = "characters"  # C1's key for counting without a tokenizer
+CHARACTERS = "characters"  # what ``context.yaml`` calls counting without a tokenizer
 CHARACTERS_PER_TOKEN = 4  # documents C and D
 CALL_OVERHEAD = 4  # tokens that set a tool call apart from text, such as <tool_call> and its end, with line breaks
 TOOLS_OVERHEAD = 60  # the template's own words before a list of tools: 50 in Llama 3.1's, 70 in Qwen 2.5's
@@ -26,7 +26,7 @@ TOOLS_OVERHEAD = 60  # the template's own words before a list of tools: 50 in Ll
 CACHE_ENTRIES = 16_384
 LONGEST_KEY = 256  # characters; longer texts are remembered by a digest, so the cache holds at most 4 MB of text
 
-# Names that C1's ``tokenizer`` key takes, beside the vocabularies' own.
+# Names that the ``tokenizer`` of ``context.yaml`` takes, beside the vocabularies' own.
 TOKENIZER_NAMES = {
     "gpt-4": "cl100k_base",
     "gpt-4-turbo": "cl100k_base",
@@ -74,7 +74,7 @@ class Counter(Protocol):
 
 
 def counter_for(model_name: str, tokenizer: str = "") -> Counter:
-    """The counter of a model, or of C1's ``tokenizer`` key where one is set.
+    """The counter of a model, or of the ``tokenizer`` in ``context.yaml`` where one is set.
 
     The key is a name in TOKENIZER_NAMES or the path of a Hugging Face ``tokenizer.json``. What cannot be built is
     logged once and counted by characters.
