@@ -18,7 +18,8 @@ from dialogs.context.view import standing_run
 from dialogs.live.socket_auth import active_person, may_see
 from dialogs.models import Dialog, PersonSettings, Question, Round, SiteSettings, Turn
 from dialogs.pages.context_panel import run_lines
-from dialogs.pages.dialog_page import DialogPage, Entry, run_entry, turn_entries
+from dialogs.pages.dialog_page import DialogPage
+from dialogs.pages.entries import Entry, run_entry, turn_entries
 from dialogs.permissions import VIEW_ALL, may
 from dialogs.state import State
 from dialogs.store import events

@@ -1,42 +1,34 @@
 """What the pieces of a dialog page show. The page, htmx answers and sockets all build their HTML from here."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 from uuid import UUID, uuid4
 
-import orjson
 from django.contrib.auth.models import User
 from django.db.models import Case, F, Min, Q, QuerySet, Value, When
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.utils.functional import cached_property  # functools' own holds one lock for all pages until Python 3.12
-from django.utils.safestring import SafeString, mark_safe
 
 from dialogs.actions import questions, reminders
-from dialogs.actions.questions import ASK_HUMAN
-from dialogs.context import limits, view
+from dialogs.context import limits
 from dialogs.models import Agent, Dialog, Generation, PersonSettings, Question, Reminder, Round, SiteSettings, Turn
 from dialogs.pages.chip import Chip, chip_of
-from dialogs.pages.context_panel import Panel, RunLine, panel_of, run_lines
-from dialogs.pages.markdown import render
-from dialogs.pages.reasoning import Reasoning, reasoning_of
+from dialogs.pages.context_panel import Panel, panel_of
+from dialogs.pages.entries import Entry, address_of
 from dialogs.state import State
-from dominds.budgets import TURN_CHARS
 from dominds.db.prepared import Select
 from health.models import HealthSnapshot
 from remediation.guidance import COUNTDOWN_GENERATIONS
 from remediation.models import RemediationRun
 from remediation.policies.fresh_start import POLICY as FRESH_START
 from remediation.policies.policy import ByHand
-from remediation.policies.registry import Choice, by_hand, rewriting, title_of
+from remediation.policies.registry import Choice, by_hand, title_of
 from remediation.strategies.stand_ins import HANDOVER_CLOSING
 
-PAGE_TURNS = 40
 SPARK_POINTS = 60
-RESULT_SHOWN_CHARS = 20_000
-HINT_CHARS = 120
 OPERATIONS_SHOWN = 3
 
 STATES = {
@@ -48,64 +40,6 @@ STATES = {
     State.FAILED: "Failed",
     State.CLOSED: "Closed",
 }
-CAUSES = {
-    Round.Cause.START: "started",
-    Round.Cause.CLEAR_MIND: "the agent cleared its mind",
-    Round.Cause.PERSON: "cleared by a person",
-    Round.Cause.COUNTDOWN: "cleared by countdown",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A tool call beside its result, if there is one yet."""
-
-    key: str
-    name: str
-    hint: str
-    arguments: str
-    arguments_chars: int
-    result: str = ""
-    result_chars: int = 0
-    status: str = "pending"
-
-    @property
-    def is_cut(self) -> bool:
-        return self.result_chars > len(self.result) or self.arguments_chars > len(self.arguments)
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One line of the transcript: a turn, the divider at which a round begins, or a rewrite of what the model sees."""
-
-    position: float
-    turn: Turn | None = None
-    html: SafeString | None = None
-    reasoning: Reasoning | None = None
-    calls: tuple[Call, ...] = ()
-    snapshot: HealthSnapshot | None = None
-    round: Round | None = None
-    run: RunLine | None = None
-    asked: tuple[Question, ...] = ()  # by calls of this turn
-    answered: Question | None = None  # whose answer this turn is
-    call_site: str = ""  # the address of the turn that asked
-
-    @property
-    def text(self) -> str:
-        """What the page shows of the turn's text; the whole has an address of its own."""
-        return self.turn.text[: TURN_CHARS.most] if self.turn else ""
-
-    @property
-    def is_cut(self) -> bool:
-        return self.turn is not None and len(self.turn.text) > TURN_CHARS.most
-
-    @property
-    def template(self) -> str:
-        if self.run is not None:
-            return "dialogs/_run.html"
-        if self.turn is None:
-            return "dialogs/_round.html"
-        return "dialogs/_turn.html" if self.answered is None else "dialogs/_human_answer.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,122 +50,6 @@ class Operation:
     title: str
     est_saved: int
     is_undone: bool
-
-
-def entries_of(dialog: Dialog, turns: Sequence[Turn], *, opens: bool = False) -> list[Entry]:
-    """Turns as entries, with a divider where a round begins. ``opens``: these are the oldest turns there are."""
-    rounds = {row.number: row for row in dialog.rounds.filter(number__in={turn.round_number for turn in turns})}
-    entries: list[Entry] = []
-    last = 0 if opens else None
-    for entry, turn in zip(turn_entries(dialog, turns), turns, strict=True):
-        if last is not None and turn.round_number > last and turn.round_number > 1:
-            entries.append(Entry(position=(turn.position or 0) - 0.5, round=rounds.get(turn.round_number)))
-        last = max(turn.round_number, last or 0)
-        entries.append(entry)
-    return sorted(entries + _run_entries(dialog, turns), key=lambda entry: entry.position)
-
-
-def turn_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
-    """Turns as entries, without what stands between them."""
-    calls = calls_of(dialog, turns)
-    answered = {turn.tool_call_id for turn in turns if turn.role == Turn.Role.TOOL}
-    if pending := [call["id"] for turn in turns for call in turn.tool_calls or () if call["id"] not in answered]:
-        answered |= set(dialog.turns.filter(tool_call_id__in=pending).values_list("tool_call_id", flat=True))
-    asked = _questions_of(dialog, calls)
-    return [entry_of(dialog, turn, calls, answered, asked) for turn in turns]
-
-
-def _questions_of(dialog: Dialog, calls: Mapping[str, "AskedCall"]) -> dict[str, Question]:
-    """The questions to people that these calls asked, by call id."""
-    ids = [call_id for call_id, (call, _) in calls.items() if call["name"] == ASK_HUMAN]
-    found = dialog.questions.filter(tool_call_id__in=ids).select_related("resolved_by") if ids else ()
-    return {question.tool_call_id: question for question in found}
-
-
-def _run_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
-    """The rewrites that were made between these turns."""
-    if not turns:
-        return []
-    first, last = turns[0].position or 0, turns[-1].position or 0
-    reach = {"base_position__gte": first}
-    if last < dialog.last_position:
-        reach["base_position__lt"] = last
-    return [run_entry(line) for line in run_lines(dialog, **reach)]
-
-
-def run_entry(line: RunLine) -> Entry:
-    """After what was said before it; its policy's first notice stands between."""
-    has_notice = any(policy.notices for policy in rewriting() if policy.name == line.run.policy)
-    return Entry(position=line.run.base_position + has_notice + 0.25, run=line)
-
-
-def entry_of(
-    dialog: Dialog,
-    turn: Turn,
-    calls: Mapping[str, "AskedCall"],
-    answered: set[str],
-    asked: Mapping[str, Question],
-) -> Entry:
-    generation, position = turn.generation, turn.position or 0
-    if turn.role == Turn.Role.TOOL:
-        call, asking = calls.get(turn.tool_call_id, (None, None))
-        if (question := asked.get(turn.tool_call_id)) is not None and asking is not None:
-            site = address_of(dialog, asking.position or 0, f"turn-{asking.seq}")
-            return Entry(position=position, turn=turn, answered=question, call_site=site)
-        return Entry(position=position, turn=turn, calls=(_card(call, turn),))
-    snapshot = getattr(generation, "snapshot", None) if generation and turn.role == Turn.Role.ASSISTANT else None
-    html = mark_safe(render(turn.text[: TURN_CHARS.most])) if turn.role == Turn.Role.ASSISTANT and turn.text else None  # nosec B308 B703  render() cleans it
-    made = turn.tool_calls or ()
-    return Entry(
-        position=position,
-        turn=turn,
-        html=html,
-        reasoning=reasoning_of(turn),
-        calls=tuple(_card(call, None) for call in made if call["id"] not in answered and call["id"] not in asked),
-        snapshot=snapshot,
-        asked=tuple(asked[call["id"]] for call in made if call["id"] in asked),
-    )
-
-
-AskedCall = tuple[dict[str, str], Turn]  # a call, and the turn that made it
-
-
-def calls_of(dialog: Dialog, turns: Sequence[Turn]) -> dict[str, AskedCall]:
-    """The calls that these turns' results belong to; one or two may stand on an older page."""
-    calls = {call["id"]: (call, turn) for turn in turns for call in turn.tool_calls or ()}
-    missing = [turn for turn in turns if turn.role == Turn.Role.TOOL and turn.tool_call_id not in calls]
-    if missing:
-        before = min(turn.position or 0 for turn in missing)
-        asking = dialog.turns.filter(role=Turn.Role.ASSISTANT, tool_calls__isnull=False, position__lt=before)
-        for turn in asking.order_by("-position")[:2]:
-            calls |= {call["id"]: (call, turn) for call in turn.tool_calls or ()}
-    return calls
-
-
-def _card(call: dict[str, str] | None, result: Turn | None) -> Call:
-    arguments, hint = _arguments(call["arguments"]) if call else ("", "")
-    return Call(
-        key=f"{result.seq}" if result else (call or {}).get("id", ""),
-        name=call["name"] if call else (result.tool_name if result else ""),
-        hint=hint,
-        arguments=arguments[:RESULT_SHOWN_CHARS],
-        arguments_chars=len(arguments),
-        result=result.text[:RESULT_SHOWN_CHARS] if result else "",
-        result_chars=len(result.text) if result else 0,
-        status=result.status if result else "pending",
-    )
-
-
-def _arguments(text: str) -> tuple[str, str]:
-    """The arguments laid out, and the first of them as a hint."""
-    try:
-        given = orjson.loads(text or "{}")
-    except orjson.JSONDecodeError:
-        return text, " ".join(text.split())[:HINT_CHARS]
-    if not isinstance(given, dict) or not given:
-        return ("", "") if not given else (text, text[:HINT_CHARS])
-    first = str(next(iter(given.values())))
-    return orjson.dumps(given, option=orjson.OPT_INDENT_2).decode(), " ".join(first.split())[:HINT_CHARS]
 
 
 @dataclass
@@ -451,30 +269,6 @@ def usage_points(dialog: Dialog, limit: int = SPARK_POINTS) -> list[dict[str, An
 def _first_positions(dialog: Dialog) -> QuerySet[Turn, Any]:
     placed = dialog.turns.filter(position__isnull=False).order_by()
     return placed.values("round_number").annotate(first=Min("position")).values_list("round_number", "first")
-
-
-def address_of(dialog: Dialog, position: int, anchor: str) -> str:
-    """Where the transcript shows a place: on its newest page, or on the older one that also holds the turn before."""
-    is_old = dialog.last_position - position >= PAGE_TURNS - 1
-    return f"/d/{dialog.pk}/{f'?before={position + PAGE_TURNS - 1}' if is_old else ''}#{anchor}"
-
-
-def all_entries(page: DialogPage, before: int | None = None) -> tuple[list[Entry], int | None]:
-    """One page of the transcript, and the position to ask for the next older one with, if there is one."""
-    turns = view.visible_turns(page.dialog, before, PAGE_TURNS)
-    first = turns[0].position if turns else None
-    older = first if first is not None and first > 1 and len(turns) == PAGE_TURNS else None
-    entries = entries_of(page.dialog, turns, opens=older is None)
-    return entries + ([] if before else _empty_round(page.dialog, turns)), older
-
-
-def _empty_round(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
-    """The divider of the current round while it has no turn of its own."""
-    if dialog.round_number == 1 or any(turn.round_number == dialog.round_number for turn in turns[-1:]):
-        return []
-    begun = dialog.turns.filter(round_number=dialog.round_number, position__isnull=False).exists()
-    row = None if begun else dialog.rounds.filter(number=dialog.round_number).first()
-    return [Entry(position=dialog.last_position + 0.5, round=row)] if row else []
 
 
 def recent_dialogs(user: User, limit: int = 12) -> Iterable[Dialog]:

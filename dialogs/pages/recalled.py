@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dialogs.context.search import words_of
 from dialogs.models import Dialog, Generation, RecallChoice, Turn
-from dialogs.pages.dialog_page import PAGE_TURNS
+from dialogs.pages.entries import PAGE_TURNS
 from remediation.recall.snippets import Part, matching_words, snippet
 
 SHOWN_CHARS = 600

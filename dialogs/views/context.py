@@ -12,7 +12,8 @@ from django.views.decorators.http import require_GET
 
 from dialogs.api.dialogs import download
 from dialogs.models import Generation, Turn
-from dialogs.pages.dialog_page import DialogPage, address_of, calls_of, usage_points
+from dialogs.pages.dialog_page import DialogPage, usage_points
+from dialogs.pages.entries import address_of, calls_of
 from dialogs.queries import export
 from dialogs.views.answers import PersonRequest, dialog_or_404
 

@@ -20,7 +20,8 @@ from dialogs.live.frames import frames_after
 from dialogs.models import Agent, Dialog, Question, Turn
 from dialogs.pages import dialog_page
 from dialogs.pages.chip import chip_of
-from dialogs.pages.dialog_page import DialogPage, all_entries
+from dialogs.pages.dialog_page import DialogPage
+from dialogs.pages.entries import all_entries
 from dialogs.state import State
 from dialogs.views import bulk_actions
 from dialogs.views.answers import PersonRequest, dialog_or_404
@@ -120,7 +121,7 @@ def show(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
 def show_page(request: PersonRequest, page: DialogPage) -> HttpResponse:
     """The page is good up to the event that the dialog had when it was read; the socket goes on from there."""
     before = request.GET.get("before", "")
-    entries, older = all_entries(page, int(before) if before.isascii() and before.isdigit() else None)
+    entries, older = all_entries(page.dialog, int(before) if before.isascii() and before.isdigit() else None)
     context = {
         "page": page,
         "entries": entries,
@@ -137,7 +138,7 @@ def older(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     """The next page of the transcript upward, to stand before what is there."""
     page = DialogPage(dialog_or_404(dialog_id, request.user), request.user, request=request)
     before = request.GET.get("before", "")
-    entries, older_than = all_entries(page, int(before) if before.isascii() and before.isdigit() else None)
+    entries, older_than = all_entries(page.dialog, int(before) if before.isascii() and before.isdigit() else None)
     return render(request, "dialogs/_older.html", {"page": page, "entries": entries, "older": older_than})
 
 

@@ -14,7 +14,7 @@ from dialogs.actions import questions
 from dialogs.context import view
 from dialogs.errors import Refusal
 from dialogs.models import Agent, Question
-from dialogs.pages import dialog_page
+from dialogs.pages import entries
 from dialogs.pages.dialog_page import DialogPage
 from dialogs.views.answers import PersonRequest, changed_since, refused
 from dialogs.views.forms import AnswerForm, ExitForm, QuestionFilter, checked
@@ -91,7 +91,7 @@ def _page(
         "question": question,
         "page": DialogPage(dialog, request.user, request=request),
         "attempts": questions.attempts_of(question),
-        "entries": dialog_page.entries_of(dialog, view.visible_turns(dialog, None, LAST_TURNS)),
+        "entries": entries.entries_of(dialog, view.visible_turns(dialog, None, LAST_TURNS)),
         "may_resolve": may_resolve,
         "exits": (exits or ExitForm(question)) if may_resolve and suspends else None,
         "error": error,

@@ -15,7 +15,8 @@ from dialogs.errors import Refusal
 from dialogs.models import Dialog
 from dialogs.operations import coherence
 from dialogs.pages.context_panel import run_lines
-from dialogs.pages.dialog_page import DialogPage, address_of
+from dialogs.pages.dialog_page import DialogPage
+from dialogs.pages.entries import address_of
 from dialogs.queries import context_report
 from dialogs.views.answers import PersonRequest, dialog_action, dialog_or_404
 from dialogs.views.forms import PackageForm, checked

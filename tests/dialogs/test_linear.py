@@ -9,7 +9,7 @@ import pytest
 from dialogs.context.units import group, unit_from_json, unit_to_json
 from dialogs.context.view import without_results
 from dialogs.context.view_cache import Head, messages_of
-from dialogs.pages.dialog_page import _arguments
+from dialogs.pages.entries import _arguments
 from dialogs.store.events import _rows, events_in
 from dominds.llm.http.sse import SseParser
 from dominds.llm.json_text import arguments_object, parsed
