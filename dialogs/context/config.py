@@ -10,7 +10,8 @@ from dominds.db.prepared import Select
 from dominds.yaml_fields import Problem
 from dominds.yaml_file import BadYaml, read_yaml
 from remediation import prompts
-from remediation.config import ContextConfig, limits_below_floor, parse_context_config
+from remediation.config import ContextConfig, limits_below_floor
+from remediation.config_file import parse_context_config
 from remediation.models import ContextSettings
 
 FILE = "context.yaml"

@@ -13,8 +13,8 @@ from remediation.config import (
     LlmLimit,
     RetryPolicy,
     effective_limit,
-    parse_context_config,
 )
+from remediation.config_file import parse_context_config
 from remediation.context import UnitKind
 
 DOCUMENT = """

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remediation.config import BreakingStrategy, ContextConfig, Hybrid, parse_context_config
+from remediation.config import BreakingStrategy, ContextConfig, Hybrid
+from remediation.config_file import parse_context_config
 from remediation.context import Rewritten, UnitKind, UnitRole, Units, total_tokens
 from remediation.similarity.embeddings import Embedder, MiniLMEmbedder, RememberingEmbedder, relevance, similarity
 from remediation.similarity.minilm import MiniLM, model_directory
