@@ -189,11 +189,16 @@ def _arguments(text: str) -> tuple[str, str]:
     try:
         given = orjson.loads(text or "{}")
     except orjson.JSONDecodeError:
-        return text, " ".join(text.split())[:HINT_CHARS]
+        return text, _hint(text)
     if not isinstance(given, dict) or not given:
         return ("", "") if not given else (text, text[:HINT_CHARS])
     first = str(next(iter(given.values())))
-    return orjson.dumps(given, option=orjson.OPT_INDENT_2).decode(), " ".join(first.split())[:HINT_CHARS]
+    return orjson.dumps(given, option=orjson.OPT_INDENT_2).decode(), _hint(first)
+
+
+def _hint(text: str) -> str:
+    """The beginning, on one line."""
+    return " ".join(text[: 10 * HINT_CHARS].split())[:HINT_CHARS]
 
 
 def address_of(dialog: Dialog, position: int, anchor: str) -> str:
