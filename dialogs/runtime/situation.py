@@ -20,7 +20,7 @@ from dominds.llm.catalog.catalog import ModelInfo
 from dominds.llm.messages import chars_of
 from dominds.llm.models.params import most_output
 from dominds.llm.room import output_room
-from health.levels import Thresholds
+from health.levels import Level, Thresholds
 from health.models import HealthSnapshot
 from remediation.context import Context, Economy, UnitRole
 from remediation.decisions import Proceed
@@ -162,6 +162,8 @@ class Situation:
         if critical := self.thresholds.effective_critical_max:  # of the prompt, without the room for an answer
             room = context.est_tokens - context.est_prompt
             limits.append(limit_for_trigger(critical * BEFORE_CRITICAL_PERCENT // 100 + room))
+        if context.level is Level.CRITICAL:  # by a report, whatever the estimate says: the policy goes before a clear
+            limits.append(limit_for_trigger(context.est_tokens - 1))
         return replace(context, limit=min(limits))
 
     def recalled(self) -> Recall:

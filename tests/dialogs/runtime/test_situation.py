@@ -1,0 +1,43 @@
+"""What policies may know before they decide, and by which limit they judge."""
+
+from collections.abc import Callable
+
+import pytest
+
+from dialogs.actions import messages
+from dialogs.models import Dialog
+from dialogs.runtime.driver import drive
+from dialogs.runtime.situation import situation_of
+from remediation.decisions import Proceed, Rewrite
+from remediation.policies import decide
+from tests.dialogs.factories import make_dialog
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Script = Callable[..., None]
+
+
+def next_decision(script: Script, policy: str, reported: int, words: int) -> Proceed | Rewrite:
+    """After an answer whose report is ``reported`` prompt tokens, in a window of 8,000: critical begins above 5,952."""
+    script({"text": "Noted.", "usage": {"prompt_tokens": reported, "completion_tokens": 2}}, context_length=8_000)
+    dialog = make_dialog(context_policy=policy, context_limit=20_000)
+    messages.post_message(dialog.pk, "The cart of wool came late. " * (words // 6))
+    drive(dialog.pk)
+    Dialog.objects.filter(pk=dialog.pk).update(calibration_fit=None)  # the estimate has learned nothing from the report
+    messages.post_message(dialog.pk, "Go on.")
+    situation = situation_of(Dialog.objects.select_related("agent").get(pk=dialog.pk))
+    decision = decide(situation.policy, situation.context_before_generation)
+    assert isinstance(decision, Proceed | Rewrite)
+    return decision
+
+
+@pytest.mark.parametrize("policy", ["retention", "breaking"])
+def test_a_policy_goes_before_a_clear_where_the_report_is_critical(script: Script, policy: str) -> None:
+    decision = next_decision(script, policy, reported=6_000, words=2_400)
+    assert isinstance(decision, Rewrite) and decision.policy == policy
+
+
+@pytest.mark.parametrize("policy", ["retention", "breaking"])
+def test_a_policy_acts_before_an_estimate_reaches_critical(script: Script, policy: str) -> None:
+    assert isinstance(next_decision(script, policy, reported=3_000, words=4_800), Rewrite)
+    assert isinstance(next_decision(script, policy, reported=3_000, words=2_400), Proceed)
