@@ -31,6 +31,9 @@ from remediation.policies.registry import chosen, with_verb
 from remediation.tokens.calibration import Counted
 
 BEFORE_CRITICAL_PERCENT = 95  # of the critical threshold, where a policy acts at the latest: estimates err by a little
+WORTH_REWRITING_PERCENT = (
+    50  # of the critical threshold: with less in sight a rewrite would not answer a critical report
+)
 SHORT_ANSWER = 4_000  # tokens: a re-entry package, a summary
 LEAST_CHARS_PER_TOKEN = 1.5
 FRAME_TOKENS = 8_000  # instructions, tools and reminders, at most in general
@@ -162,8 +165,8 @@ class Situation:
         if critical := self.thresholds.effective_critical_max:  # of the prompt, without the room for an answer
             room = context.est_tokens - context.est_prompt
             limits.append(limit_for_trigger(critical * BEFORE_CRITICAL_PERCENT // 100 + room))
-        if context.level is Level.CRITICAL:  # by a report, whatever the estimate says: the policy goes before a clear
-            limits.append(limit_for_trigger(context.est_tokens - 1))
+            if context.level is Level.CRITICAL and context.est_prompt * 100 > critical * WORTH_REWRITING_PERCENT:
+                limits.append(limit_for_trigger(context.est_tokens - 1))  # a rewrite goes before a clear
         return replace(context, limit=min(limits))
 
     def recalled(self) -> Recall:
