@@ -1,4 +1,4 @@
-"""The rows. Columns and predicates on them only: what changes them lives in the services beside this module."""
+"""A dialog and what was said in it."""
 
 import uuid
 from decimal import Decimal
@@ -6,66 +6,14 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models.functions import Now
 
 from dialogs import permissions
+from dialogs.models.agents import Agent
+from dialogs.models.settings import PersonSettings
 from dialogs.permissions import VIEW_ALL, may
 from dialogs.state import State
-from dominds import outbound_http
-
-
-class Agent(models.Model):
-    """Who answers. Synchronised from ``team.yaml``, or made in the admin under the same validation."""
-
-    class CriticalPolicy(models.TextChoices):
-        ESCALATE = "escalate"
-        COUNTDOWN = "countdown"
-
-    id = models.SlugField(primary_key=True, max_length=64)
-    name = models.CharField(max_length=120)
-    provider = models.CharField(max_length=80)
-    model = models.CharField(max_length=120)
-    instructions = models.TextField(blank=True)
-    tools = models.JSONField(
-        default=list, blank=True, help_text="names of the tools offered beside memory and ask_human"
-    )
-    toolsets = models.JSONField(
-        default=list, blank=True, help_text="workspace, or ids of MCP servers; * is all of them, !name leaves one out"
-    )
-    model_params = models.JSONField(
-        default=dict, blank=True, help_text="settings for the model, by kind of API or under general"
-    )
-    context_policy = models.CharField(
-        max_length=16, blank=True, help_text="the name of a policy; empty: the default of the model's kind"
-    )
-    critical_policy = models.CharField(max_length=12, choices=CriticalPolicy.choices, default=CriticalPolicy.ESCALATE)
-    context_limit = models.PositiveIntegerField(
-        null=True, blank=True, help_text="its budget in tokens, for policies that keep to one"
-    )
-    dialog_budget_usd = models.DecimalField(
-        max_digits=18, decimal_places=10, null=True, blank=True,
-        help_text="what one dialog may cost before a person is asked; empty: no budget",
-    )  # fmt: skip
-    llm_type = models.CharField(max_length=40, blank=True)
-    priority = models.PositiveSmallIntegerField(default=2, choices=[(1, "1"), (2, "2"), (3, "3")])
-    priority_areas = models.JSONField(default=list, blank=True)
-    recall = models.BooleanField(
-        default=True, help_text="bring back into a request what is out of sight and bears on the newest message"
-    )
-    is_default = models.BooleanField(default=False)
-    is_demo = models.BooleanField(default=False)
-    is_listed = models.BooleanField(
-        default=False, editable=False, help_text="named by team.yaml, or by the demo team, at the last synchronisation"
-    )
-    enabled = models.BooleanField(default=True)
-
-    class Meta:
-        ordering = ["id"]
-
-    def __str__(self) -> str:
-        return self.name or self.id
 
 
 class DialogQuerySet(models.QuerySet["Dialog"]):
@@ -321,21 +269,6 @@ class Generation(models.Model):
         return f"{self.purpose} {self.outcome}"
 
 
-class ForcingRefusal(models.Model):
-    """A model that refused to be made to call a tool, against what the catalog says of it."""
-
-    provider = models.CharField(max_length=80)
-    model = models.CharField(max_length=120)
-    said = models.TextField(help_text="the provider's words")
-    refused_at = models.DateTimeField(db_default=Now())
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["provider", "model"], name="one_refusal_per_model")]
-
-    def __str__(self) -> str:
-        return f"{self.provider}/{self.model}"
-
-
 class TurnQuerySet(models.QuerySet["Turn"]):
     def queued(self) -> "TurnQuerySet":
         """Messages that wait. None has a position yet, and by that the index finds them."""
@@ -425,33 +358,6 @@ class RecallChoice(models.Model):
         return f"{self.choice} {self.seq}"
 
 
-class Event(models.Model):
-    """What happened, numbered per dialog without gaps. ``data`` holds references; texts are read from their rows.
-
-    ``more`` holds the events that followed this one and have no rows of their own: see ``dialogs.store.events``.
-    """
-
-    dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, db_index=False, related_name="events")
-    seq = models.PositiveIntegerField()
-    type = models.CharField(max_length=24)
-    data = models.JSONField(default=dict)
-    more = models.TextField(
-        default="",
-        db_default="",
-        blank=True,
-        help_text="items of a JSON array, a comma before each: an event as [type, values], or the milliseconds after "
-        "created_at at which those behind it happened",
-    )
-    created_at = models.DateTimeField(db_default=Now())
-
-    class Meta:
-        ordering = ["seq"]
-        constraints = [models.UniqueConstraint(fields=["dialog", "seq"], name="event_seq_unique")]
-
-    def __str__(self) -> str:
-        return f"{self.type} {self.seq}"
-
-
 class Reminder(models.Model):
     """What the agent wants to keep in sight: part of every request, over all rounds."""
 
@@ -465,152 +371,6 @@ class Reminder(models.Model):
 
     def __str__(self) -> str:
         return self.text[:60]
-
-
-class Question(models.Model):
-    """Q4H: the agent, or the runtime, needs a human."""
-
-    class Kind(models.TextChoices):
-        QUESTION = "question"
-        CRITICAL = "context_health_critical"
-        BUDGET = "budget_exceeded"
-
-    class State(models.TextChoices):
-        OPEN = "open"
-        ANSWERED = "answered"
-        RESOLVED = "resolved"
-        CANCELLED = "cancelled"
-
-    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, related_name="questions")
-    kind = models.CharField(max_length=24, choices=Kind.choices)
-    state = models.CharField(max_length=10, choices=State.choices, default=State.OPEN)
-    text = models.TextField()
-    tool_call_id = models.CharField(max_length=120, blank=True)
-    clear_episode = models.PositiveIntegerField(null=True)
-    draft = models.TextField(blank=True, help_text="a re-entry package drafted from stored facts")
-    answer = models.TextField(blank=True)
-    action = models.CharField(max_length=16, blank=True, help_text="the exit taken, for the critical kind")
-    created_at = models.DateTimeField(db_default=Now())
-    resolved_at = models.DateTimeField(null=True, blank=True)
-    resolved_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
-    )
-
-    class Meta:
-        ordering = ["created_at", "id"]
-        constraints = [
-            models.UniqueConstraint(
-                fields=["dialog"], condition=models.Q(state="open"), name="one_open_question_per_dialog"
-            )
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.kind}: {self.text[:60]}"
-
-
-class ApiKey(models.Model):
-    """A key of one person, stored as a hash and shown once."""
-
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_keys")
-    name = models.CharField(max_length=80, blank=True)
-    digest = models.CharField(max_length=64, unique=True)
-    last_four = models.CharField(max_length=4)
-    created_at = models.DateTimeField(db_default=Now())
-    revoked_at = models.DateTimeField(null=True, blank=True)
-
-    def __str__(self) -> str:
-        return f"…{self.last_four}"
-
-
-class Client(models.Model):
-    """The side of a dialog that a client of ``/v1`` holds: by which key, and what its newest request brought along."""
-
-    dialog = models.OneToOneField(Dialog, on_delete=models.PROTECT, primary_key=True, related_name="client")
-    key = models.ForeignKey(ApiKey, null=True, on_delete=models.SET_NULL, related_name="+")
-    said = models.CharField(max_length=64, help_text="digest of the user's messages, to find the dialog again")
-    instructions = models.TextField(blank=True, help_text="its system messages; they follow the agent's instructions")
-    tools = models.JSONField(default=list, help_text="[{name, description, parameters}], run on its side")
-    required_tool = models.CharField(max_length=120, blank=True, help_text="the tool that the next answer must call")
-
-    class Meta:
-        indexes = [models.Index(fields=["key", "said"], name="client_conversation")]
-
-    def __str__(self) -> str:
-        return f"Client of {self.dialog_id}"
-
-
-class PersonSettings(models.Model):
-    """How one person wants the pages."""
-
-    class Detail(models.TextChoices):
-        MINIMAL = "minimal"
-        NORMAL = "normal"
-        DETAILED = "detailed"
-
-    class Theme(models.TextChoices):
-        SYSTEM = "system"
-        LIGHT = "light"
-        DARK = "dark"
-
-    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="dominds_settings")
-    theme = models.CharField(max_length=8, choices=Theme.choices, default=Theme.SYSTEM)
-    notifications = models.BooleanField(default=False)
-    show_breaking_progress = models.BooleanField(default=True)
-    progress_detail = models.CharField(max_length=8, choices=Detail.choices, default=Detail.NORMAL)
-    auto_hide_seconds = models.PositiveSmallIntegerField(default=3)
-    highlight_p1 = models.BooleanField(default=True)
-    recall = models.BooleanField(default=True)
-    monthly_budget_usd = models.DecimalField(
-        max_digits=18, decimal_places=10, null=True, blank=True,
-        help_text="what this person's dialogs may cost in a calendar month; empty: no budget",
-    )  # fmt: skip
-
-    class Meta:
-        verbose_name_plural = "person settings"
-        constraints = [
-            models.CheckConstraint(name="auto_hide_1_to_10", condition=models.Q(auto_hide_seconds__range=(1, 10)))
-        ]
-
-    def __str__(self) -> str:
-        return f"Settings of {self.user}"
-
-
-class SiteSettings(models.Model):
-    """What holds for everybody. At most one row; ``current()`` reads it or its defaults."""
-
-    singleton = models.BooleanField(default=True, unique=True, editable=False)
-    pruning_agent = models.ForeignKey(
-        Agent,
-        null=True,
-        blank=True,
-        on_delete=models.SET_NULL,
-        related_name="+",
-        help_text="empty: same as current agent",
-    )
-    keep_discarded_outputs = models.BooleanField(default=True, help_text="in a log of their own, for 7 days")
-    generation = models.CharField(
-        max_length=32, blank=True, default="", db_default="", editable=False,
-        help_text="of the database: another one after each restore, so that cursors of before are known as such",
-    )  # fmt: skip
-    webhook_url = models.URLField(blank=True, help_text="told of every new Q4H")
-
-    class Meta:
-        verbose_name_plural = "site settings"
-
-    def __str__(self) -> str:
-        return "Site settings"
-
-    def clean(self) -> None:
-        if self.webhook_url:
-            try:
-                outbound_http.check(self.webhook_url, allow_private=settings.PRIVATE_WEBHOOKS)
-            except outbound_http.Refused as refused:
-                raise ValidationError({"webhook_url": str(refused)}) from refused
-
-    @classmethod
-    def current(cls) -> "SiteSettings":
-        return cls.objects.first() or cls()
 
 
 class Artifact(models.Model):

@@ -1,0 +1,26 @@
+"""The rows. Columns and predicates on them only: what changes them lives in the services beside this room."""
+
+from dialogs.models.agents import Agent, ForcingRefusal
+from dialogs.models.clients import ApiKey, Client
+from dialogs.models.conversation import Artifact, Dialog, Generation, RecallChoice, Reminder, Round, Turn
+from dialogs.models.events import Event
+from dialogs.models.questions import Question
+from dialogs.models.settings import PersonSettings, SiteSettings
+
+__all__ = [
+    "Agent",
+    "ApiKey",
+    "Artifact",
+    "Client",
+    "Dialog",
+    "Event",
+    "ForcingRefusal",
+    "Generation",
+    "PersonSettings",
+    "Question",
+    "RecallChoice",
+    "Reminder",
+    "Round",
+    "SiteSettings",
+    "Turn",
+]

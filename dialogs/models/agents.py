@@ -1,0 +1,71 @@
+"""Who answers, and which models refused to be forced."""
+
+from django.db import models
+from django.db.models.functions import Now
+
+
+class Agent(models.Model):
+    """Who answers. Synchronised from ``team.yaml``, or made in the admin under the same validation."""
+
+    class CriticalPolicy(models.TextChoices):
+        ESCALATE = "escalate"
+        COUNTDOWN = "countdown"
+
+    id = models.SlugField(primary_key=True, max_length=64)
+    name = models.CharField(max_length=120)
+    provider = models.CharField(max_length=80)
+    model = models.CharField(max_length=120)
+    instructions = models.TextField(blank=True)
+    tools = models.JSONField(
+        default=list, blank=True, help_text="names of the tools offered beside memory and ask_human"
+    )
+    toolsets = models.JSONField(
+        default=list, blank=True, help_text="workspace, or ids of MCP servers; * is all of them, !name leaves one out"
+    )
+    model_params = models.JSONField(
+        default=dict, blank=True, help_text="settings for the model, by kind of API or under general"
+    )
+    context_policy = models.CharField(
+        max_length=16, blank=True, help_text="the name of a policy; empty: the default of the model's kind"
+    )
+    critical_policy = models.CharField(max_length=12, choices=CriticalPolicy.choices, default=CriticalPolicy.ESCALATE)
+    context_limit = models.PositiveIntegerField(
+        null=True, blank=True, help_text="its budget in tokens, for policies that keep to one"
+    )
+    dialog_budget_usd = models.DecimalField(
+        max_digits=18, decimal_places=10, null=True, blank=True,
+        help_text="what one dialog may cost before a person is asked; empty: no budget",
+    )  # fmt: skip
+    llm_type = models.CharField(max_length=40, blank=True)
+    priority = models.PositiveSmallIntegerField(default=2, choices=[(1, "1"), (2, "2"), (3, "3")])
+    priority_areas = models.JSONField(default=list, blank=True)
+    recall = models.BooleanField(
+        default=True, help_text="bring back into a request what is out of sight and bears on the newest message"
+    )
+    is_default = models.BooleanField(default=False)
+    is_demo = models.BooleanField(default=False)
+    is_listed = models.BooleanField(
+        default=False, editable=False, help_text="named by team.yaml, or by the demo team, at the last synchronisation"
+    )
+    enabled = models.BooleanField(default=True)
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return self.name or self.id
+
+
+class ForcingRefusal(models.Model):
+    """A model that refused to be made to call a tool, against what the catalog says of it."""
+
+    provider = models.CharField(max_length=80)
+    model = models.CharField(max_length=120)
+    said = models.TextField(help_text="the provider's words")
+    refused_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["provider", "model"], name="one_refusal_per_model")]
+
+    def __str__(self) -> str:
+        return f"{self.provider}/{self.model}"

@@ -1,0 +1,38 @@
+"""Keys of programs, and the dialogs that clients of ``/v1`` hold."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models.functions import Now
+
+from dialogs.models.conversation import Dialog
+
+
+class ApiKey(models.Model):
+    """A key of one person, stored as a hash and shown once."""
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_keys")
+    name = models.CharField(max_length=80, blank=True)
+    digest = models.CharField(max_length=64, unique=True)
+    last_four = models.CharField(max_length=4)
+    created_at = models.DateTimeField(db_default=Now())
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"…{self.last_four}"
+
+
+class Client(models.Model):
+    """The side of a dialog that a client of ``/v1`` holds: by which key, and what its newest request brought along."""
+
+    dialog = models.OneToOneField(Dialog, on_delete=models.PROTECT, primary_key=True, related_name="client")
+    key = models.ForeignKey(ApiKey, null=True, on_delete=models.SET_NULL, related_name="+")
+    said = models.CharField(max_length=64, help_text="digest of the user's messages, to find the dialog again")
+    instructions = models.TextField(blank=True, help_text="its system messages; they follow the agent's instructions")
+    tools = models.JSONField(default=list, help_text="[{name, description, parameters}], run on its side")
+    required_tool = models.CharField(max_length=120, blank=True, help_text="the tool that the next answer must call")
+
+    class Meta:
+        indexes = [models.Index(fields=["key", "said"], name="client_conversation")]
+
+    def __str__(self) -> str:
+        return f"Client of {self.dialog_id}"

@@ -1,0 +1,51 @@
+"""Questions that a person is to answer."""
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.db.models.functions import Now
+
+from dialogs.models.conversation import Dialog
+
+
+class Question(models.Model):
+    """Q4H: the agent, or the runtime, needs a human."""
+
+    class Kind(models.TextChoices):
+        QUESTION = "question"
+        CRITICAL = "context_health_critical"
+        BUDGET = "budget_exceeded"
+
+    class State(models.TextChoices):
+        OPEN = "open"
+        ANSWERED = "answered"
+        RESOLVED = "resolved"
+        CANCELLED = "cancelled"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, related_name="questions")
+    kind = models.CharField(max_length=24, choices=Kind.choices)
+    state = models.CharField(max_length=10, choices=State.choices, default=State.OPEN)
+    text = models.TextField()
+    tool_call_id = models.CharField(max_length=120, blank=True)
+    clear_episode = models.PositiveIntegerField(null=True)
+    draft = models.TextField(blank=True, help_text="a re-entry package drafted from stored facts")
+    answer = models.TextField(blank=True)
+    action = models.CharField(max_length=16, blank=True, help_text="the exit taken, for the critical kind")
+    created_at = models.DateTimeField(db_default=Now())
+    resolved_at = models.DateTimeField(null=True, blank=True)
+    resolved_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+
+    class Meta:
+        ordering = ["created_at", "id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["dialog"], condition=models.Q(state="open"), name="one_open_question_per_dialog"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text[:60]}"

@@ -1,0 +1,81 @@
+"""What people and operators chose."""
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import models
+
+from dialogs.models.agents import Agent
+from dominds import outbound_http
+
+
+class PersonSettings(models.Model):
+    """How one person wants the pages."""
+
+    class Detail(models.TextChoices):
+        MINIMAL = "minimal"
+        NORMAL = "normal"
+        DETAILED = "detailed"
+
+    class Theme(models.TextChoices):
+        SYSTEM = "system"
+        LIGHT = "light"
+        DARK = "dark"
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="dominds_settings")
+    theme = models.CharField(max_length=8, choices=Theme.choices, default=Theme.SYSTEM)
+    notifications = models.BooleanField(default=False)
+    show_breaking_progress = models.BooleanField(default=True)
+    progress_detail = models.CharField(max_length=8, choices=Detail.choices, default=Detail.NORMAL)
+    auto_hide_seconds = models.PositiveSmallIntegerField(default=3)
+    highlight_p1 = models.BooleanField(default=True)
+    recall = models.BooleanField(default=True)
+    monthly_budget_usd = models.DecimalField(
+        max_digits=18, decimal_places=10, null=True, blank=True,
+        help_text="what this person's dialogs may cost in a calendar month; empty: no budget",
+    )  # fmt: skip
+
+    class Meta:
+        verbose_name_plural = "person settings"
+        constraints = [
+            models.CheckConstraint(name="auto_hide_1_to_10", condition=models.Q(auto_hide_seconds__range=(1, 10)))
+        ]
+
+    def __str__(self) -> str:
+        return f"Settings of {self.user}"
+
+
+class SiteSettings(models.Model):
+    """What holds for everybody. At most one row; ``current()`` reads it or its defaults."""
+
+    singleton = models.BooleanField(default=True, unique=True, editable=False)
+    pruning_agent = models.ForeignKey(
+        Agent,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        help_text="empty: same as current agent",
+    )
+    keep_discarded_outputs = models.BooleanField(default=True, help_text="in a log of their own, for 7 days")
+    generation = models.CharField(
+        max_length=32, blank=True, default="", db_default="", editable=False,
+        help_text="of the database: another one after each restore, so that cursors of before are known as such",
+    )  # fmt: skip
+    webhook_url = models.URLField(blank=True, help_text="told of every new Q4H")
+
+    class Meta:
+        verbose_name_plural = "site settings"
+
+    def __str__(self) -> str:
+        return "Site settings"
+
+    def clean(self) -> None:
+        if self.webhook_url:
+            try:
+                outbound_http.check(self.webhook_url, allow_private=settings.PRIVATE_WEBHOOKS)
+            except outbound_http.Refused as refused:
+                raise ValidationError({"webhook_url": str(refused)}) from refused
+
+    @classmethod
+    def current(cls) -> "SiteSettings":
+        return cls.objects.first() or cls()
