@@ -10,8 +10,9 @@ from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units, total_
 from remediation.strategies.outcome import touchable
 from remediation.strategies.stand_ins import text_counter
 from remediation.text.coverage import Shown
+from remediation.text.exact_tokens import exact_tokens
 from remediation.text.secret_masking import redact
-from remediation.text.statements import exact_tokens, without_routine
+from remediation.text.statements import without_routine
 
 OPENING = "[Result of "
 FRESH_UNITS = 3  # the newest units, whose tool output is still being worked with

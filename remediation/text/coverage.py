@@ -5,16 +5,8 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from remediation.text.statements import (
-    MEMORABLE,
-    REQUEST,
-    STRONG,
-    Kind,
-    RoleText,
-    Statement,
-    exact_tokens,
-    statements_of,
-)
+from remediation.text.exact_tokens import exact_tokens
+from remediation.text.statements import MEMORABLE, REQUEST, STRONG, Kind, RoleText, Statement, statements_of
 
 STEM_CHARS = 6  # of a word, so that "restarted" covers "restarts"
 WORDS_COVERED = 0.6  # of a rule's or request's telling words, from which it counts as said

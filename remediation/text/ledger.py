@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from remediation.text.exact_tokens import places_of_tokens, shape_of, tokens_of, worth_of
 from remediation.text.secret_masking import redact
 from remediation.text.statements import (
     LONGEST_STATEMENT,
@@ -17,11 +18,7 @@ from remediation.text.statements import (
     RoleText,
     Statement,
     is_failure,
-    places_of_tokens,
-    shape_of,
     statements_of,
-    tokens_of,
-    worth_of,
 )
 
 __all__ = ["key_facts", "redact", "render_ledger"]

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from remediation.text.exact_tokens import shape_of
 from remediation.text.secret_masking import redact
-from remediation.text.statements import shape_of
 
 Count = Callable[[str], int]  # tokens of a text
 

@@ -1,0 +1,103 @@
+"""Tokens that cannot be guessed again, such as addresses, paths, names and numbers, and what each is worth."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from remediation.text.secret_masking import REDACTED
+
+# Shapes of what cannot be guessed again, with their worth. The first that matches at a place counts.
+TOKENS: tuple[tuple[str, str, float], ...] = (
+    ("url", r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>\"'`)\]]+[^\s<>\"'`)\].,;:!?]", 3.0),
+    ("email", r"\b[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+\b", 3.0),
+    (
+        "setting",
+        r"\b[A-Z][A-Z0-9_]{1,60}\s?[=:]\s?(?:\"[^\"\n]{1,80}\"|'[^'\n]{1,80}'|\{[^{}\n]{1,80}\}|[^\s=,;\"'()]+)",
+        3.0,
+    ),
+    (
+        "assignment",
+        r"(?<![\w.])[A-Za-z_][\w.-]{0,60}\s?=\s?(?:\"[^\"\n]{1,80}\"|'[^'\n]{1,80}'|[\d/~.$-][^\s,;]*)",
+        2.5,
+    ),
+    ("pair", r"(?<![\w.=])[A-Za-z_][\w.-]{0,60}=[^\s=,;\"'()]+", 2.5),
+    ("windows path", r"\b[A-Za-z]:\\[\w\\.-]+", 3.0),
+    ("path", r"(?<![\w.:/])(?:~|\.{1,2})?/(?:[\w.@-]+/)*[\w.@-]*\w/?|\b(?:[\w.-]+/)+[\w-]+\.\w{1,8}\b", 3.0),
+    (
+        "time",
+        r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?)?|\b\d{1,2}:\d\d(?::\d\d)?\b"
+        r"|\b\d{1,2}\.\d{1,2}\.(?:\d{4}|\d\d)?(?!\d)",
+        2.5,
+    ),
+    ("uuid", r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b", 3.0),
+    ("address", r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?(?:/\d+)?\b", 3.0),
+    ("version", r"\bv?\d+\.\d+(?:\.\d+)+(?:[-+.]\w+)*\b|\bv\d+(?:\.\d+)*\b", 2.5),
+    (
+        "money",
+        r"[$€£¥]\s?\d[\d,.]*\d?\s?(?:[kKmM]\b|million|billion)?"
+        r"|\b\d[\d,.]*\s?(?:USD|EUR|CHF|GBP|dollars|euros?|Euro|€|£)(?!\w)",
+        2.5,
+    ),
+    ("host", r"\b(?:[a-zA-Z0-9][\w-]{0,62}\.)+(?:[a-z]{2,12})(?::\d+)?\b", 2.5),
+    ("hash", r"\b(?=[0-9a-f]{0,40}\d)(?=[0-9a-f]{0,40}[a-f])[0-9a-f]{7,64}\b", 3.0),
+    ("number sign", r"(?<!\w)#\d+\b", 2.5),
+    ("flag", r"(?<![\w-])--?[a-zA-Z][\w-]+(?:=\S+)?", 1.5),
+    ("code", r"\b[A-Za-z]{1,30}(?:[-_/][A-Za-z0-9]{1,30}){0,6}[-_/]?\d[\w-]*\b|\b\d+[A-Za-z]+\d\w*\b", 2.5),
+    ("quoted", r"\"[^\"\n]{2,80}\"|`[^`\n]{2,80}`|“[^”\n]{2,80}”|„[^“”\n]{2,80}[“”]|(?<!\w)'[^'\n]{2,60}'(?!\w)", 2.5),
+    ("snake", r"\b_*[A-Za-z][A-Za-z0-9]{0,40}_\w+\b", 2.0),
+    ("camel", r"\b[a-z]+[A-Z]\w*\b|\b[A-Z][a-z0-9]+[A-Z]\w*\b", 2.0),
+    (
+        "measure",
+        r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?\s?(?:%|[KMGT]i?B\b|[kmµn]?s\b|min\b|rpm\b)|(?<![\w.])\d{4,}\b",
+        2.0,
+    ),
+    ("number", r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?!\w)", 1.5),
+    ("full name", r"\b[A-Z][a-z'-]{1,30}(?: [A-Z][a-z'-]{1,30}){1,4}\b", 2.0),
+    ("name", r"(?<=[a-z,;:] )[A-Z][\w'-]{0,30}(?: [A-Z][\w'-]{0,30}){0,4}", 1.2),
+)
+# Plain words are stepped over in one go: trying every shape at each of their letters was most of the work.
+PLAIN_WORD = r"(?<!\w)[a-z]{1,40}(?=[,;:)]? (?![=@])|[,;:.)]*$|\. )"
+TOKEN = re.compile(
+    "|".join(
+        (f"(?P<plain>{PLAIN_WORD})", *(f"(?P<k{place}>{pattern})" for place, (_, pattern, _) in enumerate(TOKENS)))
+    )
+)
+WORTH = {f"k{place}": worth for place, (_, _, worth) in enumerate(TOKENS)}
+EXACT = frozenset(
+    f"k{place}" for place, (name, _, _) in enumerate(TOKENS) if name not in ("quoted", "flag", "full name", "name")
+)  # identifiers, values and quantities
+
+
+def tokens_with_worth(text: str) -> Iterator[tuple[str, float]]:
+    """Each token with its worth."""
+    for match in places_of_tokens(text):
+        token, group = match.group().strip().lower(), str(match.lastgroup)
+        if REDACTED not in token:
+            yield token, WORTH[group]
+
+
+def places_of_tokens(text: str) -> Iterator[re.Match[str]]:
+    return (match for match in TOKEN.finditer(text) if match.lastgroup != "plain")
+
+
+def tokens_of(text: str) -> frozenset[str]:
+    return frozenset(token for token, _ in tokens_with_worth(text))
+
+
+def worth_of(text: str) -> float:
+    return worth_of_values([(token, shape_of(token), worth) for token, worth in tokens_with_worth(text)], {})
+
+
+def exact_tokens(text: str) -> list[str]:
+    """Identifiers, values and quantities in their order, as they stand, without those inside others."""
+    return [match.group().strip(" .,;:") for match in places_of_tokens(text) if match.lastgroup in EXACT]
+
+
+def worth_of_values(values: Iterable[tuple[str, str, float]], alike: Mapping[str, int]) -> float:
+    """The best token counts whole, each further one half of the one before; one of many alike counts less."""
+    worths = [worth * alike.get(shape, 1) ** -0.5 for _, shape, worth in values]
+    return float(sum(worth * 0.5**place for place, worth in enumerate(sorted(worths, reverse=True)[:8])))
+
+
+def shape_of(text: str) -> str:
+    """The text without its numbers: lines of a log that differ only in those are of one shape."""
+    return re.sub(r"\d+", "0", text)
