@@ -8,9 +8,8 @@ from django.db.models.functions import Now
 
 from dialogs.models import Dialog
 from dialogs.operations import critic
-from dialogs.runtime import discarded_log
 from dialogs.state import State
-from dialogs.store import wakeups
+from dialogs.store import discarded_log, wakeups
 from dialogs.store.lease import LEASE_SECONDS
 
 log = structlog.get_logger(__name__)

@@ -11,11 +11,11 @@ from dialogs.context.counters import counters_of, set_counters
 from dialogs.context.sizes import calibration_of
 from dialogs.context.tool_calls import store_mind_cleared
 from dialogs.models import Agent, Dialog, Generation, Round, Turn
-from dialogs.runtime import discarded_log, repeats, truncation
+from dialogs.runtime import repeats, truncation
 from dialogs.runtime.attempts import AlreadyEnded, Attempt, finish, wake_after
 from dialogs.runtime.refused_clear import told
 from dialogs.runtime.stream_reply import Reply
-from dialogs.store import json_shapes
+from dialogs.store import discarded_log, json_shapes
 from dialogs.store.change import Change
 from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease, release
@@ -135,7 +135,7 @@ def _forced(change: Change, attempt: Attempt, reply: Reply) -> None:
             offered = {tool.name for tool in attempt.prepared.request.tools}
             attempt.generation.error = told(reason, reply.tool_calls, offered)
             finish(change, attempt, reply, Generation.Outcome.DISCARDED)
-            discarded_log.log_output(attempt.generation, reason, reply)
+            discarded_log.log_output(attempt.generation, reason, reply.text, reply.tool_calls)
             level = _report(change, attempt, reply.usage)
             set_counters(dialog, after_discarded(judge_last_clear(counters_of(dialog), level)))
         case _:

@@ -364,7 +364,7 @@ def test_a_rate_limit_that_says_too_large_is_no_overflow(serve: Serve, refusal: 
 
 
 def test_the_log_of_discarded_outputs_is_kept_seven_days_or_switched_off(serve: Serve, settings: Any) -> None:
-    from dialogs.runtime import discarded_log
+    from dialogs.store import discarded_log
 
     SiteSettings.objects.create(keep_discarded_outputs=False)
     server = serve(context_length=128_000)

@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,14 +11,14 @@ import structlog
 from django.conf import settings
 
 from dialogs.models import Generation, SiteSettings
-from dialogs.runtime.stream_reply import Reply
+from dominds.llm.messages import ToolCall
 
 log = structlog.get_logger(__name__)
 
 KEEP_DAYS = 7
 
 
-def log_output(generation: Generation, reason: str, reply: Reply) -> None:
+def log_output(generation: Generation, reason: str, text: str, calls: Iterable[ToolCall]) -> None:
     log.warning("output_discarded", dialog_id=str(generation.dialog_id), generation=generation.pk, reason=reason)
     if not SiteSettings.current().keep_discarded_outputs:
         return
@@ -29,8 +30,8 @@ def log_output(generation: Generation, reason: str, reply: Reply) -> None:
         "generation": generation.pk,
         "attempt": generation.attempt,
         "reason": reason,
-        "text": reply.text,
-        "tool_calls": [{"name": call.name, "arguments": call.arguments} for call in reply.tool_calls],
+        "text": text,
+        "tool_calls": [{"name": call.name, "arguments": call.arguments} for call in calls],
     }
     with contextlib.suppress(OSError), (folder / f"{datetime.now(UTC):%Y-%m-%d}.jsonl").open("ab") as lines:
         lines.write(orjson.dumps(entry) + b"\n")
