@@ -60,11 +60,12 @@ def patch_receiving() -> None:
     from daphne import http_protocol
     from twisted.web import http
 
-    channel: Any = http.HTTPChannel
-    factory: Any = http_protocol.HTTPFactory
-    request: Any = http_protocol.WebRequest
+    _limit_seconds(http_protocol.HTTPFactory, http.HTTPChannel)
+    _limit_bytes(http_protocol.WebRequest)
+
+
+def _limit_seconds(factory: Any, channel: Any) -> None:
     make, receive, complete = factory.__init__, channel.dataReceived, channel.allContentReceived
-    take_length, take_piece = request.gotLength, request.handleContentChunk
 
     def made(self: Any, server: Any) -> None:
         make(self, server)
@@ -87,28 +88,34 @@ def patch_receiving() -> None:
         self.setTimeout(IDLE_SECONDS)  # which is saved now, and holds when the answer has gone out
         complete(self)
 
+    factory.__init__ = made
+    channel.dataReceived, channel.allContentReceived = data_received, all_content_received
+
+
+def _limit_bytes(request: Any) -> None:
+    take_length, take_piece = request.gotLength, request.handleContentChunk
+
     def got_length(self: Any, length: int | None) -> None:
         too_long = length is not None and length > budgets.BODY_BYTES.most
         take_length(self, 0 if too_long else length)
         self._body_bytes = 0
         if too_long:
-            refuse(self)
+            _refuse(self)
 
     def content_received(self: Any, data: bytes) -> None:
         self._body_bytes += len(data)
         if self._body_bytes <= budgets.BODY_BYTES.most:
             take_piece(self, data)
         elif self._body_bytes - len(data) <= budgets.BODY_BYTES.most:
-            refuse(self)
+            _refuse(self)
 
-    def refuse(self: Any) -> None:
-        """Say why and hang up; what is still under way is dropped."""
-        self._body_bytes, self.channel._is_refused = 2 * budgets.BODY_BYTES.most, True
-        complaint = {"code": "message_too_large", "message": budgets.BODY_BYTES.sentence("This request has")}
-        said = json.dumps({"error": complaint}).encode()
-        self.channel.transport.write(REFUSAL % len(said) + said)
-        self.channel.loseConnection()
-
-    factory.__init__ = made
-    channel.dataReceived, channel.allContentReceived = data_received, all_content_received
     request.gotLength, request.handleContentChunk = got_length, content_received
+
+
+def _refuse(request: Any) -> None:
+    """Say why and hang up; what is still under way is dropped."""
+    request._body_bytes, request.channel._is_refused = 2 * budgets.BODY_BYTES.most, True
+    complaint = {"code": "message_too_large", "message": budgets.BODY_BYTES.sentence("This request has")}
+    said = json.dumps({"error": complaint}).encode()
+    request.channel.transport.write(REFUSAL % len(said) + said)
+    request.channel.loseConnection()
