@@ -71,7 +71,27 @@ def test_a_policy_from_outside_is_chosen_previewed_run_and_undone(
     operator = get_user_model().objects.create_superuser("ada")
     person, api = Person(stack, operator), stack.api_as(operator)
 
-    # chosen in the admin
+    choose_in_admin(person)
+    dialog = Dialog.objects.get(pk=api.post("/api/dialogs", json={"agent": "keeper"}).json()["id"])
+    check_seen(person, api, dialog)
+    check_previewed_run_and_undone(stack, person, api, dialog)
+
+    # run by itself
+    path = f"/api/dialogs/{dialog.pk}"
+    api.post(f"{path}/messages", json={"text": "Go on."})
+    settled(api, path)
+    by_itself = api.get(f"{path}/remediations").json()[-1]
+    assert (by_itself["policy"], by_itself["reason"]) == ("keep_newest", "over 70 % of the window")
+
+    # taken away: this process has no such policy
+    for part in stack.parts:
+        part.terminate()
+    settings.MINDS_DIR = stack.minds_dir
+    write_minds(stack.minds_dir, [{"text": "word " * 300, "usage": USAGE}], context_length=20_000)
+    check_without(operator, Dialog.objects.select_related("agent").get(pk=dialog.pk))
+
+
+def choose_in_admin(person: Person) -> None:
     assert '<option value="keep_newest">newest messages</option>' in person.page("/admin/dialogs/agent/add/")
     status = person.send(
         "/admin/dialogs/agent/add/", "/admin/dialogs/agent/add/",
@@ -81,15 +101,18 @@ def test_a_policy_from_outside_is_chosen_previewed_run_and_undone(
     assert status == 302
     assert Agent.objects.get(pk="keeper").context_policy == "keep_newest"
 
-    # seen by API and page
-    dialog = Dialog.objects.get(pk=api.post("/api/dialogs", json={"agent": "keeper"}).json()["id"])
+
+def check_seen(person: Person, api: Any, dialog: Dialog) -> None:
     path, page = f"/api/dialogs/{dialog.pk}", f"/d/{dialog.pk}"
     assert (api.get(path).json()["policy"], api.get(path).json()["policy_problem"]) == ("keep_newest", None)
     assert "newest messages" in person.page(f"{page}/")
     assert "Older messages go when the context exceeds 70% of the window" in person.page(f"{page}/")
     assert "/api/dialogs/{dialog_id}/keep-newest" in person.page("/api/openapi.json")
 
-    # previewed: the dialog is long for a smaller window
+
+def check_previewed_run_and_undone(stack: Stack, person: Person, api: Any, dialog: Dialog) -> None:
+    path, page = f"/api/dialogs/{dialog.pk}", f"/d/{dialog.pk}"
+    # the dialog is long for a smaller window
     for number in range(10):
         api.post(f"{path}/messages", json={"text": f"message {number} " + "about the zebra " * 30})
         settled(api, path)
@@ -115,19 +138,6 @@ def test_a_policy_from_outside_is_chosen_previewed_run_and_undone(
     assert "Older messages dropped" in person.page(f"{page}/")
     assert api.post(f"{path}/remediations/{run['id']}/undo").json()["undone"]
     assert api.get(f"{path}/context").json()["units"] == before
-
-    # run by itself
-    api.post(f"{path}/messages", json={"text": "Go on."})
-    settled(api, path)
-    by_itself = api.get(f"{path}/remediations").json()[-1]
-    assert (by_itself["policy"], by_itself["reason"]) == ("keep_newest", "over 70 % of the window")
-
-    # taken away: this process has no such policy
-    for part in stack.parts:
-        part.terminate()
-    settings.MINDS_DIR = stack.minds_dir
-    write_minds(stack.minds_dir, [{"text": "word " * 300, "usage": USAGE}], context_length=20_000)
-    check_without(operator, Dialog.objects.select_related("agent").get(pk=dialog.pk))
 
 
 def check_without(operator: Any, dialog: Dialog) -> None:
