@@ -27,7 +27,7 @@ class Migration(migrations.Migration):
                 ('tools', models.JSONField(blank=True, default=list, help_text='names of the tools offered beside memory and ask_human')),
                 ('context_policy', models.CharField(blank=True, choices=[('none', 'None'), ('autocompaction', 'Autocompaction'), ('breaking', 'Breaking'), ('retention', 'Retention')], help_text="empty: the default of the model's kind", max_length=16)),
                 ('critical_policy', models.CharField(choices=[('escalate', 'Escalate'), ('countdown', 'Countdown')], default='escalate', max_length=12)),
-                ('context_limit', models.PositiveIntegerField(blank=True, help_text="document C's budget in tokens", null=True)),
+                ('context_limit', models.PositiveIntegerField(blank=True, help_text="the breaking chain's budget in tokens", null=True)),
                 ('llm_type', models.CharField(blank=True, max_length=40)),
                 ('priority', models.PositiveSmallIntegerField(choices=[(1, '1'), (2, '2'), (3, '3')], default=2)),
                 ('priority_areas', models.JSONField(blank=True, default=list)),

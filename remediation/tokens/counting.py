@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 CountSource = Literal["tokenizer", "characters"]
 
 CHARACTERS = "characters"  # what ``context.yaml`` calls counting without a tokenizer
-CHARACTERS_PER_TOKEN = 4  # documents C and D
+CHARACTERS_PER_TOKEN = 4
 CALL_OVERHEAD = 4  # tokens that set a tool call apart from text, such as <tool_call> and its end, with line breaks
 TOOLS_OVERHEAD = 60  # the template's own words before a list of tools: 50 in Llama 3.1's, 70 in Qwen 2.5's
 

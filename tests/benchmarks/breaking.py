@@ -1,4 +1,4 @@
-"""The breaking chain, ours beside the document's own, on generated dialogs: ``python -m tests.benchmarks.breaking``.
+"""The breaking chain, ours beside the one that was specified first, on generated dialogs: ``python -m tests.benchmarks.breaking``.
 
 Prints Markdown. Both chains get the same dialogs, token counter, summariser (extraction, so that no model's luck counts)
 and vectors. Facts are counted as kept when their needle stands in the resulting context; the ledger is left out for
@@ -34,7 +34,7 @@ from remediation.strategies.outcome import is_ledger, text_of
 from remediation.synthetic_dialogs import Fact, Mix, OverflowingDialog, overflowing_dialog
 from remediation.tokens.counting import counter_for
 
-LIMIT = 5000  # tokens, the document's default
+LIMIT = 5000  # tokens, the default
 MULTIPLES = (1.0, 2.0, 3.0, 5.0)
 DETAILED = 3.0  # the multiple whose facts are shown by position, role and kind
 COUNTER = counter_for("gpt-4")
@@ -110,7 +110,7 @@ def important_share(before: Units, after: Units) -> float:
     return mean((unit.id, unit.text) in standing for unit in important) if important else 1.0
 
 
-# --- the document's chain, ported literally, faults included ----------------------------------------------------------
+# --- the chain as first specified, ported literally, faults included ----------------------------------------------------------
 
 
 def literal_unit(identifier: str, kind: UnitKind, text: str, priority: int, box: Toolbox) -> Unit:
@@ -124,7 +124,7 @@ def literal_summarize_old(units: Units, limit: int, box: Toolbox) -> Units | Non
     if not old:
         return units
     summary = box.summarise("\n".join(unit.text for unit in old), 300)
-    priority = max(unit.priority for unit in old)  # the document's Math.max
+    priority = max(unit.priority for unit in old)  # its Math.max
     new = (literal_unit("summary-old", UnitKind.SUMMARY, summary, priority, box), *recent)
     return new if total_tokens(new) <= limit else None
 
@@ -164,7 +164,7 @@ def literal_discard_low_rel(units: Units, limit: int, box: Toolbox) -> Units | N
     scores = box.relevance([unit.text for unit in units], "current task context")
     ranked = [unit for _, unit in sorted(zip(scores, units, strict=True), key=lambda pair: -pair[0])]
     mark = literal_unit("discarded-placeholder", UnitKind.PLACEHOLDER, "[Omitted low-relevance prior context]", 3, box)
-    new = (*ranked[: ceil(len(ranked) * 0.7)], mark)  # in the order of relevance, as the document has it
+    new = (*ranked[: ceil(len(ranked) * 0.7)], mark)  # in the order of relevance, as specified
     return new if total_tokens(new) <= limit else None
 
 
@@ -198,7 +198,7 @@ def overview(results: Mapping[tuple[str, float], list[Result]]) -> list[str]:
         "| coherence mean / least | ms median / p95 |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for (chain, multiple), found in sorted(results.items(), key=lambda item: (item[0][1], item[0][0] == "document")):
+    for (chain, multiple), found in sorted(results.items(), key=lambda item: (item[0][1], item[0][0] == "literal")):
         millis = quantiles([result.millis for result in found], n=20) if len(found) > 1 else [found[0].millis] * 19
         lines.append(
             f"| {multiple:g}x | {chain} | {share(r.under_limit and not r.recovered for r in found)} "
@@ -212,8 +212,8 @@ def overview(results: Mapping[tuple[str, float], list[Result]]) -> list[str]:
 
 def by(results: Mapping[tuple[str, float], list[Result]], name: str, key: Callable[[Fact], str]) -> list[str]:
     """The facts of the detailed multiple, grouped."""
-    lines = [f"| {name} | facts | ours | ours without ledger | document |", "|---|---|---|---|---|"]
-    ours, literal = results["ours", DETAILED], results["document", DETAILED]
+    lines = [f"| {name} | facts | ours | ours without ledger | literal |", "|---|---|---|---|---|"]
+    ours, literal = results["ours", DETAILED], results["literal", DETAILED]
     groups: dict[str, list[tuple[bool, bool, bool]]] = defaultdict(list)
     for mine, other in zip(ours, literal, strict=True):
         for fact, *kept in zip(mine.facts, mine.kept, mine.kept_without_ledger, other.kept, strict=True):
@@ -248,7 +248,7 @@ def main() -> None:
             for number in range(asked.dialogs):
                 dialog = overflowing_dialog(Random(asked.seed + number), LIMIT, multiple, box.count, mix)
                 results["ours", multiple].append(run_ours(dialog, box))
-                results["document", multiple].append(run_literal(dialog, box))
+                results["literal", multiple].append(run_literal(dialog, box))
                 progress.advance(task)
     print(f"{asked.dialogs} dialogs each, limit {LIMIT:,} tokens, {asked.vectors} vectors, {mix.facts} facts a dialog, "
           f"{mix.priority_one:.0%} of the units of priority 1.\n")  # fmt: skip

@@ -1,4 +1,4 @@
-"""The pure parts and the local models, beside the documents' targets: ``python -m tests.benchmarks.pure``. No servers.
+"""The pure parts and the local models, beside their targets: ``python -m tests.benchmarks.pure``. No servers.
 
 Each row is the median and the 95th percentile of repetitions that start from cold caches where a cache would lie: texts
 are made anew for each.
@@ -177,7 +177,7 @@ def main() -> None:
             p95 = quantiles(found, n=20)[18] if len(found) > 4 else max(found)
             cells.append([row.name, row.target, f"{median(found):,.3g}", f"{p95:,.3g}"])
             bar.advance(task)
-    report(f"## Pure parts ({load()})\n\n" + table(["part", "document's target", "median, ms", "p95, ms"], cells))
+    report(f"## Pure parts ({load()})\n\n" + table(["part", "target", "median, ms", "p95, ms"], cells))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What must hold whatever was broken (faults.md section 1): plain functions over the rows, each naming what it found.
+"""What must hold whatever was broken: plain functions over the rows, each naming what it found.
 
 Numbers are those of the invariants. A function yields one sentence for each breach and nothing when all is well.
 """

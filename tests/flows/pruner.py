@@ -21,7 +21,7 @@ def entries_in(body: Body) -> list[dict[str, Any]]:
 
 
 def prune(body: Body, keep: int | None = None) -> Answer:
-    """As the document shows it: the first entry stays and the newest do, ``keep`` of them or as many as it was asked to
+    """The first entry stays and the newest do, ``keep`` of them or as many as it was asked to
     leave; the others are told in a sentence."""
     entries = entries_in(body)
     keep = _as_asked(body, entries) if keep is None else keep

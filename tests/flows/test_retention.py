@@ -119,7 +119,7 @@ def seen(messages: list[dict[str, Any]], text: str) -> bool:
 
 
 def test_an_overflow_where_no_limit_is_known_prunes_what_was_refused(serve: Serve) -> None:
-    """The catalog knows no limit, so the document's 100,000 hold; the server's true window shows only in a refusal."""
+    """The catalog knows no limit, so the default of 100,000 holds; the server's true window shows only in a refusal."""
     server = serve(limit=LIMIT)
     server.answer = lambda _: Answer("Noted.")
     dialog = dialog_with(server, context_policy="retention")

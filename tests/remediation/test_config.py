@@ -1,4 +1,4 @@
-"""``context_config``: the document's own YAML, every bad field, limits, retries, and the way back."""
+"""``context_config``: the specified YAML, every bad field, limits, retries, and the way back."""
 
 from typing import Any
 
@@ -75,7 +75,7 @@ def parsed(**fields: Any) -> tuple[ContextConfig, list[str]]:
     return config, [f"{path}: {reason}" for path, reason in problems]
 
 
-def test_the_documents_yaml_has_no_problems_and_says_what_it_says() -> None:
+def test_the_specified_yaml_has_no_problems_and_says_what_it_says() -> None:
     config, problems = parse_context_config(yaml.safe_load(DOCUMENT))
     assert problems == []
     assert config.per_llm[1] == LlmLimit("cloud_grok", 8000, False)
@@ -84,7 +84,7 @@ def test_the_documents_yaml_has_no_problems_and_says_what_it_says() -> None:
     assert config.retry_policies.policy_for("shell") == RetryPolicy(3, 5, 60)
 
 
-def test_the_documents_values_are_the_defaults() -> None:
+def test_the_specified_values_are_the_defaults() -> None:
     config, _ = parse_context_config(yaml.safe_load(DOCUMENT))
     default = ContextConfig()
     assert config.breaking_strategy == default.breaking_strategy
@@ -100,7 +100,7 @@ def test_nothing_configured_is_the_default(content: Any) -> None:
 @pytest.mark.parametrize(
     ("kind", "ratio"),
     [
-        (UnitKind.MESSAGE, 0.5),  # the document's "text"
+        (UnitKind.MESSAGE, 0.5),  # "text" there
         (UnitKind.CODE, 0.7),
         (UnitKind.PLAN_REF, 1.0),
         (UnitKind.LOG, 0.4),
