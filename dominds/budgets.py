@@ -52,6 +52,9 @@ EVENT_BYTES = _budget("DOMINDS_EVENT_BYTES", 4 * MEGABYTE, "bytes in one event")
 CALLS = _budget("DOMINDS_CALLS_PER_ANSWER", 128, "tool calls in one answer")
 ARGUMENT_CHARS = _budget("DOMINDS_ARGUMENT_CHARS", 2 * MEGABYTE, "characters of arguments in one answer")
 
+# -- Local servers' lists of models --------------------------------------------------------------------------------------
+LISTING_BYTES = _budget("DOMINDS_LISTING_BYTES", 4 * MEGABYTE, "bytes, unpacked")
+
 # -- Servers of tools --------------------------------------------------------------------------------------------------
 TOOL_BYTES = _budget("DOMINDS_TOOL_ANSWER_BYTES", 16 * MEGABYTE, "bytes in one message")
 
@@ -67,6 +70,6 @@ TURN_CHARS = _budget("DOMINDS_TURN_CHARS", 50_000, "characters of one turn on a 
 REWRITE_SECONDS = _budget("DOMINDS_REWRITE_SECONDS", 600, "seconds for one rewrite")
 
 ALL = (
-    ANSWER_BYTES, ANSWER_CHARS, HEADER_BYTES, HEADERS, EVENT_BYTES, CALLS, ARGUMENT_CHARS, TOOL_BYTES, BODY_BYTES,
-    RECEIVE_SECONDS, TURN_CHARS, REWRITE_SECONDS,
+    ANSWER_BYTES, ANSWER_CHARS, HEADER_BYTES, HEADERS, EVENT_BYTES, CALLS, ARGUMENT_CHARS, LISTING_BYTES, TOOL_BYTES,
+    BODY_BYTES, RECEIVE_SECONDS, TURN_CHARS, REWRITE_SECONDS,
 )  # fmt: skip

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from dominds import budgets
 from dominds.llm.errors import readable
 from dominds.llm.http.endpoint import is_loopback, without_key
 from dominds.llm.json_text import NotJson, dumped, parsed
@@ -55,9 +56,11 @@ def _read(url: str, key: str, server: str, ask: bytes) -> ServerAnswer:
     is_reached = True
     try:
         http = _http(is_loopback(url))
-        response = http.post(url, headers=headers, content=ask) if ask else http.get(url, headers=headers)
-        response.raise_for_status()
-        return ServerAnswer(time.monotonic(), parsed(response.content))
+        with http.stream("POST" if ask else "GET", url, headers=headers, content=ask) as response:
+            response.raise_for_status()
+            return ServerAnswer(time.monotonic(), parsed(_within_bounds(response, server)))
+    except budgets.OverBudget as error:
+        failure = str(error)
     except httpx2.HTTPStatusError as error:
         failure = f"{url} answered HTTP {error.response.status_code}. Is this {server}, in a current version?"
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
@@ -67,6 +70,17 @@ def _read(url: str, key: str, server: str, ask: bytes) -> ServerAnswer:
     except NotJson:
         failure = strange(url, server)
     return ServerAnswer(time.monotonic(), failure=failure, is_reached=is_reached)
+
+
+def _within_bounds(response: httpx2.Response, server: str) -> bytes:
+    """The body. The client's own time-out begins anew with every byte, and it holds whatever comes."""
+    ends_at, body = time.monotonic() + ANSWER_SECONDS, bytearray()
+    for piece in response.iter_bytes():
+        body += piece
+        budgets.LISTING_BYTES.check(len(body), f"{server} answered with")
+        if time.monotonic() > ends_at:
+            raise httpx2.ReadTimeout(f"its answer was not whole within {ANSWER_SECONDS:g} seconds")
+    return bytes(body)
 
 
 def strange(url: str, server: str) -> str:

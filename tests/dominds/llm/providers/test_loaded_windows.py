@@ -1,6 +1,7 @@
 """The window that a local server runs a model with, as each of them says it."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from dominds.llm.models.model import LimitUnavailable, LoadedLimit
 from dominds.llm.providers import llamacpp, ollama, vllm
 from dominds.llm.providers.kinds import KINDS
-from tests.dominds.llm.model_server import ModelServer, plain
+from tests.dominds.llm.model_server import ModelServer, plain, stream_of
 
 RUNNING = {"name": "qwen3:latest", "model": "qwen3:latest", "size_vram": 5, "context_length": 4096}
 SHOWN = {
@@ -89,3 +90,20 @@ def test_a_server_that_is_not_there_is_named_as_the_reason(kind: Any) -> None:
 def test_another_server_is_no_window(server: ModelServer, kind: Any, body: str) -> None:
     server.will(plain(200, body))
     assert isinstance(kind.loaded_window(f"{server.url}/v1", "m", ""), LimitUnavailable)
+
+
+@pytest.mark.parametrize("kind", ASKING, ids=lambda kind: kind.name)
+def test_a_list_without_end_is_read_to_its_bound(server: ModelServer, kind: Any) -> None:
+    server.will(stream_of(*[b" " * 1_000_000] * 6))
+    limit = kind.loaded_window(f"{server.url}/v1", "m", "")
+    assert isinstance(limit, LimitUnavailable)
+    assert "more than 4,000,000 bytes, unpacked. DOMINDS_LISTING_BYTES sets this limit." in limit.reason
+
+
+def test_a_list_that_comes_byte_by_byte_is_waited_for_no_longer_than_a_silent_one(server: ModelServer) -> None:
+    server.will(stream_of(*[b" "] * 100, pause_seconds=0.2))
+    asked_at = time.monotonic()
+    limit = vllm.loaded_limit(f"{server.url}/v1", "m")
+    assert time.monotonic() - asked_at < 10  # 20 s of bytes were to come
+    assert isinstance(limit, LimitUnavailable)
+    assert "was not whole within 3 seconds" in limit.reason
