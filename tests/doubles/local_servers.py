@@ -42,6 +42,10 @@ def _object_choice(request: ChatRequest) -> Offence:
     return {} if isinstance(request.body.get("tool_choice"), dict) else None
 
 
+def _late_system(request: ChatRequest) -> Offence:
+    return {} if any(message["role"] == "system" for message in request.messages[1:]) else None
+
+
 def _exceeding(request: ChatRequest) -> Offence:
     found = too_long(request)
     return found and {**found, "more": {"n_prompt_tokens": found["tokens"], "n_ctx": found["window"]}}
@@ -65,6 +69,10 @@ TOO_LONG_WORDS: Mapping[LMStudioOverflow, str] = {
     "keep_first": "Trying to keep the first {tokens} tokens when context the overflows. However, the model is loaded with context length of only {window} tokens, which is not enough. Try to load the model with a larger context length, or provide a shorter input.",
 }
 OBJECT_CHOICE = Rule("object choice", _object_choice, "Invalid tool_choice type: 'object'. Supported string values: none, auto, required")  # fmt: skip
+LATE_SYSTEM = Rule(
+    "late system", _late_system, "Error rendering prompt with jinja template: System message must be at the beginning."
+)
+LM_STUDIO_RULES = (OBJECT_CHOICE, LATE_SYSTEM)
 EXCEEDING = Rule("too long", _exceeding, "request ({tokens} tokens) exceeds the available context size ({window} tokens), try increasing it", type="exceed_context_size_error")  # fmt: skip
 VLLM_RULES = (
     Rule("nothing left", _nothing_left, "max_tokens must be at least 1, got {left}.", type="BadRequestError", param="max_tokens"),
@@ -126,7 +134,7 @@ class LMStudioDouble(LocalDouble):
     ) -> None:
         self.is_loaded, self.overflow = is_loaded, overflow
         refuses = () if overflow == "rubbish" else (Rule("too long", too_long, TOO_LONG_WORDS[overflow]),)
-        super().__init__(brain, window=window, rules=(OBJECT_CHOICE, *refuses), **traits)
+        super().__init__(brain, window=window, rules=(*LM_STUDIO_RULES, *refuses), **traits)
         self.serve_json("GET", "/api/v0/models", self._v0)
         self.serve_json("GET", "/api/v1/models", self._v1)
 

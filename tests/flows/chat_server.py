@@ -1,6 +1,6 @@
 """An LM Studio on this machine: chat completions and the model API, over real HTTP, answering as a test says.
 
-It remembers every request, judges each as a strict server would (``violations``), counts prompts with the model's own
+It remembers every request, refuses what the strict double of an LM Studio refuses (``violations``), counts prompts with the model's own
 tokenizer and chat template (``chat_templates``), and refuses what is longer than the window, as a server that does not
 cut the middle out would.
 """
@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.dominds.llm.model_server import Asked, Connection, ModelServer, data, plain
+from tests.doubles.chat_rules import PROTOCOL, ChatRequest
+from tests.doubles.local_servers import LM_STUDIO_RULES, LMStudioDouble
 from tests.flows.chat_templates import count_prompt, count_text
 
 Body = dict[str, Any]
@@ -116,7 +118,7 @@ class ChatServer(ModelServer):
         return {**entry, "state": "loaded", **loaded}
 
     def _complete(self, asked: Asked, connection: Connection) -> None:
-        exchange = Exchange(asked.body, count_prompt(self.model, asked.body), violations(asked.body))
+        exchange = Exchange(asked.body, count_prompt(self.model, asked.body), violations(asked.body, self.model))
         self.exchanges.append(exchange)
         if exchange.problems:
             plain(400, json.dumps({"error": {"message": "; ".join(exchange.problems), "type": "invalid"}}))(connection)
@@ -183,38 +185,11 @@ def _pieces(text: str, size: int) -> list[str]:
     return [text[start : start + size] for start in range(0, len(text), size)]
 
 
-def violations(body: Body) -> list[str]:
-    """What a strict server would refuse: unknown roles, orphaned or unanswered tool calls, malformed arguments."""
-    problems: list[str] = []
-    waiting: dict[str, None] = {}
-    for index, message in enumerate(body["messages"]):
-        role = message.get("role")
-        if role not in ("system", "user", "assistant", "tool"):
-            problems.append(f"message {index} has the role {role!r}")
-        if role == "system" and index:
-            problems.append(f"message {index}: a system message behind the first")
-        if role == "tool":
-            if message.get("tool_call_id") not in waiting:
-                problems.append(f"message {index}: a result for {message.get('tool_call_id')!r}, which nobody called")
-            waiting.pop(message.get("tool_call_id"), None)
-        elif waiting:
-            problems.append(f"message {index} stands before the results of {', '.join(waiting)}")
-            waiting.clear()
-        if not isinstance(message.get("content"), str) and not message.get("tool_calls"):
-            problems.append(f"message {index} says nothing")
-        for call in message.get("tool_calls") or ():
-            waiting[call["id"]] = None
-            problems += _bad_arguments(index, call)
-    if waiting:
-        problems.append(f"no results for {', '.join(waiting)}")
-    return problems
-
-
-def _bad_arguments(index: int, call: dict[str, Any]) -> list[str]:
-    try:
-        return [] if isinstance(json.loads(call["function"]["arguments"]), dict) else [f"message {index}: no object"]
-    except ValueError:
-        return [f"message {index}: the arguments of {call['function']['name']} are not JSON"]
+def violations(body: Body, model: str) -> list[str]:
+    """What the strict double of an LM Studio would refuse, in its words."""
+    request = ChatRequest(body, {}, LMStudioDouble.kind, "", model)
+    found = (rule.refusal(request) for rule in (*PROTOCOL, *LM_STUDIO_RULES))
+    return [refusal.message for refusal in found if refusal is not None]
 
 
 @contextmanager
