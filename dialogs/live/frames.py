@@ -90,11 +90,14 @@ def resync(seq: int) -> Frame:
 def add_html(page: DialogPage, frames: list[Frame], turns: Mapping[int, Turn]) -> None:
     asked = [_pieces_for(page, frame) for frame in frames]
     last_with = {name: index for index, names in enumerate(asked) for name in names}
+    last_question = max((index for index, frame in enumerate(frames) if frame["type"] == "question"), default=None)
     drawn = _turn_pieces(page, turns)
     for index, frame in enumerate(frames):
         html = [page.piece(name) for name in asked[index] if last_with[name] == index]
         if frame["type"] == "turn":
             html += drawn.pop(frame["data"].get("seq", 0), [])
+        elif frame["type"] == "question" and last_question == index:
+            html += _call_site_piece(page, turns)
         elif frame["type"] == "round":
             html += _round_pieces(page, frame["data"].get("number"))
         elif frame["type"] == "state" and last_with["state"] == index:
@@ -142,6 +145,15 @@ def _asking_turns(dialog: Dialog, rows: list[Turn]) -> list[Turn]:
     asking = dialog.turns.filter(role=Turn.Role.ASSISTANT, tool_calls__isnull=False, position__lt=first)
     found = asking.select_related("generation__snapshot", "author").order_by("-position").first()
     return [found] if found is not None and found.seq not in {turn.seq for turn in rows} else []
+
+
+def _call_site_piece(page: DialogPage, turns: Mapping[int, Turn]) -> list[str]:
+    """The newest turn with calls, unless its own event draws it: a page may have looked before its question was asked."""
+    calling = page.dialog.turns.filter(role=Turn.Role.ASSISTANT, tool_calls__isnull=False, position__isnull=False)
+    turn = calling.select_related("generation__snapshot", "author").order_by("-position").first()
+    if turn is None or turn.seq in turns:
+        return []
+    return [page.entry(entry) for entry in turn_entries(page.dialog, [turn])]
 
 
 def _round_pieces(page: DialogPage, number: int | None) -> list[str]:

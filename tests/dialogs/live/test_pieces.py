@@ -100,6 +100,22 @@ def test_a_conversation(script: Script) -> None:
     )
 
 
+def test_a_look_between_a_call_and_its_question(script: Script) -> None:
+    zoo = Zoo(script)
+    dialog = zoo.with_generation(Generation.Outcome.RUNNING, leased=True)
+
+    def calls() -> None:
+        with open_change(dialog.pk) as change:
+            call = {"id": "c1", "name": questions.ASK_HUMAN, "arguments": '{"question": "EUR or USD?"}'}
+            change.turn("assistant", "complete", tool_calls=[call])
+
+    def asks() -> None:
+        with open_change(dialog.pk) as change:
+            questions.ask(change, "EUR or USD?", "c1")
+
+    watched(dialog, ("the call", calls), ("its question", asks))
+
+
 def test_rewrites_and_clears(script: Script) -> None:
     zoo = Zoo(script)
     dialog = zoo.told(*(f"message {number} about orders_{number}.csv" for number in range(8)))
