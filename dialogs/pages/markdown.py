@@ -21,6 +21,8 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.token import STANDARD_TYPES
 
+from dialogs.pages.math import MATH_ATTRIBUTES, MATH_TAGS, add_math
+
 MARKDOWN_MAX_CHARS = 200_000  # longer texts are shown as they are
 HIGHLIGHT_MAX_CHARS = 20_000  # of one code block
 HIGHLIGHT_TOTAL_CHARS = 100_000  # of one text
@@ -58,6 +60,10 @@ def finished_chars(text: str) -> int:
     """How much of a growing text no later text can change: of its complete lines, all blocks but an open last one."""
     complete = text[: text.rfind("\n") + 1]
     blocks = [token for token in _block_parser().parse(complete, {}) if token.level == 0 and token.map]
+    if (
+        blocks and blocks[-1].type == "math_open"
+    ):  # if it is closed it ends what stands before it, and else belongs to it
+        blocks.pop()
     if not blocks:
         return 0
     lines = _LINE_END.split(complete)
@@ -108,7 +114,12 @@ class GrowingText:
 
 @functools.cache
 def _parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser = MarkdownIt("commonmark", {"html": False, "linkify": True, "tasklists": True})
+    parser.enable(["table", "strikethrough", "linkify"])
+    assert parser.linkify is not None
+    parser.linkify.set({"fuzzy_link": False, "fuzzy_email": False, "fuzzy_ip": False})  # README.md is a file
+    parser.linkify.add("//", None).add("ftp:", None)
+    add_math(parser)
     for rule, function in (
         ("fence", _code),
         ("code_block", _code),
@@ -120,6 +131,7 @@ def _parser() -> MarkdownIt:
         ("table_close", _table_close),
         ("th_open", _cell),
         ("td_open", _cell),
+        ("list_item_open", _list_item),
     ):
         parser.add_render_rule(rule, function)
     return parser
@@ -127,7 +139,8 @@ def _parser() -> MarkdownIt:
 
 @functools.cache
 def _block_parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser = MarkdownIt("commonmark", {"html": False, "tasklists": True}).enable("table")
+    add_math(parser, is_growing=True)
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser
 
@@ -187,10 +200,17 @@ def _cell(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: 
     return f'<{token.tag} class="{side}">' if side in ("center", "right") else f"<{token.tag}>"
 
 
+def _list_item(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Env) -> str:
+    """A box that nobody can tick is a sign, no control."""
+    is_ticked = tokens[index].meta.get("checked")
+    return "<li>" if is_ticked is None else f'<li class="task">{"☑" if is_ticked else "☐"} '
+
+
 # -- The allow-list -----------------------------------------------------------------------------------------------------
 
 _CELLS = {"center", "right"}
 _CLASSES = {
+    "li": {"task"},
     "div": {"code", "code-head", "wide"},
     "span": {"host"} | {_HL + name for name in STANDARD_TYPES.values() if name},
     "th": _CELLS,
@@ -203,8 +223,15 @@ _TAGS = set(TAG_NAMES.split())
 @functools.cache
 def _cleaner() -> nh3.Cleaner:
     return nh3.Cleaner(
-        tags=_TAGS,
-        attributes={"*": set(), "a": {"href"}, "ol": {"start"}, "pre": {"tabindex"}, "div": {"tabindex"}},
+        tags=_TAGS | MATH_TAGS,
+        attributes={
+            **MATH_ATTRIBUTES,
+            "*": set(),
+            "a": {"href"},
+            "ol": {"start"},
+            "pre": {"tabindex"},
+            "div": {"tabindex"},
+        },
         allowed_classes=_CLASSES,
         url_schemes={"http", "https", "mailto"},
         url_relative="deny",

@@ -11,9 +11,13 @@ from hypothesis import strategies as st
 from dialogs.pages.markdown import HIGHLIGHT_MAX_CHARS, MARKDOWN_MAX_CHARS, GrowingText, finished_chars, render
 
 ALLOWED_TAGS = set(
-    "p h3 h4 h5 h6 ul ol li blockquote hr br em strong s code pre a div span table thead tbody tr th td".split()
+    "p h3 h4 h5 h6 ul ol li blockquote hr br em strong s code pre a div span table thead tbody tr th td"
+    " math mrow mi mo mn mtext mspace mfrac msqrt mroot msub msup msubsup munder mover munderover mtable mtr mtd mstyle".split()
 )
-ALLOWED_ATTRIBUTES = {"href", "rel", "class", "start", "tabindex"}
+DRAWING_ATTRIBUTES = set(
+    "display stretchy fence form columnalign linethickness width accent accentunder mathvariant".split()
+)
+ALLOWED_ATTRIBUTES = {"href", "rel", "class", "start", "tabindex"} | DRAWING_ATTRIBUTES
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -51,6 +55,14 @@ HOSTILE = [
     "<!-- --><![CDATA[<script>]]>",
     "<x-y is='z'>",
     "a <b\nonclick=alert(1)>c",
+    r"$\text{<img src=x onerror=alert(1)>}$",
+    r"$\text{</math><script>alert(1)</script>}$",
+    r"$\text{<mglyph><style><!--</style><img title='--><img src=x onerror=alert(1)>'>}$",
+    r"\(\href{javascript:alert(1)}{x}=1\)",
+    r"$\class{code}{x}\style{background:url(//evil.example)}{x}\cssId{text}{x}$",
+    "$$\n<annotation-xml encoding='text/html'><script>alert(1)</script>\n$$",
+    "https://evil.example/<script>",
+    "- [ ] <input autofocus onfocus=alert(1)>",
 ]
 
 
@@ -76,7 +88,7 @@ def assert_harmless(html: str) -> None:
         if name == "href":
             assert re.match(r"(https?|mailto):", value)
         if name == "class":
-            assert re.fullmatch(r"(hl-\w+|code|code-head|wide|host|right|center)?( hl-\w+)*", value)
+            assert re.fullmatch(r"(hl-\w+|code|code-head|wide|host|task|right|center)?( hl-\w+)*", value)
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -88,7 +100,10 @@ def test_hostile_text_is_only_read(text: str) -> None:
 @settings(max_examples=300, deadline=None)
 @given(
     st.lists(
-        st.sampled_from([*HOSTILE, "\n", "\n\n", "- ", "> ", "```", "|", "*", "`", "[", "](", "<", "&"]), max_size=12
+        st.sampled_from(
+            [*HOSTILE, "\n", "\n\n", "- ", "> ", "```", "|", "*", "`", "[", "](", "<", "&", "$", "$$", "\\[", "\\)"]
+        ),
+        max_size=12,
     )
 )
 def test_no_mixture_of_hostile_texts_acts(parts: list[str]) -> None:
@@ -128,10 +143,49 @@ def test_a_text_beyond_the_cap_is_shown_as_it_is() -> None:
     assert render(text).startswith('<pre tabindex="0"><code># &lt;b&gt;')
 
 
+@pytest.mark.parametrize(
+    "text", ["$x^2$", r"\(x^2\)", "$$x^2$$", r"\[x^2\]", "a $x^2$-plane", "where\n$$\nx^2\n$$\nand"]
+)
+def test_formulas_are_drawn_without_scripts(text: str) -> None:
+    assert "<msup><mi>x</mi><mn>2</mn></msup>" in render(text)
+
+
+def test_lines_of_a_formula_are_no_lists_or_headings() -> None:
+    html = render("$$\na\n- b\n= c\n$$")
+    assert html.startswith('<div class="wide" tabindex="0"><math display="block">')
+    assert "<li>" not in html and "<h" not in html
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It costs $5 or $10.", "cp $HOME/$USER", "${A}-${B}", "US$5 and A$6", "$ 5 $", "`$x$`", r"\[a link\]", r"\(see there\)",
+        r"\$x$", "a $b$c", "$" + "x" * 3_000 + "$",
+    ],
+)  # fmt: skip
+def test_money_shells_and_escaped_brackets_are_no_formulas(text: str) -> None:
+    assert "<math" not in render(text)
+
+
+def test_what_is_no_latex_is_shown_as_it_was_written() -> None:
+    assert render(r"$\left($ and ${$") == r"<p><code>$\left($</code> and <code>${$</code></p>" + "\n"
+    assert render("$$\n{\n$$") == "<p><code>$$\n{\n$$</code></p>\n"
+
+
+def test_addresses_become_links_and_names_of_files_do_not() -> None:
+    assert '<a href="https://e.org/a_b?c=1"' in render("See https://e.org/a_b?c=1.")
+    assert "<a" not in render("README.md, main.py, //e.org/x, ftp://e.org/x, a@e.org")
+
+
+def test_boxes_of_a_list_are_signs() -> None:
+    assert render("- [ ] one\n- [x] two\n") == '<ul>\n<li class="task">☐ one</li>\n<li class="task">☑ two</li>\n</ul>\n'
+
+
 PIECES = [
     "para text\n", "\n", "- item\n", "  more\n", "1. one\n", "> quote\n", "```\n", "```py\n", "````\n", "   ```\n",
     "    code\n", "# head\n", "===\n", "---\n", "| a | b |\n", "|---|---|\n", "**bold\n", "text **x** `c`\n", "~~~\n",
     "\tx\n", "*", "-", "#", "* * *\n", "\r\n", "+ x\n", " ", "word ", "😀", "[l](http://e.org)\n", "![i](x)\n",
+    "$$\n", "$$", "\\[\n", "\\]", "x = 1 $$\n", "$x$ ", "\\(x\\)", "- [x] done\n", "https://e.org ",
 ]  # fmt: skip
 
 
@@ -166,8 +220,34 @@ def test_a_closed_block_of_code_is_finished_at_once() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["[" * 50_000, "*a_" * 20_000, "> " * 20_000, "`" * 50_000, "[a](" * 20_000, "|a" * 30_000 + "\n" + "|-" * 30_000],
-    ids=["brackets", "emphasis", "quotes", "ticks", "links", "table"],
+    [
+        "[" * 50_000,
+        "*a_" * 20_000,
+        "> " * 20_000,
+        "`" * 50_000,
+        "[a](" * 20_000,
+        "|a" * 30_000 + "\n" + "|-" * 30_000,
+        "$a" * 50_000,
+        "\\(" * 50_000,
+        "$$ a\n" * 20_000,
+        "\\[\n" * 30_000,
+        "https:" * 30_000,
+        "http://a@" * 20_000,
+    ],
+    ids=[
+        "brackets",
+        "emphasis",
+        "quotes",
+        "ticks",
+        "links",
+        "table",
+        "dollars",
+        "inline math",
+        "blocks of math",
+        "open math",
+        "schemes",
+        "addresses",
+    ],
 )
 def test_pathological_text_is_rendered_in_bounded_time(text: str) -> None:
     start = time.perf_counter()
