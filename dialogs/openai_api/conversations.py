@@ -135,14 +135,17 @@ def _post(dialog: Dialog, key: ApiKey, request: ChatRequest, told: Conversation)
     )
     told_anew = ("key", "newest", "said", "end_user", "instructions", "tools", "required_tool")
     Client.objects.bulk_create([client], update_conflicts=True, unique_fields=["dialog"], update_fields=told_anew)
-    seq = _post_results(dialog, told) if told.results else _post_message(dialog, key, told)
+    seq = _post_results(dialog, told) if told.results else 0
+    if told.message or not told.results:
+        seq = _post_message(dialog, key, told.message)
     queued = dialog.turns.filter(seq=seq, status=Turn.Status.QUEUED).exists()
     return Run(dialog.pk, dialog.agent_id, key.owner_id, seq, queued, dialog.last_event_seq, after_generation)
 
 
 def _post_results(dialog: Dialog, told: Conversation) -> int:
     try:
-        return client_tools.accept(dialog.pk, {said.call_id: said.text for said in told.results})
+        results = {said.call_id: said.text for said in told.results}
+        return client_tools.accept(dialog.pk, results, goes_on=not told.message)
     except Conflict as conflict:
         if conflict.code != "tool_calls_not_open":
             raise
@@ -153,11 +156,8 @@ def _post_results(dialog: Dialog, told: Conversation) -> int:
         ) from None
 
 
-def _post_message(dialog: Dialog, key: ApiKey, told: Conversation) -> int:
+def _post_message(dialog: Dialog, key: ApiKey, text: str) -> int:
     """While the agent waits for a person, the client's message is the answer that it waits for."""
-    text = told.message
-    if told.before and told.before[-1].role == "tool":  # results, and at once something more to say
-        client_tools.store(dialog.pk, {said.call_id: said.text for said in told.before if said.role == "tool"})
     question = dialog.questions.filter(state=Question.State.OPEN, kind=Question.Kind.QUESTION).first()
     if question is not None and dialog.answering_seq is not None:
         questions.answer(question.pk, key.owner, text)

@@ -26,7 +26,7 @@ class ClientMessage:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What was said before, and what is new: a user message, or the results of the tools that were called last."""
+    """What was said before, and what is new: a user message, the results of the tools that were called last, or both."""
 
     before: tuple[ClientMessage, ...]
     message: str = ""
@@ -34,17 +34,17 @@ class Conversation:
 
     @property
     def whole(self) -> tuple[ClientMessage, ...]:
-        return self.before if self.results else (*self.before, ClientMessage("user", self.message))
+        return (*self.before, *([ClientMessage("user", self.message)] if self.message else []))
 
 
 def conversation_of(messages: Sequence[ClientMessage]) -> Conversation:
-    """Cut before the user messages, or the tool results, at the end: the last message is one of these. Several user
-    messages in a row are one, in parts."""
-    role = messages[-1].role
-    first = len(messages)
-    while first and messages[first - 1].role == role:
+    """Cut before the newest user message, and before the tool results at the end. The last message is one of these; several
+    user messages in a row are one, in parts."""
+    last = len(messages)
+    while last and messages[last - 1].role == "user":
+        last -= 1
+    first = last
+    while first and messages[first - 1].role == "tool":
         first -= 1
-    before, new = tuple(messages[:first]), tuple(messages[first:])
-    if role == "tool":
-        return Conversation(before, results=new)
-    return Conversation(before, "\n\n".join(said.text for said in new))
+    message = "\n\n".join(said.text for said in messages[last:])
+    return Conversation(tuple(messages[:first]), message, tuple(messages[first:last]))

@@ -58,8 +58,9 @@ def _refuse(change: Change, calls: Sequence[Call], result: Result) -> None:
     change.dialog.changed_since_rewrite = True
 
 
-def accept(dialog_id: UUID, results: Mapping[str, str]) -> int:
-    """Store the client's results, by call id; the run goes on. Returns the seq of the message that it works for.
+def accept(dialog_id: UUID, results: Mapping[str, str], *, goes_on: bool = True) -> int:
+    """Store the client's results, by call id; the run goes on, unless a new message comes with them. Returns the seq of
+    the message that they belong to.
 
     A worker may still hold the dialog: it has handed the calls over, and goes on with what it finds.
     """
@@ -72,24 +73,13 @@ def accept(dialog_id: UUID, results: Mapping[str, str]) -> int:
         calls = unresolved_calls(dialog)
         if not calls or {call.id for call in calls} != set(results) or not wait_for_client(dialog, calls):
             raise Conflict("tool_calls_not_open", "These are not the results that the dialog waits for.")
-        _store_all(change, calls, results)
+        for call in calls:
+            result = oversized_results.fit(dialog, call.id, Result(results[call.id]))
+            store_result(change, call.id, call.name, result)
         message = dialog.turns.filter(role=Turn.Role.USER, position__isnull=False).order_by("-position").first()
         if message is None:
             raise Conflict("tool_calls_not_open", "The dialog has no message that these results belong to.")
-        messages.answer_again(change, message)
-        change.wakes = True
+        if goes_on:
+            messages.answer_again(change, message)
+            change.wakes = True
     return message.seq
-
-
-def store(dialog_id: UUID, results: Mapping[str, str]) -> None:
-    """Store those of the client's results that the dialog waits for, by call id; nothing goes on yet."""
-    with open_change(dialog_id) as change:
-        calls = unresolved_calls(change.dialog)
-        if calls and wait_for_client(change.dialog, calls):
-            _store_all(change, [call for call in calls if call.id in results], results)
-
-
-def _store_all(change: Change, calls: Sequence[Call], results: Mapping[str, str]) -> None:
-    for call in calls:
-        result = oversized_results.fit(change.dialog, call.id, Result(results[call.id]))
-        store_result(change, call.id, call.name, result)
