@@ -103,7 +103,7 @@ def _found(key: ApiKey, request: ChatRequest, told: Conversation, candidate: Can
             return None  # somebody was faster
         if dialog.turns.queued().exists():
             return None
-        return _post(dialog, key, request, told)
+        return _post(dialog, key, request, told, again=candidate.again)
 
 
 def _locked(dialog_id: UUID) -> Dialog:
@@ -118,7 +118,7 @@ def _forked(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation,
         return _post(dialog, key, request, told)
 
 
-def _post(dialog: Dialog, key: ApiKey, request: ChatRequest, told: Conversation) -> Run:
+def _post(dialog: Dialog, key: ApiKey, request: ChatRequest, told: Conversation, *, again: bool = False) -> Run:
     """The caller holds the dialog's row, or has just made it."""
     after_generation = dialog.generations.order_by("-pk").values_list("pk", flat=True).first() or 0
     keys = keys_of(exchanges_of(told.whole))
@@ -137,7 +137,7 @@ def _post(dialog: Dialog, key: ApiKey, request: ChatRequest, told: Conversation)
     Client.objects.bulk_create([client], update_conflicts=True, unique_fields=["dialog"], update_fields=told_anew)
     seq = _post_results(dialog, told) if told.results else 0
     if told.message or not told.results:
-        seq = _post_message(dialog, key, told.message)
+        seq = (_ask_again(dialog) if again else 0) or _post_message(dialog, key, told.message)
     queued = dialog.turns.filter(seq=seq, status=Turn.Status.QUEUED).exists()
     return Run(dialog.pk, dialog.agent_id, key.owner_id, seq, queued, dialog.last_event_seq, after_generation)
 
@@ -154,6 +154,16 @@ def _post_results(dialog: Dialog, told: Conversation) -> int:
             "these tool messages are not that.",
             "messages",
         ) from None
+
+
+def _ask_again(dialog: Dialog) -> int:
+    """Answer the newest message once more, if it ended without an answer; else 0."""
+    spoken = dialog.turns.filter(role=Turn.Role.USER, position__isnull=False).order_by("-position")
+    seq, status = spoken.values_list("seq", "status")[0]
+    if status not in (Turn.Status.FAILED, Turn.Status.STOPPED):
+        return 0
+    messages.retry(dialog.pk)
+    return int(seq)
 
 
 def _post_message(dialog: Dialog, key: ApiKey, text: str) -> int:

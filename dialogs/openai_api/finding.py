@@ -20,13 +20,15 @@ AT_HEAD = (State.IDLE, State.FAILED, State.WAITING)
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """``last_turn_seq`` tells whether the dialog is still the one that was read. Its first ``shared`` exchanges are told as
-    they are; ``fit`` is how well the whole fits, None where the dialog does not go on here."""
+    they are; ``fit`` is how well the whole fits, None where the dialog does not go on here. ``again``: its newest message
+    had no answer, and is sent once more."""
 
     dialog_id: UUID
     last_turn_seq: int
     stored: tuple[Exchange, ...]
     shared: int
     fit: Fit | None
+    again: bool = False
 
 
 def find(key: ApiKey, agent: Agent, told: Conversation, end_user: str) -> Candidate | None:
@@ -41,8 +43,9 @@ def find(key: ApiKey, agent: Agent, told: Conversation, end_user: str) -> Candid
             if dialog_id in seen:
                 continue
             stored = tuple(exchanges_of(said_in(dialog_id)))
-            found = fit(exchanges, stored) if state in AT_HEAD else None
-            seen[dialog_id] = Candidate(dialog_id, seq, stored, same_beginning(exchanges, stored), found)
+            again = bool(stored) and not stored[-1].answered and [stored[-1]] == exchanges_of(told.whole)[-1:]
+            found = fit(exchanges, stored[: -1 if again else None]) if state in AT_HEAD else None
+            seen[dialog_id] = Candidate(dialog_id, seq, stored, same_beginning(exchanges, stored), found, again)
             if found and found.exact:
                 return seen[dialog_id]
     return _best(list(seen.values()))
@@ -52,7 +55,9 @@ def _with_same_head(mine: QuerySet[Dialog], told: Conversation, exchanges: Seque
     """Dialogs whose user, or agent, said last what the client tells as said last; likeliest first."""
     keys = keys_of(exchanges)
     heard = next((found for said in reversed(told.before) if (found := _heard(said))), "")
-    said, newest, answered = Q(client__said=keys.said), Q(client__newest=keys.newest), Q(client__heard=heard)
+    again = keys_of(exchanges_of(told.whole)).said
+    said, newest = Q(client__said__in=[keys.said, again]), Q(client__newest=keys.newest)
+    answered = Q(client__heard=heard)
     either = said | newest | answered if heard else said | newest
     likelihood = Case(
         When(said, Value(0)), When(newest & answered, Value(1)), When(answered, Value(2)), default=Value(3)

@@ -17,8 +17,11 @@ from dialogs.openai_api.history import ClientMessage
 from dialogs.openai_api.notices import without_notices
 
 DISTINCT_CHARS = 80  # of agreeing text, without white space: less may well have been said in two conversations
-_THOUGHT = re.compile(r"<(details|think|thinking|reasoning)\b[^<>]*>.*?</\1>", re.DOTALL)
-_LAST_TAG = re.compile(r"</(?:details|think|thinking|reasoning)>")
+OCCURRENCES = 8  # of one text in another that are looked at
+_THOUGHTS = {
+    f"</{name}>": re.compile(rf"<{name}\b[^<>]*>.*?</{name}>", re.DOTALL)
+    for name in ("details", "think", "thinking", "reasoning")
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +63,11 @@ def _exchange(asked: list[str], answer: list[str], begin: int) -> Exchange:
 def without_additions(answer: str) -> str:
     """An answer without notices, and without the reasoning that clients fold into it as elements of its own."""
     text = without_notices(answer)
-    *_, last = [0, *(tag.end() for tag in _LAST_TAG.finditer(text))]
-    return _THOUGHT.sub("", text[:last]) + text[last:] if last else text
+    for closing, element in _THOUGHTS.items():
+        end = text.rfind(closing) + len(closing)
+        if end >= len(closing):  # up to there each one that opens closes, so none is looked through in vain
+            text = element.sub("", text[:end]) + text[end:]
+    return text
 
 
 # -- how to find it again ------------------------------------------------------------------------------------------------
@@ -134,7 +140,15 @@ def _are_alike(told: Exchange, stored: Exchange) -> bool:
 def _is_part(one: str, other: str) -> bool:
     """Whether one of the texts stands in the other, word for word."""
     short, long = sorted((one, other), key=len)
-    return not short or re.search(rf"(?<!\w){re.escape(short)}(?!\w)", long) is not None
+    start = long.find(short)
+    for _ in range(OCCURRENCES):
+        end = start + len(short)
+        if start < 0 or not short:
+            break
+        if not (long[max(0, start - 1) : start].isalnum() or long[end : end + 1].isalnum()):
+            return True
+        start = long.find(short, start + 1)
+    return not short
 
 
 def same_beginning(told: Sequence[Exchange], stored: Sequence[Exchange]) -> int:

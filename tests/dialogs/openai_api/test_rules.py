@@ -112,12 +112,19 @@ def test_an_answer_of_tags_keeps_all_but_whole_elements(text: str) -> None:
     assert without_additions(f"{text} yes") == f"{text} yes" or "</" in text
 
 
-def test_a_million_characters_of_open_tags_are_read_at_once() -> None:
-    hostile = "<details>" * 110_000
+def test_hostile_texts_are_judged_at_once() -> None:
+    opened, repeated = "<details>" * 110_000, "a " * 500_000
     started = time.perf_counter()
-    assert without_additions(hostile) == hostile
-    assert without_additions(f"{hostile}</details>x") == "x"
-    assert time.perf_counter() - started < 2
+    assert without_additions(opened) == opened
+    assert without_additions(f"{opened}</think>x") == f"{opened}</think>x"
+    assert without_additions(f"{opened}</details>x") == "x"
+    assert fits(talk(f"{repeated}x", LONG), talk(f"{repeated}y", LONG)) is None
+    assert fits(talk("a" * 200_000, LONG), talk("a" * 900_000, LONG)) is None
+    many = talk(*(f"message {number}" for number in range(100_000)))
+    found = fits(many, many)
+    assert found is not None
+    assert found.exact
+    assert time.perf_counter() - started < 10
 
 
 def test_what_is_new_is_the_newest_message_or_the_results_at_the_end() -> None:
