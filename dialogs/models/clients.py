@@ -27,12 +27,25 @@ class Client(models.Model):
     dialog = models.OneToOneField(Dialog, on_delete=models.PROTECT, primary_key=True, related_name="client")
     key = models.ForeignKey(ApiKey, null=True, on_delete=models.SET_NULL, related_name="+")
     said = models.CharField(max_length=64, help_text="digest of the user's messages, to find the dialog again")
+    first = models.CharField(max_length=64, default="", db_default="", help_text="digest of the first of them")
+    newest = models.CharField(max_length=64, default="", db_default="", help_text="digest of the newest of them")
+    heard = models.CharField(
+        max_length=64, default="", db_default="", help_text="digest of the answer that it got last"
+    )
+    end_user = models.CharField(
+        max_length=200, blank=True, default="", db_default="", help_text="whom it speaks for, as it says"
+    )
     instructions = models.TextField(blank=True, help_text="its system messages; they follow the agent's instructions")
     tools = models.JSONField(default=list, help_text="[{name, description, parameters}], run on its side")
     required_tool = models.CharField(max_length=120, blank=True, help_text="the tool that the next answer must call")
 
     class Meta:
-        indexes = [models.Index(fields=["key", "said"], name="client_conversation")]
+        indexes = [
+            models.Index(fields=["key", "said"], name="client_conversation"),
+            models.Index(fields=["key", "first"], name="client_first"),
+            models.Index(fields=["key", "newest"], name="client_newest"),
+            models.Index(fields=["key", "heard"], name="client_heard"),
+        ]
 
     def __str__(self) -> str:
         return f"Client of {self.dialog_id}"

@@ -1,35 +1,29 @@
-"""Which dialog a request goes on with, and posting what is new in it.
+"""Posts what is new in a request to the dialog that it goes on with.
 
-A client sends its whole history each time. It goes on with a dialog only when it tells exactly what that dialog holds, at its
-head; anything else becomes a dialog of its own. So stored history can neither be rewritten nor hidden from here, and storage
-grows by what is new.
+A client sends its whole history each time, and not always as it got it. What it tells finds the dialog; it neither rewrites nor
+hides what is stored there, and storage grows by what is new. What is told of no dialog, or goes on from an older place of one,
+becomes a dialog of its own.
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from uuid import UUID
 
-import orjson
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.utils import timezone
 
 from dialogs.actions import messages, questions
-from dialogs.actions.questions import ASK_HUMAN
 from dialogs.context.limits import unusable_reason
 from dialogs.context.view import unresolved_calls
 from dialogs.errors import Conflict
-from dialogs.models import Agent, ApiKey, Client, Dialog, Event, Question, Turn
+from dialogs.models import Agent, ApiKey, Client, Dialog, Question, Turn
 from dialogs.openai_api.errors import ApiError, invalid
-from dialogs.openai_api.history import Call, ClientMessage, Conversation, conversation_of, same
+from dialogs.openai_api.finding import AT_HEAD, Candidate, find
+from dialogs.openai_api.forks import fork
+from dialogs.openai_api.history import Conversation, conversation_of
+from dialogs.openai_api.likeness import answer_key, exchanges_of, keys_of
 from dialogs.openai_api.parsing import ChatRequest
 from dialogs.runtime import client_tools, outcomes
-from dialogs.state import State
 from dialogs.tools.registry import tools_of
-
-CANDIDATES = 20
-AT_HEAD = (State.IDLE, State.FAILED, State.WAITING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +50,12 @@ def begin(key: ApiKey, request: ChatRequest) -> Run:
     told = conversation_of(request.messages)
     if request.dialog_id is not None:
         return _named(key, agent, request, told)
-    return (
-        _holding_calls(key, agent, request, told)
-        or _found(key, agent, request, told)
-        or _forked(key, agent, request, told)
-    )
+    if run := _holding_calls(key, agent, request, told):
+        return run
+    candidate = find(key, agent, told, request.end_user)
+    if candidate is not None and candidate.fit and (run := _found(key, request, told, candidate)):
+        return run
+    return _forked(key, agent, request, told, candidate)
 
 
 def _check_names(agent: Agent, request: ChatRequest) -> None:
@@ -88,7 +83,9 @@ def _holding_calls(key: ApiKey, agent: Agent, request: ChatRequest, told: Conver
     generations = {outcomes.generation_of_call(said.call_id) for said in told.results}
     if len(generations) != 1 or None in generations:
         return None
-    held = Dialog.objects.filter(generations__in=generations, client__key=key, agent=agent)
+    held = Dialog.objects.filter(
+        generations__in=generations, client__key=key, client__end_user=request.end_user, agent=agent
+    )
     dialog_id = held.values_list("pk", flat=True).first()
     if dialog_id is None:
         return None
@@ -99,122 +96,56 @@ def _holding_calls(key: ApiKey, agent: Agent, request: ChatRequest, told: Conver
         return _post(dialog, key, request, told)
 
 
-def _found(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation) -> Run | None:
-    if not any(said.role == "assistant" for said in told.before):
-        return None
-    known = Client.objects.filter(key=key, said=told.digest_before, dialog__agent=agent, dialog__state__in=AT_HEAD)
-    ids = known.order_by("-dialog__active_at").values_list("dialog_id", flat=True)[:CANDIDATES]
-    for dialog_id in list(ids):
-        with transaction.atomic():
-            dialog = _locked(dialog_id)
-            if _is_at(dialog, told):
-                return _post(dialog, key, request, told)
-    return None
+def _found(key: ApiKey, request: ChatRequest, told: Conversation, candidate: Candidate) -> Run | None:
+    with transaction.atomic():
+        dialog = _locked(candidate.dialog_id)
+        if dialog.state not in AT_HEAD or dialog.last_turn_seq != candidate.last_turn_seq:
+            return None  # somebody was faster
+        if dialog.turns.queued().exists():
+            return None
+        return _post(dialog, key, request, told, again=candidate.again)
 
 
 def _locked(dialog_id: UUID) -> Dialog:
     return Dialog.objects.select_for_update(of=("self",)).select_related("agent").get(pk=dialog_id)
 
 
-def _is_at(dialog: Dialog, told: Conversation) -> bool:
-    if dialog.state not in AT_HEAD or dialog.turns.queued().exists():
-        return False
-    if told.results and {call.id for call in unresolved_calls(dialog)} != {said.call_id for said in told.results}:
-        return False
-    return same(told.before, list(_said_in(dialog)))
-
-
-def _said_in(dialog: Dialog) -> Iterator[ClientMessage]:
-    """The dialog as its client saw it: a question to a person was text of the answer, and its reply the user's."""
-    whole = dict(dialog.artifacts.values_list("tool_call_id", "text"))
-    turns = dialog.turns.filter(position__isnull=False).exclude(role=Turn.Role.NOTICE).order_by("position")
-    for turn in turns.only("role", "status", "text", "tool_calls", "tool_call_id", "tool_name"):
-        if turn.role == Turn.Role.ASSISTANT:
-            yield ClientMessage("assistant", turn.text + "".join(f"\n\n{text}" for text in _asked(turn)))
-        elif turn.role == Turn.Role.USER or (turn.tool_name == ASK_HUMAN and turn.status == Turn.Status.OK):
-            yield ClientMessage("user", turn.text)
-        else:
-            yield ClientMessage("tool", whole.get(turn.tool_call_id, turn.text), call_id=turn.tool_call_id)
-
-
-def _asked(turn: Turn) -> Iterator[str]:
-    for call in turn.tool_calls or ():
-        if call["name"] == ASK_HUMAN:
-            try:
-                yield str(orjson.loads(call["arguments"])["question"])
-            except (ValueError, KeyError, TypeError):
-                continue  # it was refused as malformed, so nobody was asked
-
-
-def _forked(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation) -> Run:
+def _forked(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation, origin: Candidate | None) -> Run:
     with transaction.atomic():
-        dialog = messages.create_dialog(key.owner, agent.pk)
+        dialog = fork(key.owner, agent.pk, told.before, origin)
         if told.before:
-            _store(dialog, told.before)
             dialog = _locked(dialog.pk)
         return _post(dialog, key, request, told)
 
 
-def _store(dialog: Dialog, before: Sequence[ClientMessage]) -> None:
-    """Turns for what was said elsewhere. When that was is not known, only that it is no message of this minute."""
-    earlier = timezone.now() - timedelta(minutes=2)
-    names = {call.id: call.name for said in before for call in said.calls}
-    turns = [
-        Turn(
-            dialog=dialog,
-            seq=number,
-            position=number,
-            round_number=1,
-            role=said.role,
-            status=_status(said, before[number : number + 1]),
-            text=said.text,
-            tool_calls=[_call_json(call) for call in said.calls] or None,
-            tool_call_id=said.call_id,
-            tool_name=names.get(said.call_id, ""),
-            created_at=earlier,
-        )
-        for number, said in enumerate(before, 1)
-    ]
-    Turn.objects.bulk_create(turns, batch_size=500)
-    events = (Event(dialog=dialog, seq=turn.seq, type="turn", data={"turn": turn.seq}) for turn in turns)
-    Event.objects.bulk_create(events, batch_size=500)
-    count = len(turns)
-    Dialog.objects.filter(pk=dialog.pk).update(last_turn_seq=count, last_position=count, last_event_seq=count)
-
-
-def _status(said: ClientMessage, following: Sequence[ClientMessage]) -> str:
-    if said.role == "assistant":
-        return Turn.Status.COMPLETE
-    if said.role == "tool":
-        return Turn.Status.OK
-    return Turn.Status.ANSWERED if following and following[0].role == "assistant" else Turn.Status.SUPERSEDED
-
-
-def _call_json(call: Call) -> dict[str, str]:
-    return {"id": call.id, "name": call.name, "arguments": call.arguments}
-
-
-def _post(dialog: Dialog, key: ApiKey, request: ChatRequest, told: Conversation) -> Run:
+def _post(dialog: Dialog, key: ApiKey, request: ChatRequest, told: Conversation, *, again: bool = False) -> Run:
     """The caller holds the dialog's row, or has just made it."""
     after_generation = dialog.generations.order_by("-pk").values_list("pk", flat=True).first() or 0
+    keys = keys_of(exchanges_of(told.whole))
     client = Client(
         dialog=dialog,
         key=key,
-        said=told.digest,
+        first=keys.first,
+        newest=keys.newest,
+        said=keys.said,
+        end_user=request.end_user,
         instructions=request.instructions,
         tools=request.tools,
         required_tool=request.required_tool,
     )
-    told_anew = ("key", "said", "instructions", "tools", "required_tool")
+    told_anew = ("key", "newest", "said", "end_user", "instructions", "tools", "required_tool")
     Client.objects.bulk_create([client], update_conflicts=True, unique_fields=["dialog"], update_fields=told_anew)
-    seq = _post_results(dialog, told) if told.results else _post_message(dialog, key, told.message)
+    seq = _post_results(dialog, told) if told.results else 0
+    if told.message or not told.results:
+        seq = (_ask_again(dialog) if again else 0) or _post_message(dialog, key, told.message)
     queued = dialog.turns.filter(seq=seq, status=Turn.Status.QUEUED).exists()
     return Run(dialog.pk, dialog.agent_id, key.owner_id, seq, queued, dialog.last_event_seq, after_generation)
 
 
 def _post_results(dialog: Dialog, told: Conversation) -> int:
     try:
-        return client_tools.accept(dialog.pk, {said.call_id: said.text for said in told.results})
+        results = {said.call_id: said.text for said in told.results}
+        return client_tools.accept(dialog.pk, results, goes_on=not told.message)
     except Conflict as conflict:
         if conflict.code != "tool_calls_not_open":
             raise
@@ -225,6 +156,16 @@ def _post_results(dialog: Dialog, told: Conversation) -> int:
         ) from None
 
 
+def _ask_again(dialog: Dialog) -> int:
+    """Answer the newest message once more, if it ended without an answer; else 0."""
+    spoken = dialog.turns.filter(role=Turn.Role.USER, position__isnull=False).order_by("-position")
+    seq, status = spoken.values_list("seq", "status")[0]
+    if status not in (Turn.Status.FAILED, Turn.Status.STOPPED):
+        return 0
+    messages.retry(dialog.pk)
+    return int(seq)
+
+
 def _post_message(dialog: Dialog, key: ApiKey, text: str) -> int:
     """While the agent waits for a person, the client's message is the answer that it waits for."""
     question = dialog.questions.filter(state=Question.State.OPEN, kind=Question.Kind.QUESTION).first()
@@ -232,6 +173,11 @@ def _post_message(dialog: Dialog, key: ApiKey, text: str) -> int:
         questions.answer(question.pk, key.owner, text)
         return dialog.answering_seq
     return messages.post_message(dialog.pk, text).seq
+
+
+def note_heard(run: Run, answer: str) -> None:
+    """What the client got as its answer: by that it is found, whatever it makes of the user's words."""
+    Client.objects.filter(dialog=run.dialog_id).update(heard=answer_key(answer))
 
 
 def abandon(run: Run) -> None:

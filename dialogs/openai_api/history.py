@@ -1,12 +1,7 @@
-"""Conversations as a client tells them, and when two of them are the same: a rule on values."""
+"""Conversations as clients tell them."""
 
-import hashlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-import orjson
-
-from dialogs.openai_api.notices import without_notices
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,72 +15,36 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class ClientMessage:
-    """One message of a conversation: ``role`` is user, assistant or tool."""
+    """One message of a conversation: ``role`` is user, assistant or tool; ``position`` its place in a stored dialog."""
 
     role: str
     text: str
     calls: tuple[Call, ...] = ()
     call_id: str = ""
+    position: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What was said before, and what is new: a user message, or the results of the tools that were called last."""
+    """What was said before, and what is new: a user message, the results of the tools that were called last, or both."""
 
     before: tuple[ClientMessage, ...]
     message: str = ""
     results: tuple[ClientMessage, ...] = ()
 
     @property
-    def digest(self) -> str:
-        """Of the user's messages up to now: finds the dialogs that may be this one."""
-        return digest(spoken_by_user([*self.before, *([] if self.results else [ClientMessage("user", self.message)])]))
-
-    @property
-    def digest_before(self) -> str:
-        return digest(spoken_by_user(self.before))
+    def whole(self) -> tuple[ClientMessage, ...]:
+        return (*self.before, *([ClientMessage("user", self.message)] if self.message else []))
 
 
 def conversation_of(messages: Sequence[ClientMessage]) -> Conversation:
-    """Cut at the newest user message, or before the tool results at the end. The last message is one of these."""
-    if messages[-1].role == "user":
-        return Conversation(tuple(messages[:-1]), messages[-1].text)
-    first = len(messages)
+    """Cut before the newest user message, and before the tool results at the end. The last message is one of these; several
+    user messages in a row are one, in parts."""
+    last = len(messages)
+    while last and messages[last - 1].role == "user":
+        last -= 1
+    first = last
     while first and messages[first - 1].role == "tool":
         first -= 1
-    return Conversation(tuple(messages[:first]), results=tuple(messages[first:]))
-
-
-def spoken_by_user(messages: Iterable[ClientMessage]) -> list[str]:
-    return [said.text.strip() for said in messages if said.role == "user"]
-
-
-def digest(texts: Sequence[str]) -> str:
-    return hashlib.sha256(orjson.dumps(texts)).hexdigest()
-
-
-Entry = tuple[str, str, str]  # role, id of the tool call, text
-
-
-def visible(messages: Iterable[ClientMessage], call_ids: Collection[str]) -> list[Entry]:
-    """What both sides can see of a conversation. An answer is one text, however many model calls and notices it had; its
-    white space does not count, since clients trim and join differently. Of tool results only those of ``call_ids``.
-    """
-    entries: list[Entry] = []
-    for said in messages:
-        match said.role:
-            case "user":
-                entries.append(("user", "", said.text.strip()))
-            case "tool" if said.call_id in call_ids:
-                entries.append(("tool", said.call_id, said.text))
-            case "assistant" if text := "".join(without_notices(said.text).split()):
-                if entries and entries[-1][0] == "assistant":
-                    text = entries.pop()[2] + text
-                entries.append(("assistant", "", text))
-    return entries
-
-
-def same(told: Sequence[ClientMessage], stored: Sequence[ClientMessage]) -> bool:
-    """Whether a client tells exactly what is stored, up to its head."""
-    call_ids = {said.call_id for said in told if said.role == "tool"}
-    return visible(told, call_ids) == visible(stored, call_ids)
+    message = "\n\n".join(said.text for said in messages[last:])
+    return Conversation(tuple(messages[:first]), message, tuple(messages[first:last]))

@@ -16,6 +16,7 @@ from dialogs.store.text import unstorable_reason
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 MAX_ID = 120
+MAX_END_USER = 200
 NOTICE_MODES = ("text", "comment", "off")
 
 
@@ -33,6 +34,7 @@ class ChatRequest:
     include_reasoning: bool = False
     notices: str = "text"
     dialog_id: UUID | None = None
+    end_user: str = ""
 
 
 def parse(raw: bytes, dialog_header: str = "") -> ChatRequest:
@@ -63,6 +65,7 @@ def parse(raw: bytes, dialog_header: str = "") -> ChatRequest:
         include_reasoning=_flag(body.get("include_reasoning"), "include_reasoning"),
         notices=_notices(metadata.get("notices")),
         dialog_id=_dialog_id(metadata.get("dialog_id") or dialog_header or None),
+        end_user=_end_user(body),
     )
 
 
@@ -92,6 +95,15 @@ def _notices(found: Any) -> str:
     if found not in NOTICE_MODES:
         raise invalid(f"metadata.notices must be one of {', '.join(NOTICE_MODES)}.", "metadata.notices")
     return str(found)
+
+
+def _end_user(body: dict[str, Any]) -> str:
+    """Whom the program speaks for, by either of the protocol's names for it."""
+    param = "safety_identifier" if body.get("safety_identifier") else "user"
+    found = body.get(param) or ""
+    if not isinstance(found, str) or len(found) > MAX_END_USER:
+        raise invalid(f"{param} must be a text of at most {MAX_END_USER} characters.", param)
+    return _storable(found, param)
 
 
 def _dialog_id(found: Any) -> UUID | None:

@@ -19,7 +19,7 @@ from dialogs.live.feeds import Feed
 from dialogs.live.hub import hub
 from dialogs.models import Dialog, Generation, Question, Turn
 from dialogs.openai_api.composing import Composer, Thoughts
-from dialogs.openai_api.conversations import Run
+from dialogs.openai_api.conversations import Run, note_heard
 from dialogs.openai_api.errors import ApiError
 from dialogs.openai_api.history import Call
 from dialogs.openai_api.notices import NOTICES
@@ -94,6 +94,7 @@ class Relay:
         self._ours: frozenset[int] = frozenset()
         self._begun = not run.queued
         self._mentioned = False
+        self._told = ""  # the answer as the client has it
 
     # -- the hub speaks ------------------------------------------------------------------------------------------------
     def on_poke(self, seq: int) -> None:
@@ -125,6 +126,7 @@ class Relay:
                 heard = False
                 async for piece in self._due(feed):
                     heard = True
+                    self._told += piece.text if isinstance(piece, Text) else ""
                     yield piece
                     if isinstance(piece, Ended):
                         return
@@ -161,7 +163,9 @@ class Relay:
             if look.events:
                 self._behind = True
             elif look.status not in UNDER_WAY:
-                yield await in_db_thread(_ended, self._run, look.status)
+                ended = await in_db_thread(_ended, self._run, look.status)
+                await in_db_thread(note_heard, self._run, self._told)
+                yield ended
                 return
             elif look.question:
                 yield Text(self._composer.text(look.question))  # the client's next message is the answer to it

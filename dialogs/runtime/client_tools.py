@@ -58,8 +58,9 @@ def _refuse(change: Change, calls: Sequence[Call], result: Result) -> None:
     change.dialog.changed_since_rewrite = True
 
 
-def accept(dialog_id: UUID, results: Mapping[str, str]) -> int:
-    """Store the client's results, by call id; the run goes on. Returns the seq of the message that it works for.
+def accept(dialog_id: UUID, results: Mapping[str, str], *, goes_on: bool = True) -> int:
+    """Store the client's results, by call id; the run goes on, unless a new message comes with them. Returns the seq of
+    the message that they belong to.
 
     A worker may still hold the dialog: it has handed the calls over, and goes on with what it finds.
     """
@@ -78,6 +79,7 @@ def accept(dialog_id: UUID, results: Mapping[str, str]) -> int:
         message = dialog.turns.filter(role=Turn.Role.USER, position__isnull=False).order_by("-position").first()
         if message is None:
             raise Conflict("tool_calls_not_open", "The dialog has no message that these results belong to.")
-        messages.answer_again(change, message)
-        change.wakes = True
+        if goes_on:
+            messages.answer_again(change, message)
+            change.wakes = True
     return message.seq

@@ -1,5 +1,6 @@
 """The rules of ``/v1`` on values: which conversations are the same, how one text is put together, what a body may say."""
 
+import time
 from typing import Any
 
 import orjson
@@ -9,7 +10,8 @@ from hypothesis import strategies as st
 
 from dialogs.openai_api.composing import Composer, Restarted, Thoughts
 from dialogs.openai_api.errors import ApiError
-from dialogs.openai_api.history import ClientMessage, conversation_of, same
+from dialogs.openai_api.history import ClientMessage, conversation_of
+from dialogs.openai_api.likeness import Fit, exchanges_of, fit, without_additions
 from dialogs.openai_api.notices import NOTICES, without_notices
 from dialogs.openai_api.parsing import parse
 
@@ -26,20 +28,61 @@ def assistant(text: str) -> ClientMessage:
 
 # -- the same conversation -----------------------------------------------------------------------------------------------
 
+LONG = "The ship left the harbour of Genoa in the evening, with forty barrels of oil and a cat that nobody had invited."
+OTHER = "Nothing that was said here bears on what anybody else has ever asked this program about, in all these years."
+THINKING = '<details type="reasoning" done="true">\n<summary>Thought for 2 seconds</summary>\n> hm\n</details>\n'
+
+
+def fits(told: list[ClientMessage], stored: list[ClientMessage]) -> Fit | None:
+    return fit(exchanges_of(told), exchanges_of(stored))
+
+
+def talk(*texts: str) -> list[ClientMessage]:
+    """User and assistant take turns."""
+    return [(user, assistant)[number % 2](text) for number, text in enumerate(texts)]
+
 
 @pytest.mark.parametrize(
     ("told", "stored"),
     [
         ([user("a"), assistant("b")], [user("a"), assistant("b")]),
         ([user(" a\n"), assistant("b ")], [user("a"), assistant("b")]),
+        ([user("a"), user("a2"), assistant("b")], [user("a\n\na2"), assistant("b")]),
         ([user("a"), assistant("one\n\ntwo")], [user("a"), assistant("one"), assistant("two")]),
         ([user("a"), assistant(f"one\n\n{COMPACTING}\n\n{COMPACTED}\n\ntwo")], [user("a"), assistant("one two")]),
+        ([user("a"), assistant(f"{THINKING}b")], [user("a"), assistant("b")]),
+        ([user("a"), assistant("<think>hm</think>b")], [user("a"), assistant("b")]),
         ([user("a"), assistant("b")], [user("a"), ClientMessage("tool", "x", call_id="own"), assistant("b")]),
+        ([user("a"), ClientMessage("tool", "…", call_id="1"), assistant("b")], [user("a"), assistant("b")]),
         ([user("a"), assistant(""), user("c")], [user("a"), user("c")]),
     ],
 )
 def test_these_are_the_same(told: list[ClientMessage], stored: list[ClientMessage]) -> None:
-    assert same(told, stored)
+    found = fits(told, stored)
+    assert found is not None
+    assert found.exact
+
+
+@pytest.mark.parametrize(
+    ("told", "stored"),
+    [
+        (talk("a", LONG), talk("x", "y", "a", LONG)),  # the head was cut
+        (talk("x", LONG)[1:] + talk("a", "b"), talk("v", "w", "x", LONG, "a", "b")),  # in the middle of an exchange
+        (talk("Summary: they met.", "Understood.", "a", LONG), talk("v", "w", "x", "y", "a", LONG)),
+        ([user("Summary: they met."), *talk("a", LONG)], talk("v", "w", "x", "y", "a", LONG)),
+        (talk("a", LONG), talk("<context>a cat</context> a", LONG)),  # retrieval, gone again
+        (talk("<user_query>a</user_query>", LONG), talk("a", LONG)),
+        (talk("a", LONG[:60] + "…"), talk("a", LONG)),
+        (talk("a", "**The** ship left Genoa in the evening with a cat"), talk("a", LONG)),
+        (talk("a", "un", "b", "deux"), talk("a", "one", "b", "two")),  # all that the user said
+        (talk("a", "b", "x2", "y", "c", LONG), talk("a", "b", "x", "y2", "c", LONG)),  # edited in the middle
+        (talk("a", "b", "c", LONG), talk("a", "b", "x", "y", "c", LONG)),  # taken out of the middle
+    ],
+)
+def test_these_go_on_though_they_are_told_otherwise(told: list[ClientMessage], stored: list[ClientMessage]) -> None:
+    found = fits(told, stored)
+    assert found is not None
+    assert not found.exact
 
 
 @pytest.mark.parametrize(
@@ -51,15 +94,37 @@ def test_these_are_the_same(told: list[ClientMessage], stored: list[ClientMessag
         ([assistant("summary"), user("c")], [user("a"), assistant("b"), user("c")]),
         ([user("a"), assistant("b")], [user("a"), assistant("b"), user("c"), assistant("d")]),
         ([user("a"), assistant("b"), user("c"), assistant("d")], [user("a"), assistant("b")]),
-        ([user("a"), ClientMessage("tool", "x", call_id="1"), assistant("b")], [user("a"), assistant("b")]),
-        (
-            [user("a"), ClientMessage("tool", "x", call_id="1"), assistant("b")],
-            [user("a"), ClientMessage("tool", "y", call_id="1"), assistant("b")],
-        ),
+        (talk("a", LONG), talk("a", OTHER)),
+        (talk("Hi", "Hello!"), talk("<context>of somebody else</context> Hi", "Hello!")),
+        (talk("a", LONG, "b", "ok"), talk("a", LONG, "c", "ok")),  # alike at first, and the same short answer
+        (talk("Thanks", "Welcome"), talk("x", LONG, "Thanks", "Welcome")),  # many conversations end so
+        (talk("v", "w", "x", "y", "a", LONG), talk("s", "t", "a", LONG)),  # one exchange in common, by chance
+        (talk("a", LONG), talk("a", LONG, "b", OTHER)),  # from an older place
     ],
 )
 def test_these_are_not(told: list[ClientMessage], stored: list[ClientMessage]) -> None:
-    assert not same(told, stored)
+    assert fits(told, stored) is None
+
+
+@given(st.lists(st.sampled_from("<>/adeilst hnk"), max_size=40).map("".join))
+def test_an_answer_of_tags_keeps_all_but_whole_elements(text: str) -> None:
+    assert without_additions(f"{text}<details>hm</details>x").endswith("x")
+    assert without_additions(f"{text} yes") == f"{text} yes" or "</" in text
+
+
+def test_hostile_texts_are_judged_at_once() -> None:
+    opened, repeated = "<details>" * 110_000, "a " * 500_000
+    started = time.perf_counter()
+    assert without_additions(opened) == opened
+    assert without_additions(f"{opened}</think>x") == f"{opened}</think>x"
+    assert without_additions(f"{opened}</details>x") == "x"
+    assert fits(talk(f"{repeated}x", LONG), talk(f"{repeated}y", LONG)) is None
+    assert fits(talk("a" * 200_000, LONG), talk("a" * 900_000, LONG)) is None
+    many = talk(*(f"message {number}" for number in range(100_000)))
+    found = fits(many, many)
+    assert found is not None
+    assert found.exact
+    assert time.perf_counter() - started < 10
 
 
 def test_what_is_new_is_the_newest_message_or_the_results_at_the_end() -> None:
@@ -68,7 +133,9 @@ def test_what_is_new_is_the_newest_message_or_the_results_at_the_end() -> None:
     results = (ClientMessage("tool", "x", call_id="1"), ClientMessage("tool", "y", call_id="2"))
     found = conversation_of([user("a"), assistant(""), *results])
     assert (found.before, found.results) == ((user("a"), assistant("")), results)
-    assert found.digest == found.digest_before
+    assert found.whole == found.before
+    found = conversation_of([user("a"), assistant("b"), user("c"), user("d")])
+    assert (found.before, found.message) == ((user("a"), assistant("b")), "c\n\nd")
 
 
 @given(st.text(alphabet="ab \n.C", max_size=30), st.sampled_from(NOTICES), st.text(alphabet="ab \n", max_size=30))
@@ -160,6 +227,8 @@ TOOL = {"type": "function", "function": {"name": "weather"}}
         ({"n": 2}, "n"),
         ({"stream": "yes"}, "stream"),
         ({"include_reasoning": "yes"}, "include_reasoning"),
+        ({"user": 5}, "user"),
+        ({"user": "a", "safety_identifier": "b" * 201}, "safety_identifier"),
         ({"stream_options": 1}, "stream_options"),
         ({"metadata": {"notices": "loud"}}, "metadata.notices"),
         ({"tools": [{"type": "magic"}]}, "tools[0].type"),

@@ -1,0 +1,104 @@
+"""The dialog that a client's history belongs to: looked up by digests, judged by what was said."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+import orjson
+from django.db.models import Case, Q, QuerySet, Value, When
+
+from dialogs.actions.questions import ASK_HUMAN
+from dialogs.models import Agent, ApiKey, Dialog, Turn
+from dialogs.openai_api.history import ClientMessage, Conversation
+from dialogs.openai_api.likeness import Exchange, Fit, answer_key, exchanges_of, fit, keys_of, same_beginning
+from dialogs.state import State
+
+CANDIDATES = 8
+AT_HEAD = (State.IDLE, State.FAILED, State.WAITING)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """``last_turn_seq`` tells whether the dialog is still the one that was read. Its first ``shared`` exchanges are told as
+    they are; ``fit`` is how well the whole fits, None where the dialog does not go on here. ``again``: its newest message
+    had no answer, and is sent once more."""
+
+    dialog_id: UUID
+    last_turn_seq: int
+    stored: tuple[Exchange, ...]
+    shared: int
+    fit: Fit | None
+    again: bool = False
+
+
+def find(key: ApiKey, agent: Agent, told: Conversation, end_user: str) -> Candidate | None:
+    """The dialog that goes on here, or else the one that shares the longest beginning with what is told."""
+    exchanges = exchanges_of(told.before)
+    if told.results or not any(exchange.answered for exchange in exchanges):
+        return None
+    mine = Dialog.objects.filter(client__key=key, client__end_user=end_user, agent=agent).order_by("-active_at")
+    seen: dict[UUID, Candidate] = {}
+    for dialogs in (_with_same_head(mine, told, exchanges), mine.filter(client__first=keys_of(exchanges).first)):
+        for dialog_id, seq, state in list(dialogs.values_list("pk", "last_turn_seq", "state")[:CANDIDATES]):
+            if dialog_id in seen:
+                continue
+            stored = tuple(exchanges_of(said_in(dialog_id)))
+            again = bool(stored) and not stored[-1].answered and [stored[-1]] == exchanges_of(told.whole)[-1:]
+            found = fit(exchanges, stored[: -1 if again else None]) if state in AT_HEAD else None
+            seen[dialog_id] = Candidate(dialog_id, seq, stored, same_beginning(exchanges, stored), found, again)
+            if found and found.exact:
+                return seen[dialog_id]
+    return _best(list(seen.values()))
+
+
+def _with_same_head(mine: QuerySet[Dialog], told: Conversation, exchanges: Sequence[Exchange]) -> QuerySet[Dialog]:
+    """Dialogs whose user, or agent, said last what the client tells as said last; likeliest first."""
+    keys = keys_of(exchanges)
+    heard = next((found for said in reversed(told.before) if (found := _heard(said))), "")
+    again = keys_of(exchanges_of(told.whole)).said
+    said, newest = Q(client__said__in=[keys.said, again]), Q(client__newest=keys.newest)
+    answered = Q(client__heard=heard)
+    either = said | newest | answered if heard else said | newest
+    likelihood = Case(
+        When(said, Value(0)), When(newest & answered, Value(1)), When(answered, Value(2)), default=Value(3)
+    )
+    return mine.filter(either, state__in=AT_HEAD).order_by(likelihood, "-active_at")
+
+
+def _heard(said: ClientMessage) -> str:
+    return answer_key(said.text) if said.role == "assistant" else ""
+
+
+def _best(seen: Sequence[Candidate]) -> Candidate | None:
+    """Of two dialogs that fit alike and say different things neither is taken, nor one that fits less well than another one
+    begins: what is told may have gone on from an older place of that."""
+    if not seen:
+        return None
+    origin = max(seen, key=lambda one: one.shared)
+    fits = {one.dialog_id: (one.fit.same, one.fit.like) for one in seen if one.fit}
+    most = max(fits.values(), default=(0, 0))
+    best = [one for one in seen if fits.get(one.dialog_id) == most]
+    if best and origin.shared <= most[0] and all(one.stored == best[0].stored for one in best):
+        return best[0]
+    return replace(origin, fit=None) if origin.shared else None
+
+
+def said_in(dialog_id: UUID) -> Iterator[ClientMessage]:
+    """The dialog as its client saw it: a question to a person was text of the answer, and its reply the user's."""
+    spoken = Q(role__in=[Turn.Role.USER, Turn.Role.ASSISTANT]) | Q(tool_name=ASK_HUMAN, status=Turn.Status.OK)
+    turns = Turn.objects.filter(spoken, dialog=dialog_id, position__isnull=False).order_by("position")
+    for turn in turns.only("role", "position", "text", "tool_calls"):
+        if turn.role == Turn.Role.ASSISTANT:
+            text = turn.text + "".join(f"\n\n{asked}" for asked in _asked(turn))
+            yield ClientMessage("assistant", text, position=turn.position or 0)
+        else:
+            yield ClientMessage("user", turn.text, position=turn.position or 0)
+
+
+def _asked(turn: Turn) -> Iterator[str]:
+    for call in turn.tool_calls or ():
+        if call["name"] == ASK_HUMAN:
+            try:
+                yield str(orjson.loads(call["arguments"])["question"])
+            except (ValueError, KeyError, TypeError):
+                continue  # it was refused as malformed, so nobody was asked

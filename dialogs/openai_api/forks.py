@@ -1,0 +1,115 @@
+"""Dialogs that begin with what was said elsewhere: in another dialog up to some place, or as a client tells it.
+
+What is shared with another dialog is copied, and what rewrites made of it: no rewrite is repeated. Nothing comes along of what
+happened there later, reminders neither.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from dialogs.actions import messages
+from dialogs.models import Dialog, Event, Turn
+from dialogs.openai_api.finding import Candidate
+from dialogs.openai_api.history import Call, ClientMessage
+from dialogs.openai_api.likeness import exchanges_of
+from remediation.models import RemovedUnit
+
+BATCH = 500
+_UNDER_WAY = (Turn.Status.QUEUED, Turn.Status.ANSWERING, Turn.Status.SUSPENDED)
+_OF_ITS_MODEL = ("provider", "model", "calibration", "calibration_fit")
+
+
+def fork(owner: User, agent_id: str, before: Sequence[ClientMessage], origin: Candidate | None) -> Dialog:
+    """A dialog that holds what is told, the shared part as its origin has it. To be called in a transaction."""
+    dialog = messages.create_dialog(owner, agent_id)
+    turns: list[Turn] = []
+    if origin is not None:
+        turns = _copied(origin, dialog)
+        numbered = [replace(said, position=number) for number, said in enumerate(before)]
+        later = exchanges_of(numbered)[origin.shared :]
+        before = before[later[0].begin :] if later else ()
+    turns += _told(dialog, before, turns[-1] if turns else Turn(seq=0, position=0, round_number=1))
+    Turn.objects.bulk_create(turns, batch_size=BATCH)
+    events = (
+        Event(dialog=dialog, seq=number, type="turn", data={"turn": turn.seq}) for number, turn in enumerate(turns, 1)
+    )
+    Event.objects.bulk_create(events, batch_size=BATCH)
+    if turns:
+        dialog.last_turn_seq = max(turn.seq for turn in turns)
+        dialog.last_position = turns[-1].position or 0
+        dialog.round_number = turns[-1].round_number
+        dialog.last_event_seq = len(turns)
+        dialog.save()
+    return dialog
+
+
+def _copied(origin: Candidate, dialog: Dialog) -> list[Turn]:
+    """Turns of the origin up to where the dialogs part, for the new one; what else belongs to them is stored here."""
+    source = Dialog.objects.get(pk=origin.dialog_id)
+    for column in _OF_ITS_MODEL:
+        setattr(dialog, column, getattr(source, column))
+    placed = source.turns.filter(position__isnull=False).order_by("position")
+    later = origin.stored[origin.shared :]
+    turns = list(placed.filter(position__lt=later[0].begin) if later else placed)
+    for turn in turns:
+        turn.pk, turn.dialog, turn.generation, turn.client_message_id = None, dialog, None, None
+        if turn.status in _UNDER_WAY:
+            turn.status = Turn.Status.SUPERSEDED
+    call_ids = [turn.tool_call_id for turn in turns if turn.tool_call_id]
+    _copy_rows(source.artifacts.filter(tool_call_id__in=call_ids), dialog)
+    _copy_rows(source.rounds.filter(number__range=(2, turns[-1].round_number)), dialog)
+    taken = source.remediations.filter(base_position__lte=turns[-1].position, undone_at__isnull=True)
+    for run in taken.order_by("pk"):
+        units = list(run.units.order_by("pk"))
+        run.pk, run.dialog = None, dialog
+        run.save(force_insert=True)
+        for unit in units:
+            unit.pk, unit.run, unit.dialog = None, run, dialog
+        RemovedUnit.objects.bulk_create(units, batch_size=BATCH)
+    return turns
+
+
+def _copy_rows(rows: Any, dialog: Dialog) -> None:
+    copies = list(rows)
+    for row in copies:
+        row.pk, row.dialog = None, dialog
+    rows.model.objects.bulk_create(copies, batch_size=BATCH)
+
+
+def _told(dialog: Dialog, before: Sequence[ClientMessage], last: Turn) -> list[Turn]:
+    """Turns for what was said elsewhere. When that was is not known, only that it is no message of this minute."""
+    earlier = timezone.now() - timedelta(minutes=2)
+    names = {call.id: call.name for said in before for call in said.calls}
+    return [
+        Turn(
+            dialog=dialog,
+            seq=last.seq + number,
+            position=(last.position or 0) + number,
+            round_number=last.round_number,
+            role=said.role,
+            status=_status(said, before[number : number + 1]),
+            text=said.text,
+            tool_calls=[_call_json(call) for call in said.calls] or None,
+            tool_call_id=said.call_id,
+            tool_name=names.get(said.call_id, ""),
+            created_at=earlier,
+        )
+        for number, said in enumerate(before, 1)
+    ]
+
+
+def _status(said: ClientMessage, following: Sequence[ClientMessage]) -> str:
+    if said.role == "assistant":
+        return Turn.Status.COMPLETE
+    if said.role == "tool":
+        return Turn.Status.OK
+    return Turn.Status.ANSWERED if following and following[0].role == "assistant" else Turn.Status.SUPERSEDED
+
+
+def _call_json(call: Call) -> dict[str, str]:
+    return {"id": call.id, "name": call.name, "arguments": call.arguments}

@@ -1,0 +1,188 @@
+"""How far a conversation that a client tells is one that is stored: a rule on values, linear in what was said.
+
+Clients send their history back, and not as they got it: cut at the head, with a summary in its place, with what they found put
+into the newest message, with answers trimmed or rewritten. So exchanges are compared, from the end: the end is where a
+conversation goes on.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import orjson
+
+from dialogs.openai_api.history import ClientMessage
+from dialogs.openai_api.notices import without_notices
+
+DISTINCT_CHARS = 80  # of agreeing text, without white space: less may well have been said in two conversations
+OCCURRENCES = 8  # of one text in another that are looked at
+_THOUGHTS = {
+    f"</{name}>": re.compile(rf"<{name}\b[^<>]*>.*?</{name}>", re.DOTALL)
+    for name in ("details", "think", "thinking", "reasoning")
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What the user said, and all that was answered up to their next word: each with single spaces, and the answer without
+    any, too, since clients trim and join differently. ``begin`` is the position of its first
+    message."""
+
+    asked: str
+    answer: str
+    answered: str
+    begin: int = field(default=0, compare=False)
+
+
+def exchanges_of(messages: Iterable[ClientMessage]) -> list[Exchange]:
+    """Messages in a row of one side are one. Tool results do not count: clients shorten them."""
+    found: list[Exchange] = []
+    asked: list[str] = []
+    answer: list[str] = []
+    begin = -1
+    for said in messages:
+        match said.role:
+            case "user" if text := " ".join(said.text.split()):
+                if answer:
+                    found.append(_exchange(asked, answer, begin))
+                    asked, answer, begin = [], [], -1
+                asked.append(text)
+            case "assistant" if text := without_additions(said.text).strip():
+                answer.append(text)
+        begin = said.position if begin < 0 else begin
+    return [*found, _exchange(asked, answer, begin)] if asked or answer else found
+
+
+def _exchange(asked: list[str], answer: list[str], begin: int) -> Exchange:
+    words = " ".join(answer).split()
+    return Exchange(" ".join(asked), " ".join(words), "".join(words), begin)
+
+
+def without_additions(answer: str) -> str:
+    """An answer without notices, and without the reasoning that clients fold into it as elements of its own."""
+    text = without_notices(answer)
+    for closing, element in _THOUGHTS.items():
+        end = text.rfind(closing) + len(closing)
+        if end >= len(closing):  # up to there each one that opens closes, so none is looked through in vain
+            text = element.sub("", text[:end]) + text[end:]
+    return text
+
+
+# -- how to find it again ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Digests by which a dialog is found: of the first and the newest thing that its user said, and of all of them."""
+
+    first: str
+    newest: str
+    said: str
+
+
+def keys_of(exchanges: Sequence[Exchange]) -> Keys:
+    asked = [exchange.asked for exchange in exchanges]
+    return Keys(digest(asked[:1]), digest(asked[-1:]), digest(asked))
+
+
+def answer_key(answer: str) -> str:
+    """The same for one answer, or nothing where it has no text."""
+    text = "".join(without_additions(answer).split())
+    return digest([text]) if text else ""
+
+
+def digest(texts: Sequence[str]) -> str:
+    return hashlib.sha256(orjson.dumps(texts)).hexdigest()
+
+
+# -- how alike they are --------------------------------------------------------------------------------------------------
+
+
+class Agreement(IntEnum):
+    """Of two exchanges. ``LIKE``: one side's words are the same, the other's alike; ``ASKED``: no more than the user's."""
+
+    NONE = 0
+    ASKED = 1
+    LIKE = 2
+    SAME = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How well a telling fits a dialog at whose head it ends, best last in order."""
+
+    exact: bool
+    same: int
+    like: int
+
+
+def agreement(told: Exchange, stored: Exchange) -> Agreement:
+    if told.asked == stored.asked:
+        if told.answered == stored.answered:
+            return Agreement.SAME
+        return Agreement.LIKE if _are_alike(told, stored) else Agreement.ASKED
+    if told.answered and told.answered == stored.answered and _is_part(told.asked, stored.asked):
+        return Agreement.LIKE
+    return Agreement.NONE
+
+
+def _are_alike(told: Exchange, stored: Exchange) -> bool:
+    """Whether one answer is the other one cut, or has most of its words."""
+    half = (min(len(told.answered), len(stored.answered)) + 1) // 2
+    if not half or told.answered[:half] == stored.answered[:half]:
+        return half > 0
+    one, other = set(told.answer.split()), set(stored.answer.split())
+    return 2 * len(one & other) >= min(len(one), len(other))
+
+
+def _is_part(one: str, other: str) -> bool:
+    """Whether one of the texts stands in the other, word for word."""
+    short, long = sorted((one, other), key=len)
+    start = long.find(short)
+    for _ in range(OCCURRENCES):
+        end = start + len(short)
+        if start < 0 or not short:
+            break
+        if not (long[max(0, start - 1) : start].isalnum() or long[end : end + 1].isalnum()):
+            return True
+        start = long.find(short, start + 1)
+    return not short
+
+
+def same_beginning(told: Sequence[Exchange], stored: Sequence[Exchange]) -> int:
+    """How many exchanges they have in common from the beginning on."""
+    count = 0
+    for one, other in zip(told, stored, strict=False):
+        if agreement(one, other) < Agreement.SAME:
+            break
+        count += 1
+    return count
+
+
+def fit(told: Sequence[Exchange], stored: Sequence[Exchange]) -> Fit | None:
+    """How well what is told fits what is stored, up to the head of both; None where it is another conversation, or goes on
+    from an older place of this one.
+
+    Where all that the user ever said is told, each answer may be rewritten. Where something is left out or replaced, most of
+    what is told must agree, the last exchange among it, in more text than two conversations happen to share.
+    """
+    least = min(len(told), len(stored))
+    tail = 0
+    found: list[Agreement] = []
+    while tail < least and (seen := agreement(told[-1 - tail], stored[-1 - tail])):
+        found.append(seen)
+        tail += 1
+    if not tail:
+        return None
+    head = same_beginning(told[: len(told) - tail], stored[: len(stored) - tail])
+    like = sum(seen >= Agreement.LIKE for seen in found) + head
+    same = found.count(Agreement.SAME) + head
+    if len(told) == len(stored) and all(one.asked == other.asked for one, other in zip(told, stored, strict=True)):
+        is_it = like > 0 or tail > 1
+    else:
+        agreeing = [*told[:head], *told[len(told) - tail :]]
+        chars = sum(len(exchange.asked) + len(exchange.answered) for exchange in agreeing)
+        is_it = found[0] >= Agreement.LIKE and 2 * like >= len(told) and chars >= DISTINCT_CHARS
+    return Fit(same == len(told) == len(stored), same, like) if is_it else None

@@ -1,0 +1,161 @@
+"""Which dialog a history finds, where several begin or end alike, and what a fork takes along."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from dialogs.accounts import api_keys
+from dialogs.models import ApiKey, Dialog, Turn
+from dialogs.openai_api import conversations
+from dialogs.openai_api.finding import CANDIDATES
+from dialogs.openai_api.history import ClientMessage
+from dialogs.openai_api.parsing import ChatRequest
+from dialogs.runtime.driver import drive
+from remediation.models import RemediationRun
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import AgentFactory, UserFactory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ANSWER = {"text": "You said {{last_user}}, and that is noted in the log of this voyage.", "usage": "estimate"}
+
+
+def noted(text: str) -> str:
+    return f"You said {text}, and that is noted in the log of this voyage."
+
+
+@pytest.fixture
+def key() -> ApiKey:
+    user = UserFactory.create()
+    api_keys.create_key(user)
+    return ApiKey.objects.get(owner=user)
+
+
+@pytest.fixture
+def agent(script: Script) -> str:
+    script(ANSWER)
+    return str(AgentFactory.create().pk)
+
+
+def posted(key: ApiKey, agent: str, *texts: str, **fields: Any) -> Dialog:
+    """What the user and the agent said in turn, sent and answered."""
+    said = [ClientMessage(("user", "assistant")[number % 2], text) for number, text in enumerate(texts)]
+    run = conversations.begin(key, ChatRequest(model=agent, messages=tuple(said), **fields))
+    drive(run.dialog_id)
+    dialog = Dialog.objects.get(pk=run.dialog_id)
+    conversations.note_heard(run, dialog.turns.filter(role=Turn.Role.ASSISTANT).latest("seq").text)
+    return dialog
+
+
+def told(*asked: str) -> list[str]:
+    """Messages of the user's with the agent's answers."""
+    return [text for one in asked for text in (one, noted(one))]
+
+
+def said_in(dialog: Dialog) -> list[str]:
+    return list(dialog.turns.filter(position__isnull=False).order_by("position").values_list("text", flat=True))
+
+
+def conversation(key: ApiKey, agent: str, *asked: str, **fields: Any) -> Dialog:
+    """A conversation sent back as it was."""
+    return [posted(key, agent, *told(*asked[:number]), text, **fields) for number, text in enumerate(asked)][-1]
+
+
+def test_conversations_that_begin_alike_stay_apart(key: ApiKey, agent: str) -> None:
+    first, second = conversation(key, agent, "Hello", "Tell of cats"), conversation(key, agent, "Hello", "Tell of dogs")
+    assert first.pk != second.pk
+    assert posted(key, agent, *told("Hello", "Tell of cats"), "More").pk == first.pk
+    assert posted(key, agent, *told("Hello", "Tell of dogs"), "More").pk == second.pk
+    assert posted(key, agent, *told("Hello", "Tell of fish"), "More").pk not in (first.pk, second.pk)
+    assert Dialog.objects.count() == 3
+
+
+def test_of_two_that_end_alike_neither_is_taken(key: ApiKey, agent: str) -> None:
+    ending = ("So what was noted in the log?", "And is there more to it than that?")
+    first = conversation(key, agent, "A secret of one", *ending)
+    second = conversation(key, agent, "A secret of another", *ending)
+    other = posted(key, agent, *told(*ending), "Go on")
+    assert other.pk not in (first.pk, second.pk)
+    assert not any("secret" in text for text in said_in(other))
+    assert posted(key, agent, *told("A secret of one", *ending), "Go on").pk == first.pk
+
+
+@pytest.mark.parametrize("fields", [{"end_user": "grace"}, {}])
+def test_people_behind_one_key_are_never_mixed(key: ApiKey, agent: str, fields: Any) -> None:
+    of_ada = conversation(key, agent, "Hello", "Tell of cats", end_user="ada")
+    of_other = posted(key, agent, *told("Hello", "Tell of cats"), "More", **fields)
+    assert of_other.pk != of_ada.pk
+    assert posted(key, agent, *told("Hello", "Tell of cats"), "More", end_user="ada").pk == of_ada.pk
+
+
+def test_an_older_conversation_is_found_by_its_answer_alone(key: ApiKey, agent: str) -> None:
+    first = posted(key, agent, "<context>of today</context> What is new?")
+    answer = noted("<context>of today</context> What is new?")
+    for number in range(CANDIDATES + 1):
+        conversation(key, agent, f"Something else {number}")
+    assert posted(key, agent, "What is new?", answer, "And then?").pk == first.pk
+
+
+def test_a_failed_message_is_answered_again_in_its_dialog(key: ApiKey, script: Script) -> None:
+    script({"match": "fail", "error": "auth"}, ANSWER)
+    agent = str(AgentFactory.create().pk)
+    conversation(key, agent, "Hello")
+    failed = posted(key, agent, *told("Hello"), "Now fail")
+    assert failed.state == "failed"
+    script(ANSWER)
+    again = posted(key, agent, *told("Hello"), "Now fail")
+    assert again.pk == failed.pk
+    assert said_in(again) == [*told("Hello"), *told("Now fail")]
+
+
+def test_a_fork_shares_what_stood_before_it_and_no_rewrite_is_repeated(key: ApiKey, script: Script) -> None:
+    words = "Understood: " + "the cargo is forty barrels of oil, and the cat may stay. " * 12
+    script({"text": words, "usage": "estimate"}, context_length=16_000)
+    agent = str(AgentFactory.create(context_policy="retention").pk)
+    asked: list[str] = []
+    texts: list[str] = []
+    while not RemediationRun.objects.exists():
+        asked.append(f"Message {len(asked)}: " + "do consider this carefully. " * 20)
+        origin = posted(key, agent, *texts, asked[-1])
+        texts += [asked[-1], words]
+    origin = posted(key, agent, *texts, "One more")
+    posted(key, agent, *texts, "One more", words, "And another")
+    calls = origin.generations.count()
+    fork = posted(key, agent, *texts, "Another one instead")
+    assert fork.pk != origin.pk
+    assert said_in(fork) == [*said_in(origin)[: len(texts)], "Another one instead", words]
+    assert fork.generations.count() == 1, "one reply, and nothing for a rewrite"
+    assert (
+        RemediationRun.objects.filter(dialog=fork).count() == RemediationRun.objects.filter(dialog=origin).count() == 1
+    )
+    assert fork.removed_units.count() == origin.removed_units.count() > 0
+    assert posted(key, agent, *texts, "Another one instead", words, "Go on").pk == fork.pk
+    assert origin.generations.count() == calls
+
+
+def test_a_fork_takes_nothing_along_of_what_came_later(key: ApiKey, agent: str) -> None:
+    origin = conversation(key, agent, "Hello", "Tell of cats", "A secret")
+    origin.reminders.create(position=0, text="A secret")
+    fork = posted(key, agent, *told("Hello", "Tell of cats"), "Something else")
+    assert said_in(fork) == told("Hello", "Tell of cats", "Something else")
+    assert not fork.reminders.exists()
+    assert fork.last_position == fork.last_turn_seq == 6
+
+
+def test_the_look_up_does_not_grow_with_what_was_said(key: ApiKey, agent: str) -> None:
+    counts = []
+    for length in (2, 12):
+        asked = [f"Message {number} of {length}" for number in range(length)]
+        conversation(key, agent, *asked)
+        with CaptureQueriesContext(connection) as captured:
+            conversations.begin(key, request(agent, told(*asked), "More"))
+        counts.append(len(captured))
+    assert counts[0] == counts[1]
+
+
+def request(agent: str, before: Sequence[str], new: str) -> ChatRequest:
+    said = [ClientMessage(("user", "assistant")[number % 2], text) for number, text in enumerate([*before, new])]
+    return ChatRequest(model=agent, messages=tuple(said))
