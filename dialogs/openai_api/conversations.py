@@ -21,6 +21,7 @@ from dialogs.context.limits import unusable_reason
 from dialogs.context.view import unresolved_calls
 from dialogs.errors import Conflict
 from dialogs.models import Agent, ApiKey, Client, Dialog, Event, Question, Turn
+from dialogs.openai_api import lifetime, options
 from dialogs.openai_api.errors import ApiError, invalid
 from dialogs.openai_api.history import Call, ClientMessage, Conversation, conversation_of, same
 from dialogs.openai_api.parsing import ChatRequest
@@ -34,7 +35,8 @@ AT_HEAD = (State.IDLE, State.FAILED, State.WAITING)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One message under way. Its events come after ``after_event``, its model calls after ``after_generation``."""
+    """One message under way. Its events come after ``after_event``, its model calls after ``after_generation``, what is done
+    about the context after ``after_rewrite`` and the round ``round_number``."""
 
     dialog_id: UUID
     agent_id: str
@@ -43,6 +45,9 @@ class Run:
     queued: bool
     after_event: int
     after_generation: int
+    after_rewrite: int = 0
+    round_number: int = 1
+    is_proxy: bool = False
 
 
 def begin(key: ApiKey, request: ChatRequest) -> Run:
@@ -148,7 +153,7 @@ def _asked(turn: Turn) -> Iterator[str]:
 
 def _forked(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation) -> Run:
     with transaction.atomic():
-        dialog = messages.create_dialog(key.owner, agent.pk)
+        dialog = messages.create_dialog(key.owner, agent.pk, origin=Dialog.Origin.KEY)
         if told.before:
             _store(dialog, told.before)
             dialog = _locked(dialog.pk)
@@ -204,12 +209,26 @@ def _post(dialog: Dialog, key: ApiKey, request: ChatRequest, told: Conversation)
         instructions=request.instructions,
         tools=request.tools,
         required_tool=request.required_tool,
+        params=request.params or None,
     )
-    told_anew = ("key", "said", "instructions", "tools", "required_tool")
+    options.check_model_honours(dialog)
+    lifetime.settle(dialog, key, request, told)
+    told_anew = ("key", "said", "instructions", "tools", "required_tool", "params")
     Client.objects.bulk_create([client], update_conflicts=True, unique_fields=["dialog"], update_fields=told_anew)
     seq = _post_results(dialog, told) if told.results else _post_message(dialog, key, told.message)
     queued = dialog.turns.filter(seq=seq, status=Turn.Status.QUEUED).exists()
-    return Run(dialog.pk, dialog.agent_id, key.owner_id, seq, queued, dialog.last_event_seq, after_generation)
+    return Run(
+        dialog_id=dialog.pk,
+        agent_id=dialog.agent_id,
+        user_id=key.owner_id,
+        seq=seq,
+        queued=queued,
+        after_event=dialog.last_event_seq,
+        after_generation=after_generation,
+        after_rewrite=dialog.remediations.order_by("-pk").values_list("pk", flat=True).first() or 0,
+        round_number=dialog.round_number,
+        is_proxy=dialog.agent.proxy,
+    )
 
 
 def _post_results(dialog: Dialog, told: Conversation) -> int:

@@ -40,6 +40,7 @@ from remediation.guidance import (
 )
 from remediation.tokens.calibration import calibrate
 
+MAX_RESTARTS = 3  # rewrites for one message of a proxy
 log = structlog.get_logger(__name__)
 
 
@@ -195,6 +196,12 @@ def _overflowed(change: Change, attempt: Attempt, error: ContextOverflow) -> Non
     dialog = change.dialog
     rounds.record_context_error(dialog, "TOKEN_LIMIT_EXCEEDED", str(error))
     dialog.overflowed, dialog.repeats = True, {}
+    if dialog.agent.proxy:  # nothing but its policy can make the request shorter, and that not for ever
+        dialog.changed_since_rewrite = True
+        if dialog.restarts >= MAX_RESTARTS:
+            dialog.failure = str(error)
+            change.end_message(Turn.Status.FAILED)
+        return
     set_counters(dialog, judge_last_clear(counters_of(dialog), Level.CRITICAL))  # a clear before it did not help
     if attempt.forced:
         suspension.suspend_within(change, Suspend(CRITICAL_KIND, f"The forced clear itself is too long: {error}"))

@@ -9,7 +9,7 @@ from django.http import QueryDict
 
 from dialogs.actions import exits, questions
 from dialogs.errors import Invalid
-from dialogs.models import Agent, PersonSettings, Question, SiteSettings
+from dialogs.models import Agent, Dialog, PersonSettings, Question, SiteSettings
 from dialogs.pages.dialog_page import STATES
 
 MOST_SELECTED = 100
@@ -89,6 +89,7 @@ class ListFilter(forms.Form):
         required=False,
     )
     agent = forms.CharField(max_length=64, required=False)
+    origin = forms.ChoiceField(choices=[("", "people and programs"), *Dialog.Origin.choices], required=False)
     owner = forms.CharField(max_length=150, required=False)
     page = forms.IntegerField(min_value=1, required=False)
 
