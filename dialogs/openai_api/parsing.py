@@ -85,7 +85,7 @@ def _stream_options(found: Any) -> dict[str, Any]:
     options = _mapping(found, "stream_options")
     for name, value in options.items():
         if name != "include_usage" and value not in (None, False):
-            raise invalid(f"{name} is not offered here: leave it out.", f"stream_options.{name}")
+            raise invalid(f"stream_options.{name} is not offered here: leave it out.", f"stream_options.{name}")
     return options
 
 

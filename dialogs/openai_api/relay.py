@@ -26,6 +26,7 @@ from dialogs.openai_api.history import Call
 from dialogs.openai_api.notices import NOTICES
 from dialogs.runtime import client_tools
 from dialogs.store import events
+from dominds.llm.circuit_breaker import RESTING
 from dominds.llm.provider import (
     MalformedStream,
     NetworkFailed,
@@ -276,7 +277,7 @@ def _failure(dialog: Dialog, last: Generation | None) -> ApiError:
         return ApiError(400, "context_length_exceeded", dialog.failure, param="messages")
     if last is not None and last.error_kind in REFUSALS:
         return ApiError(400, "refused_by_provider", dialog.failure)
-    if last is not None and last.error_kind in AWAY:
+    if RESTING in dialog.failure or (last is not None and last.error_kind in AWAY):
         return ApiError(503, "provider_unavailable", dialog.failure, retry_after_seconds=AWAY_SECONDS)
     return ApiError(500, "generation_failed", dialog.failure or "The answer failed.")
 

@@ -144,8 +144,9 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
 
 
 def postpone(lease: Lease, dialog: Dialog, circuit: OpenCircuit) -> None:
-    """Do not call a model that fails for every dialog just now. It counts as a try, so that no message waits for ever."""
-    if dialog.tries + 1 >= MAX_TRIES:
+    """Do not call a model that fails for every dialog just now. It counts as a try, so that no message waits for ever. A
+    program is told at once."""
+    if dialog.agent.proxy or dialog.tries + 1 >= MAX_TRIES:
         fail(lease, str(circuit))
     else:
         wait(lease, attempts.postpone(lease, circuit))

@@ -41,6 +41,8 @@ from remediation.guidance import (
 from remediation.tokens.calibration import calibrate
 
 MAX_RESTARTS = 3  # rewrites for one message of a proxy
+# A program waits for its answer, and has its own way to ask again.
+TRIES_OF_PROXY, PATIENCE_OF_PROXY_SECONDS = 3, 5.0
 log = structlog.get_logger(__name__)
 
 
@@ -171,6 +173,8 @@ def _failed(change: Change, attempt: Attempt, reply: Reply) -> float:
         log.warning("stream_aborted", dialog_id=str(dialog.pk), reason=reply.aborted)
         rounds.record_context_error(dialog, "TOKEN_LIMIT_EXCEEDED", reply.aborted)
     delay = delay_before_retry(error, dialog.tries, random()) if error else None
+    if delay and dialog.agent.proxy and (dialog.tries >= TRIES_OF_PROXY or delay > PATIENCE_OF_PROXY_SECONDS):
+        delay = None
     if delay is not None:
         wake_after(change, delay, str(error))
         return delay
