@@ -13,6 +13,7 @@ from uuid import UUID
 import orjson
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import Subquery
 from django.utils import timezone
 
 from dialogs.actions import messages, questions
@@ -20,7 +21,7 @@ from dialogs.actions.questions import ASK_HUMAN
 from dialogs.context.limits import unusable_reason
 from dialogs.context.view import unresolved_calls
 from dialogs.errors import Conflict
-from dialogs.models import Agent, ApiKey, Client, Dialog, Event, Question, Turn
+from dialogs.models import Agent, ApiKey, Client, Dialog, Event, Generation, Question, Turn
 from dialogs.openai_api import lifetime, options
 from dialogs.openai_api.errors import ApiError, invalid
 from dialogs.openai_api.history import Call, ClientMessage, Conversation, conversation_of, same
@@ -28,6 +29,7 @@ from dialogs.openai_api.parsing import ChatRequest
 from dialogs.runtime import client_tools, outcomes
 from dialogs.state import State
 from dialogs.tools.registry import tools_of
+from remediation.models import RemediationRun
 
 CANDIDATES = 20
 AT_HEAD = (State.IDLE, State.FAILED, State.WAITING)
@@ -201,7 +203,7 @@ def _call_json(call: Call) -> dict[str, str]:
 
 def _post(dialog: Dialog, key: ApiKey, request: ChatRequest, told: Conversation) -> Run:
     """The caller holds the dialog's row, or has just made it."""
-    after_generation = dialog.generations.order_by("-pk").values_list("pk", flat=True).first() or 0
+    after_generation, after_rewrite = _newest(dialog)
     client = Client(
         dialog=dialog,
         key=key,
@@ -225,10 +227,18 @@ def _post(dialog: Dialog, key: ApiKey, request: ChatRequest, told: Conversation)
         queued=queued,
         after_event=dialog.last_event_seq,
         after_generation=after_generation,
-        after_rewrite=dialog.remediations.order_by("-pk").values_list("pk", flat=True).first() or 0,
+        after_rewrite=after_rewrite,
         round_number=dialog.round_number,
         is_proxy=dialog.agent.proxy,
     )
+
+
+def _newest(dialog: Dialog) -> tuple[int, int]:
+    """The ids of its newest model call and rewrite; 0 where there is none."""
+    of_dialog = (rows.filter(dialog=dialog.pk).order_by("-pk") for rows in (Generation.objects, RemediationRun.objects))
+    found = Dialog.objects.filter(pk=dialog.pk).values_list(*(Subquery(rows.values("pk")[:1]) for rows in of_dialog))
+    generation, rewrite = found.get()
+    return generation or 0, rewrite or 0
 
 
 def _post_results(dialog: Dialog, told: Conversation) -> int:

@@ -18,7 +18,7 @@ from django.views.decorators.csrf import csrf_exempt
 from structlog.contextvars import get_contextvars
 
 from dialogs.accounts import api_keys
-from dialogs.api.auth import bearer_of
+from dialogs.api.auth import ScopeRefused, bearer_of
 from dialogs.api.sse import KEEP_ALIVE, streamed, written
 from dialogs.errors import Refusal
 from dialogs.live.db_threads import in_db_thread
@@ -88,6 +88,8 @@ def _key_of(request: HttpRequest) -> ApiKey:
     key = api_keys.key_of(bearer_of(request.headers.get("Authorization", "")))
     if key is None:
         raise ApiError(401, "invalid_api_key", "This API key does not hold. Make one with `manage.py apikey USERNAME`.")
+    if key.scope == ApiKey.Scope.READ:
+        raise of_refusal(ScopeRefused(key))
     return key
 
 

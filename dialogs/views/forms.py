@@ -9,7 +9,7 @@ from django.http import QueryDict
 
 from dialogs.actions import exits, questions
 from dialogs.errors import Invalid
-from dialogs.models import Agent, Dialog, PersonSettings, Question, SiteSettings
+from dialogs.models import Agent, ApiKey, Dialog, PersonSettings, Question, SiteSettings
 from dialogs.pages.dialog_page import STATES
 
 MOST_SELECTED = 100
@@ -194,7 +194,10 @@ class QuestionFilter(forms.Form):
 
 
 class ApiKeyForm(forms.Form):
-    name = forms.CharField(max_length=80, required=False)
+    name = forms.CharField(max_length=80, required=False, label="What it is for")
+    scope = forms.ChoiceField(choices=ApiKey.Scope.choices, required=False, label="May be used for")
+    days = WholeNumber(1, 3_650, "days", required=False, label="Holds for (days)")
+    keep_days = WholeNumber(1, 3_650, "days", required=False, label="Keep its dialogs for (days)")
 
 
 class AppearanceForm(forms.ModelForm):  # type: ignore[type-arg]
