@@ -215,6 +215,9 @@ PRIVATE_WEBHOOKS = env.flag("DOMINDS_PRIVATE_WEBHOOKS", default=LOOPBACK_ONLY)
 
 # -- Limits of the public contract; 0 switches one off ---------------------------------------------
 MESSAGES_PER_MINUTE = env.number("DOMINDS_MESSAGES_PER_MINUTE", default=120)  # per person
+BRIEF_HOURS = env.number(
+    "DOMINDS_BRIEF_HOURS", default=24
+)  # how long what a client does not store is kept; 0: for ever
 RUNNING_DIALOGS = env.number("DOMINDS_RUNNING_DIALOGS", default=50)  # per person
 
 # Bounds of what comes from outside are read by dominds.budgets, which cannot complain: a bad value stops the start here.

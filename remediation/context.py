@@ -187,6 +187,7 @@ class Context:
     kept_since_guidance: int | None = None  # None: no guidance yet in this caution
     guided_generations: int = 0  # since guidance began, for the countdown
     cadence: int = 10
+    is_proxy: bool = False  # its agent has no tools: it cannot clear its mind, and is told nothing
     countdown: bool = False  # critical_policy is countdown
     over_hits_last_hour: int = 0
     loop_detected: bool = False

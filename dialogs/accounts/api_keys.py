@@ -2,41 +2,59 @@
 
 import hashlib
 import secrets
+from datetime import timedelta
 
 from django.contrib.auth.models import User
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from dialogs.models import ApiKey
 from dominds.db.prepared import Select
 
 PREFIX = "dmk_"
+NOTED = timedelta(hours=1)  # a use within it is not noted again
 
 
-def create_key(owner: User, name: str = "") -> str:
-    """Make a key for a person and return it; it cannot be read again."""
+def create_key(
+    owner: User, name: str = "", *, scope: str = ApiKey.Scope.ALL, days: int | None = None, keep_days: int | None = None
+) -> str:
+    """Make a key for a person and return it; it cannot be read again. It holds for so many days, or until it is revoked."""
     key = PREFIX + secrets.token_urlsafe(32)
-    ApiKey.objects.create(owner=owner, name=name[:80], digest=_digest(key), last_four=key[-4:])
+    ApiKey.objects.create(
+        owner=owner,
+        name=name[:80],
+        digest=_digest(key),
+        last_four=key[-4:],
+        scope=scope,
+        keep_days=keep_days,
+        expires_at=timezone.now() + timedelta(days=days) if days else None,
+    )
     return key
 
 
 def key_of(key: str) -> ApiKey | None:
-    """The row of a key that holds and whose owner is active."""
+    """The row of a key that holds and whose owner is active; that it was used is noted."""
     row = _THAT_HOLDS.first(_digest(key))
-    return row if row is not None and row.owner.is_active else None
-
-
-def _that_holds(digest: str) -> QuerySet[ApiKey]:
-    return ApiKey.objects.select_related("owner").filter(digest=digest, revoked_at__isnull=True)
-
-
-_THAT_HOLDS = Select(_that_holds)
+    if row is None or not row.owner.is_active:
+        return None
+    if row.last_used_at is None or timezone.now() - row.last_used_at > NOTED:
+        ApiKey.objects.filter(pk=row.pk).update(last_used_at=Now())
+    return row
 
 
 def owner_of(key: str) -> User | None:
     """Whose key this is, if it is one that holds and its owner is active."""
     row = key_of(key)
     return row.owner if row is not None else None
+
+
+def _that_holds(digest: str) -> QuerySet[ApiKey]:
+    holds = Q(expires_at__isnull=True) | Q(expires_at__gt=Now())
+    return ApiKey.objects.select_related("owner").filter(holds, digest=digest, revoked_at__isnull=True)
+
+
+_THAT_HOLDS = Select(_that_holds)
 
 
 def revoke(owner: User, key_id: int) -> bool:

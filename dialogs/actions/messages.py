@@ -36,13 +36,14 @@ class Accepted:
     state: str
 
 
-def create_dialog(owner: User, agent_id: str, title: str = "") -> Dialog:
+def create_dialog(owner: User, agent_id: str, title: str = "", *, origin: str = Dialog.Origin.PERSON) -> Dialog:
     """Open a dialog with an agent that exists and is enabled."""
     agent = Agent.objects.filter(pk=agent_id, enabled=True).first()
     if agent is None:
         raise Invalid(f"There is no agent {agent_id!r}. GET /api/agents lists them.")
     with transaction.atomic():
-        dialog = Dialog.objects.create(owner=owner, agent=agent, title=title.strip()[:LONGEST_TITLE])
+        about = {"title": title.strip()[:LONGEST_TITLE], "origin": origin}
+        dialog: Dialog = Dialog.objects.create(owner=owner, agent=agent, **about)
         Round.objects.create(dialog=dialog, number=1, cause=Round.Cause.START)
     return dialog
 
@@ -77,6 +78,8 @@ def post_message(
             change.begin_message(turn.seq)
         dialog.title = dialog.title or _title_from(text)
         dialog.archived_at = None
+        if author:  # a person takes part now
+            dialog.expires_at = None
         dialog.failure = ""
         change.wakes = True
     return Accepted(turn.seq, dialog.state)

@@ -15,11 +15,16 @@ from remediation.spending import in_usd
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(RecordAdmin):
-    list_display = ("__str__", "owner", "name", "created_at", "revoked_at")
-    list_filter = (("revoked_at", admin.EmptyFieldListFilter),)
+    list_display = ("__str__", "owner", "name", "scope", "created_at", "last_used_at", "expires_at", "revoked_at")
+    list_filter = (
+        "scope",
+        ("revoked_at", admin.EmptyFieldListFilter),
+    )
     list_select_related = ("owner",)
     search_fields = ("owner__username", "name", "last_four")
-    fields = ("owner", "name", "last_four", "created_at", "revoked_at")
+    fields = (
+        "owner", "name", "last_four", "scope", "keep_days", "created_at", "last_used_at", "expires_at", "revoked_at",
+    )  # fmt: skip
     actions = ("revoke",)
 
     @admin.action(description="Revoke selected keys")

@@ -58,6 +58,7 @@ FIELDS: dict[str, Field] = {
     "llm_type": text_up_to(40),
     "critical_policy": one_of(Agent.CriticalPolicy.values),
     "recall": truth,
+    "proxy": truth,
 }
 REQUIRED = ("provider", "model")
 
@@ -92,6 +93,8 @@ def checked(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[FieldProble
         problems.append(("tools", _unknown_tool(name)))
         sound["tools"].remove(name)
     _check_toolsets(sound, problems)
+    if sound.get("proxy"):
+        _check_proxy(sound, problems)
     return sound, problems
 
 
@@ -119,6 +122,12 @@ def _unfit_params(settings: Mapping[str, Any], model: ModelInfo | None) -> str:
     """What no request of this model could hold, or empty."""
     dialects = {name: kind.params for name, kind in KINDS.items()}
     return "; ".join(f"{name}: {reason}" for name, reason in params.faults_of_settings(model, settings, dialects))
+
+
+def _check_proxy(sound: dict[str, Any], problems: list[FieldProblem]) -> None:
+    for name in ("tools", "toolsets"):
+        if sound.pop(name, None):
+            problems.append((name, "a proxy has no tools of its own; give none, or leave out proxy"))
 
 
 def _check_toolsets(sound: dict[str, Any], problems: list[FieldProblem]) -> None:

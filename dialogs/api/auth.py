@@ -13,6 +13,7 @@ from ninja.utils import check_csrf
 
 from dialogs.accounts import api_keys
 from dialogs.errors import Refusal
+from dialogs.models import ApiKey
 
 
 class PersonRequest(HttpRequest):
@@ -35,6 +36,17 @@ class CsrfRefused(Refusal):
         super().__init__("csrf_failed", "A call with a login session needs the X-CSRFToken header. Or use an API key.")
 
 
+class ScopeRefused(Refusal):
+    status = 403
+
+    def __init__(self, key: ApiKey) -> None:
+        super().__init__("key_scope", f"The key {key} is for {key.get_scope_display()} alone. Make another for this.")
+
+
+def _allows(key: ApiKey, method: str) -> bool:
+    return key.scope == ApiKey.Scope.ALL or (key.scope == ApiKey.Scope.READ and method in ("GET", "HEAD"))
+
+
 class KeyAuth(HttpBearer):
     """``Authorization: Bearer KEY``. A key that is not valid is refused, whatever session comes beside it."""
 
@@ -48,7 +60,10 @@ class KeyAuth(HttpBearer):
         return user
 
     def authenticate(self, request: HttpRequest, token: str) -> User | None:
-        return api_keys.owner_of(token) if token else None
+        key = api_keys.key_of(token) if token else None
+        if key is not None and not _allows(key, str(request.method)):
+            raise ScopeRefused(key)
+        return key.owner if key is not None else None
 
 
 class SessionAuth(APIKeyCookie):

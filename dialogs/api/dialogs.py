@@ -9,7 +9,7 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from dialogs.actions import messages
-from dialogs.api.auth import PersonRequest
+from dialogs.api.auth import PersonRequest, bearer_of
 from dialogs.api.lists import Text, UuidWindow, oldest_first
 from dialogs.api.schemas import DialogOut, StatisticsOut
 from dialogs.live.db_threads import in_db_thread
@@ -26,7 +26,8 @@ class NewDialog(Schema):
 
 @router.post("/dialogs", response={201: DialogOut})
 def create_dialog(request: PersonRequest, given: NewDialog) -> Status[dict[str, Any]]:
-    dialog = messages.create_dialog(request.auth, given.agent, given.title)
+    origin = Dialog.Origin.KEY if bearer_of(request.headers.get("Authorization", "")) else Dialog.Origin.PERSON
+    dialog = messages.create_dialog(request.auth, given.agent, given.title, origin=origin)
     return Status(201, overviews.of_dialog(messages.owned(dialog.pk, request.auth)))
 
 

@@ -14,7 +14,9 @@ from dominds.llm.models.model import LimitUnavailable, LoadedLimit
 from dominds.llm.provider import AuthFailed
 from dominds.llm.usage import Usage
 from health.levels import AWAITING_REPORT, Judgement, Level, Thresholds, UnknownReason, judge, stated_thresholds
+from remediation.policies.none import POLICY as NONE
 from remediation.policies.registry import Choice, chosen
+from remediation.policies.retention import POLICY as RETENTION
 
 
 def catalog() -> Catalog:
@@ -105,12 +107,20 @@ def larger_models(dialog: Dialog) -> list[tuple[str, int]]:
 
 
 def policy_of(subject: Dialog | Agent) -> Choice:
-    """The one compaction policy in force, by the agent's field and the kind of the model."""
-    agent = subject.agent if isinstance(subject, Dialog) else subject
+    """The one compaction policy in force, by what was chosen and the kind of the model."""
     try:
-        return chosen(agent.context_policy, model_of(subject).kind.family)
+        return policy_for(subject, model_of(subject).kind.family)
     except UnknownModel:
-        return chosen(agent.context_policy, "")
+        return policy_for(subject, "")
+
+
+def policy_for(subject: Dialog | Agent, family: str) -> Choice:
+    """Guidance alone is no way for an agent without tools: a proxy's policy is one that rewrites, unless it names none."""
+    agent, named = (
+        (subject.agent, subject.chosen_policy) if isinstance(subject, Dialog) else (subject, subject.context_policy)
+    )
+    choice = chosen(named, family)
+    return Choice(RETENTION) if agent.proxy and not named and choice.policy is NONE else choice
 
 
 def judgement_of(dialog: Dialog, thresholds: Thresholds | None = None) -> Judgement:

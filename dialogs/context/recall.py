@@ -41,8 +41,8 @@ NOTHING = Recall()
 
 
 def is_wanted(dialog: Dialog) -> bool:
-    """Unless the agent or the dialog's owner has it off."""
-    return dialog.agent.recall and _OWNERS_CHOICE.first(dialog.owner_id) is not False
+    """Unless the agent or the dialog's owner has it off. A proxy's requests are the program's own."""
+    return dialog.agent.recall and not dialog.agent.proxy and _OWNERS_CHOICE.first(dialog.owner_id) is not False
 
 
 def is_on(dialog: Dialog, view: View) -> bool:

@@ -11,13 +11,13 @@ from dialogs.context import client
 from dialogs.context.reminder_statements import Statements, placed, statements_of
 from dialogs.context.view import View
 from dialogs.models import Dialog
-from dominds.llm.messages import Message, Request, Role, ToolSpec, chars_of
+from dominds.llm.messages import ANY_TOOL, Message, Request, Role, ToolSpec, chars_of
 from dominds.llm.models.model import Forcing, ModelInfo
 
 GO_ON = (
     "[Runtime: your answer was cut off to compact the conversation. Go on exactly where it stopped; repeat nothing.]"
 )
-CALL_THIS = "[Runtime: the program that you talk to expects a call of the tool {}, and no other answer.]"
+CALL_THIS = "[Runtime: the program that you talk to expects a call of {}, and no other answer.]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def prepare(
         recalled,
         nudge,
         guidance,
-        asked_for and not forces and CALL_THIS.format(asked_for),
+        asked_for and not forces and CALL_THIS.format("a tool" if asked_for == ANY_TOOL else f"the tool {asked_for}"),
     )
     added = tuple([Message(Role.USER, text) for text in once if text])
     request = Request(

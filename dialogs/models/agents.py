@@ -42,6 +42,10 @@ class Agent(models.Model):
     recall = models.BooleanField(
         default=True, help_text="bring back into a request what is out of sight and bears on the newest message"
     )
+    proxy = models.BooleanField(
+        default=False, db_default=False,
+        help_text="for programs: no tools and no words of the runtime; what a request of /v1 brings, and nothing else",
+    )  # fmt: skip
     is_default = models.BooleanField(default=False)
     is_demo = models.BooleanField(default=False)
     is_listed = models.BooleanField(

@@ -10,12 +10,25 @@ from dialogs.models.conversation import Dialog
 class ApiKey(models.Model):
     """A key of one person, stored as a hash and shown once."""
 
+    class Scope(models.TextChoices):
+        ALL = "all", "everything that its owner can do"
+        V1 = "v1", "agents as models, by /v1"
+        READ = "read", "reading, by /api"
+
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_keys")
     name = models.CharField(max_length=80, blank=True)
     digest = models.CharField(max_length=64, unique=True)
     last_four = models.CharField(max_length=4)
     created_at = models.DateTimeField(db_default=Now())
     revoked_at = models.DateTimeField(null=True, blank=True)
+    scope = models.CharField(max_length=4, choices=Scope.choices, default=Scope.ALL, db_default=Scope.ALL)
+    expires_at = models.DateTimeField(null=True, blank=True, help_text="refused from then on; empty: never")
+    keep_days = models.PositiveSmallIntegerField(
+        null=True,
+        blank=True,
+        help_text="dialogs that it makes are removed so long after their last message; empty: never",
+    )
+    last_used_at = models.DateTimeField(null=True, blank=True, help_text="noted once an hour at most")
 
     def __str__(self) -> str:
         return f"…{self.last_four}"
@@ -37,7 +50,10 @@ class Client(models.Model):
     )
     instructions = models.TextField(blank=True, help_text="its system messages; they follow the agent's instructions")
     tools = models.JSONField(default=list, help_text="[{name, description, parameters}], run on its side")
-    required_tool = models.CharField(max_length=120, blank=True, help_text="the tool that the next answer must call")
+    required_tool = models.CharField(
+        max_length=120, blank=True, help_text="the tool that the next answer must call; * is any of them"
+    )
+    params = models.JSONField(null=True, help_text="settings for the model, in the words of chat completions")
 
     class Meta:
         indexes = [

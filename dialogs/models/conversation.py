@@ -40,6 +40,16 @@ class DialogQuerySet(models.QuerySet["Dialog"]):
         return self.select_related("agent", "client").annotate(**told)
 
 
+_AnyDialogs = models.Manager.from_queryset(DialogQuerySet)
+
+
+class DialogManager(_AnyDialogs):  # type: ignore[type-arg]  # of such a class mypy knows no argument
+    """Dialogs that there are. Of one that was removed only sums may still tell, by its generations."""
+
+    def get_queryset(self) -> Any:
+        return super().get_queryset().filter(removed_at__isnull=True)
+
+
 class Dialog(models.Model):
     """A conversation. ``state`` equals ``dialogs.state.state_of`` of its rows; services keep it so.
 
@@ -53,6 +63,11 @@ class Dialog(models.Model):
         REPORTED = "reported"
         UNAVAILABLE = "unavailable"
         SUSPECTED = "suspected"
+
+    class Origin(models.TextChoices):
+        PERSON = "person", "people"
+        KEY = "key", "programs"
+        BACKGROUND = "background", "background prompts"  # of a program, for a title or the like; no conversation
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="dialogs")
@@ -74,7 +89,16 @@ class Dialog(models.Model):
     last_event_seq = models.PositiveIntegerField(default=0)
     history_version = models.PositiveIntegerField(default=0, help_text="grows with every rewrite, undo and clear")
 
+    origin = models.CharField(
+        max_length=10, choices=Origin.choices, default=Origin.PERSON, db_default=Origin.PERSON,
+        help_text="who opened it",
+    )  # fmt: skip
+    context_policy = models.CharField(
+        max_length=16, blank=True, default="", db_default="", help_text="overrides the agent's, by the newest request"
+    )
     archived_at = models.DateTimeField(null=True, help_text="put away by its owner, until the next message")
+    expires_at = models.DateTimeField(null=True, help_text="what was said in it is removed then; empty: never")
+    removed_at = models.DateTimeField(null=True, help_text="expired: nothing but the numbers of its calls is left")
 
     answering_seq = models.PositiveIntegerField(null=True, help_text="the user turn that is being answered")
     continuing = models.BooleanField(default=False, help_text="a generation is owed without a message")
@@ -143,12 +167,13 @@ class Dialog(models.Model):
     has_reminders: bool = True
     monthly_budget_usd: Decimal | None = None
 
-    objects = DialogQuerySet.as_manager()
+    objects = DialogManager()
 
     class Meta:
         permissions = list(permissions.ALL.items())
         indexes = [
             models.Index(fields=["owner", "-active_at"], name="dialog_recent"),
+            models.Index(fields=["expires_at"], name="dialog_expiring", condition=models.Q(expires_at__isnull=False)),
             models.Index(fields=["state"], name="dialog_by_state"),  # no more: a renewed lease is to touch no index
         ]
 
@@ -162,6 +187,11 @@ class Dialog(models.Model):
     @property
     def model_id(self) -> str:
         return self.model or self.agent.model
+
+    @property
+    def chosen_policy(self) -> str:
+        """The name of the context policy that was chosen, if one was."""
+        return self.context_policy or self.agent.context_policy
 
     @property
     def budget_in_force(self) -> Decimal | None:
@@ -339,25 +369,6 @@ class Turn(models.Model):
         return f"{self.role} {self.seq}"
 
 
-class RecallChoice(models.Model):
-    """What a person decided about one turn: recalled first in each request, or never in this dialog."""
-
-    class Choice(models.TextChoices):
-        PINNED = "pinned"
-        DISMISSED = "dismissed"
-
-    dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, db_index=False, related_name="recall_choices")
-    seq = models.PositiveIntegerField(help_text="of the turn")
-    choice = models.CharField(max_length=10, choices=Choice.choices)
-
-    class Meta:
-        ordering = ["seq"]
-        constraints = [models.UniqueConstraint(fields=["dialog", "seq"], name="recall_choice_unique")]
-
-    def __str__(self) -> str:
-        return f"{self.choice} {self.seq}"
-
-
 class Reminder(models.Model):
     """What the agent wants to keep in sight: part of every request, over all rounds."""
 
@@ -371,18 +382,3 @@ class Reminder(models.Model):
 
     def __str__(self) -> str:
         return self.text[:60]
-
-
-class Artifact(models.Model):
-    """The full text of a tool result that was too large to be seen whole; ``read_artifact`` reads it in parts."""
-
-    dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, related_name="artifacts")
-    tool_call_id = models.CharField(max_length=120)
-    text = models.TextField()
-    created_at = models.DateTimeField(db_default=Now())
-
-    class Meta:
-        ordering = ["id"]
-
-    def __str__(self) -> str:
-        return f"Artifact {self.pk}: {len(self.text):,} characters"

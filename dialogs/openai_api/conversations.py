@@ -10,12 +10,14 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import Subquery
 
 from dialogs.actions import messages, questions
 from dialogs.context.limits import unusable_reason
 from dialogs.context.view import unresolved_calls
 from dialogs.errors import Conflict
-from dialogs.models import Agent, ApiKey, Client, Dialog, Question, Turn
+from dialogs.models import Agent, ApiKey, Client, Dialog, Generation, Question, Turn
+from dialogs.openai_api import lifetime, options
 from dialogs.openai_api.errors import ApiError, invalid
 from dialogs.openai_api.finding import AT_HEAD, Candidate, find
 from dialogs.openai_api.forks import fork
@@ -24,11 +26,13 @@ from dialogs.openai_api.likeness import answer_key, exchanges_of, keys_of
 from dialogs.openai_api.parsing import ChatRequest
 from dialogs.runtime import client_tools, outcomes
 from dialogs.tools.registry import tools_of
+from remediation.models import RemediationRun
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One message under way. Its events come after ``after_event``, its model calls after ``after_generation``."""
+    """One message under way. Its events come after ``after_event``, its model calls after ``after_generation``, what is done
+    about the context after ``after_rewrite`` and the round ``round_number``."""
 
     dialog_id: UUID
     agent_id: str
@@ -37,6 +41,9 @@ class Run:
     queued: bool
     after_event: int
     after_generation: int
+    after_rewrite: int = 0
+    round_number: int = 1
+    is_proxy: bool = False
 
 
 def begin(key: ApiKey, request: ChatRequest) -> Run:
@@ -120,7 +127,7 @@ def _forked(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation,
 
 def _post(dialog: Dialog, key: ApiKey, request: ChatRequest, told: Conversation, *, again: bool = False) -> Run:
     """The caller holds the dialog's row, or has just made it."""
-    after_generation = dialog.generations.order_by("-pk").values_list("pk", flat=True).first() or 0
+    after_generation, after_rewrite = _newest(dialog)
     keys = keys_of(exchanges_of(told.whole))
     client = Client(
         dialog=dialog,
@@ -132,14 +139,36 @@ def _post(dialog: Dialog, key: ApiKey, request: ChatRequest, told: Conversation,
         instructions=request.instructions,
         tools=request.tools,
         required_tool=request.required_tool,
+        params=request.params or None,
     )
-    told_anew = ("key", "newest", "said", "end_user", "instructions", "tools", "required_tool")
+    options.check_model_honours(dialog)
+    lifetime.settle(dialog, key, request, told)
+    told_anew = ("key", "newest", "said", "end_user", "instructions", "tools", "required_tool", "params")
     Client.objects.bulk_create([client], update_conflicts=True, unique_fields=["dialog"], update_fields=told_anew)
     seq = _post_results(dialog, told) if told.results else 0
     if told.message or not told.results:
         seq = (_ask_again(dialog) if again else 0) or _post_message(dialog, key, told.message)
     queued = dialog.turns.filter(seq=seq, status=Turn.Status.QUEUED).exists()
-    return Run(dialog.pk, dialog.agent_id, key.owner_id, seq, queued, dialog.last_event_seq, after_generation)
+    return Run(
+        dialog_id=dialog.pk,
+        agent_id=dialog.agent_id,
+        user_id=key.owner_id,
+        seq=seq,
+        queued=queued,
+        after_event=dialog.last_event_seq,
+        after_generation=after_generation,
+        after_rewrite=after_rewrite,
+        round_number=dialog.round_number,
+        is_proxy=dialog.agent.proxy,
+    )
+
+
+def _newest(dialog: Dialog) -> tuple[int, int]:
+    """The ids of its newest model call and rewrite; 0 where there is none."""
+    of_dialog = (rows.filter(dialog=dialog.pk).order_by("-pk") for rows in (Generation.objects, RemediationRun.objects))
+    found = Dialog.objects.filter(pk=dialog.pk).values_list(*(Subquery(rows.values("pk")[:1]) for rows in of_dialog))
+    generation, rewrite = found.get()
+    return generation or 0, rewrite or 0
 
 
 def _post_results(dialog: Dialog, told: Conversation) -> int:

@@ -26,7 +26,7 @@ _OF_ITS_MODEL = ("provider", "model", "calibration", "calibration_fit")
 
 def fork(owner: User, agent_id: str, before: Sequence[ClientMessage], origin: Candidate | None) -> Dialog:
     """A dialog that holds what is told, the shared part as its origin has it. To be called in a transaction."""
-    dialog = messages.create_dialog(owner, agent_id)
+    dialog = messages.create_dialog(owner, agent_id, origin=Dialog.Origin.KEY)
     turns: list[Turn] = []
     if origin is not None:
         turns = _copied(origin, dialog)

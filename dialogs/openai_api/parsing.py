@@ -1,6 +1,4 @@
-"""Reads the body of ``POST /v1/chat/completions``. What cannot be honoured is refused with the field's name; sampling options
-(temperature and the like) are the operator's and are passed over.
-"""
+"""Reads the body of ``POST /v1/chat/completions``. What cannot be honoured is refused with the field's name."""
 
 import re
 from dataclasses import dataclass, field
@@ -12,7 +10,9 @@ import orjson
 from dialogs.openai_api.errors import ApiError, invalid
 from dialogs.openai_api.history import Call, ClientMessage
 from dialogs.openai_api.notices import without_notices
+from dialogs.openai_api.options import asked_of_model
 from dialogs.store.text import unstorable_reason
+from dominds.llm.messages import ANY_TOOL
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 MAX_ID = 120
@@ -22,7 +22,8 @@ NOTICE_MODES = ("text", "comment", "off")
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """``tools`` as ``Client.tools`` stores them. ``instructions`` are the client's system messages."""
+    """``tools`` as ``Client.tools`` stores them. ``instructions`` are the client's system messages, ``params`` what it asks
+    of the model. ``notices`` is empty where it does not say. ``labels`` are its metadata, sent back as they came."""
 
     model: str
     messages: tuple[ClientMessage, ...]
@@ -32,26 +33,28 @@ class ChatRequest:
     stream: bool = False
     include_usage: bool = False
     include_reasoning: bool = False
-    notices: str = "text"
+    notices: str = ""
     dialog_id: UUID | None = None
     end_user: str = ""
+    params: dict[str, Any] = field(default_factory=dict)
+    labels: dict[str, Any] = field(default_factory=dict)
+    store: bool = True
+    policy: str = ""
 
 
-def parse(raw: bytes, dialog_header: str = "") -> ChatRequest:
-    """Raises ``ApiError``."""
+def parse(raw: bytes, dialog_header: str = "", policy: str = "") -> ChatRequest:
+    """``policy`` is a header's as well. Raises ``ApiError``."""
     try:
         body = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         raise invalid(f"The body is not JSON: {error}.") from None
     if not isinstance(body, dict):
         raise invalid("The body must be a JSON object.")
-    if body.get("n") not in (None, 1):
-        raise invalid("Only one choice is offered: leave n out.", "n")
     model = body.get("model")
     if not isinstance(model, str) or not model:
         raise invalid("Name an agent: GET /v1/models lists them.", "model")
     metadata = _mapping(body.get("metadata"), "metadata")
-    options = _mapping(body.get("stream_options"), "stream_options")
+    options = _stream_options(body.get("stream_options"))
     tools = _tools(body)
     instructions, messages = _messages(body.get("messages"))
     return ChatRequest(
@@ -66,6 +69,10 @@ def parse(raw: bytes, dialog_header: str = "") -> ChatRequest:
         notices=_notices(metadata.get("notices")),
         dialog_id=_dialog_id(metadata.get("dialog_id") or dialog_header or None),
         end_user=_end_user(body),
+        params=asked_of_model(body),
+        labels=metadata,
+        store=body.get("store") is None or _flag(body["store"], "store"),
+        policy=policy,
     )
 
 
@@ -75,6 +82,14 @@ def _mapping(found: Any, param: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise invalid(f"{param} must be an object.", param)
     return found
+
+
+def _stream_options(found: Any) -> dict[str, Any]:
+    options = _mapping(found, "stream_options")
+    for name, value in options.items():
+        if name != "include_usage" and value not in (None, False):
+            raise invalid(f"stream_options.{name} is not offered here: leave it out.", f"stream_options.{name}")
+    return options
 
 
 def _flag(found: Any, param: str) -> bool:
@@ -91,7 +106,7 @@ def _storable(text: str, param: str) -> str:
 
 def _notices(found: Any) -> str:
     if found is None:
-        return "text"
+        return ""
     if found not in NOTICE_MODES:
         raise invalid(f"metadata.notices must be one of {', '.join(NOTICE_MODES)}.", "metadata.notices")
     return str(found)
@@ -142,8 +157,12 @@ def _messages(found: Any) -> tuple[str, tuple[ClientMessage, ...]]:
                 )
             case _:
                 raise invalid("role must be system, developer, user, assistant or tool.", f"{param}.role")
-    if not said or said[-1].role == "assistant":
-        raise invalid("The last message must be the user's or a tool's.", "messages")
+    if not said:
+        raise invalid("System messages alone are no request: send what is to be answered as the user's.", "messages")
+    if said[-1].role == "assistant":
+        raise invalid(
+            "An answer cannot be begun for the model: the last message must be the user's or a tool's.", "messages"
+        )
     return "\n\n".join(text for text in system if text), tuple(said)
 
 
@@ -189,8 +208,6 @@ def _id(found: Any, param: str) -> str:
 
 
 def _tools(body: dict[str, Any]) -> list[dict[str, Any]]:
-    if body.get("functions"):
-        raise invalid("functions is no longer understood: send tools.", "functions")
     found = body.get("tools") or []
     if not isinstance(found, list):
         raise invalid("tools must be a list.", "tools")
@@ -216,20 +233,24 @@ def _tool(found: Any, param: str) -> dict[str, Any]:
     parameters = _mapping(function.get("parameters"), f"{param}.function.parameters")
     if "\\u0000" in orjson.dumps(parameters).decode():
         raise invalid("parameters hold a NUL character, which cannot be stored.", f"{param}.function.parameters")
+    strict = _flag(function.get("strict"), f"{param}.function.strict")
     return {
         "name": name,
         "description": _storable(description, f"{param}.function.description"),
         "parameters": parameters or {"type": "object", "properties": {}},
+        **({"strict": True} if strict else {}),
     }
 
 
 def _required_tool(choice: Any, tools: list[dict[str, Any]]) -> str:
-    """The one tool that must be called. ``required`` with several tools to choose from is as good as ``auto``."""
+    """The tool that must be called, or any of them."""
     names = [tool["name"] for tool in tools]
     if choice in (None, "auto", "none"):
         return ""
     if choice == "required":
-        return names[0] if len(names) == 1 else ""
+        if not names:
+            raise invalid("tool_choice requires a call, and there are no tools.", "tool_choice")
+        return names[0] if len(names) == 1 else ANY_TOOL
     name = _mapping(_mapping(choice, "tool_choice").get("function"), "tool_choice.function").get("name")
     if name not in names:
         raise invalid("tool_choice names no tool of this request.", "tool_choice")

@@ -21,11 +21,23 @@ from dialogs.models import Dialog, Generation, Question, Turn
 from dialogs.openai_api.composing import Composer, Thoughts
 from dialogs.openai_api.conversations import Run, note_heard
 from dialogs.openai_api.errors import ApiError
+from dialogs.openai_api.health import Report, report_of, usage_of
 from dialogs.openai_api.history import Call
 from dialogs.openai_api.notices import NOTICES
 from dialogs.runtime import client_tools
 from dialogs.store import events
-from dominds.llm.stream import CUT_SHORT
+from dominds.llm.circuit_breaker import RESTING
+from dominds.llm.provider import (
+    MalformedStream,
+    NetworkFailed,
+    Overloaded,
+    ProviderTimeout,
+    RateLimited,
+    RefusedForGood,
+    RequestRefused,
+    Unreachable,
+)
+from dominds.llm.stream import CUT_SHORT, FinishReason
 
 log = structlog.get_logger(__name__)
 
@@ -35,6 +47,11 @@ RETRY_SECONDS = 1
 BATCH = 200
 UNDER_WAY = (Turn.Status.QUEUED, Turn.Status.ANSWERING)
 OVERFLOWS = ("context_overflow", "output_budget", "context_full")
+REFUSALS = (RequestRefused.kind, RefusedForGood.kind)
+AWAY = tuple(
+    error.kind for error in (RateLimited, Overloaded, NetworkFailed, MalformedStream, ProviderTimeout, Unreachable)
+)
+AWAY_SECONDS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +76,12 @@ class KeepAlive:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """``usage`` is null when a model call of this answer reported none."""
+    """``usage`` is null when the model call that ended this answer reported none."""
 
     finish_reason: str
     calls: tuple[Call, ...]
-    usage: dict[str, int] | None
+    usage: dict[str, Any] | None
+    health: Report
 
 
 Piece = Text | Reasoning | Notice | KeepAlive | Ended
@@ -169,7 +187,7 @@ class Relay:
                 return
             elif look.question:
                 yield Text(self._composer.text(look.question))  # the client's next message is the answer to it
-                yield Ended("stop", (), await in_db_thread(_usage, self._run))
+                yield await in_db_thread(_told, self._run, "stop")
                 return
         if not self._behind:  # drafts of model calls that are not known yet wait for the next look
             for piece in self._of_drafts(feed):
@@ -245,13 +263,26 @@ def _ended(run: Run, status: str) -> Ended:
     if status == Turn.Status.FAILED:
         raise _failure(Dialog.objects.get(pk=run.dialog_id), last)
     calls = _calls_for_client(run) if status == Turn.Status.ANSWERED else ()
-    reason = "length" if last is not None and last.finish_reason in CUT_SHORT else "stop"
-    return Ended("tool_calls" if calls else reason, calls, _usage(run))
+    return _told(run, "tool_calls" if calls else _reason(last), calls)
+
+
+def _told(run: Run, reason: str, calls: tuple[Call, ...] = ()) -> Ended:
+    return Ended(reason, calls, usage_of(run), report_of(run))
+
+
+def _reason(last: Generation | None) -> str:
+    if last is None or last.finish_reason not in (*CUT_SHORT, FinishReason.REFUSAL):
+        return "stop"
+    return "content_filter" if last.finish_reason == FinishReason.REFUSAL else "length"
 
 
 def _failure(dialog: Dialog, last: Generation | None) -> ApiError:
     if last is not None and last.error_kind in OVERFLOWS:
         return ApiError(400, "context_length_exceeded", dialog.failure, param="messages")
+    if last is not None and last.error_kind in REFUSALS:
+        return ApiError(400, "refused_by_provider", dialog.failure)
+    if RESTING in dialog.failure or (last is not None and last.error_kind in AWAY):
+        return ApiError(503, "provider_unavailable", dialog.failure, retry_after_seconds=AWAY_SECONDS)
     return ApiError(500, "generation_failed", dialog.failure or "The answer failed.")
 
 
@@ -266,13 +297,3 @@ def _calls_for_client(run: Run) -> tuple[Call, ...]:
         for call in turn.tool_calls or ()
     }
     return tuple(Call(call.id, call.name, arguments[call.id]) for call in found if call.id in arguments)
-
-
-def _usage(run: Run) -> dict[str, int] | None:
-    """The sum of what the model calls of this answer reported; unknown as soon as one of them is."""
-    rows = _generations(run).exclude(outcome__in=["failed", "crashed", "running"])
-    counts = list(rows.values_list("prompt_tokens", "completion_tokens", "total_tokens"))
-    if not counts or any(count is None for row in counts for count in row):
-        return None
-    prompt, completion, total = (sum(column) for column in zip(*counts, strict=True))
-    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}

@@ -15,6 +15,7 @@ class Answer:
     """One answer as it is told to one client."""
 
     run: Run
+    labels: dict[str, Any] = field(default_factory=dict)
     created: int = field(default_factory=lambda: int(time.time()))
 
     def _object(self, kind: str) -> dict[str, Any]:
@@ -23,7 +24,7 @@ class Answer:
             "object": kind,
             "created": self.created,
             "model": self.run.agent_id,
-            "metadata": {"dialog_id": str(self.run.dialog_id)},
+            "metadata": {**self.labels, "dialog_id": str(self.run.dialog_id)},
         }
 
     def chunk(self, delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
@@ -33,7 +34,7 @@ class Answer:
     def usage_chunk(self, ended: Ended) -> dict[str, Any]:
         return {**self._object("chat.completion.chunk"), "choices": [], "usage": ended.usage}
 
-    def whole(self, text: str, ended: Ended, reasoning: str = "") -> dict[str, Any]:
+    def whole(self, text: str, reasoning: str, ended: Ended) -> dict[str, Any]:
         message: dict[str, Any] = {
             "role": "assistant",
             "content": text or None if ended.calls else text,
@@ -44,7 +45,7 @@ class Answer:
         if ended.calls:
             message["tool_calls"] = [call_json(call) for call in ended.calls]
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": ended.finish_reason}
-        return {**self._object("chat.completion"), "choices": [choice], "usage": ended.usage}
+        return {**self._object("chat.completion"), "choices": [choice], "usage": ended.usage, "dominds": ended.health}
 
 
 def call_json(call: Call) -> dict[str, Any]:

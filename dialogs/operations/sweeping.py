@@ -7,7 +7,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from dialogs.models import Dialog
-from dialogs.operations import critic
+from dialogs.operations import critic, expiry
 from dialogs.state import State
 from dialogs.store import discarded_log, wakeups
 from dialogs.store.lease import LEASE_SECONDS
@@ -38,4 +38,5 @@ def sweep() -> int:
 def tidy() -> None:
     """Once an hour: what may not be kept for ever, and what the critic makes of the week."""
     discarded_log.delete_old()
+    expiry.remove_expired()
     critic.review()

@@ -272,7 +272,8 @@ def _first_positions(dialog: Dialog) -> QuerySet[Turn, Any]:
 
 
 def recent_dialogs(user: User, limit: int = 12) -> Iterable[Dialog]:
-    return Dialog.objects.filter(owner=user, archived_at=None).select_related("agent").order_by("-active_at")[:limit]
+    shown = Dialog.objects.filter(owner=user, archived_at=None).exclude(origin=Dialog.Origin.BACKGROUND)
+    return shown.select_related("agent").order_by("-active_at")[:limit]
 
 
 def agents() -> list[tuple[Agent, str]]:

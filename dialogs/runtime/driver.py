@@ -6,7 +6,7 @@ import structlog
 
 from dialogs.actions import messages, rounds, suspension
 from dialogs.context import package_draft
-from dialogs.context.client import required_tool_of
+from dialogs.context.client import params_of, required_tool_of
 from dialogs.context.limits import unusable_reason
 from dialogs.context.provider_cursor import cursor_of
 from dialogs.context.recall import NOTHING
@@ -104,7 +104,8 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
     if situation.lacks_limit and (reason := unusable_reason(dialog)):
         fail(lease, reason)
         return
-    provider = connect(params.tuned(situation.model, dialog.agent.model_params))
+    asked = {} if plan.clear_only else params_of(dialog)
+    provider = connect(params.tuned(situation.model, dialog.agent.model_params, asked))
     if circuit := circuits.rest_of(situation.model):
         postpone(lease, dialog, circuit)
         return
@@ -143,8 +144,9 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
 
 
 def postpone(lease: Lease, dialog: Dialog, circuit: OpenCircuit) -> None:
-    """Do not call a model that fails for every dialog just now. It counts as a try, so that no message waits for ever."""
-    if dialog.tries + 1 >= MAX_TRIES:
+    """Do not call a model that fails for every dialog just now. It counts as a try, so that no message waits for ever. A
+    program is told at once."""
+    if dialog.agent.proxy or dialog.tries + 1 >= MAX_TRIES:
         fail(lease, str(circuit))
     else:
         wait(lease, attempts.postpone(lease, circuit))

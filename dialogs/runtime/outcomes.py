@@ -40,6 +40,9 @@ from remediation.guidance import (
 )
 from remediation.tokens.calibration import calibrate
 
+MAX_RESTARTS = 3  # rewrites for one message of a proxy
+# A program waits for its answer, and has its own way to ask again.
+TRIES_OF_PROXY, PATIENCE_OF_PROXY_SECONDS = 3, 5.0
 log = structlog.get_logger(__name__)
 
 
@@ -170,6 +173,8 @@ def _failed(change: Change, attempt: Attempt, reply: Reply) -> float:
         log.warning("stream_aborted", dialog_id=str(dialog.pk), reason=reply.aborted)
         rounds.record_context_error(dialog, "TOKEN_LIMIT_EXCEEDED", reply.aborted)
     delay = delay_before_retry(error, dialog.tries, random()) if error else None
+    if delay and dialog.agent.proxy and (dialog.tries >= TRIES_OF_PROXY or delay > PATIENCE_OF_PROXY_SECONDS):
+        delay = None
     if delay is not None:
         wake_after(change, delay, str(error))
         return delay
@@ -195,6 +200,12 @@ def _overflowed(change: Change, attempt: Attempt, error: ContextOverflow) -> Non
     dialog = change.dialog
     rounds.record_context_error(dialog, "TOKEN_LIMIT_EXCEEDED", str(error))
     dialog.overflowed, dialog.repeats = True, {}
+    if dialog.agent.proxy:  # nothing but its policy can make the request shorter, and that not for ever
+        dialog.changed_since_rewrite = True
+        if dialog.restarts >= MAX_RESTARTS:
+            dialog.failure = str(error)
+            change.end_message(Turn.Status.FAILED)
+        return
     set_counters(dialog, judge_last_clear(counters_of(dialog), Level.CRITICAL))  # a clear before it did not help
     if attempt.forced:
         suspension.suspend_within(change, Suspend(CRITICAL_KIND, f"The forced clear itself is too long: {error}"))

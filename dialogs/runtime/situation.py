@@ -4,8 +4,9 @@ import functools
 from dataclasses import dataclass, field, replace
 
 from dialogs.context import recall
+from dialogs.context.client import params_of
 from dialogs.context.config import prompts_folder
-from dialogs.context.limits import judgement_of, model_of, thresholds_of_model
+from dialogs.context.limits import judgement_of, model_of, policy_for, thresholds_of_model
 from dialogs.context.recall import NOTHING, Recall
 from dialogs.context.sizes import Sizes, StreamWatch, sizes_of
 from dialogs.context.spending import economy_of, spending_of
@@ -27,7 +28,7 @@ from remediation.decisions import Proceed
 from remediation.loops import LoopAction, nudge
 from remediation.policies import while_streaming
 from remediation.policies.policy import Policy, limit_for_trigger
-from remediation.policies.registry import chosen, with_verb
+from remediation.policies.registry import with_verb
 from remediation.tokens.calibration import Counted
 
 BEFORE_CRITICAL_PERCENT = 95  # of the critical threshold, where a policy acts at the latest: estimates err by a little
@@ -64,7 +65,13 @@ class Situation:
         """Whether what is new since the last report leaves no room for a re-entry package: the clear comes first then,
         and not a request that is refused or that nothing can follow. Never twice: what a fresh round begins with is sent."""
         dialog, window = self.dialog, self.thresholds.context_limit
-        if window is None or self.policy.counts or dialog.report != Dialog.Report.REPORTED or dialog.clear_unproven:
+        if (
+            window is None
+            or self.policy.counts
+            or dialog.agent.proxy
+            or dialog.report != Dialog.Report.REPORTED
+            or dialog.clear_unproven
+        ):
             return False
         room = max(self.thresholds.most_before_package(window), self.thresholds.critical_max or 0)
         if self.view.chars / LEAST_CHARS_PER_TOKEN + FRAME_TOKENS <= room:
@@ -94,7 +101,7 @@ class Situation:
     @property
     def nudge(self) -> str:
         """What an agent that repeats itself is told once, before anything is done about it."""
-        is_due = self.watched and self.watched.loop.action is LoopAction.NUDGE
+        is_due = self.watched and self.watched.loop.action is LoopAction.NUDGE and not self.dialog.agent.proxy
         return nudge(self.watched.loop, prompts_folder()) if self.watched and is_due else ""
 
     @functools.cached_property
@@ -119,6 +126,7 @@ class Situation:
             kept_since_guidance=dialog.kept_since_guidance,
             guided_generations=dialog.guided_generations,
             cadence=self.model.cadence,
+            is_proxy=dialog.agent.proxy,
             countdown=dialog.agent.critical_policy == Agent.CriticalPolicy.COUNTDOWN,
             over_hits_last_hour=watched.over_hits if watched else 0,
             loop_detected=bool(watched and watched.loop.action is LoopAction.RECOVER),
@@ -188,7 +196,8 @@ class Situation:
 
         Only a request that may be near the end of the window is counted for it.
         """
-        wanted = SHORT_ANSWER if plan.clear_only else most_output(self.dialog.agent.model_params)
+        settings, asked = self.dialog.agent.model_params, params_of(self.dialog)
+        wanted = SHORT_ANSWER if plan.clear_only else most_output(settings, asked)
         most = output_room(self.model, None, window=None, wanted=wanted)
         window = self.thresholds.context_limit
         less = self.dialog.repeats.get(OUTPUT)
@@ -198,7 +207,8 @@ class Situation:
         if chars / LEAST_CHARS_PER_TOKEN + FRAME_TOKENS + most > window:
             sizes = self.sizes_for(self.policy)
             prompt = sizes.prompt + recalled.est_tokens + sizes.count_text(plan.guidance)
-            most = output_room(self.model, prompt, window=window, wanted=most, margin=sizes.margin(prompt))
+            room = output_room(self.model, prompt, window=window, wanted=most, margin=sizes.margin(prompt))
+            most = min(most, room or most)  # a request may ask for less than there is always room for
         return min(less, most or less) if less else most
 
     def stream_watch(self, recalled: Recall = NOTHING) -> StreamWatch | None:
@@ -215,7 +225,7 @@ def situation_of(dialog: Dialog) -> Situation:
         dialog=dialog,
         model=model,
         thresholds=thresholds_of_model(model),
-        policy=chosen(dialog.agent.context_policy, model.kind.family).policy,
+        policy=policy_for(dialog, model.kind.family).policy,
         tools=offered_to(dialog),
         view=view_of(dialog),
     )

@@ -20,6 +20,7 @@ from django.db import DatabaseError, close_old_connections, connection, transact
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
+from dialogs.errors import NotFound
 from dialogs.models import Dialog, Generation
 from dialogs.state import State
 from dialogs.store import wakeups
@@ -113,7 +114,10 @@ def worker_name() -> str:
 @contextmanager
 def claim(dialog_id: UUID) -> Iterator[Lease | None]:
     """Take the lease if there is work and nobody holds it; ``None`` otherwise, which a repeated wake-up may well meet."""
-    lease = None if keeper.draining else _take(dialog_id)
+    try:
+        lease = None if keeper.draining else _take(dialog_id)
+    except NotFound:  # it has expired since
+        lease = None
     if lease is None:
         yield None
         return

@@ -43,7 +43,9 @@ def names_in(toolsets: Sequence[str]) -> Iterator[str]:
 
 
 def tools_of(agent: Agent) -> dict[str, Tool]:
-    """What this agent is offered, by name, in an order that never changes by itself."""
+    """What this agent is offered, by name, in an order that never changes by itself. A proxy is offered nothing."""
+    if agent.proxy:
+        return {}
     builtin = builtin_tools()
     offered = {name: tool for name, tool in builtin.items() if tool.always}
     for name in (*policy_of(agent).policy.tools, *agent.tools, *names_in(agent.toolsets)):
@@ -65,5 +67,5 @@ def offered_to(dialog: Dialog) -> dict[str, Tool]:
 
 def _tools_of_client(dialog: Dialog) -> dict[str, Tool]:
     client = client_of(dialog)
-    specs = [ToolSpec(item["name"], item["description"], item["parameters"]) for item in client.tools] if client else []
+    specs = [ToolSpec(**item) for item in client.tools] if client else []
     return {spec.name: Tool(spec) for spec in specs}

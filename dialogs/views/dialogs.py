@@ -43,7 +43,7 @@ def index(request: PersonRequest) -> HttpResponse:
         "form": form,
         "rows": rows,
         "found": found,
-        "filtered": any(given.get(name) for name in ("q", "state", "agent", "owner")),
+        "filtered": any(given.get(name) for name in ("q", "state", "agent", "origin", "owner")),
         "all_agents": Agent.objects.all(),
         "agents": dialog_page.agents(),
         "section": "dialogs",
@@ -63,6 +63,10 @@ def _matching(request: PersonRequest, given: dict[str, str]) -> QuerySet[Dialog]
         dialogs = dialogs.filter(state=state)
     if agent := given.get("agent"):
         dialogs = dialogs.filter(agent=agent)
+    if origin := given.get("origin"):
+        dialogs = dialogs.filter(origin=origin)
+    else:
+        dialogs = dialogs.exclude(origin=Dialog.Origin.BACKGROUND)
     if owner := given.get("owner"):
         dialogs = dialogs.filter(owner__username=owner)
     waiting = Prefetch("questions", Question.objects.filter(state=Question.State.OPEN), to_attr="waiting")

@@ -9,7 +9,7 @@ from django.http import QueryDict
 
 from dialogs.actions import exits, questions
 from dialogs.errors import Invalid
-from dialogs.models import Agent, PersonSettings, Question, SiteSettings
+from dialogs.models import Agent, ApiKey, Dialog, PersonSettings, Question, SiteSettings
 from dialogs.pages.dialog_page import STATES
 
 MOST_SELECTED = 100
@@ -89,6 +89,7 @@ class ListFilter(forms.Form):
         required=False,
     )
     agent = forms.CharField(max_length=64, required=False)
+    origin = forms.ChoiceField(choices=[("", "people and programs"), *Dialog.Origin.choices], required=False)
     owner = forms.CharField(max_length=150, required=False)
     page = forms.IntegerField(min_value=1, required=False)
 
@@ -193,7 +194,10 @@ class QuestionFilter(forms.Form):
 
 
 class ApiKeyForm(forms.Form):
-    name = forms.CharField(max_length=80, required=False)
+    name = forms.CharField(max_length=80, required=False, label="What it is for")
+    scope = forms.ChoiceField(choices=ApiKey.Scope.choices, required=False, label="May be used for")
+    days = WholeNumber(1, 3_650, "days", required=False, label="Holds for (days)")
+    keep_days = WholeNumber(1, 3_650, "days", required=False, label="Keep its dialogs for (days)")
 
 
 class AppearanceForm(forms.ModelForm):  # type: ignore[type-arg]

@@ -108,7 +108,9 @@ def create_key(request: PersonRequest) -> HttpResponse:
     form = ApiKeyForm(request.POST)
     if not form.is_valid():
         return _page(request, status=400, key_form=form)
-    return _page(request, new_key=api_keys.create_key(request.user, form.cleaned_data["name"]))
+    given = form.cleaned_data
+    given["scope"] = given["scope"] or ApiKey.Scope.ALL
+    return _page(request, new_key=api_keys.create_key(request.user, given.pop("name"), **given))
 
 
 @login_required

@@ -25,6 +25,7 @@ from dominds.llm.retry import MAX_ADVISED_SECONDS, MAX_TRIES
 FAILURES = MAX_TRIES  # in a row, whichever dialogs they came from: no dialog reaches it alone before its own last try
 FIRST_SECONDS = 5.0
 LONGEST_SECONDS = 60.0
+RESTING = "is not called for now"
 FAULTS_OF_THE_PROVIDER = (RateLimited, Overloaded, NetworkFailed, ProviderTimeout)
 SAYS_NOTHING = (StreamAborted, MalformedStream)  # ours, or perhaps this one request's
 
@@ -66,7 +67,7 @@ class OpenCircuit:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.model} is not called for now: its last {self.failures} calls failed. {self.reason}"
+        return f"{self.model} {RESTING}: its last {self.failures} calls failed. {self.reason}"
 
 
 @dataclass

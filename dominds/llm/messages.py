@@ -23,11 +23,12 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool offered to the model. ``parameters`` is a JSON schema of type object."""
+    """A tool offered to the model. ``parameters`` is a JSON schema of type object, which calls keep to if ``strict``."""
 
     name: str
     description: str
     parameters: Mapping[str, Any]
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +77,13 @@ def chars_of(messages: Iterable[Message]) -> int:
     return texts + calls
 
 
+ANY_TOOL = "*"
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One model call. ``force`` names the tool that the model has to call, as far as the provider can insist; the list
-    of tools stays whole, since caches and signed thinking bind to it.
+    """One model call. ``force`` names the tool that the model has to call, or is ``ANY_TOOL``, as far as the provider can
+    insist; the list of tools stays whole, since caches and signed thinking bind to it.
 
     ``epoch`` counts the rewrites of the conversation, changes of instructions and of tools among them: what an answer
     of an earlier epoch was thought on is gone, so its reasoning is not sent. ``conversation`` is stable over a dialog

@@ -16,10 +16,23 @@ from remediation.guidance import (
 
 
 def before_generation(context: Context) -> Decision:
+    if context.is_proxy:
+        return _passed_on(context)
     if context.overflowed or context.clear_due or context.level is Level.CRITICAL:
         return _countdown(context) if context.countdown else _forced(context)
     if context.level is Level.CAUTION and guidance_due(context):
         return Proceed(guidance=guidance(context.prompts))
+    return Proceed()
+
+
+def _passed_on(context: Context) -> Decision:
+    """Whatever the level is. A request that was refused as too long is sent again only after a rewrite."""
+    if context.overflowed and context.changed:
+        return Fail(
+            "TOKEN_LIMIT_EXCEEDED",
+            "The provider refuses the request as too long, and no policy makes it shorter. Send less, or choose a model "
+            "with a larger context.",
+        )
     return Proceed()
 
 

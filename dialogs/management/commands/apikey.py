@@ -5,6 +5,7 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 
 from dialogs.accounts.api_keys import create_key
+from dialogs.models import ApiKey
 
 
 class Command(BaseCommand):
@@ -12,9 +13,16 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("username")
+        parser.add_argument("--scope", choices=ApiKey.Scope.values, default=ApiKey.Scope.ALL)
+        parser.add_argument("--days", type=int, help="how long it holds; until it is revoked, if left out")
+        parser.add_argument(
+            "--keep-days", type=int, help="how long dialogs that it makes are kept; for ever, if left out"
+        )
 
-    def handle(self, *args: Any, username: str, **options: Any) -> None:
+    def handle(
+        self, *args: Any, username: str, scope: str, days: int | None, keep_days: int | None, **options: Any
+    ) -> None:
         user = User.objects.filter(username=username).first()
         if user is None:
             raise CommandError(f"There is no user {username!r}. Make one with: python manage.py createuser {username}")
-        self.stdout.write(create_key(user, name="apikey command"))
+        self.stdout.write(create_key(user, "apikey command", scope=scope, days=days, keep_days=keep_days))

@@ -11,6 +11,7 @@ Params = Mapping[str, Any]
 Fault = tuple[str, str]  # name, reason
 
 EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+VERBOSITIES = ["low", "medium", "high"]
 SAMPLING = ("temperature", "top_p", "top_k")
 MOST = 1_000_000_000
 # Tokens of thinking for an effort, where a model takes a budget alone.
@@ -63,11 +64,41 @@ def _text_or_texts(value: Any) -> Any:
 @dataclass(frozen=True, slots=True, eq=False)
 class Dialect:
     """A wire format's parameters. ``of_effort`` says in its words how hard a model is to think, ``refused`` what of them a
-    model does not take."""
+    model does not take, and ``of_chat`` says in its words what a request in those of chat completions asks for: by the
+    name of each field that can be honoured."""
 
     fields: Mapping[str, Field] = field(repr=False)
     of_effort: Callable[[Thinker, str], Params] = field(repr=False)
     refused: Callable[[Thinker, Params], Iterator[Fault]] = field(repr=False)
+    of_chat: Mapping[str, "InOwnWords"] = field(repr=False)
+
+
+InOwnWords = Callable[[Thinker, Any], Params]  # raises ``Bad``
+FORMATS = ["text", "json_object", "json_schema"]
+
+
+def _named(name: str) -> InOwnWords:
+    return lambda _model, value: {name: value}
+
+
+def _output_from(least: int) -> dict[str, InOwnWords]:
+    """The length of an answer: checked here, and written into each request by whoever makes it."""
+
+    def read(_model: Thinker, value: Any) -> Params:
+        whole_number(least, MOST)(value)
+        return {}
+
+    return {"max_tokens": read, "max_completion_tokens": read}
+
+
+def _format_of(value: Any) -> tuple[str, Params]:
+    """The kind of a ``response_format``, and what it says of its schema."""
+    found = mapping(value)
+    kind = one_of(FORMATS)(found.get("type"))
+    schema = mapping(found.get("json_schema")) if kind == "json_schema" else {}
+    if kind == "json_schema" and not isinstance(schema.get("schema"), Mapping):
+        raise Bad("json_schema has no schema")
+    return kind, schema
 
 
 # Chat completions: what OpenAI named, and what vendors and local servers added
@@ -75,6 +106,10 @@ class Dialect:
 
 def _chat_effort(model: Thinker, effort: str) -> Params:
     return model.thinking_off if effort == "none" and model.thinking_off else {"reasoning_effort": effort}
+
+
+def _chat_format(_model: Thinker, value: Any) -> Params:
+    return {} if _format_of(value)[0] == "text" else {"response_format": value}
 
 
 def _chat_refused(model: Thinker, params: Params) -> Iterator[Fault]:
@@ -88,42 +123,49 @@ def _effort_refused(model: Thinker, name: str, effort: Any) -> Iterator[Fault]:
         yield name, f"{model.model_id} does not think: there is no effort to set"
 
 
+_CHAT_FIELDS: dict[str, Field] = {
+    "reasoning_effort": one_of(EFFORTS),
+    "verbosity": one_of(VERBOSITIES),
+    "temperature": number(0, 2),
+    "top_p": number(0, 1),
+    "top_k": whole_number(-1, MOST),
+    "min_p": number(0, 1),
+    "presence_penalty": number(-2, 2),
+    "frequency_penalty": number(-2, 2),
+    "repetition_penalty": number(0, 10),
+    "repeat_penalty": number(0, 10),
+    "seed": whole_number(-(2**63), 2**63 - 1),
+    "stop": _text_or_texts,
+    "logit_bias": mapping,
+    "parallel_tool_calls": truth,
+    "response_format": mapping,
+    "service_tier": text,
+    "user": text,
+    "metadata": mapping,
+    "reasoning": mapping,  # OpenRouter
+    "reasoning_split": truth,  # MiniMax
+    "thinking": mapping,  # DeepSeek, Moonshot, Zhipu
+    "enable_thinking": truth,  # Alibaba
+    "preserve_thinking": truth,
+    "thinking_budget": whole_number(0, MOST),
+    "extra_body": mapping,  # Google
+    "chat_template_kwargs": mapping,  # vLLM, SGLang, llama.cpp
+    "cache_prompt": truth,  # llama.cpp
+    "think": anything,  # Ollama, a truth or an effort
+    "options": mapping,
+    "keep_alive": anything,
+    "ttl": whole_number(0, MOST),  # LM Studio
+}
 CHAT = Dialect(
-    {
-        "reasoning_effort": one_of(EFFORTS),
-        "verbosity": one_of(["low", "medium", "high"]),
-        "temperature": number(0, 2),
-        "top_p": number(0, 1),
-        "top_k": whole_number(-1, MOST),
-        "min_p": number(0, 1),
-        "presence_penalty": number(-2, 2),
-        "frequency_penalty": number(-2, 2),
-        "repetition_penalty": number(0, 10),
-        "repeat_penalty": number(0, 10),
-        "seed": whole_number(-MOST, MOST),
-        "stop": _text_or_texts,
-        "logit_bias": mapping,
-        "parallel_tool_calls": truth,
-        "response_format": mapping,
-        "service_tier": text,
-        "user": text,
-        "metadata": mapping,
-        "reasoning": mapping,  # OpenRouter
-        "reasoning_split": truth,  # MiniMax
-        "thinking": mapping,  # DeepSeek, Moonshot, Zhipu
-        "enable_thinking": truth,  # Alibaba
-        "preserve_thinking": truth,
-        "thinking_budget": whole_number(0, MOST),
-        "extra_body": mapping,  # Google
-        "chat_template_kwargs": mapping,  # vLLM, SGLang, llama.cpp
-        "cache_prompt": truth,  # llama.cpp
-        "think": anything,  # Ollama, a truth or an effort
-        "options": mapping,
-        "keep_alive": anything,
-        "ttl": whole_number(0, MOST),  # LM Studio
-    },
+    _CHAT_FIELDS,
     _chat_effort,
     _chat_refused,
+    {
+        **{name: _named(name) for name in _CHAT_FIELDS if name != "metadata"},
+        **_output_from(1),
+        "reasoning_effort": lambda model, value: _chat_effort(model, one_of(EFFORTS)(value)),
+        "response_format": _chat_format,
+    },
 )
 
 
@@ -145,6 +187,11 @@ def _no_sampling(model: Thinker, params: Params) -> Iterator[Fault]:
             yield name, f"{model.model_id} does not take {name}: a model that thinks chooses by itself"
 
 
+def _responses_format(_model: Thinker, value: Any) -> Params:
+    kind, schema = _format_of(value)
+    return {} if kind == "text" else {"text": {"format": {"type": kind, **schema}}}
+
+
 RESPONSES = Dialect(
     {
         "reasoning": table({"effort": one_of(EFFORTS), "summary": one_of(["auto", "concise", "detailed"])}),
@@ -161,6 +208,14 @@ RESPONSES = Dialect(
     },
     lambda model, effort: {"reasoning": {"effort": effort}},
     _responses_refused,
+    {
+        **{name: _named(name) for name in ("temperature", "top_p", "parallel_tool_calls", "service_tier", "user")},
+        **_output_from(16),  # less is refused
+        "safety_identifier": _named("safety_identifier"),
+        "reasoning_effort": lambda _model, value: {"reasoning": {"effort": value}},
+        "verbosity": lambda _model, value: {"text": {"verbosity": one_of(VERBOSITIES)(value)}},
+        "response_format": _responses_format,
+    },
 )
 
 
@@ -197,6 +252,19 @@ def _messages_refused(model: Thinker, params: Params) -> Iterator[Fault]:
         yield "temperature", f"{model.model_id} takes no temperature but 1 while it thinks"
 
 
+def _messages_format(_model: Thinker, value: Any) -> Params:
+    kind, schema = _format_of(value)
+    if kind == "json_object":
+        raise Bad("Anthropic's API knows no json_object; state a json_schema")
+    return {} if kind == "text" else {"output_config": {"format": {"type": kind, "schema": schema["schema"]}}}
+
+
+def _calls_at_once(_model: Thinker, value: Any) -> Params:
+    if not truth(value):
+        raise Bad("calls at once cannot be turned off for Anthropic's API here; leave it out")
+    return {}
+
+
 MESSAGES = Dialect(
     {
         "thinking": table(
@@ -216,4 +284,13 @@ MESSAGES = Dialect(
     },
     _messages_effort,
     _messages_refused,
+    {
+        **{name: _named(name) for name in ("temperature", "top_p", "top_k")},
+        **_output_from(1),
+        "stop": lambda _model, value: {"stop_sequences": [value] if isinstance(value, str) else value},
+        "user": lambda _model, value: {"metadata": {"user_id": text(value)}},
+        "parallel_tool_calls": _calls_at_once,
+        "reasoning_effort": lambda model, value: _messages_effort(model, one_of(EFFORTS)(value)),
+        "response_format": _messages_format,
+    },
 )

@@ -18,6 +18,7 @@ MAX_TOKENS_FIELDS = ["max_tokens", "max_completion_tokens", "max_output_tokens"]
 OUR_PARAMS = {"model", "messages", "input", "instructions", "system", "stream", "stream_options", "store", "include",
               "tools", "tool_choice", "prompt_cache_key", *MAX_TOKENS_FIELDS}  # fmt: skip
 GENERAL, EXTRA = "general", "extra"
+NOTHING: Params = MappingProxyType({})
 
 GENERAL_FIELDS: dict[str, Field] = {
     "effort": one_of(EFFORTS),
@@ -93,34 +94,68 @@ def in_body(params: Params) -> dict[str, Any]:
     return {**{name: value for name, value in params.items() if name != EXTRA}, **params.get(EXTRA, {})}
 
 
-def tuned(model: ModelInfo, settings: Params) -> ModelInfo:
-    """The model with an agent's settings laid over its own. What it does not take is left out: since the settings were
-    checked, the dialog may have gone to another model."""
-    if not settings:
+def tuned(model: ModelInfo, settings: Params, asked: Params = NOTHING) -> ModelInfo:
+    """The model with an agent's settings laid over its own, and over both what one request asks for, in the words of chat
+    completions. What it does not take is left out: since they were checked, the dialog may have gone to another model."""
+    if not settings and not asked:
         return model
-    return replace(model, model_params=MappingProxyType(checked(model, _merged(model, settings))[0]))
+    merged = _laid_over(_merged(model, settings), _in_own_words(model, asked)[0])
+    return replace(model, model_params=MappingProxyType(checked(model, merged)[0]))
 
 
-def most_output(settings: Params) -> int | None:
-    """The longest answer in tokens that an agent is to give, where it says so."""
-    found = _section(settings, GENERAL).get("max_tokens")
-    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+def faults_of_asked(model: ModelInfo, settings: Params, asked: Params) -> list[Fault]:
+    """What of a request, in the words of chat completions, the model cannot honour beside an agent's settings."""
+    told, names, faults = _in_own_words(model, asked)
+    found = checked(model, _laid_over(_merged(model, settings), told))[1]
+    return faults + [(names[name], reason) for name, reason in found if name in names]
 
 
-def _merged(model: ModelInfo, settings: Params) -> dict[str, Any]:
-    """A mapping is laid over a mapping name by name: an effort leaves the wish for a summary as it is."""
+def _in_own_words(model: ModelInfo, asked: Params) -> tuple[Params, dict[str, str], list[Fault]]:
+    """What is asked for in the words of the model's format, the asked name of each of them, and what it has no words for."""
+    words, told = model.kind.params.of_chat, NOTHING
+    names: dict[str, str] = {}
+    faults: list[Fault] = []
+    for name, value in asked.items():
+        try:
+            if name not in words:
+                raise Bad(
+                    f"{model.model_id} is called by an API ({model.kind.name}) that has nothing for it: leave it out"
+                )
+            found = words[name](model, value)
+        except Bad as bad:
+            faults.append((name, str(bad)))
+        else:
+            told, names = _laid_over(told, found), {**names, **dict.fromkeys(found, name)}
+    return told, names, faults
+
+
+def most_output(settings: Params, asked: Params = NOTHING) -> int | None:
+    """The longest answer in tokens that an agent is to give, or that a request asks for, where they say so."""
+    stated = [_section(settings, GENERAL).get("max_tokens"), *(asked.get(name) for name in MAX_TOKENS_FIELDS)]
+    whole = [found for found in stated if isinstance(found, int) and not isinstance(found, bool) and found > 0]
+    return min(whole, default=None)
+
+
+def _merged(model: ModelInfo, settings: Params) -> Params:
     general = _section(settings, GENERAL)
     effort = general.get("effort")
-    result = dict(model.model_params)
+    result: Params = model.model_params
     for params in (
         model.kind.params.of_effort(model, effort) if effort in EFFORTS else {},
         {name: general[name] for name in ("temperature", "top_p") if name in general},
         _section(settings, model.kind.name),
     ):
-        for name, value in params.items():
-            below = result.get(name)
-            both = isinstance(below, Mapping) and isinstance(value, Mapping)
-            result[name] = {**below, **value} if both and below else value
+        result = _laid_over(result, params)
+    return result
+
+
+def _laid_over(below: Params, params: Params) -> Params:
+    """A mapping is laid over a mapping name by name: an effort leaves the wish for a summary as it is."""
+    result = dict(below)
+    for name, value in params.items():
+        under = result.get(name)
+        both = isinstance(under, Mapping) and isinstance(value, Mapping)
+        result[name] = {**under, **value} if both and under else value
     return result
 
 

@@ -9,7 +9,7 @@ from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import anthropic_exchange
 from dominds.llm.http.sse import ServerEvent
 from dominds.llm.json_text import arguments_object, dumped
-from dominds.llm.messages import ImagePart, Message, Part, Request, Role, ToolCall, ToolSpec
+from dominds.llm.messages import ANY_TOOL, ImagePart, Message, Part, Request, Role, ToolCall, ToolSpec
 from dominds.llm.models.dialects import MESSAGES
 from dominds.llm.models.model import MODALITIES, Echo, Forcing, ModelInfo, PartSizes, ProviderKind, Thinking
 from dominds.llm.models.params import in_body
@@ -95,7 +95,7 @@ def request_body(request: Request, owner: Owner, model: ModelInfo) -> dict[str, 
 
 
 def _choice(name: str, forcing: Forcing) -> dict[str, Any]:
-    return {"type": "any"} if forcing is Forcing.REQUIRED else {"type": "tool", "name": name}
+    return {"type": "any"} if name == ANY_TOOL or forcing is Forcing.REQUIRED else {"type": "tool", "name": name}
 
 
 def _thinking(request: Request, model: ModelInfo, body: dict[str, Any]) -> dict[str, Any]:
@@ -191,7 +191,8 @@ def _part(given: Part) -> dict[str, Any]:
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
-    return {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
+    said = {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
+    return {**said, "strict": True} if tool.strict else said
 
 
 @dataclass(slots=True)

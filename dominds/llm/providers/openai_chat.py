@@ -12,7 +12,7 @@ from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import openai_exchange
 from dominds.llm.http.sse import ServerEvent
 from dominds.llm.json_text import arguments_text, dumped
-from dominds.llm.messages import FilePart, ImagePart, Message, Part, Request, Role, ToolCall, ToolSpec
+from dominds.llm.messages import ANY_TOOL, FilePart, ImagePart, Message, Part, Request, Role, ToolCall, ToolSpec
 from dominds.llm.models.model import Echo, Forcing, ModelInfo, ProviderKind
 from dominds.llm.models.params import in_body
 from dominds.llm.providers.echoes import Called, Opaque, Owner, Spoken, kept, replayed
@@ -84,7 +84,7 @@ def request_body(request: Request, owner: Owner, model: ModelInfo) -> bytes:
 
 def _choice(name: str, tools: tuple[ToolSpec, ...], forcing: Forcing) -> Any:
     """Where one tool is offered, "required" names it, and servers that know the object form are fewer."""
-    if len(tools) == 1 or forcing is Forcing.REQUIRED:
+    if name == ANY_TOOL or len(tools) == 1 or forcing is Forcing.REQUIRED:
         return "required"
     return {"type": "function", "function": {"name": name}}
 
@@ -159,7 +159,9 @@ def _part(given: Part) -> dict[str, Any]:
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
-    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+    function: dict[str, Any] = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+    if tool.strict:
+        function["strict"] = True
     return {"type": "function", "function": function}
 
 

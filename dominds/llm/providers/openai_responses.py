@@ -9,7 +9,7 @@ from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import openai_exchange
 from dominds.llm.http.sse import ServerEvent
 from dominds.llm.json_text import arguments_text, dumped
-from dominds.llm.messages import ImagePart, Message, Part, Request, Role, ToolCall, ToolSpec
+from dominds.llm.messages import ANY_TOOL, ImagePart, Message, Part, Request, Role, ToolCall, ToolSpec
 from dominds.llm.models.dialects import RESPONSES
 from dominds.llm.models.model import MODALITIES, Forcing, ModelInfo, PartSizes, ProviderKind
 from dominds.llm.models.params import in_body
@@ -80,6 +80,8 @@ def request_body(request: Request, owner: Owner, model: ModelInfo) -> dict[str, 
 
 
 def _choice(name: str, forcing: Forcing) -> Any:
+    if name == ANY_TOOL:
+        return "required"
     named = {"type": "function", "name": name}
     match forcing:
         case Forcing.ALLOWED:
@@ -137,7 +139,7 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
         "name": tool.name,
         "description": tool.description,
         "parameters": dict(tool.parameters),
-        "strict": False,
+        "strict": tool.strict,
     }
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from dominds.llm.catalog.catalog import load_catalog
 from dominds.llm.models.model import ModelInfo
-from dominds.llm.models.params import faults_of_settings, in_body, most_output, tuned
+from dominds.llm.models.params import faults_of_asked, faults_of_settings, in_body, most_output, tuned
 from dominds.llm.providers.kinds import KINDS
 
 CATALOG = load_catalog(Path("/nonexistent"))
@@ -120,3 +120,64 @@ providers:
         "my_switch": True,
     }
     assert catalog.model("anthropic", "claude-opus-5-5").model_params == {"output_config": {"effort": "low"}}
+
+
+SCHEMA = {"name": "city", "schema": {"type": "object", "properties": {}}, "strict": True}
+JSON_SCHEMA = {"type": "json_schema", "json_schema": SCHEMA}
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "params"),
+    [
+        (QWEN, {"stop": ["END"], "seed": 2**40, "top_p": 0.5}, {"stop": ["END"], "seed": 2**40, "top_p": 0.5}),
+        (QWEN, {"reasoning_effort": "none"}, {"enable_thinking": False}),
+        (QWEN, {"response_format": JSON_SCHEMA}, {"response_format": JSON_SCHEMA}),
+        (QWEN, {"response_format": {"type": "text"}, "max_tokens": 1}, {}),
+        (GPT, {"response_format": JSON_SCHEMA}, {"text": {"format": {"type": "json_schema", **SCHEMA}}}),
+        (GPT, {"reasoning_effort": "low", "verbosity": "low"},
+         {"reasoning": {"summary": "auto", "effort": "low"}, "text": {"verbosity": "low"}}),
+        (GPT, {"parallel_tool_calls": False}, {"parallel_tool_calls": False}),
+        (OLD, {"stop": "END", "temperature": 0.3}, {"stop_sequences": ["END"], "temperature": 0.3}),
+        (OPUS, {"reasoning_effort": "max"}, {"output_config": {"effort": "max"}}),
+        (OPUS, {"response_format": JSON_SCHEMA},
+         {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA["schema"]}}}),
+        (OPUS, {"parallel_tool_calls": True, "user": "ada"}, {"metadata": {"user_id": "ada"}}),
+    ],
+)  # fmt: skip
+def test_what_a_request_asks_for_is_sent_in_the_words_of_the_models_format(
+    name: str, asked: dict[str, Any], params: dict[str, Any]
+) -> None:
+    model = shipped(name)
+    stated = dict(model.model_params)
+    assert faults_of_asked(model, {}, asked) == []
+    assert in_body(tuned(model, {}, asked).model_params) == stated | params
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "field"),
+    [
+        (GPT, {"stop": "END"}, "stop"),
+        (GPT, {"seed": 1}, "seed"),
+        (GPT, {"temperature": 0.3}, "temperature"),
+        (GPT, {"max_tokens": 15}, "max_tokens"),
+        (OPUS, {"seed": 1}, "seed"),
+        (OPUS, {"temperature": 0.3}, "temperature"),
+        (OPUS, {"parallel_tool_calls": False}, "parallel_tool_calls"),
+        (OPUS, {"response_format": {"type": "json_object"}}, "response_format"),
+        (OLD, {"stop": [1]}, "stop"),
+        (QWEN, {"temperature": 3}, "temperature"),
+        (QWEN, {"max_completion_tokens": 0}, "max_completion_tokens"),
+        (QWEN, {"response_format": {"type": "json_schema"}}, "response_format"),
+        (QWEN, {"reasoning_effort": "much"}, "reasoning_effort"),
+    ],
+)
+def test_what_a_model_cannot_honour_is_named_as_it_was_asked_for(name: str, asked: dict[str, Any], field: str) -> None:
+    assert [fault for fault, _ in faults_of_asked(shipped(name), {}, asked)] == [field]
+
+
+def test_a_request_goes_before_the_agents_settings_and_may_only_shorten_its_answers() -> None:
+    settings = {"general": {"temperature": 0.2, "max_tokens": 900}}
+    assert in_body(tuned(shipped(QWEN), settings, {"temperature": 1.5}).model_params)["temperature"] == 1.5
+    assert most_output(settings, {"max_tokens": 50}) == 50
+    assert most_output(settings, {"max_completion_tokens": 5_000}) == 900
+    assert most_output({}, {"max_tokens": 3}) == 3

@@ -1,0 +1,40 @@
+"""What stands beside turns: choices of what is recalled, and results of tools that were too large to be seen whole."""
+
+from django.db import models
+from django.db.models.functions import Now
+
+from dialogs.models.conversation import Dialog
+
+
+class RecallChoice(models.Model):
+    """What a person decided about one turn: recalled first in each request, or never in this dialog."""
+
+    class Choice(models.TextChoices):
+        PINNED = "pinned"
+        DISMISSED = "dismissed"
+
+    dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, db_index=False, related_name="recall_choices")
+    seq = models.PositiveIntegerField(help_text="of the turn")
+    choice = models.CharField(max_length=10, choices=Choice.choices)
+
+    class Meta:
+        ordering = ["seq"]
+        constraints = [models.UniqueConstraint(fields=["dialog", "seq"], name="recall_choice_unique")]
+
+    def __str__(self) -> str:
+        return f"{self.choice} {self.seq}"
+
+
+class Artifact(models.Model):
+    """The full text of a tool result that was too large to be seen whole; ``read_artifact`` reads it in parts."""
+
+    dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, related_name="artifacts")
+    tool_call_id = models.CharField(max_length=120)
+    text = models.TextField()
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"Artifact {self.pk}: {len(self.text):,} characters"

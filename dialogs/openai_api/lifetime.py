@@ -1,0 +1,72 @@
+"""Who a dialog of ``/v1`` comes from, how long it is kept, and under which policy its newest request goes."""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+
+from dialogs.context.limits import model_of
+from dialogs.models import ApiKey, Dialog
+from dialogs.openai_api.errors import ApiError, invalid
+from dialogs.openai_api.history import Conversation
+from dialogs.openai_api.parsing import ChatRequest
+from dominds.llm.catalog.catalog import UnknownModel
+from remediation.policies.registry import choices, restriction
+
+POLICY_HEADER = "X-Dominds-Policy"
+ORIGIN = Dialog.Origin
+# How clients begin what they send beside a conversation: Open WebUI (title, tags, follow-ups, searches; its retrieval begins
+# alike, and holds no history), LibreChat, opencode.
+_TASK, _HISTORY = "### Task:", "<chat_history>"
+_TITLE = re.compile(
+    r"\b(?:generate|provide|create|write)\b[^.\n]{0,60}\btitle\b[^.\n]{0,10}\bfor (?:the|this|a) conversation", re.I
+)
+_BEGINNING = 200  # characters
+
+
+def is_background(request: ChatRequest, told: Conversation) -> bool:
+    """Whether a program asks beside a conversation of a person's: for its title, its tags or the like."""
+    text = told.message.lstrip()
+    if request.tools or any(said.role != "user" for said in (*told.before, *told.results)):
+        return False
+    return (text.startswith(_TASK) and _HISTORY in text) or bool(_TITLE.search(text[:_BEGINNING]))
+
+
+def settle(dialog: Dialog, key: ApiKey, request: ChatRequest, told: Conversation) -> None:
+    """Store what the request says of its dialog. One that a person opened is theirs: it never expires."""
+    policy = _policy(dialog, request.policy)
+    wanted: dict[str, Any] = {"context_policy": policy}
+    if dialog.origin != ORIGIN.PERSON:
+        background = is_background(request, told)
+        wanted |= {
+            "origin": ORIGIN.BACKGROUND if background else ORIGIN.KEY,
+            "expires_at": _expires(key, brief=background or not request.store),
+        }
+    changed = {name: value for name, value in wanted.items() if value != getattr(dialog, name)}
+    if changed:
+        Dialog.objects.filter(pk=dialog.pk).update(**changed)
+
+
+def _expires(key: ApiKey, *, brief: bool) -> Any:
+    kept = [timedelta(hours=settings.BRIEF_HOURS)] if brief and settings.BRIEF_HOURS else []
+    kept += [timedelta(days=key.keep_days)] if key.keep_days else []
+    return timezone.now() + min(kept) if kept else None
+
+
+def _policy(dialog: Dialog, name: str) -> str:
+    """Raises ``ApiError`` for a policy that is not installed, or not for the dialog's model."""
+    if not name:
+        return ""
+    policy = next((policy for policy in choices() if policy.name == name), None)
+    if policy is None:
+        known = ", ".join(policy.name for policy in choices())
+        raise invalid(f"{POLICY_HEADER}: there is no policy {name!r}; known are {known}.", POLICY_HEADER)
+    try:
+        family = model_of(dialog).kind.family
+    except UnknownModel:
+        return name  # the message will be refused for that
+    if not policy.allows(family):
+        raise ApiError(400, "unsupported_parameter", f"{POLICY_HEADER}: {restriction(policy)}.", param=POLICY_HEADER)
+    return name

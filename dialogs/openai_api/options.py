@@ -1,0 +1,70 @@
+"""Options of a request: what of them the model has to honour, and what nobody here can."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from dialogs.context.client import params_of
+from dialogs.context.limits import model_of
+from dialogs.models import Dialog
+from dialogs.openai_api.errors import ApiError, invalid
+from dominds.llm.catalog.catalog import UnknownModel
+from dominds.llm.models.params import faults_of_asked
+from dominds.llm.providers.kinds import KINDS
+
+# Read elsewhere. The dialog is the key of the provider's cache, whatever key a client would choose.
+OURS = frozenset({"model", "messages", "metadata", "stream", "stream_options", "store", "include_reasoning", "tools",
+                  "tool_choice", "prompt_cache_key"})  # fmt: skip
+# What nobody here can do, with the values that do not ask for it.
+REFUSED: Mapping[str, tuple[Any, ...]] = {
+    "n": (1,),
+    "logprobs": (False,),
+    "top_logprobs": (0,),
+    "modalities": (["text"],),
+    "audio": (),
+    "prediction": (),
+    "web_search_options": (),
+    "functions": ([],),
+    "function_call": (),
+}
+WHY = {
+    "n": "Only one choice is offered: leave n out.",
+    "functions": "functions is no longer understood: send tools.",
+    "function_call": "function_call is no longer understood: send tool_choice.",
+}
+FOR_THE_MODEL = frozenset(name for kind in KINDS.values() for name in kind.params.of_chat)
+
+
+def asked_of_model(body: Mapping[str, Any]) -> dict[str, Any]:
+    """What the model has to honour. Raises ``ApiError`` for what nobody can, and for names that there are not."""
+    asked: dict[str, Any] = {}
+    for name, value in body.items():
+        if value is None or name in OURS:
+            continue
+        if name in REFUSED:
+            if value not in REFUSED[name]:
+                raise invalid(WHY.get(name, f"{name} is not offered here: leave it out."), name)
+        elif name in FOR_THE_MODEL:
+            asked[name] = _storable(value, name)
+        else:
+            raise invalid(f"There is no field {name!r} in a request.", name)
+    if {"max_tokens", "max_completion_tokens"} <= asked.keys():
+        raise invalid("max_tokens and max_completion_tokens say the same: send one of them.", "max_tokens")
+    return asked
+
+
+def _storable(value: Any, name: str) -> Any:
+    if b"\\u0000" in orjson.dumps(value):
+        raise invalid(f"{name} holds a NUL character, which cannot be stored.", name)
+    return value
+
+
+def check_model_honours(dialog: Dialog) -> None:
+    """Raises ``ApiError`` by the name of the first option that the dialog's model cannot honour."""
+    try:
+        faults = faults_of_asked(model_of(dialog), dialog.agent.model_params, params_of(dialog))
+    except UnknownModel:
+        return  # the message will be refused for that
+    for name, reason in faults:
+        raise ApiError(400, "unsupported_parameter", f"{name}: {reason}.", param=name)

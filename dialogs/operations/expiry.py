@@ -1,0 +1,61 @@
+"""Expired dialogs: what was said in them is deleted, and the numbers of their calls stay, since sums and budgets count them."""
+
+from uuid import UUID
+
+import structlog
+from django.db import transaction
+from django.db.models.functions import Now
+
+from dialogs.models import (
+    Artifact,
+    Client,
+    Dialog,
+    Event,
+    Generation,
+    Question,
+    RecallChoice,
+    Reminder,
+    Round,
+    Turn,
+)
+from dialogs.state import State
+from remediation.models import CleanupTask, ContextEvent, RemediationRun, RemovedUnit
+
+log = structlog.get_logger(__name__)
+
+MOST_AT_ONCE = 500
+AT_REST = (State.IDLE.value, State.FAILED.value, State.CLOSED.value)  # a question to a person is not taken back
+
+
+def remove_expired() -> int:
+    """Returns how many dialogs were removed."""
+    removed = 0
+    due = (
+        Dialog.objects.filter(expires_at__lte=Now(), state__in=AT_REST)
+        .order_by("expires_at")
+        .values_list("pk", flat=True)
+    )
+    while ids := list(due[:MOST_AT_ONCE]):
+        now = sum(_remove(dialog_id) for dialog_id in ids)
+        removed += now
+        if now < MOST_AT_ONCE:
+            break
+    if removed:
+        log.info("expired_dialogs_removed", dialogs=removed)
+    return removed
+
+
+@transaction.atomic
+def _remove(dialog_id: UUID) -> bool:
+    """Not while somebody changes it, nor once it runs again or was given more time."""
+    due = Dialog.objects.filter(pk=dialog_id, expires_at__lte=Now(), state__in=AT_REST, lease_owner="")
+    if due.select_for_update(skip_locked=True).first() is None:
+        return False
+    for model in (RemovedUnit, CleanupTask, Event, Turn, Question, Reminder, Artifact, RecallChoice, Client, Round):
+        model._default_manager.filter(dialog=dialog_id).delete()
+    RemediationRun.objects.filter(dialog=dialog_id).update(view=[], removed=[], ledger=[], summary="", reason="")
+    ContextEvent.objects.filter(dialog=dialog_id).update(message="")
+    Generation.objects.filter(dialog=dialog_id).update(error="", recalled=[])
+    gone = {"title": "", "failure": "", "requested_package": "", "statements": [], "state": State.CLOSED.value}
+    Dialog.objects.filter(pk=dialog_id).update(**gone, closed_at=Now(), expires_at=None, removed_at=Now())
+    return True

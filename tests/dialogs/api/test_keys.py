@@ -1,0 +1,67 @@
+"""What a key may be used for, how long it holds, and that its use is noted."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from dialogs.accounts.api_keys import create_key, key_of
+from dialogs.models import ApiKey, Dialog
+from tests.dialogs.factories import AgentFactory, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+
+def asked(key: str, method: str, path: str, body: Any = None) -> tuple[int, str]:
+    answer = Client(headers={"Authorization": f"Bearer {key}"}).generic(
+        method, path, "" if body is None else body, content_type="application/json"
+    )
+    error = answer.json().get("error", {}) if isinstance(answer.json(), dict) else {}
+    return answer.status_code, error.get("code", "")
+
+
+@pytest.mark.parametrize(
+    ("scope", "reads", "opens", "lists_models"),
+    [("all", 200, 201, 200), ("read", 200, 403, 403), ("v1", 403, 403, 200)],
+)
+def test_a_key_is_for_what_its_scope_says(scope: str, reads: int, opens: int, lists_models: int) -> None:
+    key = create_key(UserFactory.create(), scope=scope)
+    body = f'{{"agent": "{AgentFactory.create().pk}"}}'
+    calls = [
+        ("GET", "/api/dialogs", None, reads),
+        ("POST", "/api/dialogs", body, opens),
+        ("GET", "/v1/models", None, lists_models),
+    ]
+    for method, path, given, status in calls:
+        assert asked(key, method, path, given) == (status, "key_scope" if status == 403 else "")
+
+
+def test_a_key_ends_and_its_use_is_noted_once_an_hour() -> None:
+    key = create_key(UserFactory.create(), days=1)
+    assert key_of(key) is not None
+    row = ApiKey.objects.get()
+    assert row.last_used_at is not None
+    earlier = timezone.now() - timedelta(minutes=59)
+    ApiKey.objects.update(last_used_at=earlier)
+    assert key_of(key) is not None
+    assert ApiKey.objects.get().last_used_at == earlier
+    ApiKey.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    assert key_of(key) is None
+
+
+def test_what_a_key_opens_is_a_programs() -> None:
+    owner, agent = UserFactory.create(), AgentFactory.create()
+    assert asked(create_key(owner), "POST", "/api/dialogs", f'{{"agent": "{agent.pk}"}}')[0] == 201
+    browser = Client()
+    browser.force_login(owner)
+    browser.post("/d/new/", {"agent": agent.pk})
+    assert list(Dialog.objects.order_by("created_at").values_list("origin", flat=True)) == ["key", "person"]
+    Dialog.objects.create(owner=owner, agent=agent, origin="background", title="A title for Rome")
+    shown = {
+        origin: browser.get("/", {"origin": origin}).content.decode().count("data-row")
+        for origin in ("", "person", "key", "background")
+    }
+    assert shown == {"": 2, "person": 1, "key": 1, "background": 1}
+    assert "A title for Rome" not in browser.get("/").content.decode()

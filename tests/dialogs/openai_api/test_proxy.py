@@ -1,0 +1,322 @@
+"""Agents that are proxies, over HTTP: what arrives at strict model servers is what a program asked for, and its context stays
+healthy."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import openai
+import pytest
+from openai import OpenAI
+from pydantic import BaseModel
+
+from dialogs.accounts.api_keys import create_key
+from dialogs.models import Dialog, Generation
+from tests.dialogs.factories import UserFactory
+from tests.doubles.brains import Call, Prompt, Reply
+from tests.doubles.local_servers import VLLMDouble
+from tests.doubles.messages import MessagesDouble
+from tests.doubles.responses import ResponsesDouble
+from tests.doubles.serving import Double
+from tests.harness.live import orm_on
+from tests.harness.services import start_postgres
+from tests.harness.stack import Stack, running
+
+WINDOW = 6_000
+NOWHERE = "http://127.0.0.1:9/v1"
+WEATHER = {
+    "type": "function",
+    "function": {"name": "get_weather", "strict": True, "parameters": {"type": "object", "properties": {}}},
+}
+TIME = {"type": "function", "function": {"name": "get_time", "parameters": {"type": "object", "properties": {}}}}
+SAMPLING = {
+    "temperature": 0.3, "top_p": 0.9, "seed": 2**40, "stop": ["END"], "frequency_penalty": 0.5, "user": "ada",
+    "parallel_tool_calls": False, "logit_bias": {"5": 1}, "reasoning_effort": "low",
+}  # fmt: skip
+
+
+class City(BaseModel):
+    name: str
+
+
+def brain(prompt: Prompt) -> Reply:
+    if prompt.required_tools:
+        return Reply(calls=(Call("get_time"),))
+    if any(prompt.body.get(name) for name in ("response_format", "text", "output_config")):
+        return Reply('{"name": "Rome"}')
+    if "refuse" in prompt.last.text:
+        return Reply(
+            error=(400, {"error": {"message": "stop: at most 4 are allowed", "type": "invalid_request_error"}})
+        )
+    return Reply(f"You said: {prompt.last.text[:40]}", reasoning="Let me see.")
+
+
+@pytest.fixture(scope="module")
+def doubles() -> Iterator[dict[str, Double]]:
+    with (
+        VLLMDouble(brain, model="local", window=WINDOW) as local,
+        ResponsesDouble("openai-5.6", brain) as gpt,
+        MessagesDouble("anthropic-5.5", brain) as claude,
+    ):
+        yield {"local": local, "openai": gpt, "anthropic": claude}
+
+
+@pytest.fixture(scope="module")
+def stack(doubles: dict[str, Double], django_db_blocker: Any) -> Iterator[Stack]:
+    local, gpt, claude = doubles["local"], doubles["openai"], doubles["anthropic"]
+    kinds = {
+        "local": ("vllm", f"{local.url}/v1", {"local": {}}),
+        "openai": ("openai", f"{gpt.url}/v1", {gpt.model: {"context_length": 100_000}}),
+        "anthropic": ("anthropic", claude.url, {claude.model: {"context_length": 100_000, "output_length": 4_000}}),
+        "away": ("openai-compatible", NOWHERE, {"away": {"context_length": 8_000}}),
+    }
+    providers = {
+        name: {"name": name, "apiType": kind, "baseUrl": url, "apiKeyEnvVar": "SOME_KEY", "models": models}
+        for name, (kind, url, models) in kinds.items()
+    }
+    members = {
+        name: {"provider": name, "model": next(iter(models)), "proxy": True} for name, (_, _, models) in kinds.items()
+    }
+    members["worker"] = {"provider": "local", "model": "local", "instructions": "Be brief."}
+    url = start_postgres().create_database("proxy_live")
+    with running(Stack(url, settings={"SOME_KEY": "sk-test"})) as stack, orm_on(url, django_db_blocker):
+        stack.write_minds(llm={"providers": providers}, team={"members": members})
+        yield stack
+
+
+@pytest.fixture
+def client(stack: Stack) -> OpenAI:
+    return OpenAI(base_url=f"{stack.base_url}/v1", api_key=create_key(UserFactory.create()), max_retries=0)
+
+
+def user(text: str) -> dict[str, str]:
+    return {"role": "user", "content": text}
+
+
+def ask(client: OpenAI, model: str, *messages: dict[str, Any], **options: Any) -> Any:
+    return client.chat.completions.create(model=model, messages=list(messages), **options)  # type: ignore[call-overload]
+
+
+def dialog_of(answer: Any) -> Dialog:
+    return Dialog.objects.get(pk=answer.metadata["dialog_id"])
+
+
+# -- what arrives ------------------------------------------------------------------------------------------------------
+
+
+def test_a_proxy_sends_on_what_it_was_sent_and_nothing_else(client: OpenAI, doubles: dict[str, Double]) -> None:
+    messages = [{"role": "system", "content": "Speak Latin."}, user("Hi"), user("Are you there?")]
+    answer = ask(client, "local", *messages, max_tokens=50, metadata={"chat": "7"}, **SAMPLING)
+    body = dict(doubles["local"].bodies[-1])
+    assert body.pop("messages") == messages
+    assert {name: body.pop(name) for name in ("stream", "model", "max_tokens")} == {
+        "stream": True, "model": "local", "max_tokens": 50,
+    }  # fmt: skip
+    assert body.pop("stream_options") == {"include_usage": True}
+    assert body == SAMPLING
+    assert answer.choices[0].message.content == "You said: Are you there?"
+    reported = Generation.objects.get(dialog=dialog_of(answer))
+    assert answer.usage.prompt_tokens == reported.prompt_tokens
+    assert answer.usage.total_tokens == reported.total_tokens
+    assert answer.metadata["chat"] == "7"
+    assert doubles["local"].refusals == []
+
+
+def test_tools_are_the_clients_alone_and_any_of_them_may_be_required(
+    client: OpenAI, doubles: dict[str, Double]
+) -> None:
+    answer = ask(client, "local", user("When?"), tools=[WEATHER, TIME], tool_choice="required")
+    body = doubles["local"].bodies[-1]
+    assert [tool["function"]["name"] for tool in body["tools"]] == ["get_weather", "get_time"]
+    assert [tool["function"].get("strict") for tool in body["tools"]] == [True, None]
+    assert body["tool_choice"] == "required"
+    assert answer.choices[0].finish_reason == "tool_calls"
+    assert answer.choices[0].message.tool_calls[0].function.name == "get_time"
+    assert (
+        ask(client, "openai", user("When?"), tools=[WEATHER, TIME], tool_choice="required")
+        .choices[0]
+        .message.tool_calls
+    )
+    assert doubles["openai"].bodies[-1]["tool_choice"] == "required"
+    ask(client, "anthropic", user("When?"), tools=[WEATHER, TIME], tool_choice="required")
+    body = doubles["anthropic"].bodies[-1]  # this model cannot be made to: it is asked to
+    assert "expects a call of a tool" in json.dumps(body["messages"][-1])
+    assert all(double.refusals == [] for double in doubles.values())
+
+
+@pytest.mark.parametrize("name", ["local", "openai", "anthropic"])
+def test_a_schema_is_honoured_by_every_kind_of_provider(client: OpenAI, doubles: dict[str, Double], name: str) -> None:
+    parsed = client.chat.completions.parse(model=name, messages=[user("Where?")], response_format=City)  # type: ignore[list-item]
+    body = doubles[name].bodies[-1]
+    sent = body.get("response_format") or body.get("text") or body.get("output_config")
+    assert "name" in json.dumps(sent)
+    assert parsed.choices[0].message.parsed == City(name="Rome")
+    assert doubles[name].refusals == []
+
+
+def test_any_agent_honours_what_a_program_asks_for(client: OpenAI, doubles: dict[str, Double]) -> None:
+    ask(client, "worker", user("Hi"), temperature=0.1, stop="END", max_completion_tokens=77)
+    body = doubles["local"].bodies[-1]
+    assert (body["temperature"], body["stop"], body["max_tokens"]) == (0.1, "END", 77)
+    assert "clear_mind" in [tool["function"]["name"] for tool in body["tools"]]
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "param"),
+    [
+        ("local", {"n": 2}, "n"),
+        ("local", {"logprobs": True}, "logprobs"),
+        ("local", {"extra_body": {"best_of": 3}}, "best_of"),
+        ("local", {"temperature": 9}, "temperature"),
+        ("local", {"modalities": ["text", "audio"]}, "modalities"),
+        ("local", {"stream_options": {"include_obfuscation": True}}, "stream_options.include_obfuscation"),
+        ("openai", {"stop": "END"}, "stop"),
+        ("openai", {"seed": 7}, "seed"),
+        ("anthropic", {"seed": 7}, "seed"),
+        ("anthropic", {"temperature": 0.2}, "temperature"),
+        ("worker", {"logprobs": True}, "logprobs"),
+        ("worker", {"extra_body": {"best_of": 3}}, "best_of"),
+        ("local", {"extra_headers": {"X-Dominds-Policy": "magic"}}, "X-Dominds-Policy"),
+        ("local", {"extra_headers": {"X-Dominds-Policy": "autocompaction"}}, "X-Dominds-Policy"),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused_by_name_and_leaves_nothing(
+    client: OpenAI, model: str, options: dict[str, Any], param: str
+) -> None:
+    before = Dialog.objects.count()
+    with pytest.raises(openai.BadRequestError) as refused:
+        ask(client, model, user("Hi"), **options)
+    assert refused.value.param == param
+    assert param in refused.value.message
+    assert Dialog.objects.count() == before
+
+
+def test_shapes_that_no_dialog_has_are_refused_with_what_to_do(client: OpenAI) -> None:
+    with pytest.raises(openai.BadRequestError, match="the last message must be"):
+        ask(client, "local", user("Hi"), {"role": "assistant", "content": "Well,"})
+    with pytest.raises(openai.BadRequestError, match="System messages alone"):
+        ask(client, "local", {"role": "system", "content": "Hi"})
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_providers_own_refusal_is_the_programs_to_mend(client: OpenAI, stream: bool) -> None:
+    with pytest.raises(openai.BadRequestError, match="at most 4") as refused:
+        ask(client, "local", user("refuse this"), stream=stream)
+    assert refused.value.code == "refused_by_provider"
+    assert refused.value.response.headers["x-request-id"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_backend_that_is_away_is_503_with_a_time_to_come_back(client: OpenAI, stream: bool) -> None:
+    with pytest.raises(openai.InternalServerError) as away:
+        ask(client, "away", user("Hi"), stream=stream)
+    assert (away.value.status_code, away.value.code) == (503, "provider_unavailable")
+    assert int(away.value.response.headers["retry-after"]) > 0
+
+
+def test_a_message_that_fits_nowhere_is_refused_as_too_long(client: OpenAI) -> None:
+    with pytest.raises(openai.BadRequestError) as refused:
+        ask(client, "local", user("word " * WINDOW))
+    assert refused.value.code == "context_length_exceeded"
+
+
+# -- health ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_long_conversation_stays_within_the_window_and_says_what_was_done(
+    stack: Stack, client: OpenAI, doubles: dict[str, Double], stream: bool
+) -> None:
+    said: list[dict[str, Any]] = []
+    dialogs, done, levels = set(), [], set()
+    headers = {"Authorization": f"Bearer {client.api_key}"}
+    with httpx2.Client(base_url=stack.base_url, headers=headers, timeout=60) as http:
+        for number in range(12):
+            said.append(
+                user(f"Note {number}{'s' * stream}: " + f"the harbour of town {number} has boats and cranes. " * 50)
+            )
+            body = {"model": "local", "messages": said, "stream": stream}
+            answer = http.post("/v1/chat/completions", json=body)
+            assert answer.status_code == 200, answer.text
+            chunks = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: {")]
+            told = chunks[-1] if stream else answer.json()
+            text = (
+                "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks)
+                if stream
+                else told["choices"][0]["message"]["content"]
+            )
+            said.append({"role": "assistant", "content": text})
+            dialogs.add(answer.headers["x-dominds-dialog"])
+            levels.add(answer.headers["x-dominds-level"])
+            assert text.startswith(f"You said: Note {number}{'s' * stream}:")
+            assert int(answer.headers["x-dominds-est-prompt-tokens"]) == told["dominds"]["est_prompt_tokens"] > 0
+            calls, summaries = told["dominds"]["calls"], len(told["dominds"]["done"])
+            assert calls["count"] == 1 + summaries
+            assert stream or (told["usage"]["prompt_tokens"] < calls["prompt_tokens"]) == bool(summaries), (
+                "its own alone"
+            )
+            if told["dominds"]["done"]:
+                done += told["dominds"]["done"]
+                assert answer.headers["x-dominds-done"] == told["dominds"]["done"][-1]["address"]
+    (dialog_id,) = dialogs
+    assert not Generation.objects.filter(dialog=dialog_id).exclude(error="").exists()
+    assert {step["kind"] for step in done} == {"rewrite"}
+    assert all(step["est_after"] < step["est_before"] for step in done)
+    runs = Dialog.objects.get(pk=dialog_id).remediations.values_list("pk", flat=True)
+    assert [step["address"] for step in done] == [f"/d/{dialog_id}/archive/{pk}/" for pk in runs]
+    assert "critical" not in levels
+    bodies = [body for body in doubles["local"].bodies if body["messages"][-1] == said[-2]]
+    assert len(bodies) == 1, "the program's own message stands last"
+
+
+def test_a_policy_holds_for_the_requests_that_name_it(client: OpenAI) -> None:
+    first = ask(client, "local", user("Hi"), extra_headers={"X-Dominds-Policy": "breaking"})
+    assert dialog_of(first).context_policy == "breaking"
+    again = ask(
+        client, "local", user("Hi"), {"role": "assistant", "content": first.choices[0].message.content}, user("Go on")
+    )
+    assert dialog_of(again).pk == dialog_of(first).pk
+    assert dialog_of(again).context_policy == ""
+
+
+# -- lifetime ----------------------------------------------------------------------------------------------------------
+
+
+TITLE = "### Task:\nGenerate a concise, 3-5 word title with an emoji summarizing the chat history.\n### Chat History:\n<chat_history>\nUSER: Hi\nASSISTANT: Hello\n</chat_history>"
+RETRIEVAL = (
+    "### Task:\nRespond to the user query using the provided context.\n<context>...</context>\n\nHow tall is it?"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "origin", "expires"),
+    [
+        ("Hi", {}, "key", False),
+        ("Hi", {"store": False}, "key", True),
+        (TITLE, {}, "background", True),
+        (
+            "Provide a concise, 5-word-or-less title for the conversation, using title case.\n\nHi",
+            {},
+            "background",
+            True,
+        ),
+        ("Generate a title for this conversation:\nHi", {}, "background", True),
+        (RETRIEVAL, {}, "key", False),
+        ("Which title did the king give the admiral?", {}, "key", False),
+    ],
+)
+def test_dialogs_of_programs_have_an_origin_and_brief_ones_expire(
+    client: OpenAI, text: str, options: dict[str, Any], origin: str, expires: bool
+) -> None:
+    dialog = dialog_of(ask(client, "local", user(text), **options))
+    assert (dialog.origin, dialog.expires_at is not None) == (origin, expires)
+    said = client.chat.completions.create(
+        model="local",
+        messages=[user(text), {"role": "assistant", "content": dialog.turns.get(role="assistant").text}, user("Go on")],  # type: ignore[list-item]
+    )
+    again = dialog_of(said)
+    assert (again.pk, again.origin, again.expires_at) == (dialog.pk, "key", None), "a conversation is kept"
