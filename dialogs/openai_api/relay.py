@@ -11,7 +11,6 @@ from typing import Any
 
 import structlog
 from django.db import DatabaseError
-from django.db.models import QuerySet
 
 from dialogs.context.view import unresolved_calls
 from dialogs.live.db_threads import in_db_thread
@@ -21,7 +20,7 @@ from dialogs.models import Dialog, Generation, Question, Turn
 from dialogs.openai_api.composing import Composer, Thoughts
 from dialogs.openai_api.conversations import Run, note_heard
 from dialogs.openai_api.errors import ApiError
-from dialogs.openai_api.health import Report, report_of, usage_of
+from dialogs.openai_api.health import Report, calls_of, report_of, report_with, usage_of
 from dialogs.openai_api.history import Call
 from dialogs.openai_api.notices import NOTICES
 from dialogs.runtime import client_tools
@@ -187,7 +186,7 @@ class Relay:
                 return
             elif look.question:
                 yield Text(self._composer.text(look.question))  # the client's next message is the answer to it
-                yield await in_db_thread(_told, self._run, "stop")
+                yield await in_db_thread(_asking, self._run)
                 return
         if not self._behind:  # drafts of model calls that are not known yet wait for the next look
             for piece in self._of_drafts(feed):
@@ -240,13 +239,8 @@ def _look(run: Run, after: int) -> Look:
         status=status,
         question=questions.values_list("text", flat=True).first() or "",
         events=events.after(run.dialog_id, after, BATCH),
-        ours=frozenset(_generations(run).values_list("pk", flat=True)),
+        ours=frozenset(calls_of(run).values_list("pk", flat=True)),
     )
-
-
-def _generations(run: Run) -> QuerySet[Generation]:
-    """The model calls of this answer. An earlier request may have worked for the same message, up to a client's tool."""
-    return Generation.objects.filter(dialog=run.dialog_id, answers_seq=run.seq, pk__gt=run.after_generation)
 
 
 def _ended(run: Run, status: str) -> Ended:
@@ -259,15 +253,19 @@ def _ended(run: Run, status: str) -> Ended:
         )
     if status == Turn.Status.SUPERSEDED:
         raise ApiError(409, "message_superseded", "A person closed the dialog, or took the message back.")
-    last = _generations(run).order_by("-pk").first()
+    generations = list(calls_of(run).order_by("-pk"))
+    last = generations[0] if generations else None
+    dialog = Dialog.objects.select_related("agent", "client").get(pk=run.dialog_id)
     if status == Turn.Status.FAILED:
-        raise _failure(Dialog.objects.get(pk=run.dialog_id), last)
-    calls = _calls_for_client(run) if status == Turn.Status.ANSWERED else ()
-    return _told(run, "tool_calls" if calls else _reason(last), calls)
+        raise _failure(dialog, last)
+    calls = _calls_for_client(run, dialog) if status == Turn.Status.ANSWERED else ()
+    reason = "tool_calls" if calls else _reason(last)
+    return Ended(reason, calls, usage_of(generations), report_with(run, dialog, generations))
 
 
-def _told(run: Run, reason: str, calls: tuple[Call, ...] = ()) -> Ended:
-    return Ended(reason, calls, usage_of(run), report_of(run))
+def _asking(run: Run) -> Ended:
+    """The answer so far is a question to the person."""
+    return Ended("stop", (), usage_of(calls_of(run).order_by("-pk")), report_of(run))
 
 
 def _reason(last: Generation | None) -> str:
@@ -286,14 +284,13 @@ def _failure(dialog: Dialog, last: Generation | None) -> ApiError:
     return ApiError(500, "generation_failed", dialog.failure or "The answer failed.")
 
 
-def _calls_for_client(run: Run) -> tuple[Call, ...]:
-    dialog = Dialog.objects.select_related("agent", "client").get(pk=run.dialog_id)
+def _calls_for_client(run: Run, dialog: Dialog) -> tuple[Call, ...]:
     if dialog.answering_seq is not None:
         return ()
     found = client_tools.of_client(dialog, unresolved_calls(dialog))
     arguments = {
         call["id"]: call["arguments"]
-        for turn in Turn.objects.filter(generation__in=_generations(run), tool_calls__isnull=False)
+        for turn in Turn.objects.filter(generation__in=calls_of(run), tool_calls__isnull=False)
         for call in turn.tool_calls or ()
     }
     return tuple(Call(call.id, call.name, arguments[call.id]) for call in found if call.id in arguments)
