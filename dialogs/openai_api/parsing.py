@@ -43,13 +43,22 @@ class ChatRequest:
 
 
 def parse(raw: bytes, dialog_header: str = "", policy: str = "") -> ChatRequest:
-    """``policy`` is a header's as well. Raises ``ApiError``."""
+    return chat_request(body_of(raw), dialog_header, policy)
+
+
+def body_of(raw: bytes) -> dict[str, Any]:
+    """Raises ``ApiError``."""
     try:
         body = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         raise invalid(f"The body is not JSON: {error}.") from None
     if not isinstance(body, dict):
         raise invalid("The body must be a JSON object.")
+    return body
+
+
+def chat_request(body: dict[str, Any], dialog_header: str = "", policy: str = "") -> ChatRequest:
+    """``policy`` is a header's as well. The bodies of other protocols are translated into this one. Raises ``ApiError``."""
     model = body.get("model")
     if not isinstance(model, str) or not model:
         raise invalid("Name an agent: GET /v1/models lists them.", "model")
