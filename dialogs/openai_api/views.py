@@ -29,6 +29,10 @@ from dialogs.openai_api.composing import Restarted
 from dialogs.openai_api.conversations import Run
 from dialogs.openai_api.errors import ApiError, of_refusal
 from dialogs.openai_api.health import Report, add_headers, report_of
+from dialogs.openai_api.messages.answer import error_body as message_error
+from dialogs.openai_api.messages.counting import est_tokens
+from dialogs.openai_api.messages.request import chat_request_of
+from dialogs.openai_api.messages.request import read as read_message
 from dialogs.openai_api.parsing import ChatRequest, body_of
 from dialogs.openai_api.relay import Ended, KeepAlive, Notice, Piece, Relay
 from dialogs.openai_api.shapes import model_json
@@ -88,7 +92,8 @@ def _problem(request: HttpRequest, error: Exception) -> ApiError:
 
 
 def _key_of(request: HttpRequest) -> ApiKey:
-    key = api_keys.key_of(bearer_of(request.headers.get("Authorization", "")))
+    given = bearer_of(request.headers.get("Authorization", "")) or request.headers.get("x-api-key", "")
+    key = api_keys.key_of(given)
     if key is None:
         raise ApiError(401, "invalid_api_key", "This API key does not hold. Make one with `manage.py apikey USERNAME`.")
     if key.scope == ApiKey.Scope.READ:
@@ -129,6 +134,24 @@ def _models(request: HttpRequest) -> list[dict[str, Any]]:
 @call("POST")
 async def chat_completions(request: HttpRequest) -> HttpResponseBase:
     return await _answered(request, chat.read)
+
+
+# -- messages ------------------------------------------------------------------------------------------------------------
+
+
+@call("POST", told=message_error)
+async def create_message(request: HttpRequest) -> HttpResponseBase:
+    return await _answered(request, read_message)
+
+
+@call("POST", told=message_error)
+async def count_message_tokens(request: HttpRequest) -> HttpResponseBase:
+    return JsonResponse({"input_tokens": await sync_to_async(_counted)(request)})
+
+
+def _counted(request: HttpRequest) -> int:
+    _key_of(request)
+    return est_tokens(chat_request_of(body_of(request.body)))
 
 
 # -- answers, in any protocol --------------------------------------------------------------------------------------------
