@@ -185,7 +185,7 @@ def _text(content: Any, param: str) -> str:
     parts = []
     for index, part in enumerate(content):
         kind = part.get("type") if isinstance(part, dict) else None
-        text = part.get({"text": "text", "refusal": "refusal"}.get(kind or "", "")) if isinstance(part, dict) else None
+        text = part.get({"text": "text", "refusal": "refusal"}.get(str(kind), "")) if isinstance(part, dict) else None
         if not isinstance(text, str):
             raise invalid(f"Only text is understood, not {kind or part!r}.", f"{param}[{index}]")
         parts.append(_storable(text, param))

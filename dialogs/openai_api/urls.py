@@ -10,5 +10,7 @@ urlpatterns = [
     path("chat/completions", views.chat_completions, name="v1-chat-completions"),
     path("messages", views.create_message, name="v1-messages"),
     path("messages/count_tokens", views.count_message_tokens, name="v1-count-tokens"),
+    path("responses", views.create_response, name="v1-responses"),
+    path("responses/<str:response_id>", views.get_response, name="v1-response"),
     re_path(r"", views.unknown),
 ]

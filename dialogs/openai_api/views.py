@@ -35,6 +35,8 @@ from dialogs.openai_api.messages.request import chat_request_of
 from dialogs.openai_api.messages.request import read as read_message
 from dialogs.openai_api.parsing import ChatRequest, body_of
 from dialogs.openai_api.relay import Ended, KeepAlive, Notice, Piece, Relay
+from dialogs.openai_api.responses.request import read as read_response
+from dialogs.openai_api.responses.retrieval import response_of
 from dialogs.openai_api.shapes import model_json
 from dialogs.openai_api.wire import Asked, Said, Sent, Writer
 from dialogs.queries import overviews
@@ -152,6 +154,23 @@ async def count_message_tokens(request: HttpRequest) -> HttpResponseBase:
 def _counted(request: HttpRequest) -> int:
     _key_of(request)
     return est_tokens(chat_request_of(body_of(request.body)))
+
+
+# -- responses -----------------------------------------------------------------------------------------------------------
+
+
+@call("POST")
+async def create_response(request: HttpRequest) -> HttpResponseBase:
+    return await _answered(request, read_response)
+
+
+@call("GET")
+async def get_response(request: HttpRequest, response_id: str) -> HttpResponseBase:
+    return JsonResponse(await sync_to_async(_response)(request, response_id))
+
+
+def _response(request: HttpRequest, response_id: str) -> dict[str, Any]:
+    return response_of(_key_of(request), response_id)
 
 
 # -- answers, in any protocol --------------------------------------------------------------------------------------------

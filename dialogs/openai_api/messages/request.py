@@ -17,6 +17,9 @@ from dialogs.openai_api.wire import Asked, Sent
 BILLING = "x-anthropic-billing-header:"  # Claude Code's first system block, another in each request
 REMINDER = "<system-reminder>"
 SAME = ("model", "max_tokens", "temperature", "top_p", "top_k", "stream", "metadata")
+READ = ("messages", "system", "tools", "tool_choice", "thinking", "output_config", "output_format", "stop_sequences")
+PASSED_OVER = ("cache_control", "context_management", "compaction", "betas", "anthropic_beta", "diagnostics", "inference_geo",
+               "service_tier", "speed", "fallbacks", "billing_policy", "user_profile_id", "workspace_id")  # fmt: skip
 CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 
 
@@ -27,8 +30,9 @@ def read(sent: Sent) -> Asked:
 def chat_request_of(body: dict[str, Any], dialog_header: str = "", policy: str = "") -> ChatRequest:
     """Raises ``ApiError``."""
     chat = ChatBody({name: body[name] for name in SAME if name in body})
-    if body.get("mcp_servers") or body.get("container"):
-        raise invalid("mcp_servers and container run at Anthropic, not here: leave them out.", "mcp_servers")
+    for name, value in body.items():
+        if value not in (None, []) and name not in (*SAME, *READ, *PASSED_OVER):
+            raise invalid("This is not offered here: leave it out.", name)
     _system(chat, body.get("system"))
     for index, message in enumerate(listed(body.get("messages"), "messages")):
         _message(chat, mapping(message, f"messages.{index}"), f"messages.{index}")
@@ -53,9 +57,9 @@ def _options(body: dict[str, Any]) -> dict[str, Any]:
     if choice.get("type") == "tool":
         options["tool_choice"] = {"type": "function", "function": {"name": choice.get("name")}}
     elif choice:
-        if choice.get("type") not in CHOICES:
+        if (kind := str(choice.get("type"))) not in CHOICES:
             raise invalid("type must be auto, any, tool or none.", "tool_choice.type")
-        options["tool_choice"] = CHOICES[choice["type"]]
+        options["tool_choice"] = CHOICES[kind]
     if choice.get("disable_parallel_tool_use"):
         options["parallel_tool_calls"] = False
     return options
