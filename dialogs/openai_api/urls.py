@@ -12,5 +12,6 @@ urlpatterns = [
     path("messages/count_tokens", views.count_message_tokens, name="v1-count-tokens"),
     path("responses", views.create_response, name="v1-responses"),
     path("responses/<str:response_id>", views.get_response, name="v1-response"),
+    path("embeddings", views.create_embeddings, name="v1-embeddings"),
     re_path(r"", views.unknown),
 ]

@@ -27,6 +27,7 @@ from dialogs.models import Agent, ApiKey, Dialog
 from dialogs.openai_api import chat, conversations, lifetime
 from dialogs.openai_api.composing import Restarted
 from dialogs.openai_api.conversations import Run
+from dialogs.openai_api.embeddings import embeddings_of
 from dialogs.openai_api.errors import ApiError, of_refusal
 from dialogs.openai_api.health import Report, add_headers, report_of
 from dialogs.openai_api.messages.answer import error_body as message_error
@@ -171,6 +172,19 @@ async def get_response(request: HttpRequest, response_id: str) -> HttpResponseBa
 
 def _response(request: HttpRequest, response_id: str) -> dict[str, Any]:
     return response_of(_key_of(request), response_id)
+
+
+# -- embeddings ----------------------------------------------------------------------------------------------------------
+
+
+@call("POST")
+async def create_embeddings(request: HttpRequest) -> HttpResponseBase:
+    return JsonResponse(await sync_to_async(_embeddings)(request))
+
+
+def _embeddings(request: HttpRequest) -> dict[str, Any]:
+    _key_of(request)
+    return embeddings_of(body_of(request.body))
 
 
 # -- answers, in any protocol --------------------------------------------------------------------------------------------

@@ -16,6 +16,8 @@ from openai import OpenAI
 from dialogs.accounts.api_keys import create_key
 from dialogs.models import Client, Dialog, Turn
 from tests.dialogs.factories import UserFactory
+from tests.doubles.rules import Refusal, RequestRefused
+from tests.doubles.serving import Answer, Double, Exchange
 from tests.harness.live import orm_on
 from tests.harness.services import start_postgres
 from tests.harness.stack import Stack, running
@@ -47,17 +49,40 @@ SCRIPTS: dict[str, list[dict[str, Any]]] = {
 }
 
 
+class Embedder(Double):
+    """A server of embeddings that refuses an empty input."""
+
+    def __init__(self, *, model: str) -> None:
+        super().__init__(model=model)
+        self.routes = {("POST", "/v1/embeddings"): self.embed}
+
+    def embed(self, record: Exchange) -> Answer:
+        if not record.body["input"]:
+            raise RequestRefused(Refusal("input", 400, "The input is empty."))
+        assert record.body["model"] == self.model
+        data = [{"object": "embedding", "index": 0, "embedding": [0.25, 0.5]}]
+        usage = {"prompt_tokens": 2, "total_tokens": 2}
+        return Answer({"object": "list", "model": self.model, "data": data, "usage": usage})
+
+
 @pytest.fixture(scope="module")
 def stack(django_db_blocker: Any) -> Iterator[Stack]:
     url = start_postgres().create_database("protocols_live")
-    with running(Stack(url)) as stack, orm_on(url, django_db_blocker):
+    with running(Stack(url)) as stack, orm_on(url, django_db_blocker), Embedder(model="embedder") as embedder:
         models = {name: {"name": name, "script": f"{name}.yaml", "context_length": 128_000} for name in SCRIPTS}
         members = {
             name: {"name": name, "provider": "play", "model": name, "instructions": "Be brief."} for name in SCRIPTS
         }
         for name, steps in SCRIPTS.items():
             (stack.minds_dir / f"{name}.yaml").write_text(json.dumps({"steps": steps}))
-        providers = {"play": {"name": "Play", "apiType": "scripted", "models": models}}
+        members["embedder"] = {"name": "embedder", "provider": "vectors", "model": "embedder"}
+        vectors = {"embedder": {"name": "embedder", "context_length": 8_000}}
+        providers = {
+            "play": {"name": "Play", "apiType": "scripted", "models": models},
+            "vectors": {
+                "name": "Vectors", "apiType": "openai-compatible", "baseUrl": f"{embedder.url}/v1", "models": vectors,
+            },
+        }  # fmt: skip
         stack.write_minds(llm={"providers": providers}, team={"members": members})
         yield stack
 
@@ -390,3 +415,17 @@ def test_errors_of_responses_name_the_field(gpt: OpenAI, person: User) -> None:
     assert (last.type, last.response.status, last.response.error.code) == (
         "response.failed", "failed", "generation_failed",
     )  # fmt: skip
+
+
+# -- embeddings ----------------------------------------------------------------------------------------------------------
+
+
+def test_embeddings_are_the_providers(gpt: OpenAI, person: User) -> None:
+    found = gpt.embeddings.create(model="embedder", input="Hi", encoding_format="float")
+    assert (found.data[0].embedding, found.usage.total_tokens) == ([0.25, 0.5], 2)
+    with pytest.raises(openai.BadRequestError, match="The input is empty"):
+        gpt.embeddings.create(model="embedder", input="")
+    with pytest.raises(openai.NotFoundError) as unsupported:
+        gpt.embeddings.create(model="plain", input="Hi")
+    assert unsupported.value.code == "embeddings_unsupported"
+    assert not Dialog.objects.filter(owner=person).exists()
