@@ -114,7 +114,10 @@ def _give_back_connection() -> None:
 
 @call("GET")
 async def list_models(request: HttpRequest) -> HttpResponseBase:
-    return JsonResponse({"object": "list", "data": await sync_to_async(_models)(request)})
+    data = await sync_to_async(_models)(request)
+    ids = [row["id"] for row in data] or [None]
+    page = {"has_more": False, "first_id": ids[0], "last_id": ids[-1]}  # as Anthropic's clients expect it
+    return JsonResponse({"object": "list", "data": data, **page})
 
 
 @call("GET")

@@ -221,6 +221,12 @@ def test_a_result_with_a_new_message_beside_it_goes_on_with_both(claude: Anthrop
     assert dialog_of(asked(claude, "weather", messages, tools=[WEATHER]).id).pk == dialog.pk
 
 
+def test_models_are_the_agents(claude: Anthropic) -> None:
+    found = {model.id: model.display_name for model in claude.models.list()}
+    assert {name: found[name] for name in SCRIPTS} == {name: name for name in SCRIPTS}
+    assert claude.models.retrieve("plain").type == "model"
+
+
 def test_tokens_are_counted_and_nothing_is_kept(claude: Anthropic, person: User) -> None:
     def counted(text: str, **options: Any) -> int:
         messages: Any = [{"role": "user", "content": text}]
