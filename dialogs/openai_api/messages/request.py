@@ -4,15 +4,17 @@ Markers of caches and Anthropic's own context editing are passed over: the runti
 is, too: the dialog holds its own.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
 from dialogs.openai_api.errors import invalid
 from dialogs.openai_api.messages.answer import MessageWriter
-from dialogs.openai_api.parsing import ChatRequest
+from dialogs.openai_api.parsing import MAX_END_USER, ChatRequest
 from dialogs.openai_api.translation import ChatBody, listed, mapping
 from dialogs.openai_api.wire import Asked, Sent
+from dialogs.store.text import unstorable_reason
 
 BILLING = "x-anthropic-billing-header:"  # Claude Code's first system block, another in each request
 REMINDER = "<system-reminder>"
@@ -38,7 +40,23 @@ def chat_request_of(body: dict[str, Any], dialog_header: str = "", policy: str =
         _message(chat, mapping(message, f"messages.{index}"), f"messages.{index}")
     chat.tools = [_tool(item, f"tools.{index}") for index, item in enumerate(listed(body.get("tools"), "tools"))]
     chat.options |= _options(body)
-    return chat.request(dialog_header, policy)
+    request = chat.request(dialog_header, policy)
+    return replace(request, end_user=_end_user(request.labels.get("user_id")))
+
+
+def _end_user(found: Any) -> str:
+    """Whom the program speaks for. Claude Code adds its session, another one for a conversation that is taken up again."""
+    text = found if isinstance(found, str) else ""
+    try:
+        named = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        named = None
+    if isinstance(named, dict):
+        text = orjson.dumps({name: value for name, value in named.items() if name != "session_id"}).decode()
+    text = text.partition("_session_")[0]
+    if len(text) > MAX_END_USER or unstorable_reason(text):
+        raise invalid(f"user_id must be a text of at most {MAX_END_USER} characters, without NUL.", "metadata.user_id")
+    return text
 
 
 def _options(body: dict[str, Any]) -> dict[str, Any]:

@@ -45,6 +45,15 @@ SCRIPTS: dict[str, list[dict[str, Any]]] = {
         {"text": "Done.", "usage": FIXED},
     ],
     "failing": [{"error": "auth"}],
+    "breaks": [
+        {
+            "match": "Hi",
+            "text": "Let me see.",
+            "tool_calls": [{"name": "add_reminder", "arguments": {"content": "x"}}],
+            "usage": FIXED,
+        },
+        {"error": "auth"},
+    ],
     "slow": [{"text": "one two three four five six seven eight nine ten " * 20, "chunk_delay_ms": 100, "usage": FIXED}],
 }
 
@@ -261,6 +270,14 @@ def test_errors_of_messages_have_that_protocols_shape(stack: Stack, claude: Anth
         with pytest.raises(anthropic.APIStatusError, match="api_error"):
             asked(claude, "failing", hi, stream=stream)
     assert Turn.objects.filter(dialog__owner=person).count() == 2, "no client asked twice"
+    with (
+        pytest.raises(anthropic.APIStatusError, match="api_error"),
+        claude.messages.stream(model="breaks", max_tokens=100, messages=hi) as events,  # type: ignore[arg-type]
+    ):
+        heard = ""
+        for event in events:
+            heard += event.text if event.type == "text" else ""
+    assert heard == "Let me see."
 
 
 # -- responses -----------------------------------------------------------------------------------------------------------
@@ -417,7 +434,7 @@ def test_errors_of_responses_name_the_field(gpt: OpenAI, person: User) -> None:
     assert not Dialog.objects.filter(owner=person).exists()
     with pytest.raises(openai.InternalServerError):
         responded(gpt, "failing", "Hi")
-    *_, last = gpt.responses.create(model="failing", input="Hi", stream=True)
+    *_, last = gpt.responses.create(model="breaks", input="Hi", stream=True)
     assert (last.type, last.response.status, last.response.error.code) == (
         "response.failed", "failed", "generation_failed",
     )  # fmt: skip

@@ -53,6 +53,19 @@ def test_blocks_become_messages() -> None:
 
 
 @pytest.mark.parametrize(
+    ("user_id", "end_user"),
+    [
+        ("ada", "ada"),
+        ("user_1_account__session_2", "user_1_account_"),
+        ('{"device_id":"d","session_id":"s"}', '{"device_id":"d"}'),
+        (5, ""),
+    ],
+)
+def test_a_message_is_an_end_users_whatever_the_session(user_id: Any, end_user: str) -> None:
+    assert chat_request_of({**MESSAGE, "metadata": {"user_id": user_id}}).end_user == end_user
+
+
+@pytest.mark.parametrize(
     ("choice", "required"),
     [({"type": "auto"}, ""), ({"type": "any"}, "weather"), ({"type": "tool", "name": "weather"}, "weather")],
 )
