@@ -1,1 +1,1 @@
-"""``/v1``: agents as models, in the shapes of OpenAI's chat completions. The web relays; a worker generates."""
+"""``/v1``: agents as models, in the protocols of OpenAI and Anthropic. The web relays; a worker generates."""

@@ -48,12 +48,7 @@ class Run:
 
 def begin(key: ApiKey, request: ChatRequest) -> Run:
     """Post what is new in the request to the dialog that it belongs to. Raises ``ApiError`` or ``Refusal``."""
-    agent = Agent.objects.filter(pk=request.model, enabled=True).first()
-    if agent is None:
-        raise ApiError(404, "model_not_found", f"The model {request.model!r} does not exist.", param="model")
-    if reason := unusable_reason(agent):
-        raise Conflict("agent_unusable", reason)
-    _check_names(agent, request)
+    agent = agent_of(request)
     told = conversation_of(request.messages)
     if request.dialog_id is not None:
         return _named(key, agent, request, told)
@@ -63,6 +58,17 @@ def begin(key: ApiKey, request: ChatRequest) -> Run:
     if candidate is not None and candidate.fit and (run := _found(key, request, told, candidate)):
         return run
     return _forked(key, agent, request, told, candidate)
+
+
+def agent_of(request: ChatRequest) -> Agent:
+    """The agent that the request names and can be answered by. Raises ``ApiError`` or ``Refusal``."""
+    agent = Agent.objects.filter(pk=request.model, enabled=True).first()
+    if agent is None:
+        raise ApiError(404, "model_not_found", f"The model {request.model!r} does not exist.", param="model")
+    if reason := unusable_reason(agent):
+        raise Conflict("agent_unusable", reason)
+    _check_names(agent, request)
+    return agent
 
 
 def _check_names(agent: Agent, request: ChatRequest) -> None:

@@ -25,9 +25,9 @@ class ApiError(Exception):
         kind = TYPES.get(self.status, "server_error" if self.status >= 500 else "invalid_request_error")
         return {"error": {"message": self.message, "type": kind, "param": self.param, "code": self.code}}
 
-    @property
-    def response(self) -> HttpResponse:
-        answer = JsonResponse(self.body, status=self.status)
+    def response(self, body: dict[str, Any]) -> HttpResponse:
+        """``body`` says it in the words of the protocol that was spoken."""
+        answer = JsonResponse(body, status=self.status)
         if self.retry_after_seconds is not None:
             answer["Retry-After"] = str(self.retry_after_seconds)
         if self.status != 429:

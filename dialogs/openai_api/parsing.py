@@ -43,13 +43,22 @@ class ChatRequest:
 
 
 def parse(raw: bytes, dialog_header: str = "", policy: str = "") -> ChatRequest:
-    """``policy`` is a header's as well. Raises ``ApiError``."""
+    return chat_request(body_of(raw), dialog_header, policy)
+
+
+def body_of(raw: bytes) -> dict[str, Any]:
+    """Raises ``ApiError``."""
     try:
         body = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         raise invalid(f"The body is not JSON: {error}.") from None
     if not isinstance(body, dict):
         raise invalid("The body must be a JSON object.")
+    return body
+
+
+def chat_request(body: dict[str, Any], dialog_header: str = "", policy: str = "") -> ChatRequest:
+    """``policy`` is a header's as well. The bodies of other protocols are translated into this one. Raises ``ApiError``."""
     model = body.get("model")
     if not isinstance(model, str) or not model:
         raise invalid("Name an agent: GET /v1/models lists them.", "model")
@@ -176,7 +185,7 @@ def _text(content: Any, param: str) -> str:
     parts = []
     for index, part in enumerate(content):
         kind = part.get("type") if isinstance(part, dict) else None
-        text = part.get({"text": "text", "refusal": "refusal"}.get(kind or "", "")) if isinstance(part, dict) else None
+        text = part.get({"text": "text", "refusal": "refusal"}.get(str(kind), "")) if isinstance(part, dict) else None
         if not isinstance(text, str):
             raise invalid(f"Only text is understood, not {kind or part!r}.", f"{param}[{index}]")
         parts.append(_storable(text, param))

@@ -65,6 +65,8 @@ class Reasoning:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
+    """A notice that is no part of the text."""
+
     text: str
 
 
@@ -200,12 +202,15 @@ class Relay:
             self._begun = self._begun or self._mentioned  # the first event of a queued message tells that it waits
             self._mentioned = True
         elif turn["role"] == Turn.Role.NOTICE and self._begun and turn["text"] in NOTICES:
-            return [Notice(self._composer.notice(turn["text"]) if self._notices_as_text else turn["text"])]
+            return [self._notice(turn["text"])]
         elif turn["role"] == Turn.Role.ASSISTANT and turn["generation"] in self._ours:
             goes_on = turn["status"] == Turn.Status.INTERRUPTED
             thought = self._reasoning(turn["generation"], 0, (turn["reasoning"] or {}).get("text", ""))
             return [*thought, *_text(self._composer.turn(turn["generation"], turn["text"], goes_on=goes_on))]
         return []
+
+    def _notice(self, text: str) -> Piece:
+        return Text(self._composer.notice(text)) if self._notices_as_text else Notice(text)
 
     def _of_drafts(self, feed: Feed) -> list[Piece]:
         waiting, self._drafts = self._drafts, []

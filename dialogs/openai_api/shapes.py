@@ -53,11 +53,14 @@ def call_json(call: Call) -> dict[str, Any]:
 
 
 def model_json(agent: Agent, overview: dict[str, Any]) -> dict[str, Any]:
-    """An agent as a model; one that cannot answer now says why."""
+    """An agent as a model, in both protocols; one that cannot answer now says why."""
     return {
         "id": agent.pk,
         "object": "model",
+        "type": "model",
+        "display_name": overview["name"],
         "created": 0,
+        "created_at": "1970-01-01T00:00:00Z",
         "owned_by": "dominds",
         "name": overview["name"],
         "context_length": overview["model_context_limit"],

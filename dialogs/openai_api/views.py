@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import aclosing
 from dataclasses import replace
 from functools import wraps
+from operator import attrgetter
 from typing import Any
 from uuid import uuid4
 
@@ -19,35 +20,43 @@ from structlog.contextvars import get_contextvars
 
 from dialogs.accounts import api_keys
 from dialogs.api.auth import ScopeRefused, bearer_of
-from dialogs.api.sse import KEEP_ALIVE, streamed, written
+from dialogs.api.sse import streamed
 from dialogs.errors import Refusal
 from dialogs.live.db_threads import in_db_thread
 from dialogs.models import Agent, ApiKey, Dialog
-from dialogs.openai_api import conversations, lifetime
+from dialogs.openai_api import chat, conversations, lifetime
 from dialogs.openai_api.composing import Restarted
 from dialogs.openai_api.conversations import Run
+from dialogs.openai_api.embeddings import embeddings_of
 from dialogs.openai_api.errors import ApiError, of_refusal
-from dialogs.openai_api.health import add_headers, report_of
-from dialogs.openai_api.parsing import ChatRequest, parse
-from dialogs.openai_api.relay import Ended, KeepAlive, Notice, Piece, Reasoning, Relay, Text
-from dialogs.openai_api.shapes import Answer, call_json, model_json
+from dialogs.openai_api.health import Report, add_headers, report_of
+from dialogs.openai_api.messages.answer import error_body as message_error
+from dialogs.openai_api.messages.counting import est_tokens
+from dialogs.openai_api.messages.request import chat_request_of
+from dialogs.openai_api.messages.request import read as read_message
+from dialogs.openai_api.parsing import ChatRequest, body_of
+from dialogs.openai_api.relay import Ended, KeepAlive, Notice, Piece, Relay
+from dialogs.openai_api.responses.request import read as read_response
+from dialogs.openai_api.responses.retrieval import response_of
+from dialogs.openai_api.shapes import model_json
+from dialogs.openai_api.wire import Asked, Said, Sent, Writer
 from dialogs.queries import overviews
 
 log = structlog.get_logger(__name__)
 
 REQUEST_HEADER = "X-Request-Id"
 DIALOG_HEADER = "X-Dominds-Dialog"
-DONE = b"data: [DONE]\n\n"
 RESTARTED = ApiError(
     500, "answer_restarted", "The model failed in the middle and its next attempt said something else. Ask again."
 )
 _leaving: set[asyncio.Task[None]] = set()  # holds what still runs after its request is gone
 
 View = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
+Reader = Callable[[Sent], Asked]
 
 
-def call(*methods: str) -> Callable[[View], View]:
-    """A call of ``/v1``: errors in OpenAI's shape, whoever found them."""
+def call(*methods: str, told: Callable[[ApiError], dict[str, Any]] = attrgetter("body")) -> Callable[[View], View]:
+    """A call of ``/v1``: errors in the shape of its protocol, whoever found them."""
 
     def decorate(view: View) -> View:
         @csrf_exempt
@@ -58,7 +67,8 @@ def call(*methods: str) -> Callable[[View], View]:
                     raise ApiError(405, "method_not_allowed", f"Use {' or '.join(methods)}.")
                 response = await view(request, **kwargs)
             except Exception as error:  # noqa: BLE001  a program is answered in JSON, and a bug of ours is logged there
-                response = _problem(request, error).response
+                problem = _problem(request, error)
+                response = problem.response(told(problem))
             response[REQUEST_HEADER] = str(get_contextvars().get("request_id") or uuid4())  # as the log has it
             return response
 
@@ -85,7 +95,8 @@ def _problem(request: HttpRequest, error: Exception) -> ApiError:
 
 
 def _key_of(request: HttpRequest) -> ApiKey:
-    key = api_keys.key_of(bearer_of(request.headers.get("Authorization", "")))
+    given = bearer_of(request.headers.get("Authorization", "")) or request.headers.get("x-api-key", "")
+    key = api_keys.key_of(given)
     if key is None:
         raise ApiError(401, "invalid_api_key", "This API key does not hold. Make one with `manage.py apikey USERNAME`.")
     if key.scope == ApiKey.Scope.READ:
@@ -103,7 +114,10 @@ def _give_back_connection() -> None:
 
 @call("GET")
 async def list_models(request: HttpRequest) -> HttpResponseBase:
-    return JsonResponse({"object": "list", "data": await sync_to_async(_models)(request)})
+    data = await sync_to_async(_models)(request)
+    ids = [row["id"] for row in data] or [None]
+    page = {"has_more": False, "first_id": ids[0], "last_id": ids[-1]}  # as Anthropic's clients expect it
+    return JsonResponse({"object": "list", "data": data, **page})
 
 
 @call("GET")
@@ -125,7 +139,63 @@ def _models(request: HttpRequest) -> list[dict[str, Any]]:
 
 @call("POST")
 async def chat_completions(request: HttpRequest) -> HttpResponseBase:
-    wanted, run = await sync_to_async(_begin)(request)
+    return await _answered(request, chat.read)
+
+
+# -- messages ------------------------------------------------------------------------------------------------------------
+
+
+@call("POST", told=message_error)
+async def create_message(request: HttpRequest) -> HttpResponseBase:
+    return await _answered(request, read_message)
+
+
+@call("POST", told=message_error)
+async def count_message_tokens(request: HttpRequest) -> HttpResponseBase:
+    return JsonResponse({"input_tokens": await sync_to_async(_counted)(request)})
+
+
+def _counted(request: HttpRequest) -> int:
+    _key_of(request)
+    return est_tokens(chat_request_of(body_of(request.body)))
+
+
+# -- responses -----------------------------------------------------------------------------------------------------------
+
+
+@call("POST")
+async def create_response(request: HttpRequest) -> HttpResponseBase:
+    return await _answered(request, read_response)
+
+
+@call("GET")
+async def get_response(request: HttpRequest, response_id: str) -> HttpResponseBase:
+    return JsonResponse(await sync_to_async(_response)(request, response_id))
+
+
+def _response(request: HttpRequest, response_id: str) -> dict[str, Any]:
+    return response_of(_key_of(request), response_id)
+
+
+# -- embeddings ----------------------------------------------------------------------------------------------------------
+
+
+@call("POST")
+async def create_embeddings(request: HttpRequest) -> HttpResponseBase:
+    return JsonResponse(await sync_to_async(_embeddings)(request))
+
+
+def _embeddings(request: HttpRequest) -> dict[str, Any]:
+    _key_of(request)
+    return embeddings_of(body_of(request.body))
+
+
+# -- answers, in any protocol --------------------------------------------------------------------------------------------
+
+
+async def _answered(request: HttpRequest, read: Reader) -> HttpResponseBase:
+    asked, run = await sync_to_async(_begin)(request, read)
+    wanted, writer = asked.request, asked.writer(run)
     relay = Relay(
         run, drafts=wanted.stream, notices_as_text=wanted.notices == "text", reasoning=wanted.include_reasoning
     )
@@ -134,10 +204,11 @@ async def chat_completions(request: HttpRequest) -> HttpResponseBase:
             pieces = relay.pieces()
             first = await anext(pieces)  # what fails before it is told by the status
             report = first.health if isinstance(first, Ended) else await in_db_thread(report_of, run)
-            answer: HttpResponseBase = streamed(_stream(request, run, wanted, first, pieces))
+            events = _stream(request, run, writer, first, pieces, as_comment=wanted.notices == "comment")
+            answer: HttpResponseBase = streamed(events)
         else:
-            texts, ended = await _whole(wanted, relay)
-            answer, report = JsonResponse(Answer(run, wanted.labels).whole(*texts, ended)), ended.health
+            report = await _told_whole(writer, relay)
+            answer = JsonResponse(writer.whole())
     except asyncio.CancelledError:  # a client that does not wait for it stops it
         _abandon(run)
         raise
@@ -146,14 +217,15 @@ async def chat_completions(request: HttpRequest) -> HttpResponseBase:
     return answer
 
 
-def _begin(request: HttpRequest) -> tuple[ChatRequest, Run]:
+def _begin(request: HttpRequest, read: Reader) -> tuple[Asked, Run]:
     try:
-        key = _key_of(request)
-        wanted = parse(
-            request.body, request.headers.get(DIALOG_HEADER, ""), request.headers.get(lifetime.POLICY_HEADER, "")
+        key, headers = _key_of(request), request.headers
+        asked = read(
+            Sent(body_of(request.body), headers.get(DIALOG_HEADER, ""), headers.get(lifetime.POLICY_HEADER, ""), key)
         )
-        run = conversations.begin(key, wanted)
-        return replace(wanted, notices=wanted.notices or _usual_notices(wanted, run)), run
+        run = conversations.begin(key, asked.request)
+        notices = asked.request.notices or _usual_notices(asked.request, run)
+        return replace(asked, request=replace(asked.request, notices=notices)), run
     finally:
         _give_back_connection()
 
@@ -163,74 +235,53 @@ def _usual_notices(wanted: ChatRequest, run: Run) -> str:
     return "comment" if run.is_proxy or "response_format" in wanted.params else "text"
 
 
-async def _whole(wanted: ChatRequest, relay: Relay) -> tuple[tuple[str, str], Ended]:
-    """Text and reasoning at once, when the answer is complete."""
-    texts: list[str] = []
-    thoughts: list[str] = []
-    ended: Ended | None = None
+async def _told_whole(writer: Writer, relay: Relay) -> Report:
+    """Give the writer all pieces of an answer that is not streamed."""
+    report: Report = {}
     async with aclosing(relay.pieces()) as pieces:
         async for piece in pieces:
-            match piece:
-                case Text(text):
-                    texts.append(text)
-                case Reasoning(text):
-                    thoughts.append(text)
-                case Notice(text) if wanted.notices == "text":
-                    texts.append(text)
-                case Ended():
-                    ended = piece
-    assert ended is not None
-    return ("".join(texts), "".join(thoughts)), ended
+            if isinstance(piece, Said):
+                writer.piece(piece)
+            if isinstance(piece, Ended):
+                report = piece.health
+    return report
 
 
 async def _stream(
-    request: HttpRequest, run: Run, wanted: ChatRequest, first: Piece, others: AsyncGenerator[Piece, None]
+    request: HttpRequest,
+    run: Run,
+    writer: Writer,
+    first: Piece,
+    others: AsyncGenerator[Piece, None],
+    *,
+    as_comment: bool,
 ) -> AsyncIterator[bytes]:
-    """Chunks as server-sent events, ``[DONE]`` last; an error after the first piece is an event, too."""
-    answer = Answer(run, wanted.labels)
+    """Server-sent events; an error after the first piece is an event, too."""
     complete = isinstance(first, Ended)
     try:
-        for chunk in (written(answer.chunk({"role": "assistant", "content": ""})), *_chunks(answer, wanted, first)):
-            yield chunk
+        for event in (*writer.begin(), *_events(writer, first, as_comment=as_comment)):
+            yield event
         async with aclosing(others) as pieces:
             async for piece in pieces:
                 complete = isinstance(piece, Ended)
-                for chunk in _chunks(answer, wanted, piece):
-                    yield chunk
-        yield DONE
+                for event in _events(writer, piece, as_comment=as_comment):
+                    yield event
     except Exception as error:  # noqa: BLE001  the status is sent already: told in the stream, logged there
-        yield written(_problem(request, error).body)
+        for event in writer.failed(_problem(request, error)):
+            yield event
     finally:
         if not complete:
             _abandon(run)
 
 
-def _chunks(answer: Answer, wanted: ChatRequest, piece: Piece) -> list[bytes]:
+def _events(writer: Writer, piece: Piece, *, as_comment: bool) -> list[bytes]:
     match piece:
-        case Text(text):
-            return [written(answer.chunk({"content": text}))]
-        case Reasoning(text):
-            return [written(answer.chunk({"reasoning_content": text}))]
-        case Notice(text) if wanted.notices == "text":
-            return [written(answer.chunk({"content": text}))]
-        case Notice(text) if wanted.notices == "comment":
-            return [f": {text}\n\n".encode()]
         case KeepAlive():
-            return [KEEP_ALIVE]
-        case Ended():
-            return [written(chunk) for chunk in _last_chunks(answer, wanted, piece)]
-    return []
-
-
-def _last_chunks(answer: Answer, wanted: ChatRequest, ended: Ended) -> list[dict[str, Any]]:
-    chunks = [
-        answer.chunk({"tool_calls": [{"index": index, **call_json(call)}]}) for index, call in enumerate(ended.calls)
-    ]
-    chunks.append(answer.chunk({}, ended.finish_reason))
-    if wanted.include_usage:
-        chunks.append(answer.usage_chunk(ended))
-    chunks[-1]["dominds"] = ended.health
-    return chunks
+            return [writer.keep_alive]
+        case Notice(text):
+            return [f": {text}\n\n".encode()] if as_comment else []
+        case _:
+            return writer.piece(piece)
 
 
 def _abandon(run: Run) -> None:

@@ -93,6 +93,7 @@ class ProviderKind:
     loaded_window: AskWindow | None = field(default=None, repr=False)
     count_tokens: CountTokens | None = field(default=None, repr=False)
     can_force: bool = False  # where the catalog says nothing of the model
+    embeds: bool = False  # at /embeddings, in OpenAI's wire
     forcing: Forcing = Forcing.NAMED
     echo: Echo = Echo.NEVER
     max_tokens_field: str = "max_tokens"

@@ -28,4 +28,6 @@ def window_in(props: Any) -> int | None:
     return tokens_in(slot.get("n_ctx") if isinstance(slot, dict) else None) or tokens_in(props.get("n_ctx"))
 
 
-LLAMACPP = ProviderKind("llamacpp", openai_chat.connected, loaded_window=loaded_limit, forcing=Forcing.REQUIRED)
+LLAMACPP = ProviderKind(
+    "llamacpp", openai_chat.connected, embeds=True, loaded_window=loaded_limit, forcing=Forcing.REQUIRED
+)

@@ -116,6 +116,7 @@ def _sdk_client(host: str) -> Any:
 LMSTUDIO = ProviderKind(
     "lmstudio",
     openai_chat.connected,
+    embeds=True,
     needs_limit=True,
     overruns=True,
     loaded_window=loaded_limit,

@@ -49,4 +49,6 @@ def set_window(shown: Any) -> int | None:
     return tokens_in(int(found.group(1))) if found else None
 
 
-OLLAMA = ProviderKind("ollama", openai_chat.connected, loaded_window=loaded_limit, modalities=("text", "image"))
+OLLAMA = ProviderKind(
+    "ollama", openai_chat.connected, embeds=True, loaded_window=loaded_limit, modalities=("text", "image")
+)

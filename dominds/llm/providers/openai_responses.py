@@ -47,6 +47,7 @@ OPENAI = ProviderKind(
     "openai",
     connected,
     can_force=True,
+    embeds=True,
     forcing=Forcing.ALLOWED,
     max_tokens_field="max_output_tokens",
     params=RESPONSES,

@@ -1,0 +1,26 @@
+"""What ``/v1/messages/count_tokens`` answers: the estimated size of a request as it was sent, before any rewrite."""
+
+from dialogs.context.limits import model_of
+from dialogs.openai_api.conversations import agent_of
+from dialogs.openai_api.history import ClientMessage
+from dialogs.openai_api.parsing import ChatRequest
+from dialogs.tools.registry import tools_of
+from dominds.llm.messages import Message, Role, ToolCall, ToolSpec
+from remediation.tokens.calibration import estimate_request
+from remediation.tokens.counting import counter_for
+
+
+def est_tokens(request: ChatRequest) -> int:
+    """With the agent's own instructions and tools. Raises ``ApiError`` or ``Refusal``."""
+    agent = agent_of(request)
+    model = model_of(agent)
+    instructions = "\n\n".join(text for text in (agent.instructions, request.instructions) if text)
+    tools = [tool.spec for tool in tools_of(agent).values()]
+    tools += [ToolSpec(tool["name"], tool["description"], tool["parameters"]) for tool in request.tools]
+    counter = counter_for(model.model_id, model.tokenizer or "")
+    return estimate_request(instructions, [_message(said) for said in request.messages], tools, counter).counted.total
+
+
+def _message(said: ClientMessage) -> Message:
+    calls = tuple(ToolCall(call.id, call.name, call.arguments) for call in said.calls)
+    return Message(Role(said.role), said.text, calls, said.call_id)

@@ -1,0 +1,170 @@
+"""Translates the body of ``POST /v1/messages`` into that of a chat completion.
+
+Markers of caches and Anthropic's own context editing are passed over: the runtime sees to both. Thinking that comes back
+is, too: the dialog holds its own.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from dialogs.openai_api.errors import invalid
+from dialogs.openai_api.messages.answer import MessageWriter
+from dialogs.openai_api.parsing import MAX_END_USER, ChatRequest
+from dialogs.openai_api.translation import ChatBody, listed, mapping
+from dialogs.openai_api.wire import Asked, Sent
+from dialogs.store.text import unstorable_reason
+
+BILLING = "x-anthropic-billing-header:"  # Claude Code's first system block, another in each request
+REMINDER = "<system-reminder>"
+SAME = ("model", "max_tokens", "temperature", "top_p", "top_k", "stream", "metadata")
+READ = ("messages", "system", "tools", "tool_choice", "thinking", "output_config", "output_format", "stop_sequences")
+PASSED_OVER = ("cache_control", "context_management", "compaction", "betas", "anthropic_beta", "diagnostics", "inference_geo",
+               "service_tier", "speed", "fallbacks", "billing_policy", "user_profile_id", "workspace_id")  # fmt: skip
+CHOICES = {"auto": "auto", "any": "required", "none": "none"}
+
+
+def read(sent: Sent) -> Asked:
+    return Asked(chat_request_of(sent.body, sent.dialog, sent.policy), MessageWriter)
+
+
+def chat_request_of(body: dict[str, Any], dialog_header: str = "", policy: str = "") -> ChatRequest:
+    """Raises ``ApiError``."""
+    chat = ChatBody({name: body[name] for name in SAME if name in body})
+    for name, value in body.items():
+        if value not in (None, []) and name not in (*SAME, *READ, *PASSED_OVER):
+            raise invalid("This is not offered here: leave it out.", name)
+    _system(chat, body.get("system"))
+    for index, message in enumerate(listed(body.get("messages"), "messages")):
+        _message(chat, mapping(message, f"messages.{index}"), f"messages.{index}")
+    chat.tools = [_tool(item, f"tools.{index}") for index, item in enumerate(listed(body.get("tools"), "tools"))]
+    chat.options |= _options(body)
+    request = chat.request(dialog_header, policy)
+    return replace(request, end_user=_end_user(request.labels.get("user_id")))
+
+
+def _end_user(found: Any) -> str:
+    """Whom the program speaks for. Claude Code adds its session, another one for a conversation that is taken up again."""
+    text = found if isinstance(found, str) else ""
+    try:
+        named = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        named = None
+    if isinstance(named, dict):
+        text = orjson.dumps({name: value for name, value in named.items() if name != "session_id"}).decode()
+    text = text.partition("_session_")[0]
+    if len(text) > MAX_END_USER or unstorable_reason(text):
+        raise invalid(f"user_id must be a text of at most {MAX_END_USER} characters, without NUL.", "metadata.user_id")
+    return text
+
+
+def _options(body: dict[str, Any]) -> dict[str, Any]:
+    thinking, output = mapping(body.get("thinking"), "thinking"), mapping(body.get("output_config"), "output_config")
+    options: dict[str, Any] = {
+        "include_reasoning": thinking.get("type") in ("enabled", "adaptive") and thinking.get("display") != "omitted"
+    }
+    if body.get("stop_sequences"):
+        options["stop"] = body["stop_sequences"]
+    if output.get("effort"):
+        options["reasoning_effort"] = output["effort"]
+    if form := output.get("format") or body.get("output_format"):
+        schema = {"name": "answer", "schema": mapping(form, "output_config.format").get("schema"), "strict": True}
+        options["response_format"] = {"type": "json_schema", "json_schema": schema}
+    choice = mapping(body.get("tool_choice"), "tool_choice")
+    if choice.get("type") == "tool":
+        options["tool_choice"] = {"type": "function", "function": {"name": choice.get("name")}}
+    elif choice:
+        if (kind := str(choice.get("type"))) not in CHOICES:
+            raise invalid("type must be auto, any, tool or none.", "tool_choice.type")
+        options["tool_choice"] = CHOICES[kind]
+    if choice.get("disable_parallel_tool_use"):
+        options["parallel_tool_calls"] = False
+    return options
+
+
+def _tool(found: Any, param: str) -> dict[str, Any]:
+    tool = mapping(found, param)
+    if tool.get("type") not in (None, "custom"):
+        raise invalid(f"{tool['type']!r} is a tool of Anthropic's: only tools with an input_schema run here.", param)
+    function = {
+        "name": tool.get("name"),
+        "description": tool.get("description"),
+        "parameters": tool.get("input_schema"),
+    }
+    return {"type": "function", "function": function}
+
+
+# Messages
+
+
+def _system(chat: ChatBody, found: Any) -> None:
+    for index, block in enumerate(_blocks(found, "system")):
+        if not str(block.get("text", "")).startswith(BILLING):
+            chat.say("system", [block], f"system.{index}")
+
+
+def _blocks(content: Any, param: str) -> list[dict[str, Any]]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [mapping(block, f"{param}.{index}") for index, block in enumerate(listed(content, param))]
+
+
+def _message(chat: ChatBody, message: dict[str, Any], param: str) -> None:
+    blocks = _blocks(message.get("content"), f"{param}.content")
+    match message.get("role"):
+        case "user":
+            _results(chat, blocks, param)
+        case "assistant":
+            texts = [
+                block for block in blocks if block.get("type") not in ("thinking", "redacted_thinking", "tool_use")
+            ]
+            calls = [_call(block) for block in blocks if block.get("type") == "tool_use"]
+            chat.say("assistant", texts, param, **({"tool_calls": calls} if calls else {}))
+        case "system":
+            chat.say("system", blocks, param)
+        case _:
+            raise invalid("role must be user, assistant or system.", f"{param}.role")
+
+
+def _call(block: dict[str, Any]) -> dict[str, Any]:
+    arguments = orjson.dumps(block.get("input") or {}).decode()
+    return {"id": block.get("id"), "type": "function", "function": {"name": block.get("name"), "arguments": arguments}}
+
+
+def _results(chat: ChatBody, blocks: list[dict[str, Any]], param: str) -> None:
+    """Results of tools, and what the user says beside them. Reminders that a program puts there are part of the last
+    result: nobody said them."""
+    results = [block for block in blocks if block.get("type") == "tool_result"]
+    rest = [block for block in blocks if block.get("type") != "tool_result"]
+    reminders = rest if results and all(str(block.get("text", "")).startswith(REMINDER) for block in rest) else []
+    for number, result in enumerate(results, 1):
+        parts = [_part(block) for block in _blocks(result.get("content"), f"{param}.content")]
+        beside = reminders if number == len(results) else []
+        chat.say("tool", [*parts, *beside], param, tool_call_id=result.get("tool_use_id"))
+    if rest and not reminders:
+        chat.say("user", [_part(block) for block in rest], param)
+
+
+def _part(block: dict[str, Any]) -> dict[str, Any]:
+    """Pictures and files as chat completions have them; what is unknown stays, and is refused by its type."""
+    source = mapping(block.get("source"), "source")
+    match block.get("type"), source.get("type"):
+        case "text", _:
+            return {"type": "text", "text": block.get("text")}
+        case "document", "text":
+            return {"type": "text", "text": source.get("data")}
+        case "image", "url":
+            return {"type": "image_url", "image_url": {"url": source.get("url")}}
+        case "image", "base64":
+            return {"type": "image_url", "image_url": {"url": _data_url(source)}}
+        case "document", "base64":
+            return {
+                "type": "file",
+                "file": {"filename": block.get("title") or "document", "file_data": _data_url(source)},
+            }
+    return block
+
+
+def _data_url(source: dict[str, Any]) -> str:
+    return f"data:{source.get('media_type')};base64,{source.get('data')}"

@@ -1,0 +1,39 @@
+"""Embeddings of a provider that speaks OpenAI's wire, asked for and handed on as they are."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dominds.llm.connect import key_of
+from dominds.llm.http import event_loop
+from dominds.llm.http.endpoint import Endpoint
+from dominds.llm.http.exchange import Exchange
+from dominds.llm.http.headers import openai_exchange
+from dominds.llm.json_text import NotJson, dumped, parsed
+from dominds.llm.models.model import ModelInfo
+from dominds.llm.provider import MalformedStream
+from dominds.llm.providers.openai_responses import OPENAI
+
+
+def embed(model: ModelInfo, body: Mapping[str, Any]) -> dict[str, Any]:
+    """The provider's answer to ``body``. Only for kinds that embed. Raises ``ProviderError``."""
+    endpoint = Endpoint(model.base_url, key_of(model))
+    sent = dumped({**body, "model": model.model_id})
+    exchange = openai_exchange(endpoint, "/embeddings", sent, is_openai=model.kind is OPENAI)
+    try:
+        answer = parsed(event_loop.LOOP.run(_whole(exchange)))
+    except NotJson:
+        answer = None
+    if not isinstance(answer, dict):
+        raise MalformedStream(f"{endpoint.host} answered with something else than embeddings.")
+    return answer
+
+
+async def _whole(exchange: Exchange) -> bytes:
+    try:
+        await exchange.open()
+        pieces = []
+        while chunk := await exchange.chunk():
+            pieces.append(chunk)
+        return b"".join(pieces)
+    finally:
+        exchange.close()

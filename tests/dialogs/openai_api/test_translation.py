@@ -1,0 +1,211 @@
+"""The rules of ``/v1/messages`` and ``/v1/responses`` on values: what a body becomes, and what is refused."""
+
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dialogs.models import ApiKey
+from dialogs.openai_api.errors import ApiError
+from dialogs.openai_api.history import Call
+from dialogs.openai_api.messages.answer import error_body
+from dialogs.openai_api.messages.request import chat_request_of
+from dialogs.openai_api.parsing import ChatRequest
+from dialogs.openai_api.responses.request import read
+from dialogs.openai_api.responses.tools import Tools, call_of
+from dialogs.openai_api.wire import Sent
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
+MESSAGE = {"model": "demo", "max_tokens": 10, "messages": [{"role": "user", "content": "Hi"}]}
+RESPONSE = {"model": "demo", "input": "Hi"}
+TOOL = {"name": "weather", "input_schema": SCHEMA}
+
+
+def of_response(body: dict[str, Any]) -> ChatRequest:
+    return read(Sent(body, "", "", cast(ApiKey, None))).request
+
+
+# -- messages ------------------------------------------------------------------------------------------------------------
+
+
+def test_blocks_become_messages() -> None:
+    reminder = {"type": "text", "text": "<system-reminder>Mind the list.</system-reminder>"}
+    results = [
+        {"type": "tool_result", "tool_use_id": "a", "content": "one"},
+        {"type": "tool_result", "tool_use_id": "b", "content": [{"type": "text", "text": "two"}]},
+    ]
+    used = [{"type": "tool_use", "id": name, "name": "weather", "input": {"city": "Rome"}} for name in "ab"]
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": "x"}
+    messages = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": [thought, {"type": "text", "text": "Let me look."}, *used]},
+        {"role": "user", "content": [*results, reminder]},
+        {"role": "assistant", "content": [thought, *used]},
+        {"role": "user", "content": [*results, {"type": "text", "text": "Never mind."}, reminder]},
+    ]
+    found = chat_request_of({**MESSAGE, "messages": messages, "tools": [TOOL]})
+    assert [(said.role, said.text, said.call_id) for said in found.messages] == [
+        ("user", "Hi", ""), ("assistant", "Let me look.", ""), ("tool", "one", "a"), ("tool", f"two\n{reminder['text']}", "b"),
+        ("assistant", "", ""), ("tool", "one", "a"), ("tool", "two", "b"), ("user", f"Never mind.\n{reminder['text']}", ""),
+    ]  # fmt: skip
+    assert found.messages[1].calls == tuple(Call(name, "weather", '{"city":"Rome"}') for name in "ab")
+
+
+@pytest.mark.parametrize(
+    ("user_id", "end_user"),
+    [
+        ("ada", "ada"),
+        ("user_1_account__session_2", "user_1_account_"),
+        ('{"device_id":"d","session_id":"s"}', '{"device_id":"d"}'),
+        (5, ""),
+    ],
+)
+def test_a_message_is_an_end_users_whatever_the_session(user_id: Any, end_user: str) -> None:
+    assert chat_request_of({**MESSAGE, "metadata": {"user_id": user_id}}).end_user == end_user
+
+
+@pytest.mark.parametrize(
+    ("choice", "required"),
+    [({"type": "auto"}, ""), ({"type": "any"}, "weather"), ({"type": "tool", "name": "weather"}, "weather")],
+)
+def test_a_tool_choice_of_messages_is_honoured(choice: Any, required: str) -> None:
+    assert chat_request_of({**MESSAGE, "tools": [TOOL], "tool_choice": choice}).required_tool == required
+    assert chat_request_of({**MESSAGE, "tools": [TOOL], "tool_choice": {"type": "none"}}).tools == []
+
+
+@pytest.mark.parametrize(
+    ("thinking", "wanted"),
+    [
+        (None, False),
+        ({"type": "disabled"}, False),
+        ({"type": "adaptive"}, True),
+        ({"type": "enabled", "budget_tokens": 1024}, True),
+        ({"type": "adaptive", "display": "omitted"}, False),
+    ],
+)
+def test_thinking_is_shown_where_it_was_asked_for(thinking: Any, wanted: bool) -> None:
+    assert chat_request_of({**MESSAGE, "thinking": thinking}).include_reasoning == wanted
+
+
+@pytest.mark.parametrize(
+    ("change", "param"),
+    [
+        ({"messages": []}, "messages"),
+        ({"messages": "Hi"}, "messages"),
+        ({"messages": [{"role": "user", "content": 5}]}, "messages.0.content"),
+        ({"messages": [{"role": "user", "content": [{"type": "video"}]}]}, "messages.0.content[0]"),
+        ({"messages": [{"role": "user", "content": [{"type": "tool_result"}]}]}, "messages.0.tool_call_id"),
+        ({"system": 5}, "system"),
+        ({"tools": [{"type": "bash_20250124", "name": "bash"}]}, "tools.0"),
+        ({"tools": [{"name": "a b"}]}, "tools[0].function.name"),
+        ({"tool_choice": {"type": "some"}}, "tool_choice.type"),
+        ({"mcp_servers": [{"url": "https://example.org"}]}, "mcp_servers"),
+        ({"colour": "red"}, "colour"),
+    ],
+)
+def test_what_messages_cannot_have_is_refused_by_name(change: dict[str, Any], param: str) -> None:
+    with pytest.raises(ApiError) as refused:
+        chat_request_of({**MESSAGE, **change})
+    assert (refused.value.status, refused.value.param) == (400, param)
+    assert error_body(refused.value)["error"]["message"].startswith(f"{param}: ")
+
+
+def test_a_full_window_is_told_in_the_words_that_clients_know() -> None:
+    error = error_body(ApiError(400, "context_length_exceeded", "3 forced attempts failed."))["error"]
+    assert (error["type"], error["message"]) == (
+        "invalid_request_error",
+        "prompt is too long: 3 forced attempts failed.",
+    )
+
+
+# -- responses -----------------------------------------------------------------------------------------------------------
+
+
+def test_items_become_messages() -> None:
+    items = [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi"}]},
+        {"type": "reasoning", "summary": [], "encrypted_content": "x"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Let me look."}]},
+        {"type": "function_call", "call_id": "a", "name": "read", "namespace": "files", "arguments": "{}"},
+        {"type": "custom_tool_call", "call_id": "b", "name": "patch", "input": "*** Begin"},
+        {"type": "function_call_output", "call_id": "a", "output": "one"},
+        {"type": "custom_tool_call_output", "call_id": "b", "output": [{"type": "input_text", "text": "two"}]},
+    ]
+    found = of_response({**RESPONSE, "input": items})
+    assert [(said.role, said.text, said.call_id) for said in found.messages] == [
+        ("user", "Hi", ""), ("assistant", "Let me look.", ""), ("tool", "one", "a"), ("tool", "two", "b"),
+    ]  # fmt: skip
+    assert found.messages[1].calls == (
+        Call("a", "files__read", "{}"),
+        Call("b", "patch", '{"input":"*** Begin"}'),
+    )
+
+
+def test_calls_come_back_by_the_names_that_the_client_gave() -> None:
+    tools = Tools()
+    function = {"type": "function", "name": "read", "parameters": SCHEMA}
+    long = {"type": "namespace", "name": "n" * 70, "tools": [function]}
+    tools.add([function, {"type": "namespace", "name": "files", "tools": [function]}, long, {"type": "web_search"},
+               {"type": "custom", "name": "patch", "format": {"type": "grammar", "definition": "start: x"}}], "tools")  # fmt: skip
+    names = [tool["function"]["name"] for tool in tools.functions]
+    assert [len(name) <= 64 for name in names] == [True] * 4
+    assert tools.functions[-1]["function"]["description"] == "start: x"
+    for name in names:
+        item = tools.item(Call("call_1_0", name, '{"input":"x"}'))
+        assert call_of(item)["function"] == {"name": name, "arguments": '{"input":"x"}'}
+    assert tools.item(Call("a", "patch", "no JSON"))["input"] == "no JSON"
+
+
+def test_a_list_of_allowed_tools_offers_these_alone() -> None:
+    tools = [{"type": "function", "name": name, "parameters": SCHEMA} for name in ("a", "b")]
+    choice = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "b"}]}
+    found = of_response({**RESPONSE, "tools": tools, "tool_choice": choice})
+    assert ([tool["name"] for tool in found.tools], found.required_tool) == (["b"], "b")
+
+
+@pytest.mark.parametrize(
+    ("change", "param"),
+    [
+        ({"input": []}, "messages"),
+        ({"input": [5]}, "input[0]"),
+        ({"input": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "input[0].content[0]"),
+        ({"tools": [{"type": "function"}]}, "tools[0].function.name"),
+        ({"tool_choice": {"type": "mcp"}}, "tool_choice"),
+        ({"text": "json"}, "text"),
+        ({"prompt": {"id": "p"}}, "prompt"),
+    ],
+)
+def test_what_responses_cannot_have_is_refused_by_name(change: dict[str, Any], param: str) -> None:
+    with pytest.raises(ApiError) as refused:
+        of_response({**RESPONSE, **change})
+    assert (refused.value.status, refused.value.param) == (400, param)
+
+
+# -- both ----------------------------------------------------------------------------------------------------------------
+
+scalars = (
+    st.none() | st.booleans() | st.integers() | st.sampled_from(["text", "user", "tool_use", "function_call", "a"])
+)
+fields = st.sampled_from(
+    "role type content text id name input arguments output call_id tool_use_id tools function format source".split()
+)
+anything = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(fields, inner, max_size=5), max_leaves=12
+)
+bodies = st.dictionaries(
+    st.sampled_from(
+        "messages input system instructions tools tool_choice thinking reasoning text metadata include output_config".split()
+    ),
+    anything,
+    max_size=4,
+)
+
+
+@given(bodies)
+def test_whatever_a_body_holds_it_is_read_or_refused(change: dict[str, Any]) -> None:
+    for reader, body in ((chat_request_of, MESSAGE), (of_response, RESPONSE)):
+        try:
+            assert isinstance(reader({**body, **change}), ChatRequest)
+        except ApiError as refused:
+            assert refused.status in (400, 404)
