@@ -21,10 +21,12 @@ from dialogs.openai_api import lifetime, options
 from dialogs.openai_api.errors import ApiError, invalid
 from dialogs.openai_api.finding import AT_HEAD, Candidate, find
 from dialogs.openai_api.forks import fork
-from dialogs.openai_api.history import Conversation, conversation_of
+from dialogs.openai_api.history import ClientMessage, Conversation, conversation_of
 from dialogs.openai_api.likeness import answer_key, exchanges_of, keys_of
 from dialogs.openai_api.parsing import ChatRequest
 from dialogs.runtime import client_tools, outcomes
+from dialogs.state import State
+from dialogs.store.change import open_change
 from dialogs.tools.registry import tools_of
 from remediation.models import RemediationRun
 
@@ -153,7 +155,7 @@ def _post(dialog: Dialog, key: ApiKey, request: ChatRequest, told: Conversation,
     Client.objects.bulk_create([client], update_conflicts=True, unique_fields=["dialog"], update_fields=told_anew)
     seq = _post_results(dialog, told) if told.results else 0
     if told.message or not told.results:
-        seq = (_ask_again(dialog) if again else 0) or _post_message(dialog, key, told.message)
+        seq = (_ask_again(dialog) if again else 0) or _post_message(dialog, key, told)
     queued = dialog.turns.filter(seq=seq, status=Turn.Status.QUEUED).exists()
     return Run(
         dialog_id=dialog.pk,
@@ -201,12 +203,18 @@ def _ask_again(dialog: Dialog) -> int:
     return int(seq)
 
 
-def _post_message(dialog: Dialog, key: ApiKey, text: str) -> int:
+def _post_message(dialog: Dialog, key: ApiKey, told: Conversation) -> int:
     """While the agent waits for a person, the client's message is the answer that it waits for."""
+    text = "\n\n".join(said.text for said in (*told.ahead, ClientMessage("user", told.message)))
     question = dialog.questions.filter(state=Question.State.OPEN, kind=Question.Kind.QUESTION).first()
     if question is not None and dialog.answering_seq is not None:
         questions.answer(question.pk, key.owner, text)
         return dialog.answering_seq
+    if told.ahead and dialog.state in (State.IDLE, State.FAILED):  # else they would stand in the answer under way
+        text = told.message
+        with open_change(dialog.pk) as change:
+            for said in told.ahead:
+                change.turn(Turn.Role.USER, Turn.Status.SUPERSEDED, text=said.text)
     return messages.post_message(dialog.pk, text).seq
 
 

@@ -1,11 +1,12 @@
 """The dialog that a client's history belongs to: looked up by digests, judged by what was said."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from uuid import UUID
 
 import orjson
-from django.db.models import Case, Q, QuerySet, Value, When
+from django.db.models import Case, F, Q, QuerySet, Value, When
 
 from dialogs.actions.questions import ASK_HUMAN
 from dialogs.models import Agent, ApiKey, Dialog, Turn
@@ -14,6 +15,9 @@ from dialogs.openai_api.likeness import Exchange, Fit, answer_key, exchanges_of,
 from dialogs.state import State
 
 CANDIDATES = 8
+LAST_TURNS = 8  # of a dialog, in which what was said last is looked for
+SHORTEST_QUOTE, QUOTED_CHARS = 20, 120  # without white space; programs cut what they quote
+SPOKEN = Q(role__in=[Turn.Role.USER, Turn.Role.ASSISTANT]) | Q(tool_name=ASK_HUMAN, status=Turn.Status.OK)
 AT_HEAD = (State.IDLE, State.FAILED, State.WAITING)
 
 
@@ -83,11 +87,35 @@ def _best(seen: Sequence[Candidate]) -> Candidate | None:
     return replace(origin, fit=None) if origin.shared else None
 
 
+def quotes_newest(key: ApiKey, end_user: str, prompt: str) -> bool:
+    """Whether a prompt quotes what was said last in one of the newest dialogs, the user and the answer: so programs ask
+    beside a conversation for its title, its tags or the next questions, in whatever words."""
+    text = "".join(prompt.split())
+    if len(text) < SHORTEST_QUOTE:
+        return False
+    mine = Dialog.objects.filter(client__key=key, client__end_user=end_user)
+    newest = mine.exclude(origin=Dialog.Origin.BACKGROUND)
+    turns = Turn.objects.filter(
+        SPOKEN,
+        dialog__in=newest.order_by("-active_at").values("pk")[:CANDIDATES],
+        position__gt=F("dialog__last_position") - LAST_TURNS,
+    )
+    for _, said in groupby(turns.order_by("dialog", "position"), lambda turn: turn.dialog_id):
+        for exchange in exchanges_of(_spoken(said))[-1:]:
+            asked, answered = "".join(exchange.asked.split())[:QUOTED_CHARS], exchange.answered[:QUOTED_CHARS]
+            if len(answered) >= SHORTEST_QUOTE and asked in text and answered in text:
+                return True
+    return False
+
+
 def said_in(dialog_id: UUID) -> Iterator[ClientMessage]:
-    """The dialog as its client saw it: a question to a person was text of the answer, and its reply the user's."""
-    spoken = Q(role__in=[Turn.Role.USER, Turn.Role.ASSISTANT]) | Q(tool_name=ASK_HUMAN, status=Turn.Status.OK)
-    turns = Turn.objects.filter(spoken, dialog=dialog_id, position__isnull=False).order_by("position")
-    for turn in turns.only("role", "position", "text", "tool_calls"):
+    turns = Turn.objects.filter(SPOKEN, dialog=dialog_id, position__isnull=False).order_by("position")
+    return _spoken(turns.only("role", "position", "text", "tool_calls"))
+
+
+def _spoken(turns: Iterable[Turn]) -> Iterator[ClientMessage]:
+    """A dialog as its client saw it: a question to a person was text of the answer, and its reply the user's."""
+    for turn in turns:
         if turn.role == Turn.Role.ASSISTANT:
             text = turn.text + "".join(f"\n\n{asked}" for asked in _asked(turn))
             yield ClientMessage("assistant", text, position=turn.position or 0)

@@ -26,25 +26,26 @@ class ClientMessage:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What was said before, and what is new: a user message, the results of the tools that were called last, or both."""
+    """What was said before, and what is new: a user message, the results of the tools that were called last, or both.
+    ``ahead`` are new messages of the user's before that one."""
 
     before: tuple[ClientMessage, ...]
     message: str = ""
     results: tuple[ClientMessage, ...] = ()
+    ahead: tuple[ClientMessage, ...] = ()
 
     @property
     def whole(self) -> tuple[ClientMessage, ...]:
-        return (*self.before, *([ClientMessage("user", self.message)] if self.message else []))
+        return (*self.before, *self.ahead, *([ClientMessage("user", self.message)] if self.message else []))
 
 
 def conversation_of(messages: Sequence[ClientMessage]) -> Conversation:
-    """Cut before the newest user message, and before the tool results at the end. The last message is one of these; several
-    user messages in a row are one, in parts."""
+    """Cut before the user messages, and before the tool results, at the end. The last message is one of these."""
     last = len(messages)
     while last and messages[last - 1].role == "user":
         last -= 1
     first = last
     while first and messages[first - 1].role == "tool":
         first -= 1
-    message = "\n\n".join(said.text for said in messages[last:])
-    return Conversation(tuple(messages[:first]), message, tuple(messages[first:last]))
+    *ahead, message = messages[last:] or [ClientMessage("user", "")]
+    return Conversation(tuple(messages[:first]), message.text, tuple(messages[first:last]), tuple(ahead))

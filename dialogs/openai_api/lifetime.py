@@ -10,6 +10,7 @@ from django.utils import timezone
 from dialogs.context.limits import model_of
 from dialogs.models import ApiKey, Dialog
 from dialogs.openai_api.errors import ApiError, invalid
+from dialogs.openai_api.finding import quotes_newest
 from dialogs.openai_api.history import Conversation
 from dialogs.openai_api.parsing import ChatRequest
 from dominds.llm.catalog.catalog import UnknownModel
@@ -17,8 +18,8 @@ from remediation.policies.registry import choices, restriction
 
 POLICY_HEADER = "X-Dominds-Policy"
 ORIGIN = Dialog.Origin
-# How clients begin what they send beside a conversation: Open WebUI (title, tags, follow-ups, searches; its retrieval begins
-# alike, and holds no history), LibreChat, opencode.
+# How clients begin what they send beside a conversation that may be another model's: Open WebUI (title, tags, follow-ups,
+# searches; its retrieval begins alike, and holds no history), LibreChat, opencode.
 _TASK, _HISTORY = "### Task:", "<chat_history>"
 _TITLE = re.compile(
     r"\b(?:generate|provide|create|write)\b[^.\n]{0,60}\btitle\b[^.\n]{0,10}\bfor (?:the|this|a) conversation", re.I
@@ -26,12 +27,14 @@ _TITLE = re.compile(
 _BEGINNING = 200  # characters
 
 
-def is_background(request: ChatRequest, told: Conversation) -> bool:
+def is_background(key: ApiKey, request: ChatRequest, told: Conversation) -> bool:
     """Whether a program asks beside a conversation of a person's: for its title, its tags or the like."""
     text = told.message.lstrip()
     if request.tools or any(said.role != "user" for said in (*told.before, *told.results)):
         return False
-    return (text.startswith(_TASK) and _HISTORY in text) or bool(_TITLE.search(text[:_BEGINNING]))
+    if (text.startswith(_TASK) and _HISTORY in text) or _TITLE.search(text[:_BEGINNING]):
+        return True
+    return quotes_newest(key, request.end_user, text)
 
 
 def settle(dialog: Dialog, key: ApiKey, request: ChatRequest, told: Conversation) -> None:
@@ -39,7 +42,7 @@ def settle(dialog: Dialog, key: ApiKey, request: ChatRequest, told: Conversation
     policy = _policy(dialog, request.policy)
     wanted: dict[str, Any] = {"context_policy": policy}
     if dialog.origin != ORIGIN.PERSON:
-        background = is_background(request, told)
+        background = is_background(key, request, told)
         wanted |= {
             "origin": ORIGIN.BACKGROUND if background else ORIGIN.KEY,
             "expires_at": _expires(key, brief=background or not request.store),

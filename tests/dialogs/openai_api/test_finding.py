@@ -1,5 +1,6 @@
 """Which dialog a history finds, where several begin or end alike, and what a fork takes along."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from dialogs.openai_api.history import ClientMessage
 from dialogs.openai_api.parsing import ChatRequest
 from dialogs.runtime.driver import drive
 from remediation.models import RemediationRun
+from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import AgentFactory, UserFactory
 
@@ -143,6 +145,27 @@ def test_a_fork_takes_nothing_along_of_what_came_later(key: ApiKey, agent: str) 
     assert said_in(fork) == told("Hello", "Tell of cats", "Something else")
     assert not fork.reminders.exists()
     assert fork.last_position == fork.last_turn_seq == 6
+
+
+TASKS = ("Generate a concise title", "Name one to three tags", "Suggest five questions that the user may ask next")
+
+
+@pytest.mark.parametrize("stored", [True, False], ids=["quotes a dialog", "quotes none"])
+def test_prompts_that_quote_a_conversation_are_background(key: ApiKey, agent: str, *, stored: bool) -> None:
+    """Two turns as a chat page has them, with its prompts for title, tags and next questions, in words of its own."""
+    texts: list[str] = []
+    for asked in ("What ships are there?", "Which of them has a cat?"):
+        if stored:
+            posted(key, agent, *texts, asked)
+        texts += [asked, noted(asked)]
+        history = "\n".join(f"{('USER', 'ASSISTANT')[number % 2]}: {text}" for number, text in enumerate(texts))
+        for task in TASKS:
+            posted(key, agent, f"{task} for this:\n\n{history}")
+    page = browser_of(key.owner).get("/").content.decode()
+    listed = set(re.findall(r"/d/[0-9a-f-]{36}/", page))
+    assert len(listed) == (1 if stored else 6)
+    assert (TASKS[0] in page) != stored
+    assert posted(key, agent, *texts, "Go on").origin == Dialog.Origin.KEY
 
 
 def test_the_look_up_does_not_grow_with_what_was_said(key: ApiKey, agent: str) -> None:

@@ -135,7 +135,7 @@ def test_what_is_new_is_the_newest_message_or_the_results_at_the_end() -> None:
     assert (found.before, found.results) == ((user("a"), assistant("")), results)
     assert found.whole == found.before
     found = conversation_of([user("a"), assistant("b"), user("c"), user("d")])
-    assert (found.before, found.message) == ((user("a"), assistant("b")), "c\n\nd")
+    assert (found.before, found.ahead, found.message) == ((user("a"), assistant("b")), (user("c"),), "d")
 
 
 @given(st.text(alphabet="ab \n.C", max_size=30), st.sampled_from(NOTICES), st.text(alphabet="ab \n", max_size=30))
