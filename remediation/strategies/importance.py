@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from dominds.llm.messages import Message, Role
-from remediation.context import Rewritten, StrategyStep, Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
+from remediation.context import Rewritten, Toolbox, Unit, UnitKind, UnitRole, Units, step_of, total_tokens
 from remediation.strategies.carrying import ledger_budget
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.exchanges import exchanges
@@ -359,7 +359,7 @@ def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolb
     cut = cut_fresh_results(tuple(unit for unit in units if not is_ledger(unit)), room, toolbox)
     masked = mask_old_output(cut, room, toolbox)
     if total_tokens(masked) <= room:
-        step = StrategyStep("mask", before, total_tokens(masked), "masked old tool output")
+        step = step_of("mask", units, masked, "masked old tool output")
         return conclude(replace(attempt, steps=(step,)), masked, toolbox)
     light = tuple(unit for unit in masked if not _is_account(unit))
     standing = sum(light[index].est_tokens for index in _indispensable(light))
@@ -370,7 +370,7 @@ def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolb
     if not pruned.removed:
         return fail(attempt, f"Nothing to prune: all messages must stay, est. {before:,} tokens.", toolbox)
     after = _with_account(units, pruned.pruned, room, toolbox, limit)
-    step = StrategyStep("prune", before, total_tokens(after), f"removed {len(pruned.removed)} units")
+    step = step_of("prune", units, after, f"removed {len(pruned.removed)} units")
     return conclude(replace(attempt, steps=(step,)), after, toolbox)
 
 
