@@ -212,6 +212,7 @@ class Context:
     loop_detected: bool = False
     interrupted: bool = False  # the stream filled the window and was cut, to go on after a compaction
     spending: Spending = NOTHING_SPENT
+    poor_rewrites: bool = False  # the last two that the runtime started gained little, or left little free
     economy: Economy | None = None  # None: no cache is warm, or its price is not known
     prompts: Path | None = None  # the folder of the operator's own prompts
     requested: str = ""  # what a person asked for by hand: a policy's verb, or "clear"

@@ -23,7 +23,11 @@ from remediation.prompts import Prompt, load, render
 _TURN_COLUMNS = (
     "seq", "position", "role", "status", "text", "tool_calls", "tool_call_id", "provider_items",
 )  # fmt: skip
-_OPENING = ("carried", "standing_run", "has_package")  # of a round, for each look; its package can be long, and is read once
+_OPENING = (
+    "carried",
+    "standing_run",
+    "has_package",
+)  # of a round, for each look; its package can be long, and is read once
 
 
 @dataclass(frozen=True, slots=True)
