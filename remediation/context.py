@@ -4,10 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from dominds.llm.messages import Message
 from dominds.llm.prices import Price
 from health.levels import Level
+from remediation.prompts import Prompt, load
 from remediation.spending import NOTHING_SPENT, Spending
 
 
@@ -95,8 +97,8 @@ class Toolbox:
 
     ``count`` returns the estimated tokens of messages. ``summarise`` asks a model, which knows the instructions for hand-off
     summaries, with a text to write one of about that many tokens from; it returns nothing where there is no model or the
-    call failed. ``summariser_window`` is that model's own, in tokens, 0 where unknown. ``prompts`` is the folder of the
-    operator's own prompts. ``relevance`` returns one score from 0 to 1 per text, against the query. ``similarity``
+    call failed. ``summariser_window`` is that model's own, in tokens, 0 where unknown. ``prompt`` reads a prompt by its
+    name. ``relevance`` returns one score from 0 to 1 per text, against the query. ``similarity``
     compares two texts, 0 to 1. ``clock`` is monotonic, in milliseconds. ``report`` tells the page which phase runs.
     """
 
@@ -108,17 +110,34 @@ class Toolbox:
     report: Callable[[str, int, int], None]  # phase, current tokens, target or limit tokens
     assistant: Assistant | None = None  # None in a preview, which asks no model
     summariser_window: int = 0
-    prompts: Path | None = None
+    prompt: Callable[[str], Prompt] = load
 
 
 @dataclass(frozen=True, slots=True)
 class StrategyStep:
-    """What one strategy did, for the record and the page."""
+    """What one strategy did, for the record and the page. ``touched`` are the ids of the units that it took or changed."""
 
     strategy: str
     est_before: int
     est_after: int
     note: str = ""
+    touched: frozenset[str] = frozenset()
+
+    def as_json(self) -> dict[str, Any]:
+        """For its row, where each removed unit names its strategies."""
+        return {
+            "strategy": self.strategy,
+            "est_before": self.est_before,
+            "est_after": self.est_after,
+            "note": self.note,
+        }
+
+
+def step_of(strategy: str, before: Units, after: Units, note: str = "") -> StrategyStep:
+    """The step that led from one view to the other."""
+    standing = {unit.id: unit.messages for unit in after}
+    touched = frozenset(unit.id for unit in before if standing.get(unit.id) != unit.messages)
+    return StrategyStep(strategy, total_tokens(before), total_tokens(after), note, touched)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +212,7 @@ class Context:
     loop_detected: bool = False
     interrupted: bool = False  # the stream filled the window and was cut, to go on after a compaction
     spending: Spending = NOTHING_SPENT
+    poor_rewrites: bool = False  # the last two that the runtime started gained little, or left little free
     economy: Economy | None = None  # None: no cache is warm, or its price is not known
     prompts: Path | None = None  # the folder of the operator's own prompts
     requested: str = ""  # what a person asked for by hand: a policy's verb, or "clear"

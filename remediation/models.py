@@ -8,7 +8,8 @@ class RemediationRun(models.Model):
 
     ``view`` lists the units that stand from ``base_position`` down, oldest first: ``{"turn": seq}`` for a turn as it was, or
     ``{"id", "kind", "role", "text", "priority", "sources"}`` for text that stands in place of the turns ``sources``.
-    Turns after ``base_seq`` follow unchanged. ``removed`` holds the units that are no longer seen, word for word.
+    Turns after ``base_position`` follow unchanged. ``removed`` names the units that are no longer seen as they were, and by
+    which strategies; ``RemovedUnit`` has them word for word.
     """
 
     dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.PROTECT, related_name="remediations")
@@ -36,6 +37,12 @@ class RemediationRun(models.Model):
     )
     reward = models.FloatField(null=True)
     reward_record = models.JSONField(null=True)
+    prompts = models.JSONField(
+        default=dict, db_default={}, help_text="versions of the prompts that models were asked with, by their names"
+    )
+    facts = models.JSONField(
+        null=True, help_text="what became of the facts in what was removed; measured when a person looks"
+    )
     undone_at = models.DateTimeField(null=True)
     undone_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"

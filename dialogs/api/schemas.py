@@ -259,6 +259,7 @@ class RemediationOut(Schema):
     est_before: int
     est_after: int
     removed: list[dict[str, Any]]
+    prompts: dict[str, str]
     summary: str
     recovered: bool
     saving_usd: str | None

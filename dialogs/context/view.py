@@ -7,8 +7,9 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import QuerySet, Subquery
+from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet, Subquery
 
+from dialogs.context.config import prompts_folder
 from dialogs.context.units import group, unit_from_json
 from dialogs.context.view_cache import REMEMBERED_CHARS, Head, messages_of
 from dialogs.models import Dialog, Round, Turn
@@ -17,11 +18,16 @@ from dominds.llm.messages import Message, Role, chars_of
 from dominds.weighted_cache import Bounded
 from remediation.context import Unit, UnitKind, UnitRole, Units
 from remediation.models import RemediationRun
+from remediation.prompts import Prompt, load, render
 
 _TURN_COLUMNS = (
     "seq", "position", "role", "status", "text", "tool_calls", "tool_call_id", "provider_items",
 )  # fmt: skip
-_OPENING = ("carried", "standing_run")  # of a round, for each look; its package can be long, and is read once
+_OPENING = (
+    "carried",
+    "standing_run",
+    "has_package",
+)  # of a round, for each look; its package can be long, and is read once
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +50,10 @@ _heads = Bounded[Head](REMEMBERED_CHARS)
 def view_of(dialog: Dialog) -> View:
     """The current round as the newest rewrite that stands left it, with every turn since."""
     current = _ROUND.one(dialog.pk, dialog.round_number)
-    start = (dialog.pk, dialog.round_number, current.standing_run, *current.carried)
-    head = _heads.get(start) or _opened(dialog, current)
+    opening = load("re_entry_package", prompts_folder()) if current.has_package else None
+    version = opening.version if opening else ""
+    start = (dialog.pk, dialog.round_number, current.standing_run, version, *current.carried)
+    head = _heads.get(start) or _opened(dialog, current, opening)
     head = head.followed_by(_TURNS_SINCE(dialog.pk, dialog.round_number, head.position))
     if not connection.in_atomic_block:  # what a transaction under way has read may be rolled back
         _heads.put(start, head, head.weight)
@@ -67,7 +75,10 @@ def standing_run(dialog: Dialog) -> RemediationRun | None:
 
 
 def _round(dialog_id: UUID, number: int) -> QuerySet[Round, Any]:
-    told: dict[str, Any] = {"standing_run": Subquery(_standing(dialog_id, number).values("pk"))}
+    told: dict[str, Any] = {
+        "standing_run": Subquery(_standing(dialog_id, number).values("pk")),
+        "has_package": ExpressionWrapper(~Q(package=""), BooleanField()),
+    }
     rounds = Round.objects.filter(dialog_id=dialog_id, number=number).annotate(**told)
     return rounds.values_list(*_OPENING, named=True)
 
@@ -80,12 +91,14 @@ def _runs() -> QuerySet[RemediationRun]:
     return RemediationRun.objects.defer("removed")  # the archive's copy can be long, and is not part of the view
 
 
-def _opened(dialog: Dialog, current: Any) -> Head:
+def _opened(dialog: Dialog, current: Any, opening: Prompt | None) -> Head:
     """What a view begins with: the rewrite that stands, or else the package and the messages that were carried over."""
     if current.standing_run is None:
         carried = _named_turns(dialog.pk, current.carried)
         rows = {row.seq: row for row in (*carried, *_TURNS_SINCE(dialog.pk, dialog.round_number, 0))}
-        return Head.of(0, _opening_units(dialog)).followed_by(sorted(rows.values(), key=attrgetter("position")))
+        return Head.of(0, _opening_units(dialog, opening)).followed_by(
+            sorted(rows.values(), key=attrgetter("position"))
+        )
     run = _runs().get(pk=current.standing_run)
     return Head.of(
         run.base_position,
@@ -119,11 +132,12 @@ def _shown_turns(turns: QuerySet[Turn]) -> QuerySet[Turn, Any]:
 _ROUND, _STANDING, _TURNS_SINCE = Select(_round), Select(_standing), Select(_turns_since)
 
 
-def _opening_units(dialog: Dialog) -> Units:
-    package = Round.objects.values_list("package", flat=True).get(dialog=dialog, number=dialog.round_number)
-    if not package:
+def _opening_units(dialog: Dialog, opening: Prompt | None) -> Units:
+    """``opening`` is how a package is given back; None where the round begins without one."""
+    if opening is None:
         return ()
-    text = f"[Re-entry package: what you carried over when your mind was cleared]\n{package}"
+    package = Round.objects.values_list("package", flat=True).get(dialog=dialog, number=dialog.round_number)
+    text = render(opening, package=package)
     return (
         Unit(
             id=f"package-{dialog.round_number}",

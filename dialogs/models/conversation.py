@@ -161,6 +161,14 @@ class Dialog(models.Model):
         max_digits=18, decimal_places=10, null=True, help_text="raised by a person; empty: the agent's"
     )
 
+    source = models.CharField(
+        max_length=200,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="of an imported dialog: the conversation that it was, elsewhere",
+    )
+
     lease_over: bool  # annotated where the row is locked: the database's clock says so
     awake: bool
     newest_reply_calls: bool | None = True  # annotated where the row is read whole; elsewhere it may be so
@@ -175,6 +183,9 @@ class Dialog(models.Model):
             models.Index(fields=["owner", "-active_at"], name="dialog_recent"),
             models.Index(fields=["expires_at"], name="dialog_expiring", condition=models.Q(expires_at__isnull=False)),
             models.Index(fields=["state"], name="dialog_by_state"),  # no more: a renewed lease is to touch no index
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "source"], condition=~models.Q(source=""), name="imported_once")
         ]
 
     def __str__(self) -> str:

@@ -6,17 +6,16 @@ happened there later, reminders neither.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.utils import timezone
 
-from dialogs.actions import messages
+from dialogs.actions import messages, told_history
 from dialogs.models import Dialog, Event, Turn
 from dialogs.openai_api.finding import Candidate
-from dialogs.openai_api.history import Call, ClientMessage
+from dialogs.openai_api.history import ClientMessage
 from dialogs.openai_api.likeness import exchanges_of
+from dominds.llm.messages import Message, Role, ToolCall
 from remediation.models import RemovedUnit
 
 BATCH = 500
@@ -33,7 +32,7 @@ def fork(owner: User, agent_id: str, before: Sequence[ClientMessage], origin: Ca
         numbered = [replace(said, position=number) for number, said in enumerate(before)]
         later = exchanges_of(numbered)[origin.shared :]
         before = before[later[0].begin :] if later else ()
-    turns += _told(dialog, before, turns[-1] if turns else Turn(seq=0, position=0, round_number=1))
+    turns += _told(dialog, before, turns[-1] if turns else None)
     Turn.objects.bulk_create(turns, batch_size=BATCH)
     events = (
         Event(dialog=dialog, seq=number, type="turn", data={"turn": turn.seq}) for number, turn in enumerate(turns, 1)
@@ -81,35 +80,10 @@ def _copy_rows(rows: Any, dialog: Dialog) -> None:
     rows.model.objects.bulk_create(copies, batch_size=BATCH)
 
 
-def _told(dialog: Dialog, before: Sequence[ClientMessage], last: Turn) -> list[Turn]:
-    """Turns for what was said elsewhere. When that was is not known, only that it is no message of this minute."""
-    earlier = timezone.now() - timedelta(minutes=2)
-    names = {call.id: call.name for said in before for call in said.calls}
-    return [
-        Turn(
-            dialog=dialog,
-            seq=last.seq + number,
-            position=(last.position or 0) + number,
-            round_number=last.round_number,
-            role=said.role,
-            status=_status(said, before[number : number + 1]),
-            text=said.text,
-            tool_calls=[_call_json(call) for call in said.calls] or None,
-            tool_call_id=said.call_id,
-            tool_name=names.get(said.call_id, ""),
-            created_at=earlier,
-        )
-        for number, said in enumerate(before, 1)
-    ]
+def _told(dialog: Dialog, before: Sequence[ClientMessage], last: Turn | None) -> list[Turn]:
+    return told_history.turns_of(dialog, [_message(said) for said in before], after=last)
 
 
-def _status(said: ClientMessage, following: Sequence[ClientMessage]) -> str:
-    if said.role == "assistant":
-        return Turn.Status.COMPLETE
-    if said.role == "tool":
-        return Turn.Status.OK
-    return Turn.Status.ANSWERED if following and following[0].role == "assistant" else Turn.Status.SUPERSEDED
-
-
-def _call_json(call: Call) -> dict[str, str]:
-    return {"id": call.id, "name": call.name, "arguments": call.arguments}
+def _message(said: ClientMessage) -> Message:
+    calls = tuple(ToolCall(call.id, call.name, call.arguments) for call in said.calls)
+    return Message(Role(said.role), said.text, calls, said.call_id)

@@ -89,6 +89,7 @@ def remediation_json(run: RemediationRun) -> dict[str, Any]:
         "est_before": run.est_before,
         "est_after": run.est_after,
         "removed": run.removed,
+        "prompts": run.prompts,
         "summary": run.summary,
         "recovered": run.recovered,
         "saving_usd": usd(run.saving_usd),

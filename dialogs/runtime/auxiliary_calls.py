@@ -1,7 +1,6 @@
 """Model calls beside the conversation: pruning and summaries. Generations like any other, but never health."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import structlog
 from django.utils import timezone
@@ -24,7 +23,7 @@ from dominds.llm.models.params import tuned
 from dominds.llm.provider import OutputBudgetTooLarge, Overloaded, ProviderError, StreamAborted
 from dominds.llm.room import output_room
 from dominds.llm.stream import CUT_SHORT
-from remediation.prompts import load, render
+from remediation.prompts import Prompt, render
 from remediation.tokens.counting import counter_for
 
 log = structlog.get_logger(__name__)
@@ -94,9 +93,9 @@ def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: 
     return reply.text
 
 
-def summarise(lease: Lease, dialog: Dialog, text: str, max_tokens: int, prompts: Path | None = None) -> str:
+def summarise(lease: Lease, dialog: Dialog, text: str, max_tokens: int, prompt: Prompt) -> str:
     """A hand-off summary by the model; an empty text when it fails, so that sentences chosen by rule stand instead."""
-    instructions = render(load("hand_off_summary", prompts), words=int(max_tokens * WORDS_PER_TOKEN))
+    instructions = render(prompt, words=int(max_tokens * WORDS_PER_TOKEN))
     try:
         return ask(lease, dialog, Generation.Purpose.SUMMARY, instructions, text)
     except ProviderError as error:

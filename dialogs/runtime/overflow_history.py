@@ -10,13 +10,18 @@ from dialogs.context.view import View
 from dialogs.models import Dialog, Turn
 from dialogs.store.change import Change
 from remediation.context import Rewritten
-from remediation.decisions import Rewrite
+from remediation.decisions import BY_HAND, Rewrite
 from remediation.loops import LOOP_REASON, NO_LOOP, Loop, LoopAction, ToolUse, judge_loop
 from remediation.models import CleanupTask, ContextEvent
+from remediation.strategies.headroom import POOR_IN_A_ROW, is_poor, should_stop
 
 WARNINGS_BEFORE_TASK = 3  # in an hour
 RECENT_REPLIES = 16
 RECENT = timedelta(hours=1)
+POOR = (
+    f"{POOR_IN_A_ROW} rewrites in a row gained little or left little room, so the next one waits until the limit is near. "
+    "What must stay takes most of the context: shorten instructions and reminders, clear the agent's mind, or raise the limit."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,17 @@ def _replies_since(dialog: Dialog, view: View) -> list[list[dict[str, str]]]:
     return [list(calls) for calls in reversed(newest) if calls]
 
 
+def were_poor(dialog: Dialog) -> bool:
+    """Whether the last rewrites of the round, those by hand apart, gained too little to go on like that."""
+    return should_stop(_poor(dialog, POOR_IN_A_ROW))
+
+
+def _poor(dialog: Dialog, newest: int) -> list[bool]:
+    runs = dialog.remediations.filter(round_number=dialog.round_number, undone_at=None).exclude(reason=BY_HAND)
+    sizes = runs.order_by("-pk").values_list("est_before", "est_after", "limit")[:newest]
+    return [is_poor(before, after, limit or before) for before, after, limit in sizes]
+
+
 def after_rewrite(
     change: Change, sizes: Sizes, judged_limit: int | None, decision: Rewrite, rewritten: Rewritten
 ) -> None:
@@ -87,10 +103,22 @@ def after_rewrite(
         _record(dialog, ContextEvent.Code.LOOP_DETECTED, "The agent ran in circles, so it was started afresh.", sizes)
     if rewritten.recovered and not rewritten.failure:
         _record(dialog, ContextEvent.Code.RECOVERY_TRIGGERED, "The context was started afresh or truncated.", sizes)
+    beside = sizes.fixed - sizes.output_room
+    is_own = not rewritten.failure and decision.reason != BY_HAND
+    if is_own and is_poor(rewritten.est_before + beside, rewritten.est_after + beside, limit):
+        _tell_of_poor_rewrites(change)
     if over and dialog.agent.priority == 1:
         raise_task(dialog, "A priority-1 agent went over its limit.")
     elif _recent(dialog, ContextEvent.Code.WARNING) >= WARNINGS_BEFORE_TASK:
         raise_task(dialog, f"{WARNINGS_BEFORE_TASK} context warnings within an hour.")
+
+
+def _tell_of_poor_rewrites(change: Change) -> None:
+    """Once for those that follow each other."""
+    poor = _poor(change.dialog, POOR_IN_A_ROW + 1)
+    if should_stop(poor[:POOR_IN_A_ROW]) and not should_stop(poor[1:]):
+        change.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=POOR)
+        raise_task(change.dialog, POOR)
 
 
 def raise_task(dialog: Dialog, reason: str) -> None:

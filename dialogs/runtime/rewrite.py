@@ -3,7 +3,7 @@
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import structlog
@@ -31,6 +31,7 @@ from remediation.policies.laws import broken_law
 from remediation.policies.policy import Policy, RewriteTask
 from remediation.policies.registry import named
 from remediation.policies.requested import CLEAR, rewrite_by_hand
+from remediation.prompts import Prompt, load
 from remediation.rewards import outcome_of, reward, reward_record, state_of
 from remediation.similarity import embeddings
 from remediation.strategies.pruning import fallback
@@ -49,6 +50,7 @@ class Job:
     policy: Policy
     sizes: Sizes
     task: RewriteTask
+    prompts: dict[str, str] = field(default_factory=dict)  # versions of those that were used, by their names
 
     @property
     def dialog(self) -> Dialog:
@@ -146,8 +148,13 @@ def _toolbox(lease: Lease, job: Job) -> Toolbox:
         if shows:
             rewrite_progress.tell(lease, sizes, pill, phase, tokens + sizes.fixed, limit + sizes.fixed)
 
+    def prompt(name: str) -> Prompt:
+        found = load(name, prompts_folder())
+        job.prompts[name] = found.version
+        return found
+
     def summarise(text: str, tokens: int) -> str:
-        return auxiliary_calls.summarise(lease, dialog, text, tokens, prompts_folder())
+        return auxiliary_calls.summarise(lease, dialog, text, tokens, prompt("hand_off_summary"))
 
     def failed(reason: str) -> None:
         log.warning("pruner_failed", dialog_id=str(dialog.pk), reason=reason)
@@ -159,7 +166,7 @@ def _toolbox(lease: Lease, job: Job) -> Toolbox:
         nonce=lambda: secrets.token_hex(8),
         failed=failed,
     )
-    return replace(toolbox_of(sizes, summarise, report), assistant=assistant)
+    return replace(toolbox_of(sizes, summarise, report), assistant=assistant, prompt=prompt)
 
 
 def toolbox_of(sizes: Sizes, summarise: Callable[[str, int], str], report: Callable[[str, int, int], None]) -> Toolbox:
@@ -170,7 +177,7 @@ def toolbox_of(sizes: Sizes, summarise: Callable[[str, int], str], report: Calla
         similarity=embeddings.likeness_of_wording,
         clock=lambda: time.monotonic() * 1000,
         report=report,
-        prompts=prompts_folder(),
+        prompt=lambda name: load(name, prompts_folder()),
     )
 
 
@@ -214,7 +221,8 @@ def _run_row(job: Job, rewritten: Rewritten) -> RemediationRun:
         round_number=job.dialog.round_number,
         policy=job.decision.policy,
         reason=job.decision.reason[:200],
-        steps=[asdict(step) for step in rewritten.steps],
+        steps=[step.as_json() for step in rewritten.steps],
+        prompts=job.prompts,
         est_before=rewritten.est_before + beside,
         est_after=rewritten.est_after + beside,
         est_source=job.sizes.source,
@@ -222,7 +230,13 @@ def _run_row(job: Job, rewritten: Rewritten) -> RemediationRun:
         base_position=job.dialog.last_position,
         view=[_stored(unit, unchanged, standing) for unit in rewritten.units],
         removed=[
-            {"id": unit.id, "kind": unit.kind.value, "est_tokens": unit.est_tokens, "turns": list(unit.source)}
+            {
+                "id": unit.id,
+                "kind": unit.kind.value,
+                "est_tokens": unit.est_tokens,
+                "turns": list(unit.source),
+                "by": [] if rewritten.recovered else [s.strategy for s in rewritten.steps if unit.id in s.touched],
+            }
             for unit in rewritten.removed
         ],
         summary=rewritten.summary,

@@ -132,10 +132,20 @@ class Situation:
             loop_detected=bool(watched and watched.loop.action is LoopAction.RECOVER),
             interrupted=self.view.interrupted,
             spending=spending_of(dialog),
+            poor_rewrites=self.poor_rewrites,
             economy=self.economy,
             prompts=prompts_folder(),
             requested=dialog.requested_rewrite,
         )
+
+    @functools.cached_property
+    def poor_rewrites(self) -> bool:
+        """Looked up where a view that was rewritten may have to be rewritten again soon."""
+        if not self.policy.counts or not self.view.base_position:
+            return False
+        sizes = self.sizes_for(self.policy)
+        is_near = sizes.limit is not None and sizes.request * 2 > sizes.limit
+        return is_near and overflow_history.were_poor(self.dialog)
 
     @functools.cached_property
     def economy(self) -> Economy | None:

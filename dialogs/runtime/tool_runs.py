@@ -1,16 +1,17 @@
 """Runs of the tool calls of a kept reply: each result is stored in a transaction of its own."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
-from django.db import connection
+from django.db import OperationalError, connection
 
 from dialogs.context.config import current_config
 from dialogs.context.tool_calls import Result, store_mind_cleared, store_result
 from dialogs.context.view import Call, unresolved_calls
 from dialogs.models import Dialog, Turn
 from dialogs.runtime import client_tools, oversized_results
-from dialogs.store.change import Change
+from dialogs.store.change import Change, LeaseLost
 from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease, release
 from dialogs.tools.registry import offered_to
@@ -84,27 +85,53 @@ def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> boo
     except ToolArgumentsInvalid as error:
         return _store(lease, call, Result(str(error), failed=True))
     if tool.inside is not None:
-        return _store(lease, call, tool, invocation)
+        return _run_in_transaction(lease, call, tool, invocation)
     if dialog.running_call == call.id and not tool.repeatable:
         return _store(lease, call, Result(UNKNOWN_OUTCOME, failed=True), status=Turn.Status.UNKNOWN)
     if not tool.repeatable:
         with lease.change() as change:
             change.dialog.running_call = call.id
-    policy = current_config().retry_policies.policy_for(tool.name)
     connection.close()
-    return _store(lease, call, oversized_results.fit(dialog, call.id, _run_outside(lease, tool, invocation, policy)))
+    return _store(lease, call, oversized_results.fit(dialog, call.id, _run_outside(lease, tool, invocation)))
 
 
-def _run_outside(lease: Lease, tool: Tool, invocation: Invocation, policy: RetryPolicy) -> Result:
-    def pause(seconds: float) -> bool:
-        lease.pause(seconds)
-        return lease.holds and not lease.stopping
-
+def _run_in_transaction(lease: Lease, call: Call, tool: Tool, invocation: Invocation) -> bool:
+    """What raised has been rolled back, and so can be repeated."""
     try:
-        return run_with_retries(tool, invocation, policy, pause)
-    except Exception as error:  # a tool's bug is the tool's result, not the dialog's end
-        log.exception("tool_failed", tool=tool.name, dialog_id=str(invocation.dialog_id))
-        return Result(f"{tool.name} failed: {error}", failed=True)
+        return run_with_retries(
+            lambda: _store(lease, call, tool, invocation), tool, invocation, _policy_for, partial(_pause, lease)
+        )
+    except (LeaseLost, OperationalError):
+        raise
+    except Exception as error:  # noqa: BLE001  as of tools outside a transaction; _failed logs it
+        return _store(lease, call, _failed(tool, invocation, error))
+
+
+def _run_outside(lease: Lease, tool: Tool, invocation: Invocation) -> Result:
+    assert tool.outside is not None
+    run = partial(tool.outside, invocation)
+    try:
+        return run_with_retries(run, tool, invocation, _policy_for, partial(_pause, lease))
+    except Exception as error:  # noqa: BLE001  a tool's bug is the tool's result, not the dialog's end; _failed logs it
+        return _failed(tool, invocation, error)
+
+
+def _failed(tool: Tool, invocation: Invocation, error: Exception) -> Result:
+    log.error("tool_failed", tool=tool.name, dialog_id=str(invocation.dialog_id), exc_info=error)
+    return Result(f"{tool.name} failed: {error}", failed=True)
+
+
+def _policy_for(tool: str) -> RetryPolicy:
+    """No connection is held while a tool waits for its next try."""
+    try:
+        return current_config().retry_policies.policy_for(tool)
+    finally:
+        connection.close()
+
+
+def _pause(lease: Lease, seconds: float) -> bool:
+    lease.pause(seconds)
+    return lease.holds and not lease.stopping
 
 
 @commits

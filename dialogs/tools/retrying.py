@@ -1,29 +1,42 @@
 """Trying a tool again after it failed, as context breaking's retry policies say."""
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import structlog
+from django.db import OperationalError
 
-from dialogs.context.tool_calls import Result
+from dialogs.store.change import LeaseLost
 from dialogs.tools.tool import Invocation, Tool
 from remediation.config import RetryPolicy
 
 log = structlog.get_logger(__name__)
 
 
-def run_with_retries(tool: Tool, invocation: Invocation, policy: RetryPolicy, pause: Callable[[float], bool]) -> Result:
-    """Run an ``outside`` tool. A repeatable one that raises runs again, ``policy.max_attempts`` times at most.
+Answer = TypeVar("Answer")
+
+
+def run_with_retries(
+    run: Callable[[], Answer],
+    tool: Tool,
+    invocation: Invocation,
+    policy_for: Callable[[str], RetryPolicy],
+    pause: Callable[[float], bool],
+) -> Answer:
+    """``run`` the tool. A repeatable one that raises runs again, as often as its policy says, which is looked up then.
 
     ``pause`` waits for some seconds and says whether to go on: a person may press stop meanwhile. The last failure is
-    raised; a result that says ``failed`` is an answer, and is not tried again.
+    raised; a result that says ``failed`` is an answer, and is not tried again. A transaction that could not be opened is
+    no failure of the tool inside it.
     """
-    assert tool.outside is not None
     attempt = 1
     while True:
         try:
-            return tool.outside(invocation)
+            return run()
         except Exception as error:
-            if not tool.repeatable or attempt >= policy.max_attempts:
+            if tool.inside is not None and isinstance(error, (LeaseLost, OperationalError)):
+                raise
+            if not tool.repeatable or attempt >= (policy := policy_for(tool.name)).max_attempts:
                 raise
             delay = policy.delay_seconds(attempt)
             log.warning(

@@ -1,6 +1,5 @@
 """What the model sees, and changing that by hand: preview, rewrite, undo, archive."""
 
-from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
@@ -13,7 +12,8 @@ from django.views.decorators.http import require_GET, require_POST
 from dialogs.actions import rewrite_requests
 from dialogs.errors import Refusal
 from dialogs.models import Dialog
-from dialogs.operations import coherence
+from dialogs.operations import coherence, facts
+from dialogs.pages import rewrite_page
 from dialogs.pages.context_panel import run_lines
 from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.entries import address_of
@@ -111,41 +111,23 @@ def archive(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
 @login_required
 @require_GET
 def archived_run(request: PersonRequest, dialog_id: UUID, run_id: int) -> HttpResponse:
-    """One rewrite: what stands in the place of what, side by side and page by page."""
+    """One rewrite: what stood and what stands, aligned and page by page, and what became of the facts in what went."""
     dialog = dialog_or_404(dialog_id, request.user)
     lines = run_lines(dialog, pk=run_id)
     if not lines:
         raise Http404
     run = lines[0].run
     run.coherence = coherence.measure(run.pk)
-    longer = max(len(run.view), lines[0].removed)
-    found = Paginator(range(longer), ROWS).get_page(request.GET.get("page") or 1)
-    start, end = max(0, found.start_index() - 1), found.end_index()
+    pieces = rewrite_page.aligned(run.view, run.removed)
+    found = Paginator(pieces, rewrite_page.ROWS).get_page(request.GET.get("page") or 1)
     context = {
         "page": DialogPage(dialog, request.user, request=request),
         "place": address_of(dialog, run.base_position, f"run-{run.pk}"),
         "line": lines[0],
         "found": found,
+        "rows": rewrite_page.lines_of(run, dialog, pieces, found.number),
         "kept_units": len(run.view),
-        "kept": _kept(dialog, run.view[start:end]),
-        "removed": run.units.order_by("id")[start:end],
+        "facts": facts.measure(run.pk),
         "section": "dialogs",
     }
     return render(request, "dialogs/archived_run.html", context)
-
-
-def _kept(dialog: Dialog, view: list[dict[str, Any]]) -> list[dict[str, object]]:
-    """Units of the view that a rewrite left: turns as they were said, and texts that stand for others."""
-    seqs = {seq for item in view for seq in item.get("turns", ())}
-    turns = {
-        seq: (role, text) for seq, role, text in dialog.turns.filter(seq__in=seqs).values_list("seq", "role", "text")
-    }
-    kept: list[dict[str, object]] = []
-    for item in view:
-        if "turns" in item:
-            shown = (turns.get(seq, ("", "")) for seq in item["turns"])
-            kept += [{"role": role, "text": text, "is_new": False} for role, text in shown]
-        else:
-            text = "\n".join(message["text"] for message in item["messages"])
-            kept.append({"role": item["kind"], "text": text, "is_new": True})
-    return kept

@@ -1,6 +1,6 @@
 """A context policy that keeps the newest messages: above 70 % of the window, older ones go until half is taken."""
 
-from remediation.context import Context, Rewritten, StrategyStep, Toolbox, Unit, UnitRole, total_tokens
+from remediation.context import Context, Rewritten, Toolbox, Unit, UnitRole, step_of, total_tokens
 from remediation.decisions import Decision, Proceed, Rewrite
 from remediation.policies.laws import untouchable
 from remediation.policies.policy import ByHand, Policy, RewriteTask
@@ -35,7 +35,7 @@ def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
     after: tuple[Unit, ...] = tuple(unit for unit in task.units if unit.id in stays)
     if total_tokens(after) > task.limit:
         return fail(attempt, f"What must stay takes est. {total_tokens(after):,} of {task.limit:,} tokens.", toolbox)
-    step = StrategyStep("keep_newest", total_tokens(task.units), total_tokens(after), f"kept {len(after)} units")
+    step = step_of("keep_newest", task.units, after, f"kept {len(after)} units")
     return conclude(Attempt(task.units, task.limit, attempt.started_at, (step,)), after, toolbox)
 
 

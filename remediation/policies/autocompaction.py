@@ -21,6 +21,7 @@ from remediation.decisions import (
 from remediation.policies.policy import ByHand, ModelKind, Policy, RewriteTask
 from remediation.strategies.cut_answer import room_for_answer, with_shorter_answer
 from remediation.strategies.pruning import (
+    PRUNING,
     PrunedReply,
     PrunerProblem,
     apply_pruned,
@@ -156,7 +157,7 @@ def _pruned_by_agent(task: RewriteTask, toolbox: Toolbox, assistant: Assistant) 
     wholes = whole_of(task.units, task.target, batches.batches)
     for batch, whole in zip(batches.batches, wholes, strict=True):
         share = max(1, task.target * total_tokens(batch) // max(1, total_tokens(task.units)))
-        prompt = pruner_prompt(batch, share, assistant.nonce(), whole, merged(replies).summary, toolbox.prompts)
+        prompt = pruner_prompt(batch, share, assistant.nonce(), whole, merged(replies).summary, toolbox.prompt(PRUNING))
         reply = parse_pruned(assistant.ask(prompt.instructions, prompt.content))
         if isinstance(reply, PrunerProblem):
             raise PruningFailed(reply.reason)

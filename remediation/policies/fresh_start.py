@@ -6,7 +6,7 @@ from remediation.context import Rewritten, Toolbox, Units
 from remediation.decisions import BY_HAND
 from remediation.loops import LOOP_REASON
 from remediation.policies.policy import ByHand, Policy, RewriteTask, budget_limit, configured_tokenizer
-from remediation.prompts import load, render
+from remediation.prompts import render
 from remediation.strategies.fresh_start import start_fresh
 from remediation.strategies.outcome import newest_user
 from remediation.strategies.stand_ins import HANDOVER_OPENING
@@ -31,7 +31,7 @@ def opening_of(task: RewriteTask, toolbox: Toolbox) -> str:
     if task.reason != BY_HAND:
         return HANDOVER_OPENING
     if name := _milestone(task.units):
-        return render(load("milestone", toolbox.prompts), name=name) + "\n"
+        return render(toolbox.prompt("milestone"), name=name) + "\n"
     return BY_REQUEST
 
 

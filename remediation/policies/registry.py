@@ -6,13 +6,21 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
-from remediation.policies import autocompaction, breaking, fresh_start, none, retention
+from remediation.policies import autocompaction, breaking, fresh_start, none, retention, summarize
 from remediation.policies.policy import Policy
 
 log = logging.getLogger(__name__)
 
 GROUP = "dominds.policies"
-OWN = (none.POLICY, retention.POLICY, breaking.POLICY, autocompaction.POLICY, fresh_start.POLICY)
+OWN = (
+    none.POLICY,
+    retention.POLICY,
+    retention.MANAGE,
+    summarize.POLICY,
+    breaking.POLICY,
+    autocompaction.POLICY,
+    fresh_start.POLICY,
+)
 
 
 class UnknownPolicy(LookupError):

@@ -1,22 +1,29 @@
 """Importance retention: prune by importance before the model call when utilisation is over 80 %."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from remediation.context import Context, Rewritten, Toolbox, Units
 from remediation.decisions import Decision, Proceed, Rewrite
 from remediation.policies.policy import ByHand, CountingFacts, Event, Policy, RewriteTask
-from remediation.strategies.importance import TARGET_PERCENT, Weights, document_limit, retain
+from remediation.strategies.conclusion import Attempt, fail
+from remediation.strategies.importance import TARGET_PERCENT, Weights, context_stats, document_limit, retain
 
 
 def before_generation(context: Context) -> Decision:
+    return due(context, POLICY)
+
+
+def due(context: Context, policy: Policy) -> Decision:
+    """A rewrite by this policy, where utilisation is over 80 %."""
     limit = context.limit
     if limit is None or not context.changed or not (context.overflowed or context.est_tokens * 10 > limit * 8):
         return Proceed()
     if context.overflowed:
         # The limit may be assumed from the model's name; what was just refused is known to be too long.
         reason = "the provider refused the request as too long"
-        return Rewrite(POLICY.name, reason, POLICY.target(min(limit, context.est_tokens)))
-    return Rewrite(POLICY.name, "utilisation over 80 %", POLICY.target(limit))
+        return Rewrite(policy.name, reason, policy.target(min(limit, context.est_tokens)))
+    return Rewrite(policy.name, "utilisation over 80 %", policy.target(limit))
 
 
 def window_or_table(facts: CountingFacts) -> int:
@@ -26,6 +33,15 @@ def window_or_table(facts: CountingFacts) -> int:
 
 def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
     return retain(task.units, task.limit, task.target, Weights(), toolbox)
+
+
+def manage(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
+    """Prune where more than 80 % of the limit is taken; otherwise leave all as it is."""
+    stats = context_stats(task.units, task.request_limit, task.fixed)
+    if stats.needs_pruning:
+        return rewrite(task, toolbox)
+    says = f"est. {stats.tokens:,} of {stats.limit:,} tokens are taken, and pruning begins above {TARGET_PERCENT} %."
+    return fail(Attempt(task.units, task.limit, toolbox.clock()), f"Nothing to manage: {says}", toolbox)
 
 
 def events(before: Units, rewritten: Rewritten) -> Sequence[Event]:
@@ -60,6 +76,25 @@ POLICY = Policy(
         "highest scores.",
         shows_scores=True,
         beside_warning=True,
+        target_percent=TARGET_PERCENT,
+    ),
+)
+
+MANAGE = replace(
+    POLICY,
+    name="auto_manage",
+    label="management",
+    sentence="Prunes where more than 80 % of the limit is taken, and leaves all as it is otherwise.",
+    is_choice=False,  # what the policy ``retention`` does by itself
+    before_generation=None,
+    rewrite=manage,
+    by_hand=ByHand(
+        verb="auto_manage",
+        label="Manage",
+        button="Manage Context",
+        does="Prune to 80 % of the limit where more is taken; otherwise nothing.",
+        hint="prune if it is nearly full",
+        preview_note="Where more than 80 % of the limit is taken, the same goes as by “Prune”.",
         target_percent=TARGET_PERCENT,
     ),
 )

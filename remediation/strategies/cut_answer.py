@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from remediation.context import Rewritten, StrategyStep, Toolbox, Unit, UnitRole, Units, total_tokens
+from remediation.context import Rewritten, Toolbox, Unit, UnitRole, Units, step_of, total_tokens
 from remediation.strategies.carrying import removed_from
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.outcome import newest_user
@@ -24,7 +24,7 @@ def with_shorter_answer(
         return rewrite(units)
     shorter = (*units[:-1], tail)
     attempt = Attempt(units, limit, begun)
-    step = StrategyStep("cut_answer", total_tokens(units), total_tokens(shorter), "the tail stays word for word")
+    step = step_of("cut_answer", units, shorter, "the tail stays word for word")
     rewritten = rewrite(shorter)
     if rewritten.failure:  # there is nothing else to make smaller
         rewritten = conclude(replace(attempt, steps=(step,)), shorter, toolbox)

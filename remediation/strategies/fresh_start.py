@@ -46,6 +46,8 @@ def recover(attempt: Attempt, toolbox: Toolbox, opening: str = HANDOVER_OPENING)
     aim = limit // AIM_SHARE - used - ledger_budget(limit)
     handover = _handover(before, kept, min(room, max(aim, limit // 8, SMALLEST_HANDOVER)), toolbox, opening, limit)
     rewritten = conclude(attempt, _in_order(before, kept, handover), toolbox)
+    if rewritten.est_after > limit:
+        return fail(attempt, irreducible(before, limit), toolbox)
     if not rewritten.failure:
         toolbox.report("handover", rewritten.est_after, limit)
     return rewritten

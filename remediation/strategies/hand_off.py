@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from dominds.llm.messages import Message, Role
 from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
-from remediation.prompts import load, render
+from remediation.prompts import render
 from remediation.strategies.digest import digest
 from remediation.strategies.outcome import is_ledger, task_of, text_of
 from remediation.strategies.stand_ins import text_counter, told
@@ -132,7 +132,7 @@ def _repair_request(summary: str, missing: Sequence[Required], toolbox: Toolbox)
     lines = "\n".join(
         f"- {SPEAKERS.get(one.statement.role, one.statement.role)}: {one.statement.text}" for one in worst
     )
-    return f"{render(load('summary_repair', toolbox.prompts), missing=lines)}\n\nYour summary:\n{summary}"
+    return f"{render(toolbox.prompt('summary_repair'), missing=lines)}\n\nYour summary:\n{summary}"
 
 
 def _within(summary: str, room: int, toolbox: Toolbox) -> str:

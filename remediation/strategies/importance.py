@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from dominds.llm.messages import Message, Role
-from remediation.context import Rewritten, StrategyStep, Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
+from remediation.context import Rewritten, Toolbox, Unit, UnitKind, UnitRole, Units, step_of, total_tokens
 from remediation.strategies.carrying import ledger_budget
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.exchanges import exchanges
@@ -265,9 +265,9 @@ def _too_large(units: Units, sizes: Sequence[int], kept: set[int], max_tokens: i
 
 
 def summarize(units: Units, max_items: int = 10, count: Count | None = None) -> Summarized:
-    """Replace all but the newest ``max_items`` by one line of counts. System prompts and pinned units stay."""
-    boundary = max(0, len(units) - max_items)
-    old = [i for i, unit in enumerate(units[:boundary]) if unit.role is not UnitRole.SYSTEM and not unit.pinned]
+    """Replace all but the newest ``max_items`` by one line of counts. What is indispensable stays."""
+    kept = _indispensable(units)
+    old = [i for i in range(len(units) - max_items) if i not in kept]
     if not old:
         return Summarized(units, None, SummaryStats(0, len(units)))
     summary = counts_unit(tuple(units[i] for i in old), count)
@@ -326,8 +326,9 @@ def _number(amount: int, noun: str) -> str:
     return f"{amount} {noun}" if amount == 1 else f"{amount} {noun}s"
 
 
-def context_stats(units: Units, limit: int, count: Count | None = None) -> ContextStats:
-    tokens = sum(unit.est_tokens or (count(unit.messages) if count else 0) for unit in units)
+def context_stats(units: Units, limit: int, fixed: int = 0) -> ContextStats:
+    """``fixed`` tokens stand beside the units in every request."""
+    tokens = sum(unit.est_tokens for unit in units) + fixed
     return ContextStats(
         items=len(units),
         tokens=tokens,
@@ -335,14 +336,6 @@ def context_stats(units: Units, limit: int, count: Count | None = None) -> Conte
         utilization_percent=100 * tokens / limit if limit else 100.0,
         needs_pruning=tokens * 100 > limit * TARGET_PERCENT,
     )
-
-
-def auto_manage(units: Units, limit: int, weights: Weights, count: Count) -> Pruned:
-    """Prune to 80 % of ``limit`` when above it; otherwise ``pruned`` is ``units`` itself."""
-    stats = context_stats(units, limit, count)
-    if not stats.needs_pruning:
-        return Pruned(units, (), PruneStats(stats.tokens, stats.tokens, 0, len(units)))
-    return prune(units, limit * TARGET_PERCENT // 100, weights, count)
 
 
 def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolbox: Toolbox) -> Rewritten:
@@ -359,7 +352,7 @@ def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolb
     cut = cut_fresh_results(tuple(unit for unit in units if not is_ledger(unit)), room, toolbox)
     masked = mask_old_output(cut, room, toolbox)
     if total_tokens(masked) <= room:
-        step = StrategyStep("mask", before, total_tokens(masked), "masked old tool output")
+        step = step_of("mask", units, masked, "masked old tool output")
         return conclude(replace(attempt, steps=(step,)), masked, toolbox)
     light = tuple(unit for unit in masked if not _is_account(unit))
     standing = sum(light[index].est_tokens for index in _indispensable(light))
@@ -369,8 +362,8 @@ def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolb
         return fail(attempt, pruned.failure, toolbox)
     if not pruned.removed:
         return fail(attempt, f"Nothing to prune: all messages must stay, est. {before:,} tokens.", toolbox)
-    after = _with_account(units, pruned.pruned, room, toolbox, limit)
-    step = StrategyStep("prune", before, total_tokens(after), f"removed {len(pruned.removed)} units")
+    after = with_account(units, pruned.pruned, room, toolbox, limit)
+    step = step_of("prune", units, after, f"removed {len(pruned.removed)} units")
     return conclude(replace(attempt, steps=(step,)), after, toolbox)
 
 
@@ -379,7 +372,7 @@ def _is_account(unit: Unit) -> bool:
     return is_ledger(unit) or _earlier_counts(unit) is not None
 
 
-def _with_account(units: Units, pruned: Units, room: int, toolbox: Toolbox, limit: int) -> Units:
+def with_account(units: Units, pruned: Units, room: int, toolbox: Toolbox, limit: int) -> Units:
     """Where the first unit that is no longer seen stood: one line of counts, earlier ones included, and the hand-off."""
     kept = {unit.id: unit for unit in pruned}
     gone = {index for index, unit in enumerate(units) if unit.id not in kept and not is_ledger(unit)}

@@ -7,11 +7,10 @@ the gates that need no model, and the key facts of what goes are carried in the 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
-from remediation.context import Rewritten, StrategyStep, Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
-from remediation.prompts import load, render
+from remediation.context import Rewritten, Toolbox, Unit, UnitKind, UnitRole, Units, step_of, total_tokens
+from remediation.prompts import Prompt, load, render
 from remediation.strategies.carrying import MESSAGE_TOKENS, ledger_budget
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.fresh_results import cut_fresh_results
@@ -25,6 +24,7 @@ from remediation.strategies.truncate import newest_fitting
 from remediation.text.ledger import redact
 from remediation.text.summaries import summary_problem
 
+PRUNING = "pruning"  # the prompt's name
 TASK_CHARS = 600  # of the task, and of what earlier parts removed, that a prompt shows
 RECENT_UNITS = 5  # kept as they are; the fallback keeps as many
 FEWEST_RECENT_UNITS = 3  # when five do not fit into half the limit
@@ -95,7 +95,12 @@ def whole_of(units: Units, target: int, batches: Sequence[Units]) -> list[Whole]
 
 
 def pruner_prompt(
-    units: Units, target: int, nonce: str, whole: Whole | None = None, earlier: str = "", folder: Path | None = None
+    units: Units,
+    target: int,
+    nonce: str,
+    whole: Whole | None = None,
+    earlier: str = "",
+    prompt: Prompt | None = None,
 ) -> PrunerPrompt:
     """What the pruning agent is asked. ``nonce`` must be unguessable, so that no text of the history can end the fence.
 
@@ -105,7 +110,7 @@ def pruner_prompt(
     entries = [{"id": unit.id, "role": unit.role.value, "content": redact(unit.text)} for unit in units]
     history = json.dumps(entries, ensure_ascii=False, indent=0).replace(nonce, "")
     instructions = render(
-        load("pruning", folder),
+        prompt or load(PRUNING),
         nonce=nonce,
         target=target,
         tokens=total_tokens(units),
@@ -172,7 +177,7 @@ def apply_pruned(units: Units, reply: PrunedReply, toolbox: Toolbox, limit: int)
     note = (
         f"kept {len(view)} of {len(units)} units, {100 * (before - left) / max(1, before):.0f} % less by our own count"
     )
-    step = StrategyStep("prune", before, left, note)
+    step = step_of("prune", units, after, note)
     return conclude(Attempt(units, limit, attempt.started_at, (step,)), after, toolbox)
 
 
@@ -276,7 +281,7 @@ def fallback(
     task = [i for i in (_task(units),) if i >= 0 and i not in kept and i not in last]
     chosen = newest_fitting(lighter, [*task, *last], (aim - used) // 2, skip=True)
     after = _handed_over(units, lighter, kept | chosen, aim, toolbox, limit)
-    step = StrategyStep("fallback", total_tokens(attempt.before), total_tokens(after), reason)
+    step = step_of("fallback", attempt.before, after, reason)
     return conclude(replace(attempt, steps=(step,)), after, toolbox)
 
 

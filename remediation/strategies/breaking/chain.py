@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from remediation.config import STRATEGY_NAMES, BreakingStrategy, ContextConfig
-from remediation.context import Rewritten, StrategyStep, Toolbox, UnitKind, UnitRole, Units, total_tokens
+from remediation.context import Rewritten, StrategyStep, Toolbox, UnitKind, UnitRole, Units, step_of, total_tokens
 from remediation.strategies.breaking.chunk_by_type import content_type_chunking
 from remediation.strategies.breaking.discard_low_relevance import discard_low_rel
 from remediation.strategies.breaking.prioritize_recent import prioritize_recent
@@ -80,7 +80,7 @@ def _masked(progress: _Progress, run: _Run) -> _Progress:
     if masked == progress.units:
         return progress
     run.relevance.inherit(progress.units, masked)
-    step = StrategyStep("mask", progress.tokens, total_tokens(masked), "masked old tool output")
+    step = step_of("mask", progress.units, masked, "masked old tool output")
     return _Progress(masked, (*progress.steps, step))
 
 
@@ -104,7 +104,7 @@ def _accounted(progress: _Progress, start: _Progress, run: _Run) -> _Progress:
     units = (*progress.units[:place], unit, *progress.units[place:])
     if total_tokens(units) > run.limit:
         return progress
-    step = StrategyStep("digest", progress.tokens, total_tokens(units), f"said in short what {len(gone)} units said")
+    step = step_of("digest", progress.units, units, f"said in short what {len(gone)} units said")
     return replace(progress, units=units, steps=(*progress.steps, step))
 
 
@@ -141,7 +141,7 @@ def _run_step(progress: _Progress, name: str, strategy: BreakingStrategy, run: _
     aim = _aim_of(progress.units, name, strategy, run.aim + progress.excess)
     outcome = _apply(progress.units, name, strategy, run, aim)
     run.relevance.inherit(progress.units, outcome.units)
-    step = StrategyStep(name, before, total_tokens(outcome.units), outcome.note)
+    step = step_of(name, progress.units, outcome.units, outcome.note)
     is_full = outcome.fresh_start and before > run.limit
     return _Progress(outcome.units, (*progress.steps, step), is_full, max(progress.excess, outcome.excess))
 

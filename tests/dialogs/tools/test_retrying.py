@@ -1,5 +1,6 @@
 """Trying a tool again, as context breaking's retry policies say."""
 
+from functools import partial
 from uuid import uuid4
 
 import pytest
@@ -38,6 +39,11 @@ class Clock:
         return len(self.pauses) <= self.patience
 
 
+def tried(tool: Tool, clock: Clock) -> Result:
+    assert tool.outside is not None
+    return run_with_retries(partial(tool.outside, CALL), tool, CALL, lambda name: POLICY, clock)
+
+
 def tool(flaky: Flaky, *, repeatable: bool = True) -> Tool:
     return Tool(ToolSpec("flaky", "", parameters([])), outside=flaky, repeatable=repeatable)
 
@@ -48,21 +54,21 @@ def tool(flaky: Flaky, *, repeatable: bool = True) -> Tool:
 )
 def test_a_tool_that_recovers_answers(failures: int, pauses: list[float]) -> None:
     clock = Clock()
-    assert run_with_retries(tool(Flaky(failures)), CALL, POLICY, clock) == Result("done")
+    assert tried(tool(Flaky(failures)), clock) == Result("done")
     assert clock.pauses == pauses
 
 
 def test_the_last_failure_is_raised() -> None:
     flaky = Flaky(9)
     with pytest.raises(ConnectionError, match="failure 4"):
-        run_with_retries(tool(flaky), CALL, POLICY, Clock())
+        tried(tool(flaky), Clock())
     assert flaky.runs == 4
 
 
 def test_what_must_not_be_repeated_runs_once() -> None:
     flaky = Flaky(1)
     with pytest.raises(ConnectionError):
-        run_with_retries(tool(flaky, repeatable=False), CALL, POLICY, Clock())
+        tried(tool(flaky, repeatable=False), Clock())
     assert flaky.runs == 1
 
 
@@ -70,12 +76,12 @@ def test_a_failed_result_is_an_answer() -> None:
     answer = Result("no such file", failed=True)
     asked = Tool(ToolSpec("t", "", parameters([])), outside=lambda _: answer)
     clock = Clock()
-    assert run_with_retries(asked, CALL, POLICY, clock) is answer
+    assert tried(asked, clock) is answer
     assert clock.pauses == []
 
 
 def test_stop_ends_the_tries() -> None:
     flaky = Flaky(9)
     with pytest.raises(ConnectionError, match="failure 2"):
-        run_with_retries(tool(flaky), CALL, POLICY, Clock(patience=1))
+        tried(tool(flaky), Clock(patience=1))
     assert flaky.runs == 2

@@ -20,7 +20,7 @@ def rewritten(units: int) -> tuple[Dialog, RemediationRun]:
     dialog = make_dialog()
     view = [
         {
-            "id": f"summary-{at}", "kind": "summary", "role": "user", "sources": [], "priority": 5, "area": "",
+            "id": f"summary-{at}", "kind": "summary", "role": "user", "sources": [at], "is_new": True, "priority": 5, "area": "",
             "pinned": False, "messages": [{"role": "user", "text": f"kept {at}", "tool_calls": [], "tool_call_id": ""}],
         }
         for at in range(units)
@@ -58,9 +58,24 @@ def test_the_archive_reads_no_rewrite_for_its_units(script: Script) -> None:
 def test_a_long_rewrite_is_shown_page_by_page(script: Script) -> None:
     dialog, run = rewritten(120)
     browser = browser_of(dialog.owner)
-    pages = [browser.get(f"/d/{dialog.pk}/archive/{run.pk}/?page={at}").content.decode() for at in (1, 2, 3)]
-    assert [page.count("archived gone") for page in pages] == [50, 50, 20]
-    assert [page.count("archived new") for page in pages] == [50, 50, 20]
+    pages = [browser.get(f"/d/{dialog.pk}/archive/{run.pk}/?page={at}").content.decode() for at in (1, 2, 3, 4, 5)]
+    assert [page.count("archived gone") for page in pages] == [25, 25, 25, 25, 20]
+    assert [page.count("archived new") for page in pages] == [25, 25, 25, 25, 20]
     assert "gone 0<" in pages[0]
-    assert "kept 119<" in pages[2]
-    assert all('<span class="count">120</span>' in page for page in pages)
+    assert pages[0].index("kept 0<") < pages[0].index("gone 0<") < pages[0].index("kept 1<") < pages[0].index("gone 1<")
+    assert "kept 119<" in pages[4]
+    assert all("120 changed or gone, 120 stand" in page for page in pages)
+
+
+def test_the_page_of_a_large_rewrite_asks_little_and_measures_once(script: Script) -> None:
+    dialog, run = rewritten(UNITS)
+    browser = browser_of(dialog.owner)
+    begun_at = time.thread_time()
+    browser.get(f"/d/{dialog.pk}/archive/{run.pk}/")
+    assert time.thread_time() - begun_at < 20, "measured in full"
+    begun_at = time.thread_time()
+    with CaptureQueriesContext(connection) as asked:
+        page = browser.get(f"/d/{dialog.pk}/archive/{run.pk}/?page=7").content.decode()
+    assert time.thread_time() - begun_at < 2
+    assert page.count("archived gone") == page.count("archived new") == 25
+    assert len(asked) < 40

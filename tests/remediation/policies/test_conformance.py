@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from remediation.context import Rewritten, Toolbox, total_tokens
-from remediation.policies import autocompaction, breaking, fresh_start, none, retention
+from remediation.policies import autocompaction, breaking, fresh_start, none, retention, summarize
 from remediation.policies.conformance import PolicyConformance
 from remediation.policies.policy import Policy, RewriteTask
 
@@ -17,6 +17,16 @@ class TestNone(PolicyConformance):
 class TestRetention(PolicyConformance):
     policy = retention.POLICY
     keeps_priority_one = False  # goes by scores
+
+
+class TestManage(PolicyConformance):
+    policy = retention.MANAGE
+    keeps_priority_one = False  # as retention
+
+
+class TestSummarize(PolicyConformance):
+    policy = summarize.POLICY
+    keeps_priority_one = False  # goes by age
 
 
 class TestBreaking(PolicyConformance):

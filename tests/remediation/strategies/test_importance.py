@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from remediation.context import Unit, UnitKind, UnitRole, Units
 from remediation.strategies.importance import (
     Weights,
-    auto_manage,
     context_stats,
     describe,
     document_limit,
@@ -270,20 +269,6 @@ def test_pruning_is_due_strictly_above_80_percent(tokens: int, needs: bool) -> N
     assert stats.needs_pruning is needs
     assert stats.utilization_percent == tokens / 10
     assert (stats.items, stats.tokens, stats.limit) == (1, tokens, 1000)
-
-
-def test_a_thousand_messages_over_80_percent_are_pruned() -> None:
-    units = dialog(1000)
-    managed = auto_manage(units, 6000, WEIGHTS, count)
-    assert managed.stats.final <= 4800
-    assert managed.removed
-
-
-def test_below_80_percent_the_very_same_history_comes_back() -> None:
-    units = dialog(1000)
-    managed = auto_manage(units, 20_000, WEIGHTS, count)
-    assert managed.pruned is units
-    assert managed.stats.items_removed == 0
 
 
 @pytest.mark.parametrize(

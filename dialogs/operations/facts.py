@@ -1,0 +1,74 @@
+"""What became of the facts in what a rewrite removed: in sight, one search away, or lost. Measured when somebody looks."""
+
+from typing import Any
+
+from dialogs.context.text_index import REMOVED_UNITS
+from dialogs.context.view import units_of_view
+from remediation.models import RemediationRun
+from remediation.recall.index import Index
+from remediation.recall.search import search
+from remediation.strategies.outcome import text_of
+from remediation.text.coverage import Required, Shown, missing_from, required_of
+
+MOST_CHARS = 400_000  # of what people and the agent said, the newest, that facts are looked for in
+MOST_SEARCHES = 100  # for facts out of sight, the weightiest
+
+
+def measure(run_id: int) -> dict[str, Any]:
+    """``all`` of them, ``counts`` by fate, ``unsearched`` beyond what is searched for, and ``away``: what is out of sight,
+    with its values and fate. The row has it from now on.
+
+    A fact is an exact value of what people and the agent said (tool output apart), or a rule or request as a whole. One is
+    searched for by the other words of its sentence, as somebody would who does not know it any more.
+    """
+    run = RemediationRun.objects.defer("removed").get(pk=run_id)
+    if run.facts is None:
+        run.facts = _measured(run)
+        run.save(update_fields=["facts"])
+    return dict(run.facts)
+
+
+def _measured(run: RemediationRun) -> dict[str, Any]:
+    required = list({one.statement.text: one for one in required_of(_said(run))}.values())
+    away = missing_from(Shown(text_of(units_of_view(run.dialog_id, run.view))), required)
+    away.sort(key=lambda one: -one.statement.worth)
+    with REMOVED_UNITS.of(run.dialog_id) as index:
+        found = [_is_found(index, one) for one in away[:MOST_SEARCHES]]
+    return {
+        "all": len(required),
+        "counts": {
+            "in_sight": len(required) - len(away),
+            "one_search_away": found.count(True),
+            "lost": found.count(False),
+        },
+        "unsearched": len(away) - len(found),
+        "away": [
+            {
+                "text": one.statement.text,
+                "role": one.statement.role,
+                "values": list(one.values),
+                "fate": "one search away" if is_found else "lost",
+            }
+            for one, is_found in zip(away, found, strict=False)
+        ],
+    }
+
+
+def _said(run: RemediationRun) -> list[tuple[str, str]]:
+    """Newest first while they fit, given back in their order."""
+    said: list[tuple[str, str]] = []
+    room = MOST_CHARS
+    for role, text in run.units.exclude(role="tool").order_by("-pk").values_list("role", "text").iterator():
+        room -= len(text)
+        if room < 0:
+            break
+        said.append((role, text))
+    return said[::-1]
+
+
+def _is_found(index: Index, fact: Required) -> bool:
+    question = fact.statement.text
+    for value in fact.values:
+        question = question.replace(value, " ")
+    hits = search(index, question) or search(index, fact.statement.text)
+    return not Shown("\n".join(one.passage.text for hit in hits for one in (hit.hit, *hit.neighbours))).lacks(fact)

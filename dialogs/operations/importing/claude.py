@@ -1,0 +1,95 @@
+"""Claude's ``conversations.json``: each conversation a list of messages made of blocks."""
+
+from datetime import datetime
+
+from dialogs.operations.importing.conversation import (
+    Builder,
+    Conversation,
+    Item,
+    items,
+    json_text,
+    moment_of,
+    path_to,
+    text_of,
+)
+from dominds.llm.messages import Role
+
+
+def recognises(item: Item) -> bool:
+    return isinstance(item.get("chat_messages"), list)
+
+
+def read(item: Item) -> Conversation:
+    builder = Builder()
+    for message in _path(item, builder):
+        at = moment_of(message.get("created_at"))
+        if message.get("sender") == "assistant":
+            _add_answer(builder, message, at)
+        else:
+            builder.say(Role.USER, _asked(builder, message), at)
+    return builder.conversation("claude", item.get("uuid"), item.get("name"))
+
+
+def _path(item: Item, builder: Builder) -> list[Item]:
+    """The messages in their order; where they name their parents, those that lead to the newest."""
+    messages = list(items(item["chat_messages"]))
+    known = {message.get("uuid"): message for message in messages}
+    if not messages or not all(message.get("parent_message_uuid") for message in messages):
+        return messages
+    leaf = item.get("current_leaf_message_uuid") or messages[-1].get("uuid")
+    path = [known[name] for name in path_to(leaf, lambda message: message["parent_message_uuid"], known)]
+    builder.left_out["messages of other branches"] += len(messages) - len(path)
+    return path
+
+
+def _asked(builder: Builder, message: Item) -> str:
+    """What a person wrote, and behind it the texts of what was attached."""
+    blocks = [text_of(block.get("text")) for block in items(message.get("content"))]
+    parts = ["\n".join(text for text in blocks if text) or text_of(message.get("text"))]
+    named = set()
+    for attached in items(message.get("attachments")):
+        name, content = text_of(attached.get("file_name")), text_of(attached.get("extracted_content"))
+        named.add(name)
+        if content:
+            parts.append(f"[Attached: {name}]\n{content}")
+        else:
+            builder.left_out["images and files"] += 1
+            parts.append(f"[Attached, not imported: {name}]")
+    for file in items(message.get("files")):
+        if (name := text_of(file.get("file_name"))) not in named:
+            builder.left_out["images and files"] += 1
+            parts.append(f"[Attached, not imported: {name}]")
+    return "\n\n".join(part for part in parts if part.strip())
+
+
+def _add_answer(builder: Builder, message: Item, at: datetime | None) -> None:
+    blocks = list(items(message.get("content"))) or [{"type": "text", "text": text_of(message.get("text"))}]
+    text = ""
+    for block in blocks:
+        match block.get("type"):
+            case "text":
+                text = "\n\n".join(part for part in (text, text_of(block.get("text"))) if part)
+            case "tool_use":
+                call = (text_of(block.get("id")), text_of(block.get("name")), json_text(block.get("input") or {}))
+                builder.call(text, [call], at)
+                text = ""
+            case "tool_result":
+                builder.say(Role.ASSISTANT, text, at)
+                builder.result(_result(builder, block), text_of(block.get("tool_use_id")), at)
+                text = ""
+            case "thinking" | "redacted_thinking":
+                builder.left_out["thoughts"] += 1
+    builder.say(Role.ASSISTANT, text, at)
+
+
+def _result(builder: Builder, block: Item) -> str:
+    content = block.get("content")
+    if isinstance(content, str):
+        return content
+    texts = []
+    for part in items(content):
+        if not (text := text_of(part.get("text"))):
+            builder.left_out["images and files"] += 1
+            text = f"[{text_of(part.get('type')) or 'part'}, not imported]"
+        texts.append(text)
+    return "\n".join(texts)

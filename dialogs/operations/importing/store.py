@@ -1,0 +1,84 @@
+"""Conversations of an export as dialogs, each once. What is taken and what is left out is told of each."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+
+from dialogs.actions import told_history
+from dialogs.actions.messages import LONGEST_TITLE, MAX_MESSAGE_BYTES, create_dialog
+from dialogs.models import Dialog
+from dialogs.operations.importing.conversation import Conversation, Said
+from dialogs.store.text import storable
+from dominds.llm.messages import Message, Role, ToolCall
+
+MOST_MESSAGES = 50_000  # of one conversation
+TITLE_CHARS = 60  # of the first message, where the export has no title
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What became of one conversation. ``reason`` says why there is no new dialog, or is empty."""
+
+    title: str
+    messages: int
+    left_out: dict[str, int]
+    reason: str = ""
+    dialog: Dialog | None = None  # None in a dry run too
+
+    def __str__(self) -> str:
+        left_out = ", ".join(f"{count:,} {kind}" for kind, count in self.left_out.items())
+        if self.reason:
+            return f"{self.title}: left out, {self.reason}"
+        return f"{self.title}: {self.messages:,} messages" + (f"; without {left_out}" if left_out else "")
+
+
+def import_conversations(
+    found: Iterable[Conversation], owner: User, agent_id: str, *, dry_run: bool = False
+) -> Iterator[Imported]:
+    """One after the other, each in a transaction of its own: what was interrupted goes on when it is repeated."""
+    return map(partial(_imported, owner=owner, agent_id=agent_id, dry_run=dry_run), found)
+
+
+def _imported(told: Conversation, owner: User, agent_id: str, dry_run: bool) -> Imported:
+    said = [one for one in told.said if len(one.message.text.encode(errors="replace")) <= MAX_MESSAGE_BYTES]
+    left_out = {kind: count for kind, count in told.left_out.items() if count}
+    if too_long := len(told.said) - len(said):
+        left_out["messages of more than 1 MB"] = too_long
+    title = storable(told.title or _title_of(said))[:LONGEST_TITLE]
+    result = partial(Imported, title, len(said), left_out)
+    if not any(one.message.role is Role.USER for one in said):
+        return result(reason="nobody says anything in it")
+    if len(said) > MOST_MESSAGES:
+        return result(reason=f"it has {len(said):,} messages, and at most {MOST_MESSAGES:,} are taken")
+    source = storable(told.source)
+    if (standing := Dialog.objects.filter(owner=owner, source=source).first()) is not None:
+        return result(reason="it is here already", dialog=standing)
+    if dry_run:
+        return result()
+    try:
+        with transaction.atomic():
+            return result(dialog=_stored(owner, agent_id, title, source, said))
+    except IntegrityError:  # another import of the same file was faster
+        return result(reason="it is here already", dialog=Dialog.objects.get(owner=owner, source=source))
+
+
+def _stored(owner: User, agent_id: str, title: str, source: str, said: list[Said]) -> Dialog:
+    dialog = create_dialog(owner, agent_id, title)
+    told_history.store(dialog, [_storable(one.message) for one in said], [one.at for one in said])
+    newest = max((one.at for one in said if one.at), default=dialog.active_at)
+    Dialog.objects.filter(pk=dialog.pk).update(source=source, active_at=min(newest, dialog.active_at))
+    dialog.refresh_from_db()
+    return dialog
+
+
+def _storable(message: Message) -> Message:
+    calls = tuple(ToolCall(storable(call.id), call.name, storable(call.arguments)) for call in message.tool_calls)
+    return Message(message.role, storable(message.text), calls, storable(message.tool_call_id))
+
+
+def _title_of(said: list[Said]) -> str:
+    first = next((one.message.text for one in said if one.message.role is Role.USER), "")
+    return " ".join(first.split())[:TITLE_CHARS] or "Untitled"

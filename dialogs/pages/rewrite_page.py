@@ -1,0 +1,147 @@
+"""One rewrite, aligned: what stood before beside what stands now, in the order of the dialog, and why each piece went."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dialogs.models import Dialog
+from remediation.models import RemediationRun, RemovedUnit
+from remediation.strategies.outcome import LEDGER_PREFIX
+from remediation.strategies.reasons import HANDOVER, TRUNCATED, WRITTEN_ANEW, reasons_of
+from remediation.strategies.stand_ins import HANDOVER_CLOSING
+
+ROWS = 50  # a page
+
+Item = Mapping[str, Any]  # of the rewrite's row
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One place: ``gone`` is what is no longer seen as it was, ``stands`` what is seen there; at least one of both.
+
+    ``stand_in`` is the place of the text that stands for what is gone.
+    """
+
+    gone: Item | None
+    stands: Item | None
+    stand_in: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    role: str
+    text: str
+    about: str = ""  # kind and size
+    turns: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A piece as the page shows it. ``stands_for`` counts the units in whose place a new text stands."""
+
+    place: int
+    before: Side | None
+    after: Side | None
+    is_new: bool
+    stands_for: int
+    why: str
+    stand_in: int | None  # its place, or None
+
+    @property
+    def stand_in_page(self) -> int:
+        return (self.stand_in or 0) // ROWS + 1
+
+
+def aligned(view: Sequence[Item], removed: Sequence[Item]) -> list[Piece]:
+    """The pieces by the oldest turn that each is made of; a text that stands for others goes before them."""
+    gone_by_id = {item["id"]: item for item in removed}
+    changed = {item["id"] for item in view if item.get("is_new") and item["id"] in gone_by_id}
+    rows: list[tuple[tuple[int, int, int], Item | None, Item | None]] = []
+    for number, item in enumerate(view):
+        pair = gone_by_id[item["id"]] if item.get("id") in changed else None
+        is_new = pair is None and bool(item.get("is_new"))
+        rows.append(((_oldest(item), not is_new, number), pair, item))
+    rows += [
+        ((_oldest(item), 1, number), item, None) for number, item in enumerate(removed) if item["id"] not in changed
+    ]
+    rows.sort(key=lambda row: row[0])
+    stand_ins = _stand_ins(rows)
+    return [
+        Piece(gone, stands, None if stands or gone is None else _stand_in_of(gone, stand_ins))
+        for _, gone, stands in rows
+    ]
+
+
+def _oldest(item: Item) -> int:
+    return min(item.get("turns") or item.get("sources") or (0,))
+
+
+def _stand_ins(rows: Sequence[tuple[Any, Item | None, Item | None]]) -> dict[int, int]:
+    """The place of the text that stands for each turn; of two the first, and a ledger only where there is no other."""
+    places: dict[int, int] = {}
+    new = [(place, item) for place, (_, gone, item) in enumerate(rows) if item and item.get("is_new") and not gone]
+    for place, item in sorted(new, key=lambda entry: (_is_ledger(entry[1]), entry[0])):
+        for seq in item["sources"]:
+            places.setdefault(seq, place)
+    return places
+
+
+def _is_ledger(item: Item) -> bool:
+    return str(item["id"]).startswith(LEDGER_PREFIX)
+
+
+def _stand_in_of(gone: Item, stand_ins: Mapping[int, int]) -> int | None:
+    return next((stand_ins[seq] for seq in gone["turns"] if seq in stand_ins), None)
+
+
+def lines_of(run: RemediationRun, dialog: Dialog, pieces: Sequence[Piece], page: int) -> list[Line]:
+    """The pieces of one page with their texts: two queries, whatever the rewrite's size."""
+    start = (page - 1) * ROWS
+    shown = pieces[start : start + ROWS]
+    units = {
+        unit.unit_id: unit
+        for unit in RemovedUnit.objects.filter(run=run, unit_id__in=[piece.gone["id"] for piece in shown if piece.gone])
+    }
+    seqs = {seq for piece in shown if piece.stands for seq in piece.stands.get("turns", ())}
+    rows = dialog.turns.filter(seq__in=seqs).values_list("seq", "role", "text")
+    turns = {seq: (role, text) for seq, role, text in rows}
+    return [_line(start + number, piece, run, units, turns) for number, piece in enumerate(shown)]
+
+
+def _line(
+    place: int, piece: Piece, run: RemediationRun, units: Mapping[str, RemovedUnit], turns: Mapping[int, Any]
+) -> Line:
+    gone, stands = piece.gone, piece.stands
+    is_new = bool(stands and stands.get("is_new"))
+    return Line(
+        place=place,
+        before=_before(gone, units.get(gone["id"])) if gone else None,
+        after=_after(stands, turns) if stands else None,
+        is_new=is_new,
+        stands_for=len(stands["sources"]) if stands and is_new and not gone else 0,
+        why=_why(gone, run) if gone else "",
+        stand_in=piece.stand_in,
+    )
+
+
+def _before(gone: Item, unit: RemovedUnit | None) -> Side:
+    if unit is None:
+        return Side("", "[Not in the archive.]", turns=tuple(gone["turns"]))
+    return Side(unit.role, unit.text, f"{unit.kind} · est. {unit.est_tokens:,} tok", tuple(gone["turns"]))
+
+
+def _after(stands: Item, turns: Mapping[int, Any]) -> Side:
+    if "turns" not in stands:
+        text = "\n".join(message["text"] for message in stands["messages"])
+        about = "key facts" if _is_ledger(stands) else stands["kind"]
+        return Side(stands["role"], text, about, tuple(stands["sources"]))
+    said = [turns.get(seq, ("", "")) for seq in stands["turns"]]
+    return Side(said[0][0], "\n".join(text for _, text in said), turns=tuple(stands["turns"]))
+
+
+def _why(gone: Item, run: RemediationRun) -> str:
+    if reasons := reasons_of(gone.get("by") or (), run.policy, run.steps):
+        return "; ".join(reasons)
+    if run.recovered:
+        return HANDOVER if HANDOVER_CLOSING in run.summary else TRUNCATED
+    return WRITTEN_ANEW if str(gone["id"]).startswith(LEDGER_PREFIX) else run.reason

@@ -1,0 +1,70 @@
+"""Summaries by recency: the newest messages stay, a line of counts and a hand-off summary stand for all others."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from remediation.context import Context, Rewritten, Toolbox, Units, step_of, total_tokens
+from remediation.decisions import Decision
+from remediation.policies.policy import ByHand, Policy, RewriteTask
+from remediation.policies.retention import due, events, window_or_table
+from remediation.strategies.carrying import ledger_budget
+from remediation.strategies.conclusion import Attempt, conclude, fail
+from remediation.strategies.fresh_results import cut_fresh_results
+from remediation.strategies.importance import summarize, with_account
+from remediation.strategies.masking import mask_old_output
+from remediation.strategies.outcome import is_ledger
+
+KEPT = (10, 5, 3, 1)  # of the newest messages; fewer where they leave no room for a summary
+
+
+def before_generation(context: Context) -> Decision:
+    return due(context, POLICY)
+
+
+def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
+    attempt = Attempt(task.units, task.limit, toolbox.clock(), target=task.target)
+    room = max(1, task.target - ledger_budget(task.limit))
+    light = tuple(unit for unit in task.units if not is_ledger(unit))
+    light = mask_old_output(cut_fresh_results(light, room, toolbox), room, toolbox)
+    kept = _newest(light, room, toolbox)
+    if len(kept) == len(light):
+        return fail(attempt, f"Nothing to summarise: there are no more than {KEPT[0]} messages.", toolbox)
+    after = with_account(task.units, kept, room, toolbox, task.limit)
+    step = step_of("summarize", task.units, after, f"kept the newest {len(kept)} units")
+    rewritten = conclude(replace(attempt, steps=(step,)), after, toolbox)
+    if rewritten.est_after > task.limit:
+        says = f"est. {rewritten.est_after:,} tokens, and {task.limit:,} are allowed."
+        return fail(attempt, f"What must stay is too large even with a summary of all else: {says}", toolbox)
+    return rewritten
+
+
+def _newest(units: Units, room: int, toolbox: Toolbox) -> Units:
+    """What stays as it is, so that half of the room is left for the summary where that is possible."""
+    kept: Sequence[Units] = [_kept(units, newest, toolbox) for newest in KEPT]
+    return next((one for one in kept if total_tokens(one) * 2 <= room), kept[-1])
+
+
+def _kept(units: Units, newest: int, toolbox: Toolbox) -> Units:
+    summarized = summarize(units, newest, toolbox.count)
+    return tuple(unit for unit in summarized.summarized if unit is not summarized.summary)
+
+
+POLICY = Policy(
+    name="summarize",
+    label="summary of older messages",
+    sentence="Keeps the newest messages and summarizes all others.",
+    automatic="Older messages are summarized before API calls when utilization exceeds 80%",
+    title="Older messages summarized",
+    before_generation=before_generation,
+    limit=window_or_table,
+    rewrite=rewrite,
+    events=events,
+    by_hand=ByHand(
+        verb="summarize",
+        label="Summarize",
+        button="Summarize older messages",
+        does="Keep the newest ten messages; a summary stands for the others.",
+        hint="keep the newest",
+        preview_note=f"The newest {KEPT[0]} messages stay, fewer where they are long, with what is pinned.",
+    ),
+)

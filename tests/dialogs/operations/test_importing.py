@@ -1,0 +1,245 @@
+"""Conversations of other chats become dialogs, each once, and go on here."""
+
+import io
+import json
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from dialogs.actions import messages
+from dialogs.models import Dialog, Turn
+from dialogs.operations.importing.conversation import NO_RESULT, Conversation
+from dialogs.operations.importing.files import UnknownExport, conversations_in
+from dialogs.runtime.driver import drive
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import AgentFactory, UserFactory
+from tests.dialogs.operations import exports
+
+
+def read(content: Any) -> list[Conversation]:
+    return list(conversations_in(io.BytesIO(json.dumps(content).encode()), "export.json"))
+
+
+def spoken(told: Conversation) -> list[tuple[str, str]]:
+    return [
+        (said.message.role.value, said.message.text or " ".join(call.name for call in said.message.tool_calls))
+        for said in told.said
+    ]
+
+
+# -- Formats -------------------------------------------------------------------------------------------------------------
+
+
+def test_chatgpt_follows_the_current_branch_with_its_tools() -> None:
+    (told,) = read(exports.chatgpt())
+    assert (told.source, told.title) == ("chatgpt:6b0f-1", "Rolls on a tray")
+    assert spoken(told) == [
+        ("user", "[Image or file, not imported]\nHow many rolls fit on this tray?"),
+        ("assistant", "python"),
+        ("tool", "48"),
+        ("assistant", "Six rows of eight: 48."),
+        ("user", "And on two trays?"),
+    ]
+    assert json.loads(told.said[1].message.tool_calls[0].arguments) == {"input": "6 * 8"}
+    assert (
+        told.left_out["messages of other branches"]
+        == told.left_out["thoughts"]
+        == told.left_out["images and files"]
+        == 1
+    )
+    assert all(said.at and said.at.year == 2025 for said in told.said)
+
+
+def test_chatgpt_without_a_current_node_ends_with_what_was_written_last() -> None:
+    shown = exports.chatgpt()[0] | {"current_node": None}
+    shown["mapping"]["q2"]["message"]["create_time"] += 9
+    (told,) = read([shown])
+    assert spoken(told)[-1] == ("user", "And on two trays?")
+    assert len(spoken(told)) == 5
+
+
+def test_claude_brings_attachments_and_calls_made_at_once() -> None:
+    (told,) = read(exports.claude())
+    assert told.source == "claude:c-1"
+    assert spoken(told) == [
+        ("user", "Sum up the list.\n\n[Attached: list.txt]\n1\n2\n3\n\n[Attached, not imported: photo.png]"),
+        ("assistant", "I add them."),
+        ("tool", "A sum is a total."),
+        ("tool", "6"),
+        ("assistant", "The sum is 6."),
+    ]
+    calls = told.said[1].message.tool_calls
+    assert [call.name for call in calls] == ["repl", "web_search"]
+    assert [said.message.tool_call_id for said in told.said[2:4]] == [calls[1].id, calls[0].id]
+    assert told.left_out["images and files"] == 1
+
+
+def test_open_webui_tells_calls_from_answers() -> None:
+    (told,) = read(exports.open_webui())
+    assert (told.source, told.title) == ("open-webui:w-1", "Weather")
+    assert spoken(told) == [
+        ("user", "Weather in Bern?"), ("assistant", "get_weather"), ("tool", "8 C, rain"), ("assistant", "Rain, 8 degrees."),
+        ("user", "And tomorrow?"), ("assistant", "Sun."),
+    ]  # fmt: skip
+    assert told.left_out["messages of other branches"] == 1
+
+
+def test_librechat_takes_the_newest_branch_of_its_tree() -> None:
+    (told,) = read(exports.librechat())
+    assert (told.source, told.title) == ("librechat:l-1", "Sums")
+    assert spoken(told) == [
+        ("user", "What is 6*7?"), ("assistant", "calculator"), ("tool", "42"), ("assistant", "It is 42."), ("user", "Thanks."),
+    ]  # fmt: skip
+    assert told.left_out["messages of other branches"] == 1
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda told: told, lambda told: {"messages": told}, lambda told: [told], lambda told: [{"messages": told}]]
+)
+def test_message_lists_are_read_alone_or_wrapped(wrap: Any) -> None:
+    (told,) = read(wrap(exports.message_list()))
+    assert told.source.startswith("messages:")
+    assert spoken(told) == [
+        ("user", "Read a.py.\n[Image or file, not imported]"), ("assistant", "read_file"), ("tool", "x = 1"),
+        ("assistant", "It sets x."),
+    ]  # fmt: skip
+    assert told.left_out["instructions"] == 1
+
+
+def test_calls_and_results_come_to_stand_in_pairs() -> None:
+    function = {"name": "mem ory.write", "arguments": "{}"}
+    (told,) = read([
+        {"role": "user", "content": "Go."},
+        {"role": "tool", "tool_call_id": "gone", "content": "left over"},
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "1", "function": function}, {"id": "1", "function": function}]},
+        {"role": "user", "content": "Well?"},
+    ])  # fmt: skip
+    assert spoken(told)[1] == ("assistant", "[Result of a tool]\nleft over")
+    calls = told.said[2].message.tool_calls
+    assert len({call.id for call in calls}) == 2
+    assert {call.name for call in calls} == {"mem_ory_write"}
+    assert [(said.message.text, said.message.tool_call_id) for said in told.said[3:5]] == [
+        (NO_RESULT, call.id) for call in calls
+    ]
+
+
+def test_an_archive_is_read_as_its_service_sends_it() -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("user.json", json.dumps({"id": "u"}))
+        archive.writestr("data/conversations-000.json", json.dumps(exports.chatgpt()))
+        archive.writestr("data/conversations-001.json", json.dumps(exports.claude()))
+    packed.seek(0)
+    assert [told.source for told in conversations_in(packed, "export.zip")] == ["chatgpt:6b0f-1", "claude:c-1"]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"{", "is not JSON"),
+        (b"[]", "no conversation"),
+        (b'{"a": 1}', "no conversation"),
+        (b"[" * 100_000, "is not JSON"),
+    ],
+)
+def test_what_is_no_export_is_refused_with_what_is_known(content: bytes, says: str) -> None:
+    with pytest.raises(UnknownExport, match=says) as refused:
+        list(conversations_in(io.BytesIO(content), "a.json"))
+    assert "Open WebUI" in str(refused.value)
+
+
+def test_a_file_that_is_too_large_is_not_read_whole() -> None:
+    with pytest.raises(UnknownExport, match="more than 10 bytes"):
+        list(conversations_in(io.BytesIO(b" " * 11), "a.json", most_bytes=10))
+
+
+# -- Dialogs -------------------------------------------------------------------------------------------------------------
+
+
+def run(path: Path, content: Any, *options: str) -> str:
+    out = io.StringIO()
+    path.write_text(json.dumps(content))
+    call_command("import", str(path), *options, stdout=out)
+    return out.getvalue()
+
+
+def said_in(dialog: Dialog) -> Sequence[tuple[str, str, str]]:
+    return list(dialog.turns.order_by("position").values_list("role", "status", "text"))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_same_export_twice_makes_no_second_dialog(script: Script, tmp_path: Path) -> None:
+    owner, agent = UserFactory.create(), AgentFactory.create(is_default=True)
+    options = ("--owner", owner.username)
+    file = tmp_path / "conversations.json"
+    assert "1 would be imported, 0 left out." in run(file, exports.claude(), *options, "--dry-run")
+    assert not Dialog.objects.exists()
+    out = run(file, exports.claude(), *options)
+    assert "Sum up the list." in out
+    assert "without 1 thoughts, 1 images and files" in out or "1 images and files, 1 thoughts" in out
+    assert "1 imported, 0 left out." in out
+    dialog = Dialog.objects.get(owner=owner, agent=agent)
+    assert (dialog.source, dialog.state, dialog.active_at.year) == ("claude:c-1", "idle", 2026)
+    assert [role for role, _, _ in said_in(dialog)] == ["user", "assistant", "tool", "tool", "assistant"]
+    again = run(file, exports.claude(), *options)
+    assert "it is here already" in again
+    assert "0 imported, 1 left out." in again
+    assert Dialog.objects.count() == 1
+    other = UserFactory.create()
+    assert "1 imported" in run(file, exports.claude(), "--owner", other.username)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_chat_that_hit_its_limit_elsewhere_goes_on_here(script: Script, tmp_path: Path) -> None:
+    script({"text": "It was 4711."}, context_length=8_000)
+    owner = UserFactory.create()
+    agent = AgentFactory.create(context_policy="breaking", context_limit=6_000)
+    told = [{"role": "user", "content": "The code of the safe is 4711. Never write it down."}]
+    for number in range(60):
+        told += [
+            {"role": "assistant", "content": f"Part {number}: " + "the story goes on and on. " * 20},
+            {"role": "user", "content": f"And part {number + 1}?"},
+        ]
+    run(tmp_path / "list.json", told, "--owner", owner.username, "--agent", agent.pk)
+    dialog = Dialog.objects.get(owner=owner)
+    messages.post_message(dialog.pk, "What was the code of the safe?")
+    drive(dialog.pk)
+    dialog.refresh_from_db()
+    assert dialog.state == "idle"
+    assert dialog.turns.filter(role=Turn.Role.ASSISTANT).last().text == "It was 4711."  # type: ignore[union-attr]
+    standing = dialog.remediations.get()
+    assert standing.est_before > 6_000 > standing.est_after
+    assert "4711" in json.dumps(standing.view)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_cannot_be_stored_or_is_no_conversation_is_told(script: Script, tmp_path: Path) -> None:
+    owner, agent = UserFactory.create(), AgentFactory.create()
+    told = [
+        {"id": "a", "messages": [{"role": "user", "content": "nul \x00 and half \ud83d"}, {"role": "assistant", "content": "x" * 1_000_001}]},
+        {"id": "b", "messages": [{"role": "assistant", "content": "Alone."}]},
+    ]  # fmt: skip
+    out = run(tmp_path / "list.json", told, "--owner", owner.username, "--agent", agent.pk)
+    assert "without 1 messages of more than 1 MB" in out
+    assert "nobody says anything in it" in out
+    (dialog,) = Dialog.objects.filter(owner=owner)
+    assert said_in(dialog) == [("user", "superseded", "nul \ufffd and half ?")]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--owner", "nobody"), "no user"),
+        (("--owner", "me"), "default agent"),
+        (("--owner", "me", "--agent", "none"), "no agent"),
+    ],
+)
+def test_the_command_says_what_is_missing(tmp_path: Path, options: tuple[str, ...], says: str) -> None:
+    UserFactory.create(username="me")
+    with pytest.raises(CommandError, match=says):
+        run(tmp_path / "list.json", exports.message_list(), *options)

@@ -1,0 +1,111 @@
+"""The page of one rewrite: before and after aligned, why each piece went, what became of the facts, the prompts' versions."""
+
+import re
+
+import pytest
+
+from dialogs.actions import messages, rewrite_requests
+from dialogs.models import Dialog
+from dialogs.runtime.driver import drive
+from remediation.models import RemediationRun
+from remediation.prompts import load
+from tests.dialogs.browsing import browser_of
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import UserFactory, make_dialog
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SAID = (
+    "The staging database listens on port 6543 of db7.example.org. Never restart it before 18:00.",
+    "Our invoice numbers begin with RX-2209, and Marta Keller signs what is above 4,800 EUR.",
+    "Write the report in British English, please, and keep the heading of chapter 3.",
+    "What did the run of yesterday say?",
+    "And which file is next?",
+)
+SUMMARY = "Goal: the report. Rules: never restart the staging database db7.example.org, port 6543, before 18:00."
+
+
+def rewritten(script: Script, verb: str, summary: str = SUMMARY) -> tuple[Dialog, RemediationRun]:
+    script({"match": "Earlier summary", "text": summary}, {"text": "Noted, and done as you say. " * 40})
+    dialog = make_dialog(context_limit=4_000)
+    for text in SAID:
+        messages.post_message(dialog.pk, text)
+        drive(dialog.pk)
+    rewrite_requests.request(dialog.pk, verb, dialog.owner)
+    drive(dialog.pk)
+    return dialog, RemediationRun.objects.get(dialog=dialog)
+
+
+def shown(dialog: Dialog, run: RemediationRun) -> str:
+    return browser_of(dialog.owner).get(f"/d/{dialog.pk}/archive/{run.pk}/").content.decode()
+
+
+def rows_of(page: str) -> list[str]:
+    return re.findall(r'<article class="aligned-row.*?</article>', page, re.S)
+
+
+def test_each_piece_that_went_stands_beside_what_stands_now_with_its_reason(script: Script) -> None:
+    dialog, run = rewritten(script, "break")
+    page = shown(dialog, run)
+    rows = rows_of(page)
+    gone = [row for row in rows if "archived gone" in row]
+    assert len(gone) == len(run.removed) > 2
+    summarised, shortened = gone[:-1], gone[-1]
+    assert all("Among the oldest: a summary stands for it." in row for row in summarised)
+    assert "Shortened as its kind allows." in shortened
+    assert shortened.count("Noted, and done") > 40, "both texts"
+    stand_in = next(place for place, row in enumerate(rows) if SUMMARY in row)
+    assert "archived new" in rows[stand_in]
+    assert all(f'href="?page=1#piece-{stand_in}"' in row for row in summarised)
+    assert any(SAID[-1] in row and "As it was." in row for row in rows), "the newest message stands"
+    assert [row for row in rows if SAID[0] in row and "archived gone" in row]
+    assert f'action="/d/{dialog.pk}/archive/{run.pk}/undo/"' in page
+
+
+def test_the_facts_are_counted_by_where_they_are_now(script: Script) -> None:
+    dialog, run = rewritten(script, "break")
+    page = shown(dialog, run)
+    run.refresh_from_db()
+    counts = run.facts["counts"]
+    assert sum(counts.values()) == run.facts["all"] >= 3
+    assert counts["in_sight"] >= 1
+    assert f"{counts['in_sight']} in sight, {counts['one_search_away']} one search away, {counts['lost']} lost" in page
+
+
+def test_what_neither_summary_nor_ledger_says_is_one_search_away(script: Script) -> None:
+    dialog, run = rewritten(script, "break")
+    for item in run.view:  # as though nothing had been carried
+        if item.get("is_new"):
+            item["messages"][0]["text"] = "Nothing."
+    run.save()
+    page = shown(dialog, run)
+    run.refresh_from_db()
+    assert run.facts["counts"]["in_sight"] == 0
+    assert run.facts["counts"]["one_search_away"] == run.facts["all"]
+    away = {value for fact in run.facts["away"] for value in fact["values"]}
+    assert {"6543", "db7.example.org", "RX-2209"} <= away
+    assert "RX-2209" in page
+
+
+@pytest.mark.parametrize(
+    ("verb", "prompts"), [("break", {"hand_off_summary"}), ("compact", {"pruning", "hand_off_summary"})]
+)
+def test_the_row_and_the_page_name_the_prompts_that_were_used(script: Script, verb: str, prompts: set[str]) -> None:
+    dialog, run = rewritten(script, verb)
+    assert run.prompts == {name: load(name).version for name in run.prompts}
+    assert prompts <= set(run.prompts)
+    page = shown(dialog, run)
+    for name, version in run.prompts.items():
+        assert f'{name} <span class="muted">version {version}</span>' in page
+
+
+def test_a_fresh_start_says_that_the_handover_stands_for_all(script: Script) -> None:
+    dialog, run = rewritten(script, "fresh_start")
+    gone = [row for row in rows_of(shown(dialog, run)) if "archived gone" in row]
+    assert len(gone) == len(run.removed)
+    assert all("A fresh start: the handover stands for it" in row for row in gone)
+
+
+def test_the_page_is_its_owners(script: Script) -> None:
+    dialog, run = rewritten(script, "break")
+    assert browser_of(UserFactory.create()).get(f"/d/{dialog.pk}/archive/{run.pk}/").status_code == 404
