@@ -6,6 +6,7 @@ import { Draft } from "./draft.js";
 import { Follower } from "./follow.js";
 import { announce, applyPieces, localTimes, toast } from "./page.js";
 import { Connection } from "./socket.js";
+import { startTurns } from "./turns.js";
 
 const KEPT_ENTRIES = 200;
 const CONNECTION_WORDS = {
@@ -199,6 +200,7 @@ function trim() {
 
 decorateNew();
 startComposer(id);
+startTurns();
 if (root.dataset.newest === "yes") {
   if (!goTo(location.hash)) follower.follow();
   connection.open();
