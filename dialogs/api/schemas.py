@@ -152,6 +152,11 @@ class TurnOut(Schema):
     created_at: str
 
 
+class VersionOut(Schema):
+    dialog: UUID
+    current: bool
+
+
 class GenerationError(Schema):
     kind: str
     message: str

@@ -18,7 +18,7 @@ from dialogs.models import Dialog, Turn
 from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.entries import address_of
 from dialogs.views.answers import PersonRequest, View, dialog_action, dialog_or_404, refused, with_toast
-from dialogs.views.forms import EditForm, RegenerateForm, checked
+from dialogs.views.forms import EditForm, RegenerateForm, TurnForm, checked
 
 
 @login_required
@@ -80,14 +80,16 @@ def _branch_action(view: Callable[[PersonRequest, forks.Branch], Dialog]) -> Vie
     @login_required
     @require_POST
     @wraps(view)
-    def act(request: PersonRequest, dialog_id: UUID, seq: int) -> HttpResponse:
+    def act(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
         dialog = dialog_or_404(dialog_id, request.user)
+        form = TurnForm(request.POST)
         try:
             check_may_act(dialog, request.user)
-            made = view(request, forks.Branch(dialog_id, seq, request.user, request.POST.get("request_id", "")[:120]))
+            given = checked(form)
+            made = view(request, forks.Branch(dialog_id, given["seq"], request.user, given["request_id"]))
         except Refusal as refusal:
-            if not request.htmx and "text" in request.POST:  # nobody's words are lost
-                return _refused_text(request, dialog, seq, refusal)
+            if form.is_valid() and "text" in request.POST and not request.htmx:  # nobody's words are lost
+                return _refused_text(request, dialog, form.cleaned_data["seq"], refusal)
             return refused(request, refusal, f"/d/{dialog_id}/")
         address = reverse("place", args=[made.pk, made.own_from])
         return HttpResponse(status=204, headers={"HX-Redirect": address}) if request.htmx else redirect(address)
@@ -118,18 +120,19 @@ def edit(request: PersonRequest, branch: forks.Branch) -> Dialog:
 
 
 @dialog_action
-def rate(request: PersonRequest, dialog: Dialog, seq: int) -> None:
-    feedback.rate(dialog.pk, seq, request.POST.get("feedback", ""))
+def rate(request: PersonRequest, dialog: Dialog) -> None:
+    feedback.rate(dialog.pk, checked(TurnForm(request.POST))["seq"], request.POST.get("feedback", ""))
 
 
 @login_required
 @require_POST
-def pin(request: PersonRequest, dialog_id: UUID, seq: int) -> HttpResponse:
+def pin(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     """Let a turn come back into each request, or as the runtime finds it."""
     dialog = dialog_or_404(dialog_id, request.user)
     choice = request.POST.get("choice", "")
     try:
         check_may_act(dialog, request.user)
+        seq = checked(TurnForm(request.POST))["seq"]
         recall_choices.choose(dialog.pk, seq, choice)
     except Refusal as refusal:
         return refused(request, refusal, f"/d/{dialog_id}/")

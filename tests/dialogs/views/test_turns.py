@@ -56,7 +56,7 @@ def test_each_turn_has_one_way_to_its_actions(person: Client, dialog: Dialog) ->
 
 
 def test_versions_lead_to_each_other_at_the_place_where_they_part(person: Client, dialog: Dialog) -> None:
-    answer = person.post(f"/d/{dialog.pk}/turn/3/edit/", {"text": "two again", "request_id": "r"})
+    answer = person.post(f"/d/{dialog.pk}/edit/", {"seq": 3, "text": "two again", "request_id": "r"})
     made = Dialog.objects.get(forked_from=dialog)
     assert answer.headers["Location"] == f"/d/{made.pk}/at/3/"
     assert person.get(f"/d/{made.pk}/at/3/").headers["Location"] == f"/d/{made.pk}/#turn-3"
@@ -70,10 +70,15 @@ def test_versions_lead_to_each_other_at_the_place_where_they_part(person: Client
 
 
 def test_versions_are_shown_where_another_version_shares_the_turn(person: Client, dialog: Dialog) -> None:
-    person.post(f"/d/{dialog.pk}/turn/3/edit/", {"text": "two again"})
+    person.post(f"/d/{dialog.pk}/edit/", {"seq": 3, "text": "two again"})
     made = Dialog.objects.get(forked_from=dialog)
     drive(made.pk)
-    person.post(f"/d/{made.pk}/turn/2/regenerate/", {})
+    person.post(
+        f"/d/{made.pk}/regenerate/",
+        {
+            "seq": 2,
+        },
+    )
     newest = Dialog.objects.exclude(pk__in=[dialog.pk, made.pk]).get()
     drive(newest.pk)
     assert newest.forked_from == dialog and newest.own_from == 2
@@ -87,7 +92,7 @@ def test_versions_are_shown_where_another_version_shares_the_turn(person: Client
 
 def test_a_branch_by_somebody_else_is_no_version_for_who_may_not_see_it(dialog: Dialog) -> None:
     operator = make_operator()
-    browser_of(operator).post(f"/d/{dialog.pk}/turn/4/regenerate/", {"request_id": "r"})
+    browser_of(operator).post(f"/d/{dialog.pk}/regenerate/", {"seq": 4, "request_id": "r"})
     made = Dialog.objects.get(forked_from=dialog)
     drive(made.pk)
     assert made.owner == operator
@@ -99,7 +104,7 @@ def test_a_double_click_makes_one_dialog_and_htmx_is_led_there(person: Client, d
     for way, given in (("fork", {}), ("regenerate", {"model": ""}), ("edit", {"text": "two again"})):
         seq = 3 if way == "edit" else 4
         answers = [
-            person.post(f"/d/{dialog.pk}/turn/{seq}/{way}/", {**given, "request_id": "same"}, headers=HTMX)
+            person.post(f"/d/{dialog.pk}/{way}/", {**given, "seq": seq, "request_id": "same"}, headers=HTMX)
             for _ in range(2)
         ]
         assert len({answer.headers["HX-Redirect"] for answer in answers}) == 1
@@ -109,15 +114,15 @@ def test_a_double_click_makes_one_dialog_and_htmx_is_led_there(person: Client, d
 def test_refusals_are_sentences_and_keep_the_words(person: Client, dialog: Dialog) -> None:
     messages.post_message(dialog.pk, "three")
     assert "An answer is under way" in menu_of(person, dialog, 1)
-    toast = person.post(f"/d/{dialog.pk}/turn/2/fork/", headers=HTMX)
+    toast = person.post(f"/d/{dialog.pk}/fork/", {"seq": 2}, headers=HTMX)
     assert toast.status_code == 409 and "when it has finished" in toast.headers["HX-Trigger"]
-    assert "when it has finished" in person.post(f"/d/{dialog.pk}/turn/2/fork/", follow=True).content.decode()
+    assert "when it has finished" in person.post(f"/d/{dialog.pk}/fork/", {"seq": 2}, follow=True).content.decode()
     drive(dialog.pk)
-    blank = person.post(f"/d/{dialog.pk}/turn/2/edit/", {"text": "my new words"})
+    blank = person.post(f"/d/{dialog.pk}/edit/", {"seq": 2, "text": "my new words"})
     assert blank.status_code == 409 and "is no message of a person" in blank.content.decode()
-    unknown = person.post(f"/d/{dialog.pk}/turn/4/regenerate/", {"model": "no/such"}, headers=HTMX)
+    unknown = person.post(f"/d/{dialog.pk}/regenerate/", {"seq": 4, "model": "no/such"}, headers=HTMX)
     assert unknown.status_code == 409
-    empty = person.post(f"/d/{dialog.pk}/turn/1/edit/", {"text": " "})
+    empty = person.post(f"/d/{dialog.pk}/edit/", {"seq": 1, "text": " "})
     assert empty.status_code == 400 and "The message is empty" in empty.content.decode()
     assert Dialog.objects.count() == 1
 
@@ -132,8 +137,8 @@ def test_only_who_may_act_branches_rates_and_pins(dialog: Dialog) -> None:
         "feedback": {"feedback": "up"},
         "pin": {"choice": "pinned"},
     }
-    for way, given in ways.items():
-        address = f"/d/{dialog.pk}/turn/{1 if way == 'edit' else 2}/{way}/"
+    for way, wanted in ways.items():
+        address, given = f"/d/{dialog.pk}/{way}/", {**wanted, "seq": "1" if way == "edit" else "2"}
         assert stranger.post(address, given, headers=HTMX).status_code == 404
         assert browser_of(reader).post(address, given, headers=HTMX).status_code == 403
         assert browser_of(dialog.owner).get(address).status_code == 405
@@ -145,25 +150,25 @@ def test_only_who_may_act_branches_rates_and_pins(dialog: Dialog) -> None:
 
 
 def test_an_answer_is_rated_and_the_page_shows_it(person: Client, dialog: Dialog) -> None:
-    address = f"/d/{dialog.pk}/turn/2/feedback/"
+    address = f"/d/{dialog.pk}/feedback/"
     for given, liked, word in (("up", True, "Good answer"), ("down", False, "Poor answer"), ("", None, "")):
-        piece = person.post(address, {"feedback": given}, headers=HTMX).content.decode()
+        piece = person.post(address, {"seq": 2, "feedback": given}, headers=HTMX).content.decode()
         assert 'id="turn-2"' in piece and dialog.turns.get(seq=2).liked is liked
         assert re.findall(r'class="sr-only">(\w+ answer)', page_of(person, dialog)) == ([word] if word else [])
-    assert person.post(address, {"feedback": "loved"}, headers=HTMX).status_code == 400
-    assert person.post(f"/d/{dialog.pk}/turn/1/feedback/", {"feedback": "up"}, headers=HTMX).status_code == 404
+    assert person.post(address, {"seq": 2, "feedback": "loved"}, headers=HTMX).status_code == 400
+    assert person.post(f"/d/{dialog.pk}/feedback/", {"seq": 1, "feedback": "up"}, headers=HTMX).status_code == 404
 
 
 def test_a_turn_is_pinned_from_its_menu(person: Client, dialog: Dialog) -> None:
-    address = f"/d/{dialog.pk}/turn/1/pin/"
-    assert "Pinned" in person.post(address, {"choice": "pinned"}, headers=HTMX).headers["HX-Trigger"]
+    address = f"/d/{dialog.pk}/pin/"
+    assert "Pinned" in person.post(address, {"seq": 1, "choice": "pinned"}, headers=HTMX).headers["HX-Trigger"]
     assert RecallChoice.objects.get(dialog=dialog).seq == 1 and "Unpin" in menu_of(person, dialog, 1)
-    assert "Pin: recall" in person.post(address, {"choice": ""}, follow=True).content.decode()
+    assert "Pin: recall" in person.post(address, {"seq": 1, "choice": ""}, follow=True).content.decode()
     assert not RecallChoice.objects.exists()
 
 
 def test_usage_of_a_copied_answer_stands_where_it_was_given(person: Client, dialog: Dialog) -> None:
-    person.post(f"/d/{dialog.pk}/turn/4/fork/")
+    person.post(f"/d/{dialog.pk}/fork/", {"seq": 4})
     made = Dialog.objects.get(forked_from=dialog)
     assert f'href="/d/{made.pk}/turn/2/usage/"' in menu_of(person, made, 2)
     answer = person.get(f"/d/{made.pk}/turn/2/usage/")
