@@ -83,7 +83,7 @@ def accept_within(change: Change, text: str, client_message_id: str | None = Non
     )
     if at_once:
         change.begin_message(turn.seq)
-    dialog.title = dialog.title or _title_from(text)
+    dialog.title = dialog.title or title_from(text)
     dialog.archived_at = None
     if author:  # a person takes part now
         dialog.expires_at = None
@@ -260,7 +260,7 @@ def check_rate(dialog: Dialog) -> None:
             raise RateLimited(f"{busy} of your dialogs are running; {running_limit} are allowed at once.", 10)
 
 
-def _title_from(text: str) -> str:
+def title_from(text: str) -> str:
     first = " ".join(text.split())
     return first if len(first) <= MAX_TITLE else first[: MAX_TITLE - 1].rstrip() + "…"
 

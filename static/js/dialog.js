@@ -170,7 +170,7 @@ function goTo(hash) {
   if (location.hash === hash) history.replaceState(null, "", location.pathname + location.search);
   location.hash = hash; // this is what :target follows
   place.scrollIntoView({ block: "center" });
-  follower.show();
+  follower.scrolled();
   return true;
 }
 

@@ -5,6 +5,7 @@ const GAP_PX = 6;
 
 export function startTurns() {
   const menu = document.getElementById("turn-menu");
+  let beside = null; // the link that the menu was opened with
 
   document.addEventListener("click", async (event) => {
     const link = event.target.closest("[data-turn-menu]");
@@ -16,10 +17,16 @@ export function startTurns() {
     localTimes(menu);
     window.htmx?.process(menu);
     menu.showPopover();
-    standBeside(link);
+    beside = link;
+    standBeside(beside);
     menu.querySelector("a, button, summary")?.focus();
   });
-  menu.addEventListener("toggle", (event) => event.newState === "closed" && menu.replaceChildren());
+  menu.addEventListener("toggle", (event) => event.target === menu && event.newState === "closed" && menu.replaceChildren());
+  menu.addEventListener("toggle", (event) => { // what unfolds may need more room
+    if (!event.target.matches("details")) return;
+    standBeside(beside);
+    event.target.querySelector("textarea, select")?.focus();
+  }, true);
   menu.addEventListener("htmx:afterRequest", (event) => event.detail.successful && menu.hidePopover());
 
   menu.addEventListener("click", async (event) => {

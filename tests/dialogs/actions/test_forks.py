@@ -113,6 +113,7 @@ def test_another_wording_replaces_the_message_and_what_followed(dialog: Dialog) 
     drive(first.pk)
     assert seen(first) == ["Begin otherwise", "Yes."]
     assert said(first)[0][:2] == (1, "user")
+    assert (Dialog.objects.get(pk=first.pk).title, made.title) == ("Begin otherwise", "one")
 
 
 def test_branches_at_one_place_have_one_origin(dialog: Dialog) -> None:
