@@ -19,8 +19,7 @@ from dialogs.errors import Conflict, NotFound
 from dialogs.models import Dialog, Turn
 from dialogs.state import State
 from dialogs.store.change import open_change
-from dialogs.store.copying import copy_rows
-from remediation.models import RemovedUnit
+from dialogs.store.copying import copy_rewrites, copy_rows
 
 UNENDED = (Turn.Status.QUEUED, Turn.Status.ANSWERING, Turn.Status.SUSPENDED)
 FORK = " (fork)"  # ends the title of one
@@ -136,7 +135,7 @@ def _check_may_begin(dialog: Dialog, reason: str) -> None:
 
 def _move(dialog: Dialog, provider: str, model: str) -> None:
     dialog.provider, dialog.model = provider or dialog.provider_id, model
-    dialog.calibration_fit = None  # learnt of the other model
+    dialog.calibration, dialog.calibration_fit = None, None  # learnt of the other model
 
 
 def _message_of(turn: Turn) -> Turn:
@@ -179,7 +178,7 @@ def _copied(made_id: UUID, owner: User, origin: Dialog, position: int, round_num
     """A dialog with what stood up to this position: turns, rounds, rewrites and their archive, reminders and recall
     choices. Cost, reports and questions stay where they arose."""
     turns = origin.turns.filter(position__lte=position)
-    made = Dialog.objects.create(
+    made: Dialog = Dialog.objects.create(
         pk=made_id,
         owner=owner,
         agent_id=origin.agent_id,
@@ -189,6 +188,8 @@ def _copied(made_id: UUID, owner: User, origin: Dialog, position: int, round_num
         round_number=round_number,
         last_turn_seq=turns.aggregate(last=Max("seq"))["last"] or 0,
         last_position=position,
+        context_policy=origin.context_policy,
+        calibration=origin.calibration,
         calibration_fit=origin.calibration_fit,
         forked_from=owner_of(origin, position + 1),
         own_from=position + 1,
@@ -198,11 +199,7 @@ def _copied(made_id: UUID, owner: User, origin: Dialog, position: int, round_num
     copy_rows(origin.recall_choices.filter(seq__in=turns.values("seq")), dialog_id=made_id)
     copy_rows(origin.reminders.all(), dialog_id=made_id)
     standing = origin.remediations.filter(base_position__lte=position, round_number__lte=round_number, undone_at=None)
-    for run in standing.order_by("pk"):
-        units = RemovedUnit.objects.filter(run=run.pk)
-        run.pk, run.dialog, run.reward, run.reward_record = None, made, None, None
-        run.save(force_insert=True)
-        copy_rows(units, dialog_id=made_id, run_id=run.pk)
+    copy_rewrites(standing, made)
     return made
 
 

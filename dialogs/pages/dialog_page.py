@@ -214,7 +214,7 @@ class DialogPage:
         return versions_of(self.dialog, self.viewer)
 
     @cached_property
-    def origin(self) -> Dialog | None:
+    def forked_from(self) -> Dialog | None:
         """What it branches off, if this person may see that."""
         return Dialog.objects.for_user(self.viewer).filter(forks=self.dialog).first()
 

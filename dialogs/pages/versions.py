@@ -45,9 +45,13 @@ def versions_of(dialog: Dialog, viewer: User) -> Mapping[int, Versions]:
     for kin, younger in zip(line, [None, *line], strict=False):
         for position, others in parting[kin.pk].items():
             if younger is None or position < younger.own_from:  # what is shown here stands for ``kin``
-                found[position] = Versions((kin.pk, *others), 1)
+                found[position] = Versions((dialog.pk, *others), 1)
             elif position == younger.own_from and younger.pk in others:
-                first = [kin.pk] if kin.owner_id == viewer.pk or may(viewer, VIEW_ALL) else []
+                first = [kin.pk] if _may_see(viewer, kin) else []
                 ids = (*first, *others)
                 found[position] = Versions(ids, ids.index(younger.pk) + 1)
     return {position: versions for position, versions in found.items() if versions.total > 1}
+
+
+def _may_see(viewer: User, dialog: Dialog) -> bool:
+    return dialog.removed_at is None and (dialog.owner_id == viewer.pk or may(viewer, VIEW_ALL))

@@ -42,7 +42,7 @@ def test_branches_tell_where_they_begin_and_versions_name_them(caller: Caller, d
     versions = [{"dialog": str(dialog.pk), "current": False}, {"dialog": again["id"], "current": True}]
     assert caller.get(f"/dialogs/{again['id']}/turns/2/versions") == versions
     assert caller.get(f"{here}/1/versions")[1] == {"dialog": worded["id"], "current": False}
-    assert caller.get(f"/dialogs/{forked['id']}/turns/2/versions")[0]["dialog"] == str(dialog.pk)
+    assert caller.get(f"/dialogs/{forked['id']}/turns/2/versions")[0]["dialog"] == forked["id"]
     assert [turn["text"] for turn in caller.get(f"/dialogs/{forked['id']}/turns")] == ["one", "Yes."]
 
 

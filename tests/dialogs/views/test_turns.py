@@ -4,9 +4,11 @@ import re
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from dialogs.actions import messages
 from dialogs.models import Dialog, RecallChoice
+from dialogs.operations.expiry import remove_expired
 from dialogs.runtime.driver import drive
 from tests.dialogs.browsing import HTMX, browser_of
 from tests.dialogs.conftest import Script
@@ -98,6 +100,19 @@ def test_a_branch_by_somebody_else_is_no_version_for_who_may_not_see_it(dialog: 
     assert made.owner == operator
     assert 'aria-label="Versions"' not in page_of(browser_of(dialog.owner), dialog)
     assert 'aria-label="Versions"' in page_of(browser_of(operator), dialog)
+
+
+def test_a_branch_outlives_the_dialog_that_it_left(person: Client, dialog: Dialog) -> None:
+    person.post(f"/d/{dialog.pk}/edit/", {"seq": 3, "text": "two again"})
+    made = Dialog.objects.get(forked_from=dialog)
+    drive(made.pk)
+    Dialog.objects.filter(pk=dialog.pk).update(expires_at=timezone.now())
+    assert remove_expired() == 1
+    page = page_of(person, made)
+    assert "Branches off another dialog" in page and 'aria-label="Versions"' not in page
+    assert "usage" not in menu_of(person, made, 2).split("Pin")[1]
+    send(made, "three")
+    assert made.turns.count() == 6
 
 
 def test_a_double_click_makes_one_dialog_and_htmx_is_led_there(person: Client, dialog: Dialog) -> None:
