@@ -14,6 +14,7 @@ from dialogs.views import (
     reminders,
     rewrites,
     settings,
+    turns,
 )
 
 urlpatterns = [
@@ -49,6 +50,13 @@ urlpatterns = [
     path("d/<uuid:dialog_id>/health/", context.health, name="health"),
     path("d/<uuid:dialog_id>/turn/<int:seq>/usage/", context.usage, name="usage"),
     path("d/<uuid:dialog_id>/turn/<int:seq>/", context.whole_turn, name="whole-turn"),
+    path("d/<uuid:dialog_id>/turn/<int:seq>/actions/", turns.actions, name="turn-actions"),
+    path("d/<uuid:dialog_id>/fork/", turns.fork, name="fork"),
+    path("d/<uuid:dialog_id>/regenerate/", turns.regenerate, name="regenerate"),
+    path("d/<uuid:dialog_id>/edit/", turns.edit, name="edit-turn"),
+    path("d/<uuid:dialog_id>/feedback/", turns.rate, name="rate-turn"),
+    path("d/<uuid:dialog_id>/pin/", turns.pin, name="pin-turn"),
+    path("d/<uuid:dialog_id>/at/<int:position>/", turns.place, name="place"),
     path("d/<uuid:dialog_id>/export.md", context.export_markdown, name="export-markdown"),
     path("d/<uuid:dialog_id>/export.json", context.export_json, name="export-json"),
     path("d/<uuid:dialog_id>/context/", rewrites.context, name="context"),

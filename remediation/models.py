@@ -3,6 +3,12 @@ from django.db import models
 from django.db.models.functions import Now
 
 
+class RunQuerySet(models.QuerySet["RemediationRun"]):
+    def counted(self) -> "RunQuerySet":
+        """Without the copies that a fork took along: each rewrite counts once."""
+        return self.filter(created_at__gte=models.F("dialog__created_at"))
+
+
 class RemediationRun(models.Model):
     """One rewrite of what the model sees. The turns themselves never change.
 
@@ -48,6 +54,8 @@ class RemediationRun(models.Model):
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
     created_at = models.DateTimeField(db_default=Now())
+
+    objects = RunQuerySet.as_manager()
 
     class Meta:
         indexes = [models.Index(fields=["dialog", "round_number", "-id"], name="remediation_latest")]

@@ -55,7 +55,7 @@ def post_message(
 
     The same ``client_message_id`` again gets the same answer; with another text it is refused.
     """
-    _check_text(text)
+    check_text(text)
     reason = unusable(dialog_id)
     with open_change(dialog_id) as change:
         dialog = change.dialog
@@ -64,25 +64,32 @@ def post_message(
         check_open(dialog)
         if reason:
             raise Conflict("agent_unusable", reason)
-        _check_rate(dialog)
-        at_once = _is_idle(dialog)
-        turn = change.turn(
-            Turn.Role.USER,
-            Turn.Status.ANSWERING if at_once else Turn.Status.QUEUED,
-            queued=not at_once,
-            text=text,
-            client_message_id=client_message_id or None,
-            author_id=author.pk if author else dialog.owner_id,
-        )
-        if at_once:
-            change.begin_message(turn.seq)
-        dialog.title = dialog.title or _title_from(text)
-        dialog.archived_at = None
-        if author:  # a person takes part now
-            dialog.expires_at = None
-        dialog.failure = ""
-        change.wakes = True
+        check_rate(dialog)
+        turn = accept_within(change, text, client_message_id, author)
     return Accepted(turn.seq, dialog.state)
+
+
+def accept_within(change: Change, text: str, client_message_id: str | None = None, author: User | None = None) -> Turn:
+    """Store a message that was checked: answered at once, or queued."""
+    dialog = change.dialog
+    at_once = _is_idle(dialog)
+    turn = change.turn(
+        Turn.Role.USER,
+        Turn.Status.ANSWERING if at_once else Turn.Status.QUEUED,
+        queued=not at_once,
+        text=text,
+        client_message_id=client_message_id or None,
+        author_id=author.pk if author else dialog.owner_id,
+    )
+    if at_once:
+        change.begin_message(turn.seq)
+    dialog.title = dialog.title or title_from(text)
+    dialog.archived_at = None
+    if author:  # a person takes part now
+        dialog.expires_at = None
+    dialog.failure = ""
+    change.wakes = True
+    return turn
 
 
 def _is_idle(dialog: Dialog) -> bool:
@@ -201,7 +208,7 @@ def _accepted_before(dialog: Dialog, client_message_id: str, text: str) -> Turn 
     return turn
 
 
-def _check_text(text: str) -> None:
+def check_text(text: str) -> None:
     if not text.strip():
         raise Invalid("The message is empty. Write something to send.")
     if problem := unstorable_reason(text):
@@ -233,7 +240,7 @@ def _with_agent(dialog_id: UUID) -> QuerySet[Dialog]:
 _DIALOG = Select(_with_agent)
 
 
-def _check_rate(dialog: Dialog) -> None:
+def check_rate(dialog: Dialog) -> None:
     """The contract's limits per person; 0 switches one off."""
     owner = dialog.owner_id
     if per_minute := settings.MESSAGES_PER_MINUTE:
@@ -253,7 +260,7 @@ def _check_rate(dialog: Dialog) -> None:
             raise RateLimited(f"{busy} of your dialogs are running; {running_limit} are allowed at once.", 10)
 
 
-def _title_from(text: str) -> str:
+def title_from(text: str) -> str:
     first = " ".join(text.split())
     return first if len(first) <= MAX_TITLE else first[: MAX_TITLE - 1].rstrip() + "…"
 

@@ -77,6 +77,8 @@ class DialogOut(Schema):
     cost_usd: str
     unpriced_generations: int
     budget_usd: str | None
+    forked_from: UUID | None
+    own_from: int
     last_turn_seq: int
     last_event_seq: int
     created_at: str
@@ -143,10 +145,16 @@ class TurnOut(Schema):
     tool_call_id: str | None
     tool_name: str | None
     status: str
+    feedback: Literal["up", "down"] | None
     usage: Usage | None
     level: Level | None
     generation: int | None
     created_at: str
+
+
+class VersionOut(Schema):
+    dialog: UUID
+    current: bool
 
 
 class GenerationError(Schema):

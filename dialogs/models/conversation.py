@@ -99,6 +99,13 @@ class Dialog(models.Model):
     archived_at = models.DateTimeField(null=True, help_text="put away by its owner, until the next message")
     expires_at = models.DateTimeField(null=True, help_text="what was said in it is removed then; empty: never")
     removed_at = models.DateTimeField(null=True, help_text="expired: nothing but the numbers of its calls is left")
+    forked_from = models.ForeignKey(
+        "self", null=True, on_delete=models.SET_NULL, related_name="forks", help_text="the dialog that it branches off"
+    )
+    own_from = models.PositiveIntegerField(
+        default=1, db_default=1, help_text="the position of its first own turn; those before it were copied"
+    )
+    fork_count = models.PositiveIntegerField(default=0, db_default=0, help_text="dialogs that branch off this one")
 
     answering_seq = models.PositiveIntegerField(null=True, help_text="the user turn that is being answered")
     continuing = models.BooleanField(default=False, help_text="a generation is owed without a message")
@@ -359,6 +366,7 @@ class Turn(models.Model):
     )
     client_message_id = models.CharField(max_length=120, null=True)  # noqa: DJ001  null: not sent by a client; unique otherwise
     generation = models.ForeignKey(Generation, null=True, on_delete=models.PROTECT, related_name="turns")
+    liked = models.BooleanField(null=True, help_text="what a person thinks of the answer; empty: nobody said")
     author = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, db_index=False, on_delete=models.SET_NULL, related_name="+",
         help_text="the person who wrote or did it; none: an agent, the runtime, or not known",

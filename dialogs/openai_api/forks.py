@@ -6,7 +6,6 @@ happened there later, reminders neither.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from django.contrib.auth.models import User
 
@@ -15,8 +14,8 @@ from dialogs.models import Dialog, Event, Turn
 from dialogs.openai_api.finding import Candidate
 from dialogs.openai_api.history import ClientMessage
 from dialogs.openai_api.likeness import exchanges_of
+from dialogs.store.copying import copy_rewrites, copy_rows
 from dominds.llm.messages import Message, Role, ToolCall
-from remediation.models import RemovedUnit
 
 BATCH = 500
 _UNDER_WAY = (Turn.Status.QUEUED, Turn.Status.ANSWERING, Turn.Status.SUSPENDED)
@@ -60,24 +59,11 @@ def _copied(origin: Candidate, dialog: Dialog) -> list[Turn]:
         if turn.status in _UNDER_WAY:
             turn.status = Turn.Status.SUPERSEDED
     call_ids = [turn.tool_call_id for turn in turns if turn.tool_call_id]
-    _copy_rows(source.artifacts.filter(tool_call_id__in=call_ids), dialog)
-    _copy_rows(source.rounds.filter(number__range=(2, turns[-1].round_number)), dialog)
+    copy_rows(source.artifacts.filter(tool_call_id__in=call_ids), dialog_id=dialog.pk)
+    copy_rows(source.rounds.filter(number__range=(2, turns[-1].round_number)), dialog_id=dialog.pk)
     taken = source.remediations.filter(base_position__lte=turns[-1].position, undone_at__isnull=True)
-    for run in taken.order_by("pk"):
-        units = list(run.units.order_by("pk"))
-        run.pk, run.dialog = None, dialog
-        run.save(force_insert=True)
-        for unit in units:
-            unit.pk, unit.run, unit.dialog = None, run, dialog
-        RemovedUnit.objects.bulk_create(units, batch_size=BATCH)
+    copy_rewrites(taken, dialog)
     return turns
-
-
-def _copy_rows(rows: Any, dialog: Dialog) -> None:
-    copies = list(rows)
-    for row in copies:
-        row.pk, row.dialog = None, dialog
-    rows.model.objects.bulk_create(copies, batch_size=BATCH)
 
 
 def _told(dialog: Dialog, before: Sequence[ClientMessage], last: Turn | None) -> list[Turn]:

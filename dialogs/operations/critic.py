@@ -78,7 +78,8 @@ def _keep(draft: ProposalDraft) -> bool:
 def _rewrites() -> list[PastRewrite]:
     reviewed = [policy.name for policy in rewriting() if policy.is_reviewed]
     runs = (
-        RemediationRun.objects.filter(policy__in=reviewed, created_at__gt=Now() - LOOK_BACK)
+        RemediationRun.objects.counted()
+        .filter(policy__in=reviewed, created_at__gt=Now() - LOOK_BACK)
         .select_related("dialog__agent")
         .order_by("-id")[:MOST_REWRITES]
     )

@@ -301,7 +301,8 @@ def compactions_by_day() -> list[tuple[datetime, dict[str, int]]]:
     today = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
     first = today - timedelta(days=COMPACTION_DAYS - 1)
     counted = (
-        RemediationRun.objects.filter(created_at__gte=first)
+        RemediationRun.objects.counted()
+        .filter(created_at__gte=first)
         .order_by()
         .annotate(day=TruncDate("created_at"))
         .values_list("day", "policy")

@@ -112,7 +112,7 @@ class RowsCollector(Collector):
             per_second=1000,
         )
         yield from _outcomes(generations)
-        runs = self._runs.totals(RemediationRun.objects.all(), settled_below(RemediationRun.objects.all()))
+        runs = self._runs.totals(RemediationRun.objects.counted(), settled_below(RemediationRun.objects.all()))
         policies = [policy.name for policy in rewriting()]
         yield _counter("dominds_compactions", "Rewrites of what the model sees.", "policy", policies, runs)
         snapshots = self._snapshots.totals(HealthSnapshot.objects.all(), settled_below(HealthSnapshot.objects.all()))

@@ -1,6 +1,6 @@
 """What the pieces of a dialog page show. The page, htmx answers and sockets all build their HTML from here."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -18,6 +18,7 @@ from dialogs.models import Agent, Dialog, Generation, PersonSettings, Question, 
 from dialogs.pages.chip import Chip, chip_of
 from dialogs.pages.context_panel import Panel, panel_of
 from dialogs.pages.entries import Entry, address_of
+from dialogs.pages.versions import Versions, versions_of
 from dialogs.state import State
 from dominds.db.prepared import Select
 from health.models import HealthSnapshot
@@ -207,6 +208,15 @@ class DialogPage:
     @cached_property
     def display(self) -> PersonSettings:
         return PersonSettings.objects.filter(user=self.viewer).first() or PersonSettings(user=self.viewer)
+
+    @cached_property
+    def versions(self) -> Mapping[int, Versions]:
+        return versions_of(self.dialog, self.viewer)
+
+    @cached_property
+    def forked_from(self) -> Dialog | None:
+        """What it branches off, if this person may see that."""
+        return Dialog.objects.for_user(self.viewer).filter(forks=self.dialog).first()
 
     @cached_property
     def turn_count(self) -> int:

@@ -19,6 +19,7 @@ from remediation.policies.registry import rewriting
 PAGE_TURNS = 40
 RESULT_SHOWN_CHARS = 20_000
 HINT_CHARS = 120
+FOLDED_CHARS, FOLDED_LINES = 2_500, 25  # of a message, from which on it is folded
 
 CAUSES = {
     Round.Cause.START: "started",
@@ -48,7 +49,8 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the transcript: a turn, the divider at which a round begins, or a rewrite of what the model sees."""
+    """One line of the transcript: a turn, the divider at which a round or a branch begins, or a rewrite of what the model
+    sees."""
 
     position: float
     turn: Turn | None = None
@@ -58,6 +60,7 @@ class Entry:
     snapshot: HealthSnapshot | None = None
     round: Round | None = None
     run: RunLine | None = None
+    is_fork: bool = False  # the line at which a dialog parts from the one that it branches off
     asked: tuple[Question, ...] = ()  # by calls of this turn
     answered: Question | None = None  # whose answer this turn is
     call_site: str = ""  # the address of the turn that asked
@@ -72,9 +75,16 @@ class Entry:
         return self.turn is not None and len(self.turn.text) > TURN_CHARS.most
 
     @property
+    def is_long(self) -> bool:
+        """A message that is folded: somebody pasted a document."""
+        return len(self.text) > FOLDED_CHARS or self.text.count("\n") >= FOLDED_LINES
+
+    @property
     def template(self) -> str:
         if self.run is not None:
             return "dialogs/_run.html"
+        if self.is_fork:
+            return "dialogs/_fork.html"
         if self.turn is None:
             return "dialogs/_round.html"
         return "dialogs/_turn.html" if self.answered is None else "dialogs/_human_answer.html"
@@ -212,8 +222,16 @@ def all_entries(dialog: Dialog, before: int | None = None) -> tuple[list[Entry],
     turns = view.visible_turns(dialog, before, PAGE_TURNS)
     first = turns[0].position if turns else None
     older = first if first is not None and first > 1 and len(turns) == PAGE_TURNS else None
-    entries = entries_of(dialog, turns, opens=older is None)
-    return entries + ([] if before else _empty_round(dialog, turns)), older
+    entries = entries_of(dialog, turns, opens=older is None) + ([] if before else _empty_round(dialog, turns))
+    return sorted(entries + _fork_line(dialog, turns, before), key=lambda entry: entry.position), older
+
+
+def _fork_line(dialog: Dialog, turns: Sequence[Turn], before: int | None) -> list[Entry]:
+    """On the page that holds the first own turn; while there is none, at the end."""
+    own_from = dialog.own_from
+    first, last = (turns[0].position or 0, turns[-1].position or 0) if turns else (1, 0)
+    is_here = first <= own_from <= last or (before is None and own_from == last + 1)
+    return [Entry(position=own_from - 0.5, is_fork=True)] if dialog.forked_from_id and is_here else []
 
 
 def _empty_round(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:

@@ -75,6 +75,8 @@ def _overview(dialog: Dialog, question: Question | None) -> dict[str, Any]:
         "cost_usd": json_shapes.usd(dialog.cost_usd),
         "unpriced_generations": dialog.unpriced_generations,
         "budget_usd": json_shapes.usd(dialog.budget_in_force),
+        "forked_from": str(dialog.forked_from_id) if dialog.forked_from_id else None,
+        "own_from": dialog.own_from,
         "last_turn_seq": dialog.last_turn_seq,
         "last_event_seq": dialog.last_event_seq,
         "created_at": json_shapes.when(dialog.created_at),

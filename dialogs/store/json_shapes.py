@@ -63,6 +63,7 @@ def turn(row: Turn) -> dict[str, Any]:
         "tool_call_id": row.tool_call_id or None,
         "tool_name": row.tool_name or None,
         "status": row.status,
+        "feedback": None if row.liked is None else "up" if row.liked else "down",
         "usage": usage(generation),
         "level": snapshot.level if snapshot else None,
         "generation": generation.pk if generation else None,

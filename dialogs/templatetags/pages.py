@@ -1,5 +1,6 @@
 """Small words for templates: numbers, times, icons."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -50,6 +51,12 @@ def usd(cost: Decimal | str | None) -> SafeString | str:
 @register.filter
 def percent(ratio: float | str | None) -> str:
     return f"{ratio * 100:.1f} %" if isinstance(ratio, int | float) else "unknown"
+
+
+@register.filter
+def at(found: Mapping[int, object], position: int) -> object | None:
+    """What stands under this number, if anything does."""
+    return found.get(position)
 
 
 @register.filter

@@ -4,8 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Model
+from django.db.models import Model, Q
 
+from dialogs.context.lineage import lineage
 from dialogs.context.search import Hit, Text, in_removed_units, in_turns, words_of
 from dialogs.context.tool_calls import Result
 from dialogs.models import Artifact, Dialog, Turn
@@ -87,9 +88,10 @@ def read_archive(call: Invocation) -> Result:
 def read_artifact(call: Invocation) -> Result:
     """A part of a tool result that was too large to be shown whole."""
     number = call.arguments["id"]
-    return _page(
-        Artifact.objects.filter(dialog=call.dialog_id, pk=number).first(), f"artifact {number}", call.arguments
-    )
+    here, *origins = lineage(Dialog.objects.get(pk=call.dialog_id))
+    copied = Q(dialog__in=origins, tool_call_id__in=here.turns.values("tool_call_id"))
+    found = Artifact.objects.filter(Q(dialog=here) | copied, pk=number).first()
+    return _page(found, f"artifact {number}", call.arguments)
 
 
 def _page(row: Model | None, named: str, arguments: Mapping[str, Any]) -> Result:

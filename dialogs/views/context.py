@@ -7,7 +7,7 @@ from django.core.paginator import Paginator
 from django.db.models import Q
 from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET
 
 from dialogs.api.dialogs import download
@@ -41,7 +41,11 @@ def health(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
 def usage(request: PersonRequest, dialog_id: UUID, seq: int) -> HttpResponse:
     """Where the numbers under one answer come from."""
     dialog = dialog_or_404(dialog_id, request.user)
-    turn = dialog.turns.select_related("generation__snapshot").filter(seq=seq, generation__isnull=False).first()
+    turn = dialog.turns.select_related("generation__snapshot").filter(seq=seq).first()
+    if (
+        turn is not None and dialog.forked_from_id and (turn.position or 0) < dialog.own_from
+    ):  # copied: its call stands where it was made
+        return redirect("usage", dialog_id=dialog.forked_from_id, seq=seq)
     if turn is None or turn.generation is None:
         raise Http404
     tries = Generation.objects.filter(dialog=dialog, answers_seq=turn.generation.answers_seq)
@@ -60,11 +64,14 @@ def usage(request: PersonRequest, dialog_id: UUID, seq: int) -> HttpResponse:
 @login_required
 @require_GET
 def whole_turn(request: PersonRequest, dialog_id: UUID, seq: int) -> HttpResponse:
-    """One turn as plain text, whole: what was said, or a call's arguments and result. Pages cut what is long."""
+    """One turn as plain text, whole: what was said, or a call's arguments and result; with
+    ``?text`` its text alone. Pages cut what is long."""
     dialog = dialog_or_404(dialog_id, request.user)
     turn = dialog.turns.filter(seq=seq).first()
     if turn is None:
         raise Http404
+    if "text" in request.GET:
+        return HttpResponse(turn.text, content_type="text/plain; charset=utf-8")
     asked, _ = calls_of(dialog, [turn]).get(turn.tool_call_id, (None, None))
     made = turn.tool_calls or ([asked] if asked else [])
     calls = [f"{call['name']} {call['arguments']}" for call in made]

@@ -112,6 +112,23 @@ class MessageForm(forms.Form):
     client_message_id = forms.CharField(max_length=120, required=False)
 
 
+class TurnForm(forms.Form):
+    """Which turn an action is about. Not in the address, so that a dialog has each action once."""
+
+    seq = WholeNumber(1, MOST_TOKENS, "turns", label="Turn")
+    request_id = forms.CharField(max_length=120, required=False)
+
+
+class RegenerateForm(forms.Form):
+    """``model`` is ``provider/model``; empty: the dialog's own."""
+
+    model = forms.CharField(max_length=201, required=False)
+
+
+class EditForm(forms.Form):
+    text = forms.CharField(strip=False, required=False)
+
+
 class ReminderForm(forms.Form):
     text = forms.CharField(strip=False)
     position = forms.IntegerField(min_value=0, required=False)

@@ -6,6 +6,7 @@ import { Draft } from "./draft.js";
 import { Follower } from "./follow.js";
 import { announce, applyPieces, localTimes, toast } from "./page.js";
 import { Connection } from "./socket.js";
+import { startTurns } from "./turns.js";
 
 const KEPT_ENTRIES = 200;
 const CONNECTION_WORDS = {
@@ -169,7 +170,7 @@ function goTo(hash) {
   if (location.hash === hash) history.replaceState(null, "", location.pathname + location.search);
   location.hash = hash; // this is what :target follows
   place.scrollIntoView({ block: "center" });
-  follower.show();
+  follower.scrolled();
   return true;
 }
 
@@ -199,6 +200,7 @@ function trim() {
 
 decorateNew();
 startComposer(id);
+startTurns();
 if (root.dataset.newest === "yes") {
   if (!goTo(location.hash)) follower.follow();
   connection.open();

@@ -25,6 +25,11 @@ BODIES: dict[str, Any] = {
     "clear": {"reminder_content": "x"},
     "answer": {"text": "x"},
     "resolve": {"action": "close"},
+    "fork": {},
+    "regenerate": {},
+    "edit": {"text": "x"},
+    "rate": {"feedback": "up"},
+    "pin": {"pinned": True},
 }
 
 

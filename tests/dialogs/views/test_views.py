@@ -46,6 +46,7 @@ def test_a_strangers_dialog_does_not_exist(script: Script, name: str) -> None:
         "run_id": 1,
         "generation_id": 1,
         "seq": 2,
+        "position": 1,
         "kind": "prune",
     }
 

@@ -1,0 +1,212 @@
+"""Branches of a dialog: a fork at a turn, another answer, another wording (``docs/spec.md#branches``).
+
+Each is a dialog of its own that begins with copies of what stood before. Nothing is changed in the one that it leaves.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
+
+from django.contrib.auth.models import User
+from django.db.models import Case, F, Max, Q, QuerySet, Value, When
+from django.utils import timezone
+
+from dialogs.actions import messages
+from dialogs.context.limits import unusable_reason
+from dialogs.context.lineage import owner_of
+from dialogs.errors import Conflict, NotFound
+from dialogs.models import Dialog, Turn
+from dialogs.state import State
+from dialogs.store.change import open_change
+from dialogs.store.copying import copy_rewrites, copy_rows
+
+UNENDED = (Turn.Status.QUEUED, Turn.Status.ANSWERING, Turn.Status.SUSPENDED)
+FORK = " (fork)"  # ends the title of one
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Where a person branches off. The same ``request_id`` again gets the same dialog; empty: each time another."""
+
+    dialog_id: UUID
+    seq: int
+    by: User
+    request_id: str = ""
+
+
+Begin = Callable[[UUID, Dialog, Turn], Dialog]  # makes the dialog of this id from its origin and the turn
+
+
+def fork(branch: Branch) -> Dialog:
+    """A dialog that begins with what stood up to this turn, and waits for a message."""
+
+    def begin(made_id: UUID, origin: Dialog, turn: Turn) -> Dialog:
+        made = _copied(made_id, branch.by, origin, _end_of(turn), turn.round_number)
+        made.title = f"{made.title.removesuffix(FORK)[: messages.LONGEST_TITLE - len(FORK)]}{FORK}"
+        made.save(update_fields=["title"])
+        return made
+
+    return _made(branch, "fork", begin)
+
+
+def regenerate(branch: Branch, provider: str = "", model: str = "") -> Dialog:
+    """Answer the message of this turn once more, in a dialog that ends with it. Another ``model`` stays that dialog's."""
+    reason = _unusable(branch.dialog_id, provider, model)
+
+    def begin(made_id: UUID, origin: Dialog, turn: Turn) -> Dialog:
+        message = _message_of(turn)
+        made = _copied(made_id, branch.by, origin, message.position or 0, message.round_number)
+        with open_change(made.pk) as change:
+            _check_may_begin(change.dialog, reason)
+            if model:
+                _move(change.dialog, provider, model)
+            change.mark(message.seq, Turn.Status.ANSWERING)
+            change.begin_message(message.seq)
+            change.wakes = True
+        return made
+
+    return _made(branch, f"regenerate {provider}/{model}", begin, replaces=True)
+
+
+def edit(branch: Branch, text: str) -> Dialog:
+    """Send this message in another wording, in a dialog that begins with what stood before it."""
+    messages.check_text(text)
+    reason = _unusable(branch.dialog_id)
+
+    def begin(made_id: UUID, origin: Dialog, turn: Turn) -> Dialog:
+        if turn.role != Turn.Role.USER:
+            raise Conflict(
+                "not_a_message", f"Turn {turn.seq} is no message of a person. Only such a one can be edited."
+            )
+        made = _copied(made_id, branch.by, origin, (turn.position or 0) - 1, turn.round_number)
+        with open_change(made.pk) as change:
+            _check_may_begin(change.dialog, reason)
+            if not made.last_position and origin.title == messages.title_from(turn.text):
+                change.dialog.title = ""  # so that it gets its own
+            messages.accept_within(change, text, author=branch.by)
+        return made
+
+    return _made(branch, "edit", begin, replaces=True)
+
+
+def _made(branch: Branch, kind: str, begin: Begin, *, replaces: bool = False) -> Dialog:
+    """The branch, made once for each ``request_id``. One that ``replaces`` takes its origin's place in the owner's list."""
+    made_id = _id_of(branch, kind)
+    with open_change(branch.dialog_id) as change:
+        change.keeps_state = True
+        origin = change.dialog
+        made = Dialog.objects.filter(pk=made_id, owner=branch.by).first()
+        if made is not None:
+            return made
+        if origin.state in (State.QUEUED, State.GENERATING):
+            raise Conflict("dialog_busy", f"The dialog is {origin.state}. Branch off when it has finished, or stop it.")
+        turn = origin.turns.filter(seq=branch.seq, position__isnull=False).exclude(role=Turn.Role.NOTICE).first()
+        if turn is None:
+            raise NotFound(f"There is no turn {branch.seq} in this dialog to branch off at.")
+        made = begin(made_id, origin, turn)
+        Dialog.objects.filter(forks=made).update(fork_count=F("fork_count") + 1)
+        if replaces and made.owner_id == origin.owner_id and origin.state in (State.IDLE, State.FAILED):
+            origin.archived_at = timezone.now()
+    return made
+
+
+def _id_of(branch: Branch, kind: str) -> UUID:
+    if not branch.request_id:
+        return uuid4()
+    return uuid5(NAMESPACE_URL, f"{branch.by.pk} {branch.dialog_id} {branch.seq} {kind} {branch.request_id}")
+
+
+def _unusable(dialog_id: UUID, provider: str = "", model: str = "") -> str:
+    """Why the model cannot answer now. Before the row is locked: its server may be asked."""
+    dialog = Dialog.objects.select_related("agent").filter(pk=dialog_id).first()
+    if dialog is None:
+        raise NotFound("There is no such dialog.")
+    if model:
+        dialog.provider, dialog.model = provider or dialog.provider_id, model
+    return unusable_reason(dialog)
+
+
+def _check_may_begin(dialog: Dialog, reason: str) -> None:
+    if reason:
+        raise Conflict("agent_unusable", reason)
+    messages.check_rate(dialog)
+
+
+def _move(dialog: Dialog, provider: str, model: str) -> None:
+    dialog.provider, dialog.model = provider or dialog.provider_id, model
+    dialog.calibration, dialog.calibration_fit = None, None  # learnt of the other model
+
+
+def _message_of(turn: Turn) -> Turn:
+    """The message that this turn is, or answers."""
+    said = _placed(turn).filter(role=Turn.Role.USER, position__lte=turn.position)
+    message = said.order_by("-position").first()
+    if message is None:
+        raise Conflict(
+            "nothing_to_regenerate", f"No message stands before turn {turn.seq}, so nothing can be answered."
+        )
+    return message
+
+
+def _end_of(turn: Turn) -> int:
+    """The position up to which a turn is whole: a reply that calls tools takes all their results along, and so does each
+    of these. A call without a result would be run once more in the fork."""
+    asking = turn
+    if turn.role == Turn.Role.TOOL:
+        asked = _placed(turn).filter(role=Turn.Role.ASSISTANT, position__lt=turn.position)
+        asking = asked.order_by("-position").first() or turn
+    calls = {call["id"] for call in asking.tool_calls or ()}
+    if not calls:
+        return turn.position or 0
+    after = _placed(turn).filter(position__gt=asking.position)
+    spoken = after.filter(role__in=[Turn.Role.USER, Turn.Role.ASSISTANT]).order_by("position").first()
+    results = after.filter(role=Turn.Role.TOOL, tool_call_id__in=calls)
+    if spoken is not None:
+        results = results.filter(position__lt=spoken.position)
+    found = dict(results.values_list("tool_call_id", "position"))
+    if len(found) < len(calls):
+        raise Conflict("call_open", "A tool call of this turn waits for its result. Fork at an earlier turn, or later.")
+    return max(position or 0 for position in found.values())
+
+
+def _placed(turn: Turn) -> QuerySet[Turn]:
+    return Turn.objects.filter(dialog=turn.dialog_id, position__isnull=False)
+
+
+def _copied(made_id: UUID, owner: User, origin: Dialog, position: int, round_number: int) -> Dialog:
+    """A dialog with what stood up to this position: turns, rounds, rewrites and their archive, reminders and recall
+    choices. Cost, reports and questions stay where they arose."""
+    turns = origin.turns.filter(position__lte=position)
+    made: Dialog = Dialog.objects.create(
+        pk=made_id,
+        owner=owner,
+        agent_id=origin.agent_id,
+        title=origin.title,
+        provider=origin.provider,
+        model=origin.model,
+        round_number=round_number,
+        last_turn_seq=turns.aggregate(last=Max("seq"))["last"] or 0,
+        last_position=position,
+        context_policy=origin.context_policy,
+        calibration=origin.calibration,
+        calibration_fit=origin.calibration_fit,
+        forked_from=owner_of(origin, position + 1),
+        own_from=position + 1,
+    )
+    copy_rows(origin.rounds.filter(number__lte=round_number), dialog_id=made_id)
+    copy_rows(turns, dialog_id=made_id, **_as_history(position))
+    copy_rows(origin.recall_choices.filter(seq__in=turns.values("seq")), dialog_id=made_id)
+    copy_rows(origin.reminders.all(), dialog_id=made_id)
+    standing = origin.remediations.filter(base_position__lte=position, round_number__lte=round_number, undone_at=None)
+    copy_rewrites(standing, made)
+    return made
+
+
+def _as_history(position: int) -> dict[str, Any]:
+    """Columns of copied turns: none works for a generation, is owed, or goes on. A message at the end has no answer yet."""
+    ended = Q(status__in=UNENDED) | Q(position=position) & (Q(role=Turn.Role.USER) | Q(status=Turn.Status.INTERRUPTED))
+    return {
+        "status": Case(When(ended, then=Value(Turn.Status.STOPPED.value)), default=F("status")),
+        **dict.fromkeys(["generation_id", "provider_items", "client_message_id", "liked"]),
+    }

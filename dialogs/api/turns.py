@@ -1,0 +1,93 @@
+"""Actions on one turn: branches of the dialog, versions, feedback."""
+
+from typing import Any, Literal
+from uuid import UUID
+
+from ninja import Router, Schema, Status
+from pydantic import Field
+
+from dialogs.actions import feedback, forks, messages, recall_choices
+from dialogs.api.auth import PersonRequest
+from dialogs.api.lists import Text
+from dialogs.api.schemas import DialogOut, VersionOut
+from dialogs.errors import NotFound
+from dialogs.models import Dialog
+from dialogs.pages.versions import versions_of
+from dialogs.queries import overviews
+
+router = Router(tags=["turns"])
+
+
+class BranchIn(Schema):
+    request_id: Text = Field("", max_length=120, description="makes the call safe to repeat")
+
+
+class RegenerateIn(BranchIn):
+    provider: Text = Field("", max_length=80, description="the dialog's own by default")
+    model: Text = Field("", max_length=120, description="the dialog's own by default")
+
+
+class EditIn(BranchIn):
+    text: str
+
+
+class FeedbackIn(Schema):
+    feedback: Literal["up", "down"] | None
+
+
+class PinIn(Schema):
+    pinned: bool
+
+
+@router.post("/dialogs/{uuid:dialog_id}/turns/{int:seq}/fork", response={201: DialogOut})
+def fork(request: PersonRequest, dialog_id: UUID, seq: int, given: BranchIn) -> Status[dict[str, Any]]:
+    """A new dialog that begins with what stood up to this turn."""
+    return _made(request, forks.fork(_branch(request, dialog_id, seq, given)))
+
+
+@router.post("/dialogs/{uuid:dialog_id}/turns/{int:seq}/regenerate", response={201: DialogOut})
+def regenerate(request: PersonRequest, dialog_id: UUID, seq: int, given: RegenerateIn) -> Status[dict[str, Any]]:
+    """A new dialog in which the message of this turn is answered once more, perhaps by another model."""
+    branch = _branch(request, dialog_id, seq, given)
+    return _made(request, forks.regenerate(branch, given.provider, given.model))
+
+
+@router.post("/dialogs/{uuid:dialog_id}/turns/{int:seq}/edit", response={201: DialogOut})
+def edit(request: PersonRequest, dialog_id: UUID, seq: int, given: EditIn) -> Status[dict[str, Any]]:
+    """A new dialog in which this message is sent in another wording."""
+    return _made(request, forks.edit(_branch(request, dialog_id, seq, given), given.text))
+
+
+@router.get("/dialogs/{uuid:dialog_id}/turns/{int:seq}/versions", response=list[VersionOut])
+def list_versions(request: PersonRequest, dialog_id: UUID, seq: int) -> list[dict[str, Any]]:
+    """The dialogs that hold a version of this turn, the first one first; the turn has the same position in each."""
+    dialog = messages.owned(dialog_id, request.auth)
+    turn = dialog.turns.filter(seq=seq, position__isnull=False).first()
+    if turn is None:
+        raise NotFound(f"There is no turn {seq} in this dialog.")
+    versions = versions_of(dialog, request.auth).get(turn.position or 0)
+    if versions is None:
+        return [{"dialog": dialog.pk, "current": True}]
+    return [{"dialog": found, "current": n == versions.number} for n, found in enumerate(versions.dialogs, start=1)]
+
+
+@router.put("/dialogs/{uuid:dialog_id}/turns/{int:seq}/feedback", response={204: None})
+def rate(request: PersonRequest, dialog_id: UUID, seq: int, given: FeedbackIn) -> Status[None]:
+    """What a person thinks of an answer; null takes it back."""
+    feedback.rate(messages.acting(dialog_id, request.auth).pk, seq, given.feedback or "")
+    return Status(204, None)
+
+
+@router.put("/dialogs/{uuid:dialog_id}/turns/{int:seq}/pin", response={204: None})
+def pin(request: PersonRequest, dialog_id: UUID, seq: int, given: PinIn) -> Status[None]:
+    """A pinned turn is recalled first in each request."""
+    recall_choices.choose(messages.acting(dialog_id, request.auth).pk, seq, "pinned" if given.pinned else "")
+    return Status(204, None)
+
+
+def _branch(request: PersonRequest, dialog_id: UUID, seq: int, given: BranchIn) -> forks.Branch:
+    return forks.Branch(messages.acting(dialog_id, request.auth).pk, seq, request.auth, given.request_id)
+
+
+def _made(request: PersonRequest, made: Dialog) -> Status[dict[str, Any]]:
+    return Status(201, overviews.of_dialog(messages.owned(made.pk, request.auth)))

@@ -1,0 +1,20 @@
+"""Where a dialog branches off: the dialogs whose beginning it shares."""
+
+from dialogs.models import Dialog
+
+MOST_ANCESTORS = 200  # bounds a walk; each is a statement
+
+
+def lineage(dialog: Dialog) -> list[Dialog]:
+    """The dialog, then what it branched off, and so on. Each stands for the positions from its ``own_from`` on, up to the
+    ``own_from`` of the one before it."""
+    line = [dialog]
+    while len(line) < MOST_ANCESTORS and (origin := line[-1].forked_from) is not None:
+        line.append(origin)
+    return line
+
+
+def owner_of(dialog: Dialog, position: int) -> Dialog:
+    """The dialog of the line that a branch at this position leaves: the one whose own the turn before it is, so that
+    branches at one place have one origin."""
+    return next((kin for kin in lineage(dialog) if kin.own_from < position), lineage(dialog)[-1])

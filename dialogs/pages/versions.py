@@ -1,0 +1,57 @@
+"""The versions of a turn: the branches that part where it stands (``docs/spec.md#branches``)."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.contrib.auth.models import User
+
+from dialogs.context.lineage import lineage
+from dialogs.models import Dialog
+from dialogs.permissions import VIEW_ALL, may
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """``dialogs`` hold one version each, the first one first; ``number`` counts from 1 and is the one shown."""
+
+    dialogs: tuple[UUID, ...]
+    number: int
+
+    @property
+    def total(self) -> int:
+        return len(self.dialogs)
+
+    @property
+    def previous(self) -> UUID | None:
+        return self.dialogs[self.number - 2] if self.number > 1 else None
+
+    @property
+    def following(self) -> UUID | None:
+        return self.dialogs[self.number] if self.number < self.total else None
+
+
+def versions_of(dialog: Dialog, viewer: User) -> Mapping[int, Versions]:
+    """By position, where the conversation has more versions than one that this person may see."""
+    if dialog.forked_from_id is None and not dialog.fork_count:
+        return {}
+    line = lineage(dialog)
+    parting: dict[UUID, dict[int, list[UUID]]] = defaultdict(lambda: defaultdict(list))
+    forks = Dialog.objects.for_user(viewer).filter(forked_from__in=line).order_by("created_at", "pk")
+    for fork_id, origin_id, position in forks.values_list("pk", "forked_from_id", "own_from"):
+        parting[origin_id][position].append(fork_id)
+    found: dict[int, Versions] = {}
+    for kin, younger in zip(line, [None, *line], strict=False):
+        for position, others in parting[kin.pk].items():
+            if younger is None or position < younger.own_from:  # what is shown here stands for ``kin``
+                found[position] = Versions((dialog.pk, *others), 1)
+            elif position == younger.own_from and younger.pk in others:
+                first = [kin.pk] if _may_see(viewer, kin) else []
+                ids = (*first, *others)
+                found[position] = Versions(ids, ids.index(younger.pk) + 1)
+    return {position: versions for position, versions in found.items() if versions.total > 1}
+
+
+def _may_see(viewer: User, dialog: Dialog) -> bool:
+    return dialog.removed_at is None and (dialog.owner_id == viewer.pk or may(viewer, VIEW_ALL))

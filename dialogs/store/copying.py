@@ -1,0 +1,40 @@
+"""Copies of rows inside the database: no text leaves it, however long the dialog is."""
+
+from typing import Any
+
+from django.core.exceptions import EmptyResultSet
+from django.db import connection
+from django.db.models import QuerySet, Value
+
+from dialogs.models import Dialog
+from remediation.models import RemediationRun, RemovedUnit
+
+
+def copy_rows(rows: QuerySet[Any], **changed: Any) -> None:
+    """Insert these rows once more, in their order, with new keys. ``changed`` are values or expressions, by column."""
+    table = rows.model._meta
+    fields = [field for field in table.concrete_fields if not field.primary_key]
+    chosen = [_told(field, changed[field.attname]) if field.attname in changed else field.attname for field in fields]
+    try:
+        select, values = rows.order_by("pk").values_list(*chosen).query.sql_with_params()
+    except EmptyResultSet:  # it was asked for none
+        return
+    quote = connection.ops.quote_name
+    columns = ", ".join(quote(field.column) for field in fields)
+    with connection.cursor() as cursor:
+        cursor.execute(f"INSERT INTO {quote(table.db_table)} ({columns}) {select}", values)  # nosec B608: names of the schema
+
+
+def copy_rewrites(runs: QuerySet[RemediationRun], made: Dialog) -> None:
+    """With their archive. What they were worth is told of the first ones alone."""
+    for run in runs.order_by("pk"):
+        units = RemovedUnit.objects.filter(run=run.pk)
+        run.pk, run.dialog, run.reward, run.reward_record = None, made, None, None
+        run.save(force_insert=True)
+        copy_rows(units, dialog_id=made.pk, run_id=run.pk)
+
+
+def _told(field: Any, given: Any) -> Any:
+    if hasattr(given, "resolve_expression"):
+        return given
+    return Value(given, output_field=field.target_field if field.is_relation else field)

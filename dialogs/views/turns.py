@@ -1,0 +1,143 @@
+"""What a person can do with one turn: copy, branch off, rate, pin, see why."""
+
+from collections.abc import Callable
+from functools import wraps
+from uuid import UUID, uuid4
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from dialogs.actions import feedback, forks, recall_choices
+from dialogs.actions.messages import check_may_act
+from dialogs.context.limits import catalog
+from dialogs.errors import Forbidden, Refusal
+from dialogs.models import Dialog, Turn
+from dialogs.pages.dialog_page import DialogPage
+from dialogs.pages.entries import address_of
+from dialogs.views.answers import PersonRequest, View, dialog_action, dialog_or_404, refused, with_toast
+from dialogs.views.forms import EditForm, RegenerateForm, TurnForm, checked
+
+
+@login_required
+@require_GET
+def place(request: PersonRequest, dialog_id: UUID, position: int) -> HttpResponse:
+    """To where the dialog shows this place of the conversation; to its end, while it does not reach so far."""
+    dialog = dialog_or_404(dialog_id, request.user)
+    seq = dialog.turns.filter(position=position).values_list("seq", flat=True).first()
+    return redirect(f"/d/{dialog_id}/#latest" if seq is None else address_of(dialog, position, f"turn-{seq}"))
+
+
+@login_required
+@require_GET
+def actions(request: PersonRequest, dialog_id: UUID, seq: int) -> HttpResponse:
+    """The menu of a turn; without scripts a page of its own."""
+    return _menu(request, dialog_or_404(dialog_id, request.user), seq)
+
+
+def _menu(request: PersonRequest, dialog: Dialog, seq: int, text: str = "", problem: str = "") -> HttpResponse:
+    turns = dialog.turns.select_related("generation").filter(position__isnull=False)
+    turn = turns.filter(seq=seq).exclude(role=Turn.Role.NOTICE).first()
+    if turn is None:
+        raise Http404
+    page = DialogPage(dialog, request.user, request=request)
+    context = {
+        "page": page,
+        "turn": turn,
+        "place": address_of(dialog, turn.position or 0, f"turn-{seq}"),
+        "may_act": _may_act(dialog, request),
+        "is_pinned": dialog.recall_choices.filter(seq=seq, choice="pinned").exists(),
+        "is_copied": (turn.position or 0) < dialog.own_from,
+        "models": _models(dialog),
+        "request_id": str(uuid4()),
+        "text": text or turn.text,
+        "problem": problem,
+        "section": "dialogs",
+    }
+    return render(request, "dialogs/_turn_menu.html" if request.htmx else "dialogs/turn.html", context)
+
+
+def _may_act(dialog: Dialog, request: PersonRequest) -> bool:
+    try:
+        check_may_act(dialog, request.user)
+    except Forbidden:
+        return False
+    return True
+
+
+def _models(dialog: Dialog) -> list[str]:
+    """Those that can answer, but the dialog's own, as ``provider/model``."""
+    usable = (model for model in catalog().models.values() if not model.unusable)
+    names = {f"{model.provider_id}/{model.model_id}" for model in usable}
+    return sorted(names - {f"{dialog.provider_id}/{dialog.model_id}"})
+
+
+def _branch_action(view: Callable[[PersonRequest, forks.Branch], Dialog]) -> View:
+    """A POST that makes a branch, and leads there."""
+
+    @login_required
+    @require_POST
+    @wraps(view)
+    def act(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
+        dialog = dialog_or_404(dialog_id, request.user)
+        form = TurnForm(request.POST)
+        try:
+            check_may_act(dialog, request.user)
+            given = checked(form)
+            made = view(request, forks.Branch(dialog_id, given["seq"], request.user, given["request_id"]))
+        except Refusal as refusal:
+            if form.is_valid() and "text" in request.POST and not request.htmx:  # nobody's words are lost
+                return _refused_text(request, dialog, form.cleaned_data["seq"], refusal)
+            return refused(request, refusal, f"/d/{dialog_id}/")
+        address = reverse("place", args=[made.pk, made.own_from])
+        return HttpResponse(status=204, headers={"HX-Redirect": address}) if request.htmx else redirect(address)
+
+    return act
+
+
+def _refused_text(request: PersonRequest, dialog: Dialog, seq: int, refusal: Refusal) -> HttpResponse:
+    answer = _menu(request, dialog, seq, request.POST["text"], refusal.message)
+    answer.status_code = refusal.status
+    return answer
+
+
+@_branch_action
+def fork(request: PersonRequest, branch: forks.Branch) -> Dialog:
+    return forks.fork(branch)
+
+
+@_branch_action
+def regenerate(request: PersonRequest, branch: forks.Branch) -> Dialog:
+    provider, _, model = checked(RegenerateForm(request.POST))["model"].partition("/")
+    return forks.regenerate(branch, provider, model)
+
+
+@_branch_action
+def edit(request: PersonRequest, branch: forks.Branch) -> Dialog:
+    return forks.edit(branch, checked(EditForm(request.POST))["text"].replace("\r\n", "\n"))
+
+
+@dialog_action
+def rate(request: PersonRequest, dialog: Dialog) -> None:
+    feedback.rate(dialog.pk, checked(TurnForm(request.POST))["seq"], request.POST.get("feedback", ""))
+
+
+@login_required
+@require_POST
+def pin(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
+    """Let a turn come back into each request, or as the runtime finds it."""
+    dialog = dialog_or_404(dialog_id, request.user)
+    choice = request.POST.get("choice", "")
+    try:
+        check_may_act(dialog, request.user)
+        seq = checked(TurnForm(request.POST))["seq"]
+        recall_choices.choose(dialog.pk, seq, choice)
+    except Refusal as refusal:
+        return refused(request, refusal, f"/d/{dialog_id}/")
+    if request.htmx:
+        return with_toast(
+            HttpResponse(), "Pinned: recalled first in each request." if choice else "Not pinned any more."
+        )
+    return redirect("turn-actions", dialog_id=dialog_id, seq=seq)

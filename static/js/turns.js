@@ -1,0 +1,75 @@
+// What one does with a turn: its menu, copies of it, and how long a tool runs.
+import { localTimes, toast } from "./page.js";
+
+const GAP_PX = 6;
+
+export function startTurns() {
+  const menu = document.getElementById("turn-menu");
+  let beside = null; // the link that the menu was opened with
+
+  document.addEventListener("click", async (event) => {
+    const link = event.target.closest("[data-turn-menu]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    const answer = await fetch(link.href, { headers: { "HX-Request": "true" } }).catch(() => null);
+    if (!answer?.ok || answer.redirected) return location.assign(link.href);
+    menu.innerHTML = await answer.text();
+    localTimes(menu);
+    window.htmx?.process(menu);
+    menu.showPopover();
+    beside = link;
+    standBeside(beside);
+    menu.querySelector("a, button, summary")?.focus();
+  });
+  menu.addEventListener("toggle", (event) => event.target === menu && event.newState === "closed" && menu.replaceChildren());
+  menu.addEventListener("toggle", (event) => { // what unfolds may need more room
+    if (!event.target.matches("details")) return;
+    standBeside(beside);
+    event.target.querySelector("textarea, select")?.focus();
+  }, true);
+  menu.addEventListener("htmx:afterRequest", (event) => event.detail.successful && menu.hidePopover());
+
+  menu.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-copy-text], [data-copy-rich]");
+    if (!button) return;
+    try {
+      await (button.dataset.copyText ? copyText(button.dataset.copyText) : copyRich(document.querySelector(button.dataset.copyRich)));
+      toast("Copied.");
+    } catch {
+      toast("This browser does not allow copying here. Select the text and copy it with your keyboard.", "error");
+    }
+    menu.hidePopover();
+  });
+
+  /** Below the link, or above it where there is more room; always within the window. */
+  function standBeside(link) {
+    const place = link.getBoundingClientRect();
+    const { offsetWidth: width, offsetHeight: height } = menu;
+    const below = place.bottom + GAP_PX;
+    const top = below + height <= innerHeight ? below : place.top - GAP_PX - height;
+    menu.style.top = `${Math.max(GAP_PX, Math.min(top, innerHeight - height - GAP_PX))}px`;
+    menu.style.left = `${Math.max(GAP_PX, Math.min(place.left, innerWidth - width - GAP_PX))}px`;
+  }
+
+  setInterval(() => {
+    for (const place of document.querySelectorAll("[data-since]")) place.textContent = elapsed(new Date(place.dataset.since));
+  }, 1000);
+}
+
+/** The text is fetched while the browser still takes the click as a wish to copy. */
+function copyText(address) {
+  const text = fetch(address).then((answer) => (answer.ok ? answer.blob() : Promise.reject(answer.status)));
+  return navigator.clipboard.write([new ClipboardItem({ "text/plain": text.then((blob) => new Blob([blob], { type: "text/plain" })) })]);
+}
+
+function copyRich(body) {
+  const as = (type, text) => new Blob([text], { type });
+  return navigator.clipboard.write([
+    new ClipboardItem({ "text/html": as("text/html", body.innerHTML), "text/plain": as("text/plain", body.innerText) }),
+  ]);
+}
+
+function elapsed(since) {
+  const seconds = Math.max(0, Math.round((Date.now() - since) / 1000));
+  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}

@@ -1,0 +1,103 @@
+"""A conversation that is branched by its turns' menus: by mouse, by keys alone, on a phone, day and night."""
+
+from collections.abc import Callable
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Locator, Page, expect
+
+from dialogs.models import Dialog, Turn
+from tests.browser.conftest import answered, send
+
+Opener = Callable[[str], Dialog]
+TARGET_PX = 44
+
+
+def open_menu(page: Page, turn: str) -> Locator:
+    page.locator(f"{turn} [data-turn-menu]").click()
+    menu = page.get_by_role("dialog", name="Actions for this turn")
+    expect(menu).to_be_visible()
+    return menu
+
+
+def check_axe(page: Page) -> None:
+    assert [violation["id"] for violation in Axe().run(page).response["violations"]] == []
+
+
+def test_a_turn_is_copied_answered_anew_edited_forked_and_rated(
+    open_dialog: Opener, page: Page, complaints: list[str]
+) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    first = open_dialog("short")
+    send(page, "What do you say?")
+    answered(page)
+    address = page.url
+
+    # Copied as it was written, and with its formatting.
+    for button in ("Copy as Markdown", "Copy with formatting"):
+        open_menu(page, "#turn-2").get_by_role("button", name=button).click()
+        expect(page.locator(".toast").last).to_have_text("Copied.")
+        assert page.evaluate("navigator.clipboard.readText()").strip() == "A short answer."
+    kinds = "navigator.clipboard.read().then((items) => items[0].types.includes('text/html'))"
+    assert page.evaluate(kinds), "formatting came along"
+
+    # Rated: the mark stands under the answer at once.
+    open_menu(page, "#turn-2").get_by_role("button", name="Good answer").click()
+    expect(page.locator("#turn-2 .rated")).to_be_visible()
+    expect(page.locator("#turn-menu")).to_be_hidden()
+
+    # Answered once more, in a dialog of its own that leads back to the first.
+    open_menu(page, "#turn-2").get_by_role("button", name="Regenerate", exact=True).click()
+    page.wait_for_url(lambda url: str(first.pk) not in url)
+    answered(page)
+    second = page.url
+    expect(page.locator("#fork")).to_contain_text("Branches off What do you say?")
+    expect(page.locator(".versions")).to_have_text("‹2/2")
+    page.get_by_role("link", name="Previous version").click()
+    expect(page.locator(".versions")).to_have_text("1/2›")
+    assert page.url.startswith(address)
+    page.get_by_role("link", name="Next version").click()
+    expect(page.locator(".versions")).to_have_text("‹2/2")
+
+    # Worded anew, by keys alone.
+    page.goto(second)
+    link = page.locator("#turn-1 [data-turn-menu]")
+    link.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#turn-menu button").first).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(link).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#turn-menu button").first).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("#new-text")).to_be_focused()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("What else do you say?")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url(lambda url: not url.startswith((address, second)))
+    expect(page.locator("#turn-1 .body")).to_have_text("What else do you say?")
+    answered(page)
+    expect(page.locator("#turn-1 .versions")).to_have_text("‹2/2")
+
+    # Forked, on a phone, at night: targets are large enough, and nothing sticks out.
+    page.set_viewport_size({"width": 360, "height": 740})
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        menu = open_menu(page, "#turn-2")
+        check_axe(page)
+        box = menu.bounding_box()
+        assert box and box["x"] >= 0 and box["x"] + box["width"] <= 360 and box["y"] + box["height"] <= 740
+        page.keyboard.press("Escape")
+    small = "[...document.querySelectorAll('.turn-foot a:not(.turn-usage), .turn-foot button, .versions a')].map((e) => e.getBoundingClientRect()).filter((r) => Math.min(r.width, r.height) < %d).length"
+    assert page.evaluate(small % TARGET_PX) == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    open_menu(page, "#turn-2").get_by_role("button", name="Fork to a new dialog").click()
+    expect(page.locator("#heading")).to_have_text("What else do you say? (fork)")
+    expect(page.locator(".turn")).to_have_count(2)
+    send(page, "Go on")
+    answered(page, 2)
+    assert list(Turn.objects.filter(dialog=first).values_list("text", flat=True)) == [
+        "What do you say?",
+        "A short answer.",
+    ]
