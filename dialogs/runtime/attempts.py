@@ -11,7 +11,8 @@ from django.utils import timezone
 
 from dialogs.context.reminder_statements import stored
 from dialogs.context.request import Prepared
-from dialogs.models import Dialog, Generation
+from dialogs.context.sent import Sent
+from dialogs.models import Dialog, Generation, RequestPart
 from dialogs.runtime.stream_reply import Reply
 from dialogs.store.change import Change
 from dialogs.store.db_retry import commits
@@ -70,14 +71,16 @@ def begin(
     *,
     forced: bool,
     counted: Counted | None,
+    sent: tuple[Sent, dict[str, str]],
     recalled: Sequence[int] = (),
 ) -> Attempt:
-    """``recalled`` are the seqs of the turns that the request brings back."""
+    """``sent`` comes with the texts of its parts; ``recalled`` are the seqs of the turns that the request brings back."""
     with lease.change(durable=False) as change:
         dialog = change.dialog
         dialog.wake_at = None
         dialog.generations_for_message += 1
         _begin_epoch(dialog, prepared)
+        _store_parts(dialog, sent[1])
         if forced and dialog.failed_clears == 0 and not dialog.clear_unproven:
             dialog.clear_episode += 1
         generation = Generation(
@@ -90,6 +93,7 @@ def begin(
             model=model.model_id,
             answers_seq=dialog.answering_seq,
             guided=prepared.guided,
+            sent=sent[0].json,
             recalled=list(recalled),
             clear_episode=dialog.clear_episode if forced else None,
             frame=prepared.frame,
@@ -108,6 +112,17 @@ def _begin_epoch(dialog: Dialog, prepared: Prepared) -> None:
     dialog.context_epoch, dialog.beginning = prepared.request.epoch, prepared.beginning
     if (statements := stored(prepared.statements)) != dialog.statements:
         dialog.statements = statements
+
+
+def _store_parts(dialog: Dialog, parts: dict[str, str]) -> None:
+    """A dialog's requests mostly have the same: what the one before named is stored."""
+    if new := sorted(parts.keys() - set(dialog.request_parts or ())):
+        rows = [
+            RequestPart(digest, parts[digest]) for digest in new
+        ]  # in one order, so that no two wait for each other
+        RequestPart.objects.bulk_create(rows, ignore_conflicts=True)
+    if dialog.request_parts != (named := sorted(parts)):
+        dialog.request_parts = named
 
 
 def finish(change: Change, attempt: Attempt, reply: Reply, outcome: str) -> None:
