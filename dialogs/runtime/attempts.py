@@ -71,7 +71,7 @@ def begin(
     *,
     forced: bool,
     counted: Counted | None,
-    sent: tuple[Sent, dict[str, str]],
+    sent: tuple[Sent, dict[str, str]] | None = None,
     recalled: Sequence[int] = (),
 ) -> Attempt:
     """``sent`` comes with the texts of its parts; ``recalled`` are the seqs of the turns that the request brings back."""
@@ -80,7 +80,8 @@ def begin(
         dialog.wake_at = None
         dialog.generations_for_message += 1
         _begin_epoch(dialog, prepared)
-        _store_parts(dialog, sent[1])
+        if sent is not None:
+            _store_parts(dialog, sent[1])
         if forced and dialog.failed_clears == 0 and not dialog.clear_unproven:
             dialog.clear_episode += 1
         generation = Generation(
@@ -93,7 +94,7 @@ def begin(
             model=model.model_id,
             answers_seq=dialog.answering_seq,
             guided=prepared.guided,
-            sent=sent[0].json,
+            sent=sent[0].json if sent is not None else None,
             recalled=list(recalled),
             clear_episode=dialog.clear_episode if forced else None,
             frame=prepared.frame,
