@@ -10,7 +10,19 @@ from ninja.parser import Parser
 from ninja.renderers import BaseRenderer
 from ninja.types import DictStrAny
 
-from dialogs.api import agents, context, dialogs, events, messages, problems, questions, reminders, search, settings
+from dialogs.api import (
+    agents,
+    context,
+    dialogs,
+    events,
+    messages,
+    problems,
+    questions,
+    reminders,
+    requests,
+    search,
+    settings,
+)
 from dialogs.api.auth import AUTH
 from dialogs.api.schemas import Problem
 
@@ -50,6 +62,6 @@ api = Api(
     parser=JsonParser(),
     renderer=JsonRenderer(),
 )
-for subject in (agents, dialogs, messages, events, questions, reminders, context, search, settings):
+for subject in (agents, dialogs, messages, events, questions, reminders, context, requests, search, settings):
     api.add_router("", subject.router)
 problems.register(api)

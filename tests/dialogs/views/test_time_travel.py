@@ -8,6 +8,7 @@ from dialogs.actions import messages, reminders, rewrite_requests
 from dialogs.models import Dialog, Generation, Question
 from dialogs.queries.timeline import MOST, moments
 from dialogs.runtime.driver import drive
+from tests.dialogs.api.test_api import Caller
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import UserFactory, make_dialog
@@ -99,6 +100,24 @@ def test_two_requests_beside_each_other(dialog: Dialog) -> None:
     html = page(dialog, f"calls/{second.pk}/compare/?with={third.pk}")
     assert f"− only in call {second.pk}" in html and "Goal: go on." in html
     assert browser_of(dialog.owner).get(f"/d/{dialog.pk}/calls/{second.pk}/compare/?with=x").status_code == 404
+
+
+def test_programs_read_the_same(dialog: Dialog) -> None:
+    caller, (first, second, third) = Caller(dialog.owner), dialog.generations.order_by("pk")
+    path = f"/dialogs/{dialog.pk}/generations/{third.pk}"
+    request = caller.get(f"{path}/request")
+    assert (request["is_equal"], request["differs"], request["more"]) == (True, None, False)
+    assert request["call"]["digest"] == third.sent["digest"] and sum(request["call"]["est_shares"].values()) == 4_321
+    assert [piece["text"] for piece in request["pieces"] if piece["category"] == "messages"] == ["third"]
+    assert caller.get(f"{path}/request?after=1&limit=2")["pieces"] == request["pieces"][1:3]
+    timeline = caller.get(f"/dialogs/{dialog.pk}/timeline")
+    assert [moment["generation"] for moment in timeline] == [first.pk, second.pk, third.pk]
+    assert timeline[-1]["marks"] == [{"kind": "round", "text": "Round 2 began"}]
+    assert len(caller.get(f"/dialogs/{dialog.pk}/timeline?before={third.pk}&limit=1")) == 1
+    compared = caller.get(f"{path}/compare?with={second.pk}")
+    assert (compared["before"], compared["after"]) == (second.pk, third.pk)
+    assert {row["kind"] for row in compared["rows"]} >= {"alike", "removed"}
+    assert Caller(UserFactory.create())("GET", f"{path}/request")[0] == 404
 
 
 def test_strangers_see_nothing(dialog: Dialog) -> None:
