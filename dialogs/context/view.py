@@ -73,8 +73,8 @@ def units_at(dialog_id: UUID, base: str, position: int) -> Units:
     number, run = map(int, base.split(":"))
     carried = Round.objects.values_list("carried", flat=True).get(dialog_id=dialog_id, number=number)
     head = _opened(dialog_id, number, _Opening(carried, run or None), position)
-    rows = _TURNS_SINCE(dialog_id, number, head.position)
-    head = head.followed_by([row for row in rows if row.position <= position])
+    if run:
+        head = head.followed_by(_turns_until(dialog_id, number, head.position, position))
     return (*head.settled, *group(head.open_rows))
 
 
@@ -106,9 +106,11 @@ def _opened(dialog_id: UUID, number: int, current: Any, most: int | None = None)
     follow up to the position ``most``."""
     if current.standing_run is None:
         carried = _named_turns(dialog_id, current.carried)
-        rows = {row.seq: row for row in (*carried, *_TURNS_SINCE(dialog_id, number, 0))}
-        shown = [row for row in rows.values() if most is None or row.position <= most]
-        return Head.of(0, _opening_units(dialog_id, number)).followed_by(sorted(shown, key=attrgetter("position")))
+        since = _TURNS_SINCE(dialog_id, number, 0) if most is None else _turns_until(dialog_id, number, 0, most)
+        rows = {row.seq: row for row in (*carried, *since)}
+        return Head.of(0, _opening_units(dialog_id, number)).followed_by(
+            sorted(rows.values(), key=attrgetter("position"))
+        )
     run = _runs().get(pk=current.standing_run)
     return Head.of(
         run.base_position,
@@ -132,6 +134,11 @@ def _named_turns(dialog_id: UUID, seqs: list[int]) -> list[Any]:
 
 def _turns_since(dialog_id: UUID, round_number: int, position: int) -> QuerySet[Turn, Any]:
     return _shown_turns(Turn.objects.filter(dialog_id=dialog_id, round_number=round_number, position__gt=position))
+
+
+def _turns_until(dialog_id: UUID, round_number: int, position: int, most: int) -> list[Any]:
+    """Those after one position, up to another."""
+    return list(_turns_since(dialog_id, round_number, position).filter(position__lte=most))
 
 
 def _shown_turns(turns: QuerySet[Turn]) -> QuerySet[Turn, Any]:

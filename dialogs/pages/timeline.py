@@ -57,6 +57,11 @@ class Drawing:
         """Those that occur."""
         return tuple(kind for kind in Category if any(column.moment.shares.get(kind) for column in self.columns))
 
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Kinds of those that stand over a column: of several the first is drawn."""
+        return tuple(dict.fromkeys(column.moment.marks[0].kind for column in self.columns if column.moment.marks))
+
 
 def drawn(moments: Sequence[Moment]) -> Drawing:
     first = max(0, LEAST_COLUMNS - len(moments))  # few stand at the right

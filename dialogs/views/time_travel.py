@@ -53,6 +53,7 @@ def call(request: PersonRequest, dialog_id: UUID, generation_id: int) -> HttpRes
         "before": before,
         "after": after,
         "other": before or after or generation.pk,
+        "rewrite": int(generation.base.partition(":")[2] or 0),
     }
     return _page(request, dialog, "dialogs/call.html", context)
 
