@@ -116,8 +116,9 @@ def _digest(*parts: str) -> str:
 
 
 def tools_in(offered: str) -> tuple[ToolSpec, ...]:
-    return tuple(ToolSpec(name, description, parameters) for name, description, parameters in orjson.loads(offered))
+    return tuple(ToolSpec(*told) for told in orjson.loads(offered))
 
 
 def _tools_json(tools: Sequence[ToolSpec]) -> str:
-    return orjson.dumps([[tool.name, tool.description, dict(tool.parameters)] for tool in tools]).decode()
+    told = [[tool.name, tool.description, dict(tool.parameters), *([True] if tool.strict else [])] for tool in tools]
+    return orjson.dumps(told).decode()

@@ -9,10 +9,12 @@ from typing import Any
 
 import orjson
 
+from dialogs.context.client import client_of
 from dialogs.context.recall import Recall
 from dialogs.context.reminder_statements import stored
 from dialogs.context.request import Prepared
 from dialogs.context.view import View
+from dialogs.models import Dialog, RequestPart
 from dominds.llm.messages import chars_of
 from dominds.llm.models.model import ModelInfo
 from dominds.llm.models.traits import traits_of
@@ -75,29 +77,31 @@ def _frozen(value: Any) -> Any:
 
 
 def remembered(
-    prepared: Prepared, view: View, recalled: Recall, model: ModelInfo, body: bytes
-) -> tuple[Sent, dict[str, str]]:
-    """With the texts of the parts that it names, by digest."""
-    parts, request, once = dict[str, str](), prepared.request, prepared.once
+    dialog: Dialog, prepared: Prepared, view: View, recalled: Recall, model: ModelInfo, body: bytes
+) -> tuple[Sent, tuple[RequestPart, ...]]:
+    """With the parts that it names."""
+    parts, request, once = dict[str, RequestPart](), prepared.request, prepared.once
 
-    def part(text: str) -> str:
-        digest = digest_of(text) if text else ""
-        if text:
-            parts[digest] = text
+    def part(text: str, *, of_dialog: bool = client_of(dialog) is not None) -> str:
+        """A client of ``/v1`` may bring anything: all parts of its requests are the dialog's."""
+        if not text:
+            return ""
+        digest = _digest_of(text, str(dialog.pk) if of_dialog else "")
+        parts[digest] = RequestPart(digest=digest, dialog_id=dialog.pk if of_dialog else None, text=text)
         return digest
 
     def uses(text: str) -> tuple[StoredUse, ...]:
-        found = tuple((use.name, use.version, part(_values(use))) for use in uses_of(text))
+        found = tuple((use.name, use.version, part(_values(use), of_dialog=True)) for use in uses_of(text))
         return found or ((UNKNOWN,) if text else ())
 
-    statements = chars_of(statement.message for statement in prepared.statements)
+    stated = orjson.dumps(stored(prepared.statements)).decode() if prepared.statements else ""
     sizes = {
         Category.INSTRUCTIONS: len(request.instructions),
         Category.TOOLS: len(prepared.offered) if request.tools else 0,
         Category.SUMMARY: view.summary_chars,
         Category.MESSAGES: view.chars - view.summary_chars - view.result_chars,
         Category.RESULTS: view.result_chars,
-        Category.REMINDERS: statements,
+        Category.REMINDERS: chars_of(statement.message for statement in prepared.statements),
         Category.RECALLED: len(once.recalled),
         Category.GUIDANCE: sum(map(len, once.texts)) - len(once.recalled),
     }
@@ -109,7 +113,7 @@ def remembered(
         instructions=part(request.instructions),
         tools=part(prepared.offered),
         traits=part(traits_of(model)),
-        statements=part(orjson.dumps(stored(prepared.statements)).decode()) if prepared.statements else "",
+        statements=part(stated, of_dialog=True),
         goes_on=once.goes_on,
         recalled=recalled.passages,
         nudge=uses(once.nudge),
@@ -119,11 +123,11 @@ def remembered(
         output=request.max_output_tokens,
         sizes=tuple(sizes[category] for category in Category),
     )
-    return sent, parts
+    return sent, tuple(parts.values())
 
 
-def digest_of(text: str) -> str:
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+def _digest_of(text: str, owner: str) -> str:
+    return hashlib.blake2b(f"{owner}\0{text}".encode(), digest_size=16).hexdigest()
 
 
 def _values(use: Use) -> str:

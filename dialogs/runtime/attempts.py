@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
+from operator import attrgetter
 from random import random
 
 from django.db.models.functions import Now
@@ -71,10 +72,10 @@ def begin(
     *,
     forced: bool,
     counted: Counted | None,
-    sent: tuple[Sent, dict[str, str]] | None = None,
+    sent: tuple[Sent, Sequence[RequestPart]] | None = None,
     recalled: Sequence[int] = (),
 ) -> Attempt:
-    """``sent`` comes with the texts of its parts; ``recalled`` are the seqs of the turns that the request brings back."""
+    """``sent`` comes with its parts; ``recalled`` are the seqs of the turns that the request brings back."""
     with lease.change(durable=False) as change:
         dialog = change.dialog
         dialog.wake_at = None
@@ -115,14 +116,13 @@ def _begin_epoch(dialog: Dialog, prepared: Prepared) -> None:
         dialog.statements = statements
 
 
-def _store_parts(dialog: Dialog, parts: dict[str, str]) -> None:
+def _store_parts(dialog: Dialog, parts: Sequence[RequestPart]) -> None:
     """A dialog's requests mostly have the same: what the one before named is stored."""
-    if new := sorted(parts.keys() - set(dialog.request_parts or ())):
-        rows = [
-            RequestPart(digest, parts[digest]) for digest in new
-        ]  # in one order, so that no two wait for each other
-        RequestPart.objects.bulk_create(rows, ignore_conflicts=True)
-    if dialog.request_parts != (named := sorted(parts)):
+    in_order = sorted(parts, key=attrgetter("digest"))  # so that no two dialogs wait for each other
+    known = set(dialog.request_parts or ())
+    if new := [part for part in in_order if part.digest not in known]:
+        RequestPart.objects.bulk_create(new, ignore_conflicts=True)
+    if dialog.request_parts != (named := [part.digest for part in in_order]):
         dialog.request_parts = named
 
 

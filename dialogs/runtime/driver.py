@@ -136,7 +136,7 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
         forced=plan.clear_only,
         counted=situation.counted(recalled),
         recalled=recalled.turns,
-        sent=remembered(prepared, situation.view, recalled, model, stream.body),
+        sent=remembered(dialog, prepared, situation.view, recalled, model, stream.body),
     )
     live = None if plan.clear_only else LiveAnswer(lease.dialog_id, attempt.generation.pk)
     watch = None if plan.clear_only else situation.stream_watch(recalled)
