@@ -14,6 +14,7 @@ from dialogs.views import (
     reminders,
     rewrites,
     settings,
+    time_travel,
     turns,
 )
 
@@ -59,6 +60,9 @@ urlpatterns = [
     path("d/<uuid:dialog_id>/at/<int:position>/", turns.place, name="place"),
     path("d/<uuid:dialog_id>/export.md", context.export_markdown, name="export-markdown"),
     path("d/<uuid:dialog_id>/export.json", context.export_json, name="export-json"),
+    path("d/<uuid:dialog_id>/timeline/", time_travel.timeline, name="timeline"),
+    path("d/<uuid:dialog_id>/calls/<int:generation_id>/", time_travel.call, name="call"),
+    path("d/<uuid:dialog_id>/calls/<int:generation_id>/compare/", time_travel.compare, name="compare"),
     path("d/<uuid:dialog_id>/context/", rewrites.context, name="context"),
     path("d/<uuid:dialog_id>/context/clear/", rewrites.clear, name="clear"),
     path("d/<uuid:dialog_id>/context/milestone/", rewrites.complete_milestone, name="complete-milestone"),

@@ -9,7 +9,7 @@ from dominds.llm.messages import ToolCall
 from health.levels import Level
 from remediation.context import NOT_REFUSED, Context, RefusedClear
 from remediation.decisions import Discard, Keep, ReplyDecision
-from remediation.prompts import load, render
+from remediation.prompts import Filled, joined, load, render
 
 MAX_FORCED_CLEARS = 3
 CRITICAL_KIND = "context_health_critical"
@@ -23,14 +23,14 @@ PACKAGE_OUTLINE = "\n".join(line for line in CLEAR_ONLY.splitlines() if line.sta
 NO_REASON = "it was not exactly one clear_mind call with a package"
 
 
-def guidance(folder: Path | None = None) -> str:
+def guidance(folder: Path | None = None) -> Filled:
     return render(load("guidance", folder))
 
 
 def countdown_guidance(remaining: int, folder: Path | None = None) -> str:
     """``remaining`` generations, this one included, until the runtime clears by itself."""
     more = f"{remaining} more generation{'' if remaining == 1 else 's'}"
-    return f"{guidance(folder)}\n{render(load('guidance_countdown', folder), remaining=more)}"
+    return joined(guidance(folder), render(load("guidance_countdown", folder), remaining=more))
 
 
 def forced_clear(failed_clears: int, refused: RefusedClear = NOT_REFUSED, folder: Path | None = None) -> str:

@@ -19,6 +19,7 @@ from dialogs.api import (
     problems,
     questions,
     reminders,
+    requests,
     search,
     settings,
     turns,
@@ -62,6 +63,6 @@ api = Api(
     parser=JsonParser(),
     renderer=JsonRenderer(),
 )
-for subject in (agents, dialogs, messages, turns, events, questions, reminders, context, search, settings):
+for subject in (agents, dialogs, messages, turns, events, questions, reminders, context, requests, search, settings):
     api.add_router("", subject.router)
 problems.register(api)

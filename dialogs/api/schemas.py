@@ -306,3 +306,69 @@ class RemovedOut(Schema):
     est_tokens: int
     text: str
     found: FoundText | None = None
+
+
+class MarkOut(Schema):
+    kind: Literal["rewrite", "undo", "round", "question", "crash", "failure"]
+    text: str
+
+
+class MomentOut(Schema):
+    """One call on the timeline. ``est_shares`` are tokens by category, empty for calls that were made before they were kept;
+    ``digest`` is the SHA-256 of the body that was sent."""
+
+    generation: int
+    round: int
+    purpose: str
+    outcome: str
+    level: Level | None
+    prompt_tokens: int | None
+    est_prompt_tokens: int | None
+    est_shares: dict[str, int]
+    reserve: int | None
+    window: int | None
+    optimal: int | None
+    critical: int | None
+    cost_usd: str | None
+    digest: str | None
+    marks: list[MarkOut]
+    started_at: str
+
+
+class PieceOut(Schema):
+    """A piece of a request. Guidance has no ``text``, but the ``prompts`` with their versions."""
+
+    category: str
+    label: str
+    text: str | None
+    chars: int
+    turns: list[int]
+    prompts: list[str]
+
+
+class RequestOut(Schema):
+    """``is_equal``: the request that the pieces are of has the hash of what was sent. ``differs`` says why it has not."""
+
+    call: MomentOut
+    is_equal: bool
+    differs: str | None
+    pieces: list[PieceOut]
+    more: bool
+
+
+class DiffRowOut(Schema):
+    """``alike`` pieces that both have, or a piece of one request, or one that became another: ``lines`` as in a diff."""
+
+    kind: Literal["alike", "removed", "added", "changed"]
+    alike: int
+    before: PieceOut | None
+    after: PieceOut | None
+    lines: list[str]
+
+
+class DiffOut(Schema):
+    before: int
+    after: int
+    differs: list[str]
+    rows: list[DiffRowOut]
+    is_cut: bool

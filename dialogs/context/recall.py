@@ -29,10 +29,12 @@ MOST_PERCENT = 90  # of a limit, for request and answer: a policy that watches a
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """``text`` ends the request. ``turns`` are the seqs that came back; ``raw_tokens`` is the size before calibration."""
+    """``text`` ends the request. ``turns`` are the seqs that came back, ``passages`` those with the parts of their texts;
+    ``raw_tokens`` is the size before calibration."""
 
     text: str = ""
     turns: tuple[int, ...] = ()
+    passages: tuple[tuple[int, int], ...] = ()
     est_tokens: int = 0
     raw_tokens: int = 0
 
@@ -68,7 +70,8 @@ def recalled_for(dialog: Dialog, view: View, sizes: Sizes, model: ModelInfo, thr
             sizes.counter.count,
             pinned=[seq for seq, choice in choices if choice == RecallChoice.Choice.PINNED],
         )
-    return Recall(render(found), found.turns, math.ceil(found.est_tokens * sizes.factor), found.est_tokens)
+    est_tokens = math.ceil(found.est_tokens * sizes.factor)
+    return Recall(render(found), found.turns, found.passages, est_tokens, found.est_tokens)
 
 
 def _room(sizes: Sizes, model: ModelInfo, thresholds: Thresholds) -> int:

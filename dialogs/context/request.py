@@ -21,8 +21,26 @@ CALL_THIS = "[Runtime: the program that you talk to expects a call of {}, and no
 
 
 @dataclass(frozen=True, slots=True)
+class Once:
+    """What stands at the end of one request alone. ``called`` is a tool that it asks for in words."""
+
+    goes_on: bool = False
+    recalled: str = ""
+    nudge: str = ""
+    guidance: str = ""
+    called: str = ""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        tool = "a tool" if self.called == ANY_TOOL else f"the tool {self.called}"
+        call = self.called and CALL_THIS.format(tool)
+        goes_on = GO_ON if self.goes_on else ""
+        return tuple(filter(None, (goes_on, self.recalled, self.nudge, self.guidance, call)))
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
-    """A request with what is remembered of it. ``chars`` counts everything sent.
+    """A request with what is remembered of it. ``chars`` counts everything sent, ``offered`` are its tools as JSON.
 
     ``beginning`` is a digest of what the epoch's requests begin with. Of an answer that was ``bound_to_once``, to what
     stood in this request alone, the provider would refuse the reasoning in the next one.
@@ -35,6 +53,8 @@ class Prepared:
     guided: bool
     beginning: str
     statements: Statements
+    offered: str
+    once: Once
     bound_to_once: bool
 
 
@@ -58,14 +78,8 @@ def prepare(
     statements = statements_of(dialog, len(view.messages), is_new_epoch=is_new_epoch)
     asked_for = "" if required_tool else client.required_tool_of(dialog)
     forces = can_force and model.forcing is not Forcing.NONE
-    once = (
-        view.interrupted and GO_ON,
-        recalled,
-        nudge,
-        guidance,
-        asked_for and not forces and CALL_THIS.format("a tool" if asked_for == ANY_TOOL else f"the tool {asked_for}"),
-    )
-    added = tuple([Message(Role.USER, text) for text in once if text])
+    once = Once(view.interrupted, recalled, nudge, guidance, "" if forces else asked_for)
+    added = messages_of(once)
     request = Request(
         model=model.model_id,
         instructions=instructions,
@@ -87,13 +101,24 @@ def prepare(
         guided=bool(guidance),
         beginning=beginning,
         statements=statements,
+        offered=offered,
+        once=once,
         bound_to_once=bool(added) and model.is_bound,
     )
+
+
+def messages_of(once: Once) -> tuple[Message, ...]:
+    return tuple([Message(Role.USER, text) for text in once.texts])
 
 
 def _digest(*parts: str) -> str:
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
 
 
+def tools_in(offered: str) -> tuple[ToolSpec, ...]:
+    return tuple(ToolSpec(*told) for told in orjson.loads(offered))
+
+
 def _tools_json(tools: Sequence[ToolSpec]) -> str:
-    return orjson.dumps([[tool.name, tool.description, dict(tool.parameters)] for tool in tools]).decode()
+    told = [[tool.name, tool.description, dict(tool.parameters), *([True] if tool.strict else [])] for tool in tools]
+    return orjson.dumps(told).decode()

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection
@@ -32,13 +32,16 @@ _OPENING = (
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The units in the order in which the model sees them, and their messages with their characters. ``base`` changes only
-    when what went before is rewritten."""
+    """The units in the order in which the model sees them, and their messages with their characters, also those of stand-ins
+    and of tools' results. ``base`` changes only when what went before is rewritten. ``position`` is that of the last turn."""
 
     units: Units
     messages: tuple[Message, ...]
     chars: int
     base: str
+    position: int = 0
+    summary_chars: int = 0
+    result_chars: int = 0
     base_position: int = 0  # the last turn that the rewrite took in
     by_value: frozenset[str] = frozenset()  # ids of units that a rewrite stored as text, in place of what was said
     interrupted: bool = False  # the newest answer was cut for compaction and is to go on
@@ -50,10 +53,10 @@ _heads = Bounded[Head](REMEMBERED_CHARS)
 def view_of(dialog: Dialog) -> View:
     """The current round as the newest rewrite that stands left it, with every turn since."""
     current = _ROUND.one(dialog.pk, dialog.round_number)
-    opening = load("re_entry_package", prompts_folder()) if current.has_package else None
+    opening = _opening(current.has_package)
     version = opening.version if opening else ""
     start = (dialog.pk, dialog.round_number, current.standing_run, version, *current.carried)
-    head = _heads.get(start) or _opened(dialog, current, opening)
+    head = _heads.get(start) or _opened(dialog.pk, dialog.round_number, current, opening)
     head = head.followed_by(_TURNS_SINCE(dialog.pk, dialog.round_number, head.position))
     if not connection.in_atomic_block:  # what a transaction under way has read may be rolled back
         _heads.put(start, head, head.weight)
@@ -64,10 +67,23 @@ def view_of(dialog: Dialog) -> View:
         messages=(*head.messages, *unsettled),
         chars=head.chars + chars_of(unsettled),
         base=f"{dialog.round_number}:{current.standing_run or 0}",
+        position=head.position,
+        summary_chars=head.summary_chars,
+        result_chars=head.result_chars,
         base_position=head.base_position,
         by_value=head.by_value,
         interrupted=head.interrupted,
     )
+
+
+def units_at(dialog_id: UUID, base: str, position: int) -> Units:
+    """The view of ``base`` as it was when the turn at ``position`` was the last one."""
+    number, run = map(int, base.split(":"))
+    carried, package = Round.objects.values_list("carried", "package").get(dialog_id=dialog_id, number=number)
+    head = _opened(dialog_id, number, _Opening(carried, run or None), _opening(bool(package)), position)
+    if run:
+        head = head.followed_by(_turns_until(dialog_id, number, head.position, position))
+    return (*head.settled, *group(head.open_rows))
 
 
 def standing_run(dialog: Dialog) -> RemediationRun | None:
@@ -91,29 +107,41 @@ def _runs() -> QuerySet[RemediationRun]:
     return RemediationRun.objects.defer("removed")  # the archive's copy can be long, and is not part of the view
 
 
-def _opened(dialog: Dialog, current: Any, opening: Prompt | None) -> Head:
-    """What a view begins with: the rewrite that stands, or else the package and the messages that were carried over."""
+class _Opening(NamedTuple):
+    carried: list[int]
+    standing_run: int | None
+
+
+def _opening(has_package: bool) -> Prompt | None:
+    """How a package is given back to the model; None where the round begins without one."""
+    return load("re_entry_package", prompts_folder()) if has_package else None
+
+
+def _opened(dialog_id: UUID, number: int, current: Any, opening: Prompt | None, most: int | None = None) -> Head:
+    """What a view begins with: the rewrite that stands, or else the package and the messages that were carried over. Turns
+    follow up to the position ``most``."""
     if current.standing_run is None:
-        carried = _named_turns(dialog.pk, current.carried)
-        rows = {row.seq: row for row in (*carried, *_TURNS_SINCE(dialog.pk, dialog.round_number, 0))}
-        return Head.of(0, _opening_units(dialog, opening)).followed_by(
+        carried = _named_turns(dialog_id, current.carried)
+        since = _TURNS_SINCE(dialog_id, number, 0) if most is None else _turns_until(dialog_id, number, 0, most)
+        rows = {row.seq: row for row in (*carried, *since)}
+        return Head.of(0, _opening_units(dialog_id, number, opening)).followed_by(
             sorted(rows.values(), key=attrgetter("position"))
         )
     run = _runs().get(pk=current.standing_run)
     return Head.of(
         run.base_position,
-        units_of_view(dialog.pk, run.view),
-        interrupted=_ends_in_a_cut_answer(dialog, run),
+        units_of_view(dialog_id, run.view),
+        interrupted=_ends_in_a_cut_answer(dialog_id, run),
         base_position=run.base_position,
         by_value=frozenset(item["id"] for item in run.view if "id" in item),
     )
 
 
-def _ends_in_a_cut_answer(dialog: Dialog, run: RemediationRun) -> bool:
+def _ends_in_a_cut_answer(dialog_id: UUID, run: RemediationRun) -> bool:
     """Also where the answer stands by value, since only its tail fitted."""
     last = run.view[-1] if run.view else {}
     seqs = last.get("turns") or last.get("sources") or [0]
-    return dialog.turns.filter(seq=seqs[-1], status=Turn.Status.INTERRUPTED).exists()
+    return Turn.objects.filter(dialog_id=dialog_id, seq=seqs[-1], status=Turn.Status.INTERRUPTED).exists()
 
 
 def _named_turns(dialog_id: UUID, seqs: list[int]) -> list[Any]:
@@ -124,6 +152,11 @@ def _turns_since(dialog_id: UUID, round_number: int, position: int) -> QuerySet[
     return _shown_turns(Turn.objects.filter(dialog_id=dialog_id, round_number=round_number, position__gt=position))
 
 
+def _turns_until(dialog_id: UUID, round_number: int, position: int, most: int) -> list[Any]:
+    """Those after one position, up to another."""
+    return list(_turns_since(dialog_id, round_number, position).filter(position__lte=most))
+
+
 def _shown_turns(turns: QuerySet[Turn]) -> QuerySet[Turn, Any]:
     placed = turns.filter(position__isnull=False).exclude(role=Turn.Role.NOTICE)
     return placed.order_by("position").values_list(*_TURN_COLUMNS, named=True)
@@ -132,15 +165,14 @@ def _shown_turns(turns: QuerySet[Turn]) -> QuerySet[Turn, Any]:
 _ROUND, _STANDING, _TURNS_SINCE = Select(_round), Select(_standing), Select(_turns_since)
 
 
-def _opening_units(dialog: Dialog, opening: Prompt | None) -> Units:
-    """``opening`` is how a package is given back; None where the round begins without one."""
+def _opening_units(dialog_id: UUID, number: int, opening: Prompt | None) -> Units:
     if opening is None:
         return ()
-    package = Round.objects.values_list("package", flat=True).get(dialog=dialog, number=dialog.round_number)
+    package = Round.objects.values_list("package", flat=True).get(dialog_id=dialog_id, number=number)
     text = render(opening, package=package)
     return (
         Unit(
-            id=f"package-{dialog.round_number}",
+            id=f"package-{number}",
             kind=UnitKind.SUMMARY,
             role=UnitRole.USER,
             messages=(Message(Role.USER, text),),

@@ -6,8 +6,9 @@ from typing import Any
 
 from dialogs.context.units import group
 from dialogs.models import Turn
-from dominds.llm.messages import Message, chars_of
+from dominds.llm.messages import Message, Role, chars_of
 from remediation.context import Unit, Units
+from remediation.strategies.outcome import STAND_INS
 
 REMEMBERED_CHARS = 40_000_000  # of all heads of this process
 _CHARS_PER_UNIT = 1_000  # what the objects around a text take, in characters of it
@@ -22,6 +23,8 @@ class Head:
     settled: Units
     messages: tuple[Message, ...] = ()
     chars: int = 0  # of the messages
+    summary_chars: int = 0  # of them, what stands for others
+    result_chars: int = 0  # and what tools answered
     open_rows: tuple[Any, ...] = ()
     interrupted: bool = False  # the newest turn is an answer that was cut for compaction
     base_position: int = 0  # as in a view
@@ -30,7 +33,9 @@ class Head:
     @classmethod
     def of(cls, position: int, units: Units, **told: Any) -> "Head":
         messages = messages_of(units)
-        return cls(position, units, messages, chars_of(messages), **told)
+        summary = chars_of(messages_of([unit for unit in units if unit.kind in STAND_INS]))
+        results = _of_tools(messages_of([unit for unit in units if unit.kind not in STAND_INS]))
+        return cls(position, units, messages, chars_of(messages), summary, results, **told)
 
     @property
     def weight(self) -> int:
@@ -51,6 +56,7 @@ class Head:
             settled=(*self.settled, *units),
             messages=(*self.messages, *messages),
             chars=self.chars + chars_of(messages),
+            result_chars=self.result_chars + _of_tools(messages),
             open_rows=rows[settled:],
             interrupted=rows[-1].status == Turn.Status.INTERRUPTED,
         )
@@ -58,6 +64,10 @@ class Head:
 
 def messages_of(units: Sequence[Unit]) -> tuple[Message, ...]:
     return tuple([message for unit in units for message in unit.messages])
+
+
+def _of_tools(messages: Sequence[Message]) -> int:
+    return sum([len(message.text) for message in messages if message.role is Role.TOOL])
 
 
 def _settled(rows: Sequence[Any]) -> int:

@@ -5,6 +5,7 @@ from dialogs.models.clients import ApiKey, Client
 from dialogs.models.conversation import Dialog, Generation, Reminder, Round, Turn
 from dialogs.models.events import Event
 from dialogs.models.questions import Question
+from dialogs.models.requests import RequestPart
 from dialogs.models.settings import PersonSettings, SiteSettings
 from dialogs.models.turn_extras import Artifact, RecallChoice
 
@@ -21,6 +22,7 @@ __all__ = [
     "Question",
     "RecallChoice",
     "Reminder",
+    "RequestPart",
     "Round",
     "SiteSettings",
     "Turn",

@@ -141,6 +141,9 @@ class Dialog(models.Model):
     statements = models.JSONField(
         default=list, help_text="reminders as stated in this epoch: [messages of the view before them, their lines]"
     )
+    request_parts = models.JSONField(
+        null=True, help_text="digests of what its newest request began with, stored as parts of requests"
+    )
     repeats = models.JSONField(
         default=dict,
         help_text="kinds of refusal that the attempt now owed was repeated for, each with what was learned",
@@ -292,6 +295,7 @@ class Generation(models.Model):
     )  # fmt: skip
     frame = models.CharField(max_length=32, blank=True, help_text="hash of model, instructions, tools and reminders")
     base = models.CharField(max_length=40, blank=True, help_text="the round and rewrite that its messages start from")
+    sent = models.JSONField(null=True, help_text="hash of its request, and what it is made again from: see Sent")
     recalled = models.JSONField(default=list, help_text="seqs of the turns that its request brought back into sight")
     request_chars = models.PositiveIntegerField(default=0)
     est_prompt_tokens = models.PositiveIntegerField(null=True)

@@ -1,5 +1,6 @@
 """Expired dialogs: what was said in them is deleted, and the numbers of their calls stay, since sums and budgets count them."""
 
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -15,6 +16,7 @@ from dialogs.models import (
     Question,
     RecallChoice,
     Reminder,
+    RequestPart,
     Round,
     Turn,
 )
@@ -51,11 +53,31 @@ def _remove(dialog_id: UUID) -> bool:
     due = Dialog.objects.filter(pk=dialog_id, expires_at__lte=Now(), state__in=AT_REST, lease_owner="")
     if due.select_for_update(skip_locked=True).first() is None:
         return False
-    for model in (RemovedUnit, CleanupTask, Event, Turn, Question, Reminder, Artifact, RecallChoice, Client, Round):
+    said = (
+        RemovedUnit,
+        CleanupTask,
+        Event,
+        Turn,
+        Question,
+        Reminder,
+        Artifact,
+        RecallChoice,
+        Client,
+        Round,
+        RequestPart,
+    )
+    for model in said:
         model._default_manager.filter(dialog=dialog_id).delete()
     RemediationRun.objects.filter(dialog=dialog_id).update(view=[], removed=[], ledger=[], summary="", reason="")
     ContextEvent.objects.filter(dialog=dialog_id).update(message="")
-    Generation.objects.filter(dialog=dialog_id).update(error="", recalled=[])
-    gone = {"title": "", "failure": "", "requested_package": "", "statements": [], "state": State.CLOSED.value}
+    Generation.objects.filter(dialog=dialog_id).update(error="", recalled=[], sent=None)
+    gone: dict[str, Any] = {
+        "title": "",
+        "failure": "",
+        "requested_package": "",
+        "statements": [],
+        "request_parts": None,
+        "state": State.CLOSED.value,
+    }
     Dialog.objects.filter(pk=dialog_id).update(**gone, closed_at=Now(), expires_at=None, removed_at=Now())
     return True

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
+from operator import attrgetter
 from random import random
 
 from django.db.models.functions import Now
@@ -11,7 +12,8 @@ from django.utils import timezone
 
 from dialogs.context.reminder_statements import stored
 from dialogs.context.request import Prepared
-from dialogs.models import Dialog, Generation
+from dialogs.context.sent import Sent
+from dialogs.models import Dialog, Generation, RequestPart
 from dialogs.runtime.stream_reply import Reply
 from dialogs.store.change import Change
 from dialogs.store.db_retry import commits
@@ -70,14 +72,17 @@ def begin(
     *,
     forced: bool,
     counted: Counted | None,
+    sent: tuple[Sent, Sequence[RequestPart]] | None = None,
     recalled: Sequence[int] = (),
 ) -> Attempt:
-    """``recalled`` are the seqs of the turns that the request brings back."""
+    """``sent`` comes with its parts; ``recalled`` are the seqs of the turns that the request brings back."""
     with lease.change(durable=False) as change:
         dialog = change.dialog
         dialog.wake_at = None
         dialog.generations_for_message += 1
         _begin_epoch(dialog, prepared)
+        if sent is not None:
+            _store_parts(dialog, sent[1])
         if forced and dialog.failed_clears == 0 and not dialog.clear_unproven:
             dialog.clear_episode += 1
         generation = Generation(
@@ -90,6 +95,7 @@ def begin(
             model=model.model_id,
             answers_seq=dialog.answering_seq,
             guided=prepared.guided,
+            sent=sent[0].json if sent is not None else None,
             recalled=list(recalled),
             clear_episode=dialog.clear_episode if forced else None,
             frame=prepared.frame,
@@ -108,6 +114,16 @@ def _begin_epoch(dialog: Dialog, prepared: Prepared) -> None:
     dialog.context_epoch, dialog.beginning = prepared.request.epoch, prepared.beginning
     if (statements := stored(prepared.statements)) != dialog.statements:
         dialog.statements = statements
+
+
+def _store_parts(dialog: Dialog, parts: Sequence[RequestPart]) -> None:
+    """A dialog's requests mostly have the same: what the one before named is stored."""
+    in_order = sorted(parts, key=attrgetter("digest"))  # so that no two dialogs wait for each other
+    known = set(dialog.request_parts or ())
+    if new := [part for part in in_order if part.digest not in known]:
+        RequestPart.objects.bulk_create(new, ignore_conflicts=True)
+    if dialog.request_parts != (named := [part.digest for part in in_order]):
+        dialog.request_parts = named
 
 
 def finish(change: Change, attempt: Attempt, reply: Reply, outcome: str) -> None:

@@ -1,5 +1,6 @@
 """Model calls beside the conversation: pruning and summaries. Generations like any other, but never health."""
 
+import hashlib
 from dataclasses import replace
 
 import structlog
@@ -7,6 +8,7 @@ from django.utils import timezone
 
 from dialogs.context.limits import model_of, thresholds_of_model
 from dialogs.context.provider_cursor import cursor_of
+from dialogs.context.sent import Sent
 from dialogs.models import Agent, Dialog, Generation, SiteSettings
 from dialogs.runtime import tracing
 from dialogs.runtime.attempts import set_usage
@@ -20,7 +22,7 @@ from dominds.llm.circuit_breaker import circuits
 from dominds.llm.connect import connect
 from dominds.llm.messages import Message, Request, Role
 from dominds.llm.models.params import tuned
-from dominds.llm.provider import OutputBudgetTooLarge, Overloaded, ProviderError, StreamAborted
+from dominds.llm.provider import OutputBudgetTooLarge, Overloaded, ProviderError, Stream, StreamAborted
 from dominds.llm.room import output_room
 from dominds.llm.stream import CUT_SHORT
 from remediation.prompts import Prompt, render
@@ -77,10 +79,10 @@ def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: 
     with tracing.generating(generation) as told:
         try:
             provider = connect(model)
-            reply = stream_reply(lease, provider, request, live=None, seconds=SECONDS)
+            reply = _asked(lease, provider.stream(request), generation)
             if isinstance(reply.error, OutputBudgetTooLarge) and (less := less_output(request, reply.error)):
                 request = replace(request, max_output_tokens=less)
-                reply = stream_reply(lease, provider, request, live=None, seconds=SECONDS)
+                reply = _asked(lease, provider.stream(request), generation)
             reply = told(reply)
         except ProviderError as error:
             reply = told(Reply(error=error))
@@ -91,6 +93,11 @@ def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: 
     if not reply.is_complete or reply.finish_reason in CUT_SHORT:
         raise ProviderError("The answer was cut off.")
     return reply.text
+
+
+def _asked(lease: Lease, stream: Stream, generation: Generation) -> Reply:
+    generation.sent = Sent(hashlib.sha256(stream.body).hexdigest()).json
+    return stream_reply(lease, stream, live=None, seconds=SECONDS)
 
 
 def summarise(lease: Lease, dialog: Dialog, text: str, max_tokens: int, prompt: Prompt) -> str:

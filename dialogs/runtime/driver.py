@@ -11,6 +11,7 @@ from dialogs.context.limits import unusable_reason
 from dialogs.context.provider_cursor import cursor_of
 from dialogs.context.recall import NOTHING
 from dialogs.context.request import prepare
+from dialogs.context.sent import remembered
 from dialogs.context.tool_calls import abandon
 from dialogs.models import Agent, Dialog, Round, Turn
 from dialogs.runtime import attempts, outcomes, repeats, rewrite, tool_runs, tracing
@@ -105,7 +106,8 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
         fail(lease, reason)
         return
     asked = {} if plan.clear_only else params_of(dialog)
-    provider = connect(params.tuned(situation.model, dialog.agent.model_params, asked))
+    model = params.tuned(situation.model, dialog.agent.model_params, asked)
+    provider = connect(model)
     if circuit := circuits.rest_of(situation.model):
         postpone(lease, dialog, circuit)
         return
@@ -125,6 +127,7 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
         output=situation.output_for(plan, recalled),
         cursor=cursor_of(dialog, situation.model),
     )
+    stream = provider.stream(prepared.request)
     attempt = attempts.begin(
         lease,
         situation.model,
@@ -133,11 +136,12 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
         forced=plan.clear_only,
         counted=situation.counted(recalled),
         recalled=recalled.turns,
+        sent=remembered(dialog, prepared, situation.view, recalled, model, stream.body),
     )
     live = None if plan.clear_only else LiveAnswer(lease.dialog_id, attempt.generation.pk)
     watch = None if plan.clear_only else situation.stream_watch(recalled)
     with tracing.generating(attempt.generation) as traced:
-        reply = traced(stream_reply(lease, provider, prepared.request, live, watch))
+        reply = traced(stream_reply(lease, stream, live, watch))
         circuits.note(situation.model, StreamAborted("We left.") if reply.stopped or reply.lost else reply.error)
         delay = outcomes.store_outcome(lease, attempt, reply)
     wait(lease, delay)

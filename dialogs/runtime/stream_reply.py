@@ -8,8 +8,8 @@ from django.db import connection
 
 from dialogs.runtime.live_text import LiveAnswer
 from dialogs.store.lease import Lease
-from dominds.llm.messages import Request, ToolCall
-from dominds.llm.provider import MalformedStream, Provider, ProviderError, ProviderTimeout, Stream, StreamAborted
+from dominds.llm.messages import ToolCall
+from dominds.llm.provider import MalformedStream, ProviderError, ProviderTimeout, Stream, StreamAborted
 from dominds.llm.stream import Finished, ReasoningDelta, Started, StreamEvent, TextDelta, ToolCallDelta
 from dominds.llm.usage import UsageReport, UsageUnavailable
 from remediation.decisions import Abort, Continue, Interrupt, StreamDecision
@@ -46,15 +46,13 @@ class Reply:
 
 def stream_reply(
     lease: Lease,
-    provider: Provider,
-    request: Request,
+    stream: Stream,
     live: LiveAnswer | None,
     watch: Watch | None = None,
     seconds: float = TOTAL_SECONDS,
 ) -> Reply:
     """Read one answer to its end. Text and reasoning go to ``live`` as they come; a stop or a lost lease closes the connection."""
     connection.close()  # back to the pool: a model call takes minutes
-    stream = provider.stream(request)
     reading = _Reading(stream, live, watch)
     reply, deadline = reading.reply, time.monotonic() + seconds
     try:

@@ -11,6 +11,10 @@ from dominds.llm.stream import StreamEvent
 class Stream(Protocol):
     """One model call, which runs once."""
 
+    @property
+    def body(self) -> bytes:
+        """The JSON that goes out, byte for byte. Of a call that goes nowhere, the request as JSON."""
+
     def run(self, take: Callable[[StreamEvent], object]) -> None:
         """Make the call and hand each event to ``take`` as it comes: ``Started`` first and ``Finished`` last.
 

@@ -1,22 +1,16 @@
 """Which build this process serves: one short name for its version and its own static files."""
 
 import hashlib
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from django.conf import settings
 from django.contrib.staticfiles.storage import StaticFilesStorage
 
-
-def _version() -> str:
-    try:
-        return version("dominds")
-    except PackageNotFoundError:
-        return ""
+from dominds.version import VERSION
 
 
 def build_of(folders: list[Path]) -> str:
-    digest = hashlib.blake2b(_version().encode(), digest_size=5)
+    digest = hashlib.blake2b(VERSION.encode(), digest_size=5)
     for folder in folders:
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             digest.update(str(path.relative_to(folder)).encode() + path.read_bytes())

@@ -2,6 +2,7 @@
 
 import functools
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -14,6 +15,28 @@ NAMES = (
 )  # fmt: skip
 HEAD = re.compile(r"\A---\r?\n(.*?)\r?\n---\r?\n", re.S)
 NUMBER = re.compile(r"^version:\s*(\d{1,6})\s*$", re.M)
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A prompt in the version in which it was sent, and what was filled in."""
+
+    name: str
+    version: str
+    values: tuple[tuple[str, str], ...] = ()
+
+
+class Filled(str):
+    """A text as it is sent, which knows the prompts that it was made of: with them it can be made again, and is stored
+    nowhere."""
+
+    uses: tuple[Use, ...] = ()
+
+    @classmethod
+    def of(cls, text: str, *uses: Use) -> "Filled":
+        filled = cls(text)
+        filled.uses = uses
+        return filled
 
 
 class PromptError(ValueError):
@@ -75,12 +98,37 @@ def _own(path: Path, shipped: Prompt) -> Prompt:
     return own
 
 
-def render(prompt: Prompt, **values: object) -> str:
+def render(prompt: Prompt, **values: object) -> Filled:
     """The text as it is sent. Every placeholder must have its value; values are not looked at for placeholders."""
+    given = {name: str(value) for name, value in values.items()}
     try:
-        return Template(prompt.text).substitute({name: str(value) for name, value in values.items()}).strip()
+        text = Template(prompt.text).substitute(given).strip()
     except KeyError as missing:
         raise PromptError(f"The prompt {prompt.name} needs a value for ${missing.args[0]}.") from missing
+    return Filled.of(text, Use(prompt.name, prompt.version, tuple(given.items())))
+
+
+def joined(*texts: Filled) -> Filled:
+    return Filled.of("\n".join(texts), *(use for text in texts for use in text.uses))
+
+
+def uses_of(text: str) -> tuple[Use, ...]:
+    """The prompts of a text; none where it came from elsewhere, such as a policy beside Dominds."""
+    return text.uses if isinstance(text, Filled) else ()
+
+
+def refilled(uses: Iterable[Use], folder: Path | None = None) -> str:
+    """The text of these prompts again. Raises ``PromptError`` where one is gone in that version."""
+    return joined(*(render(_in_version(use, folder), **dict(use.values)) for use in uses))
+
+
+def _in_version(use: Use, folder: Path | None) -> Prompt:
+    prompts = (load(use.name, folder), load(use.name)) if use.name in NAMES else ()
+    for prompt in prompts:
+        if prompt.version == use.version:
+            return prompt
+    now = f"; it is {prompts[0].version} now" if prompts else ""
+    raise PromptError(f"The prompt {use.name} is gone in version {use.version}{now}.")
 
 
 # What a preview shows of each prompt, where nothing at hand fills it.

@@ -39,6 +39,7 @@ class Piece:
     turns: tuple[int, ...]
     text: str
     score: float
+    passages: tuple[tuple[int, int], ...] = ()  # turn and part of each
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,11 @@ class Recalled:
     @property
     def turns(self) -> tuple[int, ...]:
         return tuple(dict.fromkeys(turn for piece in self.pieces for turn in piece.turns))
+
+    @property
+    def passages(self) -> tuple[tuple[int, int], ...]:
+        """Turn and part of each, in the order of the text."""
+        return tuple(passage for piece in self.pieces for passage in piece.passages)
 
 
 def room_for(budget: int, request_tokens: int, share: float = SHARE) -> int:
@@ -135,9 +141,14 @@ def _pieces(hits: list[Hit]) -> tuple[Piece, ...]:
 def _piece(hits: list[Hit]) -> Piece:
     return Piece(
         turns=tuple(dict.fromkeys(hit.passage.turn for hit in hits)),
-        text="\n".join(f"{_label(hit.passage)} {hit.passage.text}" for hit in hits),
+        text="\n".join(_line(hit.passage) for hit in hits),
         score=max(hit.score for hit in hits),
+        passages=tuple((hit.passage.turn, hit.passage.part) for hit in hits),
     )
+
+
+def _line(passage: Passage) -> str:
+    return f"{_label(passage)} {passage.text}"
 
 
 def _label(passage: Passage) -> str:
@@ -149,3 +160,8 @@ def _label(passage: Passage) -> str:
 def render(recalled: Recalled) -> str:
     """The block at the end of the request; empty without pieces."""
     return "\n".join((HEADING, *(piece.text for piece in recalled.pieces))) if recalled.pieces else ""
+
+
+def rendered(passages: Iterable[Passage]) -> str:
+    """The same block made of its passages, in their order."""
+    return "\n".join((HEADING, *map(_line, passages)))

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -30,6 +31,7 @@ class Exchange:
     path: str
     headers: Mapping[str, str]  # names in lower case
     body: Any
+    digest: str = ""  # SHA-256 of the bytes of the body
     refusal: Refusal | None = None
     prompt: Prompt | None = None
     reply: Reply | None = None
@@ -204,7 +206,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _serve(self) -> None:
         content = self.rfile.read(int(self.headers.get("content-length", 0)))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        record = Exchange(self.command, self.path, headers, _json_of(content))
+        record = Exchange(self.command, self.path, headers, _json_of(content), sha256(content).hexdigest())
         double = self.server.double
         with double.lock:
             double.requests.append(record)

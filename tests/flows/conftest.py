@@ -9,7 +9,8 @@ import yaml
 from django.contrib.auth.models import User
 
 from dialogs.actions import messages
-from dialogs.models import Dialog
+from dialogs.models import Dialog, Generation
+from dialogs.queries.sent_requests import sent_request
 from dialogs.runtime.driver import drive
 from dominds.llm.providers import server_window
 from remediation.tokens.counting import counter_for
@@ -45,6 +46,16 @@ def _nothing_computed_within_transactions() -> Iterator[None]:
         yield
     long = [one for one in ended if one.computed > MOST_COMPUTED_SECONDS]
     assert not long, "\n".join(map(str, long))
+
+
+@pytest.fixture(autouse=True)
+def _requests_made_again(db: None) -> Iterator[None]:
+    """Whatever happened to a dialog: each of its requests can be made again from rows, byte for byte, while the texts of its
+    guidance are there."""
+    yield
+    rows = Generation.objects.filter(purpose__in=["reply", "forced_clear"], sent__isnull=False)
+    differing = {row.pk: differs for row in rows if (differs := sent_request(row).differs)}
+    assert {pk: differs for pk, differs in differing.items() if "is gone in version" not in differs} == {}
 
 
 class Minds:

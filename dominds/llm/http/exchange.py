@@ -71,6 +71,10 @@ class Exchange:
         self._received = 0  # bytes of the body, unpacked
         self._is_flooded = False  # the newest chunk was as long as one may be: more has come than was read
 
+    @property
+    def body(self) -> bytes:
+        return self._post.body
+
     def abort(self) -> None:
         self.cut(StreamAborted(f"The call to {self._endpoint.host} was stopped."))
 

@@ -27,6 +27,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from dominds.llm.json_text import dumped
 from dominds.llm.messages import Message, Request, Role, ToolCall, chars_of
 from dominds.llm.models.model import MODALITIES, ProviderKind
@@ -190,6 +192,21 @@ class ScriptedStream:
         self._path = path
         self._request = request
         self._aborted = threading.Event()
+
+    @property
+    def body(self) -> bytes:
+        """Without epoch and cursor, which no model sees."""
+        asked = self._request
+        shown = {
+            "model": asked.model,
+            "instructions": asked.instructions,
+            "messages": asked.messages,
+            "tools": [[tool.name, tool.description, dict(tool.parameters)] for tool in asked.tools],
+            "force": asked.force,
+            "max_output_tokens": asked.max_output_tokens,
+            "conversation": asked.conversation,
+        }
+        return orjson.dumps(shown, default=repr)
 
     def abort(self) -> None:
         self._aborted.set()

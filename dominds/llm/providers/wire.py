@@ -53,6 +53,10 @@ class WireStream:
         self._key = endpoint.key
         self._text_chars = self._reasoning_chars = self._argument_chars = 0
 
+    @property
+    def body(self) -> bytes:
+        return self._exchange.body
+
     def abort(self) -> None:
         self._exchange.abort()
 

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from dialogs.actions import reminders
 from dialogs.actions.messages import post_message
 from dialogs.context.spending import spent_this_month
-from dialogs.models import Dialog, Event, Generation, Turn
+from dialogs.models import Dialog, Event, Generation, RequestPart, Turn
 from dialogs.operations.expiry import remove_expired
 from dialogs.runtime.driver import drive
 from dialogs.state import State
@@ -43,6 +44,19 @@ def test_what_was_said_goes_and_what_it_cost_stays(script: Script) -> None:
     assert (row.title, row.expires_at, row.removed_at is not None) == ("", None, True)
     assert spent_this_month(gone.owner_id) == Decimal("0.25")
     assert remove_expired() == 0
+
+
+def test_what_its_requests_were_made_of_goes_too(script: Script) -> None:
+    dialog = make_dialog(instructions="Be brief.")
+    reminders.add(dialog.pk, "A secret: mellon.")
+    post_message(dialog.pk, "hello")
+    drive(dialog.pk)
+    assert RequestPart.objects.filter(dialog=dialog, text__contains="mellon").exists()
+    Dialog.objects.filter(pk=dialog.pk).update(expires_at=in_an_hour(-1))
+    assert remove_expired() == 1
+    assert not RequestPart.objects.filter(dialog=dialog).exists()
+    assert RequestPart.objects.filter(text="Be brief.", dialog=None).exists(), "it is the agent's"
+    assert Generation.objects.get(dialog=dialog).sent is None
 
 
 @pytest.mark.parametrize("state", [State.QUEUED, State.GENERATING, State.WAITING, State.SUSPENDED])

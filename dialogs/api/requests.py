@@ -1,0 +1,102 @@
+"""Requests as they were sent, the timeline of a dialog's calls, and two requests compared."""
+
+from typing import Any
+from uuid import UUID
+
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from dialogs.actions import messages
+from dialogs.api.auth import PersonRequest
+from dialogs.api.lists import LARGEST
+from dialogs.api.schemas import DiffOut, MomentOut, RequestOut
+from dialogs.errors import NotFound
+from dialogs.models import Dialog, Generation
+from dialogs.queries.request_diff import diff
+from dialogs.queries.sent_requests import Piece, sent_request
+from dialogs.queries.timeline import MOST, moment_json, moment_of, moments
+
+router = Router(tags=["context"])
+
+
+class MomentWindow(Schema):
+    """``before`` is the first call that the caller has."""
+
+    before: int | None = Field(None, ge=1, le=LARGEST)
+    limit: int = Field(MOST, ge=1, le=MOST)
+
+
+class PieceWindow(Schema):
+    """``after`` is the number of pieces that the caller has."""
+
+    after: int = Field(0, ge=0, le=LARGEST)
+    limit: int = Field(100, ge=1, le=1000)
+
+
+class Other(Schema):
+    with_: int = Field(alias="with", ge=1, le=LARGEST, description="the other call")
+
+
+@router.get("/dialogs/{uuid:dialog_id}/timeline", response=list[MomentOut])
+def get_timeline(request: PersonRequest, dialog_id: UUID, window: Query[MomentWindow]) -> list[dict[str, Any]]:
+    """The newest calls for answers and clears, oldest first: sizes, parts, thresholds, and what happened around them."""
+    found = moments(messages.owned(dialog_id, request.auth), window.before, window.limit)
+    return [moment_json(moment) for moment in found]
+
+
+@router.get("/dialogs/{uuid:dialog_id}/generations/{int:generation_id}/request", response=RequestOut)
+def get_request(
+    request: PersonRequest, dialog_id: UUID, generation_id: int, window: Query[PieceWindow]
+) -> dict[str, Any]:
+    """The request of one call, made again from rows and held against the hash of what was sent."""
+    generation = _generation(messages.owned(dialog_id, request.auth), generation_id)
+    sent = sent_request(generation)
+    end = window.after + window.limit
+    return {
+        "call": moment_json(moment_of(generation)),
+        "is_equal": not sent.differs,
+        "differs": sent.differs or None,
+        "pieces": [_piece(piece) for piece in sent.pieces[window.after : end]],
+        "more": len(sent.pieces) > end,
+    }
+
+
+@router.get("/dialogs/{uuid:dialog_id}/generations/{int:generation_id}/compare", response=DiffOut)
+def compare_requests(
+    request: PersonRequest, dialog_id: UUID, generation_id: int, other: Query[Other]
+) -> dict[str, Any]:
+    """Two requests of a dialog, the earlier one first, piece by piece."""
+    dialog = messages.owned(dialog_id, request.auth)
+    before, after = (_generation(dialog, pk) for pk in sorted((generation_id, other.with_)))
+    left, right = sent_request(before), sent_request(after)
+    found = diff(left.pieces, right.pieces)
+    rows = [
+        {
+            "kind": row.kind,
+            "alike": row.alike,
+            "before": row.before and _piece(row.before),
+            "after": row.after and _piece(row.after),
+            "lines": list(row.lines),
+        }
+        for row in found.rows
+    ]
+    differs = [sent.differs for sent in (left, right) if sent.differs]
+    return {"before": before.pk, "after": after.pk, "differs": differs, "rows": rows, "is_cut": found.is_cut}
+
+
+def _generation(dialog: Dialog, pk: int) -> Generation:
+    found = dialog.generations.select_related("snapshot").filter(pk=min(pk, LARGEST)).first()
+    if found is None:
+        raise NotFound("There is no such call.")
+    return found
+
+
+def _piece(piece: Piece) -> dict[str, Any]:
+    return {
+        "category": piece.category.value,
+        "label": piece.label,
+        "text": piece.text or None,
+        "chars": piece.chars,
+        "turns": list(piece.turns),
+        "prompts": list(piece.prompts),
+    }

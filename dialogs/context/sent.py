@@ -1,0 +1,144 @@
+"""What a generation's row remembers of its request: enough to make it again, byte for byte, from turns, rewrites and parts
+that are stored once. No text of the request stands there, and guidance stands nowhere."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+import orjson
+
+from dialogs.context.client import client_of
+from dialogs.context.recall import Recall
+from dialogs.context.reminder_statements import stored
+from dialogs.context.request import Prepared
+from dialogs.context.view import View
+from dialogs.models import Dialog, RequestPart
+from dominds.llm.messages import chars_of
+from dominds.llm.models.model import ModelInfo
+from dominds.llm.models.traits import traits_of
+from remediation.prompts import Use, uses_of
+
+
+class Category(StrEnum):
+    """What a piece of a request is, in the order of requests."""
+
+    INSTRUCTIONS = "instructions"
+    TOOLS = "tools"
+    SUMMARY = "summary and ledger"
+    MESSAGES = "messages"
+    RESULTS = "tool results"
+    REMINDERS = "reminders"
+    RECALLED = "recalled"
+    GUIDANCE = "guidance"
+
+
+StoredUse = tuple[str, str, str]  # name and version of a prompt, and the digest of the part that holds its values
+UNKNOWN: StoredUse = ("", "", "")  # a text that no prompt was made into
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """``digest`` is the SHA-256 of the body as it went out. ``position`` is that of the last turn of the view, of which the
+    request holds ``messages``. ``instructions``, ``tools``, ``traits`` and ``statements`` are digests of parts. ``recalled``
+    are turns with the parts of their texts. ``sizes`` are characters, one for each category."""
+
+    digest: str
+    epoch: int = 0
+    position: int = 0
+    messages: int = 0
+    instructions: str = ""
+    tools: str = ""
+    traits: str = ""
+    statements: str = ""
+    goes_on: bool = False
+    recalled: tuple[tuple[int, int], ...] = ()
+    nudge: tuple[StoredUse, ...] = ()
+    guidance: tuple[StoredUse, ...] = ()
+    called: str = ""  # the tool that the request asks for in words
+    force: str = ""
+    output: int | None = None
+    sizes: tuple[int, ...] = ()
+
+    @property
+    def json(self) -> dict[str, Any]:
+        told = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value for name, value in told.items() if value not in ("", 0, (), None, False)}
+
+    @classmethod
+    def of_json(cls, found: Mapping[str, Any]) -> "Sent":
+        known = {each.name for each in fields(cls)}
+        return cls(**{name: _frozen(value) for name, value in found.items() if name in known})
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+def remembered(
+    dialog: Dialog, prepared: Prepared, view: View, recalled: Recall, model: ModelInfo, body: bytes
+) -> tuple[Sent, tuple[RequestPart, ...]]:
+    """With the parts that it names."""
+    parts, request, once = dict[str, RequestPart](), prepared.request, prepared.once
+
+    def part(text: str, *, of_dialog: bool = client_of(dialog) is not None) -> str:
+        """A client of ``/v1`` may bring anything: all parts of its requests are the dialog's."""
+        if not text:
+            return ""
+        digest = _digest_of(text, str(dialog.pk) if of_dialog else "")
+        parts[digest] = RequestPart(digest=digest, dialog_id=dialog.pk if of_dialog else None, text=text)
+        return digest
+
+    def uses(text: str) -> tuple[StoredUse, ...]:
+        found = tuple((use.name, use.version, part(_values(use), of_dialog=True)) for use in uses_of(text))
+        return found or ((UNKNOWN,) if text else ())
+
+    stated = orjson.dumps(stored(prepared.statements)).decode() if prepared.statements else ""
+    sizes = {
+        Category.INSTRUCTIONS: len(request.instructions),
+        Category.TOOLS: len(prepared.offered) if request.tools else 0,
+        Category.SUMMARY: view.summary_chars,
+        Category.MESSAGES: view.chars - view.summary_chars - view.result_chars,
+        Category.RESULTS: view.result_chars,
+        Category.REMINDERS: chars_of(statement.message for statement in prepared.statements),
+        Category.RECALLED: len(once.recalled),
+        Category.GUIDANCE: sum(map(len, once.texts)) - len(once.recalled),
+    }
+    sent = Sent(
+        digest=hashlib.sha256(body).hexdigest(),
+        epoch=request.epoch,
+        position=view.position,
+        messages=len(view.messages),
+        instructions=part(request.instructions),
+        tools=part(prepared.offered),
+        traits=part(traits_of(model)),
+        statements=part(stated, of_dialog=True),
+        goes_on=once.goes_on,
+        recalled=recalled.passages,
+        nudge=uses(once.nudge),
+        guidance=uses(once.guidance),
+        called=once.called,
+        force=request.force or "",
+        output=request.max_output_tokens,
+        sizes=tuple(sizes[category] for category in Category),
+    )
+    return sent, tuple(parts.values())
+
+
+def _digest_of(text: str, owner: str) -> str:
+    return hashlib.blake2b(f"{owner}\0{text}".encode(), digest_size=16).hexdigest()
+
+
+def _values(use: Use) -> str:
+    return orjson.dumps(use.values).decode() if use.values else ""
+
+
+def sizes_of(sent: Mapping[str, Any] | None) -> dict[Category, int]:
+    """Characters by category, of a row as it is stored; nothing of one that is older than this."""
+    return dict(zip(Category, (sent or {}).get("sizes") or (), strict=False))
+
+
+def parts_named_by(sent: Sent) -> set[str]:
+    values = {values for _, _, values in (*sent.nudge, *sent.guidance)}
+    return {sent.instructions, sent.tools, sent.traits, sent.statements, *values} - {""}

@@ -1,0 +1,115 @@
+"""The drawing of a dialog's calls: a column for each, its categories upon each other, thresholds as lines. Pure."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from dialogs.context.sent import Category
+from dialogs.queries.timeline import Moment
+from health.models import HealthSnapshot
+
+STEP, WIDTH, HEIGHT = 10, 8, 100  # of a column, in the drawing's units
+LEAST_COLUMNS, COLUMN_PIXELS = 40, 6
+ROOM_ABOVE = 1.15  # the tallest column leaves room for its marks
+THRESHOLDS: dict[str, Callable[[HealthSnapshot], int | None]] = {
+    "window": lambda snapshot: snapshot.model_context_limit,
+    "critical": lambda snapshot: snapshot.critical_max_tokens,
+    "optimal": lambda snapshot: snapshot.optimal_max_tokens,
+}
+NEAR = 2.5  # times the tallest column: a threshold above that is told in words
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    y: float
+    height: float
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    moment: Moment
+    x: int
+    blocks: tuple[Block, ...]
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    kind: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    columns: tuple[Column, ...]
+    lines: tuple[Line, ...]
+    above: tuple[tuple[str, int], ...]  # thresholds that are too far up to be drawn, with the newest value
+    top: int  # tokens of the full height
+    width: int
+
+    @property
+    def pixels(self) -> int:
+        """The least width; a wider page stretches it."""
+        return self.width // STEP * COLUMN_PIXELS
+
+    @property
+    def kinds(self) -> tuple[Category, ...]:
+        """Those that occur."""
+        return tuple(kind for kind in Category if any(column.moment.shares.get(kind) for column in self.columns))
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Kinds of those that stand over a column: of several the first is drawn."""
+        return tuple(dict.fromkeys(column.moment.marks[0].kind for column in self.columns if column.moment.marks))
+
+
+def drawn(moments: Sequence[Moment]) -> Drawing:
+    first = max(0, LEAST_COLUMNS - len(moments))  # few stand at the right
+    tallest = max((moment.tokens for moment in moments), default=0) or 1
+    told = {kind: [_threshold(moment, kind) for moment in moments] for kind in THRESHOLDS}
+    near = {kind: values for kind, values in told.items() if 0 < max(filter(None, values), default=0) <= tallest * NEAR}
+    top = round(max([tallest, *(value for values in near.values() for value in values if value)]) * ROOM_ABOVE)
+    above = tuple((kind, values[-1]) for kind, values in told.items() if kind not in near and values and values[-1])
+    return Drawing(
+        columns=tuple(_column(moment, (first + at) * STEP, top) for at, moment in enumerate(moments)),
+        lines=tuple(Line(kind, " ".join(_path(values, first, top))) for kind, values in near.items()),
+        above=tuple((kind, value) for kind, value in above if value is not None),
+        top=top,
+        width=(first + len(moments)) * STEP,
+    )
+
+
+def _threshold(moment: Moment, kind: str) -> int | None:
+    return THRESHOLDS[kind](moment.snapshot) if moment.snapshot else None
+
+
+def _column(moment: Moment, x: int, top: int) -> Column:
+    blocks, y = list[Block](), float(HEIGHT)
+    parts = [(kind.value, tokens) for kind, tokens in moment.shares.items()] or [("whole", moment.tokens)]
+    for kind, tokens in parts:
+        if tokens:
+            height = round(tokens * HEIGHT / top, 2)
+            y = round(y - height, 2)
+            blocks.append(Block(y, height, kind.replace(" ", "-")))
+    return Column(moment, x, tuple(blocks), _words(moment))
+
+
+def _words(moment: Moment) -> str:
+    row = moment.generation
+    size = f"{moment.tokens:,} tokens reported" if moment.is_reported else f"est. {moment.tokens:,} tokens"
+    parts = ", ".join(f"{kind.value} {tokens:,}" for kind, tokens in moment.shares.items() if tokens)
+    marks = "; ".join(mark.text for mark in moment.marks)
+    whole = f"Call {row.pk}, {row.outcome}: {size}"
+    return ". ".join(filter(None, (whole, parts and f"est. {parts}", marks)))
+
+
+def _path(values: Sequence[int | None], first: int, top: int) -> Iterator[str]:
+    """A step for each column that knows the threshold."""
+    last: int | None = None
+    for at, value in enumerate(values, first):
+        if value is None:
+            last = None
+            continue
+        y, right = round(HEIGHT - value * HEIGHT / top, 2), (at + 1) * STEP
+        yield f"H{right}" if value == last else f"M{at * STEP} {y}H{right}"
+        last = value

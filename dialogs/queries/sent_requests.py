@@ -1,0 +1,222 @@
+"""Requests that were sent, made again from rows and held against the hash of what went out."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import orjson
+from django.utils.functional import cached_property
+
+from dialogs.context.config import prompts_folder
+from dialogs.context.limits import catalog
+from dialogs.context.reminder_statements import Statement, Statements, placed
+from dialogs.context.request import Once, messages_of, tools_in
+from dialogs.context.sent import Category, Sent, StoredUse, parts_named_by
+from dialogs.context.text_index import TURN_COLUMNS, passages_of_turn
+from dialogs.context.view import units_at
+from dialogs.models import Generation, RequestPart, Turn
+from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
+from dominds.llm.connect import key_of
+from dominds.llm.messages import Message, Request, Role, chars_of
+from dominds.llm.models.traits import kind_in, version_in, with_traits
+from dominds.llm.provider import AuthFailed, ProviderError
+from dominds.llm.providers.kinds import kind_named
+from dominds.version import VERSION
+from remediation.context import Unit, Units
+from remediation.prompts import PromptError, Use, refilled
+from remediation.recall.recall import rendered
+from remediation.strategies.outcome import STAND_INS
+
+NOT_KEPT = "this call was made before Dominds kept what its requests are made of"
+SIDE_CALL = "it was a call to shorten texts; what it was shown is not kept with the call, only its hash"
+ELSEWHERE = "its guidance came from a policy beside Dominds and is stored nowhere"
+CHANGED = "a row that it was made of cannot be read as it was, or the key of its provider is another one now"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One piece of a request. Of guidance there is no text, only its size and the ``prompts`` with their versions. ``turns``
+    are the seqs that it stands for."""
+
+    category: Category
+    label: str
+    text: str
+    chars: int
+    turns: tuple[int, ...] = ()
+    prompts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SentRequest:
+    """``digest`` is the SHA-256 of what was sent. ``differs`` says why the pieces are not all of it, or is empty: then the
+    request that they are of equals it byte for byte."""
+
+    digest: str
+    pieces: tuple[Piece, ...] = ()
+    differs: str = ""
+
+
+def sent_request(generation: Generation) -> SentRequest:
+    """Give a generation with its ``dialog``."""
+    if not generation.sent:
+        return SentRequest("", differs=NOT_KEPT)
+    sent = Sent.of_json(generation.sent)
+    if not sent.traits:
+        return SentRequest(sent.digest, differs=SIDE_CALL)
+    made = _Made(generation, sent)
+    return SentRequest(sent.digest, tuple(made.pieces()), made.differs)
+
+
+class _Made:
+    """A request made again. What of it is gone stands in ``gone``, for people."""
+
+    def __init__(self, generation: Generation, sent: Sent) -> None:
+        self.generation, self.sent, self.gone = generation, sent, list[str]()
+        named = RequestPart.objects.in_bulk(parts_named_by(sent))
+        self._parts = {digest: part.text for digest, part in named.items()}
+        self.instructions, self.offered = self._part(sent.instructions), self._part(sent.tools) or "[]"
+        self.statements = _statements(self._part(sent.statements))
+        self.units = _first(units_at(generation.dialog_id, generation.base, sent.position), sent.messages)
+        self.once = Once(
+            sent.goes_on, self._recalled(), self._filled(sent.nudge), self._filled(sent.guidance), sent.called
+        )
+
+    def _part(self, digest: str) -> str:
+        if digest and digest not in self._parts:
+            self.gone.append("a part of it is no longer stored")
+        return self._parts.get(digest, "")
+
+    def _recalled(self) -> str:
+        if not self.sent.recalled:
+            return ""
+        rows = Turn.objects.filter(dialog=self.generation.dialog_id, seq__in={turn for turn, _ in self.sent.recalled})
+        found = (passage for row in rows.values_list(*TURN_COLUMNS, named=True) for passage in passages_of_turn(row))
+        by_place = {(passage.turn, passage.part): passage for passage in found}
+        return rendered(by_place[place] for place in self.sent.recalled if place in by_place)
+
+    def _filled(self, uses: tuple[StoredUse, ...]) -> str:
+        if not uses:
+            return ""
+        if not all(name for name, _, _ in uses):
+            self.gone.append(ELSEWHERE)
+            return ""
+        told = [Use(name, version, _values(self._part(values))) for name, version, values in uses]
+        try:
+            return refilled(told, prompts_folder())
+        except PromptError as error:
+            self.gone.append(str(error))
+            return ""
+
+    @cached_property
+    def request(self) -> Request:
+        sent, said = self.sent, tuple(message for unit in self.units for message in unit.messages)
+        return Request(
+            model=self.generation.model,
+            instructions=self.instructions,
+            messages=placed(said, self.statements) + messages_of(self.once),
+            tools=tools_in(self.offered),
+            force=sent.force or None,
+            max_output_tokens=sent.output,
+            epoch=sent.epoch,
+            conversation=str(self.generation.dialog_id),
+        )
+
+    @property
+    def differs(self) -> str:
+        """Why it is not what was sent; empty where it is."""
+        if self.gone:
+            return "; ".join(dict.fromkeys(self.gone))
+        try:
+            body = self._model.kind.connect(self._model, _key(self._model)).stream(self.request).body
+        except ProviderError as error:
+            return str(error)
+        if hashlib.sha256(body).hexdigest() == self.sent.digest:
+            return ""
+        by = version_in(self._parts[self.sent.traits])
+        return CHANGED if by == VERSION else f"Dominds {by} sent it, and {VERSION or 'this one'} may write it otherwise"
+
+    @cached_property
+    def _model(self) -> ModelInfo:
+        """As it was then."""
+        generation, traits = self.generation, self._parts[self.sent.traits]
+        kind = kind_named(kind_in(traits))
+        try:
+            now = catalog().model(generation.provider, generation.model)
+        except UnknownModel:
+            now = ModelInfo(generation.provider, generation.model, generation.model, kind)
+        return with_traits(now if now.kind.name == kind.name else replace(now, kind=kind), traits)
+
+    def pieces(self) -> Iterator[Piece]:
+        if self.instructions:
+            yield _piece(Category.INSTRUCTIONS, "Instructions", self.instructions)
+        for tool in orjson.loads(self.offered):
+            yield _piece(Category.TOOLS, tool[0], orjson.dumps(tool).decode())
+        yield from self._said()
+        for text in self.once.texts:
+            if text == self.once.recalled:
+                yield _piece(
+                    Category.RECALLED, "Recalled", text, tuple(dict.fromkeys(t for t, _ in self.sent.recalled))
+                )
+        uses = (*self.sent.nudge, *self.sent.guidance)
+        if chars := dict(zip(Category, self.sent.sizes, strict=True))[Category.GUIDANCE]:
+            prompts = tuple(f"{name} {version}" for name, version, _ in uses)
+            yield Piece(Category.GUIDANCE, "Guidance", "", chars, prompts=prompts)
+
+    def _said(self) -> Iterator[Piece]:
+        """The view's messages, with the reminders where they were stated."""
+        waiting, before = list(self.statements), 0
+        for unit in self.units:
+            for message in unit.messages:
+                while waiting and waiting[0].at <= before:
+                    yield _piece(Category.REMINDERS, "Reminders", waiting.pop(0).message.text)
+                before += 1
+                yield _said(message, unit)
+        for statement in waiting:
+            yield _piece(Category.REMINDERS, "Reminders", statement.message.text)
+
+
+def _said(message: Message, unit: Unit) -> Piece:
+    is_stand_in = unit.kind in STAND_INS
+    category = Category.RESULTS if message.role is Role.TOOL else Category.MESSAGES
+    calls = (f"{call.name}({call.arguments})" for call in message.tool_calls)
+    return Piece(
+        Category.SUMMARY if is_stand_in else category,
+        "Stands for what was removed" if is_stand_in else LABELS[message.role],
+        "\n".join(filter(None, (message.text, *calls))),
+        chars_of((message,)),
+        unit.source,
+    )
+
+
+LABELS = {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.TOOL: "Tool result"}
+
+
+def _piece(category: Category, label: str, text: str, turns: tuple[int, ...] = ()) -> Piece:
+    return Piece(category, label, text, len(text), turns)
+
+
+def _statements(text: str) -> Statements:
+    found = orjson.loads(text or "[]")
+    return tuple(Statement(at, lines, not place) for place, (at, lines) in enumerate(found))
+
+
+def _values(text: str) -> tuple[tuple[str, str], ...]:
+    return tuple((name, value) for name, value in orjson.loads(text or "[]"))
+
+
+def _first(units: Units, messages: int) -> Units:
+    """The units that hold so many messages."""
+    kept = list[Unit]()
+    for unit in units:
+        if messages <= 0:
+            break
+        messages -= len(unit.messages)
+        kept.append(unit)
+    return tuple(kept)
+
+
+def _key(model: ModelInfo) -> str:
+    try:
+        return key_of(model)
+    except AuthFailed:
+        return ""

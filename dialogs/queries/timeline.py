@@ -1,0 +1,157 @@
+"""The model calls of a dialog as moments: how large each request was, of what it consisted, and what happened around it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from dialogs.context.sent import Category, sizes_of
+from dialogs.models import Dialog, Generation, Question
+from health.models import HealthSnapshot
+
+MOST = 200  # moments that are shown at once
+CHARS_PER_TOKEN = 4  # of a request that nobody counted
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What happened before or in a call, in words."""
+
+    kind: str  # rewrite, undo, round, question, crash, failure
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A call. ``tokens`` are those of its prompt: reported, or else estimated. ``shares`` are estimates throughout: tokens by
+    category, split by characters, nothing where the row is older than that."""
+
+    generation: Generation
+    tokens: int
+    is_reported: bool
+    shares: dict[Category, int]
+    reserve: int | None  # asked for the answer
+    marks: tuple[Mark, ...] = ()
+
+    @property
+    def snapshot(self) -> HealthSnapshot | None:
+        return getattr(self.generation, "snapshot", None)
+
+    @property
+    def window(self) -> int | None:
+        return self.snapshot.model_context_limit if self.snapshot else None
+
+    @property
+    def whole(self) -> int:
+        """What shares are of: the window; the request and the room for its answer where that is not known."""
+        return self.window or self.tokens + (self.reserve or 0)
+
+    @property
+    def parts(self) -> list[tuple[str, int, float]]:
+        """Each category and the reserve with tokens and share, those that there are."""
+        found = [
+            *((category.value, tokens) for category, tokens in self.shares.items()),
+            ("reserve", self.reserve or 0),
+        ]
+        return [(name, tokens, tokens / self.whole) for name, tokens in found if tokens]
+
+    @property
+    def share(self) -> float:
+        return self.tokens / self.whole if self.whole else 0.0
+
+
+def moment_of(generation: Generation, marks: Iterable[Mark] = ()) -> Moment:
+    chars = sizes_of(generation.sent)
+    reported = generation.prompt_tokens
+    guessed = generation.est_prompt_tokens or generation.request_chars // CHARS_PER_TOKEN
+    tokens = guessed if reported is None else reported
+    return Moment(
+        generation,
+        tokens,
+        reported is not None,
+        _split(chars, tokens),
+        (generation.sent or {}).get("output"),
+        tuple(marks),
+    )
+
+
+def _split(chars: dict[Category, int], tokens: int) -> dict[Category, int]:
+    """Tokens by category, in proportion to characters; together exactly ``tokens``."""
+    whole, shares, taken, before = sum(chars.values()), dict[Category, int](), 0, 0
+    for category, size in chars.items():
+        before += size
+        upto = tokens * before // whole if whole else 0
+        shares[category], taken = upto - taken, upto
+    return shares
+
+
+def moments(dialog: Dialog, before: int | None = None, limit: int = MOST) -> list[Moment]:
+    """The newest calls for answers and clears before the generation ``before``, oldest first."""
+    rows = dialog.generations.filter(purpose__in=[Generation.Purpose.REPLY, Generation.Purpose.FORCED_CLEAR])
+    if before is not None:
+        rows = rows.filter(pk__lt=before)
+    newest = list(rows.select_related("snapshot").order_by("-pk")[: limit + 1])[::-1]
+    earlier, shown = (newest[0], newest[1:]) if len(newest) > limit else (None, newest)
+    asked = _questions(dialog, shown)
+    return [
+        moment_of(row, [*_marks(row, previous), *asked.get(row.pk, ())])
+        for previous, row in zip([earlier, *shown], shown, strict=False)
+    ]
+
+
+def _marks(row: Generation, previous: Generation | None) -> list[Mark]:
+    found = list[Mark]()
+    if previous is not None and row.base and previous.base:
+        (number, run), (number_before, run_before) = _base(row), _base(previous)
+        if number != number_before:
+            found.append(Mark("round", f"Round {number} began"))
+        if run > run_before or (run and number != number_before):
+            found.append(Mark("rewrite", f"Rewrite {run}"))
+        elif run < run_before and number == number_before:
+            found.append(Mark("undo", f"Rewrite {run_before} was undone"))
+    if row.outcome == Generation.Outcome.CRASHED:
+        found.append(Mark("crash", "Its worker was lost"))
+    elif row.outcome == Generation.Outcome.FAILED:
+        found.append(Mark("failure", f"Failed: {row.error_kind or 'unknown'}"))
+    return found
+
+
+def _base(row: Generation) -> tuple[int, int]:
+    number, _, run = row.base.partition(":")
+    return int(number), int(run or 0)
+
+
+def _questions(dialog: Dialog, shown: list[Generation]) -> dict[int, list[Mark]]:
+    """Those that were asked, by the newest call before each."""
+    found = dict[int, list[Mark]]()
+    if not shown:
+        return found
+    asked = dialog.questions.filter(created_at__gte=shown[0].started_at).order_by("created_at")
+    for question in asked[: 2 * MOST]:
+        row = next((row for row in reversed(shown) if row.started_at <= question.created_at), shown[0])
+        kind = "Question for a human" if question.kind == Question.Kind.QUESTION else question.get_kind_display()
+        found.setdefault(row.pk, []).append(Mark("question", kind))
+    return found
+
+
+def moment_json(moment: Moment) -> dict[str, Any]:
+    from dialogs.store.json_shapes import usd, when
+
+    row, snapshot = moment.generation, moment.snapshot
+    return {
+        "generation": row.pk,
+        "round": row.round_number,
+        "purpose": row.purpose,
+        "outcome": row.outcome,
+        "level": snapshot.level if snapshot else None,
+        "prompt_tokens": row.prompt_tokens,
+        "est_prompt_tokens": None if moment.is_reported else moment.tokens,
+        "est_shares": {category.value: tokens for category, tokens in moment.shares.items()},
+        "reserve": moment.reserve,
+        "window": moment.window,
+        "optimal": snapshot.optimal_max_tokens if snapshot else None,
+        "critical": snapshot.critical_max_tokens if snapshot else None,
+        "cost_usd": usd(row.cost_usd),
+        "digest": (row.sent or {}).get("digest"),
+        "marks": [{"kind": mark.kind, "text": mark.text} for mark in moment.marks],
+        "started_at": when(row.started_at),
+    }

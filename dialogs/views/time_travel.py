@@ -1,0 +1,86 @@
+"""Back to any model call of a dialog: its request as it was sent, all calls on one line, two requests beside each other."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from dialogs.models import Dialog, Generation
+from dialogs.pages.dialog_page import DialogPage
+from dialogs.pages.timeline import drawn
+from dialogs.queries.request_diff import diff
+from dialogs.queries.sent_requests import sent_request
+from dialogs.queries.timeline import MOST, moment_of, moments
+from dialogs.views.answers import PersonRequest, dialog_or_404
+
+PIECES = 50  # of a request on one page
+LARGEST = 9_223_372_036_854_775_807  # of a row's number
+
+
+@login_required
+@require_GET
+def timeline(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(dialog_id, request.user)
+    shown = moments(dialog, _number(request.GET.get("before")))
+    context = {
+        "drawing": drawn(shown),
+        "newest_first": shown[::-1],
+        "older": shown[0].generation.pk if len(shown) == MOST else None,
+        "is_newest": "before" not in request.GET,
+    }
+    return _page(request, dialog, "dialogs/timeline.html", context)
+
+
+@login_required
+@require_GET
+def call(request: PersonRequest, dialog_id: UUID, generation_id: int) -> HttpResponse:
+    """One call's request, by category and in its order."""
+    dialog = dialog_or_404(dialog_id, request.user)
+    generation = _generation(dialog, generation_id)
+    sent = sent_request(generation)
+    numbers = dialog.generations.values_list("pk", flat=True)
+    before = numbers.filter(pk__lt=generation.pk).order_by("-pk").first()
+    after = numbers.filter(pk__gt=generation.pk).order_by("pk").first()
+    context = {
+        "generation": generation,
+        "moment": moment_of(generation),
+        "sent": sent,
+        "found": Paginator(sent.pieces, PIECES).get_page(request.GET.get("page") or 1),
+        "before": before,
+        "after": after,
+        "other": before or after or generation.pk,
+        "rewrite": int(generation.base.partition(":")[2] or 0),
+    }
+    return _page(request, dialog, "dialogs/call.html", context)
+
+
+@login_required
+@require_GET
+def compare(request: PersonRequest, dialog_id: UUID, generation_id: int) -> HttpResponse:
+    """This call's request beside that of the call ``with``."""
+    dialog = dialog_or_404(dialog_id, request.user)
+    first, second = sorted((generation_id, _number(request.GET.get("with")) or 0))
+    before, after = _generation(dialog, first), _generation(dialog, second)
+    left, right = sent_request(before), sent_request(after)
+    context = {"before": before, "after": after, "sides": (left, right), "diff": diff(left.pieces, right.pieces)}
+    return _page(request, dialog, "dialogs/compare.html", context)
+
+
+def _generation(dialog: Dialog, pk: int) -> Generation:
+    found = dialog.generations.select_related("snapshot").filter(pk=min(pk, LARGEST)).first()
+    if found is None:
+        raise Http404
+    return found
+
+
+def _number(text: str | None) -> int | None:
+    return min(int(text), LARGEST) if text and text.isascii() and text.isdecimal() and len(text) < 20 else None
+
+
+def _page(request: PersonRequest, dialog: Dialog, template: str, context: dict[str, Any]) -> HttpResponse:
+    page = DialogPage(dialog, request.user, request=request)
+    return render(request, template, {**context, "page": page, "section": "dialogs"})

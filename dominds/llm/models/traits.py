@@ -1,0 +1,41 @@
+"""What of a model shapes the requests to it, as a text that can be stored: the catalog may say something else tomorrow."""
+
+from dataclasses import replace
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any
+
+import orjson
+
+from dominds.llm.models.model import Echo, ModelInfo, Thinking
+from dominds.version import VERSION
+
+TRAITS = ("supports_tool_choice", "forced_tool", "is_bound", "max_tokens_field", "output_length")
+CHOICES: dict[str, Any] = {"thinking": Thinking, "echo": Echo}
+PARAMS = ("model_params", "thinking_off")
+
+
+@lru_cache(maxsize=256)
+def traits_of(model: ModelInfo) -> str:
+    named = (*TRAITS, *CHOICES, *PARAMS)
+    traits = {"by": VERSION, "kind": model.kind.name, **{name: getattr(model, name) for name in named}}
+    return orjson.dumps(traits, default=dict).decode()
+
+
+def with_traits(model: ModelInfo, text: str) -> ModelInfo:
+    """The model as it was when its traits were stored; what they leave out stays."""
+    traits = orjson.loads(text)
+    told = {name: traits[name] for name in TRAITS if name in traits}
+    told |= {name: kind(traits[name]) for name, kind in CHOICES.items() if name in traits}
+    told |= {name: MappingProxyType(traits[name]) for name in PARAMS if name in traits}
+    return replace(model, **told)
+
+
+def version_in(text: str) -> str:
+    """Of Dominds."""
+    return str(orjson.loads(text)["by"])
+
+
+def kind_in(text: str) -> str:
+    """The name of the kind of provider."""
+    return str(orjson.loads(text)["kind"])

@@ -1,0 +1,13 @@
+"""Which Dominds this is."""
+
+from importlib.metadata import PackageNotFoundError, version
+
+
+def _version() -> str:
+    try:
+        return version("dominds")
+    except PackageNotFoundError:
+        return ""
+
+
+VERSION = _version()

@@ -1,0 +1,151 @@
+"""Each request of a dialog, made again from rows, equals the bytes that its model's server received."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from dialogs.actions import reminders, rewrite_requests
+from dialogs.context.sent import Category
+from dialogs.models import Dialog, Generation, RequestPart
+from dialogs.queries.sent_requests import SIDE_CALL, sent_request
+from remediation.guidance import CLEAR_OR_REMIND
+from remediation.models import RemediationRun
+from remediation.policies.registry import by_hand
+from tests.doubles.brains import GUIDANCE, Call, Prompt
+from tests.doubles.messages import MessagesDouble
+from tests.flows.conftest import Minds, go_on, say
+from tests.flows.doubled import dialog_at, start
+from tests.flows.test_growing_requests import BOUND, YELLOW, Mind
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+RED = (950_000, 5)
+FACT = "The archive's clerk is Ottoline Marchbanks of Wexcombe."
+STORY = "The bridge at Wexcombe was built in nine weeks, and nobody has said since who paid for its stones. " * 12
+
+
+ASKED = "Who is the archive's clerk of Wexcombe?"
+
+
+class Listener(Mind):
+    """Heeds what was said word for word, and not what came back of it."""
+
+    def _act(self, prompt: Prompt) -> tuple[str, tuple[Call, ...]]:
+        if prompt.required_tools or GUIDANCE in prompt.last.text:
+            return super()._act(prompt)
+        commands = ("look", "remember this", "remember that", "hello", "please clear", STORY.strip(), FACT, ASKED)
+        heard = [message for message in prompt.messages if message.role == "tool" or message.text.strip() in commands]
+        return super()._act(replace(prompt, messages=tuple(heard))) if heard else ("Yes.", ())
+
+
+@pytest.fixture
+def double() -> Iterator[MessagesDouble]:
+    with start(BOUND, Listener()) as found:
+        assert isinstance(found, MessagesDouble)
+        yield found
+
+
+@pytest.fixture
+def dialog(double: MessagesDouble, minds: Minds, monkeypatch: Any) -> Dialog:
+    return dialog_at(double, minds, monkeypatch, BOUND, tools=["list_files"])
+
+
+def undo(dialog: Dialog) -> None:
+    if (run := RemediationRun.objects.filter(dialog=dialog, undone_at=None).last()) is not None:
+        rewrite_requests.undo(run.pk, dialog.owner)
+
+
+def test_every_request_of_an_eventful_dialog(double: MessagesDouble, dialog: Dialog) -> None:
+    mind: Any = double.brain
+    say(dialog, FACT)
+    for hand in (policy.by_hand for policy in by_hand()):
+        assert hand is not None
+        for text in ("look", "remember this", STORY, "look", STORY, "hello", "remember that"):
+            say(dialog, text)
+        rewrite_requests.request(dialog.pk, hand.verb, dialog.owner)
+        go_on(dialog)
+        for text in (ASKED, "look"):
+            say(dialog, text)
+        undo(dialog)
+        mind.usage = YELLOW
+        for text in ("hello", "please clear"):
+            say(dialog, text)
+        mind.usage = None
+        reminders.delete(dialog.pk, dialog.reminders.latest("pk").pk)
+        dialog.agent.instructions += " Be kind."
+        dialog.agent.save()
+        say(dialog, ASKED)
+    mind.usage = RED
+    say(dialog, "hello")
+    mind.usage = None
+    say(dialog, "look")
+    rows = list(dialog.generations.exclude(purpose__in=["prune", "summary"]).order_by("pk"))
+    received = [each.digest for each in double.requests if each.digest in {row.sent["digest"] for row in rows}]
+    assert len(rows) >= 60
+    assert [row.sent["digest"] for row in rows] == received, "each went out as it is remembered"
+    assert {row.pk: differs for row in rows if (differs := sent_request(row).differs)} == {}
+    kinds = {piece.category for row in rows for piece in sent_request(row).pieces}
+    assert kinds == set(Category)
+    assert len({row.base for row in rows}) >= 5 and dialog.round_number >= 3
+    assert {row.guided for row in rows} == {True, False} and "forced_clear" in {row.purpose for row in rows}
+
+
+def test_guidance_is_a_category_and_never_a_text(double: MessagesDouble, dialog: Dialog, minds: Minds) -> None:
+    mind: Any = double.brain
+    mind.usage = YELLOW
+    say(dialog, "hello")
+    say(dialog, "hello again")
+    guided = dialog.generations.get(guided=True)
+    (piece,) = [piece for piece in sent_request(guided).pieces if piece.category is Category.GUIDANCE]
+    assert (piece.text, piece.chars) == ("", len(CLEAR_OR_REMIND))
+    assert piece.prompts[0].startswith("guidance ")
+    assert GUIDANCE not in str(guided.sent) + str(list(RequestPart.objects.values_list("text")))
+    own = minds.folder / "prompts"
+    own.mkdir()
+    (own / "guidance.md").write_text("Clear your mind.")
+    assert sent_request(guided).differs == "", "the shipped version is still there"
+    say(dialog, "hello")
+    Generation.objects.filter(pk=guided.pk).update(sent={**guided.sent, "guidance": [["guidance", "0-00000000", ""]]})
+    guided.refresh_from_db()
+    found = sent_request(guided)
+    assert found.differs.startswith("The prompt guidance is gone in version 0-00000000; it is ")
+    assert piece.chars == next(piece.chars for piece in found.pieces if piece.category is Category.GUIDANCE)
+
+
+def test_what_changed_since_is_said(double: MessagesDouble, dialog: Dialog) -> None:
+    say(dialog, "hello")
+    say(dialog, "hello")
+    row = dialog.generations.latest("pk")
+    dialog.turns.filter(seq=1).update(text="hallo")
+    assert "cannot be read as it was" in sent_request(row).differs
+    RequestPart.objects.all().delete()
+    assert "no longer stored" in sent_request(row).differs
+    row.sent = None
+    assert "before Dominds kept" in sent_request(row).differs
+    dialog.turns.filter(seq=1).update(text="hello")
+    dialog.generations.all().update(sent=None)
+
+
+def test_a_call_to_shorten_texts_has_its_hash(double: MessagesDouble, dialog: Dialog) -> None:
+    for text in ("look", STORY, STORY, "hello"):
+        say(dialog, text)
+    rewrite_requests.request(dialog.pk, "fresh_start", dialog.owner)
+    go_on(dialog)
+    side = dialog.generations.filter(purpose__in=["prune", "summary"])
+    assert side.exists()
+    for row in side:
+        assert row.sent["digest"] in {exchange.digest for exchange in double.requests}
+        assert sent_request(row).differs == SIDE_CALL
+
+
+def test_equal_requests_share_their_parts(double: MessagesDouble, dialog: Dialog) -> None:
+    for _ in range(3):
+        say(dialog, "hello")
+    first, *others = dialog.generations.order_by("pk")
+    for row in others:
+        assert all(row.sent[name] == first.sent[name] for name in ("instructions", "tools", "traits"))
+    assert RequestPart.objects.count() == 3
+    assert sha256(b"").hexdigest() != first.sent["digest"]
