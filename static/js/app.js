@@ -1,9 +1,11 @@
 // On every page: pieces from htmx, toasts, confirmations, keys, badges.
 import { showBadges } from "./badges.js";
 import { applyPieces, localTimes, toast } from "./page.js";
+import { readTurns } from "./sidebar.js";
 import { Connection } from "./socket.js";
 
 localTimes(document);
+readTurns();
 
 document.addEventListener("htmx:beforeOnLoad", (event) => {
   const { xhr, elt } = event.detail;
@@ -40,7 +42,7 @@ document.addEventListener("click", async (event) => {
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, [contenteditable]")) return;
   if (event.key === "n") document.querySelector("[data-key='n']")?.click();
-  else if (event.key === "/") document.querySelector("[type='search']")?.focus();
+  else if (event.key === "/") (document.getElementById("search") ?? document.getElementById("nav-search"))?.focus();
   else if (event.key === "j" || event.key === "k") step(event.key === "j" ? 1 : -1);
   else return;
   event.preventDefault();
