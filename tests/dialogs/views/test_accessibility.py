@@ -143,8 +143,15 @@ def test_axe_finds_nothing_on_any_page(script: Script, live_server: object, page
             problems += [f"{address} {scheme}: {problem}" for problem in found_on(page)]
     problems += [f"refused: {problem}" for problem in refused_limits(page, base)]
     for address, names in (
-        (f"/d/{dialogs['rewritten'].pk}/", ("nav", "chip-notes", "dialog-menu", "side")),
+        (f"/d/{dialogs['rewritten'].pk}/", ("nav", "keys", "chip-notes", "dialog-menu", "side")),
         ("/", ("nav", "agent-choice")),
     ):
         problems += [f"popovers: {problem}" for problem in popovers(page, base + address, *names)]
+    page.keyboard.press("Control+k")
+    page.get_by_role("option", name="Theme: dark").wait_for()
+    problems += [f"palette: {problem}" for problem in found_on(page)]
+    page.goto(f"{base}/d/{dialogs['answered'].pk}/")
+    page.fill("#text", "/")
+    page.get_by_role("option", name="/prune").wait_for()
+    problems += [f"commands: {problem}" for problem in found_on(page)]
     assert not problems, "\n".join(problems)
