@@ -82,7 +82,7 @@ def edit(branch: Branch, text: str) -> Dialog:
         made = _copied(made_id, branch.by, origin, (turn.position or 0) - 1, turn.round_number)
         with open_change(made.pk) as change:
             _check_may_begin(change.dialog, reason)
-            if not made.last_position and origin.title == messages.title_from(turn.text):
+            if not made.last_position and origin.title == messages.shortened(turn.text):
                 change.dialog.title = ""  # so that it gets its own
             messages.accept_within(change, text, author=branch.by)
         return made

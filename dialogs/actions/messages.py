@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -12,10 +12,10 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from dialogs.actions.question_rows import close_question
-from dialogs.context.limits import unusable_reason
+from dialogs.context.limits import model_of, unusable_reason
 from dialogs.context.tool_calls import abandon
 from dialogs.errors import Conflict, Forbidden, Invalid, NotFound, RateLimited, TooLarge
-from dialogs.models import Agent, Dialog, Generation, Question, Round, Turn
+from dialogs.models import Agent, Dialog, Generation, Question, Round, SiteSettings, Turn
 from dialogs.permissions import ACT_IN_ALL, VIEW_ALL, may
 from dialogs.state import State
 from dialogs.store.change import Change, open_change
@@ -30,6 +30,9 @@ MAX_TITLE = 60
 _TURNS_PER_MESSAGE = 50
 
 
+_STARTED = UUID("5f0c1c8e-6d0f-4a7b-9e0a-6f6b6c1f9d10")  # namespace of dialogs that their first message makes
+
+
 @dataclass(frozen=True, slots=True)
 class Accepted:
     seq: int
@@ -38,13 +41,39 @@ class Accepted:
 
 def create_dialog(owner: User, agent_id: str, title: str = "", *, origin: str = Dialog.Origin.PERSON) -> Dialog:
     """Open a dialog with an agent that exists and is enabled."""
+    with transaction.atomic():
+        about = {"title": title.strip()[:LONGEST_TITLE], "origin": origin}
+        dialog: Dialog = Dialog.objects.create(owner=owner, agent=_enabled(agent_id), **about)
+        Round.objects.create(dialog=dialog, number=1, cause=Round.Cause.START)
+    return dialog
+
+
+def _enabled(agent_id: str) -> Agent:
     agent = Agent.objects.filter(pk=agent_id, enabled=True).first()
     if agent is None:
         raise Invalid(f"There is no agent {agent_id!r}. GET /api/agents lists them.")
+    return agent
+
+
+def start_dialog(owner: User, agent_id: str, model: str, text: str, client_message_id: str) -> Dialog:
+    """Open a dialog with its first message: both are stored, or neither. The same ``client_message_id`` finds it again.
+
+    ``model`` is ``provider/model``, or empty for the agent's own.
+    """
+    check_text(text)
+    provider, _, model_id = model.partition("/")
+    chosen = {"owner": owner, "agent": _enabled(agent_id), "provider": provider, "model": model_id}
+    reason = unusable_reason(Dialog(**chosen))
+    titled = not reason and model_of(Dialog(**chosen)).kind.is_server and SiteSettings.current().write_titles
+    dialog: Dialog
     with transaction.atomic():
-        about = {"title": title.strip()[:LONGEST_TITLE], "origin": origin}
-        dialog: Dialog = Dialog.objects.create(owner=owner, agent=agent, **about)
-        Round.objects.create(dialog=dialog, number=1, cause=Round.Cause.START)
+        dialog, is_new = Dialog.objects.get_or_create(
+            pk=uuid5(_STARTED, f"{owner.pk}:{client_message_id}"), defaults={**chosen, "awaits_title": titled}
+        )
+        if is_new:
+            Round.objects.create(dialog=dialog, number=1, cause=Round.Cause.START)
+        with open_change(dialog.pk) as change:
+            _accept(change, text, client_message_id, owner, reason)
     return dialog
 
 
@@ -58,15 +87,20 @@ def post_message(
     check_text(text)
     reason = unusable(dialog_id)
     with open_change(dialog_id) as change:
-        dialog = change.dialog
-        if client_message_id and (earlier := _accepted_before(dialog, client_message_id, text)) is not None:
-            return Accepted(earlier.seq, dialog.state)
-        check_open(dialog)
-        if reason:
-            raise Conflict("agent_unusable", reason)
-        check_rate(dialog)
-        turn = accept_within(change, text, client_message_id, author)
-    return Accepted(turn.seq, dialog.state)
+        seq = _accept(change, text, client_message_id, author, reason)
+    return Accepted(seq, change.dialog.state)
+
+
+def _accept(change: Change, text: str, client_message_id: str | None, author: User | None, unusable: str) -> int:
+    """The ``seq`` of the message; ``unusable`` says why no model could answer it."""
+    dialog = change.dialog
+    if client_message_id and (earlier := _accepted_before(dialog, client_message_id, text)) is not None:
+        return earlier.seq
+    check_open(dialog)
+    if unusable:
+        raise Conflict("agent_unusable", unusable)
+    check_rate(dialog)
+    return accept_within(change, text, client_message_id, author).seq
 
 
 def accept_within(change: Change, text: str, client_message_id: str | None = None, author: User | None = None) -> Turn:
@@ -83,7 +117,7 @@ def accept_within(change: Change, text: str, client_message_id: str | None = Non
     )
     if at_once:
         change.begin_message(turn.seq)
-    dialog.title = dialog.title or title_from(text)
+    dialog.title = dialog.title or shortened(text)
     dialog.archived_at = None
     if author:  # a person takes part now
         dialog.expires_at = None
@@ -114,9 +148,16 @@ def rename(dialog_id: UUID, title: str, by: User | None = None) -> None:
     if len(title) > LONGEST_TITLE:
         raise Invalid(f"The title has {len(title):,} characters; at most {LONGEST_TITLE} are allowed. Shorten it.")
     with open_change(dialog_id) as change:
-        change.dialog.title = title
+        change.dialog.title, change.dialog.awaits_title = title, False
         change.event("title", title=title)
         change.act(by, f"called this dialog “{title}”")
+
+
+def pin(dialog: Dialog, by: User, *, pinned: bool) -> None:
+    """Keep a dialog at the top of its owner's navigation, or no longer."""
+    if dialog.owner_id != by.pk:
+        raise Forbidden("Only its owner pins a dialog.")
+    Dialog.objects.filter(pk=dialog.pk).update(pinned_at=Now() if pinned else None)
 
 
 def stop(dialog_id: UUID, by: User | None = None) -> str:
@@ -260,7 +301,8 @@ def check_rate(dialog: Dialog) -> None:
             raise RateLimited(f"{busy} of your dialogs are running; {running_limit} are allowed at once.", 10)
 
 
-def title_from(text: str) -> str:
+def shortened(text: str) -> str:
+    """A title, on one line."""
     first = " ".join(text.split())
     return first if len(first) <= MAX_TITLE else first[: MAX_TITLE - 1].rstrip() + "…"
 

@@ -23,7 +23,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Agent
         fields = (
-            "id", "name", "provider", "model", "instructions", "tools", "toolsets", "model_params",
+            "id", "name", "provider", "model", "description", "suggestions", "instructions", "tools", "toolsets", "model_params",
             "context_policy", "critical_policy", "context_limit", "dialog_budget_usd", "llm_type", "priority", "priority_areas", "recall", "proxy",
             "is_default", "enabled",
         )  # fmt: skip
@@ -41,7 +41,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean(self) -> dict[str, Any]:
         """The rules of ``team.yaml``. Each problem is shown at its field."""
         given = super().clean() or {}
-        for name in ("tools", "toolsets", "priority_areas"):
+        for name in ("suggestions", "tools", "toolsets", "priority_areas"):
             given[name] = given.get(name) or []  # an emptied field, which the column would refuse
         given["model_params"] = given.get("model_params") or {}
         limit, floor = given.get("context_limit"), current_config().min_limit

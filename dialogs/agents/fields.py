@@ -46,6 +46,8 @@ FIELDS: dict[str, Field] = {
     "name": text_up_to(120),
     "provider": text_up_to(80),
     "model": text_up_to(120),
+    "description": text_up_to(200),
+    "suggestions": texts,
     "instructions": _instructions,
     "tools": texts,
     "context_policy": _policy,

@@ -17,6 +17,7 @@ from dialogs.actions import questions
 from dialogs.context.view import standing_run
 from dialogs.live.socket_auth import active_person, may_see
 from dialogs.models import Dialog, PersonSettings, Question, Round, SiteSettings, Turn
+from dialogs.pages import sidebar
 from dialogs.pages.context_panel import run_lines
 from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.entries import Entry, run_entry, turn_entries
@@ -184,7 +185,7 @@ def _standing_run_piece(page: DialogPage) -> list[str]:
 
 
 def badges_of(user_id: int) -> Frame | None:
-    """How many questions wait for this person, as a frame; the newest for a notification, and how they want their pages."""
+    """How many questions wait for this person and how their dialogs stand, as a frame; the newest question for a notification, and how they want their pages."""
     viewer = active_person(user_id)
     if viewer is None:
         return None
@@ -193,6 +194,7 @@ def badges_of(user_id: int) -> Frame | None:
     return {
         "type": "badges",
         "questions": len(waiting),
+        "dialogs": sidebar.marks(viewer),
         "build": BUILD,
         "newest": _notification(newest) if newest else None,
         "look": _look(PersonSettings.objects.filter(user_id=user_id).first() or PersonSettings()),

@@ -15,6 +15,10 @@ class Agent(models.Model):
     name = models.CharField(max_length=120)
     provider = models.CharField(max_length=80)
     model = models.CharField(max_length=120)
+    description = models.CharField(
+        max_length=200, blank=True, db_default="", help_text="what it is good for, in the choice of agents"
+    )
+    suggestions = models.JSONField(default=list, blank=True, help_text="first messages that a new dialog offers")
     instructions = models.TextField(blank=True)
     tools = models.JSONField(
         default=list, blank=True, help_text="names of the tools offered beside memory and ask_human"

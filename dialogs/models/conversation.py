@@ -73,6 +73,10 @@ class Dialog(models.Model):
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="dialogs")
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="dialogs")
     title = models.CharField(max_length=200, blank=True)
+    awaits_title = models.BooleanField(
+        default=False, db_default=False, help_text="the model is to write its title after the first answer"
+    )
+    pinned_at = models.DateTimeField(null=True, help_text="kept at the top of its owner's navigation")
     provider = models.CharField(
         max_length=80, blank=True, help_text="overrides the agent's, after a move to another model"
     )
@@ -192,6 +196,7 @@ class Dialog(models.Model):
         indexes = [
             models.Index(fields=["owner", "-active_at"], name="dialog_recent"),
             models.Index(fields=["expires_at"], name="dialog_expiring", condition=models.Q(expires_at__isnull=False)),
+            models.Index(fields=["owner"], condition=models.Q(pinned_at__isnull=False), name="dialog_pinned"),
             models.Index(fields=["state"], name="dialog_by_state"),  # no more: a renewed lease is to touch no index
         ]
         constraints = [
@@ -261,6 +266,7 @@ class Generation(models.Model):
         FORCED_CLEAR = "forced_clear"
         PRUNE = "prune"
         SUMMARY = "summary"
+        TITLE = "title"
 
     class Outcome(models.TextChoices):
         RUNNING = "running"

@@ -56,6 +56,9 @@ class SiteSettings(models.Model):
         related_name="+",
         help_text="empty: same as current agent",
     )
+    write_titles = models.BooleanField(
+        default=True, db_default=True, help_text="a model call names a dialog that a person began on the page"
+    )
     keep_discarded_outputs = models.BooleanField(default=True, help_text="in a log of their own, for 7 days")
     generation = models.CharField(
         max_length=32, blank=True, default="", db_default="", editable=False,

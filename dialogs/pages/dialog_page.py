@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.db.models import Case, F, Min, Q, QuerySet, Value, When
 from django.http import HttpRequest
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.utils.functional import cached_property  # functools' own holds one lock for all pages until Python 3.12
 
 from dialogs.actions import questions, reminders
@@ -162,6 +163,11 @@ class DialogPage:
             (row, address_of(self.dialog, first.get(row.number, end) if row.number > 1 else 1, f"round-{row.number}"))
             for row in self.dialog.rounds.order_by("-number")
         ]
+
+    @property
+    def send_to(self) -> str:
+        """Where the composer's form goes."""
+        return reverse("post-message", args=[self.id])
 
     @property
     def new_message_id(self) -> str:

@@ -1,22 +1,29 @@
-"""Model calls beside the conversation: pruning and summaries. Generations like any other, but never health."""
+"""Model calls beside the conversation: pruning, summaries, titles. Generations like any other, but never health."""
 
 import hashlib
 from dataclasses import replace
+from typing import Any
+from uuid import UUID
 
 import structlog
 from django.utils import timezone
 
+from dialogs.actions.messages import shortened
+from dialogs.context.config import prompts_folder
 from dialogs.context.limits import model_of, thresholds_of_model
 from dialogs.context.provider_cursor import cursor_of
 from dialogs.context.sent import Sent
-from dialogs.models import Agent, Dialog, Generation, SiteSettings
+from dialogs.context.spending import spending_of
+from dialogs.models import Agent, Dialog, Generation, SiteSettings, Turn
 from dialogs.runtime import tracing
 from dialogs.runtime.attempts import set_usage
 from dialogs.runtime.repeats import less_output
 from dialogs.runtime.situation import SHORT_ANSWER
 from dialogs.runtime.stream_reply import Reply, stream_reply
+from dialogs.store.change import Change, open_change
 from dialogs.store.db_retry import commits
-from dialogs.store.lease import Lease
+from dialogs.store.lease import Lease, keeper
+from dialogs.store.text import storable
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
 from dominds.llm.circuit_breaker import circuits
 from dominds.llm.connect import connect
@@ -25,7 +32,7 @@ from dominds.llm.models.params import tuned
 from dominds.llm.provider import OutputBudgetTooLarge, Overloaded, ProviderError, Stream, StreamAborted
 from dominds.llm.room import output_room
 from dominds.llm.stream import CUT_SHORT
-from remediation.prompts import Prompt, render
+from remediation.prompts import Prompt, load, render
 from remediation.tokens.counting import counter_for
 
 log = structlog.get_logger(__name__)
@@ -33,6 +40,8 @@ log = structlog.get_logger(__name__)
 SECONDS = 120  # a side call that takes longer has failed; the fallback goes on
 
 WORDS_PER_TOKEN = 0.75
+AROUND_TITLES = " #*_`\"'“”„«»‹›"
+TITLED_CHARS = 2_000  # of a message and of its answer, from which a title is made
 
 
 def pruning_model(dialog: Dialog) -> ModelInfo:
@@ -68,6 +77,18 @@ def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: 
     if rest := circuits.rest_of(model):
         raise Overloaded(str(rest), retry_after_seconds=rest.seconds)
     generation = _begin(lease, dialog, model, purpose, len(instructions) + len(content))
+    with tracing.generating(generation) as told:
+        reply = told(_reply(lease, generation, model, instructions, content))
+        _end(lease, generation, reply, model)
+    if reply.error:
+        raise reply.error
+    if not reply.is_complete or reply.finish_reason in CUT_SHORT:
+        raise ProviderError("The answer was cut off.")
+    return reply.text
+
+
+def _reply(lease: Lease, generation: Generation, model: ModelInfo, instructions: str, content: str) -> Reply:
+    dialog, purpose = generation.dialog, generation.purpose
     request = Request(
         model=model.model_id,
         instructions=instructions,
@@ -76,23 +97,67 @@ def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: 
         conversation=f"{dialog.pk}:{purpose}",
         cursor=cursor_of(dialog, model, purpose),
     )
-    with tracing.generating(generation) as told:
-        try:
-            provider = connect(model)
+    try:
+        provider = connect(model)
+        reply = _asked(lease, provider.stream(request), generation)
+        if isinstance(reply.error, OutputBudgetTooLarge) and (less := less_output(request, reply.error)):
+            request = replace(request, max_output_tokens=less)
             reply = _asked(lease, provider.stream(request), generation)
-            if isinstance(reply.error, OutputBudgetTooLarge) and (less := less_output(request, reply.error)):
-                request = replace(request, max_output_tokens=less)
-                reply = _asked(lease, provider.stream(request), generation)
-            reply = told(reply)
-        except ProviderError as error:
-            reply = told(Reply(error=error))
-        circuits.note(model, StreamAborted("We left.") if reply.stopped or reply.lost else reply.error)
-        _end(lease, generation, reply, model)
-    if reply.error:
-        raise reply.error
-    if not reply.is_complete or reply.finish_reason in CUT_SHORT:
-        raise ProviderError("The answer was cut off.")
-    return reply.text
+    except ProviderError as error:
+        reply = Reply(error=error)
+    circuits.note(model, StreamAborted("We left.") if reply.stopped or reply.lost else reply.error)
+    return reply
+
+
+def write_title(dialog_id: UUID) -> None:
+    """Name a dialog after its first exchange. It rests meanwhile: the call gives way when a worker claims it.
+
+    A person's title stands, and after a failure the beginning of the first message.
+    """
+    dialog = Dialog.objects.whole().filter(pk=dialog_id, awaits_title=True, lease_owner="").first()
+    content = _first_exchange(dialog) if dialog and not spending_of(dialog).exceeded else ""
+    if dialog is None or not content or circuits.rest_of(model := pruning_model(dialog)):
+        return
+    instructions = render(load("title", prompts_folder()))
+    # Its outcome stands first as what it is when this worker goes away, and it is never the one that runs.
+    generation = Generation.objects.create(
+        **_columns(dialog, model, Generation.Purpose.TITLE, len(instructions) + len(content)),
+        outcome=Generation.Outcome.CRASHED,
+    )
+    watch = Lease(dialog.pk, dialog.epoch)
+    keeper.add(watch)
+    try:
+        with tracing.generating(generation) as told:
+            reply = told(_reply(watch, generation, model, instructions, content))
+    finally:
+        keeper.remove(watch)
+    with open_change(dialog.pk, durable=False) as change:
+        change.keeps_state = True
+        _record(change, generation, reply, model)
+        if not change.dialog.awaits_title or reply.stopped or reply.lost:
+            return
+        change.dialog.awaits_title = False
+        if reply.is_complete and (title := title_in(reply.text)):
+            change.dialog.title = title
+            change.event("title", title=title)
+
+
+def _first_exchange(dialog: Dialog) -> str:
+    """The beginnings of the first message and of its answer; empty while there is none."""
+    said = dialog.turns.filter(position__isnull=False, role__in=[Turn.Role.USER, Turn.Role.ASSISTANT]).exclude(text="")
+    first = list(said.order_by("position").values_list("role", "text")[:2])
+    if Turn.Role.ASSISTANT not in dict(first):
+        return ""
+    return "\n".join(["BEGIN", *(f"{role}: {text[:TITLED_CHARS]}" for role, text in first), "END"])
+
+
+def title_in(answer: str) -> str:
+    """The first line that says something, without the marks that models put around a title."""
+    for line in answer.splitlines():
+        bare = " ".join(storable(line).split()).strip(AROUND_TITLES).removeprefix("Title:")
+        if title := bare.strip(AROUND_TITLES).rstrip("."):
+            return shortened(title)
+    return ""
 
 
 def _asked(lease: Lease, stream: Stream, generation: Generation) -> Reply:
@@ -113,18 +178,22 @@ def summarise(lease: Lease, dialog: Dialog, text: str, max_tokens: int, prompt: 
 @commits
 def _begin(lease: Lease, dialog: Dialog, model: ModelInfo, purpose: str, chars: int) -> Generation:
     with lease.change(durable=False) as change:
-        generation = Generation.objects.create(
-            dialog=dialog,
-            round_number=dialog.round_number,
-            purpose=purpose,
-            epoch=lease.epoch,
-            provider=model.provider_id,
-            model=model.model_id,
-            answers_seq=dialog.answering_seq,
-            request_chars=chars,
-        )
+        generation = Generation.objects.create(**_columns(dialog, model, purpose, chars))
         change.generation_event(generation)
     return generation
+
+
+def _columns(dialog: Dialog, model: ModelInfo, purpose: str, chars: int) -> dict[str, Any]:
+    return {
+        "dialog": dialog,
+        "round_number": dialog.round_number,
+        "purpose": purpose,
+        "epoch": dialog.epoch,
+        "provider": model.provider_id,
+        "model": model.model_id,
+        "answers_seq": dialog.answering_seq,
+        "request_chars": chars,
+    }
 
 
 @commits
@@ -132,11 +201,15 @@ def _end(lease: Lease, generation: Generation, reply: Reply, model: ModelInfo) -
     if reply.lost:
         return
     with lease.change(durable=False) as change:
-        outcome = "stopped" if reply.stopped else "kept" if reply.is_complete else "failed"
-        generation.outcome, generation.finished_at, generation.cursor = outcome, timezone.now(), reply.cursor
-        generation.finish_reason = reply.finish_reason[:40]
-        set_usage(change, generation, reply.usage, model.prices)
-        if reply.error:
-            generation.error_kind, generation.error = reply.error.kind, str(reply.error)
-        generation.save()
-        change.generation_event(generation)
+        _record(change, generation, reply, model)
+
+
+def _record(change: Change, generation: Generation, reply: Reply, model: ModelInfo) -> None:
+    outcome = "kept" if reply.is_complete else "stopped" if reply.stopped or reply.lost else "failed"
+    generation.outcome, generation.finished_at, generation.cursor = outcome, timezone.now(), reply.cursor
+    generation.finish_reason = reply.finish_reason[:40]
+    set_usage(change, generation, reply.usage, model.prices)
+    if reply.error:
+        generation.error_kind, generation.error = reply.error.kind, str(reply.error)
+    generation.save()
+    change.generation_event(generation)

@@ -14,7 +14,7 @@ from dialogs.context.request import prepare
 from dialogs.context.sent import remembered
 from dialogs.context.tool_calls import abandon
 from dialogs.models import Agent, Dialog, Round, Turn
-from dialogs.runtime import attempts, outcomes, repeats, rewrite, tool_runs, tracing
+from dialogs.runtime import attempts, auxiliary_calls, outcomes, repeats, rewrite, tool_runs, tracing
 from dialogs.runtime.live_text import LiveAnswer
 from dialogs.runtime.situation import Situation, situation_of
 from dialogs.runtime.stream_reply import stream_reply
@@ -44,7 +44,10 @@ def drive(dialog_id: UUID) -> None:
     2. Ask the policies what the next generation needs.
     3. Rewrite, clear, suspend, fail or generate accordingly.
     4. Store the outcome in one transaction; repeat.
+
+    A dialog that is new to its person gets its title afterwards, when it rests.
     """
+    awaits_title = False
     with claim(dialog_id) as lease:
         if lease is None:
             return
@@ -52,12 +55,15 @@ def drive(dialog_id: UUID) -> None:
             log.info("driving")
             try:
                 while lease.holds and (dialog := pending_work(lease)):
+                    awaits_title = dialog.awaits_title
                     if tools := tool_runs.pending(dialog):
                         tool_runs.run(lease, dialog, tools)
                     else:
                         step(lease, dialog)
             except LeaseLost as loss:
                 log.warning("lease_lost", reason=str(loss))
+    if awaits_title:
+        auxiliary_calls.write_title(dialog_id)
 
 
 def pending_work(lease: Lease) -> Dialog | None:

@@ -1,16 +1,16 @@
 """What stands around every page: who looks, what waits for them, where they were last."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from django import template
 from django.contrib.auth.models import User
+from django.http import HttpRequest
 from django.utils.functional import cached_property
 
 from dialogs.accounts import login
 from dialogs.actions import questions
-from dialogs.models import Dialog, PersonSettings
-from dialogs.pages import dialog_page
+from dialogs.models import PersonSettings
+from dialogs.pages import sidebar
 from dominds.web.build import BUILD
 
 register = template.Library()
@@ -19,6 +19,7 @@ register = template.Library()
 @dataclass
 class Frame:
     user: User
+    request: HttpRequest
 
     build = BUILD
 
@@ -32,15 +33,11 @@ class Frame:
         return questions.open_questions(self.user).count()
 
     @cached_property
-    def recent(self) -> list[tuple[Dialog, str]]:
-        return [(dialog, dialog_page.STATES[dialog.state]) for dialog in dialog_page.recent_dialogs(self.user)]  # type: ignore[index]
-
-    @cached_property
-    def agents(self) -> list[Any]:
-        return dialog_page.agents()
+    def sections(self) -> list[sidebar.Section]:
+        return sidebar.sections(self.request, self.user)
 
 
 @register.simple_tag(takes_context=True)
 def page_frame(context: template.Context) -> Frame | None:
     user = context.get("user")
-    return Frame(user) if user is not None and user.is_authenticated else None
+    return Frame(user, context["request"]) if user is not None and user.is_authenticated else None

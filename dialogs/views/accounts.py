@@ -30,7 +30,7 @@ def setup(request: HttpRequest) -> HttpResponse:
         user = form.save(commit=False)
         if create_first_administrator(user):
             login(request, user, backend="django.contrib.auth.backends.ModelBackend")
-            return redirect("dialogs")
+            return redirect("home")
         messages.error(
             request, "Somebody made the first account a moment ago. Log in with it, or ask its owner for one."
         )

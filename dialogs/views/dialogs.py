@@ -9,23 +9,22 @@ from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
 from django.http import HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
-from dialogs.actions.messages import create_dialog
 from dialogs.api.dialogs import download
 from dialogs.context import limits
-from dialogs.errors import Refusal
 from dialogs.live.feeds import current_live_text
 from dialogs.live.frames import frames_after
 from dialogs.models import Agent, Dialog, Question, Turn
-from dialogs.pages import dialog_page
+from dialogs.pages import dialog_page, sidebar
 from dialogs.pages.chip import chip_of
 from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.entries import all_entries
 from dialogs.state import State
 from dialogs.views import bulk_actions
 from dialogs.views.answers import PersonRequest, dialog_or_404
-from dialogs.views.forms import ListFilter, NewDialogForm, SelectionForm, checked, problems_of
+from dialogs.views.forms import ListFilter, SelectionForm, problems_of
 
 ROWS = 30
 
@@ -45,9 +44,12 @@ def index(request: PersonRequest) -> HttpResponse:
         "found": found,
         "filtered": any(given.get(name) for name in ("q", "state", "agent", "origin", "owner")),
         "all_agents": Agent.objects.all(),
-        "agents": dialog_page.agents(),
         "section": "dialogs",
     }
+    if request.htmx and request.htmx.target == "nav-dialogs":
+        return render(
+            request, "dialogs/_sidebar.html", sidebar.found(request, request.user, list(found), given.get("q", ""))
+        )
     template = "dialogs/_rows.html" if request.htmx and request.htmx.target == "dialog-rows" else "dialogs/list.html"
     return render(request, template, context)
 
@@ -100,20 +102,7 @@ def _unselected(request: PersonRequest, form: SelectionForm) -> str:
 
 def _is_list(path: str) -> bool:
     """A place of ours to go back to: the list with its filters, nothing else."""
-    return path == "/" or path.startswith("/?")
-
-
-@login_required
-@require_POST
-def create(request: PersonRequest) -> HttpResponse:
-    form = NewDialogForm(request.POST)
-    try:
-        given = checked(form)
-        dialog = create_dialog(request.user, given["agent"], given["title"])
-    except Refusal as refusal:
-        messages.error(request, refusal.message)
-        return redirect("dialogs")
-    return redirect("dialog", dialog_id=dialog.pk)
+    return path.partition("?")[0] == reverse("dialogs")
 
 
 @login_required

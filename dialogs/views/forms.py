@@ -74,8 +74,11 @@ class SetupForm(BaseUserCreationForm):  # type: ignore[type-arg]
 
 
 class NewDialogForm(forms.Form):
+    """Beside the first message, which is stored or refused as it came. ``model`` is ``provider/model``."""
+
     agent = forms.CharField(max_length=64)
-    title = forms.CharField(max_length=200, required=False)
+    model = forms.CharField(max_length=201, required=False)
+    client_message_id = forms.CharField(max_length=120, required=False)
 
 
 class ListFilter(forms.Form):
@@ -298,7 +301,7 @@ LlmLimits = forms.formset_factory(LlmLimitForm, LlmLimitRows, extra=1, can_delet
 class SiteForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = SiteSettings
-        fields = ("pruning_agent",)
+        fields = ("pruning_agent", "write_titles")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

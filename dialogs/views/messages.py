@@ -70,5 +70,10 @@ def rename(request: PersonRequest, dialog: Dialog) -> None:
 
 
 @dialog_action
+def pin(request: PersonRequest, dialog: Dialog) -> None:
+    messages.pin(dialog, request.user, pinned=request.POST.get("pinned") == "yes")
+
+
+@dialog_action
 def close(request: PersonRequest, dialog: Dialog) -> None:
     messages.close(dialog.pk, request.user)

@@ -11,7 +11,7 @@ from string import Template
 SHIPPED = Path(__file__).parent
 NAMES = (
     "hand_off_summary", "summary_repair", "pruning", "guidance", "guidance_countdown", "forced_clear_first",
-    "forced_clear_second", "forced_clear_third", "re_entry_package", "milestone", "loop_nudge",
+    "forced_clear_second", "forced_clear_third", "re_entry_package", "milestone", "loop_nudge", "title",
 )  # fmt: skip
 HEAD = re.compile(r"\A---\r?\n(.*?)\r?\n---\r?\n", re.S)
 NUMBER = re.compile(r"^version:\s*(\d{1,6})\s*$", re.M)

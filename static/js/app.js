@@ -1,9 +1,12 @@
 // On every page: pieces from htmx, toasts, confirmations, keys, badges.
 import { showBadges } from "./badges.js";
+import "./palette.js";
 import { applyPieces, localTimes, toast } from "./page.js";
+import { readTurns } from "./sidebar.js";
 import { Connection } from "./socket.js";
 
 localTimes(document);
+readTurns();
 
 document.addEventListener("htmx:beforeOnLoad", (event) => {
   const { xhr, elt } = event.detail;
@@ -36,12 +39,13 @@ document.addEventListener("click", async (event) => {
   }
 });
 
-// Keys: n new dialog, / search, j and k through rows.
+// Keys: n new dialog, / search, j and k through rows, ? the keys.
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, [contenteditable]")) return;
   if (event.key === "n") document.querySelector("[data-key='n']")?.click();
-  else if (event.key === "/") document.querySelector("[type='search']")?.focus();
+  else if (event.key === "/") (document.getElementById("search") ?? document.getElementById("nav-search"))?.focus();
   else if (event.key === "j" || event.key === "k") step(event.key === "j" ? 1 : -1);
+  else if (event.key === "?") document.getElementById("keys")?.showPopover();
   else return;
   event.preventDefault();
 });

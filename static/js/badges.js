@@ -1,11 +1,13 @@
 // How many questions wait for this person: in the navigation, in the title, as a toast or a notification. And their settings.
 import { applyPieces, toast } from "./page.js";
+import { markDialogs } from "./sidebar.js";
 
 let known = null;
 let saidOld = false;
 
 export function showBadges(frame) {
   applyPieces(frame.html);
+  markDialogs(frame.dialogs);
   showLook(frame.look);
   if (frame.build !== document.body.dataset.build && !saidOld) {
     saidOld = true;

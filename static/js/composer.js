@@ -1,5 +1,6 @@
 // Writing: Enter sends, a draft survives a reload, and nothing is cleared before the server has accepted it.
 // Each tab has a draft of its own; what a closed tab leaves behind goes to the next one that opens.
+import { startSlash } from "./commands.js";
 import { randomId } from "./page.js";
 
 const SAVE_MS = 500;
@@ -13,9 +14,12 @@ export function startComposer(dialogId) {
   let timer = 0;
   let sent = "";
 
+  startSlash(form);
   if (!field.value) field.value = sessionStorage.getItem(key) ?? localStorage.getItem(key) ?? "";
+  if (field.value && sessionStorage.getItem(`${key}:id`)) messageId.value = sessionStorage.getItem(`${key}:id`);
   const keep = () => {
     clearTimeout(timer);
+    if (!field.value) sessionStorage.removeItem(`${key}:id`);
     field.value ? sessionStorage.setItem(key, field.value) : sessionStorage.removeItem(key);
   };
   keep();
@@ -49,7 +53,7 @@ export function startComposer(dialogId) {
   });
   form.addEventListener("htmx:afterRequest", (event) => {
     if (!sends(event)) return;
-    if (event.detail.successful) {
+    if (event.detail.xhr.status >= 200 && event.detail.xhr.status < 400) { // "successful" is not said of a redirect
       field.value = unsent();
       keep();
       messageId.value = randomId();
@@ -64,8 +68,9 @@ export function startComposer(dialogId) {
   /** What was typed while the message was on its way. */
   const unsent = () => (field.value.startsWith(sent) ? field.value.slice(sent.length).trimStart() : field.value);
 
-  /** The same message id goes out again, so that a repeat is never a second message. */
+  /** The same message id goes out again, also after a reload, so that a repeat is never a second message. */
   function fail(reason) {
+    sessionStorage.setItem(`${key}:id`, messageId.value);
     const again = Object.assign(document.createElement("button"), { type: "button", className: "link", textContent: "Retry" });
     again.addEventListener("click", () => document.querySelector("#composer-state [data-primary]:enabled")?.click());
     error().replaceChildren(`${reason} Your text is kept. `, again);

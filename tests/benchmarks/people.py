@@ -86,7 +86,7 @@ class Person:
             case "page":
                 await self.measured.call("page", self.client.get(address))
             case "list":
-                await self.measured.call("list", self.client.get("/"))
+                await self.measured.call("list", self.client.get("/dialogs/"))
             case "rename":
                 await self.post("rename", f"{address}rename/", title=f"Title {random.random()}")
 

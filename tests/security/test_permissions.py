@@ -44,7 +44,7 @@ def openings(person: User, dialog: Dialog, settings: Any) -> set[str]:
     client = browser_of(person)
     found = {
         "page": client.get(reverse("dialog", args=[dialog.pk])).status_code == 200,
-        "list": str(dialog.pk) in client.get("/").content.decode(),
+        "list": str(dialog.pk) in client.get("/dialogs/").content.decode(),
         "api": client.get(f"/api/dialogs/{dialog.pk}").status_code == 200,
         "ops": client.get("/ops/").status_code == 200,
         "limits": client.get("/settings/limits/").status_code == 200,

@@ -53,8 +53,9 @@ def made(script: Script) -> tuple[dict[str, Dialog], User]:
 def pages_of(dialogs: dict[str, Dialog]) -> Iterator[str]:
     yield from (
         "/",
-        "/?q=nothing",
-        "/?state=archived",
+        "/dialogs/",
+        "/dialogs/?q=nothing",
+        "/dialogs/?state=archived",
         "/settings/",
         "/settings/limits/",
         "/models/",
@@ -100,11 +101,11 @@ def refused_limits(page: Page, base: str) -> list[str]:
     return found_on(page)
 
 
-def popovers(page: Page, address: str) -> list[str]:
+def popovers(page: Page, address: str, *names: str) -> list[str]:
     """Each part that a button shows above the page."""
     page.goto(address)
     found = []
-    for name in ("nav", "new-dialog", "chip-notes", "dialog-menu", "side"):
+    for name in names:
         page.evaluate("name => { document.getElementById(name).showPopover() }", name)
         found += [f"{name}: {problem}" for problem in found_on(page)]
         page.evaluate("name => document.getElementById(name).hidePopover()", name)
@@ -115,7 +116,7 @@ def popovers(page: Page, address: str) -> list[str]:
 NO_PAGES = {"older", "frames", "export-markdown", "export-json", "whole-turn"}
 ONLY_POST = {
     "logout", "save-look", "save-context-display", "save-site", "change-password", "create-key", "revoke-key",
-    "create-dialog", "selected-dialogs", "post-message", "remove-queued", "stop", "retry", "rename", "close",
+    "create-dialog", "selected-dialogs", "post-message", "remove-queued", "stop", "retry", "rename", "pin", "close",
     "add-reminder", "update-reminder", "delete-reminder", "clear", "complete-milestone", "rewrite", "choose-recall",
     "undo", "answer", "cancel", "resolve", "finish-task", "intervene",
 }  # fmt: skip
@@ -147,5 +148,16 @@ def test_axe_finds_nothing_on_any_page(script: Script, live_server: object, page
             page.evaluate(OPEN)
             problems += [f"{address} {scheme}: {problem}" for problem in found_on(page)]
     problems += [f"refused: {problem}" for problem in refused_limits(page, base)]
-    problems += [f"popovers: {problem}" for problem in popovers(page, f"{base}/d/{dialogs['rewritten'].pk}/")]
+    for address, names in (
+        (f"/d/{dialogs['rewritten'].pk}/", ("nav", "keys", "chip-notes", "dialog-menu", "side")),
+        ("/", ("nav", "agent-choice")),
+    ):
+        problems += [f"popovers: {problem}" for problem in popovers(page, base + address, *names)]
+    page.keyboard.press("Control+k")
+    page.get_by_role("option", name="Theme: dark").wait_for()
+    problems += [f"palette: {problem}" for problem in found_on(page)]
+    page.goto(f"{base}/d/{dialogs['answered'].pk}/")
+    page.fill("#text", "/")
+    page.get_by_role("option", name="/prune").wait_for()
+    problems += [f"commands: {problem}" for problem in found_on(page)]
     assert not problems, "\n".join(problems)

@@ -16,7 +16,7 @@ from dialogs.tools.human import ASK_HUMAN
 from remediation.models import RemediationRun
 from tests.dialogs.browsing import HTMX, asked_dialog, browser_of, suspended_dialog
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make_operator
+from tests.dialogs.factories import UserFactory, make_dialog, make_operator
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -69,10 +69,10 @@ def test_staff_see_every_dialog_and_whose_it_is(script: Script) -> None:
     dialog = make_dialog()
     staff = browser_of(make_operator())
     assert dialog.owner.username in staff.get(f"/d/{dialog.pk}/").content.decode()
-    assert str(dialog.pk) in staff.get("/").content.decode()
+    assert str(dialog.pk) in staff.get("/dialogs/").content.decode()
 
 
-@pytest.mark.parametrize("path", ["/", "/q4h/", "/models/", "/settings/"])
+@pytest.mark.parametrize("path", ["/", "/dialogs/", "/q4h/", "/models/", "/settings/"])
 def test_pages_ask_for_a_login_and_come_back(path: str) -> None:
     UserFactory.create(is_superuser=True)
     assert Client().get(path)["Location"] == f"/login/?next={path}"
@@ -244,7 +244,7 @@ def test_the_list_finds_words_in_titles_and_messages(script: Script) -> None:
     client = browser_of(dialog.owner)
 
     def listed(**query: str) -> set[str]:
-        html = client.get("/", query, headers={**HTMX, "HX-Target": "dialog-rows"}).content.decode()
+        html = client.get("/dialogs/", query, headers={**HTMX, "HX-Target": "dialog-rows"}).content.decode()
         assert "<html" not in html
         return {str(row.pk) for row in (dialog, other) if str(row.pk) in html}
 
@@ -259,15 +259,4 @@ def test_the_list_finds_words_in_titles_and_messages(script: Script) -> None:
 def test_nobody_finds_words_of_somebody_else(script: Script) -> None:
     dialog = make_dialog()
     messages.post_message(dialog.pk, "secret lighthouse")
-    assert str(dialog.pk) not in browser_of(UserFactory.create()).get("/?q=lighthouse").content.decode()
-
-
-def test_a_new_dialog_is_opened_with_an_agent_that_can_be_used(script: Script) -> None:
-    user, agent = UserFactory.create(), AgentFactory.create()
-    broken = AgentFactory.create(model="gone")
-    client = browser_of(user)
-    page = client.get("/").content.decode()
-    assert re.search(rf'value="{broken.pk}" disabled', page)
-    answer = client.post("/d/new/", {"agent": agent.pk})
-    assert answer["Location"] == f"/d/{Dialog.objects.get(owner=user).pk}/"
-    assert client.post("/d/new/", {"agent": "nobody"}, follow=True).redirect_chain == [("/", 302)]
+    assert str(dialog.pk) not in browser_of(UserFactory.create()).get("/dialogs/?q=lighthouse").content.decode()

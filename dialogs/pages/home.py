@@ -1,0 +1,73 @@
+"""The page on which a dialog begins: a composer, with who is to answer."""
+
+from dataclasses import dataclass, field
+from itertools import groupby
+from uuid import uuid4
+
+from django.contrib.auth.models import User
+from django.urls import reverse
+from django.utils.functional import cached_property
+
+from dialogs.context import limits
+from dialogs.models import Agent, Dialog
+from dialogs.pages.dialog_page import agents, recent_dialogs
+from dominds.llm.models.model import ModelInfo
+
+SUGGESTIONS = (
+    "Explain to me, step by step, how ",
+    "Read this text and tell me what is unclear: ",
+    "Plan with me how to ",
+)
+RECENT = 5
+
+
+@dataclass
+class HomePage:
+    """What somebody sees who has not yet said anything. ``chosen`` and ``model`` came with the form or the address."""
+
+    viewer: User
+    chosen: str = ""
+    model: str = ""
+    text: str = ""
+    sending_error: str = ""
+    new_message_id: str = field(default_factory=lambda: str(uuid4()))
+
+    is_new = True
+    may_send = True
+
+    @property
+    def send_to(self) -> str:
+        return reverse("create-dialog")
+
+    @cached_property
+    def agents(self) -> list[tuple[Agent, str]]:
+        """Who was chosen or spoken with last first, then the default; each with the reason why it cannot be used now."""
+        newest = Dialog.objects.filter(owner=self.viewer).order_by("-active_at").values_list("agent", flat=True).first()
+        order = (self.chosen, newest)
+
+        def rank(entry: tuple[Agent, str]) -> tuple[bool, bool, bool, bool]:
+            agent, reason = entry
+            return agent.pk != order[0], bool(reason), agent.pk != order[1], not agent.is_default
+
+        return sorted(agents(), key=rank)
+
+    @property
+    def agent(self) -> Agent | None:
+        """The one that is ticked."""
+        return next((agent for agent, reason in self.agents if not reason), None)
+
+    @cached_property
+    def models(self) -> list[tuple[str, list[ModelInfo]]]:
+        """By provider, those that a dialog can be moved to: servers whose keys are there."""
+        usable = [model for model in limits.catalog().models.values() if model.kind.is_server and not model.unusable]
+        usable.sort(key=lambda model: (model.provider_id, model.model_id))
+        return [(name, list(models)) for name, models in groupby(usable, key=lambda model: model.provider_id)]
+
+    @property
+    def suggestions(self) -> list[tuple[Agent, list[str]]]:
+        """Three for each agent."""
+        return [(agent, list(agent.suggestions or SUGGESTIONS)[:3]) for agent, reason in self.agents if not reason]
+
+    @cached_property
+    def recent(self) -> list[Dialog]:
+        return list(recent_dialogs(self.viewer, RECENT))

@@ -1,0 +1,67 @@
+"""A person's dialogs in the navigation: what is pinned, then the newest by the day on which something happened."""
+
+from datetime import UTC, date, tzinfo
+from itertools import groupby
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+from django.utils import timezone
+
+from dialogs.models import Dialog
+from dialogs.pages.dialog_page import STATES, recent_dialogs
+from dialogs.state import State
+
+NEWEST = 30
+Section = tuple[str, list[tuple[Dialog, str]]]  # its title; dialogs with the words for their states
+
+
+def sections(request: HttpRequest, user: User) -> list[Section]:
+    zone = _zone(request.COOKIES.get("zone", ""))
+    pinned = list(Dialog.objects.filter(owner=user, pinned_at__isnull=False, archived_at=None).order_by("-pinned_at"))
+    kept = {dialog.pk for dialog in pinned}
+    others = [dialog for dialog in recent_dialogs(user, NEWEST) if dialog.pk not in kept]
+    today = timezone.now().astimezone(zone).date()
+    days = groupby(others, lambda dialog: _day(dialog.active_at.astimezone(zone).date(), today))
+    found = [("Pinned", pinned), *((title, list(group)) for title, group in days)]
+    return [(title, _labelled(group)) for title, group in found if group]
+
+
+def found(request: HttpRequest, user: User, dialogs: list[Dialog], words: str) -> dict[str, Any]:
+    """What the template shows for these words; without words, what it shows else."""
+    if not words:
+        return {"sections": sections(request, user)}
+    shown = [("Found", _labelled(dialogs))] if dialogs else []
+    return {"sections": shown, "words": words, "none": "No dialog matches."}
+
+
+def marks(user: User) -> list[tuple[str, str, str, int]]:
+    """What open pages need to keep up: id, state, its words and the number of turns of the newest dialogs."""
+    return [
+        (str(dialog.pk), dialog.state, state, dialog.last_turn_seq)
+        for dialog, state in _labelled(list(recent_dialogs(user, NEWEST)))
+    ]
+
+
+def _labelled(dialogs: list[Dialog]) -> list[tuple[Dialog, str]]:
+    return [(dialog, STATES[State(dialog.state)]) for dialog in dialogs]
+
+
+def _zone(name: str) -> tzinfo:
+    """What a browser said of itself; UTC where it said nothing that is a zone."""
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, KeyError):
+        return UTC
+
+
+def _day(then: date, today: date) -> str:
+    match (today - then).days:
+        case days if days < 1:
+            return "Today"
+        case 1:
+            return "Yesterday"
+        case days if days < 7:
+            return "Last 7 days"
+    return "Earlier"

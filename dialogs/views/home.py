@@ -1,0 +1,48 @@
+"""Where a dialog begins: the composer of the first page, and the message that makes the dialog."""
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from dialogs.actions.messages import start_dialog
+from dialogs.errors import Refusal
+from dialogs.pages.home import HomePage
+from dialogs.views.answers import PersonRequest, with_retry_after
+from dialogs.views.forms import NewDialogForm, checked
+
+
+@login_required
+@require_GET
+def home(request: PersonRequest) -> HttpResponse:
+    """The list of dialogs was here once: its addresses lead on to where it is now."""
+    if request.GET.keys() & {"q", "state", "owner", "page"}:
+        return redirect(f"{reverse('dialogs')}?{request.GET.urlencode()}")
+    page = HomePage(request.user, request.GET.get("agent", ""), text=request.GET.get("text", ""))
+    return _shown(request, page)
+
+
+def _shown(request: PersonRequest, page: HomePage, status: int = 200) -> HttpResponse:
+    return render(request, "dialogs/home.html", {"page": page, "section": "home"}, status=status)
+
+
+@login_required
+@require_POST
+def create(request: PersonRequest) -> HttpResponse:
+    """The first message makes its dialog. The browser goes there; on a refusal nothing was made and the text stays."""
+    text = (request.POST.get("text") or request.POST.get("suggestion", "")).replace("\r\n", "\n")
+    page = HomePage(request.user, request.POST.get("agent", ""), request.POST.get("model", ""), text)
+    try:
+        given = checked(NewDialogForm(request.POST))
+        message_id = given["client_message_id"] or page.new_message_id
+        dialog = start_dialog(request.user, given["agent"], given["model"], text, message_id)
+    except Refusal as refusal:
+        page.sending_error = refusal.message
+        if not request.htmx:
+            return with_retry_after(_shown(request, page, refusal.status), refusal)
+        piece = render_to_string("dialogs/_sending_error.html", {"page": page})
+        return with_retry_after(HttpResponse(piece, status=refusal.status), refusal)
+    address = reverse("dialog", args=[dialog.pk])
+    return HttpResponse(headers={"HX-Redirect": address}) if request.htmx else redirect(address)

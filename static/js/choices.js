@@ -1,0 +1,70 @@
+// A list under a field that keeps the focus: what is typed narrows it, arrows go through it, Enter takes one.
+
+export class Choices {
+  /** `list` is a role=listbox; an item has a name, perhaps a hint and a group, and is given to `take`. */
+  constructor(field, list, take) {
+    Object.assign(this, { field, list, take });
+    this.items = [];
+    this.active = 0;
+    field.setAttribute("aria-controls", list.id);
+    field.setAttribute("aria-autocomplete", "list");
+    list.addEventListener("pointerdown", (event) => event.preventDefault()); // the field keeps the focus
+    list.addEventListener("click", (event) => {
+      const option = event.target.closest("[role='option']");
+      if (option) take(this.items[Number(option.dataset.number)]);
+    });
+  }
+
+  show(items) {
+    this.items = items;
+    const parts = [];
+    items.forEach((item, number) => {
+      if (item.group && item.group !== items[number - 1]?.group) parts.push(element("li", "choice-group", item.group, { role: "presentation" }));
+      const option = element("li", "choice-option", "", { role: "option", id: `${this.list.id}-${number}` });
+      option.dataset.number = number;
+      option.append(element("span", "cut", item.name), element("span", "muted cut", item.hint ?? ""));
+      parts.push(option);
+    });
+    this.list.replaceChildren(...parts);
+    this.list.popover ? this.list.togglePopover(items.length > 0) : (this.list.hidden = !items.length);
+    this.activate(0);
+  }
+
+  activate(number) {
+    this.active = number;
+    for (const option of this.list.querySelectorAll("[role='option']")) option.setAttribute("aria-selected", String(Number(option.dataset.number) === number));
+    const option = this.list.querySelector("[aria-selected='true']");
+    option ? this.field.setAttribute("aria-activedescendant", option.id) : this.field.removeAttribute("aria-activedescendant");
+    option?.scrollIntoView({ block: "nearest" });
+  }
+
+  /** Whether the key was for the list. */
+  key(event) {
+    const count = this.items.length;
+    if (!count || event.isComposing || event.keyCode === 229) return false;
+    if (event.key === "ArrowDown") this.activate((this.active + 1) % count);
+    else if (event.key === "ArrowUp") this.activate((this.active + count - 1) % count);
+    else if (event.key === "Enter" || event.key === "Tab") this.take(this.items[this.active]);
+    else return false;
+    event.preventDefault();
+    event.stopPropagation();
+    return true;
+  }
+}
+
+export function element(tag, name, text, attributes = {}) {
+  const made = document.createElement(tag);
+  made.className = name;
+  made.textContent = text;
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+}
+
+/** Those whose name or hint hold every word, the ones whose name begins with them first. */
+export function narrowed(items, typed) {
+  const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = items.filter((item) => words.every((word) => `${item.name} ${item.hint ?? ""} ${item.slash ?? ""}`.toLowerCase().includes(word)));
+  return words.length ? found.sort((one, other) => begins(other, words[0]) - begins(one, words[0])) : found;
+}
+
+const begins = (item, word) => Number([item.name, item.slash?.slice(1)].some((name) => name?.toLowerCase().startsWith(word)));

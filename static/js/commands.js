@@ -1,0 +1,62 @@
+// What the page's buttons do, by name: after a slash in the composer, and in the palette.
+import { Choices, element, narrowed } from "./choices.js";
+
+/** Of a button or link a click; of something folded, that it opens with `rest` in its field. */
+export function commands() {
+  return [...document.querySelectorAll("[data-command]")]
+    .filter((source) => !source.disabled)
+    .sort((one, other) => isInMenu(one) - isInMenu(other)) // what acts on the conversation first
+    .map((source) => ({
+      slash: source.dataset.command,
+      name: source.dataset.command,
+      hint: source.dataset.does ?? wordsOf(source.querySelector("summary") ?? source),
+      run: (rest = "") => (source.matches("details") ? reveal(source, rest) : source.click()),
+    }));
+}
+
+const isInMenu = (source) => Number(Boolean(source.closest(".menu")));
+const wordsOf = (source) => source.textContent.replace(/\s+/g, " ").trim();
+
+function reveal(details, rest) {
+  const popover = details.closest("[popover]");
+  if (popover && !popover.checkVisibility()) popover.showPopover();
+  for (let outer = details; outer; outer = outer.parentElement.closest("details")) outer.open = true;
+  const field = details.querySelector("textarea, input:not([type='hidden'])");
+  if (rest) field.value = rest;
+  field.focus();
+  field.scrollIntoView({ block: "nearest" });
+}
+
+/** A message that begins with the name of a command is none. */
+export function startSlash(form) {
+  const field = form.elements.namedItem("text");
+  const list = element("ul", "slash", "", { role: "listbox", id: "slash", popover: "manual", tabindex: "0", "aria-label": "Commands" });
+  form.prepend(list);
+  const clear = () => {
+    field.value = "";
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+  const choices = new Choices(field, list, (item) => {
+    clear();
+    field.focus();
+    item.run();
+  });
+  const look = () => choices.show(/^\/\S*$/.test(field.value) ? narrowed(commands(), field.value.slice(1)) : []);
+  field.addEventListener("input", look);
+  field.addEventListener("blur", () => choices.show([]));
+  form.addEventListener("keydown", (event) => {
+    if (event.target !== field || choices.key(event)) return;
+    if (event.key === "Escape" && choices.items.length) {
+      choices.show([]);
+      event.stopPropagation();
+    } else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      const [, slash, rest] = /^(\/\S+)\s+(\S[^]*)$/.exec(field.value) ?? [];
+      const command = commands().find((item) => item.slash === slash);
+      if (!command) return;
+      event.preventDefault();
+      event.stopPropagation();
+      clear();
+      command.run(rest);
+    }
+  }, true); // before the composer, which would send
+}

@@ -1,0 +1,104 @@
+// Ctrl/Cmd+K: dialogs, agents and whatever can be done here, by name.
+import { Choices, element, narrowed } from "./choices.js";
+import { commands } from "./commands.js";
+import { toast } from "./page.js";
+
+const SEARCH_MS = 200;
+let palette = null;
+let agents = null;
+
+document.addEventListener("keydown", (event) => {
+  if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey) return;
+  if (!("person" in document.body.dataset)) return;
+  event.preventDefault();
+  palette ??= build();
+  palette.open ? palette.close() : palette.begin();
+});
+
+function build() {
+  const dialog = element("dialog", "palette", "", { "aria-label": "Go to, or do" });
+  const field = element("input", "", "", { type: "search", role: "combobox", "aria-expanded": "true", "aria-label": "Dialogs, agents, actions", placeholder: "Dialogs, agents, actions", autocomplete: "off" });
+  const list = element("ul", "palette-list", "", { role: "listbox", id: "palette-list", "aria-label": "Found" });
+  const none = element("p", "muted", "Nothing found.", { role: "status" });
+  dialog.append(field, list, none);
+  document.body.append(dialog);
+  let timer = 0;
+  let found = [];
+  const choices = new Choices(field, list, (item) => {
+    dialog.close();
+    item.run();
+  });
+  const show = () => {
+    const here = field.value ? narrowed([...actions(), ...(agents ?? [])], field.value) : actions();
+    choices.show([...found, ...here].sort((one, other) => order(one) - order(other)));
+    none.hidden = choices.items.length > 0;
+  };
+  const look = async () => {
+    const typed = field.value;
+    const dialogs = await foundDialogs(typed);
+    agents ??= await allAgents();
+    if (typed !== field.value) return;
+    found = dialogs;
+    show();
+  };
+  field.addEventListener("input", () => {
+    found = [];
+    show();
+    clearTimeout(timer);
+    timer = setTimeout(look, SEARCH_MS);
+  });
+  field.addEventListener("keydown", (event) => choices.key(event));
+  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+  dialog.begin = () => {
+    field.value = "";
+    found = [];
+    dialog.showModal();
+    show();
+    look();
+  };
+  return dialog;
+}
+
+const GROUPS = ["Dialogs", "This page", "New dialog with", "Go to", "Look"];
+const order = (item) => GROUPS.indexOf(item.group);
+const go = (href) => () => location.assign(href);
+
+function actions() {
+  const pages = [...document.querySelectorAll("[data-key='n'], .nav-links a")];
+  return [
+    ...commands().map((item) => ({ ...item, name: item.hint, hint: item.slash, group: "This page" })),
+    ...pages.map((link) => ({ name: link.textContent.trim(), group: "Go to", run: () => link.click() })),
+    { name: "Keyboard", hint: "?", group: "Go to", run: () => document.getElementById("keys").showPopover() },
+    ...["system", "light", "dark"].map((theme) => ({ name: `Theme: ${theme}`, group: "Look", run: () => wear(theme) })),
+  ];
+}
+
+/** As the navigation finds them. */
+async function foundDialogs(typed) {
+  const answer = await ask(`/dialogs/?q=${encodeURIComponent(typed)}`, { "HX-Request": "true", "HX-Target": "nav-dialogs" });
+  const holder = document.createElement("template");
+  holder.innerHTML = (await answer?.text()) ?? "";
+  const links = [...holder.content.querySelectorAll("li a")].slice(0, typed ? 20 : 5);
+  return links.map((link) => ({ name: link.querySelector(".cut").textContent, hint: link.querySelector(".state-dot").title, group: "Dialogs", run: go(link.href) }));
+}
+
+async function allAgents() {
+  const listed = (await (await ask("/api/agents"))?.json()) ?? [];
+  return listed.filter((agent) => agent.usable).map((agent) => ({ name: agent.name, hint: agent.model, group: "New dialog with", run: go(`/?agent=${encodeURIComponent(agent.id)}`) }));
+}
+
+async function ask(address, headers = {}) {
+  try {
+    const answer = await fetch(address, { headers });
+    return answer.ok ? answer : null;
+  } catch {
+    return null; // what is at hand without the server stays
+  }
+}
+
+async function wear(theme) {
+  const { "X-CSRFToken": token } = JSON.parse(document.body.getAttribute("hx-headers"));
+  const answer = await fetch("/api/settings", { method: "PATCH", headers: { "X-CSRFToken": token, "Content-Type": "application/json" }, body: JSON.stringify({ theme }) }).catch(() => null);
+  if (answer?.ok) document.documentElement.dataset.theme = theme;
+  else toast("Not saved: the server could not be asked.", "error");
+}

@@ -1,0 +1,97 @@
+"""A dialog begins on the first page, and whatever can be done has a name that one can type."""
+
+import re
+from collections.abc import Callable
+
+from django.contrib.auth.models import User
+from django.db import connection
+from playwright.sync_api import Page, Route, expect
+
+from dialogs.actions import messages
+from dialogs.models import Dialog
+from tests.browser.conftest import LogIn, answered
+from tests.harness.stack import Stack, eventually
+
+Opener = Callable[[str], Dialog]
+
+
+def test_a_message_that_does_not_arrive_is_kept_and_makes_one_dialog(
+    stack: Stack, person: User, page: Page, log_in: LogIn
+) -> None:
+    """The first try is cut off after the server has taken it, the second before."""
+    log_in(page.context, person)
+    page.goto(f"{stack.base_url}/?agent=short")
+    tries: list[str] = []
+
+    def cut(route: Route) -> None:
+        tries.append(route.request.post_data or "")
+        if len(tries) == 1:
+            route.fetch(max_redirects=0)
+        route.abort() if len(tries) < 3 else route.continue_()
+
+    page.route("**/d/new/", cut)
+    page.fill("#text", "Only once")
+    page.keyboard.press("Enter")
+    expect(page.locator("#sending-error")).to_contain_text("Your text is kept")
+    page.reload()
+    expect(page.locator("#text")).to_have_value("Only once")
+    page.keyboard.press("Enter")
+    expect(page.locator("#sending-error")).to_contain_text("Your text is kept")
+    page.get_by_role("button", name="Retry").click()
+    page.wait_for_url(re.compile("/d/[0-9a-f-]{36}/"))
+    answered(page)
+    page.goto(f"{stack.base_url}/")
+    expect(page.locator("#text")).to_have_value("")
+    assert Dialog.objects.filter(owner=person).count() == 1
+
+
+def test_what_a_page_can_do_is_found_by_name(open_dialog: Opener, page: Page, complaints: list[str]) -> None:
+    dialog = open_dialog("short")
+    field, listed = page.locator("#text"), page.get_by_role("listbox", name="Commands")
+    field.press_sequentially("/ren")
+    expect(listed.get_by_role("option")).to_have_count(1)
+    field.press("Escape")
+    expect(listed).to_be_hidden()
+    field.fill("/rename Harbour dues")
+    field.press("Enter")
+    expect(page.locator("#new-title")).to_have_value("Harbour dues")
+    expect(field).to_have_value("")
+    page.keyboard.press("Enter")
+    expect(page.locator("#heading")).to_have_text("Harbour dues")
+    expect(page.locator(f"#recent-{dialog.pk}")).to_contain_text("Harbour dues")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("theme dark")
+    page.keyboard.press("Enter")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("asks")
+    page.get_by_role("option", name="Asks asks").wait_for()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Agent: Asks")).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("harbour")
+    page.get_by_role("option", name="Harbour dues").click()
+    page.wait_for_url(f"**/d/{dialog.pk}/")
+    page.fill("#text", "/nothing of that name is a message")
+    page.press("#text", "Enter")
+    answered(page)
+
+
+def test_the_navigation_shows_what_is_new_elsewhere(
+    open_dialog: Opener, stack: Stack, person: User, page: Page, complaints: list[str]
+) -> None:
+    other = messages.create_dialog(person, "short", "Elsewhere")
+    connection.close()
+    open_dialog("short")
+    item = page.locator(f"#recent-{other.pk}")
+    expect(item.locator(".news")).to_be_hidden()
+    with stack.api(person.username) as api:
+        api.post(f"/api/dialogs/{other.pk}/messages", json={"text": "Hello"})
+    eventually(lambda: Dialog.objects.get(pk=other.pk).state == "idle")
+    expect(item.locator(".news")).to_be_visible()
+    item.get_by_role("link").click()
+    expect(page.locator(f"#recent-{other.pk} .news")).to_be_hidden()
+    page.get_by_role("button", name="More").click()
+    page.get_by_role("button", name="Pin").click()
+    expect(page.locator("#nav-dialogs h2").first).to_have_text("Pinned")
+    expect(page.locator("#nav-dialogs ul").first.locator("li")).to_have_id(f"recent-{other.pk}")
