@@ -16,6 +16,7 @@ from dominds.llm.providers.kinds import KINDS
 # Read elsewhere. The dialog is the key of the provider's cache, whatever key a client would choose.
 OURS = frozenset({"model", "messages", "metadata", "stream", "stream_options", "store", "include_reasoning", "tools",
                   "tool_choice", "prompt_cache_key"})  # fmt: skip
+PEOPLE = ("user", "safety_identifier")  # kept apart here, whatever the model's provider makes of them
 # What nobody here can do, with the values that do not ask for it.
 REFUSED: Mapping[str, tuple[Any, ...]] = {
     "n": (1,),
@@ -66,5 +67,5 @@ def check_model_honours(dialog: Dialog) -> None:
         faults = faults_of_asked(model_of(dialog), dialog.agent.model_params, params_of(dialog))
     except UnknownModel:
         return  # the message will be refused for that
-    for name, reason in faults:
+    for name, reason in [fault for fault in faults if fault[0] not in PEOPLE]:
         raise ApiError(400, "unsupported_parameter", f"{name}: {reason}.", param=name)

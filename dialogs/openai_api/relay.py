@@ -50,7 +50,7 @@ REFUSALS = (RequestRefused.kind, RefusedForGood.kind)
 AWAY = tuple(
     error.kind for error in (RateLimited, Overloaded, NetworkFailed, MalformedStream, ProviderTimeout, Unreachable)
 )
-AWAY_SECONDS = 30
+AWAY_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,7 @@ def _effort_refused(model: Thinker, name: str, effort: Any) -> Iterator[Fault]:
         yield name, f"{model.model_id} does not think: there is no effort to set"
 
 
-_CHAT_FIELDS: dict[str, Field] = {
+_CHAT_PARAMS: dict[str, Field] = {
     "reasoning_effort": one_of(EFFORTS),
     "verbosity": one_of(VERBOSITIES),
     "temperature": number(0, 2),
@@ -157,11 +157,11 @@ _CHAT_FIELDS: dict[str, Field] = {
     "ttl": whole_number(0, MOST),  # LM Studio
 }
 CHAT = Dialect(
-    _CHAT_FIELDS,
+    _CHAT_PARAMS,
     _chat_effort,
     _chat_refused,
     {
-        **{name: _named(name) for name in _CHAT_FIELDS if name != "metadata"},
+        **{name: _named(name) for name in _CHAT_PARAMS if name != "metadata"},
         **_output_from(1),
         "reasoning_effort": lambda model, value: _chat_effort(model, one_of(EFFORTS)(value)),
         "response_format": _chat_format,

@@ -296,3 +296,21 @@ def test_only_a_forced_attempt_or_caution_carries_guidance(name: str, context: C
     if isinstance(decision, Proceed) and decision.clear_only:
         assert context.failed_clears < 3
         assert not context.countdown
+
+
+@given(context=contexts)
+@pytest.mark.parametrize("name", [policy.name for policy in CHOICES])
+def test_a_proxy_is_told_nothing_and_never_asks_a_person(name: str, context: Context) -> None:
+    proxy = replace(context, is_proxy=True)
+    decision = decide(named(name), proxy)
+    assert not isinstance(decision, Suspend)
+    assert decision == PLAIN or isinstance(decision, Rewrite | Fail | ClearMind)
+    if isinstance(decision, ClearMind):
+        assert decision.by_person
+
+
+def test_a_proxys_request_that_nothing_makes_shorter_fails_and_is_tried_once_after_a_rewrite() -> None:
+    assert isinstance(decide(named("none"), Context(GRAY, overflowed=True, is_proxy=True)), Fail)
+    refused = Context(GRAY, overflowed=True, is_proxy=True, est_tokens=9_000, limit=10_000)
+    assert isinstance(decide(named("retention"), refused), Rewrite)
+    assert decide(named("retention"), replace(refused, changed=False)) == PLAIN
