@@ -4,6 +4,7 @@ from dialogs.views import (
     accounts,
     context,
     dialogs,
+    importing,
     limits,
     messages,
     models,
@@ -32,6 +33,7 @@ urlpatterns = [
     path("settings/keys/<int:key_id>/revoke/", settings.revoke_key, name="revoke-key"),
     # Dialogs
     path("", dialogs.index, name="dialogs"),
+    path("import/", importing.show, name="import"),
     path("d/new/", dialogs.create, name="create-dialog"),
     path("d/selected/", dialogs.selected, name="selected-dialogs"),
     path("d/<uuid:dialog_id>/", dialogs.show, name="dialog"),
