@@ -5,6 +5,7 @@ from dialogs.views import (
     context,
     dialogs,
     home,
+    importing,
     limits,
     messages,
     models,
@@ -35,6 +36,7 @@ urlpatterns = [
     # Dialogs
     path("", home.home, name="home"),
     path("dialogs/", dialogs.index, name="dialogs"),
+    path("import/", importing.show, name="import"),
     path("d/new/", home.create, name="create-dialog"),
     path("d/selected/", dialogs.selected, name="selected-dialogs"),
     path("d/<uuid:dialog_id>/", dialogs.show, name="dialog"),

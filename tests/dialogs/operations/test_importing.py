@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
+from django.http import HttpResponse
 
 from dialogs.actions import messages
 from dialogs.models import Dialog, Turn
 from dialogs.operations.importing.conversation import NO_RESULT, Conversation
 from dialogs.operations.importing.files import UnknownExport, conversations_in
 from dialogs.runtime.driver import drive
+from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import AgentFactory, UserFactory
 from tests.dialogs.operations import exports
@@ -243,3 +247,32 @@ def test_the_command_says_what_is_missing(tmp_path: Path, options: tuple[str, ..
     UserFactory.create(username="me")
     with pytest.raises(CommandError, match=says):
         run(tmp_path / "list.json", exports.message_list(), *options)
+
+
+# -- The page ------------------------------------------------------------------------------------------------------------
+
+
+def sent(owner: User, content: Any, agent: str, **more: str) -> HttpResponse:
+    file = SimpleUploadedFile("conversations.json", json.dumps(content).encode())
+    return browser_of(owner).post("/import/", {"file": file, "agent": agent, **more})
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_person_imports_an_export_on_the_page(script: Script) -> None:
+    owner, agent = UserFactory.create(), AgentFactory.create()
+    assert "Import conversations" in browser_of(owner).get("/").content.decode()
+    shown = browser_of(owner).get("/import/").content.decode()
+    assert f'<option value="{agent.pk}"' in shown
+    dry = sent(owner, exports.chatgpt(), agent.pk, dry_run="on").content.decode()
+    assert "1 would be imported of 1 conversations" in dry
+    assert not Dialog.objects.exists()
+    told = sent(owner, exports.chatgpt(), agent.pk).content.decode()
+    dialog = Dialog.objects.get(owner=owner)
+    assert f'<a href="/d/{dialog.pk}/">Rolls on a tray</a>' in told
+    assert "1 messages of other branches" in told
+    again = sent(owner, exports.chatgpt(), agent.pk).content.decode()
+    assert "0 imported of 1 conversations" in again
+    assert "it is here already" in again
+    refused = sent(owner, {"a": 1}, agent.pk)
+    assert refused.status_code == 400
+    assert "Known are" in refused.content.decode()

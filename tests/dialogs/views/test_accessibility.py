@@ -62,6 +62,7 @@ def pages_of(dialogs: dict[str, Dialog]) -> Iterator[str]:
         "/q4h/",
         "/ops/",
         "/ops/costs/",
+        "/import/",
     )
     yield from ("/models/test/model/", "/q4h/?tab=answered", "/no-such-page/")
     for name, dialog in dialogs.items():
