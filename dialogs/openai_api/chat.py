@@ -1,5 +1,7 @@
-"""Chat completions: an answer as one object, or as chunks with ``[DONE]`` last."""
+"""Chat completions: an answer as one object, or as chunks with ``[DONE]`` last. Each also carries ``metadata.dialog_id``, by
+which a client may go on with the dialog."""
 
+import time
 from functools import partial
 from typing import Any
 
@@ -8,8 +10,7 @@ from dialogs.openai_api.conversations import Run
 from dialogs.openai_api.errors import ApiError
 from dialogs.openai_api.parsing import ChatRequest, chat_request
 from dialogs.openai_api.relay import Ended, Reasoning, Text
-from dialogs.openai_api.shapes import Answer, call_json
-from dialogs.openai_api.wire import Asked, Said, Sent
+from dialogs.openai_api.wire import Asked, Said, Sent, call_json
 
 DONE = b"data: [DONE]\n\n"
 
@@ -23,35 +24,42 @@ class ChatWriter:
     keep_alive = KEEP_ALIVE
 
     def __init__(self, request: ChatRequest, run: Run) -> None:
-        self._answer, self._includes_usage = Answer(run, request.labels), request.include_usage
+        self._includes_usage = request.include_usage
+        self._object = {
+            "id": f"chatcmpl-{run.dialog_id.hex}-{run.seq}",
+            "created": int(time.time()),
+            "model": run.agent_id,
+            "metadata": {**request.labels, "dialog_id": str(run.dialog_id)},
+        }
         self._texts: list[str] = []
         self._thoughts: list[str] = []
         self._ended: Ended | None = None
 
     def begin(self) -> list[bytes]:
-        return [written(self._answer.chunk({"role": "assistant", "content": ""}))]
+        return [written(self._chunk({"role": "assistant", "content": ""}))]
 
     def piece(self, piece: Said) -> list[bytes]:
         match piece:
             case Text(text):
                 self._texts.append(text)
-                return [written(self._answer.chunk({"content": text}))]
+                return [written(self._chunk({"content": text}))]
             case Reasoning(text):
                 self._thoughts.append(text)
-                return [written(self._answer.chunk({"reasoning_content": text}))]
+                return [written(self._chunk({"reasoning_content": text}))]
             case Ended():
                 self._ended = piece
                 return [*map(written, self._last_chunks(piece)), DONE]
 
+    def _chunk(self, delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+        return {**self._object, "object": "chat.completion.chunk", "choices": [choice]}
+
     def _last_chunks(self, ended: Ended) -> list[dict[str, Any]]:
-        answer = self._answer
-        chunks = [
-            answer.chunk({"tool_calls": [{"index": index, **call_json(call)}]})
-            for index, call in enumerate(ended.calls)
-        ]
-        chunks.append(answer.chunk({}, ended.finish_reason))
+        calls = [{"index": index, **call_json(call)} for index, call in enumerate(ended.calls)]
+        chunks = [self._chunk({"tool_calls": [call]}) for call in calls]
+        chunks.append(self._chunk({}, ended.finish_reason))
         if self._includes_usage:
-            chunks.append(answer.usage_chunk(ended))
+            chunks.append({**chunks[-1], "choices": [], "usage": ended.usage})
         chunks[-1]["dominds"] = ended.health
         return chunks
 
@@ -60,4 +68,16 @@ class ChatWriter:
 
     def whole(self) -> dict[str, Any]:
         assert self._ended is not None
-        return self._answer.whole("".join(self._texts), "".join(self._thoughts), self._ended)
+        ended, text = self._ended, "".join(self._texts)
+        message: dict[str, Any] = {
+            "role": "assistant",
+            "content": text or None if ended.calls else text,
+            "refusal": None,
+        }
+        if self._thoughts:
+            message["reasoning_content"] = "".join(self._thoughts)
+        if ended.calls:
+            message["tool_calls"] = [call_json(call) for call in ended.calls]
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": ended.finish_reason}
+        told = {"choices": [choice], "usage": ended.usage, "dominds": ended.health}
+        return {**self._object, "object": "chat.completion", **told}

@@ -117,13 +117,14 @@ def _spoken(turns: Iterable[Turn]) -> Iterator[ClientMessage]:
     """A dialog as its client saw it: a question to a person was text of the answer, and its reply the user's."""
     for turn in turns:
         if turn.role == Turn.Role.ASSISTANT:
-            text = turn.text + "".join(f"\n\n{asked}" for asked in _asked(turn))
+            text = turn.text + "".join(f"\n\n{asked}" for asked in asked_in(turn))
             yield ClientMessage("assistant", text, position=turn.position or 0)
         else:
             yield ClientMessage("user", turn.text, position=turn.position or 0)
 
 
-def _asked(turn: Turn) -> Iterator[str]:
+def asked_in(turn: Turn) -> Iterator[str]:
+    """The questions to a person with which an answer ended."""
     for call in turn.tool_calls or ():
         if call["name"] == ASK_HUMAN:
             try:

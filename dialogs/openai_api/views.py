@@ -38,7 +38,6 @@ from dialogs.openai_api.parsing import ChatRequest, body_of
 from dialogs.openai_api.relay import Ended, KeepAlive, Notice, Piece, Relay
 from dialogs.openai_api.responses.request import read as read_response
 from dialogs.openai_api.responses.retrieval import response_of
-from dialogs.openai_api.shapes import model_json
 from dialogs.openai_api.wire import Asked, Said, Sent, Writer
 from dialogs.queries import overviews
 
@@ -131,7 +130,24 @@ async def get_model(request: HttpRequest, model: str) -> HttpResponseBase:
 def _models(request: HttpRequest) -> list[dict[str, Any]]:
     _key_of(request)
     agents = list(Agent.objects.filter(enabled=True).order_by("pk"))
-    return [model_json(agent, row) for agent, row in zip(agents, overviews.of_agents(agents), strict=True)]
+    return [_model_json(agent, row) for agent, row in zip(agents, overviews.of_agents(agents), strict=True)]
+
+
+def _model_json(agent: Agent, overview: dict[str, Any]) -> dict[str, Any]:
+    """An agent as a model, in both protocols; one that cannot answer now says why."""
+    return {
+        "id": agent.pk,
+        "object": "model",
+        "type": "model",
+        "display_name": overview["name"],
+        "created": 0,
+        "created_at": "1970-01-01T00:00:00Z",
+        "owned_by": "dominds",
+        "name": overview["name"],
+        "context_length": overview["model_context_limit"],
+        "usable": overview["usable"],
+        "reason": overview["reason"],
+    }
 
 
 # -- chat completions ----------------------------------------------------------------------------------------------------

@@ -12,8 +12,7 @@ import orjson
 from dialogs.openai_api.errors import invalid
 from dialogs.openai_api.messages.answer import MessageWriter
 from dialogs.openai_api.parsing import MAX_END_USER, ChatRequest
-from dialogs.openai_api.translation import ChatBody, listed, mapping
-from dialogs.openai_api.wire import Asked, Sent
+from dialogs.openai_api.wire import Asked, ChatBody, Sent, listed, mapping
 from dialogs.store.text import unstorable_reason
 
 BILLING = "x-anthropic-billing-header:"  # Claude Code's first system block, another in each request

@@ -13,8 +13,7 @@ from dialogs.openai_api.errors import ApiError, invalid
 from dialogs.openai_api.responses.answer import ResponseWriter
 from dialogs.openai_api.responses.stored import Place, Stored
 from dialogs.openai_api.responses.tools import Tools, call_of
-from dialogs.openai_api.translation import ChatBody, listed, mapping
-from dialogs.openai_api.wire import Asked, Sent
+from dialogs.openai_api.wire import Asked, ChatBody, Sent, listed, mapping
 
 SAME = ("model", "stream", "store", "metadata", "temperature", "top_p", "parallel_tool_calls", "user", "top_logprobs",
         "safety_identifier")  # fmt: skip

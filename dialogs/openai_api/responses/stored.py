@@ -11,9 +11,10 @@ from dialogs.context.client import client_of
 from dialogs.errors import NotFound
 from dialogs.models import ApiKey, Dialog, Turn
 from dialogs.openai_api.conversations import Run
-from dialogs.openai_api.translation import ChatBody
+from dialogs.openai_api.finding import asked_in
+from dialogs.openai_api.history import Call
+from dialogs.openai_api.wire import ChatBody, call_json
 from dialogs.tools.registry import tools_of
-from dominds.llm.json_text import arguments_object
 
 ID = re.compile(r"[a-z]+_([0-9a-f]{32})_([0-9]{1,9})_([0-9]{1,18})(?:_[0-9]{1,9})?")
 
@@ -104,7 +105,7 @@ class Stored:
         if turn.role == Turn.Role.USER or (is_theirs and turn.tool_name == ASK_HUMAN):
             chat.say("user", turn.text, source)
         elif turn.role == Turn.Role.ASSISTANT:
-            calls = [_call_json(call) for call in self.calls(turn)]
+            calls = [call_json(Call(**call)) for call in self.calls(turn)]
             chat.say("assistant", text_of(turn), source, **({"tool_calls": calls} if calls else {}))
         elif is_theirs:
             chat.say("tool", self._whole(turn), source, tool_call_id=turn.tool_call_id)
@@ -117,10 +118,4 @@ class Stored:
 
 def text_of(turn: Turn) -> str:
     """An answer as its client saw it: with the question to a person that ended it."""
-    asked = [call["arguments"] for call in turn.tool_calls or () if call["name"] == ASK_HUMAN]
-    texts = [turn.text, *(arguments_object(arguments).get("question") for arguments in asked)]
-    return "\n\n".join(str(text) for text in texts if text)
-
-
-def _call_json(call: dict[str, Any]) -> dict[str, Any]:
-    return {"id": call["id"], "type": "function", "function": {"name": call["name"], "arguments": call["arguments"]}}
+    return "\n\n".join(text for text in (turn.text, *asked_in(turn)) if text)

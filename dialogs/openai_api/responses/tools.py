@@ -9,7 +9,7 @@ from typing import Any
 
 from dialogs.openai_api.errors import invalid
 from dialogs.openai_api.history import Call
-from dialogs.openai_api.translation import listed, mapping
+from dialogs.openai_api.wire import listed, mapping
 from dominds.llm.json_text import arguments_object, dumped
 
 LONGEST_NAME = 64
