@@ -25,6 +25,12 @@ from remediation.models import CleanupTask, ContextEvent, RemediationRun, Remove
 
 log = structlog.get_logger(__name__)
 
+SAID = (
+    RemovedUnit, CleanupTask, Event, Turn, Question, Reminder, Artifact, RecallChoice,
+    Client, Round, RequestPart,
+)  # fmt: skip
+NUMBERS = (Generation, RemediationRun, ContextEvent)  # of which the words go
+
 MOST_AT_ONCE = 500
 AT_REST = (State.IDLE.value, State.FAILED.value, State.CLOSED.value)  # a question to a person is not taken back
 
@@ -53,20 +59,7 @@ def _remove(dialog_id: UUID) -> bool:
     due = Dialog.objects.filter(pk=dialog_id, expires_at__lte=Now(), state__in=AT_REST, lease_owner="")
     if due.select_for_update(skip_locked=True).first() is None:
         return False
-    said = (
-        RemovedUnit,
-        CleanupTask,
-        Event,
-        Turn,
-        Question,
-        Reminder,
-        Artifact,
-        RecallChoice,
-        Client,
-        Round,
-        RequestPart,
-    )
-    for model in said:
+    for model in SAID:
         model._default_manager.filter(dialog=dialog_id).delete()
     RemediationRun.objects.filter(dialog=dialog_id).update(view=[], removed=[], ledger=[], summary="", reason="")
     ContextEvent.objects.filter(dialog=dialog_id).update(message="")

@@ -5,13 +5,14 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.db.models import PROTECT
 from django.utils import timezone
 
 from dialogs.actions import reminders
 from dialogs.actions.messages import post_message
 from dialogs.context.spending import spent_this_month
 from dialogs.models import Dialog, Event, Generation, RequestPart, Turn
-from dialogs.operations.expiry import remove_expired
+from dialogs.operations.expiry import NUMBERS, SAID, remove_expired
 from dialogs.runtime.driver import drive
 from dialogs.state import State
 from tests.dialogs.conftest import Script
@@ -85,3 +86,8 @@ def test_a_wake_up_for_a_removed_dialog_is_no_harm(script: Script) -> None:
     remove_expired()
     drive(dialog.pk)
     assert Generation.objects.filter(dialog=dialog).count() == 1
+
+
+def test_all_that_belongs_to_a_dialog_is_seen_to() -> None:
+    belongs = {each.related_model for each in Dialog._meta.related_objects if each.on_delete is PROTECT}
+    assert belongs <= {*SAID, *NUMBERS}
