@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from django.contrib.auth.models import User
 
-from dialogs.actions import messages, questions, reminders, rewrite_requests
+from dialogs.actions import feedback, forks, messages, questions, reminders, rewrite_requests
 from dialogs.actions.questions import ASK_HUMAN
 from dialogs.models import Dialog, Generation, Question, Turn
 from dialogs.runtime.driver import drive
@@ -53,6 +53,7 @@ class Zoo:
             "without usage": lambda: self.told("one", step={"text": "Hello.", "usage": "none"}),
             "without a model": self.without_a_model,
             "requested rewrite": self.requested,
+            "branched": self.branched,
         }
         made = {name: make() for name, make in makers.items()}
         self.script(PLAIN)
@@ -70,6 +71,14 @@ class Zoo:
             messages.post_message(dialog.pk, text)
             drive(dialog.pk)
         return dialog
+
+    def branched(self) -> Dialog:
+        """Its last answer is another version of one that was rated."""
+        origin = self.told("one", "two")
+        feedback.rate(origin.pk, 4, "down")
+        made = forks.regenerate(forks.Branch(origin.pk, 4, self.owner))
+        drive(made.pk)
+        return made
 
     def queued(self) -> Dialog:
         dialog = self.new()

@@ -82,8 +82,10 @@ def test_another_answer_is_a_dialog_that_takes_the_place_of_the_first_in_the_lis
     dialog: Dialog, script: Script
 ) -> None:
     script({"text": "No."})
+    Dialog.objects.filter(pk=dialog.pk).update(pinned_at=dialog.created_at)
     made = regenerate(at(dialog, 6))
-    assert Dialog.objects.get(pk=made.pk).state == "queued"
+    stored = Dialog.objects.get(pk=made.pk)
+    assert (stored.state, stored.pinned_at) == ("queued", dialog.created_at)
     drive(made.pk)
     assert seen(made) == ["one", "Yes.", "two", "Yes.", "three", "No."]
     assert said(made)[4][2] == "answered"

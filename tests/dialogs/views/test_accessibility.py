@@ -79,6 +79,8 @@ def pages_of(dialogs: dict[str, Dialog]) -> Iterator[str]:
                 )
                 newest = dialog.generations.latest("pk").pk
                 yield from (f"{here}calls/{newest}/", f"{here}calls/{newest}/compare/?with={turn.generation_id}")
+        if name == "branched":
+            yield from (f"{here}turn/{seq}/actions/" for seq in (1, 2))
     yield from (f"/q4h/{question.pk}/" for question in Question.objects.all())
 
 
@@ -114,12 +116,13 @@ def popovers(page: Page, address: str, *names: str) -> list[str]:
 
 
 # What is no page: pieces, files, programs' addresses, and what only takes a POST.
-NO_PAGES = {"older", "frames", "export-markdown", "export-json", "whole-turn"}
+NO_PAGES = {"older", "frames", "export-markdown", "export-json", "whole-turn", "place"}
 ONLY_POST = {
     "logout", "save-look", "save-context-display", "save-site", "change-password", "create-key", "revoke-key",
     "create-dialog", "selected-dialogs", "post-message", "remove-queued", "stop", "retry", "rename", "pin", "close",
     "add-reminder", "update-reminder", "delete-reminder", "clear", "complete-milestone", "rewrite", "choose-recall",
-    "undo", "answer", "cancel", "resolve", "finish-task", "intervene",
+    "undo", "answer", "cancel", "resolve", "finish-task", "intervene", "fork", "regenerate", "edit-turn", "rate-turn",
+    "pin-turn",
 }  # fmt: skip
 
 

@@ -46,7 +46,7 @@ def test_each_turn_has_one_way_to_its_actions(person: Client, dialog: Dialog) ->
     asked, answer = menu_of(person, dialog, 1), menu_of(person, dialog, 2)
     assert "Edit…" in asked and "Regenerate" not in asked and ">one</textarea>" in asked
     assert "Regenerate with another model" in answer and "Edit…" not in answer
-    assert "50 prompt / 5 completion" in answer and "Good answer" in answer
+    assert "50 prompt / 5 completion" in answer and "What it saw" in answer and "Good answer" in answer
     assert all("Fork to a new dialog" in menu and "Pin" in menu for menu in (asked, answer))
     whole = person.get(f"/d/{dialog.pk}/turn/2/actions/").content.decode()
     assert (
@@ -150,7 +150,7 @@ def test_only_who_may_act_branches_rates_and_pins(dialog: Dialog) -> None:
         "regenerate": {},
         "edit": {"text": "x"},
         "feedback": {"feedback": "up"},
-        "pin": {"choice": "pinned"},
+        "pin-turn": {"choice": "pinned"},
     }
     for way, wanted in ways.items():
         address, given = f"/d/{dialog.pk}/{way}/", {**wanted, "seq": "1" if way == "edit" else "2"}
@@ -175,7 +175,7 @@ def test_an_answer_is_rated_and_the_page_shows_it(person: Client, dialog: Dialog
 
 
 def test_a_turn_is_pinned_from_its_menu(person: Client, dialog: Dialog) -> None:
-    address = f"/d/{dialog.pk}/pin/"
+    address = f"/d/{dialog.pk}/pin-turn/"
     assert "Pinned" in person.post(address, {"seq": 1, "choice": "pinned"}, headers=HTMX).headers["HX-Trigger"]
     assert RecallChoice.objects.get(dialog=dialog).seq == 1 and "Unpin" in menu_of(person, dialog, 1)
     assert "Pin: recall" in person.post(address, {"seq": 1, "choice": ""}, follow=True).content.decode()
