@@ -1,21 +1,28 @@
 """Each request of a dialog, made again from rows, equals the bytes that its model's server received."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
+import orjson
 import pytest
 
+from dialogs.accounts.api_keys import create_key
 from dialogs.actions import reminders, rewrite_requests
 from dialogs.context.sent import Category
-from dialogs.models import Dialog, Generation, RequestPart
+from dialogs.models import ApiKey, Dialog, Generation, RequestPart
+from dialogs.openai_api.conversations import begin
+from dialogs.openai_api.parsing import parse
 from dialogs.queries.sent_requests import SIDE_CALL, sent_request
+from dialogs.runtime.driver import drive
 from remediation.guidance import CLEAR_OR_REMIND
 from remediation.models import RemediationRun
 from remediation.policies.registry import by_hand
+from tests.dialogs.factories import AgentFactory, UserFactory
 from tests.doubles.brains import GUIDANCE, Call, Prompt
 from tests.doubles.messages import MessagesDouble
+from tests.flows.chat_server import ChatServer
 from tests.flows.conftest import Minds, go_on, say
 from tests.flows.doubled import dialog_at, start
 from tests.flows.test_growing_requests import BOUND, YELLOW, Mind
@@ -149,3 +156,26 @@ def test_equal_requests_share_their_parts(double: MessagesDouble, dialog: Dialog
         assert all(row.sent[name] == first.sent[name] for name in ("instructions", "tools", "traits"))
     assert RequestPart.objects.count() == 3
     assert sha256(b"").hexdigest() != first.sent["digest"]
+
+
+def test_what_a_program_brings_is_made_again_and_belongs_to_its_dialog(serve: Callable[..., ChatServer]) -> None:
+    serve(supports_tool_choice=True)
+    create_key(UserFactory.create())
+    key = ApiKey.objects.latest("pk")
+    parameters = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    function = {"name": "weather", "description": "Of a city.", "strict": True, "parameters": parameters}
+    body = {
+        "model": AgentFactory.create(provider="double", model="llama-3.1-8b-instruct").pk,
+        "messages": [{"role": "system", "content": "You are a guide."}, {"role": "user", "content": "Rome?"}],
+        "tools": [{"type": "function", "function": function}],
+        "tool_choice": "required",
+        "temperature": 0.25,
+    }
+    run = begin(key, parse(orjson.dumps(body)))
+    drive(run.dialog_id)
+    rows = Generation.objects.filter(dialog=run.dialog_id).order_by("pk")
+    assert {sent_request(row).differs for row in rows} == {""}
+    assert rows[0].sent["force"] == "weather"
+    parts = RequestPart.objects.all()
+    assert any("You are a guide." in part.text for part in parts)
+    assert {part.dialog_id for part in parts} == {run.dialog_id}
