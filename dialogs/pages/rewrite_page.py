@@ -6,8 +6,9 @@ from typing import Any
 
 from dialogs.models import Dialog
 from remediation.models import RemediationRun, RemovedUnit
+from remediation.strategies.masking import OPENING
 from remediation.strategies.outcome import LEDGER_PREFIX
-from remediation.strategies.reasons import HANDOVER, TRUNCATED, WRITTEN_ANEW, reasons_of
+from remediation.strategies.reasons import HANDOVER, REASONS, TRUNCATED, WRITTEN_ANEW, reasons_of
 from remediation.strategies.stand_ins import HANDOVER_CLOSING
 
 ROWS = 50  # a page
@@ -119,7 +120,7 @@ def _line(
         after=_after(stands, turns) if stands else None,
         is_new=is_new,
         stands_for=len(stands["sources"]) if stands and is_new and not gone else 0,
-        why=_why(gone, run) if gone else "",
+        why=_why(gone, stands, run) if gone else "",
         stand_in=piece.stand_in,
     )
 
@@ -139,7 +140,10 @@ def _after(stands: Item, turns: Mapping[int, Any]) -> Side:
     return Side(said[0][0], "\n".join(text for _, text in said), turns=tuple(stands["turns"]))
 
 
-def _why(gone: Item, run: RemediationRun) -> str:
+def _why(gone: Item, stands: Item | None, run: RemediationRun) -> str:
+    """A strategy that chooses among messages masks old tool output first, as a part of its step."""
+    if stands and any(message["text"].startswith(OPENING) for message in stands["messages"]):
+        return REASONS["mask"]
     if reasons := reasons_of(gone.get("by") or (), run.policy, run.steps):
         return "; ".join(reasons)
     if run.recovered:

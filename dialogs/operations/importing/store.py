@@ -29,7 +29,7 @@ class Imported:
     dialog: Dialog | None = None  # None in a dry run too
 
     def __str__(self) -> str:
-        left_out = ", ".join(f"{count:,} {kind}" for kind, count in self.left_out.items())
+        left_out = ", ".join(f"{kind} ({count:,})" for kind, count in self.left_out.items())
         if self.reason:
             return f"{self.title}: left out, {self.reason}"
         return f"{self.title}: {self.messages:,} messages" + (f"; without {left_out}" if left_out else "")

@@ -4,9 +4,10 @@ import re
 
 import pytest
 
-from dialogs.actions import messages, rewrite_requests
+from dialogs.actions import messages, rewrite_requests, told_history
 from dialogs.models import Dialog
 from dialogs.runtime.driver import drive
+from dominds.llm.messages import Message, Role, ToolCall
 from remediation.models import RemediationRun
 from remediation.prompts import load
 from tests.dialogs.browsing import browser_of
@@ -109,3 +110,22 @@ def test_a_fresh_start_says_that_the_handover_stands_for_all(script: Script) -> 
 def test_the_page_is_its_owners(script: Script) -> None:
     dialog, run = rewritten(script, "break")
     assert browser_of(UserFactory.create()).get(f"/d/{dialog.pk}/archive/{run.pk}/").status_code == 404
+
+
+def test_masked_output_is_told_from_what_a_strategy_chose(script: Script) -> None:
+    listing = "\n".join(f"{number} lines in src/part_{number}.py" for number in range(120))
+    told = [Message(Role.USER, "Look at the tree.")]
+    told += [Message(Role.ASSISTANT, f"Thought {number}: " + "the tree has many parts. " * 60) for number in range(24)]
+    for number in range(3):
+        call = ToolCall(f"call-{number}", "list_tree", "{}")
+        told += [Message(Role.ASSISTANT, "", (call,)), Message(Role.TOOL, listing, tool_call_id=call.id)]
+        told += [Message(Role.ASSISTANT, f"Seen, {number}."), Message(Role.USER, f"Again, {number}?")]
+    script({"text": "Yes. " * 9}, context_length=12_000)
+    dialog = make_dialog()
+    told_history.store(dialog, told, [])
+    rewrite_requests.request(dialog.pk, "summarize", dialog.owner)
+    drive(dialog.pk)
+    run = RemediationRun.objects.get(dialog=dialog)
+    rows = [row for row in rows_of(shown(dialog, run)) if "archived gone" in row and "archived new" in row]
+    assert rows
+    assert all("[Result of list_tree" in row and "Old tool output: a line says what it was" in row for row in rows)
