@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from django.contrib.auth.models import User
+from django.db.models import F
 
 from dialogs.actions import messages, told_history
+from dialogs.context.lineage import owner_of
 from dialogs.models import Dialog, Event, Turn
 from dialogs.openai_api.finding import Candidate
 from dialogs.openai_api.history import ClientMessage
@@ -64,6 +66,9 @@ def _copied(origin: Candidate, source: Dialog, dialog: Dialog) -> list[Turn]:
     copy_rows(source.rounds.filter(number__range=(2, turns[-1].round_number)), dialog_id=dialog.pk)
     taken = source.remediations.filter(base_position__lte=turns[-1].position, undone_at__isnull=True)
     copy_rewrites(taken, dialog)
+    dialog.own_from = (turns[-1].position or 0) + 1
+    dialog.forked_from = owner_of(source, dialog.own_from)
+    Dialog.objects.filter(pk=dialog.forked_from.pk).update(fork_count=F("fork_count") + 1)
     return turns
 
 
