@@ -113,7 +113,10 @@ def _holding_calls(key: ApiKey, agent: Agent, request: ChatRequest, told: Conver
 
 def _found(key: ApiKey, request: ChatRequest, told: Conversation, candidate: Candidate) -> Run | None:
     with transaction.atomic():
-        dialog = _locked(candidate.dialog_id)
+        try:
+            dialog = _locked(candidate.dialog_id)
+        except Dialog.DoesNotExist:
+            return None  # it has expired meanwhile
         if dialog.state not in AT_HEAD or dialog.last_turn_seq != candidate.last_turn_seq:
             return None  # somebody was faster
         if dialog.turns.queued().exists():

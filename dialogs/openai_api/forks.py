@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from django.contrib.auth.models import User
+from django.db.models import F
 
 from dialogs.actions import messages, told_history
+from dialogs.context.lineage import owner_of
 from dialogs.models import Dialog, Event, Turn
 from dialogs.openai_api.finding import Candidate
 from dialogs.openai_api.history import ClientMessage
@@ -26,8 +28,10 @@ def fork(owner: User, agent_id: str, before: Sequence[ClientMessage], origin: Ca
     """A dialog that holds what is told, the shared part as its origin has it. To be called in a transaction."""
     dialog = messages.create_dialog(owner, agent_id, origin=Dialog.Origin.KEY)
     turns: list[Turn] = []
-    if origin is not None:
-        turns = _copied(origin, dialog)
+    held = Dialog.objects.select_for_update(of=("self",))
+    source = held.filter(pk=origin.dialog_id).first() if origin else None  # None: it has expired meanwhile
+    if origin is not None and source is not None:
+        turns = _copied(origin, source, dialog)
         numbered = [replace(said, position=number) for number, said in enumerate(before)]
         later = exchanges_of(numbered)[origin.shared :]
         before = before[later[0].begin :] if later else ()
@@ -46,9 +50,8 @@ def fork(owner: User, agent_id: str, before: Sequence[ClientMessage], origin: Ca
     return dialog
 
 
-def _copied(origin: Candidate, dialog: Dialog) -> list[Turn]:
+def _copied(origin: Candidate, source: Dialog, dialog: Dialog) -> list[Turn]:
     """Turns of the origin up to where the dialogs part, for the new one; what else belongs to them is stored here."""
-    source = Dialog.objects.get(pk=origin.dialog_id)
     for column in _OF_ITS_MODEL:
         setattr(dialog, column, getattr(source, column))
     placed = source.turns.filter(position__isnull=False).order_by("position")
@@ -63,6 +66,9 @@ def _copied(origin: Candidate, dialog: Dialog) -> list[Turn]:
     copy_rows(source.rounds.filter(number__range=(2, turns[-1].round_number)), dialog_id=dialog.pk)
     taken = source.remediations.filter(base_position__lte=turns[-1].position, undone_at__isnull=True)
     copy_rewrites(taken, dialog)
+    dialog.own_from = (turns[-1].position or 0) + 1
+    dialog.forked_from = owner_of(source, dialog.own_from)
+    Dialog.objects.filter(pk=dialog.forked_from.pk).update(fork_count=F("fork_count") + 1)
     return turns
 
 

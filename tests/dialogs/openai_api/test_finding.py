@@ -144,6 +144,9 @@ def test_a_fork_takes_nothing_along_of_what_came_later(key: ApiKey, agent: str) 
     fork = posted(key, agent, *told("Hello", "Tell of cats"), "Something else")
     assert said_in(fork) == told("Hello", "Tell of cats", "Something else")
     assert not fork.reminders.exists()
+    assert (fork.forked_from, fork.own_from) == (origin, 5)
+    assert Dialog.objects.get(pk=origin.pk).fork_count == 1
+    assert f"/d/{origin.pk}/" in browser_of(key.owner).get(f"/d/{fork.pk}/").content.decode()
     assert fork.last_position == fork.last_turn_seq == 6
 
 
