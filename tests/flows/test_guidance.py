@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 
 from dialogs.actions.messages import stop
-from dialogs.models import Dialog, Generation
+from dialogs.models import Dialog, Generation, RequestPart
 from remediation.guidance import CLEAR_OR_REMIND
 from tests.flows.chat_server import Answer, Body, ChatServer, InOrder
 from tests.flows.conftest import Minds, dialog_with, say
@@ -50,8 +50,11 @@ def test_guidance_ends_each_tenth_request_and_leaves_no_trace(serve: Serve, staf
         list(dialog.generations.order_by("id"))[index] for index in (1, 11, 21)
     ]
     assert tables_holding("message 7")  # the scan sees what is there
-    for words in (WORDS, "re-entry package", "Then do exactly one of these two"):
+    for words in (WORDS, "Then do exactly one of these two"):
         assert tables_holding(words) == []
+    assert tables_holding("re-entry package") == ["dialogs_requestpart"]
+    (tools,) = RequestPart.objects.filter(text__contains="re-entry package")
+    assert tools.text.startswith('[["clear_mind",'), "a tool describes itself so"
     assert shown_holding(dialog, staff, "message 25")
     assert shown_holding(dialog, staff, WORDS) == []
 

@@ -28,8 +28,11 @@ def shown(dialog: Dialog, staff: User) -> dict[str, str]:
     program = Client(headers={"Authorization": f"Bearer {create_key(dialog.owner)}"})
     addresses = [f"/d/{dialog.pk}/", f"/d/{dialog.pk}/health/", "/", "/q4h/"]
     addresses += [f"/q4h/{question.pk}/" for question in dialog.questions.all()]
+    guided = dialog.generations.filter(guided=True).values_list("pk", flat=True)
+    addresses += [f"/d/{dialog.pk}/timeline/", *(f"/d/{dialog.pk}/calls/{pk}/" for pk in guided)]
     parts = ("", "/turns?limit=1000", "/generations?limit=1000", "/events?limit=1000", "/reminders", "/context")
     calls = [f"/api/dialogs/{dialog.pk}{part}" for part in parts] + ["/api/questions"]
+    calls += [f"/api/dialogs/{dialog.pk}/generations/{pk}/request" for pk in guided]
     answers = {address: page.get(address, follow=True) for address in addresses}
     answers |= {address: program.get(address) for address in calls}
     assert {address: answer.status_code for address, answer in answers.items() if answer.status_code != 200} == {}
