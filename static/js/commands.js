@@ -3,13 +3,13 @@ import { Choices, element, narrowed } from "./choices.js";
 
 /** Of a button or link a click; of something folded, that it opens with `rest` in its field. */
 export function commands() {
-  return [...document.querySelectorAll("[data-command]")]
+  return [...document.querySelectorAll("[data-do]")]
     .filter((source) => !source.disabled)
     .sort((one, other) => isInMenu(one) - isInMenu(other)) // what acts on the conversation first
     .map((source) => ({
-      slash: source.dataset.command,
-      name: source.dataset.command,
-      hint: source.dataset.does ?? wordsOf(source.querySelector("summary") ?? source),
+      slash: source.dataset.do,
+      name: source.dataset.do,
+      hint: source.dataset.words ?? wordsOf(source.querySelector("summary") ?? source),
       run: (rest = "") => (source.matches("details") ? reveal(source, rest) : source.click()),
     }));
 }

@@ -28,15 +28,17 @@ async def whole(answer: Any) -> bytes:
 
 
 def listed(client: Any, query: str = "") -> str:
-    return str(client.get(f"/{query}", headers={"HX-Request": "true", "HX-Target": "dialog-rows"}).content.decode())
+    return str(
+        client.get(f"/dialogs/{query}", headers={"HX-Request": "true", "HX-Target": "dialog-rows"}).content.decode()
+    )
 
 
 def test_archived_dialogs_leave_the_list_and_come_back() -> None:
     away = titled("Put away")
     other = titled("Stays here", away.owner)
     client = browser_of(away.owner)
-    answer = client.post(SELECTED, {"action": "archive", "dialog": [str(away.pk)], "back": "/?q=a"})
-    assert (answer.status_code, answer.url) == (302, "/?q=a")
+    answer = client.post(SELECTED, {"action": "archive", "dialog": [str(away.pk)], "back": "/dialogs/?q=a"})
+    assert (answer.status_code, answer.url) == (302, "/dialogs/?q=a")
     assert "Put away" not in listed(client)
     assert other.title in listed(client)
     assert "Put away" in listed(client, "?state=archived")
@@ -87,7 +89,7 @@ def test_nobody_archives_what_is_not_theirs_not_even_staff() -> None:
 def test_a_selection_of_nothing_does_nothing_and_says_so(sent: dict[str, str], told: str) -> None:
     client = browser_of(UserFactory.create())
     answer = client.post(SELECTED, {**sent, "back": "https://evil.example/"}, follow=True)
-    assert answer.redirect_chain == [("/", 302)]
+    assert answer.redirect_chain == [("/dialogs/", 302)]
     assert told in answer.content.decode()
 
 
