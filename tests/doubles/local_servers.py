@@ -72,7 +72,6 @@ OBJECT_CHOICE = Rule("object choice", _object_choice, "Invalid tool_choice type:
 LATE_SYSTEM = Rule(
     "late system", _late_system, "Error rendering prompt with jinja template: System message must be at the beginning."
 )
-LM_STUDIO_RULES = (OBJECT_CHOICE, LATE_SYSTEM)
 EXCEEDING = Rule("too long", _exceeding, "request ({tokens} tokens) exceeds the available context size ({window} tokens), try increasing it", type="exceed_context_size_error")  # fmt: skip
 VLLM_RULES = (
     Rule("nothing left", _nothing_left, "max_tokens must be at least 1, got {left}.", type="BadRequestError", param="max_tokens"),
@@ -134,7 +133,7 @@ class LMStudioDouble(LocalDouble):
     ) -> None:
         self.is_loaded, self.overflow = is_loaded, overflow
         refuses = () if overflow == "rubbish" else (Rule("too long", too_long, TOO_LONG_WORDS[overflow]),)
-        super().__init__(brain, window=window, rules=(*LM_STUDIO_RULES, *refuses), **traits)
+        super().__init__(brain, window=window, rules=(OBJECT_CHOICE, LATE_SYSTEM, *refuses), **traits)
         self.serve_json("GET", "/api/v0/models", self._v0)
         self.serve_json("GET", "/api/v1/models", self._v1)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.dominds.llm.model_server import Asked, Connection, ModelServer, data, plain
 from tests.doubles.chat_rules import PROTOCOL, ChatRequest
-from tests.doubles.local_servers import LM_STUDIO_RULES, LMStudioDouble
+from tests.doubles.local_servers import LATE_SYSTEM, LMStudioDouble
 from tests.flows.chat_templates import count_prompt, count_text
 
 Body = dict[str, Any]
@@ -186,9 +186,9 @@ def _pieces(text: str, size: int) -> list[str]:
 
 
 def violations(body: Body, model: str) -> list[str]:
-    """What the strict double of an LM Studio would refuse, in its words."""
+    """What the strict double of an LM Studio would refuse, in its words, but for forcing: tests call this server many names."""
     request = ChatRequest(body, {}, LMStudioDouble.kind, "", model)
-    found = (rule.refusal(request) for rule in (*PROTOCOL, *LM_STUDIO_RULES))
+    found = (rule.refusal(request) for rule in (*PROTOCOL, LATE_SYSTEM))
     return [refusal.message for refusal in found if refusal is not None]
 
 

@@ -28,7 +28,9 @@ async def whole(answer: Any) -> bytes:
 
 
 def listed(client: Any, query: str = "") -> str:
-    return str(client.get(f"/dialogs/{query}", headers={"HX-Request": "true", "HX-Target": "dialog-rows"}).content.decode())
+    return str(
+        client.get(f"/dialogs/{query}", headers={"HX-Request": "true", "HX-Target": "dialog-rows"}).content.decode()
+    )
 
 
 def test_archived_dialogs_leave_the_list_and_come_back() -> None:

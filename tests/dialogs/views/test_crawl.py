@@ -203,7 +203,9 @@ def test_every_page_of_every_dialog_opens_and_leads_somewhere(dialogs: dict[str,
     addresses = [address for dialog in dialogs.values() for address in own_addresses(dialog)]
     owner = next(iter(dialogs.values())).owner
     for person in (owner, operator()):
-        crawl = Crawl(browser_of(person), "/", "/dialogs/?state=archived", "/dialogs/?page=99", "/q4h/?tab=mine", *addresses)
+        crawl = Crawl(
+            browser_of(person), "/", "/dialogs/?state=archived", "/dialogs/?page=99", "/q4h/?tab=mine", *addresses
+        )
         assert crawl.problems == []
         assert crawl.dead_anchors == []
         assert len(crawl.pages) > len(addresses) / 2
@@ -221,7 +223,9 @@ def test_every_form_does_something_or_says_why_not(dialogs: dict[str, Dialog]) -
     """Empty, as the page offers it, and absurd, by a browser with scripts and by one without."""
     owner = next(iter(dialogs.values())).owner
     stranger, tried, failed = browser_of(UserFactory.create()), set[str](), list[str]()
-    starts = ["/", "/dialogs/", "/dialogs/?state=archived"] + [address for row in dialogs.values() for address in own_addresses(row)]
+    starts = ["/", "/dialogs/", "/dialogs/?state=archived"] + [
+        address for row in dialogs.values() for address in own_addresses(row)
+    ]
     for person in (owner, operator()):
         client = browser_of(person)
         for page, address, fields in list(Crawl(client, *starts).forms()):
