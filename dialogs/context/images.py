@@ -75,5 +75,7 @@ def loaded(request: Request, dialog_id: UUID) -> Request:
 
 
 def _filled(message: Message, found: Mapping[str, Any]) -> Message:
+    if any(isinstance(part, ImagePart) and part.key not in found for part in message.parts):
+        return without_images(message, "could not be read")
     parts = (replace(part, content=bytes(found[part.key])) for part in message.parts if isinstance(part, ImagePart))
     return replace(message, parts=tuple(parts))

@@ -75,9 +75,8 @@ def prepare(
 ) -> Prepared:
     instructions, offered = client.instructions_of(dialog), _tools_json(tools)
     said, left_out = sendable(view.messages, model)
-    beginning = _digest(
-        model.provider_id, model.model_id, instructions, offered, view.base, *[str(left_out)][:left_out]
-    )
+    unlike = (str(left_out),) if left_out else ()
+    beginning = _digest(model.provider_id, model.model_id, instructions, offered, view.base, *unlike)
     is_new_epoch = beginning != dialog.beginning
     statements = statements_of(dialog, len(view.messages), is_new_epoch=is_new_epoch)
     asked_for = "" if required_tool else client.required_tool_of(dialog)
@@ -99,7 +98,7 @@ def prepare(
     reminders = statements[-1].lines if statements else ""
     return Prepared(
         request=request,
-        frame=_digest(model.provider_id, model.model_id, instructions, reminders + recalled, offered),
+        frame=_digest(model.provider_id, model.model_id, instructions, reminders + recalled, offered, *unlike),
         base=view.base,
         chars=len(instructions) + view.chars + chars_of(beside) + len(offered),
         guided=bool(guidance),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from dialogs.context.client import instructions_of
 from dialogs.context.config import current_config
+from dialogs.context.images import unseen_images
 from dialogs.context.limits import counted_by_server
 from dialogs.context.reminder_statements import statements_of
 from dialogs.models import Agent, Dialog
@@ -107,7 +108,9 @@ def sizes_of(
 
 
 def parts_tokens(messages: Sequence[Message], model: ModelInfo) -> int:
-    """Of images, by their provider's rule."""
+    """Of images, by their provider's rule; a model that sees none gets lines, which are not worth counting."""
+    if unseen_images(model):
+        return 0
     return sum(part_tokens(part, model) for message in messages for part in message.parts)
 
 

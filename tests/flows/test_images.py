@@ -4,10 +4,13 @@ from typing import Any
 
 import pytest
 
-from dialogs.actions import messages
+from dialogs.actions import messages, rewrite_requests
 from dialogs.actions.attachments import checked
+from dialogs.context.view import view_of
 from dialogs.errors import Invalid
 from dialogs.models import Dialog
+from health.models import HealthSnapshot
+from remediation.models import RemediationRun
 from tests.doubles.brains import Prompt, Reply
 from tests.doubles.images import image_in
 from tests.doubles.serving import Double
@@ -105,3 +108,29 @@ def test_more_images_than_a_request_takes_leave_the_oldest_out(minds: Minds, mon
         say(dialog, "and what colour?")
     assert double.refusals == []
     assert [len(images_in(body)) for body in double.bodies] == [7, 14, 7, 7]
+    assert not HealthSnapshot.objects.filter(reason="truncation_suspected").exists()  # it was us who sent less
+
+
+def test_old_images_give_way_before_words_and_undo_brings_them_back(minds: Minds, monkeypatch: Any) -> None:
+    name = "vllm/qwen3-14b"
+    with start(name, answer) as double:
+        dialog = dialog_at(double, minds, monkeypatch, name, SEES, context_policy="breaking", context_limit=8_000)
+        for number in range(6):  # each takes 36 × 36 patches
+            send(dialog, f"look at number {number}", (f"{number}.png", picture("PNG", (1_000, 1_000))))
+    assert double.refusals == []
+    run = RemediationRun.objects.get(dialog=dialog)
+    assert [step["strategy"] for step in run.steps] == ["mask_images"]
+    last = double.bodies[-1]
+    said = [message["content"] for message in last["messages"] if message["role"] == "user"]
+    assert said[0].startswith("look at number 0\n[Image “0.png” (1,000 × 1,000 pixels) is no longer shown (turn 1). ")
+    assert all(f"look at number {number}" in str(said) for number in range(6))
+    left = len(images_in(last))
+    assert 0 < left < 6
+    assert run.view[-1] == {"turns": [9]}  # by reference: no bytes, and no second copy of anything
+    rewrite_requests.undo(run.pk, dialog.owner)
+    assert len(images_in_view(dialog)) == 6
+
+
+def images_in_view(dialog: Dialog) -> list[Any]:
+    dialog.refresh_from_db()
+    return [part for message in view_of(dialog).messages for part in message.parts]

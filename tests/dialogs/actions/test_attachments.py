@@ -3,6 +3,7 @@
 import pytest
 
 from dialogs.actions.attachments import checked, from_base64, text_files, text_typed, text_with
+from dialogs.context.images import oldest_beyond
 from dialogs.errors import Invalid
 from tests.pixels import picture
 
@@ -57,6 +58,22 @@ def test_base64_is_bounded_before_it_is_read() -> None:
         from_base64("a", "a!b")
     with pytest.raises(Invalid, match="DOMINDS_ATTACHMENT_BYTES"):
         from_base64("a", "A" * 6_000_000)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "left_out"),
+    [
+        ([(1, 9)] * 4, 0),
+        ([(1, 9)] * 5, 3),  # half of four are left, so that the next two change nothing
+        ([(1, 9)] * 6, 3),
+        ([(1, 9)] * 7, 3),
+        ([(1, 9)] * 8, 6),
+        ([(1, 60), (1, 30), (1, 30)], 2),  # of a hundred bytes
+        ([(1, 60), (9, 500)], 1),  # the newest goes as it is: one message is bounded by itself
+    ],
+)
+def test_the_oldest_images_are_left_out_a_few_at_a_time(sizes: list[tuple[int, int]], left_out: int) -> None:
+    assert oldest_beyond(sizes, most=(4, 100)) == left_out
 
 
 def test_text_files_are_found_again_behind_what_was_written() -> None:

@@ -19,7 +19,7 @@ from dialogs.runtime.driver import drive
 from tests.dialogs.browsing import HTMX, asked_dialog, browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import UserFactory, make_dialog
-from tests.pixels import picture
+from tests.pixels import coded, picture
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -27,10 +27,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def dialog(script: Script) -> Dialog:
     return make_dialog()
-
-
-def coded(content: bytes) -> str:
-    return base64.b64encode(content).decode()
 
 
 def caller_of(dialog: Dialog) -> Client:
