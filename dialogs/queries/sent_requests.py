@@ -128,7 +128,11 @@ class _Made:
         if self.gone:
             return "; ".join(dict.fromkeys(self.gone))
         try:
-            body = self._model.kind.connect(self._model, _key(self._model)).stream(loaded(self.request, self.generation.dialog_id)).body
+            body = (
+                self._model.kind.connect(self._model, _key(self._model))
+                .stream(loaded(self.request, self.generation.dialog_id))
+                .body
+            )
         except ProviderError as error:
             return str(error)
         if hashlib.sha256(body).hexdigest() == self.sent.digest:

@@ -10,12 +10,15 @@ from django.test import Client
 
 from dialogs.accounts.api_keys import create_key
 from dialogs.actions import messages
+from dialogs.context.units import unit_from_json, unit_to_json, with_keys
 from dialogs.models import ApiKey, Attachment, Dialog
 from dialogs.openai_api import conversations
 from dialogs.openai_api.errors import ApiError
 from dialogs.openai_api.parsing import parse
 from dialogs.queries import export
 from dialogs.runtime.driver import drive
+from dominds.llm.messages import ImagePart, Message, Role
+from remediation.context import Unit, UnitKind, UnitRole
 from tests.dialogs.browsing import HTMX, asked_dialog, browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import UserFactory, make_dialog
@@ -134,6 +137,15 @@ def test_nobody_else_sees_an_image(dialog: Dialog) -> None:
     assert Client().get(f"/api/dialogs/{dialog.pk}/images/{image.pk}").status_code == 401
 
 
+def test_a_stored_view_goes_over_to_copies_of_its_images() -> None:
+    message = Message(Role.USER, "look", parts=(ImagePart("image/png", b"", "a.png", 7, 99, (640, 480)),))
+    unit = Unit("u", UnitKind.MESSAGE, UnitRole.USER, (message,), (1,))
+    stored = orjson.loads(orjson.dumps([{"turns": [3]}, unit_to_json(unit, original=False)]))
+    assert unit_from_json(stored[1]) == unit
+    (part,) = unit_from_json(with_keys(stored, {7: 12})[1]).messages[0].parts
+    assert part == ImagePart("image/png", b"", "a.png", 12, 99, (640, 480))
+
+
 # -- /v1 -------------------------------------------------------------------------------------------------------------------
 
 
@@ -167,6 +179,11 @@ def test_a_client_goes_on_with_the_dialog_that_holds_its_images(script: Script) 
     assert other != first and other.attachments.count() == 1
     kept = other.turns.get(seq=1)
     assert (kept.text, kept.attachments[0]["width"]) == ("look", 9)
+
+    branch = begun(LOOK, "or rather?")  # goes on from an older place: the image comes along
+    (copied,) = branch.attachments.all()
+    assert branch != first and bytes(copied.content) == picture()
+    assert branch.turns.get(seq=1).attachments[0]["id"] == copied.pk != first.attachments.get().pk
 
 
 def _key() -> int:
