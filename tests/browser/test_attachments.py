@@ -79,7 +79,7 @@ def test_files_are_attached_taken_out_sent_and_shown(
     with page.expect_popup() as opened:
         image.click()
     stored = Attachment.objects.get(dialog=dialog, name="plan.png")
-    assert opened.value.url.endswith(f"/d/{dialog.pk}/images/{stored.pk}/")
+    assert opened.value.url.endswith(f"/d/{dialog.pk}/images/{stored.sha256}/")
 
 
 def test_a_photograph_that_is_too_long_is_made_smaller(

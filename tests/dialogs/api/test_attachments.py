@@ -9,8 +9,10 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from dialogs.accounts.api_keys import create_key
-from dialogs.actions import messages
-from dialogs.context.units import unit_from_json, unit_to_json, with_keys
+from dialogs.actions import forks, messages
+from dialogs.actions.forks import Branch
+from dialogs.context.units import unit_from_json, unit_to_json
+from dialogs.context.view import view_of
 from dialogs.models import ApiKey, Attachment, Dialog
 from dialogs.openai_api import conversations
 from dialogs.openai_api.errors import ApiError
@@ -58,7 +60,7 @@ def test_what_a_program_attaches_is_read_back_byte_for_byte(dialog: Dialog) -> N
     image, text = turn["attachments"]
     assert (image["name"], image["media_type"], image["width"], image["height"]) == ("a.jpg", "image/png", 64, 48)
     assert turn["text"] == 'look\n\n<file name="b.txt">\ntea\n</file>' and text["chars"] == len(turn["text"]) - 4
-    answer = caller_of(dialog).get(f"/api/dialogs/{dialog.pk}/images/{image['id']}")
+    answer = caller_of(dialog).get(f"/api/dialogs/{dialog.pk}/images/{image['sha256']}")
     assert (answer.content, answer["Content-Type"]) == (picture(), "image/png")
     assert Attachment.objects.count() == 1
 
@@ -86,7 +88,7 @@ def test_exports_hold_images_and_rewrites_name_them(dialog: Dialog) -> None:
     drive(dialog.pk)
     whole = orjson.loads("".join(export.as_json(dialog)))
     assert base64.b64decode(whole["images"][0]["data"]) == picture()
-    assert whole["images"][0]["id"] == whole["turns"][0]["attachments"][0]["id"]
+    assert whole["images"][0]["sha256"] == whole["turns"][0]["attachments"][0]["sha256"]
     assert "[Image “a.png” (64 × 48 pixels)]" in "".join(export.as_markdown(dialog))
     units = caller_of(dialog).get(f"/api/dialogs/{dialog.pk}/context").json()["units"]
     assert units[0]["text"] == "look\n[Image “a.png” (64 × 48 pixels)]"
@@ -102,9 +104,9 @@ def test_the_page_takes_files_and_shows_them(dialog: Dialog) -> None:
     assert browser.post(address, {"text": "look\r\nhere", "attachments": hostile}).status_code == 302
     image = Attachment.objects.get()
     html = browser.get(f"/d/{dialog.pk}/").content.decode()
-    assert f'<img src="/d/{dialog.pk}/images/{image.pk}/" alt="Attached image img src= x .png" width="64"' in html
+    assert f'<img src="/d/{dialog.pk}/images/{image.sha256}/" alt="Attached image img src= x .png" width="64"' in html
     assert ">look\nhere</div>" in html and "# &lt;script&gt;alert(1)" in html
-    shown = browser.get(f"/d/{dialog.pk}/images/{image.pk}/")
+    shown = browser.get(f"/d/{dialog.pk}/images/{image.sha256}/")
     assert shown.content == picture()
     assert shown["X-Content-Type-Options"] == "nosniff" and shown["Content-Disposition"].startswith("inline;")
     assert shown["Content-Security-Policy"] == "default-src 'none'; sandbox"
@@ -130,20 +132,35 @@ def test_nobody_else_sees_an_image(dialog: Dialog) -> None:
     posted(dialog, text="look", attachments=[{"name": "a.png", "data": coded(picture())}])
     image, stranger = Attachment.objects.get(), make_dialog()
     for owner, place in ((stranger.owner, dialog), (stranger.owner, stranger), (dialog.owner, stranger)):
-        assert browser_of(owner).get(f"/d/{place.pk}/images/{image.pk}/").status_code == 404
+        assert browser_of(owner).get(f"/d/{place.pk}/images/{image.sha256}/").status_code == 404
         key = {"Authorization": f"Bearer {create_key(owner)}"}
-        assert Client(headers=key).get(f"/api/dialogs/{place.pk}/images/{image.pk}").status_code == 404
-    assert Client().get(f"/d/{dialog.pk}/images/{image.pk}/").status_code == 302
-    assert Client().get(f"/api/dialogs/{dialog.pk}/images/{image.pk}").status_code == 401
+        assert Client(headers=key).get(f"/api/dialogs/{place.pk}/images/{image.sha256}").status_code == 404
+    assert Client().get(f"/d/{dialog.pk}/images/{image.sha256}/").status_code == 302
+    assert Client().get(f"/api/dialogs/{dialog.pk}/images/{image.sha256}").status_code == 401
 
 
-def test_a_stored_view_goes_over_to_copies_of_its_images() -> None:
-    message = Message(Role.USER, "look", parts=(ImagePart("image/png", b"", "a.png", 7, 99, (640, 480)),))
+def test_a_stored_view_names_images_without_their_bytes() -> None:
+    message = Message(Role.USER, "look", parts=(ImagePart("image/png", b"", "a.png", "ab12", 99, (640, 480)),))
     unit = Unit("u", UnitKind.MESSAGE, UnitRole.USER, (message,), (1,))
-    stored = orjson.loads(orjson.dumps([{"turns": [3]}, unit_to_json(unit, original=False)]))
-    assert unit_from_json(stored[1]) == unit
-    (part,) = unit_from_json(with_keys(stored, {7: 12})[1]).messages[0].parts
-    assert part == ImagePart("image/png", b"", "a.png", 12, 99, (640, 480))
+    assert unit_from_json(orjson.loads(orjson.dumps(unit_to_json(unit, original=False)))) == unit
+
+
+def test_branches_hold_the_images_of_what_they_copy(dialog: Dialog) -> None:
+    posted(dialog, text="look", attachments=[{"name": "a.png", "data": coded(picture())}])
+    drive(dialog.pk)
+    fork = forks.fork(Branch(dialog.pk, 2, dialog.owner))
+    edited = forks.edit(Branch(dialog.pk, 1, dialog.owner), "look closely")
+    for branch in (fork, edited):
+        (kept,) = branch.turns.get(role="user").attachments
+        assert bytes(branch.attachments.get(sha256=kept["sha256"]).content) == picture()
+    assert [message.parts[0].name for message in view_of(edited).messages] == ["a.png"]  # type: ignore[union-attr]
+
+
+def test_the_same_image_is_stored_once(dialog: Dialog) -> None:
+    for name in ("a.png", "b.png"):
+        posted(dialog, text="look", attachments=[{"name": name, "data": coded(picture())}] * 2)
+    assert dialog.attachments.count() == 1
+    assert [file["name"] for file in dialog.turns.get(seq=2).attachments] == ["b.png", "b.png"]
 
 
 # -- /v1 -------------------------------------------------------------------------------------------------------------------
@@ -181,9 +198,7 @@ def test_a_client_goes_on_with_the_dialog_that_holds_its_images(script: Script) 
     assert (kept.text, kept.attachments[0]["width"]) == ("look", 9)
 
     branch = begun(LOOK, "or rather?")  # goes on from an older place: the image comes along
-    (copied,) = branch.attachments.all()
-    assert branch != first and bytes(copied.content) == picture()
-    assert branch.turns.get(seq=1).attachments[0]["id"] == copied.pk != first.attachments.get().pk
+    assert branch != first and bytes(branch.attachments.get().content) == picture()
 
 
 def _key() -> int:

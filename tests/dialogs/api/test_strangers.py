@@ -64,7 +64,7 @@ def belongings(script: Script) -> dict[str, Any]:
     rows = {
         "question_id": Question.objects.get(dialog=dialog).pk,
         "reminder_id": reminder.pk,
-        "image_id": dialog.attachments.get().pk,
+        "sha256": dialog.attachments.get().sha256,
     }
     return {"dialog_id": dialog.pk, **rows, "run_id": 1, "seq": 3}
 
