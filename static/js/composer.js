@@ -51,6 +51,9 @@ export function startComposer(dialogId) {
     }
   });
 
+  form.addEventListener("htmx:configRequest", (event) => {
+    if (!("primary" in event.detail.elt.dataset) && event.detail.elt !== form) event.detail.formData.delete("attachments"); // a stop sends none
+  });
   form.addEventListener("htmx:beforeRequest", (event) => {
     if (!sends(event)) return;
     error().textContent = "";
