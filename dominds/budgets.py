@@ -62,6 +62,15 @@ TOOL_BYTES = _budget("DOMINDS_TOOL_ANSWER_BYTES", 16 * MEGABYTE, "bytes in one m
 BODY_BYTES = _budget("DOMINDS_BODY_BYTES", 32 * 1024 * 1024, "bytes in one request")
 RECEIVE_SECONDS = _budget("DOMINDS_RECEIVE_SECONDS", 30, "seconds for a request to arrive")
 
+# -- Attachments -------------------------------------------------------------------------------------------------------
+# Anthropic takes 5,242,880 bytes of base64 an image, 8,000 pixels a side (2,000 where there are more than 20 images) and
+# 32 MB a request; the others take no less.
+ATTACHMENT_BYTES = _budget("DOMINDS_ATTACHMENT_BYTES", 3_900_000, "bytes")
+ATTACHMENTS = _budget("DOMINDS_ATTACHMENTS", 10, "attachments in one message")
+IMAGE_PIXELS = _budget("DOMINDS_IMAGE_PIXELS", 8_000, "pixels a side")
+REQUEST_IMAGES = _budget("DOMINDS_REQUEST_IMAGES", 20, "images in one request")
+REQUEST_IMAGE_BYTES = _budget("DOMINDS_REQUEST_IMAGE_BYTES", 20 * MEGABYTE, "bytes of images in one request")
+
 # -- Pages -------------------------------------------------------------------------------------------------------------
 # 50,000 characters of Markdown take a quarter of a second to render; a page has 40 turns.
 TURN_CHARS = _budget("DOMINDS_TURN_CHARS", 50_000, "characters of one turn on a page")
@@ -71,5 +80,6 @@ REWRITE_SECONDS = _budget("DOMINDS_REWRITE_SECONDS", 600, "seconds for one rewri
 
 ALL = (
     ANSWER_BYTES, ANSWER_CHARS, HEADER_BYTES, HEADERS, EVENT_BYTES, CALLS, ARGUMENT_CHARS, LISTING_BYTES, TOOL_BYTES,
-    BODY_BYTES, RECEIVE_SECONDS, TURN_CHARS, REWRITE_SECONDS,
+    BODY_BYTES, RECEIVE_SECONDS, ATTACHMENT_BYTES, ATTACHMENTS, IMAGE_PIXELS, REQUEST_IMAGES, REQUEST_IMAGE_BYTES,
+    TURN_CHARS, REWRITE_SECONDS,
 )  # fmt: skip

@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from dominds.llm.messages import Message
+from dominds.llm.messages import ImagePart, Message
 from dominds.llm.prices import Price
 from health.levels import Level
 from remediation.prompts import Prompt, load
@@ -58,13 +58,15 @@ class Unit:
         for message in self.messages:
             if message.text:
                 parts.append(message.text)
+            parts += [f"[{part.label}]" for part in message.parts if isinstance(part, ImagePart)]
             parts += [f"{call.name}({call.arguments})" for call in message.tool_calls]
         return "\n".join(parts)
 
     def with_text(self, text: str, count: Callable[[Sequence[Message]], int]) -> "Unit":
-        """The same unit saying ``text``. Tool calls and results keep their ids: only the newest result's text is replaced."""
+        """The same unit saying ``text``, without images, which its text names. Tool calls and results keep their ids: only
+        the newest result's text is replaced."""
         if len(self.messages) == 1:
-            messages: tuple[Message, ...] = (replace(self.messages[0], text=text),)
+            messages: tuple[Message, ...] = (replace(self.messages[0], text=text, parts=()),)
         else:
             messages = (*self.messages[:-1], replace(self.messages[-1], text=text))
         return replace(self, messages=messages, est_tokens=count(messages))

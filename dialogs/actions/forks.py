@@ -84,7 +84,9 @@ def edit(branch: Branch, text: str) -> Dialog:
             _check_may_begin(change.dialog, reason)
             if not made.last_position and origin.title == messages.shortened(turn.text):
                 change.dialog.title = ""  # so that it gets its own
-            messages.accept_within(change, text, author=branch.by)
+            message = messages.accept_within(change, text, author=branch.by)
+            if images := [file for file in turn.attachments or () if "width" in file]:
+                Turn.objects.filter(pk=message.pk).update(attachments=images)
         return made
 
     return _made(branch, "edit", begin, replaces=True)
@@ -197,6 +199,7 @@ def _copied(made_id: UUID, owner: User, origin: Dialog, position: int, round_num
     )
     copy_rows(origin.rounds.filter(number__lte=round_number), dialog_id=made_id)
     copy_rows(turns, dialog_id=made_id, **_as_history(position))
+    copy_rows(origin.attachments.all(), dialog_id=made_id)
     copy_rows(origin.recall_choices.filter(seq__in=turns.values("seq")), dialog_id=made_id)
     copy_rows(origin.reminders.all(), dialog_id=made_id)
     standing = origin.remediations.filter(base_position__lte=position, round_number__lte=round_number, undone_at=None)

@@ -1,5 +1,6 @@
 """Actions of people on a dialog: open, send, stop, retry, close. What is accepted is stored before anybody hears of it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID, uuid5
@@ -11,7 +12,9 @@ from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from dialogs.actions.attachments import Attached, digests, stored, text_with
 from dialogs.actions.question_rows import close_question
+from dialogs.context.images import unseen_images
 from dialogs.context.limits import model_of, unusable_reason
 from dialogs.context.tool_calls import abandon
 from dialogs.errors import Conflict, Forbidden, Invalid, NotFound, RateLimited, TooLarge
@@ -55,15 +58,20 @@ def _enabled(agent_id: str) -> Agent:
     return agent
 
 
-def start_dialog(owner: User, agent_id: str, model: str, text: str, client_message_id: str) -> Dialog:
+def start_dialog(
+    owner: User, agent_id: str, model: str, text: str, client_message_id: str, attached: Sequence[Attached] = ()
+) -> Dialog:
     """Open a dialog with its first message: both are stored, or neither. The same ``client_message_id`` finds it again.
 
     ``model`` is ``provider/model``, or empty for the agent's own.
     """
-    check_text(text)
+    has_images = any(file.pixels for file in attached)
+    check_text(text_with(text, attached), has_images=has_images)
     provider, _, model_id = model.partition("/")
     chosen = {"owner": owner, "agent": _enabled(agent_id), "provider": provider, "model": model_id}
     reason = unusable_reason(Dialog(**chosen))
+    if not reason and has_images and (unseen := unseen_images(model_of(Dialog(**chosen)))):
+        raise Invalid(unseen)
     titled = not reason and model_of(Dialog(**chosen)).kind.is_server and SiteSettings.current().write_titles
     dialog: Dialog
     with transaction.atomic():
@@ -73,37 +81,56 @@ def start_dialog(owner: User, agent_id: str, model: str, text: str, client_messa
         if is_new:
             Round.objects.create(dialog=dialog, number=1, cause=Round.Cause.START)
         with open_change(dialog.pk) as change:
-            _accept(change, text, client_message_id, owner, reason)
+            _accept(change, text, client_message_id, owner, reason, attached)
     return dialog
 
 
 def post_message(
-    dialog_id: UUID, text: str, client_message_id: str | None = None, *, author: User | None = None
+    dialog_id: UUID,
+    text: str,
+    client_message_id: str | None = None,
+    *,
+    author: User | None = None,
+    attached: Sequence[Attached] = (),
 ) -> Accepted:
     """Accept a message. While the dialog is busy or waits for an answer it is queued and takes its turn.
 
-    The same ``client_message_id`` again gets the same answer; with another text it is refused.
+    The same ``client_message_id`` again gets the same answer; with another text or other files it is refused.
     """
-    check_text(text)
-    reason = unusable(dialog_id)
+    whole = text_with(text, attached)
+    check_text(whole, has_images=any(file.pixels for file in attached))
+    reason = unusable(dialog_id, attached)
     with open_change(dialog_id) as change:
-        seq = _accept(change, text, client_message_id, author, reason)
+        seq = _accept(change, text, client_message_id, author, reason, attached)
     return Accepted(seq, change.dialog.state)
 
 
-def _accept(change: Change, text: str, client_message_id: str | None, author: User | None, unusable: str) -> int:
+def _accept(
+    change: Change,
+    text: str,
+    client_message_id: str | None,
+    author: User | None,
+    unusable: str,
+    attached: Sequence[Attached],
+) -> int:
     """The ``seq`` of the message; ``unusable`` says why no model could answer it."""
-    dialog = change.dialog
-    if client_message_id and (earlier := _accepted_before(dialog, client_message_id, text)) is not None:
+    dialog, whole = change.dialog, text_with(text, attached)
+    if client_message_id and (earlier := _accepted_before(dialog, client_message_id, whole, attached)) is not None:
         return earlier.seq
     check_open(dialog)
     if unusable:
         raise Conflict("agent_unusable", unusable)
     check_rate(dialog)
-    return accept_within(change, text, client_message_id, author).seq
+    return accept_within(change, text, client_message_id, author, attached).seq
 
 
-def accept_within(change: Change, text: str, client_message_id: str | None = None, author: User | None = None) -> Turn:
+def accept_within(
+    change: Change,
+    text: str,
+    client_message_id: str | None = None,
+    author: User | None = None,
+    attached: Sequence[Attached] = (),
+) -> Turn:
     """Store a message that was checked: answered at once, or queued."""
     dialog = change.dialog
     at_once = _is_idle(dialog)
@@ -111,13 +138,14 @@ def accept_within(change: Change, text: str, client_message_id: str | None = Non
         Turn.Role.USER,
         Turn.Status.ANSWERING if at_once else Turn.Status.QUEUED,
         queued=not at_once,
-        text=text,
+        text=text_with(text, attached),
+        attachments=stored(dialog, attached),
         client_message_id=client_message_id or None,
         author_id=author.pk if author else dialog.owner_id,
     )
     if at_once:
         change.begin_message(turn.seq)
-    dialog.title = dialog.title or shortened(text)
+    dialog.title = dialog.title or shortened(text or ", ".join(file.name for file in attached))
     dialog.archived_at = None
     if author:  # a person takes part now
         dialog.expires_at = None
@@ -239,18 +267,19 @@ def close_within(change: Change, user: User | None) -> None:
     release(change)
 
 
-def _accepted_before(dialog: Dialog, client_message_id: str, text: str) -> Turn | None:
+def _accepted_before(dialog: Dialog, client_message_id: str, text: str, attached: Sequence[Attached]) -> Turn | None:
     turn = dialog.turns.filter(client_message_id=client_message_id).first()
-    if turn is not None and turn.text != text:
+    if turn is not None and (turn.text, digests(turn.attachments)) != (text, tuple(file.sha256 for file in attached)):
         raise Conflict(
             "client_message_id_reused",
-            f"client_message_id {client_message_id!r} was sent before with another text. Use a new id for a new message.",
+            f"client_message_id {client_message_id!r} was sent before with another text or other files. Use a new id "
+            "for a new message.",
         )
     return turn
 
 
-def check_text(text: str) -> None:
-    if not text.strip():
+def check_text(text: str, *, has_images: bool = False) -> None:
+    if not (text.strip() or has_images):
         raise Invalid("The message is empty. Write something to send.")
     if problem := unstorable_reason(text):
         raise Invalid(f"The message {problem}. Remove it.")
@@ -268,10 +297,17 @@ def check_open(dialog: Dialog) -> None:
         )
 
 
-def unusable(dialog_id: UUID) -> str:
-    """Why the dialog's model cannot answer now. Call this before the row is locked: it may ask the model's server."""
+def unusable(dialog_id: UUID, attached: Sequence[Attached] = ()) -> str:
+    """Why the dialog's model cannot answer now. Call this before the row is locked: it may ask the model's server.
+
+    Raises ``Invalid`` where an image is attached and the model sees none.
+    """
     dialog = _DIALOG.first(dialog_id)
-    return unusable_reason(dialog) if dialog is not None else ""
+    reason = unusable_reason(dialog) if dialog is not None else ""
+    has_images = any(file.pixels for file in attached)
+    if dialog is not None and not reason and has_images and (unseen := unseen_images(model_of(dialog))):
+        raise Invalid(unseen)
+    return reason
 
 
 def _with_agent(dialog_id: UUID) -> QuerySet[Dialog]:

@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 
 from dialogs.models import (
     Artifact,
+    Attachment,
     Client,
     Dialog,
     Event,
@@ -175,6 +176,18 @@ class ReminderAdmin(OfDialog):
 @admin.register(Artifact)
 class ArtifactAdmin(OfDialog):
     list_display = ("__str__", "dialog", "tool_call_id", "created_at")
+
+
+@admin.register(Attachment)
+class AttachmentAdmin(OfDialog):
+    """Images of messages, without their bytes."""
+
+    list_display = ("name", "dialog", "media_type", "created_at")
+    list_filter = ("media_type",)
+    exclude = ("content",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Attachment]:
+        return super().get_queryset(request).defer("content")
 
 
 @admin.register(Client)

@@ -12,6 +12,7 @@ from ninja.types import DictStrAny
 
 from dialogs.api import (
     agents,
+    attachments,
     context,
     dialogs,
     events,
@@ -63,6 +64,8 @@ api = Api(
     parser=JsonParser(),
     renderer=JsonRenderer(),
 )
-for subject in (agents, dialogs, messages, turns, events, questions, reminders, context, requests, search, settings):
+for subject in (
+    agents, dialogs, messages, attachments, turns, events, questions, reminders, context, requests, search, settings,
+):  # fmt: skip
     api.add_router("", subject.router)
 problems.register(api)

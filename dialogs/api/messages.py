@@ -7,6 +7,7 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from dialogs.actions import messages
+from dialogs.actions.attachments import checked, from_base64
 from dialogs.api.auth import PersonRequest
 from dialogs.api.lists import Text, Window
 from dialogs.api.schemas import Accepted, GenerationOut, StateOut, TurnOut
@@ -15,8 +16,14 @@ from dialogs.store import json_shapes
 router = Router(tags=["messages"])
 
 
+class NewAttachment(Schema):
+    name: str = Field("", max_length=1000)
+    data: str = Field(description="base64 of a PNG, JPEG, WebP or GIF image, or of text in UTF-8")
+
+
 class NewMessage(Schema):
     text: str
+    attachments: list[NewAttachment] = []
     client_message_id: Text | None = Field(None, max_length=120, description="makes the call safe to repeat")
 
 
@@ -24,7 +31,11 @@ class NewMessage(Schema):
 def post_message(request: PersonRequest, dialog_id: UUID, given: NewMessage) -> Status[Any]:
     """The message is stored when this answers. A worker answers it, after those that were sent before."""
     dialog = messages.acting(dialog_id, request.auth)
-    return Status(202, messages.post_message(dialog.pk, given.text, given.client_message_id, author=request.auth))
+    attached = checked(from_base64(file.name, file.data) for file in given.attachments)
+    return Status(
+        202,
+        messages.post_message(dialog.pk, given.text, given.client_message_id, author=request.auth, attached=attached),
+    )
 
 
 @router.delete("/dialogs/{uuid:dialog_id}/messages/{int:seq}", response={204: None})

@@ -133,6 +133,19 @@ class ReasoningOut(Schema):
     ms: int
 
 
+class AttachmentOut(Schema):
+    """A file of a message. An image has pixels, and is read by its ``sha256``; the text of any other stands in the turn's
+    text."""
+
+    name: str
+    media_type: str
+    sha256: str
+    bytes: int
+    width: int | None = None
+    height: int | None = None
+    chars: int | None = None
+
+
 class TurnOut(Schema):
     seq: int
     round: int
@@ -140,6 +153,7 @@ class TurnOut(Schema):
     role: str
     author: str | None
     text: str
+    attachments: list[AttachmentOut]
     reasoning: ReasoningOut | None
     tool_calls: list[ToolCallOut]
     tool_call_id: str | None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import orjson
 
 from dialogs.context import client
+from dialogs.context.images import sendable
 from dialogs.context.reminder_statements import Statements, placed, statements_of
 from dialogs.context.view import View
 from dialogs.models import Dialog
@@ -73,7 +74,9 @@ def prepare(
     cursor: str = "",
 ) -> Prepared:
     instructions, offered = client.instructions_of(dialog), _tools_json(tools)
-    beginning = _digest(model.provider_id, model.model_id, instructions, offered, view.base)
+    said, left_out = sendable(view.messages, model)
+    unlike = (str(left_out),) if left_out else ()
+    beginning = _digest(model.provider_id, model.model_id, instructions, offered, view.base, *unlike)
     is_new_epoch = beginning != dialog.beginning
     statements = statements_of(dialog, len(view.messages), is_new_epoch=is_new_epoch)
     asked_for = "" if required_tool else client.required_tool_of(dialog)
@@ -83,7 +86,7 @@ def prepare(
     request = Request(
         model=model.model_id,
         instructions=instructions,
-        messages=placed(view.messages, statements) + added,
+        messages=placed(said, statements) + added,
         tools=tuple(tools),
         force=(required_tool or asked_for or None) if forces else None,
         max_output_tokens=output,
@@ -95,7 +98,7 @@ def prepare(
     reminders = statements[-1].lines if statements else ""
     return Prepared(
         request=request,
-        frame=_digest(model.provider_id, model.model_id, instructions, reminders + recalled, offered),
+        frame=_digest(model.provider_id, model.model_id, instructions, reminders + recalled, offered, *unlike),
         base=view.base,
         chars=len(instructions) + view.chars + chars_of(beside) + len(offered),
         guided=bool(guidance),

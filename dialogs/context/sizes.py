@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 
 from dialogs.context.client import instructions_of
 from dialogs.context.config import current_config
+from dialogs.context.images import unseen_images
 from dialogs.context.limits import counted_by_server
 from dialogs.context.reminder_statements import statements_of
 from dialogs.models import Agent, Dialog
 from dominds.llm.catalog.catalog import ModelInfo
 from dominds.llm.messages import Message, ToolSpec
+from dominds.llm.providers.parts import part_tokens
 from health.levels import Thresholds
 from remediation.config import ContextConfig
 from remediation.context import Unit, UnitKind, UnitRole, Units, total_tokens
@@ -41,6 +43,7 @@ class Sizes:
     counted: Counted
     counter: Counter
     config: ContextConfig
+    model: ModelInfo
     reported: int | None = None  # tokens of the last prompt, where the provider told them
 
     @property
@@ -64,7 +67,7 @@ class Sizes:
         return margin_of(prompt, self.reported, self.factor) if self.source == "calibrated" else None
 
     def count(self, messages: Sequence[Message]) -> int:
-        return math.ceil(self.counter.count_messages(messages) * self.factor)
+        return math.ceil(self.counter.count_messages(messages) * self.factor) + parts_tokens(messages, self.model)
 
     def count_text(self, text: str) -> int:
         return math.ceil(self.counter.count(text) * self.factor)
@@ -92,12 +95,23 @@ def sizes_of(
     beside = tuple(statement.message for statement in statements_of(dialog, 0))
     frame = estimate_request(instructions_of(dialog), beside, tools, counter, calibration, room)
     raw = [counter.count_messages(unit.messages) for unit in units]
+    parts = [parts_tokens(unit.messages, model) for unit in units]
     sized = tuple(
-        _sized(unit, dialog.agent, math.ceil(tokens * factor)) for unit, tokens in zip(units, raw, strict=True)
+        _sized(unit, dialog.agent, math.ceil(tokens * factor) + images)
+        for unit, tokens, images in zip(units, raw, parts, strict=True)
     )
-    counted = replace(frame.counted, text=frame.counted.text + sum(raw))
+    counted = replace(frame.counted, text=frame.counted.text + sum(raw), images=sum(parts))
     reported = dialog.prompt_tokens if dialog.report == Dialog.Report.REPORTED else None
-    return Sizes(sized, frame.total_tokens, room, limit, frame.source, factor, counted, counter, config, reported)
+    return Sizes(
+        sized, frame.total_tokens, room, limit, frame.source, factor, counted, counter, config, model, reported
+    )
+
+
+def parts_tokens(messages: Sequence[Message], model: ModelInfo) -> int:
+    """Of images, by their provider's rule; a model that sees none gets lines, which are not worth counting."""
+    if unseen_images(model):
+        return 0
+    return sum(part_tokens(part, model) for message in messages for part in message.parts)
 
 
 def calibration_of(dialog: Dialog) -> Calibration | None:

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from dialogs.context.images import images_of
 from dialogs.models import Turn
-from dominds.llm.messages import Message, Role, ToolCall
+from dominds.llm.messages import ImagePart, Message, Role, ToolCall
 from remediation.context import Unit, UnitKind, UnitRole
 
 NO_RESULT = "[No result was recorded for this call.]"
@@ -22,7 +23,7 @@ def group(rows: Iterable[Any]) -> list[Unit]:
         if row.role == "tool":
             continue
         if not row.tool_calls:
-            if row.text:
+            if row.text or row.attachments:
                 units.append(_says(row))
             continue
         calls = _calls(row.tool_calls)
@@ -43,7 +44,8 @@ def group(rows: Iterable[Any]) -> list[Unit]:
 
 def _says(row: Any) -> Unit:
     """A turn of words alone."""
-    message = Message(_ROLES[row.role], row.text, (), "", tuple(row.provider_items or ()))
+    images = images_of(row.attachments) if row.attachments else ()
+    message = Message(_ROLES[row.role], row.text, (), "", tuple(row.provider_items or ()), images)
     return Unit(f"turn-{row.seq}", UnitKind.MESSAGE, _UNIT_ROLES[row.role], (message,), (row.seq,))
 
 
@@ -74,10 +76,28 @@ def unit_to_json(unit: Unit, original: bool) -> dict[str, Any]:
                 "text": message.text,
                 "tool_calls": [[call.id, call.name, call.arguments] for call in message.tool_calls],
                 "tool_call_id": message.tool_call_id,
+                **_parts_json(message),
             }
             for message in unit.messages
         ],
     }
+
+
+def _parts_json(message: Message) -> dict[str, Any]:
+    """Images by name and key, never their bytes."""
+    images = [
+        [part.media_type, part.name, part.key, part.size, part.pixels]
+        for part in message.parts
+        if isinstance(part, ImagePart)
+    ]
+    return {"images": images} if images else {}
+
+
+def _parts_from_json(images: Sequence[Sequence[Any]]) -> tuple[ImagePart, ...]:
+    return tuple(
+        ImagePart(media_type, b"", name, key, size, pixels and tuple(pixels))
+        for media_type, name, key, size, pixels in images
+    )
 
 
 def unit_from_json(item: Mapping[str, Any]) -> Unit:
@@ -91,6 +111,7 @@ def unit_from_json(item: Mapping[str, Any]) -> Unit:
                 message["text"],
                 tuple(ToolCall(*call) for call in message["tool_calls"]),
                 message["tool_call_id"],
+                parts=_parts_from_json(message.get("images", ())),
             )
             for message in item["messages"]
         ),

@@ -21,7 +21,7 @@ from remediation.models import RemediationRun
 from remediation.prompts import Prompt, load, render
 
 _TURN_COLUMNS = (
-    "seq", "position", "role", "status", "text", "tool_calls", "tool_call_id", "provider_items",
+    "seq", "position", "role", "status", "text", "tool_calls", "tool_call_id", "provider_items", "attachments",
 )  # fmt: skip
 _OPENING = (
     "carried",

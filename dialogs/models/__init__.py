@@ -7,12 +7,13 @@ from dialogs.models.events import Event
 from dialogs.models.questions import Question
 from dialogs.models.requests import RequestPart
 from dialogs.models.settings import PersonSettings, SiteSettings
-from dialogs.models.turn_extras import Artifact, RecallChoice
+from dialogs.models.turn_extras import Artifact, Attachment, RecallChoice
 
 __all__ = [
     "Agent",
     "ApiKey",
     "Artifact",
+    "Attachment",
     "Client",
     "Dialog",
     "Event",

@@ -371,6 +371,10 @@ class Turn(models.Model):
     tool_call_id = models.CharField(max_length=120, blank=True)
     tool_name = models.CharField(max_length=120, blank=True)
     provider_items = models.JSONField(null=True)
+    attachments = models.JSONField(
+        null=True,
+        help_text="[{name, media_type, sha256, bytes, width, height}] of images; a text file has chars instead",
+    )
     reasoning = models.JSONField(
         null=True, help_text="{text, ms}: what the model thought, as far as it was shown, and from first to last word"
     )

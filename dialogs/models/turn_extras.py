@@ -38,3 +38,21 @@ class Artifact(models.Model):
 
     def __str__(self) -> str:
         return f"Artifact {self.pk}: {len(self.text):,} characters"
+
+
+class Attachment(models.Model):
+    """The bytes of an image that turns name by their digest in ``attachments``."""
+
+    dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, db_index=False, related_name="attachments")
+    name = models.CharField(max_length=120)
+    media_type = models.CharField(max_length=20)
+    sha256 = models.CharField(max_length=64)
+    content = models.BinaryField()
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [models.UniqueConstraint(fields=["dialog", "sha256"], name="attachment_unique")]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.media_type})"

@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import Subquery
 
 from dialogs.actions import messages, questions
+from dialogs.actions.attachments import stored, text_with
 from dialogs.context.limits import unusable_reason
 from dialogs.context.view import unresolved_calls
 from dialogs.errors import Conflict
@@ -157,7 +158,7 @@ def _post(dialog: Dialog, key: ApiKey, request: ChatRequest, told: Conversation,
     told_anew = ("key", "newest", "said", "end_user", "instructions", "tools", "required_tool", "params")
     Client.objects.bulk_create([client], update_conflicts=True, unique_fields=["dialog"], update_fields=told_anew)
     seq = _post_results(dialog, told) if told.results else 0
-    if told.message or not told.results:
+    if told.has_message or not told.results:
         seq = (_ask_again(dialog) if again else 0) or _post_message(dialog, key, told)
     queued = dialog.turns.filter(seq=seq, status=Turn.Status.QUEUED).exists()
     return Run(
@@ -185,7 +186,7 @@ def _newest(dialog: Dialog) -> tuple[int, int]:
 def _post_results(dialog: Dialog, told: Conversation) -> int:
     try:
         results = {said.call_id: said.text for said in told.results}
-        return client_tools.accept(dialog.pk, results, goes_on=not told.message)
+        return client_tools.accept(dialog.pk, results, goes_on=not told.has_message)
     except Conflict as conflict:
         if conflict.code != "tool_calls_not_open":
             raise
@@ -209,16 +210,24 @@ def _ask_again(dialog: Dialog) -> int:
 def _post_message(dialog: Dialog, key: ApiKey, told: Conversation) -> int:
     """While the agent waits for a person, the client's message is the answer that it waits for."""
     text = "\n\n".join(said.text for said in (*told.ahead, ClientMessage("user", told.message)))
+    attached = tuple(file for said in told.ahead for file in said.attached) + told.attached
     question = dialog.questions.filter(state=Question.State.OPEN, kind=Question.Kind.QUESTION).first()
     if question is not None and dialog.answering_seq is not None:
+        if attached:
+            raise invalid("The agent waits for an answer in words: files come with the next message.", "messages")
         questions.answer(question.pk, key.owner, text)
         return dialog.answering_seq
     if told.ahead and dialog.state in (State.IDLE, State.FAILED):  # else they would stand in the answer under way
-        text = told.message
+        text, attached = told.message, told.attached
         with open_change(dialog.pk) as change:
             for said in told.ahead:
-                change.turn(Turn.Role.USER, Turn.Status.SUPERSEDED, text=said.text)
-    return messages.post_message(dialog.pk, text).seq
+                change.turn(
+                    Turn.Role.USER,
+                    Turn.Status.SUPERSEDED,
+                    text=text_with(said.text, said.attached),
+                    attachments=stored(dialog, said.attached),
+                )
+    return messages.post_message(dialog.pk, text, attached=attached).seq
 
 
 def note_heard(run: Run, answer: str) -> None:

@@ -8,6 +8,7 @@ from uuid import UUID
 import orjson
 from django.db.models import Case, F, Q, QuerySet, Value, When
 
+from dialogs.actions.attachments import digests, text_typed
 from dialogs.actions.questions import ASK_HUMAN
 from dialogs.models import Agent, ApiKey, Dialog, Turn
 from dialogs.openai_api.history import ClientMessage, Conversation
@@ -110,7 +111,7 @@ def quotes_newest(key: ApiKey, end_user: str, prompt: str) -> bool:
 
 def said_in(dialog_id: UUID) -> Iterator[ClientMessage]:
     turns = Turn.objects.filter(SPOKEN, dialog=dialog_id, position__isnull=False).order_by("position")
-    return _spoken(turns.only("role", "position", "text", "tool_calls"))
+    return _spoken(turns.only("role", "position", "text", "attachments", "tool_calls"))
 
 
 def _spoken(turns: Iterable[Turn]) -> Iterator[ClientMessage]:
@@ -120,7 +121,8 @@ def _spoken(turns: Iterable[Turn]) -> Iterator[ClientMessage]:
             text = turn.text + "".join(f"\n\n{asked}" for asked in asked_in(turn))
             yield ClientMessage("assistant", text, position=turn.position or 0)
         else:
-            yield ClientMessage("user", turn.text, position=turn.position or 0)
+            typed, files = text_typed(turn.text, turn.attachments), digests(turn.attachments)
+            yield ClientMessage("user", typed, position=turn.position or 0, digests=files)
 
 
 def asked_in(turn: Turn) -> Iterator[str]:

@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.db.models import F
 
 from dialogs.actions import messages, told_history
+from dialogs.actions.attachments import named_by, stored, text_with
 from dialogs.context.lineage import owner_of
 from dialogs.models import Dialog, Event, Turn
 from dialogs.openai_api.finding import Candidate
@@ -63,6 +64,7 @@ def _copied(origin: Candidate, source: Dialog, dialog: Dialog) -> list[Turn]:
             turn.status = Turn.Status.SUPERSEDED
     call_ids = [turn.tool_call_id for turn in turns if turn.tool_call_id]
     copy_rows(source.artifacts.filter(tool_call_id__in=call_ids), dialog_id=dialog.pk)
+    copy_rows(source.attachments.filter(sha256__in=named_by(turns)), dialog_id=dialog.pk)
     copy_rows(source.rounds.filter(number__range=(2, turns[-1].round_number)), dialog_id=dialog.pk)
     taken = source.remediations.filter(base_position__lte=turns[-1].position, undone_at__isnull=True)
     copy_rewrites(taken, dialog)
@@ -73,7 +75,11 @@ def _copied(origin: Candidate, source: Dialog, dialog: Dialog) -> list[Turn]:
 
 
 def _told(dialog: Dialog, before: Sequence[ClientMessage], last: Turn | None) -> list[Turn]:
-    return told_history.turns_of(dialog, [_message(said) for said in before], after=last)
+    turns = told_history.turns_of(dialog, [_message(said) for said in before], after=last)
+    for turn, said in zip(turns, before, strict=True):
+        if said.attached:
+            turn.text, turn.attachments = text_with(said.text, said.attached), stored(dialog, said.attached)
+    return turns
 
 
 def _message(said: ClientMessage) -> Message:

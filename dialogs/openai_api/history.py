@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dialogs.actions.attachments import Attached
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -15,13 +17,21 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class ClientMessage:
-    """One message of a conversation: ``role`` is user, assistant or tool; ``position`` its place in a stored dialog."""
+    """One message of a conversation: ``role`` is user, assistant or tool; ``position`` its place in a stored dialog.
+    ``digests`` are those of its files, which one that is told has with their contents."""
 
     role: str
     text: str
     calls: tuple[Call, ...] = ()
     call_id: str = ""
     position: int = 0
+    digests: tuple[str, ...] = ()
+    attached: tuple[Attached, ...] = ()
+
+    @property
+    def spoken(self) -> str:
+        """What both sides know of a user's message, its files by their digests."""
+        return " ".join((self.text, *self.digests))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +43,16 @@ class Conversation:
     message: str = ""
     results: tuple[ClientMessage, ...] = ()
     ahead: tuple[ClientMessage, ...] = ()
+    attached: tuple[Attached, ...] = ()
+
+    @property
+    def has_message(self) -> bool:
+        return bool(self.message or self.attached)
 
     @property
     def whole(self) -> tuple[ClientMessage, ...]:
-        return (*self.before, *self.ahead, *([ClientMessage("user", self.message)] if self.message else []))
+        newest = ClientMessage("user", self.message, digests=tuple(file.sha256 for file in self.attached))
+        return (*self.before, *self.ahead, *([newest] if self.has_message else []))
 
 
 def conversation_of(messages: Sequence[ClientMessage]) -> Conversation:
@@ -47,5 +63,7 @@ def conversation_of(messages: Sequence[ClientMessage]) -> Conversation:
     first = last
     while first and messages[first - 1].role == "tool":
         first -= 1
-    *ahead, message = messages[last:] or [ClientMessage("user", "")]
-    return Conversation(tuple(messages[:first]), message.text, tuple(messages[first:last]), tuple(ahead))
+    *ahead, newest = messages[last:] or [ClientMessage("user", "")]
+    return Conversation(
+        tuple(messages[:first]), newest.text, tuple(messages[first:last]), tuple(ahead), newest.attached
+    )

@@ -44,7 +44,7 @@ def exchanges_of(messages: Iterable[ClientMessage]) -> list[Exchange]:
     begin = -1
     for said in messages:
         match said.role:
-            case "user" if text := " ".join(said.text.split()):
+            case "user" if text := " ".join(said.spoken.split()):
                 if answer:
                     found.append(_exchange(asked, answer, begin))
                     asked, answer, begin = [], [], -1

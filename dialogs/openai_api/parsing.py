@@ -7,6 +7,8 @@ from uuid import UUID
 
 import orjson
 
+from dialogs.actions.attachments import checked, from_base64
+from dialogs.errors import Invalid
 from dialogs.openai_api.errors import ApiError, invalid
 from dialogs.openai_api.history import Call, ClientMessage
 from dialogs.openai_api.notices import without_notices
@@ -17,6 +19,9 @@ from dominds.llm.messages import ANY_TOOL
 TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 MAX_ID = 120
 MAX_END_USER = 200
+FILES = ("image_url", "file")
+DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+(;[\w.=-]+)*;base64,")  # what it says of its type is not believed
+LONGEST_HEADER = 200
 NOTICE_MODES = ("text", "comment", "off")
 
 
@@ -151,12 +156,14 @@ def _messages(found: Any) -> tuple[str, tuple[ClientMessage, ...]]:
     for index, message in enumerate(found):
         param = f"messages[{index}]"
         role = _mapping(message, param).get("role")
-        text = _text(message.get("content"), f"{param}.content")
+        content = message.get("content")
+        if role == "user":
+            said.append(_user_message(content, f"{param}.content"))
+            continue
+        text = _text(content, f"{param}.content")
         match role:
             case "system" | "developer":
                 system.append(text)
-            case "user":
-                said.append(ClientMessage("user", text))
             case "assistant":
                 calls = _calls(message.get("tool_calls"), f"{param}.tool_calls")
                 said.append(ClientMessage("assistant", without_notices(text), calls))
@@ -187,9 +194,37 @@ def _text(content: Any, param: str) -> str:
         kind = part.get("type") if isinstance(part, dict) else None
         text = part.get({"text": "text", "refusal": "refusal"}.get(str(kind), "")) if isinstance(part, dict) else None
         if not isinstance(text, str):
-            raise invalid(f"Only text is understood, not {kind or part!r}.", f"{param}[{index}]")
+            raise invalid(f"Only text, images and files are understood, not {kind or part!r}.", f"{param}[{index}]")
         parts.append(_storable(text, param))
     return "\n".join(parts)
+
+
+def _user_message(content: Any, param: str) -> ClientMessage:
+    """Text parts, images as data URLs and files as base64."""
+    parts = content if isinstance(content, list) else []
+    files = [(at, part) for at, part in enumerate(parts) if isinstance(part, dict) and part.get("type") in FILES]
+    if not files:
+        return ClientMessage("user", _text(content, param))
+    text = _text([part for part in parts if not (isinstance(part, dict) and part.get("type") in FILES)], param)
+    try:
+        attached = checked([_file(part, f"{param}[{at}]") for at, part in files])
+    except Invalid as refusal:
+        raise invalid(refusal.message, param) from None
+    return ClientMessage("user", text, digests=tuple(file.sha256 for file in attached), attached=attached)
+
+
+def _file(part: dict[str, Any], param: str) -> tuple[str, bytes]:
+    kind = part["type"]
+    given = _mapping(part.get(kind), param)
+    name, data = (given.get("filename"), given.get("file_data")) if kind == "file" else ("image", given.get("url"))
+    found = DATA_URL.match(data[:LONGEST_HEADER]) if isinstance(data, str) else None
+    if not isinstance(data, str) or found is None:
+        raise invalid(
+            "Send it as a data URL (data:image/png;base64,...): nothing is fetched from other addresses, and no file is "
+            "kept here under an id.",
+            param,
+        )
+    return from_base64(_storable(str(name or kind), param), data[found.end() :])
 
 
 def _calls(found: Any, param: str) -> tuple[Call, ...]:

@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 
 from dialogs.models import (
     Artifact,
+    Attachment,
     Client,
     Dialog,
     Event,
@@ -26,7 +27,7 @@ from remediation.models import CleanupTask, ContextEvent, RemediationRun, Remove
 log = structlog.get_logger(__name__)
 
 SAID = (
-    RemovedUnit, CleanupTask, Event, Turn, Question, Reminder, Artifact, RecallChoice,
+    RemovedUnit, CleanupTask, Event, Turn, Question, Reminder, Artifact, Attachment, RecallChoice,
     Client, Round, RequestPart,
 )  # fmt: skip
 NUMBERS = (Generation, RemediationRun, ContextEvent)  # of which the words go

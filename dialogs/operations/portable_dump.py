@@ -4,6 +4,7 @@ A line is ``{"model", "columns"}`` and opens a table; the lines after it are its
 """
 
 import json
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
@@ -13,21 +14,28 @@ from django.contrib.sessions.models import Session
 from django.core.management.color import no_style
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import connections, transaction
-from django.db.models import Model
+from django.db.models import BinaryField, Model
 
 BATCH = 500
+IMAGE_BATCH = 4  # of rows that hold megabytes each
 
 
 class _Encoder(DjangoJSONEncoder):
-    """Django's own cuts microseconds."""
+    """Django's own cuts microseconds, and knows no bytes."""
 
     def default(self, value: Any) -> Any:
+        if isinstance(value, bytes | memoryview):
+            return b64encode(value).decode()
         return value.isoformat() if hasattr(value, "isoformat") else super().default(value)
 
 
 def _models() -> list[type[Model]]:
     found = apps.get_models(include_auto_created=True)
     return [model for model in found if model._meta.managed and not model._meta.proxy]
+
+
+def _batch_of(model: type[Model]) -> int:
+    return IMAGE_BATCH if any(isinstance(field, BinaryField) for field in model._meta.concrete_fields) else BATCH
 
 
 def dump(lines: TextIO, using: str) -> None:
@@ -39,7 +47,7 @@ def dump(lines: TextIO, using: str) -> None:
             columns = [field.attname for field in model._meta.concrete_fields]
             print(json.dumps({"model": model._meta.label, "columns": columns}), file=lines)
             rows = model._base_manager.using(using).order_by("pk").values_list(*columns)
-            for row in rows.iterator(chunk_size=BATCH):
+            for row in rows.iterator(chunk_size=_batch_of(model)):
                 print(json.dumps(row, cls=_Encoder), file=lines)
 
 
@@ -96,7 +104,7 @@ def _batches(lines: TextIO) -> Iterator[tuple[type[Model], list[Model]]]:
         assert model is not None, "the first line opens a table"
         values = {field.attname: _value(field, value) for field, value in zip(fields, found, strict=True)}
         rows.append(model(**values))
-        if len(rows) == BATCH:
+        if len(rows) == _batch_of(model):
             yield model, rows
             rows = []
     if model is not None and rows:

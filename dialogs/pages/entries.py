@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 from django.utils.safestring import SafeString, mark_safe
 
+from dialogs.actions.attachments import text_files, text_typed
 from dialogs.actions.questions import ASK_HUMAN
 from dialogs.context import view
 from dialogs.models import Dialog, Question, Round, Turn
@@ -48,6 +50,19 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class TextFile:
+    """A text file of a message, as far as a page shows it."""
+
+    name: str
+    text: str
+    chars: int
+
+    @property
+    def is_cut(self) -> bool:
+        return self.chars > len(self.text)
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One line of the transcript: a turn, the divider at which a round or a branch begins, or a rewrite of what the model
     sees."""
@@ -67,12 +82,27 @@ class Entry:
 
     @property
     def text(self) -> str:
-        """What the page shows of the turn's text; the whole has an address of its own."""
-        return self.turn.text[: TURN_CHARS.most] if self.turn else ""
+        """What the page shows of the turn's text beside files; the whole has an address of its own."""
+        return self.typed[: TURN_CHARS.most]
+
+    @property
+    def typed(self) -> str:
+        return text_typed(self.turn.text, self.turn.attachments) if self.turn else ""
 
     @property
     def is_cut(self) -> bool:
-        return self.turn is not None and len(self.turn.text) > TURN_CHARS.most
+        return len(self.typed) > TURN_CHARS.most
+
+    @property
+    def images(self) -> list[dict[str, Any]]:
+        return [file for file in (self.turn.attachments if self.turn else None) or () if "width" in file]
+
+    @property
+    def files(self) -> list[TextFile]:
+        if self.turn is None:
+            return []
+        blocks = text_files(self.turn.text, self.turn.attachments)
+        return [TextFile(name, text[:RESULT_SHOWN_CHARS], len(text)) for name, text in blocks]
 
     @property
     def is_long(self) -> bool:

@@ -1,11 +1,13 @@
 """A dialog, whole, as a file. Pieces come one by one and each is read for itself, so that a long dialog is never in memory."""
 
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import orjson
 
 from dialogs.actions import questions, reminders
+from dialogs.context.images import images_of
 from dialogs.errors import UNREADABLE
 from dialogs.models import Dialog, Generation, Round, Turn
 from dialogs.queries import context_report, overviews
@@ -41,7 +43,8 @@ def _turn(turn: Turn) -> str:
     calls = "".join(
         f"\n\nCalls `{call['name']}`:\n\n{_fenced(call['arguments'], 'json')}" for call in turn.tool_calls or ()
     )
-    return f"\n### {title[turn.role]}{cut}\n\n{body}{calls}\n"
+    images = "".join(f"\n\n[{image.label}]" for image in images_of(turn.attachments))
+    return f"\n### {title[turn.role]}{cut}\n\n{body}{images}{calls}\n"
 
 
 def _quoted(text: str) -> str:
@@ -56,7 +59,8 @@ def _fenced(text: str, language: str = "") -> str:
 
 
 def as_json(dialog: Dialog) -> Iterator[str]:
-    """One object: the dialog's overview, rounds, reminders, questions and rewrites, then all turns and generations."""
+    """One object: the dialog's overview, rounds, reminders, questions and rewrites, then all turns, generations and images,
+    these as base64 by the ``sha256`` that their turns give."""
     head = {
         "dialog": overviews.of_dialog(dialog),
         "rounds": [_round_json(row) for row in dialog.rounds.all()],
@@ -72,7 +76,16 @@ def as_json(dialog: Dialog) -> Iterator[str]:
     yield from _array(_readable(json_shapes.turn, turn) for turn in _turns(dialog, by="seq"))
     yield '],"generations":['
     yield from _array(_readable(json_shapes.generation, row) for row in _generations(dialog))
+    yield '],"images":['
+    yield from _array(_images(dialog))
     yield "]}"
+
+
+def _images(dialog: Dialog) -> Iterator[dict[str, Any]]:
+    """One by one: each may have megabytes."""
+    for pk in list(dialog.attachments.values_list("pk", flat=True)):
+        image = dialog.attachments.get(pk=pk)
+        yield {"sha256": image.sha256, "media_type": image.media_type, "data": b64encode(image.content).decode()}
 
 
 def _readable(shape: Callable[[Any], dict[str, Any]], row: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import orjson
 from django.utils.functional import cached_property
 
 from dialogs.context.config import prompts_folder
+from dialogs.context.images import loaded, sendable
 from dialogs.context.limits import catalog
 from dialogs.context.reminder_statements import Statement, Statements, placed
 from dialogs.context.request import Once, messages_of, tools_in
@@ -17,7 +18,7 @@ from dialogs.context.view import units_at
 from dialogs.models import Generation, RequestPart, Turn
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
 from dominds.llm.connect import key_of
-from dominds.llm.messages import Message, Request, Role, chars_of
+from dominds.llm.messages import ImagePart, Message, Request, Role, chars_of
 from dominds.llm.models.traits import kind_in, version_in, with_traits
 from dominds.llm.provider import AuthFailed, ProviderError
 from dominds.llm.providers.kinds import kind_named
@@ -113,7 +114,7 @@ class _Made:
         return Request(
             model=self.generation.model,
             instructions=self.instructions,
-            messages=placed(said, self.statements) + messages_of(self.once),
+            messages=placed(sendable(said, self._model)[0], self.statements) + messages_of(self.once),
             tools=tools_in(self.offered),
             force=sent.force or None,
             max_output_tokens=sent.output,
@@ -127,7 +128,11 @@ class _Made:
         if self.gone:
             return "; ".join(dict.fromkeys(self.gone))
         try:
-            body = self._model.kind.connect(self._model, _key(self._model)).stream(self.request).body
+            body = (
+                self._model.kind.connect(self._model, _key(self._model))
+                .stream(loaded(self.request, self.generation.dialog_id))
+                .body
+            )
         except ProviderError as error:
             return str(error)
         if hashlib.sha256(body).hexdigest() == self.sent.digest:
@@ -179,10 +184,11 @@ def _said(message: Message, unit: Unit) -> Piece:
     is_stand_in = unit.kind in STAND_INS
     category = Category.RESULTS if message.role is Role.TOOL else Category.MESSAGES
     calls = (f"{call.name}({call.arguments})" for call in message.tool_calls)
+    images = (f"[{part.label}]" for part in message.parts if isinstance(part, ImagePart))
     return Piece(
         Category.SUMMARY if is_stand_in else category,
         "Stands for what was removed" if is_stand_in else LABELS[message.role],
-        "\n".join(filter(None, (message.text, *calls))),
+        "\n".join(filter(None, (message.text, *images, *calls))),
         chars_of((message,)),
         unit.source,
     )

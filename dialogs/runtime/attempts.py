@@ -49,6 +49,7 @@ class Attempt:
     prepared: Prepared
     thresholds: Thresholds
     prices: tuple[Price, ...] = ()
+    image_tokens: int = 0
 
     @property
     def forced(self) -> bool:
@@ -59,8 +60,8 @@ class Attempt:
         """The prompt as it was counted before it was sent, where it was."""
         if not self.generation.est_prompt_tokens:
             return None
-        tools = self.generation.est_tools_tokens or 0
-        return Counted(self.generation.est_prompt_tokens - tools, tools)
+        tools, images = self.generation.est_tools_tokens or 0, self.image_tokens
+        return Counted(self.generation.est_prompt_tokens - tools - images, tools, images)
 
 
 @commits
@@ -107,7 +108,7 @@ def begin(
         insert(generation)
         change.keeps_state = True
         change.generation_event(generation)
-    return Attempt(generation, prepared, thresholds, model.prices)
+    return Attempt(generation, prepared, thresholds, model.prices, counted.images if counted else 0)
 
 
 def _begin_epoch(dialog: Dialog, prepared: Prepared) -> None:

@@ -7,6 +7,7 @@ import structlog
 from dialogs.actions import messages, rounds, suspension
 from dialogs.context import package_draft
 from dialogs.context.client import params_of, required_tool_of
+from dialogs.context.images import loaded
 from dialogs.context.limits import unusable_reason
 from dialogs.context.provider_cursor import cursor_of
 from dialogs.context.recall import NOTHING
@@ -133,7 +134,7 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
         output=situation.output_for(plan, recalled),
         cursor=cursor_of(dialog, situation.model),
     )
-    stream = provider.stream(prepared.request)
+    stream = provider.stream(loaded(prepared.request, dialog.pk))
     attempt = attempts.begin(
         lease,
         situation.model,

@@ -34,6 +34,7 @@ from remediation.policies.requested import CLEAR, rewrite_by_hand
 from remediation.prompts import Prompt, load
 from remediation.rewards import outcome_of, reward, reward_record, state_of
 from remediation.similarity import embeddings
+from remediation.strategies.image_masking import images_first
 from remediation.strategies.pruning import fallback
 
 log = structlog.get_logger(__name__)
@@ -130,7 +131,7 @@ def _job(situation: Situation, decision: Rewrite) -> Job:
 def rewrite(job: Job, toolbox: Toolbox) -> Rewritten:
     """As the policy does it. What breaks a law that holds for all is refused: the view stays as it was."""
     assert job.policy.rewrite is not None, f"{job.policy.name} has no rewrite"
-    rewritten = job.policy.rewrite(job.task, toolbox)
+    rewritten = images_first(job.task, toolbox, job.policy.rewrite)
     if rewritten.failure or not (broken := broken_law(job.task.units, rewritten.units)):
         return rewritten
     before = rewritten.est_before

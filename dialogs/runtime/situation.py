@@ -8,7 +8,7 @@ from dialogs.context.client import params_of
 from dialogs.context.config import prompts_folder
 from dialogs.context.limits import judgement_of, model_of, policy_for, thresholds_of_model
 from dialogs.context.recall import NOTHING, Recall
-from dialogs.context.sizes import Sizes, StreamWatch, sizes_of
+from dialogs.context.sizes import Sizes, StreamWatch, parts_tokens, sizes_of
 from dialogs.context.spending import economy_of, spending_of
 from dialogs.context.view import View, view_of
 from dialogs.models import Agent, Dialog, Generation
@@ -61,6 +61,11 @@ class Situation:
         return self.model.kind.needs_limit and self.thresholds.context_limit is None
 
     @functools.cached_property
+    def most_tokens(self) -> float:
+        """What the view's messages take at most, without counting them."""
+        return self.view.chars / LEAST_CHARS_PER_TOKEN + parts_tokens(self.view.messages, self.model)
+
+    @functools.cached_property
     def lacks_room(self) -> bool:
         """Whether what is new since the last report leaves no room for a re-entry package: the clear comes first then,
         and not a request that is refused or that nothing can follow. Never twice: what a fresh round begins with is sent."""
@@ -74,7 +79,7 @@ class Situation:
         ):
             return False
         room = max(self.thresholds.most_before_package(window), self.thresholds.critical_max or 0)
-        if self.view.chars / LEAST_CHARS_PER_TOKEN + FRAME_TOKENS <= room:
+        if self.most_tokens + FRAME_TOKENS <= room:
             return False
         sizes = self.sizes_for(self.policy)
         return sizes.source == "calibrated" and sizes.prompt > room
@@ -213,8 +218,8 @@ class Situation:
         less = self.dialog.repeats.get(OUTPUT)
         if most is None or window is None:
             return less or most
-        chars = self.view.chars + len(recalled.text) + len(plan.guidance)
-        if chars / LEAST_CHARS_PER_TOKEN + FRAME_TOKENS + most > window:
+        added = (len(recalled.text) + len(plan.guidance)) / LEAST_CHARS_PER_TOKEN
+        if self.most_tokens + added + FRAME_TOKENS + most > window:
             sizes = self.sizes_for(self.policy)
             prompt = sizes.prompt + recalled.est_tokens + sizes.count_text(plan.guidance)
             room = output_room(self.model, prompt, window=window, wanted=most, margin=sizes.margin(prompt))

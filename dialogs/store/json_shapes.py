@@ -58,6 +58,7 @@ def turn(row: Turn) -> dict[str, Any]:
         "role": row.role,
         "author": row.author.get_username() if row.author else None,
         "text": row.text,
+        "attachments": row.attachments or [],
         "reasoning": row.reasoning,
         "tool_calls": tool_calls(row.tool_calls),
         "tool_call_id": row.tool_call_id or None,

@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 
 from dialogs.context import limits
 from dialogs.store import json_shapes
+from dominds.budgets import ATTACHMENT_BYTES, ATTACHMENTS
 from remediation.spending import in_usd
 
 register = template.Library()
@@ -24,6 +25,18 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 def icon(name: str) -> SafeString:
     """A drawing from the sprite of ``_icons.html``; words stand beside it, so it says nothing itself."""
     return format_html('<svg class="icon" aria-hidden="true"><use href="#i-{}"/></svg>', name)
+
+
+@register.inclusion_tag("dialogs/_attach.html")
+def attach_files(may_send: bool) -> dict[str, Any]:
+    """What a form for messages takes files with, beside a label for ``attachments``."""
+    return {
+        "may_send": may_send,
+        "bytes": ATTACHMENT_BYTES,
+        "files": ATTACHMENTS,
+        "too_long": ATTACHMENT_BYTES.sentence("It has"),
+        "too_many": ATTACHMENTS.sentence("There would be"),
+    }
 
 
 @register.simple_tag

@@ -7,11 +7,13 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
+from dialogs.actions import attachments
 from dialogs.actions.messages import start_dialog
 from dialogs.errors import Refusal
 from dialogs.pages.home import HomePage
 from dialogs.views.answers import PersonRequest, with_retry_after
 from dialogs.views.forms import NewDialogForm, checked
+from dialogs.views.messages import files_of
 
 
 @login_required
@@ -37,7 +39,8 @@ def create(request: PersonRequest) -> HttpResponse:
     try:
         given = checked(NewDialogForm(request.POST))
         message_id = given["client_message_id"] or page.new_message_id
-        dialog = start_dialog(request.user, given["agent"], given["model"], text, message_id)
+        attached = attachments.checked(files_of(request))
+        dialog = start_dialog(request.user, given["agent"], given["model"], text, message_id, attached)
     except Refusal as refusal:
         page.sending_error = refusal.message
         if not request.htmx:

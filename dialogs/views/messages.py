@@ -1,14 +1,16 @@
 """Sending, and what a person can do about an answer under way."""
 
+from collections.abc import Iterator
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_GET, require_POST
 
-from dialogs.actions import messages
-from dialogs.errors import Refusal
+from dialogs.actions import attachments, messages
+from dialogs.api.attachments import image_of
+from dialogs.errors import NotFound, Refusal
 from dialogs.models import Dialog
 from dialogs.pages.dialog_page import DialogPage
 from dialogs.views.answers import (
@@ -20,6 +22,7 @@ from dialogs.views.answers import (
 )
 from dialogs.views.dialogs import show_page
 from dialogs.views.forms import MessageForm, checked
+from dominds.budgets import ATTACHMENT_BYTES
 
 
 @login_required
@@ -31,10 +34,26 @@ def post_message(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     try:
         messages.check_may_act(dialog, request.user)
         message_id = checked(MessageForm(request.POST))["client_message_id"]
-        messages.post_message(dialog.pk, text, message_id or None, author=request.user)
+        attached = attachments.checked(files_of(request))
+        messages.post_message(dialog.pk, text, message_id or None, author=request.user, attached=attached)
     except Refusal as refusal:
         return _refused(request, dialog, text, refusal)
     return changed_since(request, dialog) if request.htmx else redirect(f"/d/{dialog_id}/#latest")
+
+
+def files_of(request: PersonRequest) -> Iterator[tuple[str, bytes]]:
+    """Names and contents of what was attached, one after the other; no more is read than may be attached."""
+    for file in request.FILES.getlist("attachments"):
+        yield file.name or "", file.read(ATTACHMENT_BYTES.most + 1)
+
+
+@login_required
+@require_GET
+def image(request: PersonRequest, dialog_id: UUID, sha256: str) -> HttpResponse:
+    try:
+        return image_of(dialog_or_404(dialog_id, request.user), sha256)
+    except NotFound as error:
+        raise Http404(error.message) from error
 
 
 def _refused(request: PersonRequest, dialog: Dialog, text: str, refusal: Refusal) -> HttpResponse:

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.actions import questions
 from dialogs.context import view
-from dialogs.errors import Refusal
+from dialogs.errors import Invalid, Refusal
 from dialogs.models import Agent, Question
 from dialogs.pages import entries
 from dialogs.pages.dialog_page import DialogPage
@@ -109,6 +109,8 @@ def answer(request: PersonRequest, question_id: UUID) -> HttpResponse:
     text = request.POST.get("text", "").replace("\r\n", "\n")
     try:
         checked(AnswerForm(request.POST))
+        if request.FILES:
+            raise Invalid("An answer takes words alone: queue files as a message.")
         questions.answer(question.pk, request.user, text)
     except Refusal as refusal:
         return _refused(request, question, refusal, text)

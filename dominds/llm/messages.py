@@ -33,10 +33,24 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ImagePart:
-    """A picture: its bytes, with a media type such as ``image/png``."""
+    """A picture, with a media type such as ``image/png``.
+
+    Where its bytes are stored elsewhere ``content`` is empty, and ``key`` says which they are; ``size`` counts them.
+    ``pixels`` are width and height, where they are known.
+    """
 
     media_type: str
-    content: bytes = field(repr=False)
+    content: bytes = field(default=b"", repr=False)
+    name: str = ""
+    key: str = ""
+    size: int = 0
+    pixels: tuple[int, int] | None = None
+
+    @property
+    def label(self) -> str:
+        """What a text calls it."""
+        shape = f" ({self.pixels[0]:,} × {self.pixels[1]:,} pixels)" if self.pixels else ""
+        return f"Image “{self.name or 'unnamed'}”{shape}"
 
 
 @dataclass(frozen=True, slots=True)

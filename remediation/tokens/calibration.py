@@ -28,14 +28,16 @@ DENSEST = 1.25  # tokens of a model for each that is counted, in texts unlike th
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A request as a counter counted it: its text with all that stands around messages, and its tools. Tokens."""
+    """A request as a counter counted it: its text with all that stands around messages, and its tools; and its images
+    by their provider's own rule, which nothing corrects. Tokens."""
 
     text: int
     tools: int = 0
+    images: int = 0
 
     @property
     def total(self) -> int:
-        return self.text + self.tools
+        return self.text + self.tools + self.images
 
 
 Spread = tuple[float, float, float, float, float, float]
@@ -73,7 +75,7 @@ class Calibration:
 
     def expected(self, counted: Counted) -> float:
         """The prompt that the provider is expected to report, in tokens."""
-        return self.slope * counted.text + self.tools_share * counted.tools + self.offset
+        return self.slope * counted.text + self.tools_share * counted.tools + self.offset + counted.images
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 // Writing: Enter sends, a draft survives a reload, and nothing is cleared before the server has accepted it.
 // Each tab has a draft of its own; what a closed tab leaves behind goes to the next one that opens.
+import { startAttachments } from "./attachments.js";
 import { startSlash } from "./commands.js";
 import { randomId } from "./page.js";
 
@@ -30,6 +31,10 @@ export function startComposer(dialogId) {
   addEventListener("pageshow", () => { // taken, or one's own that came back
     if (localStorage.getItem(key) === field.value) localStorage.removeItem(key);
   });
+  const attachments = startAttachments(form, {
+    refuse: (sentence) => { error().textContent = sentence; },
+    changed: (number) => { field.required = !number; },
+  });
   const save = () => {
     clearTimeout(timer);
     timer = setTimeout(keep, SAVE_MS);
@@ -40,27 +45,35 @@ export function startComposer(dialogId) {
     if (event.isComposing || event.keyCode === 229) return; // an input method takes this Enter
     if (event.key === "Enter" && !event.shiftKey) {
       event.preventDefault();
-      if (field.value.trim()) document.querySelector("#composer-state [data-primary]:enabled")?.click();
+      if (field.value.trim() || attachments.any) document.querySelector("#composer-state [data-primary]:enabled")?.click();
     } else if (event.key === "Escape") {
       document.querySelector("#composer-state [data-key='Escape']")?.focus();
     }
   });
 
+  form.addEventListener("htmx:configRequest", (event) => {
+    if (!("primary" in event.detail.elt.dataset) && event.detail.elt !== form) event.detail.formData.delete("attachments"); // a stop sends none
+  });
   form.addEventListener("htmx:beforeRequest", (event) => {
     if (!sends(event)) return;
     error().textContent = "";
     sent = field.value;
+    attachments.sending();
   });
   form.addEventListener("htmx:afterRequest", (event) => {
     if (!sends(event)) return;
     if (event.detail.xhr.status >= 200 && event.detail.xhr.status < 400) { // "successful" is not said of a redirect
       field.value = unsent();
+      attachments.accepted();
       keep();
       messageId.value = randomId();
       document.dispatchEvent(new Event("dominds:sent"));
     } else if (event.detail.xhr.status >= 500) {
       fail("The server failed at this.");
+    } else if (event.detail.xhr.status === 413 && !error().textContent) {
+      error().textContent = "All of it together is too long for one request. Send fewer files at once.";
     }
+    if (!event.detail.successful) attachments.ended();
     field.focus({ preventScroll: true });
   });
   form.addEventListener("htmx:sendError", () => fail("Not sent: no connection."));
@@ -86,6 +99,7 @@ export function startComposer(dialogId) {
     const may = document.getElementById("composer-state").dataset.maySend === "yes";
     if (field.disabled !== may) return;
     field.disabled = !may;
+    attachments.allow(may);
     field.placeholder = may ? `${field.labels[0].textContent}…` : "Sending is disabled";
   };
   document.addEventListener("dominds:placed", obey);

@@ -92,6 +92,7 @@ def turns(number: int) -> list[Any]:
             tool_calls=None,
             tool_call_id="",
             provider_items=None,
+            attachments=None,
         )
         for seq in range(number)
     ]

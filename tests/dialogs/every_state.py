@@ -5,6 +5,7 @@ from collections.abc import Callable
 from django.contrib.auth.models import User
 
 from dialogs.actions import feedback, forks, messages, questions, reminders, rewrite_requests
+from dialogs.actions.attachments import checked
 from dialogs.actions.questions import ASK_HUMAN
 from dialogs.models import Dialog, Generation, Question, Turn
 from dialogs.runtime.driver import drive
@@ -13,6 +14,7 @@ from dialogs.views import bulk_actions
 from remediation.models import RemediationRun
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import AgentFactory, UserFactory
+from tests.pixels import picture
 
 PLAIN = {
     "text": "A long answer about data/orders.csv. " * 30,
@@ -50,6 +52,7 @@ class Zoo:
             "undone": self.undone,
             "cleared": self.cleared,
             "with tools": self.with_tools,
+            "with files": self.with_files,
             "without usage": lambda: self.told("one", step={"text": "Hello.", "usage": "none"}),
             "without a model": self.without_a_model,
             "requested rewrite": self.requested,
@@ -103,6 +106,14 @@ class Zoo:
 
     def waiting(self) -> Dialog:
         return self.told("Import it", step=ASKS)
+
+    def with_files(self) -> Dialog:
+        """In a message that was answered, and in one that is queued."""
+        files = checked([("plan.png", picture()), ("notes.txt", b"tea at four " * 40)])
+        dialog = self.new()
+        for text in ("look", ""):
+            messages.post_message(dialog.pk, text, attached=files)
+        return dialog
 
     def answered_question(self) -> Dialog:
         dialog = self.waiting()

@@ -35,6 +35,7 @@ def turns(number: int) -> list[Any]:
                 tool_calls=[{"id": f"call-{at}", "name": "read", "arguments": "{}"}] if kind == "assistant" else None,
                 tool_call_id=f"call-{at - 1}" if kind == "tool" else "",
                 provider_items=None,
+                attachments=None,
             )
         )
     return rows

@@ -135,7 +135,9 @@ DEEPSEEK = Family(
     maximum=384_000,
     budgets=("max_tokens",),
     thinks=lambda body: (body.get("thinking") or {}).get("type") != "disabled",
+    sees=False,
     words={
+        "unseen image": "Failed to deserialize the JSON body into the target type: {path}: unknown variant `image_url`, expected `text`",
         "call without result": "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. (insufficient tool messages following tool_calls message)"
     },
 )  # fmt: skip

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tests.doubles import images
 from tests.doubles.rules import Offence, Refusal, Rule
 
+PARTS = ("text", "image_url", "file", "input_audio")
 ROLES = ("system", "developer", "user", "assistant", "tool")
 Reasoning = Literal["reasoning_content", "reasoning", "reasoning_details", "think", "hidden"]
 """Where reasoning is in an answer: a field of that name, ``<think>`` in the content, or nowhere."""
@@ -39,6 +41,7 @@ class Family:
     error: Callable[[Refusal], Any] = openai_error
     needs_key: bool = True
     signs_calls: bool = False
+    sees: bool = True  # images
     alternates: bool = False  # the model's template wants user and assistant in turn
 
 
@@ -166,7 +169,35 @@ def _not_alternating(request: ChatRequest) -> Offence:
     return None if is_fine or not request.family.alternates else {}
 
 
+def _images(request: ChatRequest) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    contents = ((f"messages[{at}].content", message.get("content")) for at, message in enumerate(request.messages))
+    return images.parts_with_images(contents)
+
+
+def _unknown_part(request: ChatRequest) -> Offence:
+    for at, message in enumerate(request.messages):
+        for place, part in enumerate(content if isinstance(content := message.get("content"), list) else ()):
+            if part.get("type") not in (PARTS if message["role"] == "user" else PARTS[:1]):
+                return {"at": at, "place": place, "type": part.get("type")}
+    return None
+
+
+def _unseen(request: ChatRequest) -> Offence:
+    return None if request.family.sees else next(({"path": path} for path, _ in _images(request)), None)
+
+
+def _bad_image(request: ChatRequest) -> Offence:
+    for path, part in _images(request):
+        image = images.image_in(part)
+        if image is None or image.problem or image.found_type != image.media_type:
+            return {"path": path}
+    return None
+
+
 PROTOCOL = (
+    Rule("unknown part", _unknown_part, "Invalid value: '{type}'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', 'audio', and 'file'.", code="invalid_value", param="messages[{at}].content[{place}].type"),
+    Rule("unseen image", _unseen, "Invalid content type. image_url is only supported by certain models.", param="{path}"),
+    Rule("bad image", _bad_image, "You uploaded an unsupported image. Please make sure your image has of one the following formats: ['png', 'jpeg', 'gif', 'webp'].", code="invalid_image_format", param="{path}"),
     Rule("key", _key, "You didn't provide an API key.", 401, "authentication_error"),
     Rule("model", _model, "The model `{model}` does not exist.", 404, code="model_not_found"),
     Rule("no messages", _no_messages, "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.", code="empty_array", param="messages"),

@@ -238,5 +238,5 @@ def _messages_of(role: Role, blocks: Sequence[Mapping[str, Any]]) -> Iterator[Me
         if block["type"] == "tool_result":
             text = "\n".join(part.get("text", "") for part in blocks_of(block.get("content")))
             yield Message("tool", text, call_id=block["tool_use_id"])
-    if texts or calls or thoughts:
+    if texts or calls or thoughts or any(block["type"] == "image" for block in blocks):
         yield Message(role, texts, calls, reasoning=thoughts)

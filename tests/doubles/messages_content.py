@@ -4,8 +4,10 @@ No source quotes the words for a system message behind an answer; they are ours.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
+from tests.doubles import images
 from tests.doubles.binding import THINKING, blocks_of
 from tests.doubles.messages_family import MessagesRequest
 from tests.doubles.messages_rules import THINKING_DOCS
@@ -118,6 +120,60 @@ def _unthinking_round(request: MessagesRequest) -> Offence:
     return {"at": at, "type": blocks[0]["type"]} if is_open and blocks[0]["type"] not in THINKING else None
 
 
+def _sources(request: MessagesRequest) -> Iterator[dict[str, Any]]:
+    for at, position, block, _ in request.blocks:
+        if block["type"] == "image":
+            image = images.image_in(block)
+            yield {
+                "at": at,
+                "position": position,
+                "image": image,
+                "stated": (block.get("source") or {}).get("media_type"),
+            }
+
+
+def _first_image(request: MessagesRequest, offends: Callable[[images.Seen], bool]) -> Offence:
+    for found in _sources(request):
+        image = found["image"]
+        if image is not None and offends(image):
+            return {**found, "found": image.found_type, "size": len(image.data)}
+    return None
+
+
+def _no_source(request: MessagesRequest) -> Offence:
+    return next((found for found in _sources(request) if found["image"] is None), None)
+
+
+def _image_type(request: MessagesRequest) -> Offence:
+    return _first_image(request, lambda image: image.problem == "type")
+
+
+def _image_base64(request: MessagesRequest) -> Offence:
+    return _first_image(request, lambda image: image.problem == "base64")
+
+
+def _long_image(request: MessagesRequest) -> Offence:
+    return _first_image(request, lambda image: len(image.data) > images.MOST_BASE64)
+
+
+def _broken_image(request: MessagesRequest) -> Offence:
+    return _first_image(request, lambda image: image.problem == "broken")
+
+
+def _mistaken_image(request: MessagesRequest) -> Offence:
+    return _first_image(request, lambda image: not image.problem and image.found_type != image.media_type)
+
+
+def _large_image(request: MessagesRequest) -> Offence:
+    return _first_image(request, lambda image: max(image.width, image.height) > images.MOST_PIXELS)
+
+
+def _large_of_many(request: MessagesRequest) -> Offence:
+    if sum(1 for _ in _sources(request)) <= images.MANY:
+        return None
+    return _first_image(request, lambda image: max(image.width, image.height) > images.MOST_PIXELS_OF_MANY)
+
+
 CONTENT = (
     Rule("system first", _system_first, "messages.0: use the top-level 'system' parameter for the initial system prompt"),
     Rule("system unknown", _system_unknown, "role 'system' is not supported on this model"),
@@ -127,6 +183,14 @@ CONTENT = (
     Rule("blank text", _blank_text, "messages: text content blocks must contain non-whitespace text"),
     Rule("input", _bad_input, "messages.{at}.content.{position}.tool_use.input: Input should be a valid dictionary"),
     Rule("id", _bad_id, "messages.{at}.content.{position}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"),
+    Rule("image source", _no_source, "messages.{at}.content.{position}.image.source: Field required"),
+    Rule("image type", _image_type, "messages.{at}.content.{position}.image.source.base64.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'"),
+    Rule("image base64", _image_base64, "messages.{at}.content.{position}.image.source.base64: invalid base64 data"),
+    Rule("long image", _long_image, "messages.{at}.content.{position}.image.source.base64: image exceeds 5 MB maximum: {size} bytes > 5242880 bytes"),
+    Rule("broken image", _broken_image, "Could not process image"),
+    Rule("mistaken image", _mistaken_image, "messages.{at}.content.{position}.image.source.base64.data: The image was specified using the {stated} media type, but the image appears to be a {found} image"),
+    Rule("large image", _large_image, "messages.{at}.content.{position}.image.source.base64.data: At least one of the image dimensions exceed max allowed size: 8000 pixels"),
+    Rule("large image of many", _large_of_many, "messages.{at}.content.{position}.image.source.base64.data: At least one of the image dimensions exceed max allowed size for many-image requests: 2000 pixels"),
     Rule("use without result", _no_result, "messages.{at}: `tool_use` ids were found without `tool_result` blocks immediately after: {ids}. Each `tool_use` block must have a corresponding `tool_result` block in the next message."),
     Rule("result without use", _no_use, "messages.{at}.content.{position}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each `tool_result` block must have a corresponding `tool_use` block in the previous message."),
     Rule("prefill", _prefill, "This model does not support assistant message prefill. The conversation must end with a user message."),

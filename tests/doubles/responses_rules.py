@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.doubles import images
 from tests.doubles.rules import Offence, Rule
 from tests.doubles.signing import Signer
 
@@ -201,6 +202,15 @@ def _too_long(request: ResponsesRequest) -> Offence:
     return {} if request.prompt_tokens > request.family.input_limit and not is_cut else None
 
 
+def _bad_image(request: ResponsesRequest) -> Offence:
+    contents = ((f"input[{at}].content", item.get("content")) for at, item in enumerate(request.items))
+    for path, part in images.parts_with_images(contents):
+        image = images.image_in(part)
+        if image is None or image.problem or part["type"] != "input_image":
+            return {"path": path}
+    return None
+
+
 SHAPE = (
     Rule("key", _key, "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth.", 401),
     Rule("unknown field", _unknown, "Unknown parameter: '{field}'.", code="unknown_parameter", param="{field}"),
@@ -215,6 +225,7 @@ SHAPE = (
 )  # fmt: skip
 ITEM_RULES = (
     Rule("unknown item", _unknown_item, "Invalid value: '{kind}'. Supported values are: " + ", ".join(f"'{kind}'" for kind in ITEMS) + ".", code="invalid_value", param="input[{at}]"),
+    Rule("bad image", _bad_image, "The image data you provided does not represent a valid image. Please check your input and try again with one of the supported image formats: ['image/jpeg', 'image/png', 'image/gif', 'image/webp'].", code="invalid_value", param="{path}"),
     Rule("not kept", _not_kept, "Item with id '{id}' not found. Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove this item from your input.", 404, param="input"),
     Rule("foreign reasoning", _foreign, "The encrypted content {start}...{end} could not be verified.", code="invalid_encrypted_content"),
     Rule("lonely reasoning", _lonely_reasoning, "Item '{id}' of type 'reasoning' was provided without its required following item.", param="input"),

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
+from tests.doubles import images
 from tests.doubles.brains import Brain, Prompt, Reply, echo
 from tests.doubles.counting import PromptCache, Unit, canonical, count_text
 from tests.doubles.rules import Refusal, RequestRefused
@@ -110,8 +111,9 @@ class Double:
             return f"{prefix}{self._serial:024d}"
 
     def unit(self, content: Any, is_breakpoint: bool = False) -> Unit:
-        text = canonical(content)
-        return Unit(text, count_text(text) * self.weight, is_breakpoint)
+        plain, image_tokens = images.parted(content)
+        text = canonical(plain)
+        return Unit(text, (count_text(text) + image_tokens) * self.weight, is_breakpoint)
 
     def think(self, record: Exchange, prompt: Prompt) -> Reply:
         """Ask the brain. What it answers in its own words is raised."""

@@ -11,6 +11,7 @@ from tests.doubles.asking import TOOL_SCHEMA, events_of, post
 from tests.doubles.brains import Call, Reply, Scripted
 from tests.doubles.messages import MessagesDouble
 from tests.doubles.messages_family import FAMILIES
+from tests.pixels import coded, picture
 
 Body = dict[str, Any]
 TOOLS = [{"name": "weather", "description": "Tells it", "input_schema": TOOL_SCHEMA}]
@@ -33,6 +34,11 @@ def talk(*pairs: tuple[str, Any], **fields: Any) -> Body:
     return base(messages=messages(*pairs), tools=TOOLS, **fields)
 
 
+def image(content: bytes = picture(), media_type: str = "image/png") -> Body:
+    return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": coded(content)}}
+
+
+SEEN = talk(("user", [image()]))
 BUDGET = {"type": "enabled", "budget_tokens": 2_000}
 ROUND = talk(("user", "hello"), ("assistant", [USE]), ("user", [RESULT]))
 DOCS = "https://docs.claude.com/en/docs/build-with-claude/extended-thinking"
@@ -57,6 +63,14 @@ RULES: dict[str, tuple[str, Body, Body, str]] = {
     "haiku's effort": ("anthropic-5.5-haiku", base(thinking={"type": "disabled"}), base(thinking={"type": "disabled"}, output_config={"effort": "xhigh"}), UNSUPPORTED.format("disabled")),
     "sampling": ("anthropic-5.5", base(temperature=1), base(temperature=0.5), "`temperature` is deprecated for this model."),
     "top_k": ("anthropic-5", base(), base(top_k=5), "`top_k` is deprecated for this model."),
+    "image source": ("anthropic-5.5", SEEN, talk(("user", [{"type": "image"}])), "messages.0.content.0.image.source: Field required"),
+    "image type": ("anthropic-5.5", SEEN, talk(("user", [image(media_type="image/bmp")])), "messages.0.content.0.image.source.base64.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'"),
+    "image base64": ("anthropic-5.5", SEEN, talk(("user", [{"type": "image", "source": {**image()["source"], "data": "a!"}}])), "messages.0.content.0.image.source.base64: invalid base64 data"),
+    "long image": ("anthropic-5.5", talk(("user", [image(picture() + bytes(3_900_000))])), talk(("user", [image(picture() + bytes(4_000_000))])), f"messages.0.content.0.image.source.base64: image exceeds 5 MB maximum: {len(coded(picture() + bytes(4_000_000)))} bytes > 5242880 bytes"),
+    "broken image": ("anthropic-5.5", SEEN, talk(("user", [image(picture()[:60])])), "Could not process image"),
+    "mistaken image": ("anthropic-5.5", SEEN, talk(("user", [image(picture("JPEG"))])), "messages.0.content.0.image.source.base64.data: The image was specified using the image/png media type, but the image appears to be a image/jpeg image"),
+    "large image": ("anthropic-5.5", talk(("user", [image(picture("PNG", (8_000, 1)))])), talk(("user", [image(picture("PNG", (8_001, 1)))])), "messages.0.content.0.image.source.base64.data: At least one of the image dimensions exceed max allowed size: 8000 pixels"),
+    "large image of many": ("anthropic-5.5", talk(("user", [image(picture("PNG", (2_001, 1)))] * 20)), talk(("user", [image(picture("PNG", (2_001, 1)))] * 21)), "messages.0.content.0.image.source.base64.data: At least one of the image dimensions exceed max allowed size for many-image requests: 2000 pixels"),
     "prefill": ("anthropic-5.5", base(), talk(("user", "hello"), ("assistant", "Well,")), NO_PREFILL),
     "system first": ("anthropic-5.5", talk(("user", "a"), ("system", "b")), talk(("system", "b"), ("user", "a")), "messages.0: use the top-level 'system' parameter for the initial system prompt"),
     "system after an answer": ("anthropic-5.5", talk(("user", "a"), ("system", "b")), talk(("user", "a"), ("assistant", "b"), ("system", "c"), ("user", "d")), "messages.2: a `system` message must follow a user turn"),

@@ -10,6 +10,7 @@ from openai import APIError, OpenAI
 from tests.doubles.asking import TOOL_SCHEMA, events_of, post
 from tests.doubles.brains import Call, Reply, Scripted, echo
 from tests.doubles.responses import ResponsesDouble
+from tests.pixels import coded, picture
 
 Body = dict[str, Any]
 PATH = "/v1/responses"
@@ -22,12 +23,20 @@ USER = {"role": "user", "content": "hello"}
 ENCRYPTED = {"include": ["reasoning.encrypted_content"], "store": False}
 
 
+URL = f"data:image/png;base64,{coded(picture())}"
+BAD_IMAGE = "The image data you provided does not represent a valid image. Please check your input and try again with one of the supported image formats: ['image/jpeg', 'image/png', 'image/gif', 'image/webp']."
+
+
 def base(*items: Body, **fields: Any) -> Body:
     return {"model": "gpt-5.6-terra", "input": list(items) or [USER], "store": False, **fields}
 
 
 def missing(name: str) -> Body:
     return {key: value for key, value in base().items() if key != name}
+
+
+def looks(url: str) -> Body:
+    return base({"role": "user", "content": [{"type": "input_image", "image_url": url}]})
 
 
 # family, a request that passes, the same with one change, status, message, code, param of its refusal
@@ -50,6 +59,8 @@ RULES: dict[str, Case] = {
     "arguments": ("openai-5.6", base(USER, CALL, OUTPUT), base(USER, {**CALL, "arguments": '{"city'}, OUTPUT), 400, "Invalid 'input[1].arguments': expected a JSON object.", None, "input[1].arguments"),
     "reference": ("openai-5.6", base(USER), base(USER, {"type": "item_reference", "id": "msg_1"}), 404, "Item with id 'msg_1' not found. Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove this item from your input.", None, "input"),
     "previous": ("openai-5.6", base(USER), base(USER, previous_response_id="resp_1"), 400, "Previous response with id 'resp_1' not found.", "previous_response_not_found", "previous_response_id"),
+    "broken image": ("openai-5.6", looks(URL), looks(URL[:80]), 400, BAD_IMAGE, "invalid_value", "input[0].content[0]"),
+    "image type": ("openai-5.6", looks(URL), looks(URL.replace("png", "tiff", 1)), 400, BAD_IMAGE, "invalid_value", "input[0].content[0]"),
     "model": ("openai-5.6", base(), base(model="gpt-5"), 404, "The model 'gpt-5' does not exist or you do not have access to it.", "model_not_found", None),
 }  # fmt: skip
 

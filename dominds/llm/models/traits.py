@@ -11,7 +11,7 @@ from dominds.llm.models.model import Echo, ModelInfo, Thinking
 from dominds.version import VERSION
 
 TRAITS = ("supports_tool_choice", "forced_tool", "is_bound", "max_tokens_field", "output_length")
-CHOICES: dict[str, Any] = {"thinking": Thinking, "echo": Echo}
+CHOICES: dict[str, Any] = {"thinking": Thinking, "echo": Echo, "modalities": tuple}
 PARAMS = ("model_params", "thinking_off")
 
 

@@ -3,7 +3,7 @@
 import base64
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from math import ceil, sqrt
 
 from dominds.llm.messages import FilePart, ImagePart, Part, Request
@@ -26,7 +26,11 @@ def data_url(given: Part) -> str:
 
 def unseen_reason(request: Request, model: ModelInfo) -> str:
     """Why the model cannot take a request's parts, for people; empty where it can."""
-    wanted = {modality_of(given) for message in request.messages for given in message.parts}
+    return blindness({modality_of(given) for message in request.messages for given in message.parts}, model)
+
+
+def blindness(wanted: Set[str], model: ModelInfo) -> str:
+    """The same for modalities: ``image``, ``file``."""
     blind = sorted(wanted - set(model.modalities))
     if not blind:
         return ""
@@ -55,7 +59,7 @@ def part_tokens(given: Part, model: ModelInfo) -> int:
         return sizes.page * max(1, len(PAGE.findall(given.content)))
     if model.image_tokens is not None:
         return model.image_tokens
-    size = pixels_of(given.content)
+    size = given.pixels or pixels_of(given.content)
     if size is None:
         return sizes.most_patches
     return min(sizes.most_patches, _patches(*size, sizes.patch, sizes.most_patches))

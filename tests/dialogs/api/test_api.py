@@ -422,7 +422,16 @@ def test_the_export_is_the_whole_dialog(caller: Caller, dialog: Dialog) -> None:
     drive(dialog.pk)
     answer = caller._client.get(f"/api/dialogs/{dialog.pk}/export?format=json")
     result = json.loads(b"".join(_pieces(answer)))
-    assert set(result) == {"dialog", "rounds", "reminders", "questions", "remediations", "turns", "generations"}
+    assert set(result) == {
+        "dialog",
+        "rounds",
+        "reminders",
+        "questions",
+        "remediations",
+        "turns",
+        "generations",
+        "images",
+    }
     assert result["turns"] == caller.get(f"/dialogs/{dialog.pk}/turns")
     assert result["generations"] == caller.get(f"/dialogs/{dialog.pk}/generations")
     assert result["dialog"] == caller.get(f"/dialogs/{dialog.pk}")

@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 
 from dialogs.actions import messages, reminders
+from dialogs.actions.attachments import checked
 from dialogs.api.application import api
 from dialogs.models import Dialog, Question
 from dialogs.runtime.driver import drive
@@ -15,6 +16,7 @@ from dialogs.tools.human import ASK_HUMAN
 from tests.dialogs.api.test_api import Caller, code_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog, make_operator
+from tests.pixels import picture
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -56,11 +58,15 @@ def belongings(script: Script) -> dict[str, Any]:
     script({"tool_calls": [{"name": ASK_HUMAN, "arguments": {"question": "Which?"}}]}, {"text": "ok"})
     dialog = make_dialog()
     reminder = reminders.add(dialog.pk, "keep")
-    messages.post_message(dialog.pk, "Hi")
+    messages.post_message(dialog.pk, "Hi", attached=checked([("a.png", picture())]))
     drive(dialog.pk)
     messages.post_message(dialog.pk, "queued")
-    question = Question.objects.get(dialog=dialog)
-    return {"dialog_id": dialog.pk, "question_id": question.pk, "reminder_id": reminder.pk, "run_id": 1, "seq": 3}
+    rows = {
+        "question_id": Question.objects.get(dialog=dialog).pk,
+        "reminder_id": reminder.pk,
+        "sha256": dialog.attachments.get().sha256,
+    }
+    return {"dialog_id": dialog.pk, **rows, "run_id": 1, "seq": 3}
 
 
 def rows_of(dialog: Dialog) -> list[Any]:

@@ -31,6 +31,7 @@ def turn(position: int, role: str, text: str, calls: tuple[str, ...] = (), resul
         tool_calls=made or None,
         tool_call_id=result_of,
         provider_items=None,
+        attachments=None,
     )
 
 

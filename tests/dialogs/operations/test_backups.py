@@ -14,6 +14,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from dialogs.actions import messages, reminders
+from dialogs.actions.attachments import checked
 from dialogs.models import Dialog, SiteSettings
 from dialogs.operations import backups, pg_dump, portable_dump
 from dialogs.operations.backups import BackupFailed, back_up, restore
@@ -22,6 +23,7 @@ from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog
 from tests.harness.browser import session_key
 from tests.harness.postgres import find_binaries
+from tests.pixels import picture
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -38,7 +40,7 @@ def dialog(script: Script) -> Dialog:
     script({"text": "Grüße, 世界 \U0001f600", "usage": {"prompt_tokens": 12, "completion_tokens": 3}})
     dialog = make_dialog()
     reminders.add(dialog.pk, 'keep "this"\n\\and\tthat')
-    messages.post_message(dialog.pk, "Hi")
+    messages.post_message(dialog.pk, "Hi", attached=checked([("a.png", picture())]))
     drive(dialog.pk)
     session_key(dialog.owner)
     return dialog

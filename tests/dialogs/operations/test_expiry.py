@@ -9,21 +9,23 @@ from django.db.models import PROTECT
 from django.utils import timezone
 
 from dialogs.actions import reminders
+from dialogs.actions.attachments import checked
 from dialogs.actions.messages import post_message
 from dialogs.context.spending import spent_this_month
-from dialogs.models import Dialog, Event, Generation, RequestPart, Turn
+from dialogs.models import Attachment, Dialog, Event, Generation, RequestPart, Turn
 from dialogs.operations.expiry import NUMBERS, SAID, remove_expired
 from dialogs.runtime.driver import drive
 from dialogs.state import State
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog
+from tests.pixels import picture
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def answered(**columns: Any) -> Dialog:
     dialog = make_dialog()
-    post_message(dialog.pk, "A secret: mellon.")
+    post_message(dialog.pk, "A secret: mellon.", attached=checked([("a.png", picture())]))
     drive(dialog.pk)
     Dialog.objects.filter(pk=dialog.pk).update(**columns)
     dialog.refresh_from_db()
@@ -41,6 +43,7 @@ def test_what_was_said_goes_and_what_it_cost_stays(script: Script) -> None:
     assert set(Dialog.objects.values_list("pk", flat=True)) == {later.pk, kept.pk}
     assert not Turn.objects.filter(dialog=gone).exists()
     assert not Event.objects.filter(dialog=gone).exists()
+    assert set(Attachment.objects.values_list("dialog", flat=True)) == {later.pk, kept.pk}
     row = Dialog._base_manager.get(pk=gone.pk)
     assert (row.title, row.expires_at, row.removed_at is not None) == ("", None, True)
     assert spent_this_month(gone.owner_id) == Decimal("0.25")

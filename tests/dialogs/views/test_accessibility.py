@@ -116,7 +116,7 @@ def popovers(page: Page, address: str, *names: str) -> list[str]:
 
 
 # What is no page: pieces, files, programs' addresses, and what only takes a POST.
-NO_PAGES = {"older", "frames", "export-markdown", "export-json", "whole-turn", "place"}
+NO_PAGES = {"older", "frames", "export-markdown", "export-json", "whole-turn", "place", "image"}
 ONLY_POST = {
     "logout", "save-look", "save-context-display", "save-site", "change-password", "create-key", "revoke-key",
     "create-dialog", "selected-dialogs", "post-message", "remove-queued", "stop", "retry", "rename", "pin", "close",

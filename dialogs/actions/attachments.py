@@ -1,0 +1,145 @@
+"""Files that a message takes along: what each is, by its content alone, and how it is stored."""
+
+import base64
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+from dialogs.errors import Invalid
+from dialogs.models import Attachment, Dialog, Turn
+from dominds.budgets import ATTACHMENT_BYTES, ATTACHMENTS, IMAGE_PIXELS, OverBudget
+from dominds.llm.providers.parts import pixels_of
+
+MEDIA_TYPES = {b"\x89PNG": "image/png", b"GIF8": "image/gif", b"\xff\xd8": "image/jpeg", b"RIFF": "image/webp"}
+# What each format ends with; a file that was cut off would be refused by every provider, in each request from then on.
+ENDS = {"image/png": b"IEND\xaeB`\x82", "image/gif": b";", "image/jpeg": b"\xff\xd9", "image/webp": b""}
+PLAIN_TEXT = "text/plain"
+NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")  # control characters that no text has
+LONGEST_NAME = 120
+UNNAMED = "file"
+
+
+@dataclass(frozen=True)
+class Attached:
+    """A file that was checked. An image has ``pixels``, any other is text."""
+
+    name: str
+    media_type: str
+    content: bytes = field(repr=False)
+    pixels: tuple[int, int] | None = None
+
+    @cached_property
+    def sha256(self) -> str:
+        return sha256(self.content).hexdigest()
+
+    @property
+    def block(self) -> str:
+        """A text file as it stands behind what a person wrote; empty for an image."""
+        if self.pixels:
+            return ""
+        return f'\n\n<file name="{self.name}">\n{self.content.decode("utf-8-sig")}\n</file>'
+
+
+def checked(files: Iterable[tuple[str, bytes]]) -> tuple[Attached, ...]:
+    """Names and contents as somebody sent them. Raises ``Invalid``."""
+    try:
+        attached = tuple(_checked(_plain(name), content) for name, content in files)
+        ATTACHMENTS.check(len(attached), "The message has")
+    except OverBudget as error:
+        raise Invalid(str(error)) from None
+    return attached
+
+
+def from_base64(name: str, data: str) -> tuple[str, bytes]:
+    """A file as programs send it. Raises ``Invalid``."""
+    if len(data) > ATTACHMENT_BYTES.most * 4 // 3 + 4:
+        raise Invalid(ATTACHMENT_BYTES.sentence(f"“{_plain(name)}” has"))
+    try:
+        return name, base64.b64decode(data, validate=True)
+    except ValueError:
+        raise Invalid(f"“{_plain(name)}” is not base64.") from None
+
+
+def _plain(name: str) -> str:
+    """Without what would end the line or the quotes it stands in."""
+    bare = re.sub(r'[\x00-\x1f\x7f"<>\ud800-\udfff]', " ", name.replace("\\", "/").rpartition("/")[2])
+    return " ".join(bare.split())[-LONGEST_NAME:] or UNNAMED
+
+
+def _checked(name: str, content: bytes) -> Attached:
+    ATTACHMENT_BYTES.check(len(content), f"“{name}” has")
+    if not content:
+        raise Invalid(f"“{name}” is empty. Leave it out.")
+    if (pixels := pixels_of(content)) is not None:
+        IMAGE_PIXELS.check(max(pixels), f"“{name}” has")
+        media_type = next(kind for opening, kind in MEDIA_TYPES.items() if content.startswith(opening))
+        if not _is_whole(content, media_type):
+            raise Invalid(f"“{name}” is damaged: the image breaks off. Save it anew.")
+        return Attached(name, media_type, content, pixels)
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        text = "\x00"
+    if NO_TEXT.search(text):
+        raise Invalid(
+            f"“{name}” is neither a PNG, JPEG, WebP or GIF image nor text in UTF-8. Nothing else can be attached."
+        )
+    return Attached(name, PLAIN_TEXT, content)
+
+
+def _is_whole(content: bytes, media_type: str) -> bool:
+    if media_type == "image/webp":
+        return len(content) >= int.from_bytes(content[4:8], "little") + 8
+    return ENDS[media_type] in content[-1024:]  # cameras write a little behind the end
+
+
+def text_with(text: str, attached: Sequence[Attached]) -> str:
+    """What is stored as the turn's text: text files stand behind it."""
+    return text + "".join(file.block for file in attached)
+
+
+def text_typed(text: str, attachments: Sequence[Mapping[str, Any]] | None) -> str:
+    """The inverse: what a person wrote of a stored text."""
+    return text[: len(text) - sum(file.get("chars", 0) for file in attachments or ())]
+
+
+def text_files(text: str, attachments: Sequence[Mapping[str, Any]] | None) -> list[tuple[str, str]]:
+    """Names and texts of the text files that stand behind what a person wrote."""
+    found, place = [], len(text_typed(text, attachments))
+    for file in attachments or ():
+        if chars := file.get("chars", 0):
+            found.append((file["name"], text[place : place + chars].partition(">\n")[2].removesuffix("\n</file>")))
+            place += chars
+    return found
+
+
+def digests(attachments: Sequence[Mapping[str, Any]] | None) -> tuple[str, ...]:
+    return tuple(file["sha256"] for file in attachments or ())
+
+
+def named_by(turns: Iterable[Turn]) -> set[str]:
+    """Digests of the files of these turns."""
+    return {digest for turn in turns for digest in digests(turn.attachments)}
+
+
+def stored(dialog: Dialog, attached: Sequence[Attached]) -> list[dict[str, Any]] | None:
+    """Store the images, each once in a dialog, in the caller's transaction; what their turn says of all files."""
+    images = {file.sha256: file for file in attached if file.pixels}
+    if images:
+        known = set(dialog.attachments.filter(sha256__in=images).values_list("sha256", flat=True))
+        Attachment.objects.bulk_create(
+            Attachment(dialog=dialog, name=file.name, media_type=file.media_type, sha256=digest, content=file.content)
+            for digest, file in images.items()
+            if digest not in known
+        )
+    return [_told(file) for file in attached] or None
+
+
+def _told(file: Attached) -> dict[str, Any]:
+    known = {"name": file.name, "media_type": file.media_type, "sha256": file.sha256, "bytes": len(file.content)}
+    if file.pixels is None:
+        return {**known, "chars": len(file.block)}
+    return {**known, "width": file.pixels[0], "height": file.pixels[1]}

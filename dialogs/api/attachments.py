@@ -1,0 +1,35 @@
+"""Images of messages, for those who may read the dialog."""
+
+from uuid import UUID
+
+from django.http import HttpResponse
+from django.utils.http import content_disposition_header
+from ninja import Router
+
+from dialogs.actions import messages
+from dialogs.api.auth import PersonRequest
+from dialogs.errors import NotFound
+from dialogs.models import Dialog
+
+CACHE_SECONDS = 3600
+
+router = Router(tags=["messages"])
+
+
+@router.get("/dialogs/{uuid:dialog_id}/images/{sha256}", response={200: None})
+def get_image(request: PersonRequest, dialog_id: UUID, sha256: str) -> HttpResponse:
+    """The bytes of an image, by the `sha256` that its turn gives in `attachments`."""
+    return image_of(messages.owned(dialog_id, request.auth), sha256)
+
+
+def image_of(dialog: Dialog, sha256: str) -> HttpResponse:
+    """What a stranger made, so that no browser takes it for anything but an image."""
+    image = dialog.attachments.filter(sha256=sha256).first()
+    if image is None:
+        raise NotFound("There is no such image in this dialog.")
+    answer = HttpResponse(bytes(image.content), content_type=image.media_type)
+    answer["Content-Disposition"] = content_disposition_header(False, image.name) or "inline"
+    answer["X-Content-Type-Options"] = "nosniff"
+    answer["Content-Security-Policy"] = "default-src 'none'; sandbox"
+    answer["Cache-Control"] = f"private, max-age={CACHE_SECONDS}, immutable"
+    return answer

@@ -1,0 +1,65 @@
+"""Images give way before words: an old one is replaced by a line that says which it was and how to get it back."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from dominds.llm.messages import FilePart, Message, Part
+from remediation.context import Rewritten, StrategyStep, Toolbox, Unit, Units, total_tokens
+from remediation.policies.policy import RewriteTask
+from remediation.strategies.carrying import removed_from
+from remediation.strategies.outcome import touchable
+
+FRESH_UNITS = 3  # the newest units, whose images are still being talked about
+NO_LONGER_SHOWN = "is no longer shown"
+GET_BACK = "The user can see it in the dialog; ask for it to be attached again if you have to look at it"
+
+
+def images_first(
+    task: RewriteTask, toolbox: Toolbox, rewrite: Callable[[RewriteTask, Toolbox], Rewritten]
+) -> Rewritten:
+    """The rewrite of a view whose old images were masked before, where that is not enough by itself."""
+    started, before = toolbox.clock(), total_tokens(task.units)
+    masked = mask_old_images(task.units, task.target, toolbox)
+    after = total_tokens(masked)
+    if after >= before:
+        return rewrite(task, toolbox)
+    step = StrategyStep("mask_images", before, after, "old images gave way to lines that name them")
+    alone = Rewritten(
+        masked, removed_from(task.units, masked), before, after, (step,), millis=toolbox.clock() - started
+    )
+    if after <= task.target:
+        return alone
+    done = rewrite(replace(task, units=masked), toolbox)
+    if done.failure:
+        return alone if after <= task.limit else replace(done, units=task.units, est_before=before, est_after=before)
+    return replace(done, removed=removed_from(task.units, done.units), est_before=before, steps=(step, *done.steps))
+
+
+def mask_old_images(units: Units, target_tokens: int, toolbox: Toolbox, fresh: int = FRESH_UNITS) -> Units:
+    """Mask images, oldest first, until ``target_tokens`` is reached. The newest ``fresh`` units keep theirs."""
+    masked, excess = list(units), total_tokens(units) - target_tokens
+    for index in touchable(units):
+        if excess <= 0 or index >= len(units) - fresh:
+            break
+        unit = masked[index]
+        shorter = _masked(unit, toolbox) if any(message.parts for message in unit.messages) else unit
+        if shorter.est_tokens < unit.est_tokens:
+            excess -= unit.est_tokens - shorter.est_tokens
+            masked[index] = shorter
+    return tuple(masked)
+
+
+def _masked(unit: Unit, toolbox: Toolbox) -> Unit:
+    turn = f" (turn {unit.source[-1]})" if unit.source else ""
+    messages = tuple(without_images(message, f"{NO_LONGER_SHOWN}{turn}") for message in unit.messages)
+    return replace(unit, messages=messages, est_tokens=toolbox.count(messages))
+
+
+def without_images(message: Message, reason: str) -> Message:
+    """The message with a line for each of its parts; ``reason`` follows a name and a size."""
+    lines = (f"[{_label(part)} {reason}. {GET_BACK}.]" for part in message.parts)
+    return replace(message, text="\n".join(filter(None, (message.text, *lines))), parts=())
+
+
+def _label(part: Part) -> str:
+    return f"File “{part.name}”" if isinstance(part, FilePart) else part.label

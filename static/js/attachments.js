@@ -1,0 +1,134 @@
+// Files of a message that is being written: chosen, pasted or dropped, shown small, and sent with the form.
+import { announce } from "./page.js";
+
+const SMALLER_PX = 2000; // what a photograph that is too long for the server is made to fit
+const JPEG_QUALITY = 0.85;
+
+/** `refuse` takes a sentence for people, `changed` is called with the number of files. */
+export function startAttachments(form, { refuse, changed }) {
+  const input = form.elements.namedItem("attachments");
+  const list = form.querySelector(".attached");
+  const bar = form.querySelector(".attached-progress");
+  const row = form.querySelector("template").content;
+  const [mostBytes, mostFiles] = [Number(input.dataset.bytes), Number(input.dataset.files)];
+  let files = [];
+  let sent = [];
+
+  input.addEventListener("change", () => add([...input.files]));
+  form.addEventListener("paste", (event) => {
+    const pasted = [...event.clipboardData.files];
+    if (!pasted.length || event.clipboardData.types.includes("text/plain")) return; // a word processor adds a picture of its text
+    event.preventDefault();
+    add(pasted);
+  });
+  const carriesFiles = (event) => event.dataTransfer?.types.includes("Files");
+  document.addEventListener("dragover", (event) => {
+    if (!carriesFiles(event)) return;
+    event.preventDefault();
+    form.classList.toggle("dropping", !input.disabled);
+  });
+  for (const kind of ["dragleave", "drop", "dragend"]) document.addEventListener(kind, (event) => {
+    if (kind === "drop" || !event.relatedTarget) form.classList.remove("dropping");
+  });
+  document.addEventListener("drop", (event) => {
+    if (!carriesFiles(event)) return;
+    event.preventDefault();
+    add([...event.dataTransfer.files]);
+  });
+
+  form.addEventListener("htmx:xhr:progress", (event) => {
+    if (!event.detail.lengthComputable || !event.detail.total) return;
+    bar.hidden = !sent.length;
+    bar.value = event.detail.loaded / event.detail.total;
+  });
+
+  async function add(added) {
+    if (input.disabled) return;
+    for (const file of added) {
+      const fitting = file.size > mostBytes ? await smaller(file) : file;
+      if (fitting.size > mostBytes) refuse(`“${file.name}” was not attached. ${input.dataset.tooLong}`);
+      else if (files.length >= mostFiles) refuse(`“${file.name}” was not attached. ${input.dataset.tooMany}`);
+      else {
+        files.push(fitting);
+        announce(`Attached ${fitting.name}`);
+      }
+    }
+    show();
+  }
+
+  function show() {
+    const chosen = new DataTransfer();
+    for (const file of files) chosen.items.add(file);
+    input.files = chosen.files;
+    list.replaceChildren(...files.map(item));
+    list.hidden = !files.length;
+    changed(files.length);
+  }
+
+  function item(file, place) {
+    const shown = row.cloneNode(true).firstElementChild;
+    const [name, size] = shown.querySelectorAll("span");
+    const remove = shown.querySelector("button");
+    name.textContent = file.name;
+    size.textContent = words(file.size);
+    remove.setAttribute("aria-label", `Remove ${file.name}`);
+    remove.addEventListener("click", () => {
+      files = files.filter((other) => other !== file);
+      show();
+      (list.querySelectorAll("button")[Math.min(place, files.length - 1)] ?? input).focus();
+    });
+    draw(file, shown.querySelector("canvas"));
+    return shown;
+  }
+
+  return {
+    get any() {
+      return files.length > 0;
+    },
+    sending() {
+      sent = files;
+    },
+    /** Those that the server has; what was added meanwhile stays. */
+    accepted() {
+      files = files.filter((file) => !sent.includes(file));
+      this.ended();
+      show();
+    },
+    ended() {
+      sent = [];
+      bar.hidden = true;
+      bar.value = 0;
+    },
+    allow(may) {
+      input.disabled = !may;
+    },
+  };
+}
+
+function words(bytes) {
+  return bytes < 1000 ? `${bytes} bytes` : bytes < 1e6 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+}
+
+/** A small square of the picture; nothing of what is none. */
+async function draw(file, canvas) {
+  const picture = await createImageBitmap(file).catch(() => null);
+  canvas.hidden = !picture;
+  if (!picture) return;
+  const side = Math.min(picture.width, picture.height);
+  canvas.getContext("2d").drawImage(
+    picture, (picture.width - side) / 2, (picture.height - side) / 2, side, side, 0, 0, canvas.width, canvas.height,
+  );
+  picture.close();
+}
+
+/** A photograph with fewer pixels, or the file as it is. */
+async function smaller(file) {
+  const picture = await createImageBitmap(file).catch(() => null);
+  if (!picture) return file;
+  const scale = Math.min(1, SMALLER_PX / Math.max(picture.width, picture.height));
+  const canvas = new OffscreenCanvas(Math.round(picture.width * scale), Math.round(picture.height * scale));
+  canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+  picture.close();
+  const made = await canvas.convertToBlob({ type: "image/jpeg", quality: JPEG_QUALITY });
+  return new File([made], file.name.replace(/\.\w+$/, "") + ".jpg", { type: made.type });
+}

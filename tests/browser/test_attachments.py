@@ -1,0 +1,108 @@
+"""Files on their way into a message: chosen, pasted, dropped, taken out again by keys, sent and shown."""
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from dialogs.models import Attachment, Dialog
+from tests.browser.conftest import answered
+from tests.pixels import picture
+
+HAND = """([kind, name, media, data, text]) => {
+    const files = new DataTransfer();
+    files.items.add(new File([Uint8Array.from(atob(data), (c) => c.charCodeAt(0))], name, { type: media }));
+    if (text) files.setData("text/plain", text);
+    const event = kind === "paste"
+        ? new ClipboardEvent("paste", { clipboardData: files, bubbles: true, cancelable: true })
+        : new DragEvent(kind, { dataTransfer: files, bubbles: true, cancelable: true });
+    document.querySelector(kind === "paste" ? "#text" : "#transcript").dispatchEvent(event);
+}"""
+
+
+def hand(page: Page, kind: str, name: str, media_type: str, content: bytes, text: str = "") -> None:
+    """Paste or drop a file."""
+    page.evaluate(HAND, [kind, name, media_type, base64.b64encode(content).decode(), text])
+
+
+def test_files_are_attached_taken_out_sent_and_shown(
+    open_dialog: Callable[[str], Dialog], page: Page, complaints: list[str]
+) -> None:
+    dialog = open_dialog("short")
+    items, error = page.locator("#attached li"), page.locator("#sending-error")
+    chosen: Any = [
+        {"name": "plan.png", "mimeType": "image/png", "buffer": picture("PNG", (1_200, 700), "orange")},
+        {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"one\n" * 40},
+    ]
+    page.locator("#attachments").set_input_files(chosen)
+    expect(items).to_have_count(2)
+    hand(page, "paste", "image.png", "image/png", picture(), "words of a table")  # the words are what was meant
+    hand(page, "paste", "shot.png", "image/png", picture())
+    hand(page, "drop", "dropped.webp", "image/webp", picture("WEBP"))
+    expect(items).to_have_count(4)
+    expect(items.nth(3)).to_contain_text("dropped.webp")
+    expect(items.nth(0).locator("canvas")).to_be_visible()
+    expect(items.nth(1).locator("canvas")).to_be_hidden()
+    page.set_viewport_size({"width": 360, "height": 760})
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+
+    remove = page.get_by_role("button", name="Remove shot.png")
+    remove.focus()
+    remove.press("Enter")
+    expect(items).to_have_count(3)
+    expect(page.get_by_role("button", name="Remove dropped.webp")).to_be_focused()
+
+    hand(page, "drop", "long.txt", "text/plain", b"x" * 3_900_001)
+    expect(error).to_contain_text(
+        "“long.txt” was not attached. It has more than 3,900,000 bytes. DOMINDS_ATTACHMENT_BYTES"
+    )
+    hand(page, "drop", "book.pdf", "application/pdf", b"%PDF-1.7\n\x00")
+    expect(items).to_have_count(4)
+    page.press("#text", "Enter")
+    expect(error).to_contain_text("“book.pdf” is neither a PNG")
+    assert complaints.pop().startswith("Response Status Error Code 400")
+    page.get_by_role("button", name="Remove book.pdf").click()
+    page.press("#text", "Enter")  # without a word
+
+    answered(page)
+    expect(items).to_have_count(0)
+    expect(page.locator("#attached-progress")).to_be_hidden()
+    turn = page.locator(".turn-user")
+    expect(turn.get_by_role("img")).to_have_count(2)
+    image = turn.get_by_role("img", name="Attached image plan.png")
+    assert image.evaluate("(image) => image.decode().then(() => image.naturalWidth)") == 1_200
+    file = turn.locator("details")
+    expect(file.locator(".plain")).to_be_hidden()
+    file.locator("summary").click()
+    expect(file.locator(".plain")).to_contain_text("one")
+    with page.expect_popup() as opened:
+        image.click()
+    stored = Attachment.objects.get(dialog=dialog, name="plan.png")
+    assert opened.value.url.endswith(f"/d/{dialog.pk}/images/{stored.sha256}/")
+
+
+def test_a_photograph_that_is_too_long_is_made_smaller(
+    open_dialog: Callable[[str], Dialog], page: Page, complaints: list[str]
+) -> None:
+    """As a telephone takes it: more pixels and bytes than models take."""
+    dialog = open_dialog("short")
+    page.evaluate(
+        """async () => {
+            const canvas = new OffscreenCanvas(2600, 1300);
+            const context = canvas.getContext("2d");
+            const noise = context.createImageData(2600, 1300);
+            for (let at = 0; at < noise.data.length; at += 65536) crypto.getRandomValues(noise.data.subarray(at, at + 65536));
+            context.putImageData(noise, 0, 0);
+            const files = new DataTransfer();
+            files.items.add(new File([await canvas.convertToBlob({ type: "image/png" })], "IMG_1.png"));
+            const input = document.querySelector("#attachments");
+            input.files = files.files;
+            input.dispatchEvent(new Event("change"));
+        }"""
+    )
+    expect(page.locator("#attached li")).to_contain_text("IMG_1.jpg")
+    page.press("#text", "Enter")
+    answered(page)
+    kept = dialog.turns.get(seq=1).attachments[0]
+    assert (kept["width"], kept["height"], kept["media_type"]) == (2_000, 1_000, "image/jpeg")

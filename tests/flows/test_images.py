@@ -1,0 +1,136 @@
+"""Images of messages, on their way to each dialect's strict double."""
+
+from typing import Any
+
+import pytest
+
+from dialogs.actions import messages, rewrite_requests
+from dialogs.actions.attachments import checked
+from dialogs.context.view import view_of
+from dialogs.errors import Invalid
+from dialogs.models import Dialog
+from health.models import HealthSnapshot
+from remediation.models import RemediationRun
+from tests.doubles.brains import Prompt, Reply
+from tests.doubles.images import image_in
+from tests.doubles.serving import Double
+from tests.flows.conftest import Minds, go_on, say
+from tests.flows.doubled import dialog_at, start
+from tests.pixels import picture
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SEEING = [
+    "anthropic/claude-opus-5-5",
+    "openai/gpt-5.6-terra",
+    "google/gemini-4-argon",
+    "moonshot/kimi-k3",
+    "ollama/qwen3",
+    "lmstudio/qwen3-14b",
+    "llamacpp/default",
+    "vllm/qwen3-14b",
+]
+SEES = {"modalities": ["text", "image"]}
+
+
+def answer(prompt: Prompt) -> Reply:
+    return Reply(f"I read {len(prompt.messages)} messages.")
+
+
+def send(dialog: Dialog, text: str, *files: tuple[str, bytes]) -> None:
+    messages.post_message(dialog.pk, text, attached=checked(files))
+    go_on(dialog)
+
+
+def images_in(body: Any) -> list[Any]:
+    """Those of a request, in their order."""
+    if isinstance(body, list):
+        return [image for part in body for image in images_in(part)]
+    if not isinstance(body, dict):
+        return []
+    return [image] if (image := image_in(body)) else [image for part in body.values() for image in images_in(part)]
+
+
+def newest(double: Double) -> list[Any]:
+    return images_in(double.bodies[-1])
+
+
+@pytest.mark.parametrize("name", SEEING)
+def test_an_image_reaches_the_model_and_stays_in_its_place(name: str, minds: Minds, monkeypatch: Any) -> None:
+    with start(name, answer) as double:
+        dialog = dialog_at(double, minds, monkeypatch, name, SEES)
+        send(dialog, "what is this?", ("a photo.jpg", picture("JPEG")), ("b.webp", picture("WEBP", (40, 30))))
+        say(dialog, "and what colour?")
+        send(dialog, "", ("c.gif", picture("GIF")))
+    assert [refusal for refusal in double.refusals if refusal.rule != "path"] == []  # LM Studio is asked what it is
+    first, _, last = (images_in(body) for body in double.bodies if body)
+    assert [(image.media_type, image.width, image.height) for image in first] == [
+        ("image/jpeg", 64, 48),
+        ("image/webp", 40, 30),
+    ]
+    assert [image.data for image in last[:2]] == [image.data for image in first]
+    assert last[2].media_type == "image/gif"
+
+
+def test_a_model_that_sees_nothing_refuses_before_anything_is_stored(minds: Minds, monkeypatch: Any) -> None:
+    with start("deepseek/deepseek-flash", answer) as double:
+        dialog = dialog_at(double, minds, monkeypatch, "deepseek/deepseek-flash")
+        with pytest.raises(Invalid, match="takes no image"):
+            send(dialog, "what is this?", ("a.png", picture()))
+        assert not dialog.turns.exists() and not dialog.attachments.exists()
+        send(dialog, "read this", ("notes.txt", b"Tea at four."))
+    assert double.refusals == []
+    assert '<file name="notes.txt">\nTea at four.\n</file>' in double.bodies[-1]["messages"][-1]["content"]
+
+
+def test_after_a_move_to_a_model_that_sees_nothing_lines_stand_for_images(minds: Minds, monkeypatch: Any) -> None:
+    with start("anthropic/claude-opus-5-5", answer) as double:
+        dialog = dialog_at(double, minds, monkeypatch, "anthropic/claude-opus-5-5")
+        send(dialog, "what is this?", ("a.png", picture()))
+    with start("deepseek/deepseek-flash", answer) as blind:
+        moved = dialog_at(blind, minds, monkeypatch, "deepseek/deepseek-flash")
+        Dialog.objects.filter(pk=dialog.pk).update(provider=moved.provider_id, model=moved.model_id)
+        say(dialog, "and what colour?")
+    assert blind.refusals == []
+    said = blind.bodies[-1]["messages"][1]["content"]
+    assert said.startswith(
+        "what is this?\n[Image “a.png” (64 × 48 pixels) is not shown, since this model sees no images."
+    )
+
+
+def test_more_images_than_a_request_takes_leave_the_oldest_out(minds: Minds, monkeypatch: Any) -> None:
+    """Anthropic refuses large ones where there are more than twenty; and what is left out stays out for a while."""
+    large = [("large.png", picture("PNG", (2_400, 8)))] * 7
+    with start("anthropic/claude-opus-5-5", answer) as double:
+        dialog = dialog_at(double, minds, monkeypatch, "anthropic/claude-opus-5-5")
+        for _ in range(3):
+            send(dialog, "look", *large)
+        say(dialog, "and what colour?")
+    assert double.refusals == []
+    assert [len(images_in(body)) for body in double.bodies] == [7, 14, 7, 7]
+    assert not HealthSnapshot.objects.filter(reason="truncation_suspected").exists()  # it was us who sent less
+
+
+def test_old_images_give_way_before_words_and_undo_brings_them_back(minds: Minds, monkeypatch: Any) -> None:
+    name = "vllm/qwen3-14b"
+    with start(name, answer) as double:
+        dialog = dialog_at(double, minds, monkeypatch, name, SEES, context_policy="breaking", context_limit=8_000)
+        for number in range(6):  # each takes 36 × 36 patches
+            send(dialog, f"look at number {number}", (f"{number}.png", picture("PNG", (1_000, 1_000))))
+    assert double.refusals == []
+    run = RemediationRun.objects.get(dialog=dialog)
+    assert [step["strategy"] for step in run.steps] == ["mask_images"]
+    last = double.bodies[-1]
+    said = [message["content"] for message in last["messages"] if message["role"] == "user"]
+    assert said[0].startswith("look at number 0\n[Image “0.png” (1,000 × 1,000 pixels) is no longer shown (turn 1). ")
+    assert all(f"look at number {number}" in str(said) for number in range(6))
+    left = len(images_in(last))
+    assert 0 < left < 6
+    assert run.view[-1] == {"turns": [9]}  # by reference: no bytes, and no second copy of anything
+    rewrite_requests.undo(run.pk, dialog.owner)
+    assert len(images_in_view(dialog)) == 6
+
+
+def images_in_view(dialog: Dialog) -> list[Any]:
+    dialog.refresh_from_db()
+    return [part for message in view_of(dialog).messages for part in message.parts]
