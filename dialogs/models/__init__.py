@@ -2,10 +2,11 @@
 
 from dialogs.models.agents import Agent, ForcingRefusal
 from dialogs.models.clients import ApiKey, Client
-from dialogs.models.conversation import Dialog, Generation, Reminder, Round, Turn
+from dialogs.models.conversation import Dialog, Generation, Reminder, Turn
 from dialogs.models.events import Event
 from dialogs.models.questions import Question
 from dialogs.models.requests import RequestPart
+from dialogs.models.rounds import Round
 from dialogs.models.settings import PersonSettings, SiteSettings
 from dialogs.models.turn_extras import Artifact, Attachment, RecallChoice
 
