@@ -17,7 +17,7 @@ run: setup
 # Three workers on two cores: the tests wait for processes more than they compute. Each has servers of its own.
 WORKERS ?= 3
 test: setup-dev browser proxies
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 # What needs no server: a minute at most.
 unit: setup-dev
