@@ -21,6 +21,7 @@ from dialogs.models import (
     Question,
     RecallChoice,
     Reminder,
+    RequestPart,
     Round,
     Turn,
 )
@@ -203,6 +204,14 @@ class RecallChoiceAdmin(OfDialog):
 
     list_display = ("dialog", "seq", "choice")
     list_filter = ("choice",)
+
+
+@admin.register(RequestPart)
+class RequestPartAdmin(RecordAdmin):
+    """Instructions, tools and settings that requests have in common, each stored once."""
+
+    list_display = ("digest", "dialog")
+    list_select_related = ("dialog",)
 
 
 @admin.register(ForcingRefusal)

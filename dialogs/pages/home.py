@@ -66,8 +66,15 @@ class HomePage:
     @property
     def suggestions(self) -> list[tuple[Agent, list[str]]]:
         """Three for each agent."""
-        return [(agent, list(agent.suggestions or SUGGESTIONS)[:3]) for agent, reason in self.agents if not reason]
+        return [
+            (agent, _texts(agent.suggestions) or list(SUGGESTIONS[:3])) for agent, reason in self.agents if not reason
+        ]
 
     @cached_property
     def recent(self) -> list[Dialog]:
         return list(recent_dialogs(self.viewer, RECENT))
+
+
+def _texts(stored: object) -> list[str]:
+    """The column may hold any JSON: an agent that is damaged must not take the page along."""
+    return [text for text in stored if isinstance(text, str)][:3] if isinstance(stored, list) else []

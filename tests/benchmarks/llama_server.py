@@ -152,7 +152,7 @@ class Front(ChatServer):
             plain(answered.status_code, answered.content)(connection)
             return
         reported = answered.json()["usage"]["prompt_tokens"]
-        exchange = Exchange(asked.body, reported, violations(asked.body, self.model))
+        exchange = Exchange(asked.body, reported, violations(asked.body))
         self.exchanges.append(exchange)
         self._stream(connection, exchange, self.answer(asked.body))
 

@@ -118,7 +118,7 @@ class ChatServer(ModelServer):
         return {**entry, "state": "loaded", **loaded}
 
     def _complete(self, asked: Asked, connection: Connection) -> None:
-        exchange = Exchange(asked.body, count_prompt(self.model, asked.body), violations(asked.body, self.model))
+        exchange = Exchange(asked.body, count_prompt(self.model, asked.body), violations(asked.body))
         self.exchanges.append(exchange)
         if exchange.problems:
             plain(400, json.dumps({"error": {"message": "; ".join(exchange.problems), "type": "invalid"}}))(connection)
@@ -185,9 +185,9 @@ def _pieces(text: str, size: int) -> list[str]:
     return [text[start : start + size] for start in range(0, len(text), size)]
 
 
-def violations(body: Body, model: str) -> list[str]:
+def violations(body: Body) -> list[str]:
     """What the strict double of an LM Studio would refuse, in its words, but for forcing: tests call this server many names."""
-    request = ChatRequest(body, {}, LMStudioDouble.kind, "", model)
+    request = ChatRequest(body, {}, LMStudioDouble.kind, "", body["model"])
     found = (rule.refusal(request) for rule in (*PROTOCOL, LATE_SYSTEM))
     return [refusal.message for refusal in found if refusal is not None]
 

@@ -172,7 +172,7 @@ def test_a_fault_of_ours_shows_nobody_its_traceback_or_settings(
     monkeypatch.setattr(dialogs, "ListFilter", broken)
     client.raise_request_exception = False
     client.force_login(UserFactory.create())
-    answer = client.get("/")
+    answer = client.get("/dialogs/")
     assert answer.status_code == 500
     for inner in (CANARY, "Traceback", "ValueError", "SECRET_KEY", "dialogs/views"):
         assert inner not in answer.content.decode()

@@ -8,6 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dialogs.accounts.api_keys import create_key, key_of
+from dialogs.actions import messages
 from dialogs.models import ApiKey, Dialog
 from tests.dialogs.factories import AgentFactory, UserFactory
 
@@ -56,7 +57,7 @@ def test_what_a_key_opens_is_a_programs() -> None:
     assert asked(create_key(owner), "POST", "/api/dialogs", f'{{"agent": "{agent.pk}"}}')[0] == 201
     browser = Client()
     browser.force_login(owner)
-    browser.post("/d/new/", {"agent": agent.pk})
+    messages.create_dialog(owner, agent.pk)
     assert list(Dialog.objects.order_by("created_at").values_list("origin", flat=True)) == ["key", "person"]
     Dialog.objects.create(owner=owner, agent=agent, origin="background", title="A title for Rome")
     shown = {

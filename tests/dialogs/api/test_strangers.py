@@ -20,6 +20,7 @@ from tests.pixels import picture
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+QUERIES = {"compare_requests": "?with=1"}
 BODIES: dict[str, Any] = {
     "post_message": {"text": "Hi"},
     "add_reminder": {"text": "x"},
@@ -66,7 +67,7 @@ def belongings(script: Script) -> dict[str, Any]:
         "reminder_id": reminder.pk,
         "sha256": dialog.attachments.get().sha256,
     }
-    return {"dialog_id": dialog.pk, **rows, "run_id": 1, "seq": 3}
+    return {"dialog_id": dialog.pk, **rows, "run_id": 1, "generation_id": 1, "seq": 3}
 
 
 def rows_of(dialog: Dialog) -> list[Any]:
@@ -85,6 +86,7 @@ def test_a_stranger_finds_nothing_and_changes_nothing(
     before = rows_of(dialog)
     stranger = Caller(make_dialog().owner)
     address = re.sub(r"{(?:\w+:)?(\w+)}", lambda found: str(belongings[found[1]]), path)
+    address += QUERIES.get(name, "")
     assert code_of(stranger(method, address, BODIES.get(name))) == (404, "not_found")
     if method == "GET":
         assert code_of(stranger(method, address, headers={"Accept": "text/event-stream"})) == (404, "not_found")

@@ -87,6 +87,7 @@ def test_percentiles_lie_among_the_values(values: list[float]) -> None:
 
 def test_levels_and_compactions_are_counted_by_hour_and_day() -> None:
     dialog = make_dialog()
+    Dialog.objects.update(created_at=timezone.now() - timedelta(days=30))
     for level, ago in (("healthy", 30), ("critical", 3), ("caution", 0), ("caution", 0)):
         snapshot(generation(dialog, ago=timedelta(hours=ago)), level)
     for policy, days in (("breaking", 20), ("breaking", 1), ("retention", 0)):

@@ -260,7 +260,7 @@ def sent(owner: User, content: Any, agent: str, **more: str) -> HttpResponse:
 @pytest.mark.django_db(transaction=True)
 def test_a_person_imports_an_export_on_the_page(script: Script) -> None:
     owner, agent = UserFactory.create(), AgentFactory.create()
-    assert "Import conversations" in browser_of(owner).get("/").content.decode()
+    assert "Import conversations" in browser_of(owner).get("/dialogs/").content.decode()
     shown = browser_of(owner).get("/import/").content.decode()
     assert f'<option value="{agent.pk}"' in shown
     dry = sent(owner, exports.chatgpt(), agent.pk, dry_run="on").content.decode()

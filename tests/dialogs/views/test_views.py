@@ -47,6 +47,7 @@ def test_a_strangers_dialog_does_not_exist(script: Script, name: str) -> None:
         "generation_id": 1,
         "seq": 2,
         "position": 1,
+        "sha256": "0" * 64,
         "kind": "prune",
     }
 

@@ -192,5 +192,6 @@ def test_two_poor_rewrites_in_a_row_are_enough() -> None:
     assert is_poor(1_000, 950, 4_000)
     assert is_poor(4_000, 3_100, 4_000)
     assert not is_poor(4_000, 2_000, 4_000)
-    assert should_stop([False, True, True])
-    assert not should_stop([True, False, True])
+    assert should_stop([True, True])
+    assert not should_stop([True])
+    assert not should_stop([True, False])
