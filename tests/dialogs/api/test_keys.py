@@ -61,8 +61,8 @@ def test_what_a_key_opens_is_a_programs() -> None:
     assert list(Dialog.objects.order_by("created_at").values_list("origin", flat=True)) == ["key", "person"]
     Dialog.objects.create(owner=owner, agent=agent, origin="background", title="A title for Rome")
     shown = {
-        origin: browser.get("/", {"origin": origin}).content.decode().count("data-row")
+        origin: browser.get("/dialogs/", {"origin": origin}).content.decode().count("data-row")
         for origin in ("", "person", "key", "background")
     }
     assert shown == {"": 2, "person": 1, "key": 1, "background": 1}
-    assert "A title for Rome" not in browser.get("/").content.decode()
+    assert "A title for Rome" not in browser.get("/dialogs/").content.decode()
