@@ -2,7 +2,6 @@
 
 import hashlib
 import threading
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -25,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 ATTEMPTS_OF_ADDRESS = 10  # within the window; those that succeed do not count
 ATTEMPTS_OF_ACCOUNT = 20  # from all addresses
-WINDOW_SECONDS = 60
+WINDOW_SECONDS = 60  # from the first attempt on
 HASHES_AT_ONCE = 2  # one takes a third of a second of a processor, which pages need as well
 WAIT_SECONDS = 5
 TOO_MANY, BUSY = 429, 503  # HTTP
@@ -83,35 +82,37 @@ def try_to_log_in(request: HttpRequest, check: Callable[[], HttpResponse]) -> Ht
     An attempt is counted before its password is hashed, and forgotten when it was right: many at once are no way past the
     limits. Without Redis only the number of hashes at once is limited.
     """
-    window = int(time.time()) // WINDOW_SECONDS
     account = hashlib.sha256(request.POST.get("username", "").strip().lower().encode()).hexdigest()[:24]
     limits = {
-        f"dominds:login:{window}:address:{_address(request)}": ATTEMPTS_OF_ADDRESS,
-        f"dominds:login:{window}:account:{account}": ATTEMPTS_OF_ACCOUNT,
+        f"dominds:login:address:{_address(request)}": ATTEMPTS_OF_ADDRESS,
+        f"dominds:login:account:{account}": ATTEMPTS_OF_ACCOUNT,
     }
     _refuse_over(limits, _counts("get", limits))
     with password_check():
-        _refuse_over(limits, [count - 1 for count in _counts("incr", limits)])
+        _refuse_over(limits, _counts("incr", limits), own=1)
         answer = check()
     if answer.status_code in (301, 302):
         _counts("decr", limits)
     return answer
 
 
-def _refuse_over(limits: Mapping[str, int], counts: Sequence[int]) -> None:
-    if any(count >= most for count, most in zip(counts, limits.values(), strict=False)):
-        raise LoginRefused(TOO_MANY, WINDOW_SECONDS - int(time.time()) % WINDOW_SECONDS)
+def _refuse_over(limits: Mapping[str, int], counts: Sequence[tuple[int, int]], own: int = 0) -> None:
+    """``own`` of the attempts that were counted are this one."""
+    pairs = zip(counts, limits.values(), strict=False)
+    if waits := [seconds for (count, seconds), most in pairs if count - own >= most]:
+        raise LoginRefused(TOO_MANY, max(waits))
 
 
-def _counts(command: str, keys: Collection[str]) -> list[int]:
-    """The counts after ``command``; none without Redis."""
+def _counts(command: str, keys: Collection[str]) -> list[tuple[int, int]]:
+    """The counts after ``command``, each with the seconds until it begins anew; none without Redis."""
     try:
         with client().pipeline() as pipe:
             for key in keys:
+                pipe.set(key, 0, ex=WINDOW_SECONDS, nx=True)
                 getattr(pipe, command)(key)
-            for key in keys:
-                pipe.expire(key, WINDOW_SECONDS * 2)
-            return [int(count or 0) for count in pipe.execute()[: len(keys)]]
+                pipe.ttl(key)
+            found = pipe.execute()
+        return [(int(count or 0), max(1, left)) for count, left in zip(found[1::3], found[2::3], strict=True)]
     except redis.RedisError as error:
         log.warning("login_throttle_off", error=str(error))
         return []

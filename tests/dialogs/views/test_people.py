@@ -20,6 +20,7 @@ from dialogs.accounts import api_keys
 from dialogs.context.config import current_config
 from dialogs.context.config import problems as problems_of_file
 from dialogs.models import Agent, ApiKey, PersonSettings
+from dialogs.store.wakeups import client as redis_client
 from remediation.config import ContextConfig
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
@@ -51,6 +52,15 @@ def test_logging_in_works_and_failures_are_slowed_down() -> None:
     answer = eve.post("/login/", {"username": user.username, "password": "a long enough password"})
     assert answer.status_code == 429
     assert int(answer["Retry-After"]) > 0
+
+
+def test_attempts_are_counted_for_a_minute_from_the_first_and_not_by_the_clocks_minutes() -> None:
+    Client().post("/login/", {"username": "eve", "password": "wrong"}, REMOTE_ADDR="10.9.8.7")
+    (key,) = redis_client().scan_iter("dominds:login:address:10.9.8.7")
+    redis_client().expire(key, 30)  # as if it had been half a minute ago
+    Client().post("/login/", {"username": "eve", "password": "wrong"}, REMOTE_ADDR="10.9.8.7")
+    assert 0 < redis_client().ttl(key) <= 30
+    assert redis_client().get(key) == b"2"
 
 
 def passwords(number: int, username: str, address: str = "127.0.0.1") -> list[HttpResponse]:
