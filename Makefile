@@ -14,11 +14,12 @@ ARGS ?=
 run: setup
 	@exec $(BIN)/python manage.py up
 
-# Three workers on two cores: the tests wait for processes more than they compute. Each has servers of its own, and a file
-# stays on one of them. (--dist loadgroup does nothing under pytest 9.2: xdist 3.8 writes a node id that pytest no longer reads.)
+# Three workers on two cores: the tests wait for processes more than they compute. Each has servers of its own. Under pytest 9.2
+# the groups do nothing (xdist 3.8 writes a node id that is no longer read): tests are dealt out one by one, in pytest-django's
+# order. By file it would be less work, but then tests that drive a browser stand before those that need a thread without a loop.
 WORKERS ?= 3
 test: setup-dev browser proxies
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 # What needs no server: a minute at most.
 unit: setup-dev

@@ -1,7 +1,7 @@
 """Shared fixtures, and which tests need a server."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from django.contrib.contenttypes.management import create_contenttypes
@@ -18,18 +18,21 @@ pytest_plugins = ["tests.harness.live", "tests.harness.browser"]
 SERVER_FIXTURES = {"_django_db_helper", "postgres", "redis_server", "browser", "live_server", "stack", "arena"}
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what needs no server, and leave the long ones to ``make faults``."""
+@pytest.hookimpl(wrapper=True)  # before xdist reads the groups, which it does as early as any hook that is no wrapper
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
+    """Mark what needs no server, keep tests of one stack on one worker, leave the long ones to ``make faults``."""
     for item in items:
         served = any(item.get_closest_marker(name) for name in ("django_db", "server"))
         if not served and not SERVER_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("unit")
-    if os.environ.get("DOMINDS_FAULTS") == "all":
-        return
-    deep = [item for item in items if item.get_closest_marker("deep")]
-    config.hook.pytest_deselected(items=deep)
-    items[:] = [item for item in items if item not in deep]
+        path = item.path.relative_to(config.rootpath)
+        shared = next((room for room in ("browser", "faults") if room in path.parts), str(path))
+        item.add_marker(pytest.mark.xdist_group(shared))
+    if os.environ.get("DOMINDS_FAULTS") != "all":
+        deep = [item for item in items if item.get_closest_marker("deep")]
+        config.hook.pytest_deselected(items=deep)
+        items[:] = [item for item in items if item not in deep]
+    return (yield)
 
 
 MOST_REPEATED = 3
