@@ -188,6 +188,12 @@ def pin(dialog: Dialog, by: User, *, pinned: bool) -> None:
     Dialog.objects.filter(pk=dialog.pk).update(pinned_at=Now() if pinned else None)
 
 
+def archive(owner: User, ids: Sequence[UUID], *, away: bool) -> int:
+    """Archive one's own dialogs or bring them back; how many were. They go on as before, and a message brings one back."""
+    found = Dialog.objects.filter(owner=owner, pk__in=ids, archived_at__isnull=away)
+    return found.update(archived_at=Now() if away else None)
+
+
 def stop(dialog_id: UUID, by: User | None = None) -> str:
     """Stop the answer under way. A worker sees the flag within half a second; without one the message ends here."""
     with open_change(dialog_id) as change:

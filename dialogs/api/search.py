@@ -10,7 +10,7 @@ from dialogs.actions import messages
 from dialogs.api.auth import PersonRequest
 from dialogs.api.lists import Text
 from dialogs.api.schemas import FoundTurn
-from dialogs.context import search
+from dialogs.context.retrieval import search
 
 MOST_FOUND = 50
 

@@ -10,9 +10,9 @@ from typing import Any
 import orjson
 
 from dialogs.context.client import client_of
-from dialogs.context.recall import Recall
 from dialogs.context.reminder_statements import stored
 from dialogs.context.request import Prepared
+from dialogs.context.retrieval.recall import Recall
 from dialogs.context.view import View
 from dialogs.models import Dialog, RequestPart
 from dominds.llm.messages import chars_of

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dialogs.context.text_index import REMOVED_UNITS
+from dialogs.context.retrieval.text_index import REMOVED_UNITS
 from dialogs.context.view import units_of_view
 from remediation.models import RemediationRun
 from remediation.recall.index import Index

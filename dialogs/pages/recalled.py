@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dialogs.context.search import words_of
+from dialogs.context.retrieval.search import words_of
 from dialogs.models import Dialog, Generation, RecallChoice, Turn
 from dialogs.pages.entries import PAGE_TURNS
 from remediation.recall.snippets import Part, matching_words, snippet

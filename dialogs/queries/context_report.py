@@ -5,7 +5,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from dialogs.actions.rewrite_requests import policy_with
-from dialogs.context import search
+from dialogs.context.retrieval import search
 from dialogs.context.sizes import Sizes
 from dialogs.models import Dialog
 from dialogs.runtime import rewrite

@@ -1,10 +1,12 @@
 """A dialog, whole, as a file. Pieces come one by one and each is read for itself, so that a long dialog is never in memory."""
 
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from uuid import UUID
 
 import orjson
+from django.contrib.auth.models import User
 
 from dialogs.actions import questions, reminders
 from dialogs.context.images import images_of
@@ -29,6 +31,17 @@ def as_markdown(dialog: Dialog) -> Iterator[str]:
             yield _turn(turn)
         except UNREADABLE:
             yield f"\n### Turn {turn.seq}\n\n[damaged: this turn cannot be read]\n"
+
+
+def many_as_json(viewer: User, ids: Sequence[UUID]) -> Iterator[str]:
+    """A list of whole dialogs, in pieces; those that this person may not see are left out."""
+    yield "["
+    between = ""
+    for dialog in Dialog.objects.for_user(viewer).filter(pk__in=ids).order_by("-active_at", "pk"):
+        yield between
+        yield from as_json(dialog)
+        between = ","
+    yield "]"
 
 
 def _round(row: Round) -> str:

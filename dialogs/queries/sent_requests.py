@@ -12,8 +12,8 @@ from dialogs.context.images import loaded, sendable
 from dialogs.context.limits import catalog
 from dialogs.context.reminder_statements import Statement, Statements, placed
 from dialogs.context.request import Once, messages_of, tools_in
+from dialogs.context.retrieval.text_index import TURN_COLUMNS, passages_of_turn
 from dialogs.context.sent import Category, Sent, StoredUse, parts_named_by
-from dialogs.context.text_index import TURN_COLUMNS, passages_of_turn
 from dialogs.context.view import units_at
 from dialogs.models import Generation, RequestPart, Turn
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel

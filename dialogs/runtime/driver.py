@@ -10,8 +10,8 @@ from dialogs.context.client import params_of, required_tool_of
 from dialogs.context.images import loaded
 from dialogs.context.limits import unusable_reason
 from dialogs.context.provider_cursor import cursor_of
-from dialogs.context.recall import NOTHING
 from dialogs.context.request import prepare
+from dialogs.context.retrieval.recall import NOTHING
 from dialogs.context.sent import remembered
 from dialogs.context.tool_calls import abandon
 from dialogs.models import Agent, Dialog, Round, Turn

@@ -3,11 +3,11 @@
 import functools
 from dataclasses import dataclass, field, replace
 
-from dialogs.context import recall
 from dialogs.context.client import params_of
 from dialogs.context.config import prompts_folder
 from dialogs.context.limits import judgement_of, model_of, policy_for, thresholds_of_model
-from dialogs.context.recall import NOTHING, Recall
+from dialogs.context.retrieval import recall
+from dialogs.context.retrieval.recall import NOTHING, Recall
 from dialogs.context.sizes import Sizes, StreamWatch, parts_tokens, sizes_of
 from dialogs.context.spending import economy_of, spending_of
 from dialogs.context.view import View, view_of

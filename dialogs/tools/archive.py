@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db.models import Model, Q
 
 from dialogs.context.lineage import lineage
-from dialogs.context.search import Hit, Text, in_removed_units, in_turns, words_of
+from dialogs.context.retrieval.search import Hit, Text, in_removed_units, in_turns, words_of
 from dialogs.context.tool_calls import Result
 from dialogs.models import Artifact, Dialog, Turn
 from dialogs.tools.tool import Invocation, Tool, parameters

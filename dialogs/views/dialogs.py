@@ -12,6 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
+from dialogs.actions.messages import archive
 from dialogs.api.dialogs import download
 from dialogs.context import limits
 from dialogs.live.feeds import current_live_text
@@ -21,8 +22,8 @@ from dialogs.pages import dialog_page, sidebar
 from dialogs.pages.chip import chip_of
 from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.entries import all_entries
+from dialogs.queries import export
 from dialogs.state import State
-from dialogs.views import bulk_actions
 from dialogs.views.answers import PersonRequest, dialog_or_404
 from dialogs.views.forms import ListFilter, SelectionForm, problems_of
 
@@ -84,11 +85,11 @@ def selected(request: PersonRequest) -> HttpResponseBase:
         messages.error(request, _unselected(request, form))
     elif form.cleaned_data["action"] == "export":
         return download(
-            bulk_actions.as_json(request.user, form.cleaned_data["dialog"]), "dialogs.json", "application/json"
+            export.many_as_json(request.user, form.cleaned_data["dialog"]), "dialogs.json", "application/json"
         )
     else:
         away = form.cleaned_data["action"] == "archive"
-        number = bulk_actions.archive(request.user, form.cleaned_data["dialog"], away=away)
+        number = archive(request.user, form.cleaned_data["dialog"], away=away)
         said = "archived: found again under the state" if away else "back in the list"
         messages.success(request, f"{number} dialog{'' if number == 1 else 's'} {said}{' “archived”' if away else ''}.")
     return redirect(form.data.get("back", "") if _is_list(form.data.get("back", "")) else "dialogs")

@@ -43,7 +43,7 @@ def measured(depth: int, messages: int) -> list[str]:
     from django.core.management import call_command
     from django.db import connection
 
-    from dialogs.context.text_index import TURNS
+    from dialogs.context.retrieval.text_index import TURNS
     from dialogs.models import Agent, Dialog, Turn
     from remediation.recall.query import Query
     from remediation.recall.recall import MOST_TOKENS, recall

@@ -30,22 +30,31 @@ def test_a_turn_is_copied_answered_anew_edited_forked_and_rated(
     first = open_dialog("short")
     send(page, "What do you say?")
     answered(page)
-    address = page.url
+    copy_and_rate(page)
+    regenerate(page, first)
+    edit_by_keys_alone(page)
+    fork_on_a_phone(page)
+    assert list(Turn.objects.filter(dialog=first).values_list("text", flat=True)) == [
+        "What do you say?",
+        "A short answer.",
+    ]
 
-    # Copied as it was written, and with its formatting.
+
+def copy_and_rate(page: Page) -> None:
+    """Copied as it was written, and with its formatting; the mark of a rating stands under the answer at once."""
     for button in ("Copy as Markdown", "Copy with formatting"):
         open_menu(page, "#turn-2").get_by_role("button", name=button).click()
         expect(page.locator(".toast").last).to_have_text("Copied.")
         assert page.evaluate("navigator.clipboard.readText()").strip() == "A short answer."
     kinds = "navigator.clipboard.read().then((items) => items[0].types.includes('text/html'))"
     assert page.evaluate(kinds), "formatting came along"
-
-    # Rated: the mark stands under the answer at once.
     open_menu(page, "#turn-2").get_by_role("button", name="Good answer").click()
     expect(page.locator("#turn-2 .rated")).to_be_visible()
     expect(page.locator("#turn-menu")).to_be_hidden()
 
-    # Answered once more, in a dialog of its own that leads back to the first.
+
+def regenerate(page: Page, first: Dialog) -> None:
+    """In a dialog of its own, which leads back to the first, and from there again to the second."""
     open_menu(page, "#turn-2").get_by_role("button", name="Regenerate", exact=True).click()
     page.wait_for_url(lambda url: str(first.pk) not in url)
     answered(page)
@@ -54,12 +63,14 @@ def test_a_turn_is_copied_answered_anew_edited_forked_and_rated(
     expect(page.locator(".versions")).to_have_text("‹2/2")
     page.get_by_role("link", name="Previous version").click()
     expect(page.locator(".versions")).to_have_text("1/2›")
-    assert page.url.startswith(address)
+    assert str(first.pk) in page.url
     page.get_by_role("link", name="Next version").click()
     expect(page.locator(".versions")).to_have_text("‹2/2")
-
-    # Worded anew, by keys alone.
     page.goto(second)
+
+
+def edit_by_keys_alone(page: Page) -> None:
+    before = page.url
     link = page.locator("#turn-1 [data-turn-menu]")
     link.focus()
     page.keyboard.press("Enter")
@@ -75,12 +86,14 @@ def test_a_turn_is_copied_answered_anew_edited_forked_and_rated(
     page.keyboard.type("What else do you say?")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    page.wait_for_url(lambda url: not url.startswith((address, second)))
+    page.wait_for_url(lambda url: not url.startswith(before))
     expect(page.locator("#turn-1 .body")).to_have_text("What else do you say?")
     answered(page)
     expect(page.locator("#turn-1 .versions")).to_have_text("‹2/2")
 
-    # Forked, on a phone, at night: targets are large enough, and nothing sticks out.
+
+def fork_on_a_phone(page: Page) -> None:
+    """Day and night: targets are large enough, and nothing sticks out."""
     page.set_viewport_size({"width": 360, "height": 740})
     for scheme in ("dark", "light"):
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
@@ -89,15 +102,12 @@ def test_a_turn_is_copied_answered_anew_edited_forked_and_rated(
         box = menu.bounding_box()
         assert box and box["x"] >= 0 and box["x"] + box["width"] <= 360 and box["y"] + box["height"] <= 740
         page.keyboard.press("Escape")
-    small = "[...document.querySelectorAll('.turn-foot a:not(.turn-usage), .turn-foot button, .versions a')].map((e) => e.getBoundingClientRect()).filter((r) => Math.min(r.width, r.height) < %d).length"
-    assert page.evaluate(small % TARGET_PX) == 0
+    targets = page.locator(".turn-foot a:not(.turn-usage), .turn-foot button, .versions a")
+    sizes = targets.evaluate_all("all => all.map(e => e.getBoundingClientRect()).map(r => Math.min(r.width, r.height))")
+    assert sizes and min(sizes) >= TARGET_PX
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     open_menu(page, "#turn-2").get_by_role("button", name="Fork to a new dialog").click()
     expect(page.locator("#heading")).to_have_text("What else do you say? (fork)")
     expect(page.locator(".turn")).to_have_count(2)
     send(page, "Go on")
     answered(page, 2)
-    assert list(Turn.objects.filter(dialog=first).values_list("text", flat=True)) == [
-        "What do you say?",
-        "A short answer.",
-    ]

@@ -10,7 +10,6 @@ from dialogs.actions.questions import ASK_HUMAN
 from dialogs.models import Dialog, Generation, Question, Turn
 from dialogs.runtime.driver import drive
 from dialogs.store.change import open_change
-from dialogs.views import bulk_actions
 from remediation.models import RemediationRun
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import AgentFactory, UserFactory
@@ -145,7 +144,7 @@ class Zoo:
 
     def archived(self) -> Dialog:
         dialog = self.told("one")
-        bulk_actions.archive(self.owner, [dialog.pk], away=True)
+        messages.archive(self.owner, [dialog.pk], away=True)
         return dialog
 
     def rewritten(self) -> Dialog:

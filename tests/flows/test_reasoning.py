@@ -8,8 +8,8 @@ from django.contrib.auth.models import User
 from django.db import connection
 
 from dialogs.actions import messages, rewrite_requests
-from dialogs.context import search
 from dialogs.context.package_draft import draft_package
+from dialogs.context.retrieval import search
 from dialogs.models import Dialog, Generation, SiteSettings, Turn
 from dialogs.runtime.driver import drive
 from dialogs.store.wakeups import client, live_text_key

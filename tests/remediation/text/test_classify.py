@@ -37,6 +37,7 @@ LOG = "2026-01-20 10:00:01 INFO started\n2026-01-20 10:00:02 ERROR failed\n2026-
         ("- [ ] write\n- [x] read\n- [ ] think", UnitRole.ASSISTANT, UnitKind.PLAN_REF),
         ("Step 1: dig.\nStep 2: fill.", UnitRole.ASSISTANT, UnitKind.PLAN_REF),
         ("1. Step 1 is here\n2. Step 2 is there", UnitRole.ASSISTANT, UnitKind.PLAN_REF),
+        # Entries as people write them in plans; TODO is part of the sample, and nothing is left to do here.
         ("TODO-12: write the tests\nTODO-13: read them", UnitRole.USER, UnitKind.PLAN_REF),
         ("This belongs to TODO-12, I think.", UnitRole.USER, UnitKind.MESSAGE),
         ("TASK-4711 is about the login page.\nIt is slow.", UnitRole.USER, UnitKind.MESSAGE),

@@ -6,8 +6,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from dialogs.context import search
-from dialogs.context.text_index import TURNS
+from dialogs.context.retrieval import search
+from dialogs.context.retrieval.text_index import TURNS
 from dialogs.models import Dialog, Turn
 from remediation.models import RemediationRun, RemovedUnit
 from tests.dialogs.factories import UserFactory, make_dialog

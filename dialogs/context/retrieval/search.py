@@ -10,7 +10,7 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.db.models import F, Q
 
-from dialogs.context.text_index import REMOVED_UNITS, TURN_COLUMNS, TURNS, passages_of_turn, said
+from dialogs.context.retrieval.text_index import REMOVED_UNITS, TURN_COLUMNS, TURNS, passages_of_turn, said
 from dialogs.models import Turn
 from remediation.recall.index import Index
 from remediation.recall.passages import Passage

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
+from dialogs.context.retrieval.text_index import TURNS
 from dialogs.context.sizes import Sizes
-from dialogs.context.text_index import TURNS
 from dialogs.context.view import View
 from dialogs.models import Dialog, PersonSettings, RecallChoice
 from dominds.db.prepared import Select

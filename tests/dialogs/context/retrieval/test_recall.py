@@ -2,7 +2,7 @@
 
 import pytest
 
-from dialogs.context.recall import limit_beside
+from dialogs.context.retrieval.recall import limit_beside
 
 
 def test_the_trigger_leaves_recalled_text_its_share() -> None:
