@@ -19,7 +19,7 @@ run: setup
 # order. By file it would be less work, but then tests that drive a browser stand before those that need a thread without a loop.
 WORKERS ?= 3
 test: setup-dev browser proxies
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # What needs no server: a minute at most.
 unit: setup-dev

@@ -17,8 +17,9 @@ FLAGS = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run browser tests last: from the first one on, Playwright's event loop keeps others from running theirs."""
-    items.sort(key=lambda item: "playwright" in getattr(item, "fixturenames", ()))
+    """Run files that drive a browser last: from then on, Playwright's event loop keeps other tests from running theirs."""
+    driving = {item.path for item in items if "playwright" in getattr(item, "fixturenames", ())}
+    items.sort(key=lambda item: item.path in driving)
 
 
 def chromium() -> str:

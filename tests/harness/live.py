@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from django.contrib.contenttypes.models import ContentType
 from django.db import connection, connections
 
 from tests.harness import services
@@ -37,6 +38,7 @@ def _switch_to(name: str) -> None:
     connection.close()
     connection.close_pool()
     connections.settings["default"]["NAME"] = connection.settings_dict["NAME"] = name
+    ContentType.objects.clear_cache()  # its keys are of the database left
 
 
 @pytest.fixture(scope="session")
