@@ -15,7 +15,7 @@ from django.utils import timezone
 from dialogs.actions.attachments import Attached, digests, stored, text_with
 from dialogs.actions.question_rows import close_question
 from dialogs.context.images import unseen_images
-from dialogs.context.limits import model_of, unusable_reason
+from dialogs.context.limits import as_served, model_of, unusable_reason
 from dialogs.context.tool_calls import abandon
 from dialogs.errors import Conflict, Forbidden, Invalid, NotFound, RateLimited, TooLarge
 from dialogs.models import Agent, Dialog, Generation, Question, Round, SiteSettings, Turn
@@ -70,7 +70,7 @@ def start_dialog(
     provider, _, model_id = model.partition("/")
     chosen = {"owner": owner, "agent": _enabled(agent_id), "provider": provider, "model": model_id}
     reason = unusable_reason(Dialog(**chosen))
-    if not reason and has_images and (unseen := unseen_images(model_of(Dialog(**chosen)))):
+    if not reason and has_images and (unseen := unseen_images(as_served(model_of(Dialog(**chosen))))):
         raise Invalid(unseen)
     titled = not reason and model_of(Dialog(**chosen)).kind.is_server and SiteSettings.current().write_titles
     dialog: Dialog
@@ -311,7 +311,7 @@ def unusable(dialog_id: UUID, attached: Sequence[Attached] = ()) -> str:
     dialog = _DIALOG.first(dialog_id)
     reason = unusable_reason(dialog) if dialog is not None else ""
     has_images = any(file.pixels for file in attached)
-    if dialog is not None and not reason and has_images and (unseen := unseen_images(model_of(dialog))):
+    if dialog is not None and not reason and has_images and (unseen := unseen_images(as_served(model_of(dialog)))):
         raise Invalid(unseen)
     return reason
 

@@ -46,6 +46,20 @@ def loaded_limit(model: ModelInfo) -> LoadedLimit | LimitUnavailable | None:
         return LimitUnavailable(str(error))
 
 
+def as_served(model: ModelInfo) -> ModelInfo:
+    """The model with the sight that its server reports, where the catalog does not state its modalities. Asked like the
+    window."""
+    if model.kind.sees is None or model.states_modalities:
+        return model
+    try:
+        found = model.kind.sees(model.base_url, model.model_id, key_of(model))
+    except AuthFailed:
+        return model
+    if found is None:
+        return model
+    return replace(model, modalities=("text", "image") if found else ("text",))
+
+
 def counted_by_server(model: ModelInfo, text: str) -> int | None:
     """Tokens of ``text`` by the loaded model's own tokenizer; None where the server offers none or cannot be asked."""
     if model.kind.count_tokens is None:

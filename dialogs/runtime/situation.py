@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from dialogs.context.client import params_of
 from dialogs.context.config import prompts_folder
-from dialogs.context.limits import judgement_of, model_of, policy_for, thresholds_of_model
+from dialogs.context.limits import as_served, judgement_of, model_of, policy_for, thresholds_of_model
 from dialogs.context.retrieval import recall
 from dialogs.context.retrieval.recall import NOTHING, Recall
 from dialogs.context.sizes import Sizes, StreamWatch, parts_tokens, sizes_of
@@ -235,14 +235,16 @@ class Situation:
 
 def situation_of(dialog: Dialog) -> Situation:
     """Read it fresh. Raises ``UnknownModel`` when the catalog no longer has the dialog's model."""
-    model = model_of(dialog)
+    model, view = model_of(dialog), view_of(dialog)
+    if any(message.parts for message in view.messages):
+        model = as_served(model)
     return Situation(
         dialog=dialog,
         model=model,
         thresholds=thresholds_of_model(model),
         policy=policy_for(dialog, model.kind.family).policy,
         tools=offered_to(dialog),
-        view=view_of(dialog),
+        view=view,
     )
 
 

@@ -62,7 +62,7 @@ def index(request: PersonRequest) -> HttpResponse:
 @require_GET
 def show(request: PersonRequest, provider: str, model: str) -> HttpResponse:
     try:
-        found = limits.catalog().model(provider, model)
+        found = limits.as_served(limits.catalog().model(provider, model))
     except UnknownModel as error:
         raise Http404(str(error)) from error
     context = {

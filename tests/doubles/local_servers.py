@@ -73,6 +73,7 @@ LATE_SYSTEM = Rule(
     "late system", _late_system, "Error rendering prompt with jinja template: System message must be at the beginning."
 )
 EXCEEDING = Rule("too long", _exceeding, "request ({tokens} tokens) exceeds the available context size ({window} tokens), try increasing it", type="exceed_context_size_error")  # fmt: skip
+NO_PROJECTOR = "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"
 VLLM_RULES = (
     Rule("nothing left", _nothing_left, "max_tokens must be at least 1, got {left}.", type="BadRequestError", param="max_tokens"),
     Rule("no room", no_room, "This model's maximum context length is {window} tokens. However, you requested {budget} output tokens and your prompt contains at least {tokens} input tokens, for a total of at least {total} tokens. Please reduce the length of the input prompt or the number of requested output tokens. (parameter=input_tokens, value={tokens})", type="BadRequestError", param="input_tokens"),
@@ -85,7 +86,10 @@ CLOUD_RULE = Rule("too long", _over_window, "prompt too long; exceeded max conte
 
 
 class LocalDouble(ChatDouble):
-    """``window`` is what the model is loaded with. ``reasoning="think"``: no parser takes it out of the content."""
+    """``window`` is what the model is loaded with. ``reasoning="think"``: no parser takes it out of the content.
+
+    ``sees``: the model takes images, as its server says where the real one does.
+    """
 
     kind: Family
 
@@ -94,6 +98,7 @@ class LocalDouble(ChatDouble):
         brain: Brain = echo,
         *,
         model: str | None = None,
+        sees: bool = True,
         window: int = 32_768,
         usage: UsageMode = "whole",
         weight: int = 1,
@@ -102,7 +107,7 @@ class LocalDouble(ChatDouble):
         alternates: bool = False,
         rules: tuple[Rule, ...] | None = None,
     ) -> None:
-        family = replace(self.kind, alternates=alternates, rules=self.kind.rules if rules is None else rules)
+        family = replace(self.kind, sees=sees, alternates=alternates, rules=self.kind.rules if rules is None else rules)
         traits: dict[str, Any] = {"usage": usage, "weight": weight, "reasoning": reasoning}
         super().__init__(family, brain, model=model, window=window, calls_as_text=calls_as_text, **traits)
 
@@ -148,21 +153,22 @@ class LMStudioDouble(LocalDouble):
         return replace(reply, text=RUBBISH, calls=(), reasoning="") if is_cut else reply
 
     def _v0(self) -> Any:
-        entry: dict[str, Any] = {"id": self.model, "object": "model", "type": "llm"}
+        entry: dict[str, Any] = {"id": self.model, "object": "model", "type": "vlm" if self.family.sees else "llm"}
         entry |= {"max_context_length": MAXIMUM_WINDOW, "state": "loaded" if self.is_loaded else "not-loaded"}
         loaded = {"loaded_context_length": self.family.window} if self.is_loaded else {}
         return {"object": "list", "data": [{**entry, **loaded}]}
 
     def _v1(self) -> Any:
         instance = {"id": self.model, "config": {"context_length": self.family.window}}
-        entry = {"type": "llm", "key": self.model, "max_context_length": MAXIMUM_WINDOW}
+        entry: dict[str, Any] = {"type": "llm", "key": self.model, "max_context_length": MAXIMUM_WINDOW}
+        entry["capabilities"] = {"vision": self.family.sees, "trained_for_tool_use": True}
         return {"models": [{**entry, "loaded_instances": [instance] if self.is_loaded else []}]}
 
 
 class LlamaCppDouble(LocalDouble):
     """``overflow_status`` 200: the refusal is the only event of the stream, or the whole body, as some builds do."""
 
-    kind = _local("llamacpp", "qwen3-14b", error=_numbered_error)
+    kind = _local("llamacpp", "qwen3-14b", error=_numbered_error, words={"unseen image": NO_PROJECTOR})
 
     def __init__(self, brain: Brain = echo, *, overflow_status: Literal[400, 500, 200] = 400, **traits: Any) -> None:
         self.overflow_status = overflow_status
@@ -181,7 +187,9 @@ class LlamaCppDouble(LocalDouble):
         return {"owned_by": "llamacpp", "meta": {"n_ctx_train": MAXIMUM_WINDOW}}
 
     def _props(self) -> Any:
-        return {"default_generation_settings": {"n_ctx": self.family.window}, "total_slots": 1}
+        modalities = {"vision": self.family.sees, "audio": False}
+        slot = {"n_ctx": self.family.window}
+        return {"default_generation_settings": slot, "total_slots": 1, "modalities": modalities}
 
 
 class VLLMDouble(LocalDouble):
@@ -238,4 +246,5 @@ class OllamaDouble(LocalDouble):
 
     def _shown(self) -> Any:
         info = {"general.architecture": "qwen3", "qwen3.context_length": MAXIMUM_WINDOW}
-        return {"model_info": info, "capabilities": ["completion", "tools", "thinking"]}
+        sight = ["vision"] if self.family.sees else []
+        return {"model_info": info, "capabilities": ["completion", *sight, "tools", "thinking"]}

@@ -83,6 +83,25 @@ def test_a_model_that_sees_nothing_refuses_before_anything_is_stored(minds: Mind
     assert '<file name="notes.txt">\nTea at four.\n</file>' in double.bodies[-1]["messages"][-1]["content"]
 
 
+SAYING = ["lmstudio/qwen3-14b", "llamacpp/default", "ollama/qwen3"]
+
+
+@pytest.mark.parametrize("name", SAYING)
+def test_a_local_server_says_whether_its_model_sees(name: str, minds: Minds, monkeypatch: Any) -> None:
+    with start(name, answer) as double:
+        dialog = dialog_at(double, minds, monkeypatch, name)
+        send(dialog, "what is this?", ("a.png", picture()))
+    assert len(newest(double)) == 1
+    with start(name, answer, sees=False) as blind:
+        moved = dialog_at(blind, minds, monkeypatch, name)
+        with pytest.raises(Invalid, match="takes no image"):
+            send(moved, "what is this?", ("a.png", picture()))
+        say(dialog, "and what colour?")  # the same dialog, after another model was loaded
+        assert "this model sees no images" in str(blind.bodies[-1]["messages"])
+        stated = dialog_at(blind, minds, monkeypatch, name, SEES)
+        messages.post_message(stated.pk, "what is this?", attached=checked([("a.png", picture())]))
+
+
 def test_after_a_move_to_a_model_that_sees_nothing_lines_stand_for_images(minds: Minds, monkeypatch: Any) -> None:
     with start("anthropic/claude-opus-5-5", answer) as double:
         dialog = dialog_at(double, minds, monkeypatch, "anthropic/claude-opus-5-5")

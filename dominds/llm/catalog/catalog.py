@@ -160,6 +160,7 @@ def _model(provider: ProviderInfo, model_id: str, entry: Entry, minds_dir: Path)
         echo=Echo(entry.get("echo", kind.echo)),
         max_tokens_field=entry.get("max_tokens_field", kind.max_tokens_field),
         modalities=entry.get("modalities", kind.modalities),
+        states_modalities="modalities" in entry,
         image_tokens=entry.get("image_tokens"),
         prices=entry.get("prices", ()),
         retires_on=entry.get("retires_on"),

@@ -64,6 +64,7 @@ class LimitUnavailable:
 
 
 AskWindow = Callable[[str, str, str], LoadedLimit | LimitUnavailable]  # base URL, model, key
+AskSight = Callable[[str, str, str], bool | None]  # the same; None: the server does not say
 CountTokens = Callable[[str, str, str, str], int | None]  # base URL, model, text, key
 
 
@@ -81,7 +82,8 @@ class PartSizes:
 class ProviderKind:
     """A kind of provider: how its models are called, and in which traits they differ from others.
 
-    ``connect`` takes a model and its key. ``loaded_window`` asks the server with how long a window a model runs now.
+    ``connect`` takes a model and its key. ``loaded_window`` asks the server with how long a window a model runs now,
+    ``sees`` whether it takes images.
     """
 
     name: str
@@ -91,6 +93,7 @@ class ProviderKind:
     overruns: bool = False  # it goes on past the end of a window: an answer's length has to be limited
     plays: str = ""  # the kind whose rules hold for its models, where that is another
     loaded_window: AskWindow | None = field(default=None, repr=False)
+    sees: AskSight | None = field(default=None, repr=False)
     count_tokens: CountTokens | None = field(default=None, repr=False)
     can_force: bool = False  # where the catalog says nothing of the model
     embeds: bool = False  # at /embeddings, in OpenAI's wire
@@ -136,6 +139,7 @@ class ModelInfo:
     echo: Echo = Echo.NEVER
     max_tokens_field: str = "max_tokens"
     modalities: tuple[str, ...] = MODALITIES[:1]
+    states_modalities: bool = True  # in the catalog; else its server may know better
     image_tokens: int | None = None  # of any image, where its size does not matter
     prices: tuple[Price, ...] = ()
     retires_on: date | None = None

@@ -1,10 +1,10 @@
-"""llama.cpp's own API beside its OpenAI wire: with how long a window its model runs."""
+"""llama.cpp's own API beside its OpenAI wire: with how long a window its model runs, and whether it sees."""
 
 from typing import Any
 
 from dominds.llm.models.model import Forcing, LimitUnavailable, LoadedLimit, ProviderKind
 from dominds.llm.providers import openai_chat
-from dominds.llm.providers.server_window import read, root_of, tokens_in
+from dominds.llm.providers.server_window import read, root_of, tokens_in, truth_in
 
 NAME = "llama.cpp"
 
@@ -28,6 +28,13 @@ def window_in(props: Any) -> int | None:
     return tokens_in(slot.get("n_ctx") if isinstance(slot, dict) else None) or tokens_in(props.get("n_ctx"))
 
 
+def sees(base_url: str, model: str, key: str = "") -> bool | None:
+    """Whether the server was started with a projector for images."""
+    props = read(f"{root_of(base_url)}/props", key, NAME).document
+    modalities = props.get("modalities") if isinstance(props, dict) else None
+    return truth_in(modalities.get("vision")) if isinstance(modalities, dict) else None
+
+
 LLAMACPP = ProviderKind(
-    "llamacpp", openai_chat.connected, embeds=True, loaded_window=loaded_limit, forcing=Forcing.REQUIRED
+    "llamacpp", openai_chat.connected, embeds=True, loaded_window=loaded_limit, sees=sees, forcing=Forcing.REQUIRED
 )

@@ -1,4 +1,4 @@
-"""LM Studio's own API beside its OpenAI wire: which models are loaded, with how long a window, and exact counts."""
+"""LM Studio's own API beside its OpenAI wire: which models are loaded, with how long a window, whether they see, and exact counts."""
 
 import logging
 import time
@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from dominds.llm.models.model import Forcing, LimitUnavailable, LoadedLimit, ProviderKind
 from dominds.llm.providers import openai_chat
-from dominds.llm.providers.server_window import ANSWER_SECONDS, entries_in, read, root_of, strange, tokens_in
+from dominds.llm.providers.server_window import ANSWER_SECONDS, entries_in, read, root_of, strange, tokens_in, truth_in
 
 NAME = "LM Studio"
 UNREACHABLE_SECONDS = 30.0  # after a failed count, so that counting never slows a conversation twice
@@ -81,6 +81,21 @@ def _unknown(model: str, listed: list[str]) -> LimitUnavailable:
     return LimitUnavailable(f"LM Studio does not know the model '{model}' (it lists: {known}). Download or rename it.")
 
 
+def sees(base_url: str, model: str, key: str = "") -> bool | None:
+    """Whether the model takes images: ``capabilities.vision`` of the newer API, the type ``vlm`` of the older one."""
+    root = root_of(base_url)
+    newer = entries_in(read(f"{root}/api/v1/models", key, NAME).document, "models")
+    if newer is None:
+        older = entries_in(read(f"{root}/api/v0/models", key, NAME).document, "data") or ()
+        return next((entry.get("type") == "vlm" for entry in older if entry.get("id") == model), None)
+    for entry in newer:
+        names = {entry.get("key"), *(instance.get("id") for instance in entries_in(entry, "loaded_instances") or ())}
+        capabilities = entry.get("capabilities")
+        if model in names and isinstance(capabilities, dict):
+            return truth_in(capabilities.get("vision"))
+    return None
+
+
 _unreachable_until: dict[str, float] = {}
 
 
@@ -120,6 +135,7 @@ LMSTUDIO = ProviderKind(
     needs_limit=True,
     overruns=True,
     loaded_window=loaded_limit,
+    sees=sees,
     count_tokens=count_tokens,
     forcing=Forcing.REQUIRED,  # the object form is refused: "Invalid tool_choice type: 'object'"
 )

@@ -1,4 +1,4 @@
-"""Ollama's own API beside its OpenAI wire: with how long a window a model runs.
+"""Ollama's own API beside its OpenAI wire: with how long a window a model runs, and whether it sees.
 
 It cuts the start of a longer prompt without a word, so the window has to be known before. What ``/v1`` is asked for,
 ``num_ctx`` among it, does not change the window.
@@ -49,6 +49,13 @@ def set_window(shown: Any) -> int | None:
     return tokens_in(int(found.group(1))) if found else None
 
 
+def sees(base_url: str, model: str, key: str = "") -> bool | None:
+    """Whether the model takes images. Older versions name no capabilities."""
+    shown = read(f"{root_of(base_url)}/api/show", key, NAME, {"model": model}).document
+    capabilities = shown.get("capabilities") if isinstance(shown, dict) else None
+    return "vision" in capabilities if isinstance(capabilities, list) else None
+
+
 OLLAMA = ProviderKind(
-    "ollama", openai_chat.connected, embeds=True, loaded_window=loaded_limit, modalities=("text", "image")
+    "ollama", openai_chat.connected, embeds=True, loaded_window=loaded_limit, sees=sees, modalities=("text", "image")
 )

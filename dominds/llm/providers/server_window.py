@@ -107,3 +107,7 @@ def entries_in(document: Any, name: str) -> tuple[dict[str, Any], ...] | None:
 def tokens_in(value: Any) -> int | None:
     """A window in tokens, or None."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def truth_in(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None

@@ -184,6 +184,7 @@ def test_a_provider_of_ones_own(tmp_path: Path) -> None:
         cadence=3,
         supports_tool_choice=True,
         modalities=OPENAI_COMPATIBLE.modalities,
+        states_modalities=False,
         tokenizer="llama3",
     )
     assert catalog.model("mine", "m").limit == (32_000, "input_length")

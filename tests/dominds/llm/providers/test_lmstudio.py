@@ -6,7 +6,7 @@ import pytest
 
 from dominds.llm.models.model import LimitUnavailable, LoadedLimit
 from dominds.llm.providers import server_window
-from dominds.llm.providers.lmstudio import count_tokens, limit_in_v0, loaded_limit
+from dominds.llm.providers.lmstudio import count_tokens, limit_in_v0, loaded_limit, sees
 from dominds.llm.providers.server_window import root_of
 from tests.dominds.llm.model_server import ModelServer, plain
 from tests.dominds.llm.studio_server import StudioServer
@@ -137,3 +137,22 @@ def test_the_loaded_model_counts_by_its_own_tokenizer() -> None:
 
 def test_the_model_api_stands_at_the_servers_root() -> None:
     assert root_of("http://127.0.0.1:1234/v1/") == "http://127.0.0.1:1234"
+
+
+@pytest.mark.parametrize(
+    ("model", "seen"), [("gemma-3-4b", True), ("qwen3-14b", False), ("older", None), ("gone", None)]
+)
+def test_the_newer_api_says_which_models_see(server: ModelServer, model: str, seen: bool | None) -> None:
+    listed = [
+        newer("gemma-3-4b", 4096, capabilities={"vision": True, "trained_for_tool_use": False}),
+        newer("qwen3-14b", 4096, capabilities={"vision": False}),
+        newer("older", 4096),
+    ]
+    server.will(plain(200, json.dumps({"models": listed})))
+    assert sees(f"{server.url}/v1", model) is seen
+
+
+@pytest.mark.parametrize(("model", "seen"), [("gemma", True), ("qwen3-14b", False), ("gone", None)])
+def test_the_older_api_calls_those_that_see_vlm(server: ModelServer, model: str, seen: bool | None) -> None:
+    server.will(OLDER, plain(200, listing(entry(), entry(id="gemma", type="vlm"))))
+    assert sees(f"{server.url}/v1", model) is seen

@@ -1,4 +1,4 @@
-"""The window that a local server runs a model with, as each of them says it."""
+"""The window that a local server runs a model with, and whether it sees, as each of them says it."""
 
 import json
 import time
@@ -65,6 +65,25 @@ def test_llamacpp_reports_the_window_of_a_slot(server: ModelServer, props: Any, 
     assert limit == LoadedLimit(tokens, "n_ctx") if tokens else isinstance(limit, LimitUnavailable)
 
 
+@pytest.mark.parametrize(
+    ("props", "sees"),
+    [({"modalities": {"vision": True, "audio": False}}, True), ({"modalities": {"vision": False}}, False), ({}, None)],
+)
+def test_llamacpp_says_whether_it_has_a_projector(server: ModelServer, props: Any, sees: bool | None) -> None:
+    server.will(*answers(props))
+    assert llamacpp.sees(f"{server.url}/v1", "any") is sees
+
+
+@pytest.mark.parametrize(
+    ("shown", "sees"),
+    [({"capabilities": ["completion", "vision"]}, True), ({"capabilities": ["completion"]}, False), (SHOWN, None)],
+)
+def test_ollama_names_what_a_model_can(server: ModelServer, shown: Any, sees: bool | None) -> None:
+    server.will(*answers(shown))
+    assert ollama.sees(f"{server.url}/v1", "qwen3") is sees
+    assert (server.asked[0].path, server.asked[0].body) == ("/api/show", {"model": "qwen3"})
+
+
 def test_vllm_lists_the_window_with_the_model(server: ModelServer) -> None:
     server.will(*answers({"object": "list", "data": [{"id": "a", "max_model_len": 32768}, {"id": "b"}]}))
     assert vllm.loaded_limit(f"{server.url}/v1", "a", "a-key") == LoadedLimit(32768, "max_model_len")
@@ -90,6 +109,13 @@ def test_a_server_that_is_not_there_is_named_as_the_reason(kind: Any) -> None:
 def test_another_server_is_no_window(server: ModelServer, kind: Any, body: str) -> None:
     server.will(plain(200, body))
     assert isinstance(kind.loaded_window(f"{server.url}/v1", "m", ""), LimitUnavailable)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS.values() if kind.sees], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("body", ["<html>", "5", "[]", '{"models": [5], "capabilities": 5, "modalities": 5}'])
+def test_another_server_says_nothing_of_sight(server: ModelServer, kind: Any, body: str) -> None:
+    server.will(*[plain(200, body)] * 2)
+    assert kind.sees(f"{server.url}/v1", "m", "") is None
 
 
 @pytest.mark.parametrize("kind", ASKING, ids=lambda kind: kind.name)
