@@ -111,6 +111,7 @@ class _Reading:
         self.reply.reasoning_ms = round((now - self._thinking_since) * 1000)
         if self._live is not None:
             self._live.reasoning.write(text)
+        self._ask_watch(text)
 
     def _ask_watch(self, text: str) -> None:
         if self._watch is None:

@@ -9,6 +9,7 @@ from django.db import connection
 
 from dialogs.actions import messages, rewrite_requests
 from dialogs.context.package_draft import draft_package
+from dialogs.context.request import GO_ON
 from dialogs.context.retrieval import search
 from dialogs.models import Dialog, Generation, SiteSettings, Turn
 from dialogs.runtime.driver import drive
@@ -158,3 +159,32 @@ def test_reasoning_is_in_no_request_summary_package_index_or_title(minds: Minds,
     at = f"/api/dialogs/{dialog.pk}"
     shown = shown_holding(dialog, staff, SECRET)
     assert shown == [f"/d/{dialog.pk}/", f"{at}/turns?limit=1000", f"{at}/events?limit=1000", "export.json"]
+
+
+def test_reasoning_that_fills_the_window_is_cut_and_the_answer_begun_anew(
+    minds: Minds, monkeypatch: Any, caplog: Any
+) -> None:
+    """Nothing was said yet that it could go on from."""
+    thought = prose(500, 6_000)
+
+    def mind(prompt: Prompt) -> Reply:
+        body = dict(prompt.body)
+        if pruner.is_asked(body):
+            return Reply(pruner.prune(body).text)
+        is_new = prompt.last.text == "think long"  # what was removed is recalled behind it later
+        return Reply("Never said.", reasoning=thought, chunk_seconds=0.01) if is_new else Reply("Understood.")
+
+    with start("lmstudio/qwen3-14b", mind, window=8_000) as double:
+        dialog = dialog_at(double, minds, monkeypatch, "lmstudio/qwen3-14b")
+        for number in range(4):
+            say(dialog, prose(number, 500))
+        say(dialog, "think long")
+        assert [refusal for refusal in double.refusals if refusal.rule != "path"] == []
+    assert "stream_interrupted" in caplog.text
+    first, last = dialog.turns.filter(role="assistant").order_by("-position")[:2][::-1]
+    assert (first.status, first.text) == ("interrupted", "")
+    assert thought.startswith(first.reasoning["text"]) and len(first.reasoning["text"]) > 1_000
+    assert (last.status, last.text) == ("complete", "Understood.")
+    sent = str(double.bodies[-1]["messages"])
+    assert "think long" in sent and GO_ON not in sent
+    assert RemediationRun.objects.get(dialog=dialog).reason == "the answer filled 90 % of the limit"
