@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 from dominds.llm.messages import Message, ToolSpec
 from dominds.weighted_cache import Bounded
 from remediation.tokens.families import MESSAGE_OVERHEAD, REPLY_OVERHEAD, Family, family_of
-from remediation.tokens.vocabularies import Encode, TokenizerUnavailable, load, pieces
+from remediation.tokens.vocabularies import SINGLE_DIGITS, Encode, TokenizerUnavailable, load, pieces
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +37,7 @@ TOKENIZER_NAMES = {
     "gpt-4.1": "o200k_base",
     "gpt-5": "o200k_base",
     "o200k_base": "o200k_base",
+    SINGLE_DIGITS: SINGLE_DIGITS,
     "llama3": "llama3",
     "llama2": "llama2",
     "mistral": "mistral",
@@ -45,6 +46,7 @@ TOKENIZER_NAMES = {
 
 # The older GPT models' vocabulary; every other name of the gpt family, and every unknown one, counts by o200k_base, as
 # the gpt-tokenizer package does by default.
+SMOLLM = "smollm"
 CL100K_NAMES = ("gpt-4-", "gpt-3.5", "gpt-35")
 
 
@@ -97,6 +99,8 @@ def vocabulary_for(model_name: str, tokenizer: str = "") -> str:
     if family is not Family.GPT:
         return family.value
     name = model_name.lower()
+    if SMOLLM in name:
+        return SINGLE_DIGITS
     old = name.endswith("gpt-4") or any(part in name for part in CL100K_NAMES)
     return "cl100k_base" if old else "o200k_base"
 

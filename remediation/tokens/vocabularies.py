@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import re
 import threading
 from collections.abc import Callable
 from importlib import resources
@@ -19,6 +20,10 @@ PIECE_CHARACTERS = 50_000
 
 BYTE_PAIR_FILES = ("cl100k_base", "o200k_base", "llama3")  # NAME.bpe.gz
 HUGGING_FACE_FILES = ("llama2", "mistral")  # NAME.json.gz
+# o200k_base as it would be if each digit were a token: it groups up to three. A stand-in for vocabularies of which no file
+# is here; nothing else of a text sets them apart from it as much.
+SINGLE_DIGITS = "o200k_single_digits"
+DIGIT_GROUP = re.compile(r"[0-9]{2,3}")
 
 _built: dict[str, Encode] = {}
 _building = threading.Lock()
@@ -45,11 +50,13 @@ def _build(name: str) -> Encode:
             return _byte_pair(name, _shipped(f"{name}.bpe.gz"))
         if name in HUGGING_FACE_FILES:
             return _hugging_face(_shipped(f"{name}.json.gz"))
+        if name == SINGLE_DIGITS:
+            return _single_digits(_built.get("o200k_base") or _build("o200k_base"))
         return _hugging_face(Path(name).expanduser().read_bytes())
     except Exception as error:  # tokenizers raises bare Exception for a malformed file
         raise TokenizerUnavailable(
             f"No tokenizer could be built from {name!r} ({error}). Expected one of "
-            f"{', '.join((*BYTE_PAIR_FILES, *HUGGING_FACE_FILES))}, or the path of a Hugging Face tokenizer.json."
+            f"{', '.join((*BYTE_PAIR_FILES, SINGLE_DIGITS, *HUGGING_FACE_FILES))}, or the path of a Hugging Face tokenizer.json."
         ) from error
 
 
@@ -67,6 +74,10 @@ def _byte_pair(name: str, content: bytes) -> Encode:
         special_tokens=parts["special_tokens"],
     )
     return lambda text: len(encoding.encode_to_numpy(text, disallowed_special=()))
+
+
+def _single_digits(encode: Encode) -> Encode:
+    return lambda text: encode(text) + sum(len(group) - 1 for group in DIGIT_GROUP.findall(text))
 
 
 def _hugging_face(content: bytes) -> Encode:

@@ -48,6 +48,9 @@ def test_the_family_follows_from_the_models_name(name, family):
         ("llama-3-8b", "", "llama3"),
         ("llama-3-8b", "gpt-4", "cl100k_base"),
         ("phi-4", "O200K_base", "o200k_base"),
+        ("SmolLM2-135M-Instruct", "", "o200k_single_digits"),
+        ("SmolLM2-135M-Instruct", "gpt-4o", "o200k_base"),
+        ("qwen3-14b", "o200k_single_digits", "o200k_single_digits"),
         ("phi-4", "characters", "characters"),
         ("phi-4", "/models/phi/tokenizer.json", "/models/phi/tokenizer.json"),
     ],
@@ -208,3 +211,9 @@ def test_threads_share_a_counter():
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_single_digits_count_each_digit_of_a_group():
+    base, single = counter_for("gpt-4o"), counter_for("smollm2")
+    for text, more in (("no digit", 0), ("7 of 8", 0), ("2026-11-23", 2 + 1 + 1), ("12345", 3)):
+        assert single.count(text) == base.count(text) + more
