@@ -17,6 +17,7 @@ from dialogs.openai_api.relay import Ended, Reasoning, Text
 
 Said = Text | Reasoning | Ended
 MESSAGE = re.compile(r"messages\[(\d+)\]")
+SHOWN = "[The image of this result follows.]"
 
 
 class Writer(Protocol):
@@ -54,19 +55,40 @@ class Asked:
 
 @dataclass(slots=True)
 class ChatBody:
-    """``sources`` names the place in the client's own body from which each message came."""
+    """``sources`` names the place in the client's own body from which each message came.
+
+    Results are text, here as in chat completions: images of theirs stand in a user's message behind the last of them.
+    """
 
     options: dict[str, Any]
     messages: list[dict[str, Any]] = field(default_factory=list)
     tools: list[dict[str, Any]] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
+    _shown: list[dict[str, Any]] = field(default_factory=list)
 
     def say(self, role: str, content: Any, source: str, **more: Any) -> None:
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        if role == "tool" and isinstance(parts, list):
+            images = [part for part in parts if part.get("type") == "image_url"]
+            self._shown += images
+            if images:
+                content = [part for part in parts if part.get("type") != "image_url"] or SHOWN
+        elif role == "user" and self._shown and isinstance(parts, list):
+            content, self._shown = [*self._shown, *parts], []
+        elif role != "tool":
+            self._show()
         self.messages.append({"role": role, "content": content, **more})
         self.sources.append(source)
 
+    def _show(self) -> None:
+        if self._shown:
+            self.messages.append({"role": "user", "content": self._shown})
+            self.sources.append(self.sources[-1])
+            self._shown = []
+
     def request(self, dialog_header: str, policy: str) -> ChatRequest:
         """Raises ``ApiError``; its ``param`` names the client's own field."""
+        self._show()
         try:
             body = {**self.options, "messages": self.messages, "tools": self.tools}
             return chat_request(body, dialog_header, policy)

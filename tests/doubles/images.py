@@ -71,6 +71,15 @@ def image_in(part: Mapping[str, Any]) -> Seen | None:
     return None
 
 
+def images_in(body: Any) -> list[Any]:
+    """Those of a request, in their order."""
+    if isinstance(body, list):
+        return [image for part in body for image in images_in(part)]
+    if not isinstance(body, dict):
+        return []
+    return [image] if (image := image_in(body)) else [image for part in body.values() for image in images_in(part)]
+
+
 def parted(content: Any) -> tuple[Any, int]:
     """The content with a digest in place of each image, and the images' tokens."""
     if isinstance(content, dict):

@@ -12,7 +12,7 @@ from dialogs.models import Dialog
 from health.models import HealthSnapshot
 from remediation.models import RemediationRun
 from tests.doubles.brains import Prompt, Reply
-from tests.doubles.images import image_in
+from tests.doubles.images import images_in
 from tests.doubles.serving import Double
 from tests.flows.conftest import Minds, go_on, say
 from tests.flows.doubled import dialog_at, start
@@ -40,15 +40,6 @@ def answer(prompt: Prompt) -> Reply:
 def send(dialog: Dialog, text: str, *files: tuple[str, bytes]) -> None:
     messages.post_message(dialog.pk, text, attached=checked(files))
     go_on(dialog)
-
-
-def images_in(body: Any) -> list[Any]:
-    """Those of a request, in their order."""
-    if isinstance(body, list):
-        return [image for part in body for image in images_in(part)]
-    if not isinstance(body, dict):
-        return []
-    return [image] if (image := image_in(body)) else [image for part in body.values() for image in images_in(part)]
 
 
 def newest(double: Double) -> list[Any]:

@@ -1,11 +1,13 @@
 """What ``/v1/messages/count_tokens`` answers: the estimated size of a request as it was sent, before any rewrite."""
 
+from dialogs.actions.attachments import text_with
 from dialogs.context.limits import model_of
+from dialogs.context.sizes import parts_tokens
 from dialogs.openai_api.conversations import agent_of
 from dialogs.openai_api.history import ClientMessage
 from dialogs.openai_api.parsing import ChatRequest
 from dialogs.tools.registry import tools_of
-from dominds.llm.messages import Message, Role, ToolCall, ToolSpec
+from dominds.llm.messages import ImagePart, Message, Role, ToolCall, ToolSpec
 from remediation.tokens.calibration import estimate_request
 from remediation.tokens.counting import counter_for
 
@@ -18,9 +20,14 @@ def est_tokens(request: ChatRequest) -> int:
     tools = [tool.spec for tool in tools_of(agent).values()]
     tools += [ToolSpec(tool["name"], tool["description"], tool["parameters"]) for tool in request.tools]
     counter = counter_for(model.model_id, model.tokenizer or "")
-    return estimate_request(instructions, [_message(said) for said in request.messages], tools, counter).counted.total
+    messages = [_message(said) for said in request.messages]
+    text = estimate_request(instructions, messages, tools, counter).counted.total
+    return text + parts_tokens(messages, model)
 
 
 def _message(said: ClientMessage) -> Message:
     calls = tuple(ToolCall(call.id, call.name, call.arguments) for call in said.calls)
-    return Message(Role(said.role), said.text, calls, said.call_id)
+    images = tuple(
+        ImagePart(file.media_type, b"", file.name, pixels=file.pixels) for file in said.attached if file.pixels
+    )
+    return Message(Role(said.role), text_with(said.text, said.attached), calls, said.call_id, parts=images)

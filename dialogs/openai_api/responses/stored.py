@@ -1,13 +1,14 @@
 """What earlier responses said, read from their dialogs: ids of responses and of their items name the place."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
 from dialogs.actions import messages
 from dialogs.actions.questions import ASK_HUMAN
 from dialogs.context.client import client_of
+from dialogs.context.images import images_of
 from dialogs.errors import NotFound
 from dialogs.models import ApiKey, Dialog, Turn
 from dialogs.openai_api.conversations import Run
@@ -15,6 +16,7 @@ from dialogs.openai_api.finding import asked_in
 from dialogs.openai_api.history import Call
 from dialogs.openai_api.wire import ChatBody, call_json
 from dialogs.tools.registry import tools_of
+from dominds.llm.providers.parts import data_url
 
 ID = re.compile(r"[a-z]+_([0-9a-f]{32})_([0-9]{1,9})_([0-9]{1,18})(?:_[0-9]{1,9})?")
 
@@ -103,12 +105,17 @@ class Stored:
     def _say(self, chat: ChatBody, turn: Turn, source: str) -> None:
         is_theirs = self._is_from_client(turn)
         if turn.role == Turn.Role.USER or (is_theirs and turn.tool_name == ASK_HUMAN):
-            chat.say("user", turn.text, source)
+            chat.say("user", [{"type": "text", "text": turn.text}, *self._images(turn)], source)
         elif turn.role == Turn.Role.ASSISTANT:
             calls = [call_json(Call(**call)) for call in self.calls(turn)]
             chat.say("assistant", text_of(turn), source, **({"tool_calls": calls} if calls else {}))
         elif is_theirs:
             chat.say("tool", self._whole(turn), source, tool_call_id=turn.tool_call_id)
+
+    def _images(self, turn: Turn) -> list[dict[str, Any]]:
+        contents = dict(self.dialog.attachments.values_list("sha256", "content")) if turn.attachments else {}
+        images = (replace(image, content=bytes(contents[image.key])) for image in images_of(turn.attachments))
+        return [{"type": "image_url", "image_url": {"url": data_url(image)}} for image in images]
 
     def _whole(self, turn: Turn) -> str:
         """A result that was too large for the context stands elsewhere."""

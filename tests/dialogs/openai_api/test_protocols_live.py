@@ -16,11 +16,15 @@ from openai import OpenAI
 from dialogs.accounts.api_keys import create_key
 from dialogs.models import Client, Dialog, Turn
 from tests.dialogs.factories import UserFactory
+from tests.doubles.brains import Call, Prompt, Reply
+from tests.doubles.images import images_in
+from tests.doubles.local_servers import VLLMDouble
 from tests.doubles.rules import Refusal, RequestRefused
 from tests.doubles.serving import Answer, Double, Exchange
 from tests.harness.live import orm_on
 from tests.harness.services import start_postgres
 from tests.harness.stack import Stack, running
+from tests.pixels import coded, picture
 
 FIXED = {"prompt_tokens": 50, "completion_tokens": 5}
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -74,8 +78,19 @@ class Embedder(Double):
         return Answer({"object": "list", "model": self.model, "data": data, "usage": usage})
 
 
+def seer_brain(prompt: Prompt) -> Reply:
+    return Reply("", (Call("get_weather", {"city": "Rome"}),)) if "weather" in prompt.last.text else Reply("I see.")
+
+
 @pytest.fixture(scope="module")
-def stack(django_db_blocker: Any) -> Iterator[Stack]:
+def seer() -> Iterator[Double]:
+    """A model that sees, on a server that refuses damaged and misplaced images."""
+    with VLLMDouble(seer_brain, model="seer") as double:
+        yield double
+
+
+@pytest.fixture(scope="module")
+def stack(django_db_blocker: Any, seer: Double) -> Iterator[Stack]:
     url = start_postgres().create_database("protocols_live")
     with running(Stack(url)) as stack, orm_on(url, django_db_blocker), Embedder(model="embedder") as embedder:
         models = {name: {"name": name, "script": f"{name}.yaml", "context_length": 128_000} for name in SCRIPTS}
@@ -85,8 +100,14 @@ def stack(django_db_blocker: Any) -> Iterator[Stack]:
         for name, steps in SCRIPTS.items():
             (stack.minds_dir / f"{name}.yaml").write_text(json.dumps({"steps": steps}))
         members["embedder"] = {"name": "embedder", "provider": "vectors", "model": "embedder"}
+        members |= {name: {"name": name, "provider": "eyes", "model": name} for name in ("seer", "blind")}
+        sight: Any = {
+            "seer": {"modalities": ["text", "image"], "output_length": 1_000},
+            "blind": {"modalities": ["text"]},
+        }
         vectors = {"embedder": {"name": "embedder", "context_length": 8_000}}
         providers = {
+            "eyes": {"name": "Eyes", "apiType": "vllm", "baseUrl": f"{seer.url}/v1", "models": sight},
             "play": {"name": "Play", "apiType": "scripted", "models": models},
             "vectors": {
                 "name": "Vectors", "apiType": "openai-compatible", "baseUrl": f"{embedder.url}/v1", "models": vectors,
@@ -228,6 +249,42 @@ def test_a_result_with_a_new_message_beside_it_goes_on_with_both(claude: Anthrop
     ]  # fmt: skip
     messages += [{"role": "assistant", "content": answer.content}, {"role": "user", "content": "Bye"}]
     assert dialog_of(asked(claude, "weather", messages, tools=[WEATHER]).id).pk == dialog.pk
+
+
+PICTURES = [coded(picture("PNG", (40 + number, 30))) for number in range(3)]
+
+
+def block(number: int) -> dict[str, Any]:
+    return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURES[number]}}
+
+
+def seen(seer: Double) -> list[str]:
+    """The images of the newest request, in order."""
+    return [PICTURES[PICTURES.index(image.data)] for image in images_in(seer.bodies[-1])]
+
+
+def test_images_of_messages_and_of_tool_results_reach_the_model(claude: Anthropic, seer: Double) -> None:
+    def counted(content: Any) -> int:
+        return claude.messages.count_tokens(model="seer", messages=[{"role": "user", "content": content}]).input_tokens
+
+    assert counted([block(0), {"type": "text", "text": "What is it?"}]) > counted("What is it?")
+    messages: list[Any] = [{"role": "user", "content": [block(0), {"type": "text", "text": "The weather here?"}]}]
+    called = asked(claude, "seer", messages, tools=[WEATHER])
+    assert seen(seer) == PICTURES[:1]
+    result = {**result_of(called)[0], "content": [block(1)]}
+    messages += [{"role": "assistant", "content": called.content}, {"role": "user", "content": [result]}]
+    answer = asked(claude, "seer", messages, tools=[WEATHER])
+    assert (answer.content[-1].text, seen(seer)) == ("I see.", PICTURES[:2])
+    messages += [{"role": "assistant", "content": answer.content}, {"role": "user", "content": [block(2)]}]
+    last = asked(claude, "seer", messages, tools=[WEATHER], stream=True)
+    assert seen(seer) == PICTURES
+    assert {dialog_of(message.id).pk for message in (called, answer, last)} == {dialog_of(called.id).pk}
+    with pytest.raises(anthropic.BadRequestError, match="damaged"):
+        source = {"type": "base64", "media_type": "image/png", "data": PICTURES[0][:60]}
+        asked(claude, "seer", [{"role": "user", "content": [{"type": "image", "source": source}]}])
+    with pytest.raises(anthropic.BadRequestError, match="takes no image"):
+        asked(claude, "blind", messages[:1])
+    assert seer.refusals == []
 
 
 def test_models_are_the_agents(claude: Anthropic) -> None:
@@ -438,6 +495,34 @@ def test_errors_of_responses_name_the_field(gpt: OpenAI, person: User) -> None:
     assert (last.type, last.response.status, last.response.error.code) == (
         "response.failed", "failed", "generation_failed",
     )  # fmt: skip
+
+
+def test_images_of_inputs_and_outputs_reach_the_model(gpt: OpenAI, seer: Double) -> None:
+    def image(number: int) -> Any:
+        return {"type": "input_image", "detail": "auto", "image_url": f"data:image/png;base64,{PICTURES[number]}"}
+
+    words = {"type": "input_text", "text": "The weather here?"}
+    first = responded(gpt, "seer", [{"role": "user", "content": [words, image(0)]}], tools=[LOOK_UP])
+    assert seen(seer) == PICTURES[:1]
+    output = [{**outputs_of(first)[0], "output": [image(1)]}]
+    second = responded(gpt, "seer", output, previous_response_id=first.id, tools=[LOOK_UP])
+    assert (second.output_text, seen(seer)) == ("I see.", PICTURES[:2])
+    for again in ([image(2)], [image(1), image(2)]):  # the second forks from a place that is not the end
+        third = responded(
+            gpt,
+            "seer",
+            [{"role": "user", "content": again}],
+            previous_response_id=second.id,
+            stream=True,
+            tools=[LOOK_UP],
+        )
+        assert third.output_text == "I see."
+    assert seen(seer) == [*PICTURES[:2], *PICTURES[1:]]
+    with pytest.raises(openai.BadRequestError, match="nothing is fetched"):
+        responded(gpt, "seer", [{"role": "user", "content": [{**image(0), "image_url": "https://example.org/a.png"}]}])
+    with pytest.raises(openai.BadRequestError, match="takes no image"):
+        responded(gpt, "blind", [{"role": "user", "content": [image(0)]}])
+    assert seer.refusals == []
 
 
 # -- embeddings ----------------------------------------------------------------------------------------------------------

@@ -14,7 +14,8 @@ from dialogs.openai_api.messages.request import chat_request_of
 from dialogs.openai_api.parsing import ChatRequest
 from dialogs.openai_api.responses.request import read
 from dialogs.openai_api.responses.tools import Tools, call_of
-from dialogs.openai_api.wire import Sent
+from dialogs.openai_api.wire import SHOWN, Sent
+from tests.pixels import coded, picture
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 MESSAGE = {"model": "demo", "max_tokens": 10, "messages": [{"role": "user", "content": "Hi"}]}
@@ -50,6 +51,35 @@ def test_blocks_become_messages() -> None:
         ("assistant", "", ""), ("tool", "one", "a"), ("tool", "two", "b"), ("user", f"Never mind.\n{reminder['text']}", ""),
     ]  # fmt: skip
     assert found.messages[1].calls == tuple(Call(name, "weather", '{"city":"Rome"}') for name in "ab")
+
+
+def test_images_of_results_stand_behind_the_last_of_them() -> None:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": coded(picture())}}
+    url = f"data:image/png;base64,{coded(picture())}"
+    words = {"type": "text", "text": "A map."}
+    used = [{"type": "tool_use", "id": name, "name": "weather", "input": {}} for name in "ab"]
+    results: list[Any] = [
+        {"type": "tool_result", "tool_use_id": "a", "content": [image]},
+        {"type": "tool_result", "tool_use_id": "b", "content": [words, image]},
+    ]
+    started = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": used}]
+    alone = chat_request_of({**MESSAGE, "messages": [*started, {"role": "user", "content": results}], "tools": [TOOL]})
+    assert [(said.role, said.text, len(said.attached)) for said in alone.messages[2:]] == [
+        ("tool", SHOWN, 0), ("tool", "A map.", 0), ("user", "", 2),
+    ]  # fmt: skip
+    both = [*started, {"role": "user", "content": [*results, {"type": "text", "text": "Where?"}]}]
+    with_words = chat_request_of({**MESSAGE, "messages": both, "tools": [TOOL]})
+    assert [(said.text, len(said.attached)) for said in with_words.messages[4:]] == [("Where?", 2)]
+    output: Any = [{"type": "input_text", "text": "A map."}, {"type": "input_image", "image_url": url}]
+    called: list[Any] = [
+        {"type": "function_call", "call_id": name, "name": "weather", "arguments": "{}"} for name in "ab"
+    ]
+    items: list[Any] = [{"type": "function_call_output", "call_id": name, "output": output} for name in "ab"]
+    answered = [*called, *items, {"role": "assistant", "content": "I see."}, {"role": "user", "content": "Where?"}]
+    told = of_response({**RESPONSE, "input": answered}).messages
+    assert [(said.role, said.text, len(said.attached)) for said in told[1:]] == [
+        ("tool", "A map.", 0), ("tool", "A map.", 0), ("user", "", 2), ("assistant", "I see.", 0), ("user", "Where?", 0),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
