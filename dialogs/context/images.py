@@ -45,6 +45,20 @@ def sendable(messages: tuple[Message, ...], model: ModelInfo) -> tuple[tuple[Mes
     return tuple(shown), left_out
 
 
+def unsent(messages: tuple[Message, ...], model: ModelInfo) -> str:
+    """Which images the model does not get, for people; empty where it gets all."""
+    left_out = sendable(messages, model)[1]
+    if not left_out:
+        return ""
+    said_with = f"of {left_out:,} message{'s' * (left_out != 1)}"
+    if unseen_images(model):
+        return f"This model sees no images: a line stands for each of those {said_with}."
+    return (
+        f"The model no longer sees the oldest images, those {said_with}: a request takes at most {REQUEST_IMAGES.most:,} "
+        f"images and {REQUEST_IMAGE_BYTES.most:,} bytes of them. Attach one again to show it."
+    )
+
+
 def _size(message: Message) -> tuple[int, int]:
     images = [part for part in message.parts if isinstance(part, ImagePart)]
     return len(images), sum(image.size for image in images)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from dialogs.context.client import instructions_of
 from dialogs.context.config import current_config
-from dialogs.context.images import unseen_images
+from dialogs.context.images import sendable, unseen_images
 from dialogs.context.limits import counted_by_server
 from dialogs.context.reminder_statements import statements_of
 from dialogs.models import Agent, Dialog
@@ -95,7 +95,8 @@ def sizes_of(
     beside = tuple(statement.message for statement in statements_of(dialog, 0))
     frame = estimate_request(instructions_of(dialog), beside, tools, counter, calibration, room)
     raw = [counter.count_messages(unit.messages) for unit in units]
-    parts = [parts_tokens(unit.messages, model) for unit in units]
+    shown = iter(sendable(tuple([message for unit in units for message in unit.messages]), model)[0])
+    parts = [parts_tokens([next(shown) for _ in unit.messages], model) for unit in units]
     sized = tuple(
         _sized(unit, dialog.agent, math.ceil(tokens * factor) + images)
         for unit, tokens, images in zip(units, raw, parts, strict=True)

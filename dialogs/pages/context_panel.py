@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
+from dialogs.context.images import unsent
 from dialogs.context.limits import policy_of
 from dialogs.context.view import standing_run
 from dialogs.models import Dialog
@@ -34,6 +35,7 @@ class Panel:
     info: str
     window: int | None  # of the model; what the health chip's percentage is of
     waiting: str  # why a rewrite is put off, or empty
+    images: str  # which of them the model does not get, or empty
     problem: str  # why the policy in force is not the one that the agent names, or empty
     fixed: int  # tokens of instructions, tools and reminders, which no rewrite takes away
 
@@ -67,6 +69,7 @@ def panel_of(dialog: Dialog) -> Panel | None:
         info=situation.policy.automatic or situation.policy.sentence,
         window=situation.thresholds.context_limit,
         waiting=_waiting(situation),
+        images=unsent(situation.view.messages, situation.model),
         problem=policy_of(dialog).problem,
         fixed=sizes.fixed - sizes.output_room,
     )

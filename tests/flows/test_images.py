@@ -93,7 +93,9 @@ def test_a_local_server_says_whether_its_model_sees(name: str, minds: Minds, mon
         messages.post_message(stated.pk, "what is this?", attached=checked([("a.png", picture())]))
 
 
-def test_after_a_move_to_a_model_that_sees_nothing_lines_stand_for_images(minds: Minds, monkeypatch: Any) -> None:
+def test_after_a_move_to_a_model_that_sees_nothing_lines_stand_for_images(
+    minds: Minds, monkeypatch: Any, client: Any
+) -> None:
     with start("anthropic/claude-opus-5-5", answer) as double:
         dialog = dialog_at(double, minds, monkeypatch, "anthropic/claude-opus-5-5")
         send(dialog, "what is this?", ("a.png", picture()))
@@ -102,20 +104,31 @@ def test_after_a_move_to_a_model_that_sees_nothing_lines_stand_for_images(minds:
         Dialog.objects.filter(pk=dialog.pk).update(provider=moved.provider_id, model=moved.model_id)
         say(dialog, "and what colour?")
     assert blind.refusals == []
+    client.force_login(dialog.owner)
+    page = client.get(f"/d/{dialog.pk}/").content.decode()
+    assert "This model sees no images: a line stands for each of those of 1 message." in page
     said = blind.bodies[-1]["messages"][1]["content"]
     assert said.startswith(
         "what is this?\n[Image “a.png” (64 × 48 pixels) is not shown, since this model sees no images."
     )
 
 
-def test_more_images_than_a_request_takes_leave_the_oldest_out(minds: Minds, monkeypatch: Any) -> None:
-    """Anthropic refuses large ones where there are more than twenty; and what is left out stays out for a while."""
+def test_more_images_than_a_request_takes_leave_the_oldest_out(minds: Minds, monkeypatch: Any, client: Any) -> None:
+    """Anthropic refuses large ones where there are more than twenty; and what is left out stays out for a while. The page
+    says so, and the estimates do without them."""
     large = [("large.png", picture("PNG", (2_400, 8)))] * 7
     with start("anthropic/claude-opus-5-5", answer) as double:
         dialog = dialog_at(double, minds, monkeypatch, "anthropic/claude-opus-5-5")
-        for _ in range(3):
+        client.force_login(dialog.owner)
+        for _ in range(2):
             send(dialog, "look", *large)
+        assert "no longer sees the oldest images" not in client.get(f"/d/{dialog.pk}/").content.decode()
+        send(dialog, "look", *large)
         say(dialog, "and what colour?")
+        page = client.get(f"/d/{dialog.pk}/").content.decode()
+    assert "no longer sees the oldest images, those of 2 messages: a request takes at most 20 images" in page
+    estimates = dialog.generations.values_list("est_prompt_tokens", "prompt_tokens")
+    assert [est for est, _ in estimates if est] == pytest.approx([told for est, told in estimates if est], rel=0.2)
     assert double.refusals == []
     assert [len(images_in(body)) for body in double.bodies] == [7, 14, 7, 7]
     assert not HealthSnapshot.objects.filter(reason="truncation_suspected").exists()  # it was us who sent less
