@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 
 from dialogs.accounts import api_keys, login
 from dialogs.context import spending
-from dialogs.models import ApiKey, PersonSettings, SiteSettings
+from dialogs.models import ApiKey, EmbeddingUse, PersonSettings, SiteSettings
 from dominds.readonly_admin import RecordAdmin, StaffReads
 from remediation.spending import in_usd
 
@@ -36,6 +36,13 @@ class ApiKeyAdmin(RecordAdmin):
     def log_change_of(self, request: HttpRequest, rows: list[ApiKey]) -> None:
         for row in rows:
             self.log_change(request, row, "Revoked")
+
+
+@admin.register(EmbeddingUse)
+class EmbeddingUseAdmin(RecordAdmin):
+    list_display = ("day", "person", "agent", "provider", "model", "calls", "prompt_tokens", "cost_usd", "unpriced")
+    list_select_related = ("person",)
+    ordering = ("-day",)
 
 
 @admin.register(PersonSettings)

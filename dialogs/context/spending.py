@@ -6,7 +6,7 @@ from decimal import Decimal
 from django.db.models import Count, Max, Sum
 from django.utils import timezone
 
-from dialogs.models import Dialog, Generation
+from dialogs.models import Dialog, EmbeddingUse, Generation
 from dominds.llm.catalog.catalog import ModelInfo
 from dominds.llm.prices import Price, price_of
 from remediation.context import Economy
@@ -28,12 +28,14 @@ def spending_of(dialog: Dialog) -> Spending:
 
 
 def spent_this_month(owner_id: int) -> Decimal:
-    """By the owner's dialogs that were active in it, which an index finds; months are UTC."""
+    """By the owner's dialogs that were active in it, which an index finds, and embeddings; months are UTC."""
     month = timezone.now().replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     calls = Generation.objects.filter(
         dialog__owner_id=owner_id, dialog__active_at__gte=month, started_at__gte=month, cost_usd__isnull=False
     )
-    return Decimal(calls.aggregate(spent=Sum("cost_usd", default=Decimal(0)))["spent"])
+    embeddings = EmbeddingUse.objects.filter(person_id=owner_id, day__gte=month.date())
+    spent = (rows.aggregate(spent=Sum("cost_usd", default=Decimal(0)))["spent"] for rows in (calls, embeddings))
+    return sum(map(Decimal, spent), Decimal(0))
 
 
 def caching_price(model: ModelInfo, prompt_tokens: int) -> Price | None:

@@ -1,7 +1,7 @@
 """The rows. Columns and predicates on them only: what changes them lives in the services beside this room."""
 
 from dialogs.models.agents import Agent, ForcingRefusal
-from dialogs.models.clients import ApiKey, Client
+from dialogs.models.clients import ApiKey, Client, EmbeddingUse
 from dialogs.models.conversation import Dialog, Generation, Reminder, Turn
 from dialogs.models.events import Event
 from dialogs.models.questions import Question
@@ -17,6 +17,7 @@ __all__ = [
     "Attachment",
     "Client",
     "Dialog",
+    "EmbeddingUse",
     "Event",
     "ForcingRefusal",
     "Generation",

@@ -65,3 +65,25 @@ class Client(models.Model):
 
     def __str__(self) -> str:
         return f"Client of {self.dialog_id}"
+
+
+class EmbeddingUse(models.Model):
+    """What the embeddings of one person took in one day (UTC). Nothing else is kept of them."""
+
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, db_index=False, related_name="+")
+    day = models.DateField()
+    agent = models.CharField(max_length=80)
+    provider = models.CharField(max_length=80)
+    model = models.CharField(max_length=120)
+    calls = models.PositiveIntegerField(default=0)
+    prompt_tokens = models.PositiveBigIntegerField(default=0)
+    cost_usd = models.DecimalField(max_digits=18, decimal_places=10, default=0)
+    unpriced = models.PositiveIntegerField(default=0, help_text="calls without a report or a known price")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["person", "day", "agent", "provider", "model"], name="embedding_use_unique")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.calls:,} on {self.day}"

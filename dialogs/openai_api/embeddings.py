@@ -1,19 +1,28 @@
-"""``/v1/embeddings``: passed on to the provider of an agent's model, and kept nowhere."""
+"""``/v1/embeddings``: passed on to the provider of an agent's model. Kept of it is what it cost."""
 
+from decimal import Decimal
 from typing import Any
 
+from django.contrib.auth.models import User
+from django.db.models import F
+from django.utils import timezone
+
 from dialogs.context.limits import model_of
+from dialogs.context.spending import spent_this_month
 from dialogs.errors import Conflict
-from dialogs.models import Agent
+from dialogs.models import Agent, EmbeddingUse, PersonSettings
 from dialogs.openai_api.errors import ApiError
-from dominds.llm.catalog.catalog import UnknownModel
+from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
 from dominds.llm.embeddings import embed
+from dominds.llm.prices import cost_of
 from dominds.llm.provider import ProviderError, RequestRefused
+from dominds.llm.usage import Usage, usage_from
+from remediation.spending import Spending
 
 AWAY_SECONDS = 5
 
 
-def embeddings_of(body: dict[str, Any]) -> dict[str, Any]:
+def embeddings_of(body: dict[str, Any], person: User) -> dict[str, Any]:
     """Raises ``ApiError`` or ``Refusal``."""
     name = body.get("model")
     agent = Agent.objects.filter(pk=name, enabled=True).first() if isinstance(name, str) else None
@@ -32,9 +41,36 @@ def embeddings_of(body: dict[str, Any]) -> dict[str, Any]:
             f"The provider of {name!r} ({model.kind.name}) has no embeddings.",
             param="model",
         )
+    budget = PersonSettings.objects.filter(user=person).values_list("monthly_budget_usd", flat=True).first()
+    spending = Spending(month=spent_this_month(person.pk) if budget is not None else Decimal(0), month_budget=budget)
+    if spending.exceeded:
+        raise Conflict("budget_exceeded", spending.reason)
     try:
-        return embed(model, body)
+        answer = embed(model, body)
     except RequestRefused as error:
         raise ApiError(400, "refused_by_provider", str(error)) from None
     except ProviderError as error:
         raise ApiError(503, "provider_unavailable", str(error), retry_after_seconds=AWAY_SECONDS) from None
+    _note(person, agent, model, answer.get("usage"))
+    return answer
+
+
+def _note(person: User, agent: Agent, model: ModelInfo, reported: Any) -> None:
+    today = timezone.now().date()
+    told = reported if isinstance(reported, dict) else {}
+    usage = usage_from(told.get("prompt_tokens"), 0)
+    tokens, cost = (usage.prompt_tokens, cost_of(usage, model.prices, today)) if isinstance(usage, Usage) else (0, None)
+    named: dict[str, Any] = {
+        "person": person,
+        "day": today,
+        "agent": agent.pk,
+        "provider": model.provider_id,
+        "model": model.model_id,
+    }
+    row, _ = EmbeddingUse.objects.get_or_create(**named)
+    EmbeddingUse.objects.filter(pk=row.pk).update(
+        calls=F("calls") + 1,
+        prompt_tokens=F("prompt_tokens") + tokens,
+        cost_usd=F("cost_usd") + (cost or Decimal(0)),
+        unpriced=F("unpriced") + int(cost is None),
+    )

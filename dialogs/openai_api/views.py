@@ -202,8 +202,7 @@ async def create_embeddings(request: HttpRequest) -> HttpResponseBase:
 
 
 def _embeddings(request: HttpRequest) -> dict[str, Any]:
-    _key_of(request)
-    return embeddings_of(body_of(request.body))
+    return embeddings_of(body_of(request.body), _key_of(request).owner)
 
 
 # -- answers, in any protocol --------------------------------------------------------------------------------------------

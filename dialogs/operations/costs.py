@@ -9,7 +9,7 @@ from django.db.models import Count, Q, Sum
 from django.db.models.functions import TruncDate
 from django.utils import timezone
 
-from dialogs.models import Generation
+from dialogs.models import EmbeddingUse, Generation
 from dialogs.operations.dashboard import first_generation_since
 
 DAYS = 14
@@ -89,7 +89,16 @@ def _groups() -> list[_Group]:
         "unpriced": Count("pk", filter=Q(cost_usd=None) & ~Q(outcome=Generation.Outcome.FAILED)),
     }
     rows = ended.order_by().annotate(day=TruncDate("started_at")).values_list(*labels).annotate(**sums)
+    embeddings = EmbeddingUse.objects.filter(day__gt=today.date() - timedelta(days=DAYS)).values_list(
+        "day", "provider", "model", "agent", "person__username", "calls", "prompt_tokens", "cost_usd", "unpriced"
+    )
     return [
-        _Group(day, f"{provider}/{model}", agent, person, Cost(*added))
-        for day, provider, model, agent, person, *added in rows
+        *(
+            _Group(day, f"{provider}/{model}", agent, person, Cost(*added))
+            for day, provider, model, agent, person, *added in rows
+        ),
+        *(
+            _Group(day, f"{provider}/{model}", agent, person, Cost(calls, tokens, 0, 0, cost, unpriced))
+            for day, provider, model, agent, person, calls, tokens, cost, unpriced in embeddings
+        ),
     ]

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import anthropic
@@ -14,7 +15,8 @@ from django.contrib.auth.models import User
 from openai import OpenAI
 
 from dialogs.accounts.api_keys import create_key
-from dialogs.models import Client, Dialog, Turn
+from dialogs.context.spending import spent_this_month
+from dialogs.models import Client, Dialog, EmbeddingUse, PersonSettings, Turn
 from tests.dialogs.factories import UserFactory
 from tests.doubles.brains import Call, Prompt, Reply
 from tests.doubles.images import images_in
@@ -105,7 +107,8 @@ def stack(django_db_blocker: Any, seer: Double) -> Iterator[Stack]:
             "seer": {"modalities": ["text", "image"], "output_length": 1_000},
             "blind": {"modalities": ["text"]},
         }
-        vectors = {"embedder": {"name": "embedder", "context_length": 8_000}}
+        prices = [{"in": 1_000, "out": 0}]
+        vectors = {"embedder": {"name": "embedder", "context_length": 8_000, "prices": prices}}
         providers = {
             "eyes": {"name": "Eyes", "apiType": "vllm", "baseUrl": f"{seer.url}/v1", "models": sight},
             "play": {"name": "Play", "apiType": "scripted", "models": models},
@@ -537,3 +540,20 @@ def test_embeddings_are_the_providers(gpt: OpenAI, person: User) -> None:
         gpt.embeddings.create(model="plain", input="Hi")
     assert unsupported.value.code == "embeddings_unsupported"
     assert not Dialog.objects.filter(owner=person).exists()
+
+
+def test_embeddings_count_in_costs_and_in_the_budget_of_a_month(gpt: OpenAI, person: User) -> None:
+    PersonSettings.objects.create(user=person, monthly_budget_usd="0.004")
+    for _ in range(2):  # two tokens each
+        gpt.embeddings.create(model="embedder", input="Hi", encoding_format="float")
+    use = EmbeddingUse.objects.get(person=person)
+    assert (use.model, use.calls, use.prompt_tokens, use.cost_usd, use.unpriced) == (
+        "embedder",
+        2,
+        4,
+        Decimal("0.004"),
+        0,
+    )
+    assert spent_this_month(person.pk) == Decimal("0.004")
+    with pytest.raises(openai.ConflictError, match="this month, and the budget is"):
+        gpt.with_options(max_retries=0).embeddings.create(model="embedder", input="Hi", encoding_format="float")

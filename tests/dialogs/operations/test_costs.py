@@ -7,6 +7,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dialogs.actions.messages import create_dialog
+from dialogs.models import EmbeddingUse
 from dialogs.operations.costs import Cost, tables
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make_operator
@@ -23,12 +24,16 @@ def test_the_same_calls_are_summed_four_times() -> None:
     generation(first, prompt_tokens=None, completion_tokens=None)
     generation(first, outcome="failed", prompt_tokens=None, completion_tokens=None)
     generation(second, prompt_tokens=100, completion_tokens=1, cost_usd=Decimal("1.5"))
+    today = timezone.now().date()
+    EmbeddingUse.objects.create(
+        person=ben, day=today, agent=agent.pk, provider="test", model="model", calls=2, prompt_tokens=30, cost_usd="0.5"
+    )
     day, model, _, person = tables()
-    every = Cost(4, 1_100, 800, 11, Decimal("1.75"), 1)
+    every = Cost(6, 1_130, 800, 11, Decimal("2.25"), 1)
     assert day.rows == [(timezone.now().date().isoformat(), every)]
     assert model.rows == [("test/model", every)]
     assert person.rows == [
-        ("ben", Cost(1, 100, 0, 1, Decimal("1.5"), 0)),
+        ("ben", Cost(3, 130, 0, 1, Decimal("2.0"), 0)),
         ("anna", Cost(3, 1_000, 800, 10, Decimal("0.25"), 1)),
     ]
 
