@@ -38,7 +38,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("empty")
     venv.create(folder / "env", with_pip=False)
     packages = next((folder / "env" / "lib").glob("*/site-packages"))
-    pip = [sys.executable, "-m", "pip", "--python", str(folder / "env" / "bin" / "python"), "-q"]
+    pip = [sys.executable, "-m", "pip", "--python", str(folder / "env" / "bin" / "python")]
     subprocess.run([*pip, "install", "--no-deps", "--no-index", str(wheel)], check=True, capture_output=True)
     (ours,) = distributions(path=[str(packages)])
     for needed in _needed_by(ours):
