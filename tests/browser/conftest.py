@@ -78,7 +78,7 @@ LIMITS = {"lights": 128_000, "refuses": 1_000, "relents": 1_000, "fills": 2_000}
 @pytest.fixture(scope="session")
 def browser_stack(postgres: services.PostgresServer, django_db_blocker: Any) -> Iterator[Stack]:
     """The stack behind ``stack``; use that."""
-    stack = Stack(postgres.create_database("dominds_browser"), settings={KEY_VARIABLE: "k-browser-0123456789"})
+    stack = Stack.on_new_database(postgres, "dominds_browser", settings={KEY_VARIABLE: "k-browser-0123456789"})
     stack.minds_dir.mkdir(parents=True, exist_ok=True)
     for name, script in SCRIPTS.items():
         (stack.minds_dir / f"{name}.yaml").write_text(json.dumps(script, ensure_ascii=False))
@@ -103,7 +103,7 @@ def _wait_for_the_worker(stack: Stack) -> None:
     """The web server is ready before the worker is; what browser tests time should not be that."""
     user = UserFactory.create(is_superuser=True, is_staff=True)
     connection.close()
-    with stack.api(user.username) as api:
+    with stack.api_as(user) as api:
         dialog = api.post("/api/dialogs", json={"agent": "short"}).json()
         api.post(f"/api/dialogs/{dialog['id']}/messages", json={"text": "Are you there?"})
         eventually(lambda: api.get(f"/api/dialogs/{dialog['id']}").json()["state"] == "idle", seconds=90)

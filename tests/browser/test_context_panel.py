@@ -24,7 +24,7 @@ def filled(stack: Stack, person: User, page: Page, log_in: LogIn) -> Filled:
 
     def fill(tokens: int) -> Dialog:
         dialog = messages.create_dialog(person, "fills")
-        with stack.api(person.username) as api:
+        with stack.api_as(person) as api:
 
             def estimated() -> int:
                 connection.close()

@@ -85,7 +85,7 @@ def test_the_navigation_shows_what_is_new_elsewhere(
     open_dialog("short")
     item = page.locator(f"#recent-{other.pk}")
     expect(item.locator(".news")).to_be_hidden()
-    with stack.api(person.username) as api:
+    with stack.api_as(person) as api:
         api.post(f"/api/dialogs/{other.pk}/messages", json={"text": "Hello"})
     eventually(lambda: Dialog.objects.get(pk=other.pk).state == "idle")
     expect(item.locator(".news")).to_be_visible()

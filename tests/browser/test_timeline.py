@@ -16,7 +16,7 @@ def test_a_timeline_leads_to_any_request(
 ) -> None:
     dialog = messages.create_dialog(person, "plans")
     connection.close()
-    with stack.api(person.username) as api:
+    with stack.api_as(person) as api:
         for number in range(7):
             api.post(f"/api/dialogs/{dialog.pk}/messages", json={"text": NOTES.replace("{}", str(number))})
             eventually(lambda: api.get(f"/api/dialogs/{dialog.pk}").json()["state"] == "idle", seconds=60)

@@ -241,7 +241,7 @@ def discarded_output_is_nowhere(evidence: Evidence) -> Iterator[str]:
     said = Turn.objects.exclude(role=Turn.Role.TOOL).values_list("text", "tool_calls")
     kept = {sentinel for turn in said for sentinel in SENTINEL.findall(str(turn))}
     ours = {asked.sentinel for asked in evidence.asked}
-    for table, column, text in text_values(SENTINEL.pattern):
+    for table, column, text in text_values(SENTINEL.pattern) if ours else ():
         for sentinel in set(SENTINEL.findall(text)) & ours - kept:
             yield f"I3: {sentinel}, which no turn holds, stands in {table}.{column}"
     for text in Turn.objects.filter(role="assistant").values_list("text", flat=True):
@@ -283,17 +283,25 @@ def secrets_are_nowhere(evidence: Evidence) -> Iterator[str]:
                 yield f"I14: a secret stands in {file.name}"
 
 
+TEXT_COLUMNS = """
+    SELECT relname, array_agg(attname::text ORDER BY attname) FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+    WHERE relkind IN ('r', 'p') AND relnamespace = 'public'::regnamespace AND attnum > 0 AND NOT attisdropped
+    AND atttypid IN ('text'::regtype, 'varchar'::regtype, 'json'::regtype, 'jsonb'::regtype) GROUP BY relname ORDER BY 1
+"""
+
+
 def text_values(pattern: str) -> Iterator[tuple[str, str, str]]:
     """Every value of a text or JSON column of any table that the pattern finds. PostgreSQL only."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public' "
-            "AND data_type IN ('text', 'character varying', 'jsonb', 'json') ORDER BY 1, 2"
-        )
-        columns = cursor.fetchall()
-        for table, column in columns:
-            cursor.execute(f'SELECT "{column}"::text FROM "{table}" WHERE "{column}"::text ~ %s', [pattern])
-            yield from ((table, column, text) for (text,) in cursor.fetchall())
+        cursor.execute(TEXT_COLUMNS)
+        cursor.execute(" UNION ALL ".join(_search(*found) for found in cursor.fetchall()), {"pattern": pattern})
+        yield from cursor.fetchall()
+
+
+def _search(table: str, columns: list[str]) -> str:
+    values = ", ".join(f"""('{column}', "{column}"::text)""" for column in columns)
+    return f"""SELECT '{table}', each.name, each.value FROM "{table}", LATERAL (VALUES {values}) AS each (name, value)
+        WHERE each.value ~ %(pattern)s"""
 
 
 OF_DIALOGS: tuple[Callable[[Dialog], Iterator[str]], ...] = (

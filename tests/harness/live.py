@@ -44,7 +44,7 @@ def _switch_to(name: str) -> None:
 @pytest.fixture(scope="session")
 def shared_stack(postgres: services.PostgresServer) -> Iterator[Stack]:
     """The stack behind ``live_stack``; use that."""
-    with running(Stack(postgres.create_database(LIVE_DATABASE))) as stack:
+    with running(Stack.on_new_database(postgres, LIVE_DATABASE)) as stack:
         yield stack
 
 
@@ -71,9 +71,10 @@ def make_stack(
             if sqlite:
                 url = f"sqlite:///{tmp_path / f'stack-{len(list(tmp_path.iterdir()))}.sqlite3'}"
                 return opened.enter_context(running(Stack(url, **options), workers))
-            url = services.start_postgres().create_database(f"stack_{tmp_path.name[:40]}".lower())
-            stack = opened.enter_context(running(Stack(url, **options), workers))
-            opened.enter_context(orm_on(url, django_db_blocker))
+            name = f"stack_{tmp_path.name[:40]}".lower()
+            made = Stack.on_new_database(services.start_postgres(), name, **options)
+            stack = opened.enter_context(running(made, workers))
+            opened.enter_context(orm_on(stack.database_url, django_db_blocker))
             return stack
 
         yield make

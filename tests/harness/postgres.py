@@ -83,6 +83,7 @@ class PostgresServer:
     disk_mb: int | None = None
     folder: Path = field(init=False)
     process: subprocess.Popen[bytes] | None = field(init=False, default=None)
+    template: str | None = field(init=False, default=None)  # a database to copy: see ``Stack.on_new_database``
 
     def __post_init__(self) -> None:
         # Short, for socket paths end at 107 bytes; not below pytest's folder, which another user cannot enter.
@@ -171,10 +172,10 @@ class PostgresServer:
             cursor = connection.execute(statement)  # type: ignore[call-overload]
             return cursor.fetchall() if cursor.description else []
 
-    def create_database(self, name: str) -> str:
-        """Make an empty database, in place of one that is there, and return its address."""
+    def create_database(self, name: str, template: str = "template1") -> str:
+        """Make an empty database, or a copy of another, in place of one that is there, and return its address."""
         self.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
-        self.execute(f'CREATE DATABASE "{name}"')
+        self.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
         return self.url(name)
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> None:

@@ -25,6 +25,7 @@ import httpx2
 
 from dominds.local.embedded_redis import free_port
 from dominds.local.processes import Process, signal_group, spawn, wait_all
+from tests.harness.postgres import PostgresServer
 from tests.harness.redis_server import RedisServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,11 +90,12 @@ class Part:
 
 @dataclass
 class Stack:
-    """``database_url`` must name an empty or a migrated database."""
+    """``database_url`` must name an empty or a migrated database; ``prepared`` says that ``prepare`` was run on it."""
 
     database_url: str
     concurrency: int = 16
     settings: dict[str, str] = field(default_factory=dict)  # further environment of all parts
+    prepared: bool = False
     redis: RedisServer = field(default_factory=RedisServer)
     folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="dominds-stack-")))
     port: int = field(default_factory=free_port)
@@ -126,12 +128,28 @@ class Stack:
         }
 
     # -- life ----------------------------------------------------------------------------------------------------------
-    def start(self, workers: int = 1) -> "Stack":
-        """Migrate, load the agents, start everything and wait until it is ready."""
+    @classmethod
+    def on_new_database(cls, server: PostgresServer, name: str, **options: Any) -> "Stack":
+        """Return a stack on a copy of a database that `prepare` made once for all of a server: 5 s of CPU less to start."""
+        if server.template is None:
+            with tempfile.TemporaryDirectory() as folder:
+                first = cls(server.create_database("prepared"), folder=Path(folder))
+                first.prepare()
+                first.redis.remove()
+            server.template = "prepared"
+        return cls(server.create_database(name, server.template), prepared=True, **options)
+
+    def prepare(self) -> None:
+        """Start Redis; migrate and load the agents, as an operator does before the parts start."""
         self.minds_dir.mkdir(parents=True, exist_ok=True)
         if self.redis.process is None:
             self.redis.start()
-        self.manage("prepare")
+        if not self.prepared or any(self.minds_dir.iterdir()):
+            self.manage("prepare")
+
+    def start(self, workers: int = 1) -> "Stack":
+        """Prepare, start everything and wait until it is ready."""
+        self.prepare()
         web = self.start_web()
         for _ in range(workers):
             self.start_worker()

@@ -22,8 +22,8 @@ REASONING = "They say hi; I think of what to say to that."
 
 @pytest.fixture(scope="module")
 def stack(django_db_blocker: Any) -> Iterator[Stack]:
-    url = start_postgres().create_database("api_live")
-    with running(Stack(url)) as stack, orm_on(url, django_db_blocker):
+    made = Stack.on_new_database(start_postgres(), "api_live")
+    with running(made) as stack, orm_on(made.database_url, django_db_blocker):
         steps = [
             {
                 "reasoning": REASONING,

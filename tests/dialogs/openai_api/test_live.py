@@ -63,8 +63,8 @@ SCRIPTS: dict[str, list[dict[str, Any]]] = {
 
 @pytest.fixture(scope="module")
 def stack(django_db_blocker: Any) -> Iterator[Stack]:
-    url = start_postgres().create_database("openai_live")
-    with running(Stack(url)) as stack, orm_on(url, django_db_blocker):
+    made = Stack.on_new_database(start_postgres(), "openai_live")
+    with running(made) as stack, orm_on(made.database_url, django_db_blocker):
         models: dict[str, Any] = {
             name: {"name": name, "script": f"{name}.yaml", "context_length": 128_000} for name in SCRIPTS
         }

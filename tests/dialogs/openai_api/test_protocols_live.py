@@ -93,8 +93,8 @@ def seer() -> Iterator[Double]:
 
 @pytest.fixture(scope="module")
 def stack(django_db_blocker: Any, seer: Double) -> Iterator[Stack]:
-    url = start_postgres().create_database("protocols_live")
-    with running(Stack(url)) as stack, orm_on(url, django_db_blocker), Embedder(model="embedder") as embedder:
+    made = Stack.on_new_database(start_postgres(), "protocols_live")
+    with running(made) as stack, orm_on(made.database_url, django_db_blocker), Embedder(model="embedder") as embedder:
         models = {name: {"name": name, "script": f"{name}.yaml", "context_length": 128_000} for name in SCRIPTS}
         members = {
             name: {"name": name, "provider": "play", "model": name, "instructions": "Be brief."} for name in SCRIPTS

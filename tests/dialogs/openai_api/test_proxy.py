@@ -79,8 +79,8 @@ def stack(doubles: dict[str, Double], django_db_blocker: Any) -> Iterator[Stack]
         name: {"provider": name, "model": next(iter(models)), "proxy": True} for name, (_, _, models) in kinds.items()
     }
     members["worker"] = {"provider": "local", "model": "local", "instructions": "Be brief."}
-    url = start_postgres().create_database("proxy_live")
-    with running(Stack(url, settings={"SOME_KEY": "sk-test"})) as stack, orm_on(url, django_db_blocker):
+    made = Stack.on_new_database(start_postgres(), "proxy_live", settings={"SOME_KEY": "sk-test"})
+    with running(made) as stack, orm_on(made.database_url, django_db_blocker):
         stack.write_minds(llm={"providers": providers}, team={"members": members})
         yield stack
 

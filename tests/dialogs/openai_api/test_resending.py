@@ -44,11 +44,11 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server(django_db_blocker: Any) -> Iterator[Server]:
-    url = start_postgres().create_database("resending")
+    made = Stack.on_new_database(start_postgres(), "resending")
     with (
         LMStudioDouble(answer, model=MODEL, window=WINDOW) as double,
-        running(Stack(url)) as stack,
-        orm_on(url, django_db_blocker),
+        running(made) as stack,
+        orm_on(made.database_url, django_db_blocker),
     ):
         entry = {"apiType": "lmstudio", "baseUrl": f"{double.url}/v1", "models": {MODEL: {"context_length": WINDOW}}}
         member = {"name": "Agent", "provider": "lmstudio", "model": MODEL, "instructions": "Be brief."}
