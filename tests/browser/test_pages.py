@@ -1,11 +1,12 @@
 """Everything else that people do in a browser: health, questions, narrow screens, keys, no scripts at all."""
 
+import re
 from collections.abc import Callable
 
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
-from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
+from playwright.sync_api import APIResponse, Browser, BrowserContext, Page, Route, expect
 
 from dialogs.actions import messages
 from dialogs.models import Dialog, Question, Turn
@@ -195,6 +196,24 @@ def test_what_is_typed_while_a_message_is_on_its_way_stays(
     expect(page.locator("#text")).to_have_value("")
     texts = Turn.objects.filter(dialog=dialog, role="user").order_by("position").values_list("text", flat=True)
     assert list(texts) == ["The first", "and then the next"]
+
+
+def test_an_accepted_text_leaves_the_composer_also_when_the_socket_tells_first(
+    open_dialog: Opener, page: Page, complaints: list[str]
+) -> None:
+    """By the time the server's word arrives, its pieces are old and the button that sent the text may have gone."""
+    open_dialog("asks")
+    late: list[tuple[Route, APIResponse]] = []
+    page.route(re.compile("/messages/$|/answer/$"), lambda route: late.append((route, route.fetch())))
+    for text, then in (("Please ask", "waiting"), ("EUR", "idle")):
+        send(page, text)
+        expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+        expect(page.locator("#state")).to_have_attribute("data-state", then)
+        expect(page.locator("#text")).to_have_value(text)
+        route, answer = eventually(lambda: (page.wait_for_timeout(20), late)[1]).pop()
+        route.fulfill(response=answer)
+        expect(page.locator("#text")).to_have_value("")
+    answered(page, 2)
 
 
 def test_reminders_are_kept_while_being_written_and_shown_to_the_other_tab(
