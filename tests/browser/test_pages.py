@@ -213,6 +213,7 @@ def test_an_accepted_text_leaves_the_composer_also_when_the_socket_tells_first(
         route, answer = eventually(lambda: (page.wait_for_timeout(20), late)[1]).pop()
         route.fulfill(response=answer)
         expect(page.locator("#text")).to_have_value("")
+        expect(page.locator("#state")).to_have_attribute("data-state", then)
     answered(page, 2)
 
 
