@@ -230,6 +230,21 @@ def test_reminders_are_kept_while_being_written_and_shown_to_the_other_tab(
     expect(page.locator("#reminders-panel")).to_contain_text("Mind the gap")
 
 
+def test_a_failure_is_told_also_when_its_button_has_gone(open_dialog: Opener, page: Page, stack: Stack) -> None:
+    dialog = open_dialog("short")
+    held: list[Route] = []
+    page.route("**/reminders/", lambda route: held.append(route))  # noqa: PLW0108 - Playwright marks it
+    page.get_by_text("Add a reminder").click()
+    page.fill("#new-reminder", "Mind the gap")
+    page.get_by_role("button", name="Add", exact=True).click()
+    eventually(lambda: (page.wait_for_timeout(20), held)[1])
+    with stack.api_as(dialog.owner) as api:
+        api.post(f"/api/dialogs/{dialog.pk}/reminders", json={"text": "From elsewhere"})
+    expect(page.locator("#reminders-panel")).to_contain_text("From elsewhere")
+    held.pop().abort()
+    expect(page.locator(".toast")).to_have_text("No connection to the server. Nothing was changed.")
+
+
 def test_a_long_dialog_loads_older_pages_where_the_reader_is(
     stack: Stack, person: User, page: Page, log_in: LogIn, complaints: list[str]
 ) -> None:
