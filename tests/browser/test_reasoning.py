@@ -25,7 +25,7 @@ SAID = "It is **four**."
 
 
 class Thinker:
-    """Looks around first, and then answers. Stops in the middle of each thought and of the answer until it is told to go on."""
+    """Looks around first, and then answers after two seconds of thought. Stops in the middle of each thought and of the answer until it is told to go on."""
 
     def __init__(self) -> None:
         self._go_on = Semaphore(0)
@@ -33,7 +33,9 @@ class Thinker:
     def __call__(self, prompt: Prompt) -> Reply:
         if prompt.last.role == "tool":
             stops = [len(THOUGHT) // 2, len(THOUGHT) + 150]  # by then the answer has begun, whatever marks it off
-            return Reply(SAID * 20, reasoning=THOUGHT, chunk_chars=12, after_piece=self._stopping(stops))
+            return Reply(
+                SAID * 20, reasoning=THOUGHT, chunk_chars=12, chunk_seconds=0.02, after_piece=self._stopping(stops)
+            )
         look = Call("list_files", {"path": "."})
         return Reply("", (look,), reasoning="I look first.\n" * 80, chunk_chars=12, after_piece=self._stopping([500]))
 
