@@ -11,8 +11,15 @@ readTurns();
 document.addEventListener("htmx:beforeOnLoad", (event) => {
   const { xhr, elt } = event.detail;
   if (new URL(xhr.responseURL).pathname === "/login/") location.reload(); // the session has ended
-  else if (elt.getAttribute("hx-swap") === "none" && !/^\s*<!doctype/i.test(xhr.responseText)) applyPieces(xhr.responseText);
+  else if (elt.getAttribute("hx-swap") === "none" && !isOld(xhr) && !/^\s*<!doctype/i.test(xhr.responseText)) applyPieces(xhr.responseText);
 });
+
+/** The socket has told of all that this answer tells, and perhaps of more. */
+function isOld(xhr) {
+  const seq = xhr.getResponseHeader("X-Dominds-Seq");
+  return seq !== null && Number(seq) <= Number(document.getElementById("dialog")?.dataset.seq);
+}
+
 document.addEventListener("dominds:toast", (event) => toast(event.detail.text, event.detail.kind));
 document.addEventListener("htmx:sendError", (event) => {
   if (event.detail.elt.id !== "composer") toast("No connection to the server. Nothing was changed.", "error");

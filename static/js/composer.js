@@ -52,7 +52,7 @@ export function startComposer(dialogId) {
   });
 
   form.addEventListener("htmx:configRequest", (event) => {
-    if (!("primary" in event.detail.elt.dataset) && event.detail.elt !== form) event.detail.formData.delete("attachments"); // a stop sends none
+    if (!sends(event)) event.detail.formData.delete("attachments"); // a stop sends none
   });
   form.addEventListener("htmx:beforeRequest", (event) => {
     if (!sends(event)) return;
@@ -89,10 +89,9 @@ export function startComposer(dialogId) {
     error().replaceChildren(`${reason} Your text is kept. `, again);
   }
 
-  /** Its answer may have replaced the button that sent it: the event then names what stood around the button. */
+  /** Whatever sends the text submits the form, which stays: the socket may replace a button before the answer to it is here. */
   function sends(event) {
-    const sender = event.detail.requestConfig?.elt ?? event.detail.elt;
-    return sender === form || "primary" in sender.dataset;
+    return event.detail.elt === form;
   }
 
   const obey = () => {

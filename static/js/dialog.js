@@ -38,7 +38,7 @@ function receive(frame) {
   if (frame.type === "badges") return showBadges(frame);
   if (frame.type === "resync") return startOver();
   if (frame.seq <= seq) return;
-  seq = frame.seq;
+  seq = root.dataset.seq = frame.seq;
   const placed = frame.html ? applyPieces(frame.html) : [];
   if (frame.refetch) startOver();
   if (frame.type === "turn") turned(frame.data, placed);

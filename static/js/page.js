@@ -1,5 +1,8 @@
 // What every page needs: putting pieces in place, saying things to people and to screen readers.
 
+// What becomes of a request is told to the element that made it, and from there to the document, which it may have left.
+const OUTCOMES = ["htmx:beforeOnLoad", "htmx:sendError", "htmx:responseError", "dominds:toast"];
+
 /** Put pieces of HTML where they belong: in place of what has the same id, or among the entries by position. */
 export function applyPieces(html) {
   const holder = document.createElement("template");
@@ -27,6 +30,7 @@ function replace(old, piece) {
   }
   const shown = old.matches(":popover-open");
   old.replaceWith(piece);
+  for (const kind of OUTCOMES) old.addEventListener(kind, (event) => document.dispatchEvent(new CustomEvent(kind, { detail: event.detail })));
   if (shown) piece.showPopover();
   if (focusedId) document.getElementById(focusedId)?.focus({ preventScroll: true });
   return true;

@@ -81,12 +81,12 @@ class SlowNetwork:
     def deliver(self) -> None:
         """Everything up to the answer; no phase is looked at."""
         eventually(self._deliver_some, seconds=30)
-        self._holds = False
 
     def _deliver_some(self) -> bool:
         self._page.wait_for_timeout(50)
         while self.next_phase():
             pass
+        self._holds = False  # at the moment when none is held: a later frame must not overtake one
         return self._page.locator("#state[data-state=idle]").count() == 1
 
 

@@ -68,6 +68,7 @@ def test_what_a_page_can_do_is_found_by_name(open_dialog: Opener, page: Page, co
     page.get_by_role("option", name="Asks asks").wait_for()
     page.keyboard.press("Enter")
     expect(page.get_by_role("button", name="Agent: Asks")).to_be_visible()
+    expect(page.locator("#text")).to_be_focused()  # the last thing that its scripts do
     page.keyboard.press("Control+k")
     page.keyboard.type("harbour")
     page.get_by_role("option", name="Harbour dues").click()

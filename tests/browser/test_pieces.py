@@ -61,7 +61,7 @@ def test_an_open_tab_is_a_fresh_tab(
             return not found
 
         try:
-            eventually(none, seconds=10)
+            eventually(none, seconds=30)
         except (AssertionError, TimeoutError):
             raise AssertionError(f"after {after}: {found}") from None
 
@@ -100,6 +100,7 @@ def test_settings_reach_every_open_tab(
     other.get_by_label("Dark").check()
     other.locator("section", has_text="Look and notifications").get_by_role("button", name="Save").click()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    expect(other.locator(".messages")).to_contain_text("Saved")  # the next tick is for the page that comes
     other.get_by_label("Show context breaking progress").uncheck()
     other.locator("section", has_text="Context display").get_by_role("button", name="Save").click()
     expect(page.locator("#breaking")).to_have_attribute("data-shown", "no")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from threading import Semaphore
 from typing import Any
 
 import pytest
@@ -23,32 +24,64 @@ THOUGHT = "".join(f"{number}. I weigh <b>this</b> 🤔 and that.\n" for number i
 SAID = "It is **four**."
 
 
-def thinks(prompt: Prompt) -> Reply:
-    """Looks around first, and then answers; two seconds of thought for either."""
-    if prompt.last.role == "tool":
-        return Reply(SAID * 20, reasoning=THOUGHT, chunk_chars=12, chunk_seconds=0.02)
-    look = Call("list_files", {"path": "."})
-    return Reply("", (look,), reasoning="I look first.\n" * 80, chunk_chars=12, chunk_seconds=0.02)
+class Thinker:
+    """Looks around first, and then answers after two seconds of thought. Stops in the middle of each thought and of the answer until it is told to go on."""
+
+    def __init__(self) -> None:
+        self._go_on = Semaphore(0)
+
+    def __call__(self, prompt: Prompt) -> Reply:
+        if prompt.last.role == "tool":
+            stops = [len(THOUGHT) // 2, len(THOUGHT) + 150]  # by then the answer has begun, whatever marks it off
+            return Reply(
+                SAID * 20, reasoning=THOUGHT, chunk_chars=12, chunk_seconds=0.02, after_piece=self._stopping(stops)
+            )
+        look = Call("list_files", {"path": "."})
+        return Reply("", (look,), reasoning="I look first.\n" * 80, chunk_chars=12, after_piece=self._stopping([500]))
+
+    def _stopping(self, stops: list[int]) -> Callable[[str], None]:
+        told = 0
+
+        def after(piece: str) -> None:
+            nonlocal told
+            told += len(piece)
+            if stops and told >= stops[0]:
+                del stops[0]
+                self._go_on.acquire(timeout=60)
+
+        return after
+
+    def go_on(self) -> None:
+        self._go_on.release()
 
 
-DOUBLES: dict[str, tuple[str, Callable[[], Double], dict[str, Any]]] = {
-    "Qwen3-14B": ("openai-compatible", lambda: VLLMDouble(thinks, model="Qwen3-14B", reasoning="think"), {}),
+DOUBLES: dict[str, tuple[str, Callable[[Thinker], Double], dict[str, Any]]] = {
+    "Qwen3-14B": (
+        "openai-compatible",
+        lambda thinker: VLLMDouble(thinker, model="Qwen3-14B", reasoning="think"),
+        {},
+    ),
     "claude-opus-5-5": (
         "anthropic",
-        lambda: MessagesDouble("anthropic-5.5", thinks, model="claude-opus-5-5"),
+        lambda thinker: MessagesDouble("anthropic-5.5", thinker, model="claude-opus-5-5"),
         {"thinking": "always", "bound_thinking": True, "forced_tool": "no", "output_length": 128_000},
     ),
 }
 
 
+@pytest.fixture
+def thinker() -> Thinker:
+    return Thinker()
+
+
 @pytest.fixture(params=DOUBLES)
-def model(request: Any, stack: Stack) -> Iterator[str]:
+def model(request: Any, stack: Stack, thinker: Thinker) -> Iterator[str]:
     """The name of a model and of its provider, served by a double."""
     name = str(request.param)
     kind, double_of, fields = DOUBLES[name]
     file = stack.minds_dir / "llm.yaml"
     before = file.read_text()
-    with double_of() as double:
+    with double_of(thinker) as double:
         url = double.url if kind == "anthropic" else f"{double.url}/v1"
         models = {name: {"context_length": 200_000, **fields}}
         entry = {"name": name, "apiType": kind, "baseUrl": url, "apiKeyEnvVar": KEY_VARIABLE, "models": models}
@@ -61,7 +94,7 @@ def model(request: Any, stack: Stack) -> Iterator[str]:
 
 
 def test_reasoning_is_shown_live_folded_after_and_survives_a_reload(
-    model: str, stack: Stack, person: User, page: Page, log_in: LogIn, complaints: list[str]
+    model: str, thinker: Thinker, stack: Stack, person: User, page: Page, log_in: LogIn, complaints: list[str]
 ) -> None:
     agent = AgentFactory.create(provider=model, model=model, toolsets=["ws_read"])
     dialog = messages.create_dialog(person, agent.pk)
@@ -72,13 +105,16 @@ def test_reasoning_is_shown_live_folded_after_and_survives_a_reload(
     live, said = page.locator("#live details.reasoning"), page.locator("#live .tail")
     expect(live).to_have_attribute("open", "")
     expect(live.locator(".plain")).to_contain_text("I look first.")
+    thinker.go_on()
     expect(live.locator(".plain")).to_contain_text("3. I weigh <b>this</b> 🤔 and that.")
     expect(live.locator(".plain")).not_to_contain_text("40. I weigh")
     assert said.text_content() == ""
     page.reload()  # in the middle of a thought
     expect(live.locator(".plain")).to_contain_text("1. I weigh <b>this</b> 🤔 and that.\n2. I weigh")
+    thinker.go_on()
     expect(said).to_contain_text("It is")
     expect(live).not_to_have_attribute("open", "")
+    thinker.go_on()
     answered(page, 2)
     assert_folded(page, dialog)
     page.reload()

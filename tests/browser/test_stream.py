@@ -10,7 +10,7 @@ from playwright.sync_api import BrowserContext, Page, WebSocketRoute, expect
 from dialogs.models import Dialog, Turn
 from dialogs.pages.markdown import render
 from tests.browser.conftest import LONG, LogIn, answered, send
-from tests.harness.stack import Stack
+from tests.harness.stack import Stack, eventually
 
 Opener = Callable[[str], Dialog]
 
@@ -37,6 +37,11 @@ def assert_whole(page: Page, dialog: Dialog) -> None:
     assert Turn.objects.get(dialog=dialog, role="assistant").text == LONG
 
 
+def assert_at_end(page: Page) -> None:
+    gap = "e => e.scrollHeight - e.scrollTop - e.clientHeight"
+    eventually(lambda: page.locator("#transcript").evaluate(gap) < 5)
+
+
 def test_an_answer_streams_and_ends_as_the_model_said_it(
     open_dialog: Opener, page: Page, complaints: list[str]
 ) -> None:
@@ -56,7 +61,7 @@ def test_a_reload_in_the_middle_loses_and_doubles_nothing(
     dialog = open_dialog("long")
     send(page, "Go")
     for _ in range(3):
-        page.wait_for_timeout(500)
+        expect(page.locator("#live .body").first).not_to_be_empty()
         page.reload()
         expect(page.locator("#live")).to_have_count(1)
     assert_whole(page, dialog)
@@ -76,10 +81,10 @@ def test_a_closed_socket_in_the_middle_loses_and_doubles_nothing(
     page.route_web_socket("**/ws/dialogs/**", proxy)
     dialog = open_dialog("long")
     send(page, "Go")
-    for _ in range(3):
-        expect(page.locator("#live")).to_have_count(1)
-        page.wait_for_timeout(400)
+    for closed in (1, 2, 3):
+        expect(page.locator("#live .body").first).not_to_be_empty()
         sockets[-1].close(code=1012)
+        eventually(lambda so_far=closed: (page.wait_for_timeout(20), len(sockets) > so_far)[1])
         expect(page.locator("#connection")).to_have_attribute("data-state", "live")
     assert_whole(page, dialog)
     assert len(sockets) == 4
@@ -175,22 +180,24 @@ def test_the_reader_is_not_pulled_down_and_can_jump(open_dialog: Opener, page: P
     transcript.hover()
     page.mouse.wheel(0, -2000)
     expect(page.locator("#jump")).to_be_visible()
-    top = transcript.evaluate("element => element.scrollTop")
+    tops = [0.0, 1.0]
+    while tops[-1] != tops[-2]:  # it scrolls smoothly
+        page.wait_for_timeout(100)
+        tops.append(transcript.evaluate("element => element.scrollTop"))
+    top = tops[-1]
     page.wait_for_timeout(800)
     assert abs(transcript.evaluate("element => element.scrollTop") - top) < 5
     expect(page.locator("#jump")).to_contain_text("1 new", timeout=30_000)
     page.locator("#jump").click()
     expect(page.locator("#jump")).to_be_hidden()
-    assert transcript.evaluate("element => element.scrollHeight - element.scrollTop - element.clientHeight") < 5
+    assert_at_end(page)
 
 
 def test_a_page_that_follows_stays_at_the_end(open_dialog: Opener, page: Page) -> None:
     open_dialog("long")
     send(page, "Go")
     answered(page)
-    page.wait_for_timeout(300)
-    gap = page.locator("#transcript").evaluate("e => e.scrollHeight - e.scrollTop - e.clientHeight")
-    assert gap < 5
+    assert_at_end(page)
 
 
 def test_hostile_answers_do_nothing_while_they_stream_and_after(

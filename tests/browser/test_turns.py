@@ -42,12 +42,13 @@ def test_a_turn_is_copied_answered_anew_edited_forked_and_rated(
 
 def copy_and_rate(page: Page) -> None:
     """Copied as it was written, and with its formatting; the mark of a rating stands under the answer at once."""
-    for button in ("Copy as Markdown", "Copy with formatting"):
+    for button, formatted in (("Copy as Markdown", False), ("Copy with formatting", True)):
         open_menu(page, "#turn-2").get_by_role("button", name=button).click()
+        expect(page.locator("#turn-menu")).to_be_hidden()  # it closes when all is done
         expect(page.locator(".toast").last).to_have_text("Copied.")
         assert page.evaluate("navigator.clipboard.readText()").strip() == "A short answer."
-    kinds = "navigator.clipboard.read().then((items) => items[0].types.includes('text/html'))"
-    assert page.evaluate(kinds), "formatting came along"
+        kinds = "navigator.clipboard.read().then((items) => items[0].types.includes('text/html'))"
+        assert page.evaluate(kinds) is formatted
     open_menu(page, "#turn-2").get_by_role("button", name="Good answer").click()
     expect(page.locator("#turn-2 .rated")).to_be_visible()
     expect(page.locator("#turn-menu")).to_be_hidden()

@@ -67,6 +67,7 @@ class Reply:
     finish: str = ""  # in the dialect's own words; empty: what fits
     pause_seconds: float = 0.0  # before the first byte
     chunk_seconds: float = 0.0  # after each piece
+    after_piece: Callable[[str], object] = len  # called with each piece that was sent; the next one waits for it
     chunk_chars: int = 400
     error: tuple[int, Any] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)

@@ -27,6 +27,7 @@ def pieces(text: str, reply: Reply) -> Iterator[str]:
     for start in range(0, len(text), reply.chunk_chars):
         yield text[start : start + reply.chunk_chars]
         time.sleep(reply.chunk_seconds)
+        reply.after_piece(text[start : start + reply.chunk_chars])
 
 
 def arguments_text(arguments: Any) -> str:

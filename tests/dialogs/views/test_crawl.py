@@ -20,7 +20,7 @@ from tests.dialogs.conftest import Script
 from tests.dialogs.every_state import Zoo, operator
 from tests.dialogs.factories import UserFactory
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
 
 ELSEWHERE = ("/admin/", "/static/", "/metrics", "/api/", "/logout/")  # of other tests, or not pages
 ABSURD = ("x" * 5_000, "-1", "9" * 40, "a\x00b", "💥 <b>' OR 1=1 --")
