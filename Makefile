@@ -5,6 +5,9 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := run
 .PHONY: run test unit pictures faults bench weights lint lock audit setup setup-dev browser proxies clean
 
+# Containers often set it. Then each of the hundreds of processes that the tests start compiles all it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 BIN := .venv/bin
 CHROMIUM ?= /usr/bin/chromium

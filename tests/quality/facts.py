@@ -25,7 +25,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -97,7 +97,7 @@ class GoodSummary:
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # by identity, so that what is drawn from one can be kept
 class Dialog:
     name: str
     title: str
@@ -112,8 +112,9 @@ class Dialog:
         return tuple(fact for fact in self.facts if fact.turn < upto)
 
 
+@cache
 def load_dialogs() -> tuple[Dialog, ...]:
-    """All dialogs, by name. Raises InvalidDialog."""
+    """All dialogs, by name; read once. Raises InvalidDialog."""
     return tuple(load_dialog(path) for path in sorted(DIALOGS.glob("*.yaml")))
 
 
@@ -211,7 +212,7 @@ def in_sight(fact: Fact, request_text: str) -> bool:
     begins, and a number ends where it ends: "40" is not in "140" nor "400", while "refus" is in "refused".
     """
     folded = fold(request_text)
-    return any(_stand_near([fold(part) for part in alternative], folded) for alternative in fact.any_of)
+    return any(_stand_near(alternative, folded) for alternative in fact.any_of)
 
 
 def _stand_near(parts: Sequence[str], folded: str) -> bool:
@@ -228,22 +229,36 @@ def _stand_near(parts: Sequence[str], folded: str) -> bool:
 @lru_cache(maxsize=128)  # a request is asked for ten facts
 def fold(text: str) -> str:
     """Lower case, without punctuation and symbols, blanks single. Dashes that part clauses become blanks."""
-    text = unicodedata.normalize("NFKC", text).casefold()
-    kept = "".join(" " if sign in _PARTING or sign.isspace() else sign for sign in text if _kept(sign))
-    return " ".join(kept.split())
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().translate(_FOLDED).split())
 
 
 _PARTING = "–—…、。;:!?·=/|→"  # dashes between clauses, and the CJK marks that stand without a blank
 
 
-def _kept(sign: str) -> bool:
-    return sign in _PARTING or sign.isspace() or unicodedata.category(sign)[0] not in "PSC"
+class _Folded(dict[int, str]):
+    """What ``fold`` puts for a sign, found out when it is met first."""
+
+    def __missing__(self, code: int) -> str:
+        sign = chr(code)
+        blank = sign in _PARTING or sign.isspace()
+        self[code] = " " if blank else "" if unicodedata.category(sign)[0] in "PSC" else sign
+        return self[code]
+
+
+_FOLDED = _Folded()
 
 
 def _places(part: str, folded: str) -> Iterable[re.Match[str]]:
-    begin = r"(?<![^\W_\u3040-\u9fff])" if _spaced(part[0]) else ""
-    end = r"(?!\d)" if part[-1].isdigit() else ""
-    return re.finditer(begin + re.escape(part) + end, folded)
+    words, pattern = _pattern(part)
+    return pattern.finditer(folded) if words in folded else ()  # which is far quicker than the pattern
+
+
+@cache
+def _pattern(part: str) -> tuple[str, re.Pattern[str]]:
+    words = fold(part)
+    begin = r"(?<![^\W_\u3040-\u9fff])" if _spaced(words[0]) else ""
+    end = r"(?!\d)" if words[-1].isdigit() else ""
+    return words, re.compile(begin + re.escape(words) + end)
 
 
 def _spaced(sign: str) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from statistics import mean
 
 from dominds.llm.messages import Message, Role, ToolCall
@@ -56,7 +57,7 @@ class Case:
 
     @property
     def units(self) -> Units:
-        return units_of(self.dialog.messages[: self.summary.upto])
+        return tuple(unit for unit in units_of(self.dialog) if unit.source[-1] <= self.summary.upto)
 
 
 @dataclass(frozen=True)
@@ -92,10 +93,11 @@ def toolbox(summarise: Summarise) -> Toolbox:
     )
 
 
-def units_of(messages: Sequence[dict]) -> Units:
+@cache  # to judge what a tool's result is takes longer than most rewrites
+def units_of(dialog: Dialog) -> Units:
     """OpenAI's form as the runtime groups it: a call and its results are one unit."""
     units: list[Unit] = []
-    for number, given in enumerate(messages, 1):
+    for number, given in enumerate(dialog.messages, 1):
         calls = tuple(
             ToolCall(call["id"], call["function"]["name"], call["function"]["arguments"])
             for call in given.get("tool_calls") or ()
@@ -135,7 +137,7 @@ def keep(case: Case, policy: Policy, factor: int, behave: Callable[[str], str]) 
 def keep_on(dialog: Dialog, policy: Policy, factor: int) -> float:
     """The share of all facts in sight at the end of a dialog that is fed turn by turn to a limit of a ``factor`` of its size,
     and rewritten to half of it, without a model, whenever it takes four fifths."""
-    units = units_of(dialog.messages)
+    units = units_of(dialog)
     limit = total_tokens(units) // factor
     view: Units = ()
     for unit in units:

@@ -1,5 +1,6 @@
 """Server-sent events out of a byte stream, however it was cut into chunks."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ from dominds.budgets import Budget
 from dominds.llm.provider import AnswerTooLarge
 
 BLANK_LINES = b"\n\n\n"
+COMMENTS = re.compile(rb"\n\n(?::[^\n]*+\n++)++")  # behind a blank line: they and further ones mean nothing there
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -64,7 +66,7 @@ class SseParser:
             BLANK_LINES in chunk
         ):  # 64 MB of them would keep the loop for half a minute, and one ends an event as well
             chunk = chunk.replace(BLANK_LINES, b"\n\n")
-        return chunk
+        return COMMENTS.sub(b"\n\n", chunk)
 
     def _completed(self, piece: bytes) -> bytes:
         self._extend_rest(piece)

@@ -43,8 +43,9 @@ def bomb(encoding: str, piece: bytes, unpacked_bytes: int) -> Play:
     """A small answer that unpacks to a very large one."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31 if encoding == "gzip" else 15)
     block = piece * max(1, MEGABYTE // len(piece))
-    packed = packer.compress(HI) + b"".join(packer.compress(block) for _ in range(unpacked_bytes // len(block)))
-    packed += packer.flush()
+    packed = packer.compress(HI) + packer.flush(zlib.Z_FULL_FLUSH)
+    packed_block = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)  # refers to nothing before it
+    packed += packed_block * (unpacked_bytes // len(block)) + packer.flush()
 
     def play(connection: Connection) -> None:
         connection.send(

@@ -25,6 +25,10 @@ def events_of(*chunks: bytes) -> list[ServerEvent]:
         (b"data: a\r\rdata: b\r\r", [ServerEvent(b"a"), ServerEvent(b"b")]),
         (b"data: {\ndata: }\n\n", [ServerEvent(b"{\n}")]),
         (b": keep-alive\n\n: again\ndata: a\n\n", [ServerEvent(b"a")]),
+        (
+            b"data: a\n\n: one\n\n: two\n:\ndata: b\n: three\ndata: c\n\n: four",
+            [ServerEvent(b"a"), ServerEvent(b"b\nc")],
+        ),
         (b"event: error\ndata: a\n\n", [ServerEvent(b"a", "error")]),
         (b"event: lost\n\ndata: a\n\n", [ServerEvent(b"a")]),
         (b"id: 1\nretry: 5\ndata: a\n\n", [ServerEvent(b"a")]),
