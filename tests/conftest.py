@@ -8,16 +8,22 @@ from django.contrib.contenttypes.management import create_contenttypes
 from django.core.management.commands import flush
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.signals import post_migrate
-from hypothesis import Phase, settings
+from hypothesis import HealthCheck, Phase, settings
 from redis import Redis
 
 from tests.harness import services
 
 pytest_plugins = ["tests.harness.live", "tests.harness.browser"]
 
-# To explain which parts of a counterexample do not matter runs it hundreds of times more: it would outlast the time limit.
-settings.register_profile("unexplained", phases=[phase for phase in Phase if phase is not Phase.explain])
-settings.load_profile("unexplained")
+# How fast a machine draws or runs an example is no property; and to explain which parts of a counterexample do not matter runs it
+# hundreds of times more, which outlasts the time limit.
+settings.register_profile(
+    "tests",
+    deadline=None,
+    phases=[phase for phase in Phase if phase is not Phase.explain],
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("tests")
 
 
 # A test that asks for none of these runs without any server: `make unit`.

@@ -68,7 +68,7 @@ def test_most_units_are_classified_as_what_they_are() -> None:
     assert right / len(units) > 0.9
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.integers(0, 10_000), st.integers(100, 3000), st.floats(0.5, 4), st.integers(0, 60))
 def test_units_are_whole_and_distinct(seed: int, limit: int, multiple: float, facts: int) -> None:
     dialog = overflowing_dialog(Random(seed), limit, multiple, count, Mix(facts=facts))

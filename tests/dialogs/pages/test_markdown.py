@@ -97,7 +97,7 @@ def test_hostile_text_is_only_read(text: str) -> None:
     assert_harmless(render(f"> {text}\n\n- {text}\n\n| a |\n|---|\n| {text} |\n"))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.lists(
         st.sampled_from(
@@ -189,7 +189,7 @@ PIECES = [
 ]  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(parts=st.lists(st.sampled_from(PIECES), max_size=40), cuts=st.lists(st.integers(1, 12), min_size=1, max_size=30))
 def test_a_streamed_text_ends_up_as_the_whole_one(parts: list[str], cuts: list[int]) -> None:
     """Reference links are left out: a definition may come after its use, and the full render at the end cures that."""
@@ -203,7 +203,7 @@ def test_a_streamed_text_ends_up_as_the_whole_one(parts: list[str], cuts: list[i
     assert growing.html + (render(growing.tail) if growing.tail else "") == render(text)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(parts=st.lists(st.sampled_from(PIECES), max_size=30), more=st.lists(st.sampled_from(PIECES), max_size=8))
 def test_what_is_finished_stays_finished(parts: list[str], more: list[str]) -> None:
     text = "".join(parts)

@@ -133,7 +133,7 @@ NEW_EVENTS = st.lists(
 
 
 @given(changes=st.lists(NEW_EVENTS, min_size=1, max_size=6))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_events_are_read_as_they_were_stored(changes: list[list[NewEvent]]) -> None:
     """Unusual keys, names of our own types with other data, commas and quotes among them."""
     agent = AgentFactory.create()

@@ -22,7 +22,7 @@ def unit(number: int, role: UnitRole, words: int, *, pinned: bool = False) -> Un
     )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     limit=st.sampled_from([2_048, 4_096, 8_192, 16_384]),
     room_percent=st.integers(5, 25),  # for the answer

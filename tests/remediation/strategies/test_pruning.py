@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from remediation.context import UnitKind, UnitRole, Units, total_tokens
@@ -227,7 +227,6 @@ entries = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(rows, entries, st.text(max_size=60))
 def test_no_reply_breaks_the_view(made: list, kept: list[PrunedEntry], summary: str) -> None:
     units = context(made)

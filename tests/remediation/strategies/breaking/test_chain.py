@@ -435,7 +435,7 @@ def test_time_comes_from_the_clock_that_was_passed() -> None:
     assert break_context(talk(40, 40), SMALL, toolbox(), LIMIT, 300).millis == 1.0  # two ticks of the test's clock
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(rows, st.integers(60, 800), st.sampled_from(["fresh_start", "truncate", "error"]))
 def test_the_promises_hold_for_any_context(made: list, limit: int, mode: str) -> None:
     units = context(made)
@@ -446,7 +446,7 @@ def test_the_promises_hold_for_any_context(made: list, limit: int, mode: str) ->
         assert [u for u in rewritten.units if u in important] == important
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(rows)
 def test_rewriting_the_rewritten_never_grows_it(made: list) -> None:
     box, units = toolbox(), context(made)

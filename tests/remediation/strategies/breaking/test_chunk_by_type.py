@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from dominds.llm.messages import Message, Role
 from remediation.config import ContentTypeChunking
@@ -170,7 +170,6 @@ def test_an_empty_context_is_left_alone() -> None:
     assert content_type_chunking((), OPTIONS, toolbox(), 1).units == ()
 
 
-@settings(deadline=None)
 @given(rows)
 def test_the_laws_hold_for_any_context(made: list) -> None:
     units = context(made)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from remediation.config import DiscardLowRel
 from remediation.context import UnitKind, total_tokens
@@ -179,7 +179,6 @@ def test_the_newest_unit_and_question_stay() -> None:
     assert after[-1] == units[-1]
 
 
-@settings(deadline=None)
 @given(rows)
 def test_the_laws_hold_for_any_context(made: list) -> None:
     units = context(made)

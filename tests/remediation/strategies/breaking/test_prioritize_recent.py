@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from remediation.config import PrioritizeRecent
 from remediation.context import UnitKind, total_tokens
@@ -166,14 +166,12 @@ def test_tool_exchanges_go_whole() -> None:
     check_laws(units, prioritize_recent(units, OPTIONS, toolbox(relevant=none), 60))
 
 
-@settings(deadline=None)
 @given(rows)
 def test_the_laws_hold_for_any_context(made: list) -> None:
     units = context(made)
     check_laws(units, prioritize_recent(units, OPTIONS, toolbox(), 50))
 
 
-@settings(deadline=None)
 @given(rows)
 def test_no_priority_two_goes_while_an_eligible_three_stands(made: list) -> None:
     units = context(made)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from remediation.config import SummarizeOld
 from remediation.context import UnitKind, total_tokens
@@ -184,14 +184,12 @@ def test_tool_exchanges_go_whole() -> None:
     assert len(outcome.units) == 1 + 1 + 12 - 7
 
 
-@settings(deadline=None)
 @given(rows)
 def test_the_laws_hold_for_any_context(made: list) -> None:
     units = context(made)
     check_laws(units, summarize_old(units, SHORT, toolbox(), 50))
 
 
-@settings(deadline=None)
 @given(rows)
 def test_it_is_deterministic(made: list) -> None:
     units = context(made)
