@@ -40,7 +40,7 @@ def _vocabularies() -> None:
 
 @pytest.fixture(autouse=True)
 def _nothing_slow_within_transactions(_django_db_marker: None) -> Iterator[None]:
-    with transactions.nothing_slow_within():
+    with transactions.nothing_slow_within(transactions.MOST_COMPUTED_SECONDS):
         yield
 
 
