@@ -60,6 +60,8 @@ TOOL_BYTES = _budget("DOMINDS_TOOL_ANSWER_BYTES", 16 * MEGABYTE, "bytes in one m
 
 # -- Clients -----------------------------------------------------------------------------------------------------------
 BODY_BYTES = _budget("DOMINDS_BODY_BYTES", 32 * 1024 * 1024, "bytes in one request")
+# All are stored in one transaction, for which the writers of SQLite wait: 20,000 take it two seconds.
+TOLD_MESSAGES = _budget("DOMINDS_TOLD_MESSAGES", 20_000, "messages of one conversation")
 RECEIVE_SECONDS = _budget("DOMINDS_RECEIVE_SECONDS", 30, "seconds for a request to arrive")
 
 # -- Attachments -------------------------------------------------------------------------------------------------------
@@ -80,6 +82,6 @@ REWRITE_SECONDS = _budget("DOMINDS_REWRITE_SECONDS", 600, "seconds for one rewri
 
 ALL = (
     ANSWER_BYTES, ANSWER_CHARS, HEADER_BYTES, HEADERS, EVENT_BYTES, CALLS, ARGUMENT_CHARS, LISTING_BYTES, TOOL_BYTES,
-    BODY_BYTES, RECEIVE_SECONDS, ATTACHMENT_BYTES, ATTACHMENTS, IMAGE_PIXELS, REQUEST_IMAGES, REQUEST_IMAGE_BYTES,
+    BODY_BYTES, TOLD_MESSAGES, RECEIVE_SECONDS, ATTACHMENT_BYTES, ATTACHMENTS, IMAGE_PIXELS, REQUEST_IMAGES, REQUEST_IMAGE_BYTES,
     TURN_CHARS, REWRITE_SECONDS,
 )  # fmt: skip

@@ -11,6 +11,7 @@ from django.utils import timezone
 from dialogs.actions.exits import SUSPENDING, exit_named, exits_for
 from dialogs.actions.messages import check_may_act
 from dialogs.actions.question_rows import close_question, open_question
+from dialogs.context.limits import thresholds_of
 from dialogs.context.tool_calls import Result, store_result
 from dialogs.errors import Conflict, Invalid, NotFound
 from dialogs.models import Dialog, Generation, Question
@@ -93,6 +94,7 @@ def resolve(question_id: UUID, user: User, action: str, /, **options: object) ->
     taken = exit_named(action)
     given = taken.options_of(options)
     dialog_id = _dialog_of(question_id, user)
+    _ask_server(dialog_id, given.get("provider", ""), given.get("model", ""))
     with open_change(dialog_id) as change:
         question = _open(question_id)
         if question.kind not in SUSPENDING:
@@ -114,6 +116,13 @@ def resolve(question_id: UUID, user: User, action: str, /, **options: object) ->
         LogEntry.objects.log_actions(user.pk, [question], CHANGE, change_message=f"Resolved by: {action}")
         change.wakes = True
     return question
+
+
+def _ask_server(dialog_id: UUID, provider: str, model: str) -> None:
+    """For the window of the model that the dialog goes on with, before its row is locked."""
+    dialog = Dialog.objects.select_related("agent").get(pk=dialog_id)
+    dialog.provider, dialog.model = provider or dialog.provider, model or dialog.model
+    thresholds_of(dialog)
 
 
 def _dialog_of(question_id: UUID, user: User) -> UUID:

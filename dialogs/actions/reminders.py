@@ -18,13 +18,23 @@ def listed(dialog: Dialog) -> list[tuple[Reminder, int]]:
     return [(row, count(row.text)) for row in dialog.reminders.all()]
 
 
+def count_ahead(dialog_id: UUID, text: str) -> None:
+    """Count what a change will compare with the budget. Counts are remembered, so the change itself counts nothing."""
+    dialog = Dialog.objects.select_related("agent").filter(pk=dialog_id).first()
+    if dialog is not None:
+        listed(dialog)
+        counter_for(dialog.model_id).count(text)
+
+
 def add(dialog_id: UUID, text: str, position: int | None = None) -> Reminder:
+    count_ahead(dialog_id, text)
     with open_change(dialog_id) as change:
         _check_writable(change.dialog)
         return add_within(change, text, position)
 
 
 def update(dialog_id: UUID, reminder_id: int, *, text: str | None = None, position: int | None = None) -> Reminder:
+    count_ahead(dialog_id, text or "")
     with open_change(dialog_id) as change:
         _check_writable(change.dialog)
         return update_within(change, reminder_id, text=text, position=position)

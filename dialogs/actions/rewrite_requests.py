@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from dialogs.actions import rounds
-from dialogs.context.limits import health_of
+from dialogs.context.limits import health_of, thresholds_of
 from dialogs.context.view import standing_run
 from dialogs.errors import Conflict, Invalid, NotFound
 from dialogs.models import Dialog, Round
@@ -83,6 +83,7 @@ def undo(run_id: int, user: User, dialog_id: UUID | None = None) -> RemediationR
     run = RemediationRun.objects.filter(pk=run_id, **({"dialog_id": dialog_id} if dialog_id else {})).first()
     if run is None:
         raise NotFound("There is no such rewrite.")
+    thresholds = thresholds_of(run.dialog)  # before the row is locked: the model's server may be asked
     with open_change(run.dialog_id) as change:
         dialog = change.dialog
         if dialog.is_leased:
@@ -98,7 +99,7 @@ def undo(run_id: int, user: User, dialog_id: UUID | None = None) -> RemediationR
         rounds.forget_report(dialog)
         dialog.changed_since_rewrite = False  # or the policy would repeat at once what a person has just undone
         change.event("remediation", **summary_of(run, undone=True))
-        change.event("health", **health_of(dialog))
+        change.event("health", **health_of(dialog, thresholds))
     run.refresh_from_db()
     return run
 

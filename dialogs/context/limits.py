@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.db import connection
 
 from dialogs.models import Agent, Dialog
 from dialogs.store import json_shapes
@@ -12,6 +13,7 @@ from dominds.llm.catalog.catalog import Catalog, ModelInfo, UnknownModel, curren
 from dominds.llm.connect import key_of
 from dominds.llm.models.model import LimitUnavailable, LoadedLimit
 from dominds.llm.provider import AuthFailed
+from dominds.llm.providers.server_window import of_any_age
 from dominds.llm.usage import Usage
 from health.levels import AWAITING_REPORT, Judgement, Level, Thresholds, UnknownReason, judge, stated_thresholds
 from remediation.policies.none import POLICY as NONE
@@ -37,10 +39,16 @@ def models_in_use() -> set[ModelInfo]:
 
 
 def loaded_limit(model: ModelInfo) -> LoadedLimit | LimitUnavailable | None:
-    """Ask the server with how long a window the model runs; answers are kept for two seconds. None: it cannot be asked."""
+    """Ask the server with how long a window the model runs; answers are kept for two seconds. None: it cannot be asked.
+
+    In a transaction, for which others wait, it is not asked again.
+    """
     if model.kind.loaded_window is None:
         return None
     try:
+        if connection.in_atomic_block:
+            with of_any_age():
+                return model.kind.loaded_window(model.base_url, model.model_id, key_of(model))
         return model.kind.loaded_window(model.base_url, model.model_id, key_of(model))
     except AuthFailed as error:
         return LimitUnavailable(str(error))

@@ -23,7 +23,7 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from dialogs.live.db_threads import in_db_thread
-from dialogs.live.feeds import Feed
+from dialogs.live.feeds import Feed, for_page
 from dialogs.live.frames import BATCH, Frame, frames_after
 from dialogs.live.hub import hub, session_mark
 from dialogs.live.socket_auth import may_see, person_of
@@ -291,7 +291,8 @@ class PageSocket(AsyncWebsocketConsumer):
             frame = self._drafts.popleft()
             if generation > feed.ended:
                 self._shown = generation
-                await self._send(frame)
+                if shown := for_page(frame):
+                    await self._send(shown)
 
     async def _send(self, frame: dict[str, Any]) -> None:
         text = orjson.dumps(frame).decode()

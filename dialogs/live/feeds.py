@@ -15,10 +15,12 @@ from dialogs.models import Generation
 from dialogs.pages.markdown import GrowingText
 from dialogs.store import wakeups
 from dialogs.store.wakeups import live_text_key
+from dominds.budgets import TURN_CHARS
 from dominds.db.prepared import Select
 
 log = structlog.get_logger(__name__)
 
+REST = "\n[The rest is shown when the answer is complete.]"
 FINISH_SECONDS = 0.25  # how often a draft is searched for finished blocks
 
 _render_threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="drafts")
@@ -149,6 +151,23 @@ class Feed:
             listener.on_live_text(frame)
 
 
+def for_page(frame: dict[str, Any]) -> dict[str, Any] | None:
+    """A draft's frame as far as its turn will be shown on a page; None when it says nothing before that."""
+    most, end, tail = TURN_CHARS.most, frame["end"], frame.get("tail")
+    thought, thought_at = frame.get("reasoning") or "", frame.get("reasoning_pos") or 0
+    if end <= most and thought_at + len(thought) <= most:
+        return frame
+    position = min(frame["pos"], most)
+    cut = {**frame, "pos": position, "end": min(end, most), "text": frame["text"][: most - position]}
+    if cut["text"] and end > most:
+        cut["text"] += REST
+    if tail is not None and end > most:
+        cut["tail"] = tail[: max(0, most - (end - len(tail)))] + REST
+    if thought:
+        cut |= _thought(min(thought_at, most), thought[: max(0, most - thought_at)])
+    return cut if cut["text"] or cut.get("reasoning") or tail is not None else None
+
+
 def _running_replies(dialog_id: UUID) -> QuerySet[Generation, int]:
     running = Generation.objects.filter(dialog_id=dialog_id, outcome="running", purpose="reply")
     return running.order_by("pk").values_list("pk", flat=True)[:1]
@@ -180,4 +199,4 @@ def current_live_text(dialog_id: UUID) -> dict[str, Any] | None:
     except RedisError:
         return None
     frame = {"type": "draft", "generation": generation, "pos": 0, "end": len(text), "text": text, "reset": True}
-    return {**frame, "html": "", "tail": text, **_thought(0, reasoning)} if text or reasoning else None
+    return for_page({**frame, "html": "", "tail": text, **_thought(0, reasoning)}) if text or reasoning else None

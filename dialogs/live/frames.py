@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+import orjson
 import structlog
 from django.contrib.auth.models import User
 from django.db.models import QuerySet, Subquery
@@ -24,6 +25,7 @@ from dialogs.pages.entries import Entry, run_entry, turn_entries
 from dialogs.permissions import VIEW_ALL, may
 from dialogs.state import State
 from dialogs.store import events
+from dominds.budgets import TURN_CHARS
 from dominds.db.prepared import Select
 from dominds.web.build import BUILD
 
@@ -107,7 +109,17 @@ def add_html(page: DialogPage, frames: list[Frame], turns: Mapping[int, Turn]) -
             html += _run_pieces(page, frame["data"].get("id"))
         if html:
             frame["html"] = "".join(html)
-            frame["data"].pop("reasoning", None)  # its beginning stands in the HTML, and all of it can be long
+            if frame["type"] == "turn":
+                frame["data"] = _for_page(frame["data"])
+
+
+def _for_page(turn: Frame) -> Frame:
+    """Without what can be long and whose beginning stands in the HTML."""
+    short = {**turn, "text": turn.get("text", "")[: TURN_CHARS.most]}
+    short.pop("reasoning", None)
+    if len(orjson.dumps(short.get("tool_calls"))) > TURN_CHARS.most:
+        short.pop("tool_calls")
+    return short
 
 
 def _pieces_for(page: DialogPage, frame: Frame) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ hides what is stored there, and storage grows by what is new. What is told of no
 becomes a dialog of its own.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from django.db.models import Subquery
 from dialogs.actions import messages, questions
 from dialogs.actions.attachments import stored, text_with
 from dialogs.context.limits import unusable_reason
+from dialogs.context.tool_calls import Result
 from dialogs.context.view import unresolved_calls
 from dialogs.errors import Conflict
 from dialogs.models import Agent, ApiKey, Client, Dialog, Generation, Question, Turn
@@ -23,9 +25,10 @@ from dialogs.openai_api.errors import ApiError, invalid
 from dialogs.openai_api.finding import AT_HEAD, Candidate, find
 from dialogs.openai_api.forks import fork
 from dialogs.openai_api.history import ClientMessage, Conversation, conversation_of
-from dialogs.openai_api.likeness import answer_key, exchanges_of, keys_of
+from dialogs.openai_api.likeness import Keys, answer_key, exchanges_of, keys_of
 from dialogs.openai_api.parsing import ChatRequest
 from dialogs.runtime import client_tools, outcomes
+from dialogs.runtime.oversized_results import Judged, by_length, judged
 from dialogs.state import State
 from dialogs.store.change import open_change
 from dialogs.tools.registry import tools_of
@@ -47,6 +50,29 @@ class Run:
     after_rewrite: int = 0
     round_number: int = 1
     is_proxy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    """What is computed, or asked of a server, before a dialog's row is locked: others wait for whoever holds it."""
+
+    keys: Keys
+    background: bool
+    results: Mapping[str, Judged]
+
+
+def _ahead(key: ApiKey, request: ChatRequest, told: Conversation, dialog_id: UUID | None) -> _Ahead:
+    """``dialog_id`` is the dialog that goes on, or that a new one begins like; None where there is none yet. A new one
+    has no context yet by which its policy could judge results."""
+    dialog = Dialog.objects.select_related("agent").filter(pk=dialog_id).first() if dialog_id else None
+    if dialog is not None:
+        unusable_reason(dialog)  # keeps what its server answers
+    results = {said.call_id: Result(said.text) for said in told.results}
+    return _Ahead(
+        keys=keys_of(exchanges_of(told.whole)),
+        background=lifetime.is_background(key, request, told),
+        results={call: judged(dialog, call, given) if dialog else by_length(given) for call, given in results.items()},
+    )
 
 
 def begin(key: ApiKey, request: ChatRequest) -> Run:
@@ -90,8 +116,9 @@ def _named(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation) 
     dialog = messages.owned(request.dialog_id, key.owner)
     if dialog.agent_id != agent.pk:
         raise invalid(f"Dialog {dialog.pk} is with the agent {dialog.agent_id!r}, not {agent.pk!r}.", "model")
+    ahead = _ahead(key, request, told, dialog.pk)
     with transaction.atomic():
-        return _post(_locked(dialog.pk), key, request, told)
+        return _post(_locked(dialog.pk), key, request, told, ahead)
 
 
 def _holding_calls(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation) -> Run | None:
@@ -105,14 +132,16 @@ def _holding_calls(key: ApiKey, agent: Agent, request: ChatRequest, told: Conver
     dialog_id = held.values_list("pk", flat=True).first()
     if dialog_id is None:
         return None
+    ahead = _ahead(key, request, told, dialog_id)
     with transaction.atomic():
         dialog = _locked(dialog_id)
         if {call.id for call in unresolved_calls(dialog)} != {said.call_id for said in told.results}:
             return None  # answered long ago: the client goes on from an older place of the conversation
-        return _post(dialog, key, request, told)
+        return _post(dialog, key, request, told, ahead)
 
 
 def _found(key: ApiKey, request: ChatRequest, told: Conversation, candidate: Candidate) -> Run | None:
+    ahead = _ahead(key, request, told, candidate.dialog_id)
     with transaction.atomic():
         try:
             dialog = _locked(candidate.dialog_id)
@@ -122,7 +151,7 @@ def _found(key: ApiKey, request: ChatRequest, told: Conversation, candidate: Can
             return None  # somebody was faster
         if dialog.turns.queued().exists():
             return None
-        return _post(dialog, key, request, told, again=candidate.again)
+        return _post(dialog, key, request, told, ahead, again=candidate.again)
 
 
 def _locked(dialog_id: UUID) -> Dialog:
@@ -130,23 +159,25 @@ def _locked(dialog_id: UUID) -> Dialog:
 
 
 def _forked(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation, origin: Candidate | None) -> Run:
+    ahead = _ahead(key, request, told, origin.dialog_id if origin else None)
     with transaction.atomic():
         dialog = fork(key.owner, agent.pk, told.before, origin)
         if told.before:
             dialog = _locked(dialog.pk)
-        return _post(dialog, key, request, told)
+        return _post(dialog, key, request, told, ahead)
 
 
-def _post(dialog: Dialog, key: ApiKey, request: ChatRequest, told: Conversation, *, again: bool = False) -> Run:
+def _post(
+    dialog: Dialog, key: ApiKey, request: ChatRequest, told: Conversation, ahead: _Ahead, *, again: bool = False
+) -> Run:
     """The caller holds the dialog's row, or has just made it."""
     after_generation, after_rewrite = _newest(dialog)
-    keys = keys_of(exchanges_of(told.whole))
     client = Client(
         dialog=dialog,
         key=key,
-        first=keys.first,
-        newest=keys.newest,
-        said=keys.said,
+        first=ahead.keys.first,
+        newest=ahead.keys.newest,
+        said=ahead.keys.said,
         end_user=request.end_user,
         instructions=request.instructions,
         tools=request.tools,
@@ -154,10 +185,10 @@ def _post(dialog: Dialog, key: ApiKey, request: ChatRequest, told: Conversation,
         params=request.params or None,
     )
     options.check_model_honours(dialog)
-    lifetime.settle(dialog, key, request, told)
+    lifetime.settle(dialog, key, request, background=ahead.background)
     told_anew = ("key", "newest", "said", "end_user", "instructions", "tools", "required_tool", "params")
     Client.objects.bulk_create([client], update_conflicts=True, unique_fields=["dialog"], update_fields=told_anew)
-    seq = _post_results(dialog, told) if told.results else 0
+    seq = _post_results(dialog, told, ahead) if told.results else 0
     if told.has_message or not told.results:
         seq = (_ask_again(dialog) if again else 0) or _post_message(dialog, key, told)
     queued = dialog.turns.filter(seq=seq, status=Turn.Status.QUEUED).exists()
@@ -183,10 +214,9 @@ def _newest(dialog: Dialog) -> tuple[int, int]:
     return generation or 0, rewrite or 0
 
 
-def _post_results(dialog: Dialog, told: Conversation) -> int:
+def _post_results(dialog: Dialog, told: Conversation, ahead: _Ahead) -> int:
     try:
-        results = {said.call_id: said.text for said in told.results}
-        return client_tools.accept(dialog.pk, results, goes_on=not told.has_message)
+        return client_tools.accept(dialog.pk, ahead.results, goes_on=not told.has_message)
     except Conflict as conflict:
         if conflict.code != "tool_calls_not_open":
             raise

@@ -37,12 +37,11 @@ def is_background(key: ApiKey, request: ChatRequest, told: Conversation) -> bool
     return quotes_newest(key, request.end_user, text)
 
 
-def settle(dialog: Dialog, key: ApiKey, request: ChatRequest, told: Conversation) -> None:
+def settle(dialog: Dialog, key: ApiKey, request: ChatRequest, *, background: bool) -> None:
     """Store what the request says of its dialog. One that a person opened is theirs: it never expires."""
     policy = _policy(dialog, request.policy)
     wanted: dict[str, Any] = {"context_policy": policy}
     if dialog.origin != ORIGIN.PERSON:
-        background = is_background(key, request, told)
         wanted |= {
             "origin": ORIGIN.BACKGROUND if background else ORIGIN.KEY,
             "expires_at": _expires(key, brief=background or not request.store),

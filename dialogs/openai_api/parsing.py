@@ -14,6 +14,7 @@ from dialogs.openai_api.history import Call, ClientMessage
 from dialogs.openai_api.notices import without_notices
 from dialogs.openai_api.options import asked_of_model
 from dialogs.store.text import unstorable_reason
+from dominds.budgets import TOLD_MESSAGES
 from dominds.llm.messages import ANY_TOOL
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -151,6 +152,7 @@ def _messages(found: Any) -> tuple[str, tuple[ClientMessage, ...]]:
     """The system messages joined, and the conversation."""
     if not isinstance(found, list) or not found:
         raise invalid("messages must be a list with at least one message.", "messages")
+    check_number(len(found))
     system: list[str] = []
     said: list[ClientMessage] = []
     for index, message in enumerate(found):
@@ -180,6 +182,12 @@ def _messages(found: Any) -> tuple[str, tuple[ClientMessage, ...]]:
             "An answer cannot be begun for the model: the last message must be the user's or a tool's.", "messages"
         )
     return "\n\n".join(text for text in system if text), tuple(said)
+
+
+def check_number(messages: int) -> None:
+    """Raises ``ApiError`` for more than one transaction should store."""
+    if messages > TOLD_MESSAGES.most:
+        raise invalid(TOLD_MESSAGES.sentence("The request tells"), "messages")
 
 
 def _text(content: Any, param: str) -> str:

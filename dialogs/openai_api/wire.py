@@ -12,7 +12,7 @@ from dialogs.models import ApiKey
 from dialogs.openai_api.conversations import Run
 from dialogs.openai_api.errors import ApiError, invalid
 from dialogs.openai_api.history import Call
-from dialogs.openai_api.parsing import ChatRequest, chat_request
+from dialogs.openai_api.parsing import ChatRequest, chat_request, check_number
 from dialogs.openai_api.relay import Ended, Reasoning, Text
 
 Said = Text | Reasoning | Ended
@@ -67,6 +67,7 @@ class ChatBody:
     _shown: list[dict[str, Any]] = field(default_factory=list)
 
     def say(self, role: str, content: Any, source: str, **more: Any) -> None:
+        check_number(len(self.messages) + 1)
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
         if role == "tool" and isinstance(parts, list):
             images = [part for part in parts if part.get("type") == "image_url"]

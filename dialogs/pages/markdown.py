@@ -22,6 +22,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.token import STANDARD_TYPES
 
 from dialogs.pages.math import MATH_ATTRIBUTES, MATH_TAGS, add_math
+from dominds.budgets import TURN_CHARS
 
 MARKDOWN_MAX_CHARS = 200_000  # longer texts are shown as they are
 HIGHLIGHT_MAX_CHARS = 20_000  # of one code block
@@ -97,7 +98,7 @@ class GrowingText:
     def newly_finished(self) -> tuple[int, str]:
         """How many characters of the tail are finished by now, and their HTML. Changes nothing, so any thread may ask."""
         tail = self.tail
-        if len(self.text) > MARKDOWN_MAX_CHARS or not (chars := finished_chars(tail)):
+        if len(self.text) > min(MARKDOWN_MAX_CHARS, TURN_CHARS.most) or not (chars := finished_chars(tail)):
             return 0, ""
         return chars, _render(tail[:chars])
 

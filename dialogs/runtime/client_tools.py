@@ -12,7 +12,7 @@ from dialogs.context.tool_calls import Result, store_result
 from dialogs.context.view import Call, unresolved_calls
 from dialogs.errors import Conflict
 from dialogs.models import Dialog, Turn
-from dialogs.runtime import oversized_results
+from dialogs.runtime.oversized_results import Judged, kept
 from dialogs.store.change import Change, open_change
 from dialogs.tools.registry import offered_to
 from remediation.guidance import CLEAR_MIND
@@ -58,8 +58,8 @@ def _refuse(change: Change, calls: Sequence[Call], result: Result) -> None:
     change.dialog.changed_since_rewrite = True
 
 
-def accept(dialog_id: UUID, results: Mapping[str, str], *, goes_on: bool = True) -> int:
-    """Store the client's results, by call id; the run goes on, unless a new message comes with them. Returns the seq of
+def accept(dialog_id: UUID, results: Mapping[str, Judged], *, goes_on: bool = True) -> int:
+    """Store the client's results, by call id, as they were judged before any row was locked; the run goes on, unless a new message comes with them. Returns the seq of
     the message that they belong to.
 
     A worker may still hold the dialog: it has handed the calls over, and goes on with what it finds.
@@ -74,8 +74,7 @@ def accept(dialog_id: UUID, results: Mapping[str, str], *, goes_on: bool = True)
         if not calls or {call.id for call in calls} != set(results) or not wait_for_client(dialog, calls):
             raise Conflict("tool_calls_not_open", "These are not the results that the dialog waits for.")
         for call in calls:
-            result = oversized_results.fit(dialog, call.id, Result(results[call.id]))
-            store_result(change, call.id, call.name, result)
+            store_result(change, call.id, call.name, kept(dialog.pk, call.id, results[call.id]))
         message = dialog.turns.filter(role=Turn.Role.USER, position__isnull=False).order_by("-position").first()
         if message is None:
             raise Conflict("tool_calls_not_open", "The dialog has no message that these results belong to.")

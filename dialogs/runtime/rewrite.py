@@ -205,7 +205,7 @@ def _store(lease: Lease, job: Job, rewritten: Rewritten) -> None:
         rounds.forget_report(dialog)
         change.event("remediation", **summary_of(run))
         _tell(change, job, rewritten)
-        change.event("health", **health_of(dialog))
+        change.event("health", **health_of(dialog, job.situation.thresholds))
         overflow_history.after_rewrite(change, job.sizes, job.judged_limit, job.decision, rewritten)
 
 

@@ -98,6 +98,8 @@ def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> boo
 def _run_in_transaction(lease: Lease, call: Call, tool: Tool, invocation: Invocation) -> bool:
     """What raised has been rolled back, and so can be repeated."""
     try:
+        if tool.ahead is not None:
+            tool.ahead(invocation)
         return run_with_retries(
             lambda: _store(lease, call, tool, invocation), tool, invocation, _policy_for, partial(_pause, lease)
         )

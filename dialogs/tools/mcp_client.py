@@ -15,11 +15,11 @@ from typing import Any, TextIO, TypeVar
 import httpx2
 import structlog
 from mcp.client.client import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.types import CallToolResult, Tool
 
+from dialogs.tools import mcp_program
 from dialogs.tools.mcp_config import McpFailed, Server, resolved
 from dominds import budgets
 from dominds.redaction import redact
@@ -65,6 +65,9 @@ class _Session:
     users: int = 0
     dropped: bool = False
     too_much: str = ""  # what the server answered over its bound; the SDK reports only a closed connection
+
+    def over_budget(self, what: str) -> None:
+        self.too_much = what
 
     def close_when_idle(self) -> None:
         if self.dropped and self.users == 0:
@@ -160,7 +163,7 @@ class _Sessions:
                 session.client.set_result(client)
                 await session.closing.wait()
         except Exception as error:  # noqa: BLE001  whatever a transport raises ends this session and nothing else
-            reason = _reason(error)
+            reason = session.too_much or _reason(error)
             if session.client.done():
                 log.warning("mcp_session_ended", server=server_id, error=redact(reason))
             else:
@@ -188,11 +191,8 @@ class _Sessions:
 async def _connected(session: _Session) -> AsyncIterator[Client]:
     server = session.server
     if server.command:
-        parameters = StdioServerParameters(
-            command=server.command, args=list(server.args), env=resolved(server.env), cwd=server.cwd or None
-        )
         with _stderr_logged(server.server_id) as stderr:
-            async with Client(stdio_client(parameters, errlog=stderr)) as client:
+            async with Client(mcp_program.running(server, stderr, session.over_budget)) as client:
                 yield client
         return
     async with (

@@ -17,6 +17,10 @@ def clear_mind(change: Change, call: Invocation) -> Result:
     return Result("Mind cleared.")
 
 
+def _count_ahead(call: Invocation) -> None:
+    reminders.count_ahead(call.dialog_id, str(call.arguments["content"]))
+
+
 def add_reminder(change: Change, call: Invocation) -> Result:
     try:
         row = reminders.add_within(change, str(call.arguments["content"]), call.arguments.get("position"))
@@ -66,11 +70,13 @@ TOOLS = (
             ),
         ),
         inside=add_reminder,
+        ahead=_count_ahead,
         always=True,
     ),
     Tool(
         ToolSpec("update_reminder", "Replace a reminder's text.", parameters(["id", "content"], id=_ID, content=_TEXT)),
         inside=update_reminder,
+        ahead=_count_ahead,
         always=True,
     ),
     Tool(

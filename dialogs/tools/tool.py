@@ -23,13 +23,14 @@ class Invocation:
 @dataclass(frozen=True, slots=True)
 class Tool:
     """One tool. ``inside`` runs in the transaction that stores its result, so both happen or neither; ``outside`` runs
-    before it, with no transaction open. ``repeatable`` tools may simply run again after a crash; for others a call whose
+    before it, with no transaction open. ``ahead`` computes there what ``inside`` will need. ``repeatable`` tools may simply run again after a crash; for others a call whose
     outcome is not known is shown as such and not repeated.
     """
 
     spec: ToolSpec
     inside: Callable[[Change, Invocation], Result] | None = None
     outside: Callable[[Invocation], Result] | None = None
+    ahead: Callable[[Invocation], None] | None = None
     repeatable: bool = True
     always: bool = False  # offered to every agent
     schema: Draft202012Validator = field(init=False, compare=False, repr=False)

@@ -8,6 +8,7 @@ from django.db import connections
 
 from dominds.settings import SQLITE_OPTIONS
 from tests.dialogs.factories import write_minds
+from tests.harness import transactions
 
 Script = Callable[..., None]
 
@@ -28,6 +29,12 @@ def script(tmp_path: Path, settings: Any) -> Script:
 @pytest.fixture(autouse=True)
 def _redis(redis_client: Any) -> None:
     """Services poke and wake through Redis: give them the real one."""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_slow_within_transactions(_django_db_marker: None) -> Iterator[None]:
+    with transactions.nothing_slow_within():
+        yield
 
 
 @pytest.fixture

@@ -1,16 +1,24 @@
 """Nothing that reads a conversation takes more than its length: what people, models and tools write decides on N."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from dialogs.context.retrieval.search import words_of
 from dialogs.context.units import group, unit_from_json, unit_to_json
 from dialogs.context.view import without_results
 from dialogs.context.view_cache import Head, messages_of
+from dialogs.openai_api import parsing
+from dialogs.openai_api.history import ClientMessage, conversation_of
+from dialogs.openai_api.likeness import exchanges_of, fit
+from dialogs.openai_api.messages.request import chat_request_of
+from dialogs.operations.importing import chatgpt, message_lists
 from dialogs.pages.entries import _arguments
 from dialogs.store.events import _rows, events_in
+from dominds.budgets import TOLD_MESSAGES
 from dominds.llm.http.sse import SseParser
 from dominds.llm.json_text import arguments_object, parsed
 from dominds.llm.messages import Message, Role, ToolCall
@@ -93,6 +101,37 @@ def through_rows(drafts: list[Any]) -> int:
     return sum(1 for row in rows for _ in events_in(row))
 
 
+def talk(number: int) -> list[dict[str, Any]]:
+    """What a client tells: as many as one request may."""
+    return [
+        {"role": ("user", "assistant")[at % 2], "content": f"text {at} of a long conversation"}
+        for at in range(number - 1)
+    ] + [{"role": "user", "content": "And now?"}]
+
+
+def told(number: int) -> list[ClientMessage]:
+    return [ClientMessage(said["role"], said["content"]) for said in talk(number)]
+
+
+def resent_with_other_answers(number: int) -> Any:
+    stored = exchanges_of(told(number))
+    return stored, [replace(one, answer=f"{one.answer} indeed", answered=f"{one.answered}indeed") for one in stored]
+
+
+def chatgpt_branch(number: int) -> dict[str, Any]:
+    nodes = {
+        str(at): {
+            "parent": str(at - 1),
+            "message": {
+                "author": {"role": said["role"]},
+                "content": {"content_type": "text", "parts": [said["content"]]},
+            },
+        }
+        for at, said in enumerate(talk(number))
+    }
+    return {"id": "a", "title": "Long", "mapping": nodes}
+
+
 CASES: list[tuple[Callable[[Any], Any], Callable[[int], Any], int]] = [
     (lambda given: without_results(given, set()), calls, ROWS),
     (lambda given: without_results(given, {call["id"] for call in given[::2]}), calls, ROWS),
@@ -114,6 +153,13 @@ CASES: list[tuple[Callable[[Any], Any], Callable[[int], Any], int]] = [
     (arguments_object, lambda number: '{"text": "' + "\\n" * 10 * number, ROWS),
     (_arguments, lambda number: '{"text": "' + "word " * 5 * number + '"}', ROWS),
     (through_rows, events_written, ROWS),
+    (lambda given: parsing.chat_request({"model": "a", "messages": given}), talk, TOLD_MESSAGES.most // 2),
+    (lambda given: chat_request_of({"model": "a", "messages": given}), talk, TOLD_MESSAGES.most // 2),
+    (lambda given: exchanges_of(conversation_of(given).whole), told, ROWS),
+    (lambda given: fit(*given), resent_with_other_answers, ROWS),
+    (chatgpt.read, chatgpt_branch, ROWS),
+    (lambda given: message_lists.read({"messages": given}), talk, ROWS),
+    (words_of, lambda number: "a b_c dé-f " * number, ROWS),
 ]
 
 

@@ -18,8 +18,6 @@ from tests.dialogs.factories import UserFactory, make_dialog
 from tests.flows.chat_server import ChatServer, running
 from tests.harness import transactions
 
-MOST_COMPUTED_SECONDS = 0.5  # the statements of a commit take less than two hundredths; its first may load modules
-
 
 @pytest.fixture(autouse=True)
 def _redis(redis_client: Any) -> None:
@@ -27,8 +25,9 @@ def _redis(redis_client: Any) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _fresh_listings() -> None:
-    """What a model server answered to an earlier test is not kept for two seconds."""
+def _fresh_listings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a model server answered is not kept, so that whoever asks in a transaction always does."""
+    monkeypatch.setattr(server_window, "CACHE_SECONDS", 0.0)
     server_window.forget()
 
 
@@ -40,12 +39,9 @@ def _vocabularies() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_computed_within_transactions() -> Iterator[None]:
-    """All writers of the embedded default wait for one that renders, counts tokens or drafts while it holds the lock."""
-    with transactions.watched() as ended:
+def _nothing_slow_within_transactions(_django_db_marker: None) -> Iterator[None]:
+    with transactions.nothing_slow_within(transactions.MOST_COMPUTED_SECONDS):
         yield
-    long = [one for one in ended if one.computed > MOST_COMPUTED_SECONDS]
-    assert not long, "\n".join(map(str, long))
 
 
 @pytest.fixture(autouse=True)

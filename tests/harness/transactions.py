@@ -1,52 +1,117 @@
-"""How long each transaction is open, and how much of that this process spent computing."""
+"""How long each transaction is open, how much of that this process spent computing, and what it must not do meanwhile."""
 
+import asyncio
+import math
+import sys
 import threading
 import time
-import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from django.db.backends.base.base import BaseDatabaseWrapper
+import httpx2
+from django.db.transaction import Atomic
+from markdown_it import MarkdownIt
+from tiktoken import Encoding
+
+MOST_COMPUTED_SECONDS = 0.5  # the statements of a commit take less than two hundredths; its first may load modules
+
+# Other people's code, not ours, at which a thread begins to wait for a server, to count tokens or to render.
+SLOW = {
+    (httpx2.Client, "send"): "asked a server",
+    (asyncio, "run_coroutine_threadsafe"): "waited for another thread",
+    (Encoding, "encode_to_numpy"): "counted tokens",
+    (MarkdownIt, "parse"): "rendered Markdown",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """``computed`` is processor time of the thread that held it, which does not grow on a crowded machine."""
+    """``computed`` is processor time of the thread that held it, which does not grow on a crowded machine. ``slow`` says
+    what it did that has no place there, and where."""
 
     where: str
     seconds: float
     computed: float
+    slow: tuple[str, ...]
+
+
+class _Held(threading.local):
+    """What this thread holds open."""
+
+    begun = (0.0, 0.0, "")
+    slow: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
+        self.open: list[bool] = []  # whether the product opened it: what a test takes back as a whole does not count
+
+    @property
+    def is_open(self) -> bool:
+        return any(self.open)
 
 
 @contextmanager
 def watched() -> Iterator[list[Transaction]]:
-    """The transactions of all threads that end within the block, by the outermost ``atomic`` of each."""
+    """The transactions of all threads that end within the block, by the outermost ``atomic`` of each that begins there."""
     ended: list[Transaction] = []
-    begun = threading.local()
-    switch = BaseDatabaseWrapper.set_autocommit
+    held = _Held()
+    enter, leave = Atomic.__enter__, Atomic.__exit__
 
-    def set_autocommit(self: BaseDatabaseWrapper, autocommit: bool, *arguments: Any, **options: Any) -> None:
-        if autocommit and (start := getattr(begun, "start", None)) is not None:
-            at, cpu, where = start
-            begun.start = None
-            ended.append(Transaction(where, time.monotonic() - at, time.thread_time() - cpu))
-        switch(self, autocommit, *arguments, **options)
-        if not autocommit:
-            begun.start = (time.monotonic(), time.thread_time(), _caller())
+    def entered(self: Atomic) -> None:
+        enter(self)
+        was_open = held.is_open
+        held.open.append("/tests/" not in sys._getframe(1).f_code.co_filename)
+        if held.is_open and not was_open:
+            held.begun, held.slow = (time.monotonic(), time.thread_time(), _caller()), ()
 
-    with patch.object(BaseDatabaseWrapper, "set_autocommit", set_autocommit):  # Django's, not ours
+    def left(self: Atomic, *error: Any) -> None:
+        was_open = held.is_open
+        if held.open:
+            held.open.pop()
+        if was_open and not held.is_open:
+            at, cpu, where = held.begun
+            ended.append(Transaction(where, time.monotonic() - at, time.thread_time() - cpu, held.slow))
+        leave(self, *error)
+
+    def noting(function: Callable[..., Any], what: str) -> Callable[..., Any]:
+        def noted(*arguments: Any, **options: Any) -> Any:
+            if held.is_open:
+                held.slow = (*held.slow, f"{what} in {_caller()}")
+            return function(*arguments, **options)
+
+        return noted
+
+    with ExitStack() as patches:
+        patches.enter_context(patch.object(Atomic, "__enter__", entered))
+        patches.enter_context(patch.object(Atomic, "__exit__", left))
+        for (owner, name), what in SLOW.items():
+            patches.enter_context(patch.object(owner, name, noting(getattr(owner, name), what)))
         yield ended
+
+
+@contextmanager
+def nothing_slow_within(most_computed: float = math.inf) -> Iterator[None]:
+    """All writers of the embedded default wait for one that renders, counts tokens or asks a server while it holds the
+    lock. ``most_computed`` is in seconds, for stories that store few rows at once."""
+    with watched() as ended:
+        yield
+    wrong = [one for one in ended if one.slow or one.computed > most_computed]
+    assert not wrong, "\n".join(map(str, wrong))
 
 
 def _caller() -> str:
     """The innermost lines of the product."""
-    ours = [
-        f"{Path(frame.filename).name}:{frame.lineno} {frame.name}"
-        for frame in traceback.extract_stack(limit=30)
-        if "/dialogs/" in frame.filename and "site-packages" not in frame.filename
-    ]
-    return " < ".join(reversed(ours[-4:])) or "elsewhere"
+    frame, ours = sys._getframe(1), []
+    while frame is not None and len(ours) < 4:
+        code = frame.f_code
+        if (
+            "/dialogs/" in code.co_filename
+            and "/tests/" not in code.co_filename
+            and "site-packages" not in code.co_filename
+        ):
+            ours.append(f"{Path(code.co_filename).name}:{frame.f_lineno} {code.co_name}")
+        frame = frame.f_back  # type: ignore[assignment]
+    return " < ".join(ours) or "elsewhere"

@@ -12,9 +12,9 @@ from dialogs.actions.messages import LONGEST_TITLE, MAX_MESSAGE_BYTES, create_di
 from dialogs.models import Dialog
 from dialogs.operations.importing.conversation import Conversation, Said
 from dialogs.store.text import storable
+from dominds.budgets import TOLD_MESSAGES
 from dominds.llm.messages import Message, Role, ToolCall
 
-MOST_MESSAGES = 50_000  # of one conversation
 TITLE_CHARS = 60  # of the first message, where the export has no title
 
 
@@ -51,8 +51,8 @@ def _imported(told: Conversation, owner: User, agent_id: str, dry_run: bool) -> 
     result = partial(Imported, title, len(said), left_out)
     if not any(one.message.role is Role.USER for one in said):
         return result(reason="nobody says anything in it")
-    if len(said) > MOST_MESSAGES:
-        return result(reason=f"it has {len(said):,} messages, and at most {MOST_MESSAGES:,} are taken")
+    if len(said) > TOLD_MESSAGES.most:
+        return result(reason=TOLD_MESSAGES.sentence("it has"))
     source = storable(told.source)
     if (standing := Dialog.objects.filter(owner=owner, source=source).first()) is not None:
         return result(reason="it is here already", dialog=standing)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from uuid import uuid4
 
 import psycopg
@@ -67,7 +68,7 @@ def api(dialog: Dialog) -> Client:
     return Client(raise_request_exception=False, headers={"Authorization": f"Bearer {key}"})
 
 
-@pytest.mark.parametrize("address", ["/", "/d/{}/", "/q4h/", "/settings/", "/models/"])
+@pytest.mark.parametrize("address", ["/", "/d/{}/", "/d/{}/timeline/", "/q4h/", "/import/", "/settings/"])
 def test_a_page_is_read_again_when_its_connection_was_cut(dialog: Dialog, browser: Client, address: str) -> None:
     end_connection()
     assert browser.get(address.format(dialog.pk)).status_code == 200
@@ -100,6 +101,23 @@ def test_nothing_was_changed_is_said_where_it_is_known(dialog: Dialog, browser: 
         assert "same client_message_id" in problem["message"]
         assert "Nothing was changed" not in problem["message"] + shown
         assert "may have been stored" in shown
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("chat/completions", {"messages": [{"role": "user", "content": "hello"}]}),
+        ("messages", {"max_tokens": 100, "messages": [{"role": "user", "content": "hello"}]}),
+        ("responses", {"input": "hello"}),
+    ],
+)
+def test_clients_of_v1_are_told_in_their_own_words(dialog: Dialog, path: str, body: dict[str, Any]) -> None:
+    client = api(dialog)
+    with ending_with_a_turn("statement"):
+        answer = client.post(f"/v1/{path}", {"model": dialog.agent_id, **body}, content_type="application/json")
+    assert answer.status_code == 503
+    assert int(answer["Retry-After"]) > 0
+    assert "database is busy or away" in answer.json()["error"]["message"]
 
 
 def test_a_repeated_message_is_stored_once_after_an_unknown_outcome(dialog: Dialog) -> None:

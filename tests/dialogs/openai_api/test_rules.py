@@ -1,6 +1,7 @@
 """The rules of ``/v1`` on values: which conversations are the same, how one text is put together, what a body may say."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -12,8 +13,10 @@ from dialogs.openai_api.composing import Composer, Restarted, Thoughts
 from dialogs.openai_api.errors import ApiError
 from dialogs.openai_api.history import ClientMessage, conversation_of
 from dialogs.openai_api.likeness import Fit, exchanges_of, fit, without_additions
+from dialogs.openai_api.messages.request import chat_request_of
 from dialogs.openai_api.notices import NOTICES, without_notices
-from dialogs.openai_api.parsing import parse
+from dialogs.openai_api.parsing import ChatRequest, chat_request, parse
+from dominds.budgets import TOLD_MESSAGES
 
 COMPACTING, COMPACTED = NOTICES
 
@@ -248,6 +251,21 @@ def test_a_body_that_is_no_object_is_refused(raw: bytes) -> None:
     with pytest.raises(ApiError) as refused:
         parse(raw)
     assert refused.value.status == 400
+
+
+@pytest.mark.parametrize("read", [chat_request, chat_request_of])
+def test_more_messages_than_a_transaction_should_store_are_refused(
+    read: Callable[[dict[str, Any]], ChatRequest],
+) -> None:
+    """The body's bound let a million of them through, and all others waited while they were stored."""
+    said = [{"role": "user", "content": "a"}]
+    assert (
+        len(read({"model": "a", "max_tokens": 9, "messages": said * TOLD_MESSAGES.most}).messages) == TOLD_MESSAGES.most
+    )
+    for number in (TOLD_MESSAGES.most + 1, 1_000_000):
+        with pytest.raises(ApiError, match="DOMINDS_TOLD_MESSAGES") as refused:
+            read({"model": "a", "max_tokens": 9, "messages": said * number})
+        assert refused.value.status == 400
 
 
 def test_system_messages_become_instructions_and_notices_are_stripped() -> None:

@@ -19,6 +19,7 @@ from dialogs.runtime.driver import drive
 from dialogs.state import State
 from dialogs.store.lease import MAX_CRASHES
 from dialogs.store.quarantine import DAMAGED, quarantine
+from dialogs.urls import urlpatterns
 from remediation.models import ContextSettings, Proposal, RemediationRun
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import UserFactory, make_dialog, make_operator
@@ -34,7 +35,12 @@ JSON_COLUMNS = [
     if isinstance(field, models.JSONField)
 ]
 WILD: list[Any] = [7, {"id": []}, [None, {"turns": 5}]]
-PAGES = ("dialog", "health", "context", "archive")
+POSTED_TO = 405
+PAGES = [
+    route.name
+    for route in urlpatterns
+    if list(route.pattern.converters) == ["dialog_id"] and not str(route.name).startswith("export")
+]
 CALLS = (
     "",
     "/turns",
@@ -44,6 +50,8 @@ CALLS = (
     "/remediations",
     "/archive",
     "/reminders",
+    "/timeline",
+    "/search?q=note",
     "/export?format=json",
 )
 
@@ -93,9 +101,11 @@ def look_at_everything(dialog: Dialog, key: str, bystander: Dialog, boss: User) 
     """Open every page of a damaged dialog, of one beside it, and of an operator's."""
     browser, program = Browser(raise_request_exception=False), Browser(raise_request_exception=False)
     browser.force_login(dialog.owner)
-    for page in PAGES:
-        answer = browser.get(reverse(page, args=[dialog.pk]))
-        assert answer.status_code == 200 or "damaged" in answer.content.decode(), page
+    generation = dialog.generations.latest("pk").pk
+    addresses = [reverse(page, args=[dialog.pk]) for page in PAGES]
+    for address in (*addresses, reverse("call", args=[dialog.pk, generation]), "/import/", "/dialogs/"):
+        answer = browser.get(address)
+        assert answer.status_code in (200, POSTED_TO) or "damaged" in answer.content.decode(), address
     for call in CALLS:
         answer = program.get(f"/api/dialogs/{dialog.pk}{call}", headers={"Authorization": f"Bearer {key}"})
         assert answer.status_code == 200 or answer.json()["error"]["code"] == "damaged", call

@@ -1,5 +1,6 @@
 """Tools of real MCP servers, one over standard input and output, one over HTTP."""
 
+import resource
 import socket
 import subprocess
 import sys
@@ -125,13 +126,29 @@ def test_a_stdio_server_gets_its_variables_and_no_others(minds: Minds, monkeypat
     assert found == ["a-token-of-the-desk", "quiet", "unset", "unset"]
 
 
-def test_an_answer_over_http_is_read_up_to_its_bound(minds: Minds, http_url: str) -> None:
-    minds(web={"url": http_url})
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_an_answer_is_read_up_to_its_bound(minds: Minds, http_url: str, transport: str) -> None:
+    minds(web=STDIO if transport == "stdio" else {"url": http_url})
     tool = mcp.tools_named("mcp:web")["web_big"]
     assert not call(tool, kilobytes=2_000).failed
     with pytest.raises(McpFailed, match=budgets.TOOL_BYTES.setting):
         call(tool, kilobytes=2 * budgets.TOOL_BYTES.most // 1_000)
     assert not call(tool, kilobytes=1).failed, "the next call opens a new session"
+
+
+def test_a_program_that_writes_one_endless_line_is_ended(minds: Minds, tmp_path: Path) -> None:
+    """It held as much of the worker's memory as it wrote within the time for a first answer."""
+    pid, before = tmp_path / "pid", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    note = f"import os, sys; open({str(pid)!r}, 'w').write(str(os.getpid()))"
+    endless = f"{note}\nwhile True: sys.stdout.write('x' * 65536)"
+    minds(desk={"command": sys.executable, "args": ["-c", endless]})
+    with pytest.raises(McpFailed, match=rf"answered with more than .* {budgets.TOOL_BYTES.setting} sets this limit"):
+        mcp_client.list_tools(current_config().servers["desk"])
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 4 * budgets.TOOL_BYTES.most / 1024
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{pid.read_text()}").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{pid.read_text()}").exists()
 
 
 def test_an_http_server_is_asked_with_its_headers(minds: Minds, http_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,106 @@
+"""MCP servers that are programs: one message a line over standard input and output, each line bounded while it is read.
+
+The SDK's own transport for them holds a line of any length.
+"""
+
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import TextIO
+
+import anyio
+from anyio.abc import ByteSendStream, ObjectReceiveStream, ObjectSendStream, Process
+from anyio.streams.buffered import BufferedByteReceiveStream
+from mcp.client.stdio import get_default_environment
+from mcp.os.posix.utilities import terminate_posix_process_tree
+from mcp.shared.message import SessionMessage
+from mcp.types import jsonrpc_message_adapter
+
+from dialogs.tools.mcp_config import Server, resolved
+from dominds import budgets
+
+EXIT_SECONDS = 2  # for a program to end by itself once its input is closed, and again after SIGTERM
+
+Received = SessionMessage | Exception
+GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
+
+
+@asynccontextmanager
+async def running(
+    server: Server, stderr: TextIO, over_budget: Callable[[str], None]
+) -> AsyncIterator[tuple[ObjectReceiveStream[Received], ObjectSendStream[SessionMessage]]]:
+    """The program's messages and where to send some. ``over_budget`` is told what was too much before the messages end."""
+    to_session, received = anyio.create_memory_object_stream[Received](0)
+    sending, from_session = anyio.create_memory_object_stream[SessionMessage](0)
+    process = await anyio.open_process(
+        [server.command, *server.args],
+        env=get_default_environment() | resolved(server.env),
+        cwd=server.cwd or None,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with received, sending:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_read, BufferedByteReceiveStream(process.stdout), to_session, over_budget)
+            tasks.start_soon(_write, process.stdin, from_session, to_session)
+            try:
+                yield received, sending
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await _stop(process)
+                tasks.cancel_scope.cancel()
+
+
+async def _read(
+    lines: BufferedByteReceiveStream, to_session: ObjectSendStream[Received], over_budget: Callable[[str], None]
+) -> None:
+    """Until the program ends: what it writes after its session is thrown away, so that it never waits for a reader."""
+    async with to_session:
+        try:
+            while True:
+                line = await lines.receive_until(b"\n", budgets.TOOL_BYTES.most)
+                with suppress(*GONE):
+                    await to_session.send(_parsed(line))
+        except anyio.DelimiterNotFound:
+            over_budget(budgets.TOOL_BYTES.sentence("it answered with"))
+            await lines.aclose()
+        except (anyio.IncompleteRead, *GONE):
+            pass  # it ended, or is being ended
+
+
+def _parsed(line: bytes) -> Received:
+    """What is no message is told to the session as such, which goes on."""
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValueError as error:
+        return error
+
+
+async def _write(
+    stdin: ByteSendStream,
+    from_session: ObjectReceiveStream[SessionMessage],
+    to_session: ObjectSendStream[Received],
+) -> None:
+    """A program that reads no more has ended its session."""
+    try:
+        async for sent in from_session:
+            await stdin.send(sent.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+    except GONE:
+        await to_session.aclose()
+
+
+async def _stop(process: Process) -> None:
+    """As the protocol has it: its input ends, it may finish, and then it is made to, with all that it started."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with suppress(*GONE):
+        await process.stdin.aclose()
+    with anyio.move_on_after(EXIT_SECONDS):
+        await process.wait()
+    await terminate_posix_process_tree(process, EXIT_SECONDS)
+    with suppress(*GONE):
+        await process.stdout.aclose()
