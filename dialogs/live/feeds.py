@@ -159,7 +159,7 @@ def for_page(frame: dict[str, Any]) -> dict[str, Any] | None:
         return frame
     position = min(frame["pos"], most)
     cut = {**frame, "pos": position, "end": min(end, most), "text": frame["text"][: most - position]}
-    if cut["text"] and end > most:
+    if frame["text"] and frame["pos"] <= most < end:
         cut["text"] += REST
     if tail is not None and end > most:
         cut["tail"] = tail[: max(0, most - (end - len(tail)))] + REST

@@ -202,7 +202,8 @@ async def create_embeddings(request: HttpRequest) -> HttpResponseBase:
 
 
 def _embeddings(request: HttpRequest) -> dict[str, Any]:
-    return embeddings_of(body_of(request.body), _key_of(request).owner)
+    owner = _key_of(request).owner
+    return embeddings_of(body_of(request.body), owner)
 
 
 # -- answers, in any protocol --------------------------------------------------------------------------------------------

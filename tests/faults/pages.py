@@ -16,6 +16,7 @@ from django.db import connection
 from websockets.exceptions import ConnectionClosed, WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
+from dominds.budgets import TURN_CHARS
 from tests.faults.arena import Arena, Talk
 from tests.harness.browser import session_key
 
@@ -120,8 +121,9 @@ class Page:
         """What differs from the rows."""
         found = list(self.problems)
         row = self.talk.row
-        if dict(row.turns.values_list("seq", "text")) != self.turns:
-            found.append(f"shows {len(self.turns)} turns, there are {row.turns.count()}, or their texts differ")
+        shown = {seq: text[: TURN_CHARS.most] for seq, text in row.turns.values_list("seq", "text")}
+        if shown != self.turns:
+            found.append(f"shows {len(self.turns)} turns, there are {len(shown)}, or their texts differ")
         if self.seqs != list(range(1, row.last_event_seq + 1)):
             found.append(f"was sent {len(self.seqs)} events of {row.last_event_seq}")
         if self.draft:

@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dialogs.live.feeds import REST, for_page
@@ -37,7 +37,8 @@ def piece(position: int, text: str, **more: Any) -> dict[str, Any]:
     return {"type": "draft", "generation": 1, "pos": position, "end": position + len(text), "text": text, **more}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
+@example([MOST, 1], 0)
 @given(st.lists(st.integers(1, MOST), min_size=1, max_size=12), st.integers(0, 11))
 def test_a_page_shows_the_beginning_of_a_draft_of_any_length(sizes: list[int], opened_at: int) -> None:
     page, text = Page(), ""
