@@ -71,7 +71,7 @@ class Calibration:
     @property
     def numbers(self) -> list[float]:
         """As a row keeps it."""
-        return [float(f"{number:.7g}") for number in (self.slope, self.tools_share, self.offset, *self.spread)]
+        return [float(f"{number:.10g}") for number in (self.slope, self.tools_share, self.offset, *self.spread)]
 
     def expected(self, counted: Counted) -> float:
         """The prompt that the provider is expected to report, in tokens."""

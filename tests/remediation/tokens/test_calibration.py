@@ -5,7 +5,7 @@ from itertools import pairwise
 from statistics import median
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from dominds.llm.messages import Message, Role, ToolSpec
@@ -189,6 +189,7 @@ def test_one_wild_report_moves_an_estimate_by_a_quarter_at_most_and_is_forgotten
     assert shaken.expected(counted) == pytest.approx(5_000, rel=0.05)
 
 
+@example(Calibration(0.5, 0.0, 0.0, (0.0225, 0.0, 0.0, 0.49, 0.0, 900.0)), Counted(248_265, 3), 22)
 @given(st.none() | calibrations, counts, reported_tokens)
 def test_what_a_row_keeps_is_read_as_it_was(previous, counted, reported):
     learnt = calibrate(previous, counted, reported)
