@@ -17,16 +17,15 @@ ARGS ?=
 run: setup
 	@exec $(BIN)/python manage.py up
 
-# Three workers on two cores: the tests wait for processes more than they compute. Each has servers of its own. Under pytest 9.2
-# the groups do nothing (xdist 3.8 writes a node id that is no longer read): tests are dealt out one by one, in pytest-django's
-# order. By file it would be less work, but then tests that drive a browser stand before those that need a thread without a loop.
+# Three workers on two cores: the tests wait for processes more than they compute. Each file stays on one of them, so that its
+# servers start once.
 WORKERS ?= 3
 test: setup-dev browser proxies
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
-# What needs no server: a minute at most.
+# What needs no server and no other process: a minute at most.
 unit: setup-dev
-	DOMINDS_UNIT=1 $(BIN)/python -m pytest -m unit -n 2 --dist load $(ARGS)
+	DOMINDS_UNIT=1 $(BIN)/python -m pytest -m unit -n $(WORKERS) --dist load $(ARGS)
 
 # Every fault there is a way to inject here, every crash point, and ten minutes of random ones: 40 minutes.
 # Needs root (for a disk to fill), strace and cc, and fails where they are missing. `make test` runs a selection.

@@ -27,7 +27,16 @@ settings.load_profile("tests")
 
 
 # A test that asks for none of these runs without any server: `make unit`.
-SERVER_FIXTURES = {"_django_db_helper", "postgres", "redis_server", "browser", "live_server", "stack", "arena"}
+SERVER_FIXTURES = {
+    "_django_db_helper",
+    "postgres",
+    "redis_server",
+    "browser",
+    "live_server",
+    "stack",
+    "arena",
+    "server",
+}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

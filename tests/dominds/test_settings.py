@@ -13,6 +13,8 @@ import pytest
 
 from tests.harness.stack import ROOT
 
+pytestmark = pytest.mark.server
+
 Loader = Callable[..., subprocess.CompletedProcess[str]]
 SERVER = {"DATABASE_URL": "postgres://ada:pw@db/talks", "REDIS_URL": "redis://cache:6379/0", "SECRET_KEY": "k" * 60}
 SHOWN = """

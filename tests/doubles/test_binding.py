@@ -12,6 +12,8 @@ from tests.doubles.binding import CONTROLS
 from tests.doubles.brains import Prompt, Reply
 from tests.doubles.messages import MessagesDouble
 
+pytestmark = pytest.mark.server
+
 Body = dict[str, Any]
 PATH = "/v1/messages"
 HEADERS = {"x_api_key": "key-1", "anthropic_version": "2023-06-01"}

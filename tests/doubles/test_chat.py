@@ -10,6 +10,8 @@ from tests.doubles.chat_families import CLOUDS
 from tests.doubles.local_servers import VLLMDouble
 from tests.pixels import coded, picture
 
+pytestmark = pytest.mark.server
+
 Body = dict[str, Any]
 PATH = "/v1/chat/completions"
 TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": TOOL_SCHEMA}}]

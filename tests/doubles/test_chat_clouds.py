@@ -10,6 +10,8 @@ from tests.doubles.brains import Call, Reply, Scripted, echo
 from tests.doubles.chat import ChatDouble
 from tests.doubles.chat_families import CLOUDS, SKIPS_SIGNATURE
 
+pytestmark = pytest.mark.server
+
 Body = dict[str, Any]
 PATH = "/v1/chat/completions"
 KEY = {"authorization": "Bearer key-1"}

@@ -17,6 +17,8 @@ from tests.doubles.local_servers import (
     VLLMDouble,
 )
 
+pytestmark = pytest.mark.server
+
 Body = dict[str, Any]
 PATH = "/v1/chat/completions"
 TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": TOOL_SCHEMA}}]

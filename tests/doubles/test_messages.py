@@ -13,6 +13,8 @@ from tests.doubles.messages import MessagesDouble
 from tests.doubles.messages_family import FAMILIES
 from tests.pixels import coded, picture
 
+pytestmark = pytest.mark.server
+
 Body = dict[str, Any]
 TOOLS = [{"name": "weather", "description": "Tells it", "input_schema": TOOL_SCHEMA}]
 USE = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Ulm"}}

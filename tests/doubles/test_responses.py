@@ -12,6 +12,8 @@ from tests.doubles.brains import Call, Reply, Scripted, echo
 from tests.doubles.responses import ResponsesDouble
 from tests.pixels import coded, picture
 
+pytestmark = pytest.mark.server
+
 Body = dict[str, Any]
 PATH = "/v1/responses"
 KEY = {"authorization": "Bearer key-1"}

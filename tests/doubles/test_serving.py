@@ -10,6 +10,8 @@ from tests.doubles.asking import CLIENT, events_of, post
 from tests.doubles.brains import Prompt, Reply, Scripted
 from tests.doubles.local_servers import VLLMDouble
 
+pytestmark = pytest.mark.server
+
 PATH = "/v1/chat/completions"
 
 

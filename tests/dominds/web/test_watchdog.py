@@ -77,6 +77,7 @@ def test_one_long_c_call_that_keeps_every_thread_out_is_told_of(caplog: pytest.L
     assert "in application" in caplog.text
 
 
+@pytest.mark.server
 def test_a_process_that_was_frozen_was_not_held_up() -> None:
     program = textwrap.dedent("""
         import asyncio

@@ -3,6 +3,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from remediation.evaluation.evaluate import evaluate
 from remediation.evaluation.policies import POLICIES
 from remediation.evaluation.report import to_json, to_markdown
@@ -40,6 +42,7 @@ def test_a_report_names_policies_budgets_and_groups(tmp_path):
     assert json.loads(json.dumps(to_json(report)))["results"][0]["policy"] == "none"
 
 
+@pytest.mark.server
 def test_the_command_prints_and_writes_the_report(tmp_path):
     path = written(tmp_path / "friends.json", [FRIENDS])
     files = ["--json", str(tmp_path / "out.json"), "--markdown", str(tmp_path / "out.md")]
@@ -49,6 +52,7 @@ def test_the_command_prints_and_writes_the_report(tmp_path):
     assert json.loads((tmp_path / "out.json").read_text())["results"][0]["budget"] == 5_000
 
 
+@pytest.mark.server
 def test_the_command_says_what_it_cannot_read(tmp_path):
     path = written(tmp_path / "odd.json", {})
     command = [sys.executable, "-m", "remediation.evaluation", str(path)]

@@ -35,6 +35,8 @@ from tests.doubles.messages import MessagesDouble
 from tests.doubles.responses import ResponsesDouble
 from tests.doubles.serving import Double
 
+pytestmark = pytest.mark.server
+
 CATALOG = load_catalog(Path("/nonexistent"))
 TOOLS = (CLEAR_MIND, ADD_REMINDER)
 KEY = "k-stable-0123456789"
