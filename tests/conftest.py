@@ -38,6 +38,9 @@ SERVER_FIXTURES = {
     "server",
 }
 
+if os.environ.get("DOMINDS_UNIT"):  # to read them takes each worker three seconds, and every test in them has a server
+    collect_ignore = ["browser", "dialogs", "faults", "flows", "security"]
+
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what needs no server, and leave the long ones to ``make faults``."""
