@@ -44,6 +44,8 @@ PIECES: dict[str, tuple[str, ...]] = {
     "round": ("rounds_panel", "reminders_panel", "chip", "chip_notes", "context_panel"),
     "remediation": ("context_panel",),
 }
+# The first message gives a dialog its title; nothing of a closed one can be changed.
+CHANGED_BY_FIRST_AND_LAST = ("dialog_menu", "reminders_panel")
 Frame = dict[str, Any]
 
 
@@ -129,8 +131,10 @@ def _pieces_for(page: DialogPage, frame: Frame) -> tuple[str, ...]:
     if kind == "state":
         if page.is_busy and not page.rewrite_pending:
             names = tuple(name for name in names if name != "context_panel")
-        if page.dialog.last_turn_seq == 1 or page.state == State.CLOSED:  # it got its title; nothing can be changed now
-            names = (*names, "dialog_menu", "reminders_panel")
+        if page.state == State.CLOSED:
+            names = (*names, *CHANGED_BY_FIRST_AND_LAST)
+    elif kind == "turn" and data.get("seq") == 1:
+        names = (*names, *CHANGED_BY_FIRST_AND_LAST)
     elif kind == "generation" and data.get("outcome") in ("failed", "stopped"):
         names = (*names, "usage_panel")  # a call without a report, which no event of its health follows
     return names

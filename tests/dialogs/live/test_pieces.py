@@ -57,10 +57,14 @@ class OpenPage:
 
 
 def watched(dialog: Dialog, *steps: tuple[str, Callable[[], Any]]) -> None:
-    page = OpenPage(dialog)
+    """One page looks after each step; one that is opened before each step looks when all have been done."""
+    page, late = OpenPage(dialog), []
     for name, step in steps:
+        late.append((name, OpenPage(dialog)))
         step()
         page.check(name)
+    for name, slow in late:
+        slow.check(f"all from {name} on")
 
 
 def test_a_conversation(script: Script) -> None:

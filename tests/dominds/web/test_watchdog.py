@@ -1,18 +1,29 @@
 """The watchdog says what holds an event loop up, and does not take a frozen process for one."""
 
 import asyncio
+import gc
 import os
 import re
 import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Iterator
 
 import psutil
 import pytest
 
 from dominds.web.watchdog import STILL_SECONDS, still, watched
 from tests.harness.stack import ROOT, eventually
+
+
+@pytest.fixture(autouse=True)
+def _no_garbage_of_others() -> Iterator[None]:
+    """A collection of what thousands of tests left holds all threads up for a second, which the watchdog rightly tells of."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def a_slow_thing(seconds: float) -> None:
