@@ -27,7 +27,8 @@ class SseParser:
     def __init__(self, sender: str = "The provider", bound: Budget = budgets.EVENT_BYTES) -> None:
         self._sender = sender
         self._bound = bound  # of a line, and of an event of several lines as a whole
-        self._rest = bytearray()  # the line under way
+        self._rest: list[bytes] = []  # the line under way, joined once: a growing buffer is copied again and again
+        self._rest_bytes = 0
         self._after_carriage_return = False
         self._at_start = True
         self._data: list[bytes] = []
@@ -70,12 +71,15 @@ class SseParser:
 
     def _completed(self, piece: bytes) -> bytes:
         self._extend_rest(piece)
-        line, self._rest = bytes(self._rest), bytearray()
+        line = b"".join(self._rest)
+        self._rest, self._rest_bytes = [], 0
         return line
 
     def _extend_rest(self, piece: bytes) -> None:
-        self._rest += piece
-        self._check_size(len(self._rest))
+        if piece:
+            self._rest.append(piece)
+            self._rest_bytes += len(piece)
+            self._check_size(self._rest_bytes)
 
     def _check_size(self, size_bytes: int) -> None:
         if size_bytes > self._bound.most:
