@@ -59,8 +59,8 @@ def _refuse(change: Change, calls: Sequence[Call], result: Result) -> None:
 
 
 def accept(dialog_id: UUID, results: Mapping[str, Judged], *, goes_on: bool = True) -> int:
-    """Store the client's results, by call id, as they were judged before any row was locked; the run goes on, unless a new message comes with them. Returns the seq of
-    the message that they belong to.
+    """Store the client's results, by call id, as they were judged before any row was locked; the run goes on, unless a
+    new message comes with them. Returns the seq of the message that they belong to.
 
     A worker may still hold the dialog: it has handed the calls over, and goes on with what it finds.
     """

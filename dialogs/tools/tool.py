@@ -23,8 +23,8 @@ class Invocation:
 @dataclass(frozen=True, slots=True)
 class Tool:
     """One tool. ``inside`` runs in the transaction that stores its result, so both happen or neither; ``outside`` runs
-    before it, with no transaction open. ``ahead`` computes there what ``inside`` will need. ``repeatable`` tools may simply run again after a crash; for others a call whose
-    outcome is not known is shown as such and not repeated.
+    before it, with no transaction open. ``ahead`` computes there what ``inside`` will need. ``repeatable`` tools may
+    simply run again after a crash; for others a call whose outcome is not known is shown as such and not repeated.
     """
 
     spec: ToolSpec

@@ -62,7 +62,8 @@ def dialog_action(view: Callable[..., object]) -> View:
 
 
 def changed_since(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """The pieces of the page that changed since ``dialog`` was read, and up to which event, for the socket may be faster."""
+    """The pieces of the page that changed since ``dialog`` was read, up to the event that the header names: the socket may
+    be faster."""
     frames = frames_after(dialog.pk, request.user.pk, dialog.last_event_seq) or []
     last_seq = frames[-1]["seq"] if frames else dialog.last_event_seq
     return HttpResponse("".join(frame.get("html", "") for frame in frames), headers={"X-Dominds-Seq": last_seq})

@@ -50,6 +50,7 @@ LONGEST_ARGUMENT = 2_000  # characters that may be a path or a command
 CHECKBOX = re.compile(r"[-*+] \[[ xX]\] ")
 STEP = re.compile(r"(?:step|phase|milestone) \d{1,3}\b", re.IGNORECASE)
 # An entry of a plan at the head of a line: "TODO-12: add tests". Named in passing, it is a reference to work, not a plan.
+# TODO is what people write in theirs; nothing of this module is left to do.
 PLAN_ENTRY = re.compile(r"(?:[-*+] |\d{1,3}[.)] )?(?:TODO|PLAN|TASK|MILESTONE)[-#:]\d{1,6}\s*(?:[:–—-]|$)")
 TIMESTAMP = re.compile(r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d\b")
 LOG_LEVEL = re.compile(r"\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL)\b[\]:]? ?")

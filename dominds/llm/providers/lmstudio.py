@@ -1,4 +1,4 @@
-"""LM Studio's own API beside its OpenAI wire: which models are loaded, with how long a window, whether they see, and exact counts."""
+"""LM Studio's own API beside its OpenAI wire: which models are loaded, their windows, whether they see, and exact counts."""
 
 import logging
 import time
