@@ -18,7 +18,7 @@ run: setup
 	@exec $(BIN)/python manage.py up
 
 # Three workers on two cores: the tests wait for processes more than they compute. Each file stays on one of them, so that its
-# servers start once. Files keep their order: those that drive a browser come last, for its event loop stays (tests/harness/browser.py).
+# servers start once, and files keep the order that tests/harness/browser.py gives them.
 WORKERS ?= 3
 test: setup-dev browser proxies
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
