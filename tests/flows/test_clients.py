@@ -12,7 +12,7 @@ from dialogs.openai_api.history import Call, ClientMessage
 from dialogs.openai_api.parsing import ChatRequest
 from dialogs.runtime.driver import drive
 from tests.dialogs.factories import AgentFactory, UserFactory
-from tests.flows.chat_server import Answer, ChatServer
+from tests.flows.chat_server import Answer, ChatServer, lenient  # noqa: F401  a fixture
 from tests.harness import transactions
 
 pytestmark = pytest.mark.django_db(transaction=True)

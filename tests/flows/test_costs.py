@@ -14,7 +14,7 @@ from dialogs.actions.messages import create_dialog
 from dialogs.models import Dialog, PersonSettings
 from tests.doubles.brains import Prompt, Reply
 from tests.doubles.serving import Double
-from tests.flows.chat_server import Answer, ChatServer
+from tests.flows.chat_server import Answer, ChatServer, lenient  # noqa: F401  a fixture
 from tests.flows.conftest import Minds, dialog_with, go_on, say
 from tests.flows.doubled import dialog_at, start
 

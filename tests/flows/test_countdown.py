@@ -9,7 +9,7 @@ import pytest
 from dialogs.actions import questions
 from dialogs.models import Dialog
 from remediation.models import ContextEvent
-from tests.flows.chat_server import OVERFLOW, Answer, ChatServer, InOrder
+from tests.flows.chat_server import OVERFLOW, Answer, ChatServer, InOrder, lenient  # noqa: F401  a fixture
 from tests.flows.conftest import dialog_with, say
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -8,7 +8,7 @@ import pytest
 
 from dialogs.actions import questions
 from dialogs.context.package_draft import draft_package
-from tests.flows.chat_server import Answer, ChatServer, InOrder
+from tests.flows.chat_server import Answer, ChatServer, InOrder, lenient  # noqa: F401  a fixture
 from tests.flows.conftest import dialog_with, go_on, say
 
 pytestmark = pytest.mark.django_db(transaction=True)

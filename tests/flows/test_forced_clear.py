@@ -22,7 +22,7 @@ from remediation.guidance import CLEAR_ONLY
 from remediation.models import ContextEvent
 from tests.dialogs.event_lists import events_of
 from tests.dialogs.factories import UserFactory
-from tests.flows.chat_server import OVERFLOW, Answer, Body, ChatServer, InOrder
+from tests.flows.chat_server import OVERFLOW, Answer, Body, ChatServer, InOrder, lenient  # noqa: F401  a fixture
 from tests.flows.conftest import Minds, dialog_with, go_on, say
 from tests.flows.traces import shown_holding, tables_holding
 

@@ -11,7 +11,7 @@ from django.db import connection
 from dialogs.actions.messages import stop
 from dialogs.models import Dialog, Generation, RequestPart
 from remediation.guidance import CLEAR_OR_REMIND
-from tests.flows.chat_server import Answer, Body, ChatServer, InOrder
+from tests.flows.chat_server import Answer, Body, ChatServer, InOrder, lenient  # noqa: F401  a fixture
 from tests.flows.conftest import Minds, dialog_with, say
 from tests.flows.traces import shown, shown_holding, tables_holding
 

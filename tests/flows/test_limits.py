@@ -13,7 +13,7 @@ from dialogs.actions import messages
 from dialogs.errors import Conflict
 from dialogs.models import Dialog
 from dominds.llm.providers import server_window
-from tests.flows.chat_server import Answer, ChatServer
+from tests.flows.chat_server import Answer, ChatServer, lenient  # noqa: F401  a fixture
 from tests.flows.conftest import Minds, dialog_with, say
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -12,7 +12,7 @@ from dialogs.actions.questions import CANCELLED
 from dialogs.errors import Conflict
 from dialogs.models import Dialog
 from tests.dialogs.factories import make_operator
-from tests.flows.chat_server import Answer, ChatServer, InOrder
+from tests.flows.chat_server import Answer, ChatServer, InOrder, lenient  # noqa: F401  a fixture
 from tests.flows.conftest import dialog_with, go_on, say
 
 pytestmark = pytest.mark.django_db(transaction=True)

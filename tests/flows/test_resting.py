@@ -11,7 +11,7 @@ from dominds.llm.circuit_breaker import FAILURES, circuits
 from dominds.llm.provider import Overloaded
 from remediation.models import ContextEvent, RemediationRun
 from tests.dialogs.factories import AgentFactory
-from tests.flows.chat_server import Answer, ChatServer, running
+from tests.flows.chat_server import Answer, ChatServer, lenient, running  # noqa: F401  a fixture
 from tests.flows.conftest import Minds, dialog_with, say
 
 pytestmark = pytest.mark.django_db(transaction=True)

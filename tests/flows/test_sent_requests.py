@@ -22,7 +22,7 @@ from remediation.policies.registry import by_hand
 from tests.dialogs.factories import AgentFactory, UserFactory
 from tests.doubles.brains import GUIDANCE, Call, Prompt
 from tests.doubles.messages import MessagesDouble
-from tests.flows.chat_server import ChatServer
+from tests.flows.chat_server import ChatServer, lenient  # noqa: F401  a fixture
 from tests.flows.conftest import Minds, go_on, say
 from tests.flows.doubled import dialog_at, start
 from tests.flows.test_growing_requests import BOUND, YELLOW, Mind

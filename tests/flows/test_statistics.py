@@ -10,7 +10,7 @@ from dialogs.actions.messages import post_message
 from dialogs.models import Dialog
 from tests.dialogs.factories import UserFactory, make_dialog
 from tests.dominds.llm.studio_server import StudioServer
-from tests.flows.chat_server import Answer, ChatServer, InOrder
+from tests.flows.chat_server import Answer, ChatServer, InOrder, lenient  # noqa: F401  a fixture
 from tests.flows.conftest import Minds, dialog_with, say
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -12,7 +12,7 @@ from dialogs.runtime.auxiliary_calls import title_in
 from dialogs.runtime.driver import drive
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.factories import AgentFactory, UserFactory
-from tests.flows.chat_server import Answer, Body, ChatServer
+from tests.flows.chat_server import Answer, Body, ChatServer, lenient  # noqa: F401  a fixture
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -8,7 +8,7 @@ import pytest
 from dialogs.actions import reminders
 from health.models import HealthSnapshot
 from tests.dialogs.event_lists import event_data
-from tests.flows.chat_server import Answer, ChatServer
+from tests.flows.chat_server import Answer, ChatServer, lenient  # noqa: F401  a fixture
 from tests.flows.conftest import Minds, dialog_with, say
 
 pytestmark = pytest.mark.django_db(transaction=True)
