@@ -16,11 +16,16 @@ from dialogs.runtime.driver import drive
 from dominds.llm.providers import server_window
 from remediation.tokens.counting import counter_for
 from tests.dialogs.factories import UserFactory, make_dialog
-from tests.doubles.local_servers import LlamaCppDouble, LMStudioDouble, LocalDouble
+from tests.doubles.brains import Reply
+from tests.doubles.local_servers import EXCEEDING, LlamaCppDouble, LMStudioDouble, LocalDouble
+from tests.doubles.rules import Refusal
 from tests.doubles.serving import Double
 from tests.harness import transactions
 
 MODEL = "llama-3.1-8b-instruct"
+TOO_LONG = EXCEEDING.words.format(tokens=200_000, window=131_072)
+OVER = Reply(error=(400, LlamaCppDouble.kind.error(Refusal("too long", 400, TOO_LONG, EXCEEDING.type))))
+"""What a llama.cpp says to a request that is too long for it."""
 
 
 @pytest.fixture(autouse=True)
