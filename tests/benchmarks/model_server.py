@@ -90,7 +90,7 @@ class ModelServer:
         asked = orjson.loads(body)
         prompt_tokens = len(body) // 4
         if asked["model"].startswith("counted"):
-            from tests.flows.chat_templates import count_prompt  # loads vocabularies: only where they are asked for
+            from tests.doubles.chat_templates import count_prompt  # loads vocabularies: only where they are asked for
 
             # The product does not know these models' names and counts by a vocabulary of OpenAI's.
             prompt_tokens = count_prompt("llama-2-7b-chat" if "otherwise" in asked["model"] else "gpt-4", asked)

@@ -1,12 +1,16 @@
 """The model behind a double: a function from a request, in one form for all dialects, to a reply."""
 
+import json
 import threading
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from tests.doubles.counting import count_text
+from tests.doubles.counting import BYTES_PER_TOKEN, count_text
 
+Count = Callable[[str], int]
+"""Tokens of a text."""
 Role = Literal["system", "user", "assistant", "tool"]
 GUIDANCE = "Context guidance from the runtime"
 LAST_RESORT = "Nothing but clear_mind is possible now"
@@ -56,7 +60,7 @@ class Prompt:
 class Reply:
     """What the model does. ``usage`` overrides (prompt, completion) of the report, not what is refused.
 
-    ``error`` is an HTTP status and a body in place of an answer (with ``headers``), ``error_event`` an error inside the
+    ``is_reported`` false: a stream ends without usage. ``error`` is an HTTP status and a body in place of an answer (with ``headers``), ``error_event`` an error inside the
     stream after the text, ``breaks_off`` ends the connection there without a proper end.
     """
 
@@ -64,6 +68,7 @@ class Reply:
     calls: tuple[Call, ...] = ()
     reasoning: str = ""
     usage: tuple[int, int] | None = None
+    is_reported: bool = True
     finish: str = ""  # in the dialect's own words; empty: what fits
     pause_seconds: float = 0.0  # before the first byte
     chunk_seconds: float = 0.0  # after each piece
@@ -74,9 +79,12 @@ class Reply:
     error_event: str = ""
     breaks_off: bool = False
 
+    def counted(self, count: Count) -> int:
+        return sum(count(text) for text in (self.reasoning, self.text, *(str(call.arguments) for call in self.calls)))
+
     @property
     def tokens(self) -> int:
-        return self.reasoning_tokens + count_text(self.text) + sum(count_text(str(c.arguments)) for c in self.calls)
+        return self.counted(count_text)
 
     @property
     def reasoning_tokens(self) -> int:
@@ -86,23 +94,38 @@ class Reply:
 Brain = Callable[[Prompt], Reply]
 
 
-def cut(reply: Reply, budget: int | None) -> tuple[Reply, bool]:
-    """The reply as far as ``budget`` tokens reach: reasoning first, then text, then whole calls; and whether it was cut."""
-    if budget is None or reply.tokens <= budget:
+def cut(
+    reply: Reply, budget: int | None, count: Count = count_text, *, keeps_half_calls: bool = False
+) -> tuple[Reply, bool]:
+    """The reply as far as ``budget`` tokens reach: reasoning first, then text, then calls; and whether it was cut.
+
+    ``keeps_half_calls``: of the call that the budget ends in, the arguments stay that had been written.
+    """
+    if budget is None or reply.counted(count) <= budget:
         return reply, False
-    reasoning = _first(reply.reasoning, budget)
-    text = _first(reply.text, budget - count_text(reasoning))
-    left, calls = budget - count_text(reasoning) - count_text(text), []
+    reasoning = _first(reply.reasoning, budget, count)
+    text = _first(reply.text, budget - count(reasoning), count)
+    left, calls = budget - count(reasoning) - count(text), []
     for call in reply.calls:
-        left -= count_text(str(call.arguments))
-        if left < 0:
+        written = arguments_text(call.arguments)
+        if count(str(call.arguments)) > left:
+            begun = _first(written, left, count) if keeps_half_calls else ""
+            calls += [replace(call, arguments=begun)] if begun else []
             break
+        left -= count(str(call.arguments))
         calls.append(call)
     return replace(reply, reasoning=reasoning, text=text, calls=tuple(calls)), True
 
 
-def _first(text: str, tokens: int) -> str:
-    return text.encode()[: max(0, tokens) * 4].decode(errors="ignore")
+def _first(text: str, tokens: int, count: Count) -> str:
+    """The longest beginning of so many tokens; with the doubles' own count, which rounds down, four bytes for each."""
+    if count is count_text:
+        return text.encode()[: max(0, tokens) * BYTES_PER_TOKEN].decode(errors="ignore")
+    return text[: max(0, bisect_right(range(len(text) + 1), tokens, key=lambda end: count(text[:end])) - 1)]
+
+
+def arguments_text(arguments: Any) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments)
 
 
 # -- brains

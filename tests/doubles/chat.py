@@ -1,16 +1,16 @@
 """A strict double of chat completions; what a server does of its own is in its family and its subclass."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tests.doubles.brains import Brain, Call, Message, Prompt, Reply, Role, cut, echo
+from tests.doubles.brains import Brain, Call, Message, Prompt, Reply, Role, arguments_text, cut, echo
 from tests.doubles.chat_families import CLOUDS, SIGNER
 from tests.doubles.chat_rules import PROTOCOL, ChatRequest, Family, Reasoning, text_of
-from tests.doubles.counting import Unit, canonical
+from tests.doubles.counting import Unit, canonical, count_text
 from tests.doubles.rules import Refusal, check
 from tests.doubles.serving import Answer, Double, Exchange, UsageMode
-from tests.doubles.streams import BreaksOff, arguments_text, data, pieces
+from tests.doubles.streams import BreaksOff, data, pieces
 
 HIDDEN_KEYS = frozenset({"extra_content"})  # signatures, which cost nothing
 DONE = data(b"[DONE]")
@@ -55,6 +55,14 @@ class ChatDouble(Double):
         """What the server's list says of its model."""
         return {"created": 1, "owned_by": self.family.name}
 
+    # -- how it counts
+
+    def count(self, text: str) -> int:
+        return count_text(text)
+
+    def count_prompt(self, request: ChatRequest, units: Sequence[Unit]) -> int:
+        return sum(unit.tokens for unit in units)
+
     # -- hooks of servers that do not refuse what is too long
 
     def fit(self, request: ChatRequest, prompt: Prompt) -> Prompt:
@@ -69,19 +77,21 @@ class ChatDouble(Double):
     def create(self, record: Exchange) -> Answer:
         request = ChatRequest(record.body, record.headers, self.family, record.account, self.model)
         units = self._units(request)
-        request = replace(request, prompt_tokens=sum(unit.tokens for unit in units))
+        request = replace(request, prompt_tokens=self.count_prompt(request, units))
         check(self.rules, request)
         prompt = self.fit(request, self._prompt(request))
         reply = self.garble(request, self.think(record, prompt))
         if not request.thinks:
             reply = replace(reply, reasoning="")
         room = min(self.family.maximum, max(1, self.family.window - prompt.prompt_tokens))
-        reply, is_cut = cut(reply, room if request.budget is None else min(room, request.budget))
+        budget = room if request.budget is None else min(room, request.budget)
+        reply, is_cut = cut(reply, budget, self.count, keeps_half_calls=bool(record.body.get("stream")))
         finish = "length" if is_cut else reply.finish or ("tool_calls" if reply.calls else "stop")
         cached = self.cache.common(record.account, units)
         usage = self._usage(reply, prompt.prompt_tokens, cached)
         is_asked = (record.body.get("stream_options") or {}).get("include_usage", False)
-        is_reported = self.usage != "missing" and (is_asked or self.usage == "last" or not record.body.get("stream"))
+        is_due = is_asked or self.usage == "last" or not record.body.get("stream")
+        is_reported = is_due and self.usage != "missing" and reply.is_reported
         record.usage = usage if is_reported else None
         head = {"id": self.next_id("chatcmpl-"), "created": 1, "model": self.model}
         calls = self._calls(request, reply)
@@ -104,14 +114,15 @@ class ChatDouble(Double):
         return Prompt(self.model, messages, names, forced, request.prompt_tokens, request.body)
 
     def _usage(self, reply: Reply, prompt_tokens: int, cached: int) -> dict[str, Any]:
-        prompt, completion = reply.usage or (prompt_tokens, reply.tokens)
-        cached, thought = (0 if reply.usage else min(cached, prompt)), reply.reasoning_tokens
+        prompt, completion = reply.usage or (prompt_tokens, reply.counted(self.count))
+        cached, thought = (0 if reply.usage else min(cached, prompt)), self.count(reply.reasoning)
         if self.usage == "zero":
             prompt = completion = cached = thought = 0
+        sums = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+        if self.usage == "sums":
+            return sums
         return {
-            "prompt_tokens": prompt,
-            "completion_tokens": completion,
-            "total_tokens": prompt + completion,
+            **sums,
             "prompt_tokens_details": {"cached_tokens": cached},
             "completion_tokens_details": {"reasoning_tokens": thought},
         }

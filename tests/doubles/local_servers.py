@@ -4,15 +4,16 @@ Each tells its real window where the real one does. ``alternates`` loads a model
 in turn, as Mistral's and Gemma's do.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
+from tests.doubles import chat_templates
 from tests.doubles.brains import Brain, Message, Prompt, Reply, echo
 from tests.doubles.chat import ChatDouble
 from tests.doubles.chat_families import no_room, too_long
 from tests.doubles.chat_rules import ChatRequest, Family, Reasoning
-from tests.doubles.counting import count_text
+from tests.doubles.counting import Unit, count_text
 from tests.doubles.rules import Offence, Refusal, Rule
 from tests.doubles.serving import Answer, Exchange, UsageMode
 from tests.doubles.streams import data
@@ -88,7 +89,8 @@ CLOUD_RULE = Rule("too long", _over_window, "prompt too long; exceeded max conte
 class LocalDouble(ChatDouble):
     """``window`` is what the model is loaded with. ``reasoning="think"``: no parser takes it out of the content.
 
-    ``sees``: the model takes images, as its server says where the real one does.
+    ``sees``: the model takes images, as its server says where the real one does. ``by_template``: prompts and answers are
+    counted by the published chat template and vocabulary of the model's family, and hold no images.
     """
 
     kind: Family
@@ -105,11 +107,25 @@ class LocalDouble(ChatDouble):
         reasoning: Reasoning | None = None,
         calls_as_text: bool = False,
         alternates: bool = False,
+        by_template: bool = False,
         rules: tuple[Rule, ...] | None = None,
     ) -> None:
         family = replace(self.kind, sees=sees, alternates=alternates, rules=self.kind.rules if rules is None else rules)
         traits: dict[str, Any] = {"usage": usage, "weight": weight, "reasoning": reasoning}
         super().__init__(family, brain, model=model, window=window, calls_as_text=calls_as_text, **traits)
+        self.by_template = by_template
+
+    def count(self, text: str) -> int:
+        return chat_templates.count_text(self.model, text) if self.by_template else super().count(text)
+
+    def count_prompt(self, request: ChatRequest, units: Sequence[Unit]) -> int:
+        if not self.by_template:
+            return super().count_prompt(request, units)
+        return chat_templates.count_prompt(self.model, request.body) * self.weight
+
+    def load(self, window: int) -> None:
+        """Load the model anew, as an operator does."""
+        self.family = replace(self.family, window=window)
 
     def serve_json(self, method: str, path: str, body: Callable[[], Any]) -> None:
         def route(record: Exchange) -> Answer:
@@ -123,7 +139,10 @@ def _local(name: str, model: str, **traits: Any) -> Family:
 
 
 class LMStudioDouble(LocalDouble):
-    """``overflow``: the words of a refusal, or ``rubbish``: status 200 and nonsense, the middle of the prompt cut out."""
+    """``overflow``: the words of a refusal, or ``rubbish``: status 200 and nonsense, the middle of the prompt cut out.
+
+    ``tells_window``: its listings say what the model was loaded with.
+    """
 
     kind = _local("lmstudio", "qwen3-14b", error=_string_error)
 
@@ -134,9 +153,10 @@ class LMStudioDouble(LocalDouble):
         window: int = 4_096,
         overflow: LMStudioOverflow = "n_keep",
         is_loaded: bool = True,
+        tells_window: bool = True,
         **traits: Any,
     ) -> None:
-        self.is_loaded, self.overflow = is_loaded, overflow
+        self.is_loaded, self.tells_window, self.overflow = is_loaded, tells_window, overflow
         refuses = () if overflow == "rubbish" else (Rule("too long", too_long, TOO_LONG_WORDS[overflow]),)
         super().__init__(brain, window=window, rules=(OBJECT_CHOICE, LATE_SYSTEM, *refuses), **traits)
         self.serve_json("GET", "/api/v0/models", self._v0)
@@ -155,11 +175,12 @@ class LMStudioDouble(LocalDouble):
     def _v0(self) -> Any:
         entry: dict[str, Any] = {"id": self.model, "object": "model", "type": "vlm" if self.family.sees else "llm"}
         entry |= {"max_context_length": MAXIMUM_WINDOW, "state": "loaded" if self.is_loaded else "not-loaded"}
-        loaded = {"loaded_context_length": self.family.window} if self.is_loaded else {}
+        loaded = {"loaded_context_length": self.family.window} if self.is_loaded and self.tells_window else {}
         return {"object": "list", "data": [{**entry, **loaded}]}
 
     def _v1(self) -> Any:
-        instance = {"id": self.model, "config": {"context_length": self.family.window}}
+        config = {"context_length": self.family.window} if self.tells_window else {}
+        instance = {"id": self.model, "config": config}
         entry: dict[str, Any] = {"type": "llm", "key": self.model, "max_context_length": MAXIMUM_WINDOW}
         entry["capabilities"] = {"vision": self.family.sees, "trained_for_tool_use": True}
         return {"models": [{**entry, "loaded_instances": [instance] if self.is_loaded else []}]}

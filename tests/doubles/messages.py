@@ -5,14 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from tests.doubles.binding import CONTROLS, THINKING, Binder, Binding, BindingResult, blocks_of
-from tests.doubles.brains import Brain, Call, Message, Prompt, Reply, Role, cut, echo
+from tests.doubles.brains import Brain, Call, Message, Prompt, Reply, Role, arguments_text, cut, echo
 from tests.doubles.counting import Unit
 from tests.doubles.messages_content import CONTENT
 from tests.doubles.messages_family import FAMILIES, Family, MessagesRequest
 from tests.doubles.messages_rules import SHAPE, SIZE
 from tests.doubles.rules import Refusal, RequestRefused, check
 from tests.doubles.serving import Answer, Double, Exchange, UsageMode
-from tests.doubles.streams import BreaksOff, arguments_text, named, pieces
+from tests.doubles.streams import BreaksOff, named, pieces
 
 BEHAVIOURS: dict[Any, Binding] = {"error": "enforce", "drop_block": "drop"}
 

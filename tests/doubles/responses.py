@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from tests.doubles.brains import Brain, Call, Message, Prompt, Reply, cut, echo
+from tests.doubles.brains import Brain, Call, Message, Prompt, Reply, arguments_text, cut, echo
 from tests.doubles.counting import Unit
 from tests.doubles.responses_rules import (
     FAMILIES,
@@ -19,7 +19,7 @@ from tests.doubles.responses_rules import (
 )
 from tests.doubles.rules import Refusal, RequestRefused, check
 from tests.doubles.serving import Answer, Double, Exchange, UsageMode
-from tests.doubles.streams import BreaksOff, arguments_text, named, pieces
+from tests.doubles.streams import BreaksOff, named, pieces
 
 CACHED_FROM, CACHED_STEP = 1_024, 128  # tokens
 

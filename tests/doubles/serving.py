@@ -20,8 +20,9 @@ from tests.doubles.counting import PromptCache, Unit, canonical, count_text
 from tests.doubles.rules import Refusal, RequestRefused
 from tests.doubles.streams import BreaksOff
 
-UsageMode = Literal["whole", "last", "zero", "missing"]
-"""How usage is reported: as the provider does, in the last chunk alone and unasked, as zeros, not at all."""
+UsageMode = Literal["whole", "last", "sums", "zero", "missing"]
+"""How usage is reported: as the provider does, in the last chunk alone and unasked, without its details (chat completions),
+as zeros, not at all."""
 
 
 @dataclass

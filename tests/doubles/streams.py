@@ -28,7 +28,3 @@ def pieces(text: str, reply: Reply) -> Iterator[str]:
         yield text[start : start + reply.chunk_chars]
         time.sleep(reply.chunk_seconds)
         reply.after_piece(text[start : start + reply.chunk_chars])
-
-
-def arguments_text(arguments: Any) -> str:
-    return arguments if isinstance(arguments, str) else json.dumps(arguments)

@@ -59,3 +59,15 @@ def test_a_reply_is_cut_at_its_budget_from_the_end() -> None:
     shorter, is_cut = cut(reply, 15)
     assert (shorter.reasoning, shorter.text, shorter.calls, is_cut) == ("r" * 40, "t" * 20, (), True)
     assert cut(reply, 5)[0] == Reply(reasoning="r" * 20)
+
+
+def test_of_a_call_that_is_cut_its_beginning_may_stay() -> None:
+    reply = Reply("t" * 40, (Call("weather", {"city": "Ulm"}), Call("weather", {})))
+    assert cut(reply, 12, keeps_half_calls=True)[0].calls == (Call("weather", '{"city":'),)
+    assert cut(reply, 10, keeps_half_calls=True)[0].calls == ()
+
+
+def test_a_reply_is_cut_by_another_count() -> None:
+    reply = Reply("one two three", (Call("weather", {}),))
+    shorter, is_cut = cut(reply, 2, lambda text: len(text.split()))
+    assert (shorter.text.strip(), shorter.calls, is_cut) == ("one two", (), True)

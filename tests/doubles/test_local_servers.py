@@ -7,6 +7,7 @@ from openai import BadRequestError, OpenAI
 
 from tests.doubles.asking import TOOL_SCHEMA, events_of, get, post
 from tests.doubles.brains import Call, Reply, Scripted
+from tests.doubles.chat_templates import count_text
 from tests.doubles.local_servers import (
     RUBBISH,
     LlamaCppDouble,
@@ -64,6 +65,44 @@ def test_the_models_own_maximum_is_told_too_and_says_nothing() -> None:
         assert (entry["state"], entry["max_context_length"]) == ("not-loaded", 131_072)
         assert "loaded_context_length" not in entry
         assert get(studio, "/api/v1/models")["models"][0]["loaded_instances"] == []
+
+
+def test_a_studio_may_keep_its_window_to_itself() -> None:
+    with LMStudioDouble(tells_window=False) as double:
+        assert "loaded_context_length" not in get(double, "/api/v0/models")["data"][0]
+        assert get(double, "/api/v1/models")["models"][0]["loaded_instances"][0]["config"] == {}
+        assert get(double, "/api/v0/models")["data"][0]["state"] == "loaded"
+
+
+def test_another_window_is_told_and_holds_once_it_is_loaded() -> None:
+    with LMStudioDouble(window=4_096) as double:
+        double.load(8_192)
+        assert get(double, "/api/v0/models")["data"][0]["loaded_context_length"] == 8_192
+        assert post(double, PATH, base(double, long(5_000))).status_code == 200
+
+
+# -- counts
+
+
+def test_a_prompt_and_its_answer_are_counted_as_the_real_model_does() -> None:
+    model, text = "llama-2-7b-chat", "Grüße aus Ulm"
+    with LlamaCppDouble(Scripted(Reply(text), Reply(text * 90)), model=model, by_template=True, window=40) as double:
+        usage = post(double, PATH, base(double, text)).json()["usage"]
+        cut = post(double, PATH, base(double, text)).json()
+        refused = post(double, PATH, base(double, text * 9)).json()["error"]
+    tokens = count_text(model, text)
+    assert usage["completion_tokens"] == tokens > len(text) / 4
+    assert usage["prompt_tokens"] == 1 + count_text(model, f"[INST] {text} [/INST]")
+    assert cut["choices"][0]["finish_reason"] == "length"
+    assert 35 <= cut["usage"]["total_tokens"] <= 40
+    assert refused["n_prompt_tokens"] == 1 + count_text(model, f"[INST] {text * 9} [/INST]")
+
+
+def test_usage_comes_without_details_or_is_left_out_of_one_answer() -> None:
+    with LlamaCppDouble(Scripted(Reply("a"), Reply("b", is_reported=False)), usage="sums") as double:
+        bodies = [post(double, PATH, base(double)).json() for _ in range(2)]
+    assert bodies[0]["usage"].keys() == {"prompt_tokens", "completion_tokens", "total_tokens"}
+    assert "usage" not in bodies[1]
 
 
 # -- refusals

@@ -8,14 +8,16 @@ cut the middle out would.
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from tests.dominds.llm.model_server import Asked, Connection, ModelServer, data, plain
 from tests.doubles.chat_rules import PROTOCOL, ChatRequest
+from tests.doubles.chat_templates import count_prompt, count_text
 from tests.doubles.local_servers import LATE_SYSTEM, LMStudioDouble
-from tests.flows.chat_templates import count_prompt, count_text
 
 Body = dict[str, Any]
 
@@ -210,3 +212,21 @@ class InOrder:
 
     def __call__(self, body: Body) -> Answer:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+@pytest.fixture(name="serve")
+def lenient(minds: Any) -> Iterator[Callable[..., ChatServer]]:
+    """Start a server and name it in llm.yaml: ``serve(limit=8_000, api_type="lmstudio", optimal_max_tokens=5_000)``."""
+    with ExitStack() as stack:
+
+        def start(
+            model: str = "llama-3.1-8b-instruct",
+            limit: int | None = None,
+            api_type: str = "openai-compatible",
+            **fields: Any,
+        ) -> ChatServer:
+            server = stack.enter_context(running(ChatServer(model, limit)))
+            minds.serve(server, api_type, **fields)
+            return server
+
+        yield start

@@ -1,6 +1,7 @@
 """A dialog with a model behind real HTTP, driven in this process against real rows."""
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,16 @@ from dialogs.runtime.driver import drive
 from dominds.llm.providers import server_window
 from remediation.tokens.counting import counter_for
 from tests.dialogs.factories import UserFactory, make_dialog
-from tests.flows.chat_server import ChatServer, running
+from tests.doubles.brains import Reply
+from tests.doubles.local_servers import EXCEEDING, LlamaCppDouble, LMStudioDouble, LocalDouble
+from tests.doubles.rules import Refusal
+from tests.doubles.serving import Double
 from tests.harness import transactions
+
+MODEL = "llama-3.1-8b-instruct"
+TOO_LONG = EXCEEDING.words.format(tokens=200_000, window=131_072)
+OVER = Reply(error=(400, LlamaCppDouble.kind.error(Refusal("too long", 400, TOO_LONG, EXCEEDING.type))))
+"""What a llama.cpp says to a request that is too long for it."""
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +63,10 @@ def _requests_made_again(db: None) -> Iterator[None]:
     assert {pk: differs for pk, differs in differing.items() if "is gone in version" not in differs} == {}
 
 
+Serve = Callable[..., LocalDouble]
+"""Those of the fixture ``serve``."""
+
+
 class Minds:
     """The folder that names a server's models to the product. ``models`` are fields of ``llm.yaml``."""
 
@@ -61,7 +74,7 @@ class Minds:
         self.folder = folder
         self.providers: dict[str, Any] = {}
 
-    def serve(self, server: ChatServer, api_type: str = "openai-compatible", **fields: Any) -> None:
+    def serve(self, server: Double, api_type: str = "openai-compatible", **fields: Any) -> None:
         entry = {
             "name": "Double",
             "apiType": api_type,
@@ -92,23 +105,34 @@ def minds(tmp_path: Path, settings: Any) -> Minds:
 
 
 @pytest.fixture
-def serve(minds: Minds) -> Iterator[Callable[..., ChatServer]]:
-    """Start a server and name it in llm.yaml: ``serve(limit=8_000, api_type="lmstudio", optimal_max_tokens=5_000)``."""
-    from contextlib import ExitStack
+def serve(minds: Minds) -> Iterator[Serve]:
+    """Start a strict double and name it in llm.yaml: a llama.cpp, or an LM Studio where that is the API's type, as in
+    ``serve(window=8_000, api_type="lmstudio", optimal_max_tokens=5_000)``. It counts as the real model does.
 
+    Refused requests fail the test at its end, but by the rules that it names in ``refuses``.
+    """
+    expected: dict[Double, set[str]] = {}
     with ExitStack() as stack:
 
         def start(
-            model: str = "llama-3.1-8b-instruct",
-            limit: int | None = None,
+            model: str = MODEL,
+            window: int = 131_072,
             api_type: str = "openai-compatible",
+            *,
+            refuses: str = "",
+            traits: Any = None,
             **fields: Any,
-        ) -> ChatServer:
-            server = stack.enter_context(running(ChatServer(model, limit)))
-            minds.serve(server, api_type, **fields)
-            return server
+        ) -> LocalDouble:
+            is_studio = api_type == "lmstudio"
+            kind = LMStudioDouble if is_studio else LlamaCppDouble
+            double = stack.enter_context(kind(model=model, window=window, by_template=True, **(traits or {})))
+            minds.serve(double, api_type, **fields)
+            expected[double] = {refuses, *(["path"] if is_studio else ())}  # its socket is asked for and is not there
+            return double
 
         yield start
+    refusals = [(one, expected[double]) for double in expected for one in double.refusals]
+    assert [f"{one.rule}: {one.message}" for one, rules in refusals if one.rule not in rules] == []
 
 
 @pytest.fixture
@@ -116,7 +140,7 @@ def staff(db: None) -> User:
     return UserFactory.create(is_staff=True, is_superuser=True)
 
 
-def dialog_with(server: ChatServer, **agent: Any) -> Dialog:
+def dialog_with(server: Double, **agent: Any) -> Dialog:
     """Without recall unless it is asked for: most flows look at the end of a request."""
     return make_dialog(provider="double", model=server.model, **{"recall": False, **agent})
 

@@ -1,6 +1,5 @@
 """Clients of ``/v1`` before a model server: what is counted and asked for them is so before a row is locked."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,11 +7,13 @@ import pytest
 from dialogs.accounts import api_keys
 from dialogs.models import ApiKey, Artifact, Turn
 from dialogs.openai_api import conversations
-from dialogs.openai_api.history import Call, ClientMessage
+from dialogs.openai_api.history import Call as ClientCall
+from dialogs.openai_api.history import ClientMessage
 from dialogs.openai_api.parsing import ChatRequest
 from dialogs.runtime.driver import drive
 from tests.dialogs.factories import AgentFactory, UserFactory
-from tests.flows.chat_server import Answer, ChatServer
+from tests.doubles.brains import Call, Reply
+from tests.flows.conftest import Serve
 from tests.harness import transactions
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -22,11 +23,11 @@ TOOLS: list[dict[str, Any]] = [{"name": "read_log", "description": "", "paramete
 ASKED = ClientMessage("user", "What is in the log?")
 
 
-def test_a_result_is_judged_before_the_row_is_locked(serve: Callable[..., ChatServer]) -> None:
+def test_a_result_is_judged_before_the_row_is_locked(serve: Serve) -> None:
     """It was counted inside, while all other writers of the embedded default waited."""
-    server = serve(limit=8_000, api_type="lmstudio")
-    server.answer = lambda body: (
-        Answer("Let me look.", calls=(("read_log", {}),)) if len(body["messages"]) < 4 else Answer("I see.")
+    server = serve(window=8_000, api_type="lmstudio")
+    server.brain = lambda prompt: (
+        Reply("Let me look.", calls=(Call("read_log", {}),)) if len(prompt.messages) < 4 else Reply("I see.")
     )
     owner = UserFactory.create()
     agent = AgentFactory.create(provider="double", model=server.model, context_policy="autocompaction", recall=False)
@@ -39,7 +40,7 @@ def test_a_result_is_judged_before_the_row_is_locked(serve: Callable[..., ChatSe
     result = ClientMessage("tool", "A line of the log, about the weather.\n" * 4_000, call_id=call["id"])
     said = (
         ASKED,
-        ClientMessage("assistant", answer.text, (Call(call["id"], call["name"], call["arguments"]),)),
+        ClientMessage("assistant", answer.text, (ClientCall(call["id"], call["name"], call["arguments"]),)),
         result,
     )
     with transactions.watched() as ended:

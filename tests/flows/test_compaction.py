@@ -17,7 +17,7 @@ from remediation.strategies.cut_answer import HEAD_ARCHIVED
 from tests.dialogs.event_lists import event_data
 from tests.dialogs.factories import AgentFactory
 from tests.flows import pruner
-from tests.flows.chat_server import Answer, Body, ChatServer, InOrder, running
+from tests.flows.chat_server import Answer, Body, ChatServer, InOrder, lenient, running  # noqa: F401  a fixture
 from tests.flows.conftest import Minds, dialog_with, go_on, say
 
 pytestmark = pytest.mark.django_db(transaction=True)

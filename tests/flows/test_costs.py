@@ -1,7 +1,6 @@
 """What a dialog costs: the sum on its page is the server's own, by its list."""
 
 import re
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -14,13 +13,11 @@ from dialogs.actions.messages import create_dialog
 from dialogs.models import Dialog, PersonSettings
 from tests.doubles.brains import Prompt, Reply
 from tests.doubles.serving import Double
-from tests.flows.chat_server import Answer, ChatServer
-from tests.flows.conftest import Minds, dialog_with, go_on, say
+from tests.flows.conftest import Minds, Serve, dialog_with, go_on, say
 from tests.flows.doubled import dialog_at, start
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Serve = Callable[..., ChatServer]
 OPUS = "anthropic/claude-opus-5-5"  # 4 in, 20 out, 0.20 cached, by the shipped catalog
 
 
@@ -72,7 +69,7 @@ def test_the_cost_on_the_page_is_the_servers_own_sum(minds: Minds, monkeypatch: 
 def billing(serve: Serve, **agent: Any) -> Dialog:
     """A dollar for each call: a million tokens at a dollar for a million."""
     server = serve(prices=[{"in": 1, "out": 0}])
-    server.answer = lambda _: Answer("Done.", usage=(1_000_000, 5))
+    server.brain = lambda _: Reply("Done.", usage=(1_000_000, 5))
     return dialog_with(server, **agent)
 
 
@@ -149,7 +146,7 @@ def until_rewritten(serve: Serve, prices: list[dict[str, float]]) -> tuple[Clien
     """A dialog that grows by a fortieth of its budget with each message, and the messages after which the page said
     that a rewrite waits."""
     server = serve(context_length=128_000, prices=prices)
-    server.answer = lambda _: Answer("A line of the log, and what it means for the voyage. " * 10)
+    server.brain = lambda _: Reply("A line of the log, and what it means for the voyage. " * 10)
     dialog = dialog_with(server, context_policy="breaking", context_limit=BUDGET)
     client = asked_for(dialog)
     waited = []

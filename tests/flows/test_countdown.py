@@ -1,7 +1,5 @@
 """``critical_policy: countdown``: for runs without people. The runtime clears by itself, and never suspends."""
 
-import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,24 +7,23 @@ import pytest
 from dialogs.actions import questions
 from dialogs.models import Dialog
 from remediation.models import ContextEvent
-from tests.flows.chat_server import OVERFLOW, Answer, ChatServer, InOrder
-from tests.flows.conftest import dialog_with, say
+from tests.doubles.brains import Call, Prompt, Reply, Scripted
+from tests.doubles.local_servers import LocalDouble
+from tests.flows.conftest import OVER, Serve, dialog_with, say
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Serve = Callable[..., ChatServer]
 RED, GREEN = (120_000, 7), (500, 7)
-OVER = Answer(refused=(400, json.dumps(OVERFLOW)))
 
 
 @pytest.fixture
-def server(serve: Serve) -> ChatServer:
+def server(serve: Serve) -> LocalDouble:
     server = serve(context_length=128_000)
-    server.answer = lambda _: Answer("full", usage=RED)
+    server.brain = lambda _: Reply("full", usage=RED)
     return server
 
 
-def countdown_with(server: ChatServer) -> Dialog:
+def countdown_with(server: LocalDouble) -> Dialog:
     return dialog_with(server, critical_policy="countdown")
 
 
@@ -34,7 +31,7 @@ def guidance_in(body: dict[str, Any]) -> str:
     return next((m["content"] for m in body["messages"] if "Context guidance" in str(m["content"])), "")
 
 
-def test_after_five_guided_generations_the_runtime_clears(server: ChatServer) -> None:
+def test_after_five_guided_generations_the_runtime_clears(server: LocalDouble) -> None:
     dialog = countdown_with(server)
     for number in range(6):
         say(dialog, f"message {number}")
@@ -42,7 +39,7 @@ def test_after_five_guided_generations_the_runtime_clears(server: ChatServer) ->
     assert counted == ["", "5", "4", "3", "2", "1"]
     assert not dialog.generations.exclude(outcome="kept").exists()  # nothing was discarded
     assert dialog.round_number == 1
-    server.answer = lambda _: Answer("fresh", usage=GREEN)
+    server.brain = lambda _: Reply("fresh", usage=GREEN)
     say(dialog, "message 6")
     assert (dialog.state, dialog.round_number) == ("idle", 2)
     current = dialog.rounds.get(number=2)
@@ -53,18 +50,23 @@ def test_after_five_guided_generations_the_runtime_clears(server: ChatServer) ->
     assert not dialog.questions.exists()
 
 
-def test_the_agent_may_clear_its_mind_before_the_runtime_does(server: ChatServer) -> None:
+def test_the_agent_may_clear_its_mind_before_the_runtime_does(server: LocalDouble) -> None:
     dialog = countdown_with(server)
-    clear = Answer(calls=(("clear_mind", {"reminder_content": "Goal"}),), usage=RED)
-    server.answer = InOrder([Answer("full", usage=RED), clear, Answer("fresh", usage=GREEN)])
+    clear = Reply(calls=(Call("clear_mind", {"reminder_content": "Goal"}),), usage=RED)
+    server.brain = Scripted(Reply("full", usage=RED), clear, Reply("fresh", usage=GREEN))
     say(dialog, "one")
     say(dialog, "two")
     assert (dialog.round_number, dialog.rounds.get(number=2).cause, dialog.guided_generations) == (2, "clear_mind", 0)
 
 
-def test_gray_generations_freeze_the_countdown(server: ChatServer) -> None:
+def test_gray_generations_freeze_the_countdown(server: LocalDouble) -> None:
     usages = [RED, RED, None, RED, RED]
-    server.answer = lambda _: Answer("ok", usage=usages[min(len(server.exchanges), 5) - 1])
+
+    def answer(_: Prompt) -> Reply:
+        usage = usages[min(len(server.bodies), 5) - 1]
+        return Reply("ok", usage=usage, is_reported=usage is not None)
+
+    server.brain = answer
     dialog = countdown_with(server)
     for number in range(5):
         say(dialog, f"message {number}")
@@ -72,29 +74,29 @@ def test_gray_generations_freeze_the_countdown(server: ChatServer) -> None:
     assert remaining == ["", "5", "4", "", "4"]
 
 
-def test_an_overflow_is_cleared_for_at_once(server: ChatServer) -> None:
-    server.answer = InOrder([Answer("ok", usage=GREEN), OVER, Answer("fits now", usage=GREEN)])
+def test_an_overflow_is_cleared_for_at_once(server: LocalDouble) -> None:
+    server.brain = Scripted(Reply("ok", usage=GREEN), OVER, Reply("fits now", usage=GREEN))
     dialog = countdown_with(server)
     say(dialog, "one")
     say(dialog, "two")
     assert (dialog.state, dialog.round_number, dialog.turns.get(text="two").status) == ("idle", 2, "answered")
 
 
-def test_a_message_that_never_fits_fails_alone(server: ChatServer) -> None:
-    server.answer = lambda body: OVER if "far too long" in str(body) else Answer("ok", usage=GREEN)
+def test_a_message_that_never_fits_fails_alone(server: LocalDouble) -> None:
+    server.brain = lambda prompt: OVER if "far too long" in str(prompt.messages) else Reply("ok", usage=GREEN)
     dialog = countdown_with(server)
     say(dialog, "hello")
     say(dialog, "far too long")
     assert (dialog.state, dialog.turns.get(text="far too long").status) == ("failed", "failed")
     assert "too long even in a fresh round" in dialog.failure and not dialog.questions.exists()
-    assert len(server.exchanges) == 5  # hello, and four tries
+    assert len(server.bodies) == 5  # hello, and four tries
     assert ContextEvent.objects.filter(dialog=dialog, code="TOKEN_LIMIT_EXCEEDED").count() == 5
-    server.answer = lambda _: Answer("ok", usage=GREEN)
+    server.brain = lambda _: Reply("ok", usage=GREEN)
     say(dialog, "shorter")
     assert (dialog.state, dialog.turns.get(text="shorter").status) == ("idle", "answered")
 
 
-def test_the_default_is_to_escalate(server: ChatServer) -> None:
+def test_the_default_is_to_escalate(server: LocalDouble) -> None:
     dialog = dialog_with(server)
     say(dialog, "one")
     say(dialog, "two")

@@ -1,6 +1,5 @@
 """The package that an operator is offered, and that the countdown uses, as drafted from a dialog that really happened."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,24 +7,20 @@ import pytest
 
 from dialogs.actions import questions
 from dialogs.context.package_draft import draft_package
-from tests.flows.chat_server import Answer, ChatServer, InOrder
-from tests.flows.conftest import dialog_with, go_on, say
+from tests.doubles.brains import Call, Reply, Scripted
+from tests.flows.conftest import Serve, dialog_with, go_on, say
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_suspended_dialog_offers_a_package_that_one_can_go_on_from(
-    serve: Callable[..., ChatServer], settings: Any
-) -> None:
+def test_a_suspended_dialog_offers_a_package_that_one_can_go_on_from(serve: Serve, settings: Any) -> None:
     (Path(settings.WORKSPACE_DIR) / "orders.csv").write_text("id;colour\n1;red\n")
     server = serve(context_length=128_000)
-    server.answer = InOrder(
-        [
-            Answer(calls=(("read_file", {"path": "orders.csv"}), ("read_file", {"path": "missing.csv"}))),
-            Answer(calls=(("ask_human", {"question": "Which separator?"}),)),
-            Answer("I have read orders.csv: 1 order, separator is a semicolon.", usage=(120_000, 9)),
-            Answer("no", usage=(120_000, 9)),
-        ]
+    server.brain = Scripted(
+        Reply(calls=(Call("read_file", {"path": "orders.csv"}), Call("read_file", {"path": "missing.csv"}))),
+        Reply(calls=(Call("ask_human", {"question": "Which separator?"}),)),
+        Reply("I have read orders.csv: 1 order, separator is a semicolon.", usage=(120_000, 9)),
+        Reply("no", usage=(120_000, 9)),
     )
     dialog = dialog_with(server, tools=["read_file"])
     say(dialog, "Import orders.csv. Never touch invoices.")

@@ -1,8 +1,5 @@
 """The exits of a critical question, each taken by an operator through the service that page, API and admin share."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
@@ -12,26 +9,26 @@ from dialogs.errors import Conflict, Invalid
 from dialogs.models import Dialog, Question
 from remediation.tokens.calibration import Calibration
 from tests.dialogs.factories import make_operator
-from tests.flows.chat_server import Answer, ChatServer, InOrder
-from tests.flows.conftest import Minds, dialog_with, go_on, say
+from tests.doubles.brains import Call, Prompt, Reply, Scripted
+from tests.doubles.local_servers import LocalDouble
+from tests.flows.conftest import Minds, Serve, dialog_with, go_on, say
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Serve = Callable[..., ChatServer]
 RED, GREEN = (120_000, 7), (500, 7)
-FULL, NO = Answer("full", usage=RED), Answer("no", usage=RED)
-FINE = Answer("fine", usage=GREEN)
+FULL, NO = Reply("full", usage=RED), Reply("no", usage=RED)
+FINE = Reply("fine", usage=GREEN)
 PENDING = "and now,  please?"
 
 
 @pytest.fixture
-def server(serve: Serve) -> ChatServer:
+def server(serve: Serve) -> LocalDouble:
     return serve(context_length=128_000)
 
 
 @pytest.fixture
-def suspended(server: ChatServer) -> Dialog:
-    server.answer = InOrder([FULL, NO])
+def suspended(server: LocalDouble) -> Dialog:
+    server.brain = Scripted(FULL, NO)
     dialog = dialog_with(server)
     say(dialog, "Sort the shelf by colour.")
     say(dialog, PENDING)
@@ -45,14 +42,14 @@ def take(dialog: Dialog, user: User, action: str, **options: str) -> Question:
     return question
 
 
-def asked(server: ChatServer) -> int:
-    return len(server.exchanges)
+def asked(server: LocalDouble) -> int:
+    return len(server.bodies)
 
 
 def test_a_person_writes_the_package_and_the_pending_message_is_answered(
-    server: ChatServer, suspended: Dialog, staff: User
+    server: LocalDouble, suspended: Dialog, staff: User
 ) -> None:
-    server.answer = lambda _: FINE
+    server.brain = lambda _: FINE
     question = take(suspended, staff, "clear", reminder_content="Goal: sort the shelf, red is done")
     assert (suspended.state, suspended.round_number) == ("idle", 2)
     assert suspended.rounds.get(number=2).cause == "person"
@@ -70,8 +67,8 @@ def _recorded(question: Question, by: User, action: str) -> None:
     assert (entry.user, action in entry.change_message) == (by, True)
 
 
-def test_a_person_accepts_the_drafted_package(server: ChatServer, suspended: Dialog, staff: User) -> None:
-    server.answer = lambda _: FINE
+def test_a_person_accepts_the_drafted_package(server: LocalDouble, suspended: Dialog, staff: User) -> None:
+    server.brain = lambda _: FINE
     draft = suspended.questions.get().draft
     assert "Sort the shelf by colour." in draft
     question = take(suspended, staff, "accept_draft")
@@ -81,7 +78,7 @@ def test_a_person_accepts_the_drafted_package(server: ChatServer, suspended: Dia
 
 
 def test_the_forced_clear_is_tried_again_in_an_episode_of_its_own(
-    server: ChatServer, suspended: Dialog, staff: User
+    server: LocalDouble, suspended: Dialog, staff: User
 ) -> None:
     first = suspended.questions.get()
     question = take(suspended, staff, "retry")
@@ -91,15 +88,15 @@ def test_the_forced_clear_is_tried_again_in_an_episode_of_its_own(
     assert [[row.outcome for row in rows] for rows in attempts] == [["discarded"] * 3] * 2
     assert not {row.pk for row in attempts[0]} & {row.pk for row in attempts[1]}
     _recorded(question, staff, "retry")
-    package = Answer(calls=(("clear_mind", {"reminder_content": "Goal"}),), usage=RED)
-    server.answer = InOrder([package, FINE])
+    package = Reply(calls=(Call("clear_mind", {"reminder_content": "Goal"}),), usage=RED)
+    server.brain = Scripted(package, FINE)
     take(suspended, staff, "retry")
     assert suspended.turns.get(text=PENDING).status == "answered"
 
 
 def test_a_retry_after_unreported_attempts_still_forces_a_clear(serve: Serve, staff: User) -> None:
     server = serve(context_length=128_000)
-    server.answer = InOrder([FULL, Answer("no", usage=None)])
+    server.brain = Scripted(FULL, Reply("no", is_reported=False))
     dialog = dialog_with(server)
     say(dialog, "fill it")
     say(dialog, PENDING)
@@ -109,11 +106,12 @@ def test_a_retry_after_unreported_attempts_still_forces_a_clear(serve: Serve, st
 
 
 def test_a_larger_model_judges_the_last_report_anew_and_answers(
-    server: ChatServer, suspended: Dialog, staff: User, minds: Minds
+    server: LocalDouble, suspended: Dialog, staff: User, minds: Minds
 ) -> None:
     minds.providers["double"]["models"]["larger"] = {"context_length": 1_000_000, "optimal_max_tokens": 150_000}
     minds.write()
-    server.answer = lambda _: Answer("fine", usage=(121_000, 7))
+    server.model = "larger"  # loaded in place of the other
+    server.brain = lambda _: Reply("fine", usage=(121_000, 7))
     before = asked(server)
     Dialog.objects.update(calibration=1.3, calibration_fit=Calibration().numbers)
     question = take(suspended, staff, "switch_model", model="larger")
@@ -137,7 +135,7 @@ def test_an_unusable_model_is_refused_and_the_question_stays_open(
 
 
 def test_closing_ends_the_message_and_everything_stays_readable(
-    server: ChatServer, suspended: Dialog, staff: User
+    server: LocalDouble, suspended: Dialog, staff: User
 ) -> None:
     before = asked(server)
     question = take(suspended, staff, "close")
@@ -148,23 +146,23 @@ def test_closing_ends_the_message_and_everything_stays_readable(
         messages.post_message(suspended.pk, "hello?")
 
 
-def test_only_those_who_may_resolve_take_an_exit(suspended: Dialog, server: ChatServer) -> None:
+def test_only_those_who_may_resolve_take_an_exit(suspended: Dialog, server: LocalDouble) -> None:
     question = suspended.questions.get()
     with pytest.raises(Conflict) as refused:
         questions.resolve(question.pk, suspended.owner, "clear", reminder_content="Goal")
     assert refused.value.code == "permission_required"
     suspended.owner.user_permissions.add(Permission.objects.get(codename="resolve_question"))
-    server.answer = lambda _: FINE
+    server.brain = lambda _: FINE
     take(suspended, User.objects.get(pk=suspended.owner_id), "clear", reminder_content="Goal")
     assert suspended.state == "idle"
 
 
-def test_there_is_no_other_exit_and_each_is_taken_once(suspended: Dialog, staff: User, server: ChatServer) -> None:
+def test_there_is_no_other_exit_and_each_is_taken_once(suspended: Dialog, staff: User, server: LocalDouble) -> None:
     question = suspended.questions.get()
     for action, options in (("answer", {}), ("clear", {"reminder_content": " \n"})):
         with pytest.raises(Invalid):
             questions.resolve(question.pk, staff, action, **options)
-    server.answer = lambda _: FINE
+    server.brain = lambda _: FINE
     take(suspended, staff, "accept_draft")
     with pytest.raises(Conflict) as second:
         questions.resolve(question.pk, make_operator(), "accept_draft")
@@ -175,8 +173,8 @@ def test_there_is_no_other_exit_and_each_is_taken_once(suspended: Dialog, staff:
 def test_a_clear_by_a_person_generates_only_if_a_message_is_owed(serve: Serve, staff: User) -> None:
     """The third failure may come with an answer: then the dialog is suspended, and nothing waits."""
     server = serve(context_length=128_000)
-    clear = Answer(calls=(("clear_mind", {"reminder_content": "Goal"}),), usage=RED)
-    server.answer = InOrder([FULL, NO, NO, clear, FULL])
+    clear = Reply(calls=(Call("clear_mind", {"reminder_content": "Goal"}),), usage=RED)
+    server.brain = Scripted(FULL, NO, NO, clear, FULL)
     dialog = dialog_with(server)
     say(dialog, "fill it")
     say(dialog, PENDING)
@@ -184,7 +182,7 @@ def test_a_clear_by_a_person_generates_only_if_a_message_is_owed(serve: Serve, s
     before = asked(server)
     take(dialog, staff, "clear", reminder_content="Goal")
     assert (dialog.state, dialog.round_number, asked(server)) == ("idle", 3, before)
-    server.answer = lambda _: FINE
+    server.brain = lambda _: FINE
     say(dialog, "next")
     assert [message["content"] for message in server.bodies[-1]["messages"]][-1] == "next"
     assert dialog.state == "idle"
@@ -194,15 +192,15 @@ def test_a_message_that_was_queued_before_the_suspension_follows_the_exit(serve:
     from django.db import connection
 
     server = serve(context_length=128_000)
-    clear = Answer(calls=(("clear_mind", {"reminder_content": "Goal"}),), usage=RED)
+    clear = Reply(calls=(Call("clear_mind", {"reminder_content": "Goal"}),), usage=RED)
 
-    def answer(body: dict[str, Any]) -> Answer:
-        if len(server.exchanges) == 5:  # while the answer that suspends is being written
+    def answer(prompt: Prompt) -> Reply:
+        if len(server.bodies) == 5:  # while the answer that suspends is being written
             messages.post_message(dialog.pk, "one more")
             connection.close()
-        return [FULL, NO, NO, clear, FULL, FINE][min(len(server.exchanges), 6) - 1]
+        return [FULL, NO, NO, clear, FULL, FINE][min(len(server.bodies), 6) - 1]
 
-    server.answer = answer
+    server.brain = answer
     dialog = dialog_with(server)
     say(dialog, "fill it")
     say(dialog, PENDING)

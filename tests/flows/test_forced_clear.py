@@ -1,7 +1,6 @@
 """The critical level behind a real server: forced attempts, what they leave, and where they end."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,26 +21,26 @@ from remediation.guidance import CLEAR_ONLY
 from remediation.models import ContextEvent
 from tests.dialogs.event_lists import events_of
 from tests.dialogs.factories import UserFactory
-from tests.flows.chat_server import OVERFLOW, Answer, Body, ChatServer, InOrder
-from tests.flows.conftest import Minds, dialog_with, go_on, say
+from tests.doubles.brains import Call, Prompt, Reply, Scripted
+from tests.doubles.local_servers import LocalDouble
+from tests.flows.conftest import OVER, Minds, Serve, dialog_with, go_on, say
 from tests.flows.traces import shown_holding, tables_holding
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Serve = Callable[..., ChatServer]
 RED, GREEN = (120_000, 7), (500, 7)
 SAID = "zebra-4711"  # in every refused output
-FULL = Answer("full", usage=RED)
+FULL = Reply("full", usage=RED)
 PENDING = "  Word for\n\n word:\t ümlaut 🚀 \\n  "
 
 REFUSALS = {
-    "text only": Answer(f"I would rather say {SAID}.", usage=RED),
-    "blank package": Answer(SAID, calls=(("clear_mind", {"reminder_content": " \n\t "}),), usage=RED),
-    "wrong tool": Answer(calls=(("add_reminder", {"content": SAID, "position": 0}),), usage=RED),
-    "two clears": Answer(calls=(("clear_mind", {"reminder_content": SAID}),) * 2, usage=RED),
-    "malformed arguments": Answer(calls=(("clear_mind", f'{{"reminder_content": "{SAID}'),), usage=RED),
-    "arguments that are no object": Answer(calls=(("clear_mind", f'["{SAID}"]'),), usage=RED),
-    "a package that is no text": Answer(SAID, calls=(("clear_mind", {"reminder_content": 4711}),), usage=RED),
+    "text only": Reply(f"I would rather say {SAID}.", usage=RED),
+    "blank package": Reply(SAID, calls=(Call("clear_mind", {"reminder_content": " \n\t "}),), usage=RED),
+    "wrong tool": Reply(calls=(Call("add_reminder", {"content": SAID, "position": 0}),), usage=RED),
+    "two clears": Reply(calls=(Call("clear_mind", {"reminder_content": SAID}),) * 2, usage=RED),
+    "malformed arguments": Reply(calls=(Call("clear_mind", f'{{"reminder_content": "{SAID}'),), usage=RED),
+    "arguments that are no object": Reply(calls=(Call("clear_mind", f'["{SAID}"]'),), usage=RED),
+    "a package that is no text": Reply(SAID, calls=(Call("clear_mind", {"reminder_content": 4711}),), usage=RED),
 }
 REASONS = {
     "text only": "text only, no clear_mind call",
@@ -54,8 +53,8 @@ REASONS = {
 }
 
 
-def accepted(package: str = "Goal: go on", **fields: Any) -> Answer:
-    return Answer(calls=(("clear_mind", {"reminder_content": package}),), usage=RED, **fields)
+def accepted(package: str = "Goal: go on", **fields: Any) -> Reply:
+    return Reply(calls=(Call("clear_mind", {"reminder_content": package}),), usage=RED, **fields)
 
 
 def outcomes(dialog: Dialog) -> list[tuple[str, str, int]]:
@@ -67,7 +66,7 @@ def test_three_refusals_suspend_and_leave_nothing_of_their_text(
     serve: Serve, redis_client: Any, settings: Any, form: str
 ) -> None:
     server = serve(context_length=128_000, supports_tool_choice=True)
-    server.answer = InOrder([FULL, REFUSALS[form]])
+    server.brain = Scripted(FULL, REFUSALS[form])
     dialog = dialog_with(server, tools=["read_file"])
     say(dialog, "fill it")
     turns, events = dialog.turns.count(), len(events_of(dialog))
@@ -104,8 +103,8 @@ def test_three_refusals_suspend_and_leave_nothing_of_their_text(
     assert logged.count(SAID) >= 3
 
 
-def _nothing_follows(server: ChatServer, dialog: Dialog) -> None:
-    asked = len(server.exchanges)
+def _nothing_follows(server: LocalDouble, dialog: Dialog) -> None:
+    asked = len(server.bodies)
     with pytest.raises(Conflict) as refused:
         messages.post_message(dialog.pk, "hello?")
     assert refused.value.code == "dialog_suspended"
@@ -115,12 +114,12 @@ def _nothing_follows(server: ChatServer, dialog: Dialog) -> None:
         questions.cancel(dialog.questions.get().pk, dialog.owner)
     drive(dialog.pk)
     sweeping.sweep()
-    assert len(server.exchanges) == asked
+    assert len(server.bodies) == asked
 
 
 def test_a_suspended_dialog_refuses_messages_of_pages_and_programs(serve: Serve) -> None:
     server = serve(context_length=128_000)
-    server.answer = InOrder([FULL, REFUSALS["text only"]])
+    server.brain = Scripted(FULL, REFUSALS["text only"])
     dialog = dialog_with(server)
     say(dialog, "fill it")
     say(dialog, "next")
@@ -144,8 +143,8 @@ def test_a_suspended_dialog_refuses_messages_of_pages_and_programs(serve: Serve)
 class Reader:
     """Clears its mind rightly once it is told what was wrong."""
 
-    def __call__(self, body: Body) -> Answer:
-        asked = body["messages"][-1]["content"]
+    def __call__(self, prompt: Prompt) -> Reply:
+        asked = prompt.last.text
         if "blank or unreadable" in asked:
             return accepted("Goal: read what is said")
         return (
@@ -153,13 +152,13 @@ class Reader:
             if asked == CLEAR_ONLY
             else FULL
             if "fill" in asked
-            else Answer("Done.", usage=GREEN)
+            else Reply("Done.", usage=GREEN)
         )
 
 
 def test_a_model_that_reads_the_reason_succeeds_in_the_second_attempt(serve: Serve) -> None:
     server = serve(context_length=128_000)
-    server.answer = Reader()
+    server.brain = Reader()
     dialog = dialog_with(server)
     say(dialog, "fill it")
     say(dialog, "and now?")
@@ -170,7 +169,7 @@ def test_a_model_that_reads_the_reason_succeeds_in_the_second_attempt(serve: Ser
 
 def test_an_operators_own_prompt_is_sent_and_a_bad_one_is_not(serve: Serve, minds: Minds) -> None:
     server = serve(context_length=128_000)
-    server.answer = InOrder([FULL, REFUSALS["text only"]])
+    server.brain = Scripted(FULL, REFUSALS["text only"])
     (minds.folder / "prompts").mkdir()
     (minds.folder / "prompts" / "forced_clear_first.md").write_text("Clear your mind now.")
     (minds.folder / "prompts" / "forced_clear_second.md").write_text("Again, since $colour.")
@@ -189,8 +188,8 @@ def test_an_operators_own_prompt_is_sent_and_a_bad_one_is_not(serve: Serve, mind
 def test_an_accepted_clear_answers_the_pending_message_in_a_fresh_round(serve: Serve, refused: int) -> None:
     server = serve(context_length=128_000)
     refusals = [REFUSALS["text only"], REFUSALS["wrong tool"]][:refused]
-    server.answer = InOrder(
-        [FULL, *refusals, accepted("  Goal: sort the shelf\n- step 2 "), Answer("Sorted.", usage=GREEN)]
+    server.brain = Scripted(
+        FULL, *refusals, accepted("  Goal: sort the shelf\n- step 2 "), Reply("Sorted.", usage=GREEN)
     )
     dialog = dialog_with(server, recall=False)
     say(dialog, "fill it")
@@ -212,21 +211,25 @@ def test_an_accepted_clear_answers_the_pending_message_in_a_fresh_round(serve: S
         "Sorted.",
     )
     # The near-empty round is not cleared again, and its episode is over.
-    server.answer = lambda _: Answer("ok", usage=GREEN)
+    server.brain = lambda _: Reply("ok", usage=GREEN)
     say(dialog, "and then?")
     assert outcomes(dialog)[-1] == ("reply", "kept", 1)
     assert (dialog.failed_clears, dialog.clear_unproven) == (0, False)
-    assert not server.problems
+    assert not server.refusals
 
 
 def test_calls_beside_an_accepted_clear_are_skipped_and_counted(serve: Serve) -> None:
     server = serve(context_length=128_000)
-    beside = Answer(
+    beside = Reply(
         SAID,
-        calls=(("add_reminder", {"content": SAID}), ("clear_mind", {"reminder_content": "Goal"}), ("ask_human", {})),
+        calls=(
+            Call("add_reminder", {"content": SAID}),
+            Call("clear_mind", {"reminder_content": "Goal"}),
+            Call("ask_human", {}),
+        ),
         usage=RED,
     )
-    server.answer = InOrder([FULL, beside, Answer("fine", usage=GREEN)])
+    server.brain = Scripted(FULL, beside, Reply("fine", usage=GREEN))
     dialog = dialog_with(server)
     say(dialog, "fill it")
     say(dialog, "next")
@@ -237,8 +240,8 @@ def test_calls_beside_an_accepted_clear_are_skipped_and_counted(serve: Serve) ->
 
 def test_a_clear_that_did_not_help_counts_and_the_message_is_named(serve: Serve) -> None:
     server = serve(context_length=128_000)
-    server.answer = InOrder(
-        [FULL, REFUSALS["text only"], accepted(), FULL, accepted(), Answer("still full", usage=RED), FULL]
+    server.brain = Scripted(
+        FULL, REFUSALS["text only"], accepted(), FULL, accepted(), Reply("still full", usage=RED), FULL
     )
     dialog = dialog_with(server)
     say(dialog, "fill it")
@@ -262,11 +265,11 @@ def test_clears_that_meet_overflows_come_to_an_end(serve: Serve) -> None:
     """A model that always clears, in front of a provider that always finds the message too long."""
     server = serve(context_length=128_000)
 
-    def answer(body: dict[str, Any]) -> Answer:
-        is_forced = "Nothing but clear_mind is possible now" in body["messages"][-1]["content"]
-        return accepted() if is_forced else Answer(refused=(400, json.dumps(OVERFLOW)))
+    def answer(prompt: Prompt) -> Reply:
+        is_forced = "Nothing but clear_mind is possible now" in prompt.last.text
+        return accepted() if is_forced else OVER
 
-    server.answer = answer
+    server.brain = answer
     dialog = dialog_with(server)
     say(dialog, "far too long")
     assert outcomes(dialog) == [
@@ -286,9 +289,9 @@ def _clear_then_overflow(attempt: int) -> list[tuple[str, str, int]]:
 
 def test_a_provider_failure_inside_a_forced_attempt_is_not_counted(serve: Serve) -> None:
     server = serve(context_length=128_000)
-    broken = Answer(refused=(400, '{"error": {"message": "no", "code": "invalid_request_error"}}'))
-    server.answer = InOrder(
-        [FULL, REFUSALS["text only"], Answer("half", error_event="overloaded"), REFUSALS["text only"], broken]
+    broken = Reply(error=(400, {"error": {"message": "no", "code": "invalid_request_error"}}))
+    server.brain = Scripted(
+        FULL, REFUSALS["text only"], Reply("half", error_event="overloaded"), REFUSALS["text only"], broken
     )
     dialog = dialog_with(server)
     say(dialog, "fill it")
@@ -306,7 +309,7 @@ def test_a_provider_failure_inside_a_forced_attempt_is_not_counted(serve: Serve)
 @pytest.mark.parametrize("later", [None, (100, 5)], ids=["unreported", "much smaller"])
 def test_an_episode_outlasts_an_unknown_or_lower_level(serve: Serve, later: Any) -> None:
     server = serve(context_length=128_000)
-    server.answer = InOrder([FULL, Answer("no", usage=later)])
+    server.brain = Scripted(FULL, Reply("no", usage=later, is_reported=later is not None))
     dialog = dialog_with(server)
     say(dialog, "fill it")
     say(dialog, "next")
@@ -316,7 +319,7 @@ def test_an_episode_outlasts_an_unknown_or_lower_level(serve: Serve, later: Any)
 
 def test_a_change_of_limits_closes_an_episode(serve: Serve, minds: Minds) -> None:
     server = serve(context_length=128_000)
-    server.answer = InOrder([FULL, REFUSALS["text only"], Answer(refused=(401, "{}")), Answer("ok", usage=RED)])
+    server.brain = Scripted(FULL, REFUSALS["text only"], Reply(error=(401, {})), Reply("ok", usage=RED))
     dialog = dialog_with(server)
     say(dialog, "fill it")
     say(dialog, "next")  # one refusal, then a provider's no
@@ -325,7 +328,7 @@ def test_a_change_of_limits_closes_an_episode(serve: Serve, minds: Minds) -> Non
     say(dialog, "with more room")
     assert (outcomes(dialog)[-1], dialog.failed_clears) == (("reply", "kept", 1), 0)
     minds.set(server.model, context_length=128_000)
-    server.answer = lambda _: REFUSALS["text only"]
+    server.brain = lambda _: REFUSALS["text only"]
     say(dialog, "and less again")
     assert outcomes(dialog)[-3:] == [("forced_clear", "discarded", k) for k in (1, 2, 3)]
     assert len(questions.attempts_of(dialog.questions.get())) == 3
@@ -333,7 +336,7 @@ def test_a_change_of_limits_closes_an_episode(serve: Serve, minds: Minds) -> Non
 
 def test_an_overflow_forces_a_clear_and_inside_one_asks_a_human(serve: Serve) -> None:
     server = serve(context_length=128_000)
-    server.answer = lambda _: Answer(refused=(400, json.dumps(OVERFLOW)))
+    server.brain = lambda _: OVER
     dialog = dialog_with(server)
     say(dialog, "hello")
     assert outcomes(dialog) == [("reply", "failed", 1), ("forced_clear", "failed", 1)]
@@ -345,15 +348,13 @@ def test_an_overflow_forces_a_clear_and_inside_one_asks_a_human(serve: Serve) ->
 @pytest.mark.parametrize(
     "refusal",
     [
-        Answer(
-            refused=(429, '{"error": {"message": "Request too large for gpt-4: limit 10000 tokens per min (TPM)"}}')
-        ),
-        Answer("", error_event="Rate limit reached: too many tokens per minute"),
+        Reply(error=(429, {"error": {"message": "Request too large for gpt-4: limit 10000 tokens per min (TPM)"}})),
+        Reply("", error_event="Rate limit reached: too many tokens per minute"),
     ],
 )
-def test_a_rate_limit_that_says_too_large_is_no_overflow(serve: Serve, refusal: Answer) -> None:
+def test_a_rate_limit_that_says_too_large_is_no_overflow(serve: Serve, refusal: Reply) -> None:
     server = serve(context_length=128_000)
-    server.answer = InOrder([refusal, Answer("ok", usage=GREEN)])
+    server.brain = Scripted(refusal, Reply("ok", usage=GREEN))
     dialog = dialog_with(server)
     say(dialog, "hello")
     if dialog.state != "idle":  # a backoff of some seconds was due
@@ -368,7 +369,7 @@ def test_the_log_of_discarded_outputs_is_kept_seven_days_or_switched_off(serve: 
 
     SiteSettings.objects.create(keep_discarded_outputs=False)
     server = serve(context_length=128_000)
-    server.answer = InOrder([FULL, REFUSALS["text only"]])
+    server.brain = Scripted(FULL, REFUSALS["text only"])
     dialog = dialog_with(server)
     say(dialog, "fill it")
     say(dialog, "next")
@@ -389,7 +390,7 @@ def test_operators_are_told_by_webhook_when_a_dialog_is_suspended(serve: Serve, 
     with listening() as hook:
         SiteSettings.objects.create(webhook_url=hook.url)
         server = serve(context_length=128_000)
-        server.answer = InOrder([FULL, REFUSALS["text only"]])
+        server.brain = Scripted(FULL, REFUSALS["text only"])
         dialog = dialog_with(server)
         say(dialog, "fill it")
         say(dialog, "next")
@@ -404,14 +405,14 @@ def test_stop_ends_a_forced_attempt_and_counts_nothing(serve: Serve) -> None:
 
     server = serve(context_length=128_000)
 
-    def answer(body: dict[str, Any]) -> Answer:
-        if len(server.exchanges) == 1:
+    def answer(prompt: Prompt) -> Reply:
+        if len(server.bodies) == 1:
             return FULL
         messages.stop(dialog.pk)
         connection.close()
-        return Answer("too late " * 400, chunk_chars=10, chunk_seconds=0.05, usage=RED)
+        return Reply("too late " * 400, chunk_chars=10, chunk_seconds=0.05, usage=RED)
 
-    server.answer = answer
+    server.brain = answer
     dialog = dialog_with(server)
     say(dialog, "fill it")
     say(dialog, "next")

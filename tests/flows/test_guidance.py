@@ -1,6 +1,5 @@
 """Context health's caution, as a provider sees it: a log of every request that arrived, beside what was stored and shown."""
 
-from collections.abc import Callable
 from threading import Timer
 from typing import Any
 
@@ -11,18 +10,17 @@ from django.db import connection
 from dialogs.actions.messages import stop
 from dialogs.models import Dialog, Generation, RequestPart
 from remediation.guidance import CLEAR_OR_REMIND
-from tests.flows.chat_server import Answer, Body, ChatServer, InOrder
-from tests.flows.conftest import Minds, dialog_with, say
+from tests.doubles.brains import Call, Prompt, Reply, Scripted
+from tests.flows.conftest import Minds, Serve, dialog_with, say
 from tests.flows.traces import shown, shown_holding, tables_holding
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Serve = Callable[..., ChatServer]
 WORDS = "Context guidance from the runtime"  # how guidance begins; nothing else says this
 YELLOW, GREEN = (110_000, 5), (90_000, 5)
 
 
-def guided(bodies: list[Body]) -> list[int]:
+def guided(bodies: list[Any]) -> list[int]:
     """Which requests ended with guidance. Guidance anywhere else than at the end, or twice, is an error."""
     found = []
     for number, body in enumerate(bodies):
@@ -40,12 +38,12 @@ def talk(dialog: Dialog, messages: int) -> None:
 
 def test_guidance_ends_each_tenth_request_and_leaves_no_trace(serve: Serve, staff: User) -> None:
     server = serve(context_length=128_000)
-    server.answer = lambda _: Answer("Noted.", usage=YELLOW)
+    server.brain = lambda _: Reply("Noted.", usage=YELLOW)
     dialog = dialog_with(server)
     talk(dialog, 26)  # one that turns it yellow, then 25 in caution
     assert guided(server.bodies) == [1, 11, 21]
     assert server.bodies[1]["messages"][-1]["content"] == CLEAR_OR_REMIND
-    assert not server.problems
+    assert not server.refusals
     assert list(dialog.generations.filter(guided=True).order_by("id")) == [
         list(dialog.generations.order_by("id"))[index] for index in (1, 11, 21)
     ]
@@ -68,7 +66,12 @@ def test_both_choices_come_with_the_same_package_outline_and_its_words() -> None
 def test_a_gray_generation_freezes_the_count(serve: Serve) -> None:
     server = serve(context_length=128_000)
     usages: list[Any] = [YELLOW] * 6 + [None, None] + [YELLOW] * 7
-    server.answer = lambda _: Answer("ok", usage=usages[len(server.exchanges) - 1])
+
+    def answer(_: Prompt) -> Reply:
+        usage = usages[len(server.bodies) - 1]
+        return Reply("ok", usage=usage, is_reported=usage is not None)
+
+    server.brain = answer
     dialog = dialog_with(server)
     talk(dialog, 15)
     assert guided(server.bodies) == [1, 13]  # 1 to 5 and 8 to 12 count, 6 and 7 do not
@@ -76,7 +79,7 @@ def test_a_gray_generation_freezes_the_count(serve: Serve) -> None:
 
 def test_a_green_one_after_the_optimum_was_raised_starts_the_count_anew(serve: Serve, minds: Minds) -> None:
     server = serve(context_length=128_000)
-    server.answer = lambda _: Answer("ok", usage=YELLOW)
+    server.brain = lambda _: Reply("ok", usage=YELLOW)
     dialog = dialog_with(server)
     talk(dialog, 5)
     minds.set(server.model, optimal_max_tokens=112_000)
@@ -89,16 +92,16 @@ def test_a_green_one_after_the_optimum_was_raised_starts_the_count_anew(serve: S
 
 def test_an_operator_may_set_another_cadence(serve: Serve) -> None:
     server = serve(context_length=128_000, caution_remediation_cadence_generations=3)
-    server.answer = lambda _: Answer("ok", usage=YELLOW)
+    server.brain = lambda _: Reply("ok", usage=YELLOW)
     talk(dialog_with(server), 9)
     assert guided(server.bodies) == [1, 4, 7]
 
 
 def test_a_failed_guided_generation_is_repeated_with_its_guidance(serve: Serve) -> None:
     server = serve(context_length=128_000)
-    failed = Answer(refused=(400, '{"error": {"message": "no", "code": "invalid_request_error"}}'))
-    busy = Answer(refused=(503, "busy"))
-    server.answer = InOrder([Answer("ok", usage=YELLOW), failed, busy, Answer("ok", usage=YELLOW)])
+    failed = Reply(error=(400, {"error": {"message": "no", "code": "invalid_request_error"}}))
+    busy = Reply(error=(503, "busy"))
+    server.brain = Scripted(Reply("ok", usage=YELLOW), failed, busy, Reply("ok", usage=YELLOW))
     dialog = dialog_with(server)
     talk(dialog, 4)
     # 0 turns it yellow; 1 is refused for good, 2 for a moment; 3 is the first guided one that was kept.
@@ -114,13 +117,13 @@ def test_a_stopped_guided_generation_does_not_count(serve: Serve) -> None:
         stop(dialog.pk)
         connection.close()
 
-    def answer(body: Body) -> Answer:
-        if len(server.exchanges) != 2:
-            return Answer("ok", usage=YELLOW)
+    def answer(prompt: Prompt) -> Reply:
+        if len(server.bodies) != 2:
+            return Reply("ok", usage=YELLOW)
         Timer(1.0, stop_soon).start()  # once something has been said
-        return Answer("too late " * 400, chunk_chars=10, chunk_seconds=0.05, usage=YELLOW)
+        return Reply("too late " * 400, chunk_chars=10, chunk_seconds=0.05, usage=YELLOW)
 
-    server.answer = answer
+    server.brain = answer
     dialog = dialog_with(server)
     talk(dialog, 4)
     assert guided(server.bodies) == [1, 2]
@@ -130,9 +133,9 @@ def test_a_stopped_guided_generation_does_not_count(serve: Serve) -> None:
 
 def test_a_voluntary_clear_starts_a_round_and_the_count_anew(serve: Serve) -> None:
     server = serve(context_length=128_000)
-    clear = Answer(calls=(("clear_mind", {"reminder_content": "Goal: sort the shelf"}),), usage=YELLOW)
-    server.answer = InOrder(
-        [Answer("ok", usage=YELLOW), clear, Answer("fresh", usage=(400, 5)), *[Answer("ok", usage=YELLOW)] * 3]
+    clear = Reply(calls=(Call("clear_mind", {"reminder_content": "Goal: sort the shelf"}),), usage=YELLOW)
+    server.brain = Scripted(
+        Reply("ok", usage=YELLOW), clear, Reply("fresh", usage=(400, 5)), *[Reply("ok", usage=YELLOW)] * 3
     )
     dialog = dialog_with(server, recall=False)
     talk(dialog, 5)
@@ -145,8 +148,8 @@ def test_a_voluntary_clear_starts_a_round_and_the_count_anew(serve: Serve) -> No
 
 def test_a_reminder_at_position_0_keeps_the_context_and_stays_in_sight(serve: Serve) -> None:
     server = serve(context_length=128_000)
-    remind = Answer(calls=(("add_reminder", {"content": "Goal: sort the shelf", "position": 0}),), usage=YELLOW)
-    server.answer = InOrder([Answer("ok", usage=YELLOW), remind, Answer("ok", usage=YELLOW)])
+    remind = Reply(calls=(Call("add_reminder", {"content": "Goal: sort the shelf", "position": 0}),), usage=YELLOW)
+    server.brain = Scripted(Reply("ok", usage=YELLOW), remind, Reply("ok", usage=YELLOW))
     dialog = dialog_with(server)
     dialog.reminders.create(position=0, text="older")
     talk(dialog, 3)
@@ -162,7 +165,7 @@ def test_a_reminder_at_position_0_keeps_the_context_and_stays_in_sight(serve: Se
 
 def test_operators_see_that_guidance_was_given_and_when(serve: Serve, staff: User) -> None:
     server = serve(context_length=128_000)
-    server.answer = lambda _: Answer("ok", usage=YELLOW)
+    server.brain = lambda _: Reply("ok", usage=YELLOW)
     dialog = dialog_with(server)
     talk(dialog, 2)
     generations = shown(dialog, staff)[f"/api/dialogs/{dialog.pk}/generations?limit=1000"]

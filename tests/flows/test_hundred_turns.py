@@ -13,7 +13,7 @@ from dialogs.models import Dialog, Generation
 from remediation.models import RemediationRun
 from remediation.tokens.calibration import Calibration, Counted, calibrate
 from tests.flows import pruner
-from tests.flows.chat_server import Answer, Body, ChatServer
+from tests.flows.chat_server import Answer, Body, ChatServer, lenient  # noqa: F401  a fixture
 from tests.flows.conftest import dialog_with, say
 from tests.flows.test_compaction import prose
 

@@ -1,6 +1,5 @@
 """LM Studio's limits: what the model is loaded with, or the agent cannot be used, and why."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,12 +12,10 @@ from dialogs.actions import messages
 from dialogs.errors import Conflict
 from dialogs.models import Dialog
 from dominds.llm.providers import server_window
-from tests.flows.chat_server import Answer, ChatServer
-from tests.flows.conftest import Minds, dialog_with, say
+from tests.doubles.brains import Reply
+from tests.flows.conftest import Minds, Serve, dialog_with, say
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-Serve = Callable[..., ChatServer]
 
 
 def later() -> None:
@@ -34,14 +31,14 @@ def refusal(dialog: Dialog) -> str:
 
 
 def test_listed_but_not_loaded_is_unusable_until_it_is(serve: Serve) -> None:
-    server = serve(limit=8_000, api_type="lmstudio")
+    server = serve(window=8_000, api_type="lmstudio")
     server.is_loaded = False
     dialog = dialog_with(server)
     assert "has not loaded it. Load the model there" in refusal(dialog)
     program = Client(headers={"Authorization": f"Bearer {create_key(dialog.owner)}"})
     entry = next(row for row in program.get("/api/agents").json() if row["id"] == dialog.agent_id)
     assert (entry["usable"], entry["model_context_limit"]) == (False, None) and "Load the model" in entry["reason"]
-    assert not dialog.turns.exists() and not server.exchanges
+    assert not dialog.turns.exists() and not server.bodies
     server.is_loaded = True
     later()
     say(dialog, "hello!")
@@ -50,22 +47,22 @@ def test_listed_but_not_loaded_is_unusable_until_it_is(serve: Serve) -> None:
 
 
 def test_the_limit_is_looked_up_again_at_each_message(serve: Serve) -> None:
-    server = serve(limit=8_000, api_type="lmstudio")
+    server = serve(window=8_000, api_type="lmstudio")
     dialog = dialog_with(server)
     for limit in (8_000, 4_096):
-        server.limit = limit
+        server.load(limit)
         later()
         say(dialog, "hello")
         assert dialog.generations.latest("id").snapshot.model_context_limit == limit
 
 
 def test_without_a_reported_length_there_is_no_table_and_no_default(serve: Serve) -> None:
-    server = serve(limit=None, api_type="lmstudio", context_length=32_000)
+    server = serve(api_type="lmstudio", traits={"tells_window": False}, context_length=32_000)
     assert "reports no context length" in refusal(dialog_with(server))
 
 
 def test_a_length_in_llm_yaml_is_ignored_with_a_warning(serve: Serve) -> None:
-    server = serve(limit=8_000, api_type="lmstudio", context_length=32_000)
+    server = serve(window=8_000, api_type="lmstudio", context_length=32_000)
     dialog = dialog_with(server)
     say(dialog, "hello")
     assert dialog.generations.get().snapshot.model_context_limit == 8_000
@@ -74,21 +71,21 @@ def test_a_length_in_llm_yaml_is_ignored_with_a_warning(serve: Serve) -> None:
 
 
 def test_a_model_unloaded_meanwhile_is_not_asked_blindly(serve: Serve) -> None:
-    server = serve(limit=8_000, api_type="lmstudio")
+    server = serve(window=8_000, api_type="lmstudio")
     dialog = dialog_with(server)
 
-    def answer(_: Any) -> Answer:
+    def answer(_: Any) -> Reply:
         messages.post_message(dialog.pk, "second")
         connection.close()
         server.is_loaded = False
         later()
-        return Answer("ok")
+        return Reply("ok")
 
-    server.answer = answer
+    server.brain = answer
     say(dialog, "first")
     assert dialog.turns.get(text="first").status == "answered"
     assert (dialog.turns.get(text="second").status, dialog.state) == ("failed", "failed")
-    assert "has not loaded it" in dialog.failure and len(server.exchanges) == 1
+    assert "has not loaded it" in dialog.failure and len(server.bodies) == 1
 
 
 def test_any_other_model_without_a_limit_chats_on_in_gray(serve: Serve) -> None:
@@ -104,7 +101,7 @@ def test_a_change_of_limits_judges_the_last_report_anew(serve: Serve, minds: Min
     from dialogs.context.limits import health_of
 
     server = serve(context_length=128_000)
-    server.answer = lambda _: Answer("ok", usage=(110_000, 5))
+    server.brain = lambda _: Reply("ok", usage=(110_000, 5))
     dialog = dialog_with(server)
     say(dialog, "hello")
     assert health_of(dialog)["level"] == "caution"

@@ -1,19 +1,19 @@
 """An agent that repeats itself is told so first; one that goes on starts afresh, and learns why."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from remediation.models import RemediationRun
-from tests.flows.chat_server import Answer, Body, ChatServer
-from tests.flows.conftest import dialog_with, say
+from tests.doubles.brains import Call, Prompt, Reply
+from tests.doubles.local_servers import LocalDouble
+from tests.flows.conftest import Serve, dialog_with, say
 from tests.flows.test_compaction import prose
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Serve = Callable[..., ChatServer]
 NUDGE = "You have made the same call 3 times in a row"
 
 
@@ -23,15 +23,15 @@ class Stubborn:
     def __init__(self, heeds: bool) -> None:
         self.heeds = heeds
 
-    def __call__(self, body: Body) -> Answer:
-        said = "\n".join(str(message["content"]) for message in body["messages"])
+    def __call__(self, prompt: Prompt) -> Reply:
+        said = "\n".join(message.text for message in prompt.messages)
         if "You write the hand-off summary" in said:
-            return Answer("")
-        if "read it" not in str(body["messages"][-1]["content"]) and "Resuming after a loop" in said:
-            return Answer("I try another way.")
+            return Reply("")
+        if "read it" not in prompt.last.text and "Resuming after a loop" in said:
+            return Reply("I try another way.")
         if self.heeds and NUDGE in said:
-            return Answer("I stop.")
-        return Answer(calls=(("read_file", {"path": "notes.txt"}),)) if "read it" in said else Answer("Noted.")
+            return Reply("I stop.")
+        return Reply(calls=(Call("read_file", {"path": "notes.txt"}),)) if "read it" in said else Reply("Noted.")
 
 
 @pytest.fixture
@@ -41,15 +41,15 @@ def notes(settings: Any) -> Iterator[Path]:
     yield path
 
 
-def talk(server: ChatServer, heeds: bool) -> Any:
-    server.answer = Stubborn(heeds)
+def talk(server: LocalDouble, heeds: bool) -> Any:
+    server.brain = Stubborn(heeds)
     dialog = dialog_with(server, context_policy="breaking", tools=["read_file"])
     say(dialog, prose(1, 900))
     say(dialog, "Please read it until something is new.")
     return dialog
 
 
-def ends(server: ChatServer) -> list[bool]:
+def ends(server: LocalDouble) -> list[bool]:
     return [NUDGE in str(body["messages"][-1]["content"]) for body in server.bodies]
 
 
@@ -77,13 +77,13 @@ def test_polling_is_no_loop(serve: Serve, notes: Path) -> None:
     server = serve(context_length=32_000)
     seen = 0
 
-    def poll(body: Body) -> Answer:
+    def poll(prompt: Prompt) -> Reply:
         nonlocal seen
         seen += 1
         notes.write_text(f"{seen} per cent")
-        return Answer(calls=(("read_file", {"path": "notes.txt"}),)) if seen < 8 else Answer("Done.")
+        return Reply(calls=(Call("read_file", {"path": "notes.txt"}),)) if seen < 8 else Reply("Done.")
 
-    server.answer = poll
+    server.brain = poll
     dialog = dialog_with(server, context_policy="breaking", tools=["read_file"])
     say(dialog, "Wait for it.")
     assert not any(ends(server))

@@ -1,8 +1,6 @@
 """Asking people, and what the agent keeps in mind by itself."""
 
 import threading
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from django.db import connection
@@ -12,36 +10,35 @@ from dialogs.actions.questions import CANCELLED
 from dialogs.errors import Conflict
 from dialogs.models import Dialog
 from tests.dialogs.factories import make_operator
-from tests.flows.chat_server import Answer, ChatServer, InOrder
-from tests.flows.conftest import dialog_with, go_on, say
+from tests.doubles.brains import Call, Reply, Scripted
+from tests.doubles.local_servers import LocalDouble
+from tests.flows.conftest import Serve, dialog_with, go_on, say
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Serve = Callable[..., ChatServer]
-
 
 @pytest.fixture
-def server(serve: Serve) -> ChatServer:
+def server(serve: Serve) -> LocalDouble:
     return serve(context_length=128_000)
 
 
-def ask(question: str = "Which colour?") -> tuple[str, Any]:
-    return "ask_human", {"question": question}
+def ask(question: str = "Which colour?") -> Call:
+    return Call("ask_human", {"question": question})
 
 
-def remind(text: str) -> tuple[str, Any]:
-    return "add_reminder", {"content": text}
+def remind(text: str) -> Call:
+    return Call("add_reminder", {"content": text})
 
 
-def waiting(server: ChatServer, *calls: tuple[str, Any]) -> Dialog:
-    server.answer = InOrder([Answer(calls=calls), Answer("Thank you.")])
+def waiting(server: LocalDouble, *calls: Call) -> Dialog:
+    server.brain = Scripted(Reply(calls=calls), Reply("Thank you."))
     dialog = dialog_with(server)
     say(dialog, "choose")
     assert dialog.state == "waiting"
     return dialog
 
 
-def test_calls_beside_a_question_run(server: ChatServer) -> None:
+def test_calls_beside_a_question_run(server: LocalDouble) -> None:
     dialog = waiting(server, remind("before"), ask(), remind("after"))
     assert [row.text for row in dialog.reminders.all()] == ["before"]
     questions.answer(dialog.questions.get().pk, dialog.owner, "Red")
@@ -49,20 +46,20 @@ def test_calls_beside_a_question_run(server: ChatServer) -> None:
     assert [row.text for row in dialog.reminders.all()] == ["before", "after"]
     results = [message for message in server.bodies[-1]["messages"] if message["role"] == "tool"]
     assert [message["content"].split()[0] for message in results] == ["Reminder", "Red", "Reminder"]
-    assert (dialog.state, dialog.turns.get(text="choose").status, server.problems) == ("idle", "answered", [])
+    assert (dialog.state, dialog.turns.get(text="choose").status, server.refusals) == ("idle", "answered", [])
 
 
-def test_two_questions_of_one_answer_are_asked_one_after_the_other(server: ChatServer) -> None:
+def test_two_questions_of_one_answer_are_asked_one_after_the_other(server: LocalDouble) -> None:
     dialog = waiting(server, ask("First?"), ask("Second?"))
     questions.answer(dialog.questions.get(state="open").pk, dialog.owner, "one")
     go_on(dialog)
     assert (dialog.state, dialog.questions.get(state="open").text) == ("waiting", "Second?")
     questions.answer(dialog.questions.get(state="open").pk, dialog.owner, "two")
     go_on(dialog)
-    assert (dialog.state, server.problems) == ("idle", [])
+    assert (dialog.state, server.refusals) == ("idle", [])
 
 
-def test_a_cancelled_question_is_told_to_the_agent_and_the_run_goes_on(server: ChatServer) -> None:
+def test_a_cancelled_question_is_told_to_the_agent_and_the_run_goes_on(server: LocalDouble) -> None:
     dialog = waiting(server, ask())
     question = questions.cancel(dialog.questions.get().pk, dialog.owner)
     go_on(dialog)
@@ -70,7 +67,7 @@ def test_a_cancelled_question_is_told_to_the_agent_and_the_run_goes_on(server: C
     assert server.bodies[-1]["messages"][-1]["content"] == CANCELLED
 
 
-def test_a_second_answer_hears_who_was_first_and_when(server: ChatServer) -> None:
+def test_a_second_answer_hears_who_was_first_and_when(server: LocalDouble) -> None:
     dialog = waiting(server, ask())
     operator = make_operator()
     question = questions.answer(dialog.questions.get().pk, operator, "Red")
@@ -85,7 +82,7 @@ def test_a_second_answer_hears_who_was_first_and_when(server: ChatServer) -> Non
     assert dialog.turns.get(role="tool").text == "Red"
 
 
-def test_of_two_answers_at_the_same_moment_one_counts(server: ChatServer) -> None:
+def test_of_two_answers_at_the_same_moment_one_counts(server: LocalDouble) -> None:
     dialog = waiting(server, ask())
     question, outcomes = dialog.questions.get(), []
 
@@ -106,10 +103,10 @@ def test_of_two_answers_at_the_same_moment_one_counts(server: ChatServer) -> Non
     assert dialog.turns.filter(role="tool").count() == 1
 
 
-def test_a_message_sent_while_a_question_is_open_waits_for_its_turn(server: ChatServer) -> None:
+def test_a_message_sent_while_a_question_is_open_waits_for_its_turn(server: LocalDouble) -> None:
     dialog = waiting(server, ask())
     accepted = messages.post_message(dialog.pk, "also this")
-    assert accepted.state == "waiting" and len(server.exchanges) == 1
+    assert accepted.state == "waiting" and len(server.bodies) == 1
     questions.answer(dialog.questions.get().pk, dialog.owner, "Red")
     go_on(dialog)
     users = dialog.turns.filter(role="user").order_by("position").values_list("text", "status")
@@ -119,30 +116,28 @@ def test_a_message_sent_while_a_question_is_open_waits_for_its_turn(server: Chat
 # What the agent keeps in mind
 
 
-def test_a_clear_beside_a_call_that_failed_is_refused(server: ChatServer) -> None:
-    clear = ("clear_mind", {"reminder_content": "Goal"})
-    server.answer = InOrder([Answer(calls=(clear, ("delete_reminder", {"id": 4711}))), Answer("I stay.")])
+def test_a_clear_beside_a_call_that_failed_is_refused(server: LocalDouble) -> None:
+    clear = Call("clear_mind", {"reminder_content": "Goal"})
+    server.brain = Scripted(Reply(calls=(clear, Call("delete_reminder", {"id": 4711}))), Reply("I stay."))
     dialog = dialog_with(server)
     say(dialog, "clean up")
     results = [message["content"] for message in server.bodies[-1]["messages"] if message["role"] == "tool"]
     assert results[0].startswith("Refused: another tool call") and "no reminder 4711" in results[1]
-    assert (dialog.round_number, server.problems) == (1, [])
+    assert (dialog.round_number, server.refusals) == (1, [])
 
 
-def test_two_clears_in_one_answer_are_refused_and_nothing_is_lost(server: ChatServer) -> None:
-    clears = tuple(("clear_mind", {"reminder_content": f"Goal {number}"}) for number in range(2))
-    server.answer = InOrder([Answer(calls=clears), Answer("Then not.")])
+def test_two_clears_in_one_answer_are_refused_and_nothing_is_lost(server: LocalDouble) -> None:
+    clears = tuple(Call("clear_mind", {"reminder_content": f"Goal {number}"}) for number in range(2))
+    server.brain = Scripted(Reply(calls=clears), Reply("Then not."))
     dialog = dialog_with(server)
     say(dialog, "clean up")
     results = list(dialog.turns.filter(role="tool").values_list("status", flat=True))
-    assert (dialog.round_number, results, server.problems) == (1, ["error", "error"], [])
+    assert (dialog.round_number, results, server.refusals) == (1, ["error", "error"], [])
 
 
-def test_reminders_have_a_budget_and_say_so(server: ChatServer) -> None:
+def test_reminders_have_a_budget_and_say_so(server: LocalDouble) -> None:
     long = "many words " * 12_000
-    server.answer = InOrder(
-        [Answer(calls=(remind("short"),)), Answer(calls=(remind(long),)), Answer("Too long, I see.")]
-    )
+    server.brain = Scripted(Reply(calls=(remind("short"),)), Reply(calls=(remind(long),)), Reply("Too long, I see."))
     dialog = dialog_with(server)
     say(dialog, "remember all of it")
     turn = dialog.turns.filter(role="tool").last()
@@ -152,15 +147,13 @@ def test_reminders_have_a_budget_and_say_so(server: ChatServer) -> None:
     assert (row.text, size) == ("short", 1)
 
 
-def test_reminders_keep_their_ids_and_survive_a_clear(server: ChatServer) -> None:
+def test_reminders_keep_their_ids_and_survive_a_clear(server: LocalDouble) -> None:
     dialog = dialog_with(server)
     row = reminders.add(dialog.pk, "keep")
-    server.answer = InOrder(
-        [
-            Answer(calls=(("update_reminder", {"id": row.pk, "content": "kept"}),)),
-            Answer(calls=(("clear_mind", {"reminder_content": "Goal"}),)),
-            Answer("fresh"),
-        ]
+    server.brain = Scripted(
+        Reply(calls=(Call("update_reminder", {"id": row.pk, "content": "kept"}),)),
+        Reply(calls=(Call("clear_mind", {"reminder_content": "Goal"}),)),
+        Reply("fresh"),
     )
     say(dialog, "go")
     assert dialog.round_number == 2

@@ -11,7 +11,7 @@ from dialogs.models import Agent, Dialog, Event, Generation, PersonSettings, Rec
 from dialogs.queries import export
 from remediation.recall.recall import HEADING
 from tests.flows import pruner
-from tests.flows.chat_server import Answer, Body, ChatServer
+from tests.flows.chat_server import Answer, Body, ChatServer, lenient  # noqa: F401  a fixture
 from tests.flows.conftest import dialog_with, go_on, say
 from tests.flows.test_compaction import prose
 

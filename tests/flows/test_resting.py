@@ -1,6 +1,6 @@
 """A pruning model that fails for everybody is not called for a while, as any other; the compaction goes on without it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,33 +11,33 @@ from dominds.llm.circuit_breaker import FAILURES, circuits
 from dominds.llm.provider import Overloaded
 from remediation.models import ContextEvent, RemediationRun
 from tests.dialogs.factories import AgentFactory
-from tests.flows.chat_server import Answer, ChatServer, running
-from tests.flows.conftest import Minds, dialog_with, say
+from tests.doubles.brains import Reply
+from tests.doubles.local_servers import LMStudioDouble, LocalDouble
+from tests.flows.conftest import Minds, Serve, dialog_with, say
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-DOWN = Answer(refused=(503, '{"error": {"message": "The pruner is down."}}'))
+DOWN = Reply(error=(503, {"error": {"message": "The pruner is down."}}))
 
 
 @pytest.fixture
-def chat(serve: Callable[..., ChatServer]) -> ChatServer:
-    server = serve(limit=8_000, api_type="lmstudio")
-    server.answer = lambda _: Answer("Understood.")
+def chat(serve: Serve) -> LocalDouble:
+    server = serve(window=8_000, api_type="lmstudio")
+    server.brain = lambda _: Reply("Understood.")
     return server
 
 
 @pytest.fixture
-def broken(chat: ChatServer, minds: Minds) -> Iterator[ChatServer]:
+def broken(chat: LocalDouble, minds: Minds) -> Iterator[LocalDouble]:
     """The pruning agent of the settings, whose server is down."""
-    with running(ChatServer("mistral-7b-instruct", 8_000)) as server:
-        server.answer = lambda _: DOWN
+    with LMStudioDouble(lambda _: DOWN, model="mistral-7b-instruct", window=8_000) as server:
         minds.providers["other"] = {"apiType": "lmstudio", "baseUrl": f"{server.url}/v1", "models": {server.model: {}}}
         minds.write()
         SiteSettings.objects.create(pruning_agent=AgentFactory.create(provider="other", model=server.model))
         yield server
 
 
-def talked_until_compacted(chat: ChatServer) -> Dialog:
+def talked_until_compacted(chat: LocalDouble) -> Dialog:
     line = "The clerk of office {n} wrote that the {k}th cart of wool came late because the bridge was closed again. "
     dialog = dialog_with(chat)
     for number in range(8):
@@ -54,7 +54,7 @@ def how_it_went(dialog: Dialog) -> tuple[Any, ...]:
     return run.steps[-1]["strategy"], failed, answered, dialog.state
 
 
-def test_a_pruning_model_that_failed_often_is_not_asked(chat: ChatServer, broken: ChatServer) -> None:
+def test_a_pruning_model_that_failed_often_is_not_asked(chat: LocalDouble, broken: LocalDouble) -> None:
     pruning = model_of(Agent.objects.get(provider="other"))
     dialogs = [talked_until_compacted(chat) for _ in range(FAILURES)]
     asked = list(broken.bodies)  # for a pruning and, when it failed, for a summary

@@ -8,7 +8,7 @@ import pytest
 
 from dialogs.models import Dialog
 from remediation.models import RemediationRun
-from tests.flows.chat_server import Answer, Body, ChatServer
+from tests.flows.chat_server import Answer, Body, ChatServer, lenient  # noqa: F401  a fixture
 from tests.flows.conftest import dialog_with, say
 from tests.flows.test_compaction import prose
 

@@ -1,6 +1,6 @@
 """Each request of a dialog, made again from rows, equals the bytes that its model's server received."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
@@ -22,8 +22,7 @@ from remediation.policies.registry import by_hand
 from tests.dialogs.factories import AgentFactory, UserFactory
 from tests.doubles.brains import GUIDANCE, Call, Prompt
 from tests.doubles.messages import MessagesDouble
-from tests.flows.chat_server import ChatServer
-from tests.flows.conftest import Minds, go_on, say
+from tests.flows.conftest import Minds, Serve, go_on, say
 from tests.flows.doubled import dialog_at, start
 from tests.flows.test_growing_requests import BOUND, YELLOW, Mind
 
@@ -158,7 +157,7 @@ def test_equal_requests_share_their_parts(double: MessagesDouble, dialog: Dialog
     assert sha256(b"").hexdigest() != first.sent["digest"]
 
 
-def test_what_a_program_brings_is_made_again_and_belongs_to_its_dialog(serve: Callable[..., ChatServer]) -> None:
+def test_what_a_program_brings_is_made_again_and_belongs_to_its_dialog(serve: Serve) -> None:
     serve(supports_tool_choice=True)
     create_key(UserFactory.create())
     key = ApiKey.objects.latest("pk")

@@ -1,7 +1,5 @@
 """Counters of input, output and total: sums of what was reported, beside an estimate that is named one."""
 
-from collections.abc import Callable
-
 import pytest
 from django.test import Client
 
@@ -10,12 +8,10 @@ from dialogs.actions.messages import post_message
 from dialogs.models import Dialog
 from tests.dialogs.factories import UserFactory, make_dialog
 from tests.dominds.llm.studio_server import StudioServer
-from tests.flows.chat_server import Answer, ChatServer, InOrder
-from tests.flows.conftest import Minds, dialog_with, say
+from tests.doubles.brains import Reply, Scripted
+from tests.flows.conftest import Minds, Serve, dialog_with, say
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-Serve = Callable[..., ChatServer]
 
 
 def asked_for(dialog: Dialog) -> Client:
@@ -23,8 +19,8 @@ def asked_for(dialog: Dialog) -> Client:
 
 
 def test_reported_tokens_are_summed_and_missing_ones_are_counted_apart(serve: Serve) -> None:
-    server = serve(context_length=128_000)
-    server.answer = InOrder([Answer("a", usage=(100, 10)), Answer("b", usage=None), Answer("c", usage=(300, 20))])
+    server = serve(context_length=128_000, traits={"usage": "sums"})
+    server.brain = Scripted(Reply("a", usage=(100, 10)), Reply("b", is_reported=False), Reply("c", usage=(300, 20)))
     dialog = dialog_with(server)
     for text in ("one", "two", "three"):
         say(dialog, text)
@@ -38,7 +34,7 @@ def test_reported_tokens_are_summed_and_missing_ones_are_counted_apart(serve: Se
 
 def test_nothing_reported_is_unknown_and_not_zero(serve: Serve) -> None:
     server = serve()
-    server.answer = lambda _: Answer("a", usage=None)
+    server.brain = lambda _: Reply("a", is_reported=False)
     dialog = dialog_with(server)
     say(dialog, "one")
     reported = asked_for(dialog).get(f"/api/dialogs/{dialog.pk}/statistics").json()["reported"]
@@ -46,14 +42,14 @@ def test_nothing_reported_is_unknown_and_not_zero(serve: Serve) -> None:
 
 
 def test_the_next_request_is_an_estimate_with_its_source_and_limit(serve: Serve) -> None:
-    server = serve(limit=8_000, api_type="lmstudio")
+    server = serve(window=8_000, api_type="lmstudio")
     dialog = dialog_with(server)
     say(dialog, "hello")
     following = asked_for(dialog).get(f"/api/dialogs/{dialog.pk}/statistics").json()["next_request"]
     assert (following["limit"], following["est_output_room"], following["est_source"]) == (8_000, 1_024, "calibrated")
     assert following["est_total_tokens"] == following["est_input_tokens"] + 1_024
     say(dialog, "again")
-    assert server.exchanges[-1].prompt_tokens == pytest.approx(following["est_input_tokens"], rel=0.05)
+    assert server.requests[-1].usage["prompt_tokens"] == pytest.approx(following["est_input_tokens"], rel=0.05)
 
 
 def test_before_the_first_report_the_servers_own_tokenizer_counts(minds: Minds) -> None:

@@ -1,7 +1,7 @@
 """Titles: the first message at once, then the model's after its answer, unless a person typed one."""
 
-from collections.abc import Callable
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -12,7 +12,9 @@ from dialogs.runtime.auxiliary_calls import title_in
 from dialogs.runtime.driver import drive
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.factories import AgentFactory, UserFactory
-from tests.flows.chat_server import Answer, Body, ChatServer
+from tests.doubles.brains import Prompt, Reply
+from tests.doubles.local_servers import LocalDouble
+from tests.flows.conftest import Serve
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -20,17 +22,19 @@ QUESTION = "Why do our nightly exports of the order table fail since we moved th
 
 
 @pytest.fixture
-def server(serve: Callable[..., ChatServer]) -> ChatServer:
+def server(serve: Serve) -> LocalDouble:
     found = serve(prices=[{"in": 1, "out": 0}])
-    found.answer = lambda body: Answer("**“Failing nightly exports.”**\n" if is_title(body) else "The disk is full.")
+    found.brain = lambda prompt: Reply(
+        "**“Failing nightly exports.”**\n" if is_title(prompt.body) else "The disk is full."
+    )
     return found
 
 
-def is_title(body: Body) -> bool:
+def is_title(body: Any) -> bool:
     return "You name a conversation" in str(body["messages"][0])
 
 
-def begun(server: ChatServer) -> tuple[Client, Dialog]:
+def begun(server: LocalDouble) -> tuple[Client, Dialog]:
     agent: Agent = AgentFactory.create(provider="double", model=server.model)
     user = UserFactory.create()
     dialog = messages.start_dialog(user, agent.pk, "", QUESTION, "m-1")
@@ -38,7 +42,7 @@ def begun(server: ChatServer) -> tuple[Client, Dialog]:
     return browser_of(user), Dialog.objects.get(pk=dialog.pk)
 
 
-def test_the_model_names_a_dialog_after_its_first_answer(server: ChatServer) -> None:
+def test_the_model_names_a_dialog_after_its_first_answer(server: LocalDouble) -> None:
     client, dialog = begun(server)
     assert QUESTION.startswith(dialog.title.rstrip("…"))
     drive(dialog.pk)
@@ -54,23 +58,23 @@ def test_the_model_names_a_dialog_after_its_first_answer(server: ChatServer) -> 
     assert [is_title(body) for body in server.bodies] == [False, True, False]
 
 
-def test_a_title_that_was_typed_meanwhile_stays(server: ChatServer) -> None:
+def test_a_title_that_was_typed_meanwhile_stays(server: LocalDouble) -> None:
     _, dialog = begun(server)
-    plain = server.answer
+    plain = server.brain
 
-    def typed(body: Body) -> Answer:
-        if is_title(body):
+    def typed(prompt: Prompt) -> Reply:
+        if is_title(prompt.body):
             messages.rename(dialog.pk, "My own")
-        return plain(body)
+        return plain(prompt)
 
-    server.answer = typed
+    server.brain = typed
     drive(dialog.pk)
     dialog.refresh_from_db()
     assert dialog.title == "My own"
     assert dialog.generations.count() == 2
 
 
-def test_no_call_is_made_for_a_typed_title_or_where_it_is_switched_off(server: ChatServer) -> None:
+def test_no_call_is_made_for_a_typed_title_or_where_it_is_switched_off(server: LocalDouble) -> None:
     _, renamed = begun(server)
     messages.rename(renamed.pk, "My own")
     SiteSettings.objects.create(write_titles=False)
@@ -83,10 +87,10 @@ def test_no_call_is_made_for_a_typed_title_or_where_it_is_switched_off(server: C
     assert len(server.bodies) == 3
 
 
-def test_a_failed_call_leaves_the_beginning_of_the_message(server: ChatServer) -> None:
+def test_a_failed_call_leaves_the_beginning_of_the_message(server: LocalDouble) -> None:
     _, dialog = begun(server)
-    plain = server.answer
-    server.answer = lambda body: Answer(refused=(400, "{}")) if is_title(body) else plain(body)
+    plain = server.brain
+    server.brain = lambda prompt: Reply(error=(400, {})) if is_title(prompt.body) else plain(prompt)
     drive(dialog.pk)
     told = dialog.title
     dialog.refresh_from_db()

@@ -1,6 +1,5 @@
 """Servers that drop part of the prompt and report what is left, through the driver."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,12 +7,11 @@ import pytest
 from dialogs.actions import reminders
 from health.models import HealthSnapshot
 from tests.dialogs.event_lists import event_data
-from tests.flows.chat_server import Answer, ChatServer
-from tests.flows.conftest import Minds, dialog_with, say
+from tests.doubles.brains import Prompt, Reply
+from tests.flows.conftest import Minds, Serve, dialog_with, say
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Serve = Callable[..., ChatServer]
 LONG = "x" * 8_200
 SHORT = "and?"
 SUSPECTED, KNOWN = ("unknown", "truncation_suspected"), ("healthy", "")
@@ -22,7 +20,12 @@ SUSPECTED, KNOWN = ("unknown", "truncation_suspected"), ("healthy", "")
 def levels(serve: Serve, said: list[tuple[str, Any]], **fields: Any) -> list[tuple[str, str]]:
     """The level and reason after each message; ``said`` are messages and the usage reported for each."""
     server = serve(context_length=128_000, **fields)
-    server.answer = lambda _: Answer("ok", usage=said[len(server.exchanges) - 1][1])
+
+    def answer(_: Prompt) -> Reply:
+        usage = said[len(server.bodies) - 1][1]
+        return Reply("ok", usage=usage, is_reported=usage is not None)
+
+    server.brain = answer
     dialog = dialog_with(server)
     for text, _ in said:
         say(dialog, text)
@@ -66,7 +69,7 @@ def test_a_fall_beside_guidance_proves_nothing(serve: Serve) -> None:
 def test_other_reminders_or_a_fresh_round_prove_nothing(serve: Serve) -> None:
     server = serve(context_length=128_000)
     usages = [(5_000, 10), (2_000, 10), (1_000, 10)]
-    server.answer = lambda _: Answer("ok", usage=usages[len(server.exchanges) - 1])
+    server.brain = lambda _: Reply("ok", usage=usages[len(server.bodies) - 1])
     dialog = dialog_with(server)
     say(dialog, LONG)
     reminders.add(dialog.pk, "new")
@@ -75,9 +78,9 @@ def test_other_reminders_or_a_fresh_round_prove_nothing(serve: Serve) -> None:
 
 
 def test_the_page_is_told_and_nothing_is_learnt_from_a_suspected_report(serve: Serve, minds: Minds) -> None:
-    server = serve(limit=60_000, api_type="lmstudio")
-    usages: list[Any] = ["counted", (300, 10)]
-    server.answer = lambda _: Answer("ok", usage=usages[len(server.exchanges) - 1])
+    server = serve(window=60_000, api_type="lmstudio")
+    usages = [None, (300, 10)]
+    server.brain = lambda _: Reply("ok", usage=usages[len(server.bodies) - 1])
     dialog = dialog_with(server)
     say(dialog, LONG)
     learnt = dialog.calibration_fit
