@@ -1,9 +1,6 @@
 """Suspension of a dialog by a question of the runtime, and what the question says."""
 
-from typing import Any
-
 from dialogs.actions.question_rows import open_question
-from dialogs.context import package_draft
 from dialogs.models import Dialog, Question, Turn
 from dialogs.store import lease
 from dialogs.store.change import Change
@@ -11,27 +8,20 @@ from remediation.decisions import Suspend
 from remediation.guidance import MAX_FORCED_CLEARS
 
 
-def suspend_within(change: Change, decision: Suspend, about: int | None = None) -> Question:
+def suspend_within(change: Change, decision: Suspend, package: str = "", about: int | None = None) -> Question:
     """Stop generating until a person takes one of the exits of the question that this opens.
 
-    ``about`` is the message that was too long, where it is not the one that still waits.
+    ``package`` is the draft to begin afresh with, where the context stayed critical. ``about`` is the message that was too
+    long, where it is not the one that still waits.
     """
     dialog = change.dialog
-    question = open_question(
-        change,
-        decision.kind,
-        _text(dialog, decision, about),
-        **_evidence(dialog) if decision.kind == Question.Kind.CRITICAL else {},
-    )
+    is_critical = decision.kind == Question.Kind.CRITICAL
+    evidence = {"clear_episode": dialog.clear_episode, "draft": package} if is_critical else {}
+    question = open_question(change, decision.kind, _text(dialog, decision, about), **evidence)
     if dialog.answering_seq is not None:
         change.mark(dialog.answering_seq, Turn.Status.SUSPENDED)
     lease.release(change)
     return question
-
-
-def _evidence(dialog: Dialog) -> dict[str, Any]:
-    """Of a context that stayed critical: the forced attempts, and a package to begin afresh with."""
-    return {"clear_episode": dialog.clear_episode, "draft": package_draft.draft_package(dialog)}
 
 
 def resume(change: Change) -> None:

@@ -8,26 +8,28 @@ from dialogs.context.view import standing_run
 from dialogs.models import Dialog, Question, Turn
 from remediation.package_drafting import Gathered, Statement, ToolUse, draft
 
-NEWEST_TURNS = 120  # and the texts of these up to so many characters: a draft is made inside a transaction
+NEWEST_TURNS = 120
 CHARS_PER_TURN = 4_000
 CHARS_TOGETHER = 80_000
 TELLING = ("path", "file", "name", "query", "url", "command", "id", "seq")  # arguments that say what a call is about
 
 
-def draft_package(dialog: Dialog) -> str:
-    """The outline that guidance asks the agent for, filled with what the rows know."""
+def draft_package(dialog: Dialog, answer: str | None = None) -> str:
+    """The outline that guidance asks the agent for, filled with what the rows know. Never in a transaction: it reads and
+    searches a hundred texts. ``answer`` is one that is not stored yet, to the message under way."""
     turns = dialog.turns.filter(position__isnull=False)
     asked = turns.filter(role=Turn.Role.USER).order_by("position").values_list("text", flat=True)
     newest = turns.filter(round_number=dialog.round_number).exclude(role=Turn.Role.NOTICE).order_by("-position")
     rows = list(newest[:NEWEST_TURNS])[::-1]
-    pending = turns.filter(seq=dialog.answering_seq).first() if dialog.answering_seq is not None else None
+    waiting = dialog.answering_seq if answer is None else None
+    pending = turns.filter(seq=waiting).first() if waiting is not None else None
     run = standing_run(dialog)
     return draft(
         Gathered(
             first_request=asked.first() or "",
             requests=[row.text for row in rows if row.role == Turn.Role.USER],
             pending=pending.text if pending else "",
-            said=_said(rows),
+            said=_said([*rows, *([Turn(role=Turn.Role.ASSISTANT, text=answer)] if answer else [])]),
             tool_uses=[_use(call) for row in rows for call in row.tool_calls or ()],
             package=dialog.rounds.get(number=dialog.round_number).package,
             ledger=run.ledger if run else (),

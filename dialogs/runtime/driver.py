@@ -5,16 +5,16 @@ from uuid import UUID
 import structlog
 
 from dialogs.actions import messages, rounds, suspension
-from dialogs.context import package_draft
 from dialogs.context.client import params_of, required_tool_of
 from dialogs.context.images import loaded
 from dialogs.context.limits import unusable_reason
+from dialogs.context.package_draft import draft_package
 from dialogs.context.provider_cursor import cursor_of
 from dialogs.context.request import prepare
 from dialogs.context.retrieval.recall import NOTHING
 from dialogs.context.sent import remembered
 from dialogs.context.tool_calls import abandon
-from dialogs.models import Agent, Dialog, Round, Turn
+from dialogs.models import Agent, Dialog, Question, Round, Turn
 from dialogs.runtime import attempts, auxiliary_calls, outcomes, repeats, rewrite, tool_runs, tracing
 from dialogs.runtime.live_text import LiveAnswer
 from dialogs.runtime.situation import Situation, situation_of
@@ -94,9 +94,9 @@ def step(lease: Lease, dialog: Dialog) -> None:
             case Rewrite() as decision:
                 rewrite.perform(lease, situation, decision)
             case ClearMind() as decision:
-                clear(lease, decision)
+                clear(lease, dialog, decision)
             case Suspend() as decision:
-                suspend(lease, decision)
+                suspend(lease, dialog, decision)
             case Fail(code, message):
                 fail(lease, message, code)
     except (ProviderError, UnknownModel) as error:
@@ -170,20 +170,21 @@ def wait(lease: Lease, delay: float) -> None:
         lease.pause(delay)
 
 
-def suspend(lease: Lease, decision: Suspend) -> None:
+def suspend(lease: Lease, dialog: Dialog, decision: Suspend) -> None:
+    package = draft_package(dialog) if decision.kind == Question.Kind.CRITICAL else ""
     with lease.change() as change:
-        suspension.suspend_within(change, decision)
+        suspension.suspend_within(change, decision, package)
 
 
-def clear(lease: Lease, decision: ClearMind) -> None:
+def clear(lease: Lease, dialog: Dialog, decision: ClearMind) -> None:
     """A clear that the model did not ask for: a person's, or the runtime's with a drafted package."""
+    package = "" if decision.by_person else draft_package(dialog)
     with lease.change() as change:
         if decision.by_person:
             rounds.clear_within(change, change.dialog.requested_package, cause=Round.Cause.PERSON)
             change.dialog.requested_rewrite = change.dialog.requested_package = ""
         else:
             change.event("notice", text=f"The runtime cleared the agent's mind: {decision.reason}.")
-            package = package_draft.draft_package(change.dialog)
             rounds.clear_within(change, package, cause=Round.Cause.COUNTDOWN, unproven=True)
 
 

@@ -8,6 +8,7 @@ import structlog
 
 from dialogs.actions import rounds, suspension
 from dialogs.context.counters import counters_of, set_counters
+from dialogs.context.package_draft import draft_package
 from dialogs.context.sizes import calibration_of
 from dialogs.context.tool_calls import store_mind_cleared
 from dialogs.models import Agent, Dialog, Generation, Round, Turn
@@ -31,6 +32,7 @@ from remediation.guidance import (
     CLEAR_MIND,
     CRITICAL_KIND,
     EXHAUSTED,
+    MAX_FORCED_CLEARS,
     after_discarded,
     after_kept,
     clears_exhausted,
@@ -55,24 +57,33 @@ def store_outcome(lease: Lease, attempt: Attempt, reply: Reply) -> float:
         lease.lost = True  # for good: this attempt's row is another worker's to end
         return 0.0
     try:
-        return _store(lease, attempt, reply)
+        return _store(lease, attempt, reply, _package_for(attempt, reply))
     except AlreadyEnded:
         return 0.0
 
 
+def _package_for(attempt: Attempt, reply: Reply) -> str:
+    """The re-entry package for the question that this outcome opens, if it does: drafted before the transaction."""
+    dialog = attempt.generation.dialog
+    if attempt.forced and isinstance(reply.error, RequestRefused | ContextOverflow):
+        return draft_package(dialog)
+    is_last = dialog.clear_unproven and dialog.failed_clears >= MAX_FORCED_CLEARS - 1
+    return draft_package(dialog, reply.text) if is_last and not attempt.forced and not reply.error else ""
+
+
 @commits
-def _store(lease: Lease, attempt: Attempt, reply: Reply) -> float:
+def _store(lease: Lease, attempt: Attempt, reply: Reply, package: str) -> float:
     delay = 0.0
     with lease.change() as change:
         change.dialog.crashes = 0
         if reply.stopped:
             _stopped(change, attempt, reply)
         elif reply.error or reply.aborted:
-            delay = _failed(change, attempt, reply)
+            delay = _failed(change, attempt, reply, package)
         elif attempt.forced:
             _forced(change, attempt, reply)
         else:
-            _kept(change, attempt, reply)
+            _kept(change, attempt, reply, package)
         if change.dialog.is_leased and change.dialog.answering_seq is None and not change.dialog.continuing:
             change.dialog.stop_requested = False  # it was for this message, which has ended by itself
             change.take_next_message()
@@ -102,7 +113,7 @@ def _report(change: Change, attempt: Attempt, usage: UsageReport) -> Level:
     return judgement.level
 
 
-def _kept(change: Change, attempt: Attempt, reply: Reply) -> None:
+def _kept(change: Change, attempt: Attempt, reply: Reply, package: str) -> None:
     dialog = change.dialog
     finish(change, attempt, reply, Generation.Outcome.KEPT)
     change.turn(
@@ -127,7 +138,7 @@ def _kept(change: Change, attempt: Attempt, reply: Reply) -> None:
     change.end_message(Turn.Status.ANSWERED)
     if clears_exhausted(counters_of(dialog)) and dialog.agent.critical_policy == Agent.CriticalPolicy.ESCALATE:
         # At once, while it is known which message was too long, and not with the next message.
-        suspension.suspend_within(change, Suspend(CRITICAL_KIND, EXHAUSTED), about=answered)
+        suspension.suspend_within(change, Suspend(CRITICAL_KIND, EXHAUSTED), package, about=answered)
 
 
 def _forced(change: Change, attempt: Attempt, reply: Reply) -> None:
@@ -159,14 +170,14 @@ def _stopped(change: Change, attempt: Attempt, reply: Reply) -> None:
     change.dialog.stop_requested, change.dialog.repeats = False, {}
 
 
-def _failed(change: Change, attempt: Attempt, reply: Reply) -> float:
+def _failed(change: Change, attempt: Attempt, reply: Reply, package: str) -> float:
     """Try again later, act on an overflow, or end the message with a reason that people see."""
     dialog, error = change.dialog, reply.error
     finish(change, attempt, reply, Generation.Outcome.FAILED)
     if repeats.repeat_within(dialog, attempt, error):
         return 0.0
     if isinstance(error, ContextOverflow):
-        _overflowed(change, attempt, error)
+        _overflowed(change, attempt, error, package)
         return 0.0
     dialog.tries += 1
     if reply.aborted:
@@ -180,7 +191,7 @@ def _failed(change: Change, attempt: Attempt, reply: Reply) -> float:
         return delay
     dialog.repeats = {}
     if attempt.forced and isinstance(error, RequestRefused):
-        suspension.suspend_within(change, Suspend(CRITICAL_KIND, f"The forced clear was refused: {error}"))
+        suspension.suspend_within(change, Suspend(CRITICAL_KIND, f"The forced clear was refused: {error}"), package)
         return 0.0
     _keep_text(change, attempt, reply, Turn.Status.FAILED)
     dialog.failure = str(error) if error else reply.aborted
@@ -195,7 +206,7 @@ def _keep_text(change: Change, attempt: Attempt, reply: Reply, status: str) -> N
         change.turn(Turn.Role.ASSISTANT, status, text=reply.text, reasoning=thought, generation=attempt.generation)
 
 
-def _overflowed(change: Change, attempt: Attempt, error: ContextOverflow) -> None:
+def _overflowed(change: Change, attempt: Attempt, error: ContextOverflow, package: str) -> None:
     """Act as if critical. Inside a forced attempt nothing smaller can be sent, so a person is asked at once."""
     dialog = change.dialog
     rounds.record_context_error(dialog, "TOKEN_LIMIT_EXCEEDED", str(error))
@@ -208,7 +219,8 @@ def _overflowed(change: Change, attempt: Attempt, error: ContextOverflow) -> Non
         return
     set_counters(dialog, judge_last_clear(counters_of(dialog), Level.CRITICAL))  # a clear before it did not help
     if attempt.forced:
-        suspension.suspend_within(change, Suspend(CRITICAL_KIND, f"The forced clear itself is too long: {error}"))
+        reason = f"The forced clear itself is too long: {error}"
+        suspension.suspend_within(change, Suspend(CRITICAL_KIND, reason), package)
 
 
 def _calls_json(generation: Generation, calls: tuple[ToolCall, ...]) -> list[dict[str, str]] | None:

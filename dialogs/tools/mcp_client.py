@@ -16,7 +16,7 @@ import httpx2
 import structlog
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared._httpx_utils import create_mcp_http_client
+from mcp.shared._httpx_utils import MCP_DEFAULT_SSE_READ_TIMEOUT, MCP_DEFAULT_TIMEOUT, create_mcp_http_client
 from mcp.types import CallToolResult, Tool
 
 from dialogs.tools import mcp_program
@@ -26,7 +26,8 @@ from dominds.redaction import redact
 
 log = structlog.get_logger(__name__)
 
-CONNECT_SECONDS = 15
+CONNECT_SECONDS = 15  # to start a program, or to connect to a host, and to say hello
+ACCEPT_SECONDS = 10.0  # for a host to accept a connection
 LIST_SECONDS = 15
 CALL_SECONDS = 60
 GRACE_SECONDS = 5  # for the loop to answer beyond its own time-outs
@@ -213,7 +214,10 @@ def _http_client(session: _Session) -> httpx2.AsyncClient:
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         response.stream = _Counted(response.stream, session)
 
-    client = create_mcp_http_client(headers={**resolved(session.server.headers), "Accept-Encoding": "identity"})
+    client = create_mcp_http_client(
+        {**resolved(session.server.headers), "Accept-Encoding": "identity"},
+        httpx2.Timeout(MCP_DEFAULT_TIMEOUT, connect=ACCEPT_SECONDS, read=MCP_DEFAULT_SSE_READ_TIMEOUT),
+    )
     client.event_hooks = {"response": [bound]}
     return client
 
@@ -257,6 +261,8 @@ def _reason(error: BaseException) -> str:
     """The innermost reason: task groups wrap what went wrong in groups of one."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
+    if isinstance(error, httpx2.ConnectTimeout):
+        return f"it did not accept a connection within {ACCEPT_SECONDS:g} seconds"
     return str(error) or type(error).__name__
 
 

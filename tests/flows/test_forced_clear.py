@@ -12,6 +12,7 @@ from django.test import Client
 from dialogs.accounts.api_keys import create_key
 from dialogs.actions import messages, questions
 from dialogs.context import config
+from dialogs.context.package_draft import draft_package
 from dialogs.errors import Conflict
 from dialogs.models import Dialog, SiteSettings
 from dialogs.operations import sweeping
@@ -259,6 +260,8 @@ def test_a_clear_that_did_not_help_counts_and_the_message_is_named(serve: Serve)
     message = dialog.turns.get(text="next")
     assert (message.status, f"Message {message.seq} alone (4 characters)" in question.text) == ("answered", True)
     assert len(questions.attempts_of(question)) == 3
+    assert "- still full" in question.draft  # the answer that was stored together with the question
+    assert question.draft == draft_package(dialog)
 
 
 def test_clears_that_meet_overflows_come_to_an_end(serve: Serve) -> None:

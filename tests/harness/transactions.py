@@ -17,14 +17,17 @@ from django.db.transaction import Atomic
 from markdown_it import MarkdownIt
 from tiktoken import Encoding
 
+from dialogs.context import package_draft
+
 MOST_COMPUTED_SECONDS = 0.5  # the statements of a commit take less than two hundredths; its first may load modules
 
-# Other people's code, not ours, at which a thread begins to wait for a server, to count tokens or to render.
+# At which a thread begins to wait for a server, to count tokens, to render or to search texts.
 SLOW = {
     (httpx2.Client, "send"): "asked a server",
     (asyncio, "run_coroutine_threadsafe"): "waited for another thread",
     (Encoding, "encode_to_numpy"): "counted tokens",
     (MarkdownIt, "parse"): "rendered Markdown",
+    (package_draft, "draft"): "drafted a package",
 }
 
 

@@ -1,10 +1,8 @@
 """Silence, aborts and deadlines: what a stream does when a server does nothing."""
 
-import socket
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -17,6 +15,7 @@ from dominds.llm.providers.openai_responses import OPENAI, OpenAIResponses
 from dominds.llm.stream import Started, StreamEvent, TextDelta
 from tests.dominds.llm.asking import HELLO, ask, chat_at, events_of, info
 from tests.dominds.llm.model_server import Connection, ModelServer, data, stream_of
+from tests.harness.silent_host import silent_port
 
 HI = data({"choices": [{"delta": {"content": "Hi"}}]})
 END = data({"choices": [{"delta": {}, "finish_reason": "stop"}]}, b"[DONE]")
@@ -89,14 +88,8 @@ def test_abort_on_a_connection_used_before_is_felt_at_once(server: ModelServer) 
 
 
 def test_abort_is_felt_at_once_while_the_server_accepts_no_connection() -> None:
-    with ExitStack() as opened:
-        busy = opened.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
-        address = busy.getsockname()
-        for _ in range(3):  # as many as the queue takes; whoever comes then waits
-            waiting = opened.enter_context(socket.socket())
-            waiting.setblocking(False)
-            waiting.connect_ex(address)
-        stream = chat_at(Endpoint(f"http://127.0.0.1:{address[1]}/v1", timeouts=Timeouts(connect=30))).stream(HELLO)
+    with silent_port() as port:
+        stream = chat_at(Endpoint(f"http://127.0.0.1:{port}/v1", timeouts=Timeouts(connect=30))).stream(HELLO)
         assert aborted_after(stream, 0.3) < 0.5
 
 
