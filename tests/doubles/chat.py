@@ -86,6 +86,7 @@ class ChatDouble(Double):
         room = min(self.family.maximum, max(1, self.family.window - prompt.prompt_tokens))
         budget = room if request.budget is None else min(room, request.budget)
         reply, is_cut = cut(reply, budget, self.count, keeps_half_calls=bool(record.body.get("stream")))
+        record.is_full = is_cut and budget == room < self.family.maximum
         finish = "length" if is_cut else reply.finish or ("tool_calls" if reply.calls else "stop")
         cached = self.cache.common(record.account, units)
         usage = self._usage(reply, prompt.prompt_tokens, cached)

@@ -39,6 +39,8 @@ class Exchange:
     reply: Reply | None = None
     usage: Any = None  # as it was reported, ``None`` where it was not
     is_cut_off: bool = False  # the client left before the end
+    is_sent: bool = False  # to its end
+    is_full: bool = False  # the answer filled the window, and was cut there
     crash: BaseException | None = None
 
     @property
@@ -215,6 +217,7 @@ class _Handler(BaseHTTPRequestHandler):
             double.requests.append(record)
         try:
             self._send(double.answer(record))
+            record.is_sent = True
         except (BreaksOff, ConnectionError) as end:
             record.is_cut_off = isinstance(end, ConnectionError)
             self.close_connection = True

@@ -95,6 +95,7 @@ def test_a_prompt_and_its_answer_are_counted_as_the_real_model_does() -> None:
     assert usage["prompt_tokens"] == 1 + count_text(model, f"[INST] {text} [/INST]")
     assert cut["choices"][0]["finish_reason"] == "length"
     assert 35 <= cut["usage"]["total_tokens"] <= 40
+    assert [(request.is_full, request.is_sent) for request in double.requests[:2]] == [(False, True), (True, True)]
     assert refused["n_prompt_tokens"] == 1 + count_text(model, f"[INST] {text * 9} [/INST]")
 
 

@@ -131,8 +131,7 @@ def serve(minds: Minds) -> Iterator[Serve]:
             return double
 
         yield start
-    refusals = [(one, expected[double]) for double in expected for one in double.refusals]
-    assert [f"{one.rule}: {one.message}" for one, rules in refusals if one.rule not in rules] == []
+    assert [one for double, rules in expected.items() for one in double.refusals if one.rule not in rules] == []
 
 
 @pytest.fixture
@@ -143,6 +142,12 @@ def staff(db: None) -> User:
 def dialog_with(server: Double, **agent: Any) -> Dialog:
     """Without recall unless it is asked for: most flows look at the end of a request."""
     return make_dialog(provider="double", model=server.model, **{"recall": False, **agent})
+
+
+def overflows(server: Double) -> int:
+    """Requests that were longer than the window, and answers that were cut because they filled it."""
+    too_long = [request for request in server.requests if request.refusal and request.refusal.rule == "too long"]
+    return len(too_long) + sum(request.is_full and request.is_sent for request in server.requests)
 
 
 def say(dialog: Dialog, text: str) -> None:

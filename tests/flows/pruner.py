@@ -2,31 +2,32 @@
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
-from tests.flows.chat_server import Answer, Body
+from tests.doubles.brains import Call, Prompt, Reply
 
 FENCE = re.compile(r"BEGIN \w+\n(.*)\nEND \w+", re.DOTALL)
 
 
-def is_asked(body: Body) -> bool:
+def is_asked(body: Mapping[str, Any]) -> bool:
     return "prunedConversation" in str(body["messages"][0]["content"])
 
 
-def entries_in(body: Body) -> list[dict[str, Any]]:
-    found = FENCE.search(body["messages"][-1]["content"])
+def entries_in(prompt: Prompt) -> list[dict[str, Any]]:
+    found = FENCE.search(prompt.last.text)
     assert found is not None
     entries: list[dict[str, Any]] = json.loads(found.group(1))
     return entries
 
 
-def prune(body: Body, keep: int | None = None) -> Answer:
+def prune(prompt: Prompt, keep: int | None = None) -> Reply:
     """The first entry stays and the newest do, ``keep`` of them or as many as it was asked to
     leave; the others are told in a sentence."""
-    entries = entries_in(body)
-    keep = _as_asked(body, entries) if keep is None else keep
+    entries = entries_in(prompt)
+    keep = _as_asked(prompt, entries) if keep is None else keep
     kept = [{"id": entry["id"], "role": entry["role"]} for entry in [*entries[:1], *entries[len(entries) - keep :]]]
-    return Answer(
+    return Reply(
         json.dumps(
             {
                 "prunedConversation": kept,
@@ -38,8 +39,8 @@ def prune(body: Body, keep: int | None = None) -> Answer:
     )
 
 
-def _as_asked(body: Body, entries: list[dict[str, Any]]) -> int:
-    aim = re.search(r"Aim at about (\d+) tokens", body["messages"][0]["content"])
+def _as_asked(prompt: Prompt, entries: list[dict[str, Any]]) -> int:
+    aim = re.search(r"Aim at about (\d+) tokens", prompt.messages[0].text)
     assert aim is not None
     room, keep = int(aim.group(1)) * 4 - len(entries[0]["content"]), 0
     for entry in reversed(entries[1:]):
@@ -50,19 +51,19 @@ def _as_asked(body: Body, entries: list[dict[str, Any]]) -> int:
     return keep
 
 
-def grow(body: Body) -> Answer:
+def grow(prompt: Prompt) -> Reply:
     """Longer than what it was given."""
-    entries = [{**entry, "content": entry["content"] * 2} for entry in entries_in(body)]
-    return Answer(json.dumps({"prunedConversation": entries, "summary": "word " * 2_000}))
+    entries = [{**entry, "content": entry["content"] * 2} for entry in entries_in(prompt)]
+    return Reply(json.dumps({"prunedConversation": entries, "summary": "word " * 2_000}))
 
 
 NONSENSE = {
-    "prose": Answer("I have shortened it for you. Everything important is still there."),
-    "other JSON": Answer('{"messages": []}'),
-    "an empty conversation": Answer('{"prunedConversation": [], "summary": "all gone"}'),
-    "nothing": Answer(""),
-    "cut off": Answer('{"prunedConversation": [{"id": "turn-1"', finish="length"),
-    "a tool call": Answer(calls=(("clear_mind", {"reminder_content": "x"}),)),
-    "an error": Answer(refused=(400, '{"error": {"message": "no", "code": "invalid_request_error"}}')),
-    "a broken stream": Answer("{", error_event="overloaded"),
+    "prose": Reply("I have shortened it for you. Everything important is still there."),
+    "other JSON": Reply('{"messages": []}'),
+    "an empty conversation": Reply('{"prunedConversation": [], "summary": "all gone"}'),
+    "nothing": Reply(""),
+    "cut off": Reply('{"prunedConversation": [{"id": "turn-1"', finish="length"),
+    "a tool call": Reply(calls=(Call("clear_mind", {"reminder_content": "x"}),)),
+    "an error": Reply(error=(400, {"error": {"message": "no", "code": "invalid_request_error"}})),
+    "a broken stream": Reply("{", error_event="overloaded"),
 }

@@ -1,7 +1,9 @@
 """Autocompaction behind LM Studio's API: the window is never overrun, whatever the tools and the pruning agent answer."""
 
 import json
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +18,14 @@ from remediation.models import ContextEvent, RemediationRun, RemovedUnit
 from remediation.strategies.cut_answer import HEAD_ARCHIVED
 from tests.dialogs.event_lists import event_data
 from tests.dialogs.factories import AgentFactory
+from tests.doubles.brains import Brain, Call, Prompt, Reply, Scripted
+from tests.doubles.local_servers import LMStudioDouble, LocalDouble
 from tests.flows import pruner
-from tests.flows.chat_server import Answer, Body, ChatServer, InOrder, lenient, running  # noqa: F401  a fixture
-from tests.flows.conftest import Minds, dialog_with, go_on, say
+from tests.flows.conftest import Minds, Serve, dialog_with, go_on, overflows, say
+from tests.harness.stack import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Serve = Callable[..., ChatServer]
 LIMIT = 8_000  # of which tools, instructions and the room for an answer take about 2,000
 COMPACTING, COMPACTED = "Compacting conversation history...", "Context compacted, continuing..."
 
@@ -34,13 +37,13 @@ def prose(number: int, tokens: int = 500) -> str:
 
 
 @pytest.fixture
-def lmstudio(serve: Serve) -> ChatServer:
-    server = serve(limit=LIMIT, api_type="lmstudio")
-    server.answer = lambda body: pruner.prune(body) if pruner.is_asked(body) else Answer("Understood.")
+def lmstudio(serve: Serve) -> LocalDouble:
+    server = serve(window=LIMIT, api_type="lmstudio")
+    server.brain = lambda prompt: pruner.prune(prompt) if pruner.is_asked(prompt.body) else Reply("Understood.")
     return server
 
 
-def talked(server: ChatServer, messages: int, tokens: int = 500, **agent: Any) -> Dialog:
+def talked(server: LocalDouble, messages: int, tokens: int = 500, **agent: Any) -> Dialog:
     dialog = dialog_with(server, **agent)
     for number in range(messages):
         say(dialog, prose(number, tokens))
@@ -51,12 +54,12 @@ def runs(dialog: Dialog) -> list[RemediationRun]:
     return list(RemediationRun.objects.filter(dialog=dialog).order_by("id"))
 
 
-def replies(server: ChatServer) -> list[Body]:
+def replies(server: LocalDouble) -> list[Any]:
     return [body for body in server.bodies if not pruner.is_asked(body)]
 
 
-def assert_sound(server: ChatServer, dialog: Dialog) -> None:
-    assert (server.overflows, server.problems) == (0, [])
+def assert_sound(server: LocalDouble, dialog: Dialog) -> None:
+    assert overflows(server) == 0
     assert dialog.state == "idle"
     assert set(dialog.turns.filter(role="user").values_list("status", flat=True)) == {"answered"}
 
@@ -64,7 +67,7 @@ def assert_sound(server: ChatServer, dialog: Dialog) -> None:
 # Phase 1: before the request
 
 
-def test_above_80_percent_it_is_compacted_before_it_is_sent(lmstudio: ChatServer, caplog: Any) -> None:
+def test_above_80_percent_it_is_compacted_before_it_is_sent(lmstudio: LocalDouble, caplog: Any) -> None:
     dialog = talked(lmstudio, 10)
     assert_sound(lmstudio, dialog)
     assert "rewriting" in caplog.text and "rewritten" in caplog.text
@@ -85,7 +88,7 @@ def test_above_80_percent_it_is_compacted_before_it_is_sent(lmstudio: ChatServer
     assert awaiting and events[awaiting[0] + 1]["level"] == "healthy"
 
 
-def test_trigger_at_80_and_aim_at_half_so_that_compactions_stay_rare(lmstudio: ChatServer) -> None:
+def test_trigger_at_80_and_aim_at_half_so_that_compactions_stay_rare(lmstudio: LocalDouble) -> None:
     dialog = talked(lmstudio, 18, recall=False)  # which would have a share of so small a window
     made = runs(dialog)
     assert 2 <= len(made) <= 4
@@ -99,26 +102,26 @@ def writes(name: str, text: str, settings: Any) -> None:
     (Path(settings.WORKSPACE_DIR) / name).write_text(text)
 
 
-def reader(name: str) -> Callable[[Body], Answer]:
+def reader(name: str) -> Brain:
     """A model that reads a file once for each message, and then answers."""
 
-    def answer(body: Body) -> Answer:
-        if pruner.is_asked(body):
-            return pruner.prune(body)
-        if body["messages"][-1]["role"] == "tool":
-            return Answer("I have read it.")
-        return Answer(calls=(("read_file", {"path": name}),))
+    def answer(prompt: Prompt) -> Reply:
+        if pruner.is_asked(prompt.body):
+            return pruner.prune(prompt)
+        if prompt.last.role == "tool":
+            return Reply("I have read it.")
+        return Reply(calls=(Call("read_file", {"path": name}),))
 
     return answer
 
 
 def test_a_result_that_would_overflow_marks_a_restart_and_is_kept_whole(
-    lmstudio: ChatServer, settings: Any, caplog: Any
+    lmstudio: LocalDouble, settings: Any, caplog: Any
 ) -> None:
     dialog = talked(lmstudio, 4, tools=["read_file"])
     result = prose(99, 3_900)
     writes("big.txt", result, settings)
-    lmstudio.answer = reader("big.txt")
+    lmstudio.brain = reader("big.txt")
     say(dialog, "read big.txt")
     assert_sound(lmstudio, dialog)
     assert "restart_marked" in caplog.text
@@ -130,11 +133,11 @@ def test_a_result_that_would_overflow_marks_a_restart_and_is_kept_whole(
 
 
 @pytest.mark.parametrize("tokens", [12_000, 6_200], ids=["longer than the window", "too long beside what must stay"])
-def test_a_result_that_cannot_fit_is_an_error_with_sizes(lmstudio: ChatServer, settings: Any, tokens: int) -> None:
+def test_a_result_that_cannot_fit_is_an_error_with_sizes(lmstudio: LocalDouble, settings: Any, tokens: int) -> None:
     dialog = talked(lmstudio, 2, tools=["read_file"])
     result = prose(99, tokens)
     writes("huge.txt", result, settings)
-    lmstudio.answer = reader("huge.txt")
+    lmstudio.brain = reader("huge.txt")
     say(dialog, "read huge.txt")
     assert_sound(lmstudio, dialog)
     turn = dialog.turns.get(role="tool")
@@ -142,19 +145,19 @@ def test_a_result_that_cannot_fit_is_an_error_with_sizes(lmstudio: ChatServer, s
     assert f"{LIMIT:,}" in turn.text and "larger context" in turn.text and "read_artifact" in turn.text
     artifact = Artifact.objects.get(dialog=dialog)
     assert artifact.text == result
-    lmstudio.answer = InOrder(
-        [Answer(calls=(("read_artifact", {"id": artifact.pk, "offset": 100, "limit": 400}),)), Answer("There it is.")]
+    lmstudio.brain = Scripted(
+        Reply(calls=(Call("read_artifact", {"id": artifact.pk, "offset": 100, "limit": 400}),)), Reply("There it is.")
     )
     say(dialog, "read a part")
     assert dialog.turns.filter(role="tool").last().text.startswith(result[100:500])
     assert not runs(dialog)
 
 
-def test_parallel_results_never_overrun_the_window(lmstudio: ChatServer, settings: Any) -> None:
+def test_parallel_results_never_overrun_the_window(lmstudio: LocalDouble, settings: Any) -> None:
     for number in range(3):
         writes(f"{number}.txt", prose(number, 2_400), settings)
-    both = Answer(calls=tuple(("read_file", {"path": f"{number}.txt"}) for number in range(3)))
-    lmstudio.answer = InOrder([both, Answer("Read.")])
+    both = Reply(calls=tuple(Call("read_file", {"path": f"{number}.txt"}) for number in range(3)))
+    lmstudio.brain = Scripted(both, Reply("Read."))
     dialog = dialog_with(lmstudio, tools=["read_file"])
     say(dialog, "read all three")
     assert_sound(lmstudio, dialog)
@@ -168,20 +171,35 @@ def test_parallel_results_never_overrun_the_window(lmstudio: ChatServer, setting
 # Phase 3: while streaming
 
 
-def test_at_90_percent_the_answer_goes_on_after_a_notice(lmstudio: ChatServer, caplog: Any) -> None:
+def slow_from_85_percent(prompt: Prompt) -> Callable[[str], None]:
+    """The pace of an answer, to be called with each piece: whoever leaves at 90 % is gone before the window is full."""
+    left = (LIMIT * 0.85 - prompt.prompt_tokens) * 4  # characters, of which these texts have more to a token
+
+    def wait(piece: str) -> None:
+        nonlocal left
+        left -= len(piece)
+        if left < 0:
+            time.sleep(0.02)
+
+    return wait
+
+
+def test_at_90_percent_the_answer_goes_on_after_a_notice(lmstudio: LocalDouble, caplog: Any) -> None:
     dialog = talked(lmstudio, 4)
     book = prose(500, 6_000)
 
-    def answer(body: Body) -> Answer:
-        if pruner.is_asked(body):
-            return pruner.prune(body)
-        return Answer("The end.") if body["messages"][-1]["content"] == GO_ON else Answer(book, chunk_seconds=0.01)
+    def answer(prompt: Prompt) -> Reply:
+        if pruner.is_asked(prompt.body):
+            return pruner.prune(prompt)
+        return Reply("The end.") if prompt.last.text == GO_ON else Reply(book, after_piece=slow_from_85_percent(prompt))
 
-    lmstudio.answer = answer
+    lmstudio.brain = answer
     say(dialog, "write a book")
     assert_sound(lmstudio, dialog)
     assert "stream_interrupted" in caplog.text
-    assert len(lmstudio.cut_off) == 1
+    assert eventually(lambda: sum(request.is_cut_off for request in lmstudio.requests) == 1), (
+        "it notices with the next piece"
+    )
     rows = list(dialog.turns.filter(position__gt=dialog.turns.get(text="write a book").position).order_by("position"))
     assert [(row.role, row.status) for row in rows] == [
         ("assistant", "interrupted"),
@@ -199,16 +217,20 @@ def test_at_90_percent_the_answer_goes_on_after_a_notice(lmstudio: ChatServer, c
     assert not dialog.turns.filter(text=GO_ON).exists()
 
 
-def test_a_tool_call_that_is_cut_half_written_is_never_run(lmstudio: ChatServer, settings: Any) -> None:
+def test_a_tool_call_that_is_cut_half_written_is_never_run(lmstudio: LocalDouble, settings: Any) -> None:
     dialog = talked(lmstudio, 4, tools=["read_file"])
-    long_call = Answer("I look.", calls=(("read_file", {"path": prose(500, 6_000)}),), chunk_seconds=0.01)
+    long_call = Reply("I look.", calls=(Call("read_file", {"path": prose(500, 6_000)}),))
 
-    def answer(body: Body) -> Answer:
-        if pruner.is_asked(body):
-            return pruner.prune(body)
-        return Answer("Never mind.") if body["messages"][-1]["content"] == GO_ON else long_call
+    def answer(prompt: Prompt) -> Reply:
+        if pruner.is_asked(prompt.body):
+            return pruner.prune(prompt)
+        return (
+            Reply("Never mind.")
+            if prompt.last.text == GO_ON
+            else replace(long_call, after_piece=slow_from_85_percent(prompt))
+        )
 
-    lmstudio.answer = answer
+    lmstudio.brain = answer
     say(dialog, "read it")
     assert_sound(lmstudio, dialog)
     assert not dialog.turns.filter(role="tool").exists()
@@ -219,43 +241,45 @@ def test_a_tool_call_that_is_cut_half_written_is_never_run(lmstudio: ChatServer,
     assert not dialog.turns.filter(status="interrupted", tool_calls__isnull=False).exists()
 
 
-def test_at_100_percent_the_answer_is_aborted_with_an_error(lmstudio: ChatServer) -> None:
+def test_at_100_percent_the_answer_is_aborted_with_an_error(lmstudio: LocalDouble) -> None:
     dialog = talked(lmstudio, 4)
-    lmstudio.answer = lambda _: Answer(prose(500, 9_000), chunk_chars=100_000)
+    lmstudio.brain = lambda _: Reply(prose(500, 9_000), chunk_chars=100_000)
     say(dialog, "write it all at once")
     assert (dialog.state, dialog.turns.get(text="write it all at once").status) == ("failed", "failed")
     assert "filled the context" in dialog.failure and f"{LIMIT:,}" in dialog.failure
     assert dialog.turns.filter(role="assistant").last().status == "failed"
     assert ContextEvent.objects.filter(dialog=dialog, code="TOKEN_LIMIT_EXCEEDED").exists()
-    lmstudio.answer = lambda body: pruner.prune(body) if pruner.is_asked(body) else Answer("Short.")
+    lmstudio.brain = lambda prompt: pruner.prune(prompt) if pruner.is_asked(prompt.body) else Reply("Short.")
     say(dialog, "then briefly")
     assert dialog.turns.filter(role="assistant").last().text == "Short."
 
 
-def test_an_endless_answer_ends_after_three_compactions(lmstudio: ChatServer) -> None:
+def test_an_endless_answer_ends_after_three_compactions(lmstudio: LocalDouble) -> None:
     dialog = talked(lmstudio, 4)
-    lmstudio.answer = lambda body: (
-        pruner.prune(body) if pruner.is_asked(body) else Answer(prose(500, 9_000), chunk_seconds=0.005)
+    lmstudio.brain = lambda prompt: (
+        pruner.prune(prompt)
+        if pruner.is_asked(prompt.body)
+        else Reply(prose(500, 9_000), after_piece=slow_from_85_percent(prompt))
     )
     say(dialog, "write for ever")
     assert dialog.restarts == 3
     assert (dialog.state, dialog.failure.startswith("After 3 compactions")) == ("failed", True)
     assert dialog.turns.filter(status="interrupted").count() == 4
     assert dialog.turns.get(text="write for ever").status == "failed"
-    assert lmstudio.overflows == 0
+    assert overflows(lmstudio) == 0
 
 
 # The pruning agent
 
 
 @pytest.mark.parametrize("form", [*pruner.NONSENSE, "growth"])
-def test_when_the_pruning_agent_fails_the_fallback_goes_on(lmstudio: ChatServer, form: str) -> None:
-    def answer(body: Body) -> Answer:
-        if not pruner.is_asked(body):
-            return Answer("Understood.")
-        return pruner.grow(body) if form == "growth" else pruner.NONSENSE[form]
+def test_when_the_pruning_agent_fails_the_fallback_goes_on(lmstudio: LocalDouble, form: str) -> None:
+    def answer(prompt: Prompt) -> Reply:
+        if not pruner.is_asked(prompt.body):
+            return Reply("Understood.")
+        return pruner.grow(prompt) if form == "growth" else pruner.NONSENSE[form]
 
-    lmstudio.answer = answer
+    lmstudio.brain = answer
     dialog = talked(lmstudio, 6, tokens=1_000)
     assert_sound(lmstudio, dialog)
     run, *_ = runs(dialog)
@@ -264,18 +288,19 @@ def test_when_the_pruning_agent_fails_the_fallback_goes_on(lmstudio: ChatServer,
     assert run.steps[-1]["note"]  # why
 
 
-def test_a_pruning_agent_that_hangs_is_left_behind(lmstudio: ChatServer, monkeypatch: Any) -> None:
+def test_a_pruning_agent_that_hangs_is_left_behind(lmstudio: LocalDouble, monkeypatch: Any) -> None:
     monkeypatch.setattr(auxiliary_calls, "SECONDS", 0.4)
-    lmstudio.answer = lambda body: Answer("late", pause_seconds=2) if pruner.is_asked(body) else Answer("Understood.")
+    lmstudio.brain = lambda prompt: (
+        Reply("late", pause_seconds=2) if pruner.is_asked(prompt.body) else Reply("Understood.")
+    )
     dialog = talked(lmstudio, 6, tokens=1_000)
     assert_sound(lmstudio, dialog)
     assert dialog.generations.filter(purpose="prune", outcome="failed", error_kind="timeout").exists()
     assert runs(dialog)[0].steps[-1]["strategy"] == "fallback"
 
 
-def test_the_chosen_pruning_agents_window_is_not_overrun(lmstudio: ChatServer, minds: Minds) -> None:
-    with running(ChatServer("mistral-7b-instruct", 4_000)) as other:
-        other.answer = pruner.prune
+def test_the_chosen_pruning_agents_window_is_not_overrun(lmstudio: LocalDouble, minds: Minds) -> None:
+    with LMStudioDouble(pruner.prune, model="mistral-7b-instruct", window=4_000, by_template=True) as other:
         entry = {"apiType": "lmstudio", "baseUrl": f"{other.url}/v1", "models": {other.model: {}}}
         minds.providers["other"] = entry
         minds.write()
@@ -283,17 +308,17 @@ def test_the_chosen_pruning_agents_window_is_not_overrun(lmstudio: ChatServer, m
         SiteSettings.objects.create(pruning_agent=agent)
         dialog = talked(lmstudio, 10)
     assert_sound(lmstudio, dialog)
-    assert len(other.exchanges) > 1  # in parts, each with room for the answer
-    assert all(pruner.is_asked(body) for body in other.bodies) and (other.overflows, other.problems) == (0, [])
+    assert len(other.bodies) > 1  # in parts, each with room for the answer
+    assert all(pruner.is_asked(body) for body in other.bodies) and (overflows(other), other.refusals) == (0, [])
     assert len(replies(lmstudio)) == len(lmstudio.bodies)
     assert "Removed" in runs(dialog)[0].summary
     levels = HealthSnapshot.objects.filter(generation__dialog=dialog, generation__purpose="prune")
     assert not levels.exists()  # a side call is no measure of the dialog's health
 
 
-def test_three_useless_rounds_end_in_one_clear_error(lmstudio: ChatServer, settings: Any) -> None:
+def test_three_useless_rounds_end_in_one_clear_error(lmstudio: LocalDouble, settings: Any) -> None:
     """The message alone takes most of the window: nothing can be removed, and each tool result asks again."""
-    lmstudio.answer = InOrder([Answer(calls=(("list_files", {}),))])
+    lmstudio.brain = Scripted(Reply(calls=(Call("list_files", {}),)))
     dialog = dialog_with(lmstudio, tools=["list_files"])
     say(dialog, prose(1, 4_700))
     assert (dialog.state, dialog.restarts) == ("failed", 3)
@@ -303,22 +328,22 @@ def test_three_useless_rounds_end_in_one_clear_error(lmstudio: ChatServer, setti
     assert list(errors).count("BREAKER_FAILED") + len(runs(dialog)) == 3
     assert all(run.est_before - run.est_after < 100 for run in runs(dialog))
     assert list(errors).count("TOKEN_LIMIT_EXCEEDED") == 1
-    assert (lmstudio.overflows, lmstudio.problems) == (0, [])
+    assert overflows(lmstudio) == 0
 
 
 def test_an_overflow_is_answered_by_the_policy_and_not_by_a_forced_clear(serve: Serve) -> None:
-    server = serve(limit=LIMIT, api_type="lmstudio")
+    server = serve(window=LIMIT, api_type="lmstudio")
     refused = []
 
-    def answer(body: Body) -> Answer:
-        if pruner.is_asked(body):
-            return pruner.prune(body, keep=1)
-        if len(body["messages"]) > 6 and not refused:
-            refused.append(body)
-            return Answer(refused=(400, '{"error": {"code": "context_length_exceeded", "message": "too long"}}'))
-        return Answer("Understood.")
+    def answer(prompt: Prompt) -> Reply:
+        if pruner.is_asked(prompt.body):
+            return pruner.prune(prompt, keep=1)
+        if len(prompt.messages) > 6 and not refused:
+            refused.append(prompt)
+            return Reply(error=(400, {"error": {"code": "context_length_exceeded", "message": "too long"}}))
+        return Reply("Understood.")
 
-    server.answer = answer
+    server.brain = answer
     dialog = dialog_with(server)
     for number in range(5):
         say(dialog, prose(number, 500))
@@ -334,33 +359,33 @@ def test_another_provider_is_not_touched_at_the_same_size(serve: Serve) -> None:
     bodies = []
     for fields in ({}, {"context_policy": "none"}):
         server = serve(context_length=LIMIT // 2, critical_max_tokens=90_000)
-        server.answer = lambda _: Answer("Understood.")
+        server.brain = lambda _: Reply("Understood.")
         dialog = talked(server, 8, **fields)
         assert not runs(dialog) and not dialog.generations.filter(est_prompt_tokens__isnull=False).exists()
         bodies.append([json.dumps(body) for body in server.bodies])
-        assert not server.listings and dialog.calibration_fit is None
+        assert not any("/api/" in request.path for request in server.requests) and dialog.calibration_fit is None
     assert bodies[0] == bodies[1] and len(bodies[0]) == 8
     for shorter, longer in zip(bodies[0], bodies[0][1:], strict=False):
         before, after = json.loads(shorter)["messages"], json.loads(longer)["messages"]
         assert json.dumps(after[: len(before)]) == json.dumps(before)  # a stable prefix, and all of it
 
 
-def test_undoing_two_nested_compactions_restores_byte_equal_requests(lmstudio: ChatServer, settings: Any) -> None:
+def test_undoing_two_nested_compactions_restores_byte_equal_requests(lmstudio: LocalDouble, settings: Any) -> None:
     writes("a.txt", prose(7, 200), settings)
-    lmstudio.answer = reader("a.txt")
+    lmstudio.brain = reader("a.txt")
     dialog = dialog_with(lmstudio, tools=["read_file"])
     for number in range(4):
         say(dialog, prose(number, 150))
     before = replies(lmstudio)[-1]
     for keep in (8, 1):
-        lmstudio.answer = lambda body, keep=keep: pruner.prune(body, keep)
+        lmstudio.brain = lambda prompt, keep=keep: pruner.prune(prompt, keep)
         rewrite_requests.request(dialog.pk, "compact", dialog.owner)
         go_on(dialog)
     made = runs(dialog)
     assert len(made) == 2 and made[1].est_after < made[0].est_after < made[0].est_before
     for run in reversed(made):
         rewrite_requests.undo(run.pk, dialog.owner)
-    lmstudio.answer = lambda _: Answer("So it is.")
+    lmstudio.brain = lambda _: Reply("So it is.")
     say(dialog, "as before?")
     after = replies(lmstudio)[-1]
     count = len(before["messages"])

@@ -3,7 +3,7 @@
 ``tests/flows/README.md`` holds the table that these tests print with ``-s``.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,13 @@ import pytest
 from dialogs.models import Dialog, Generation
 from remediation.models import RemediationRun
 from remediation.tokens.calibration import Calibration, Counted, calibrate
+from tests.doubles.brains import Call, Prompt, Reply
 from tests.flows import pruner
-from tests.flows.chat_server import Answer, Body, ChatServer, lenient  # noqa: F401  a fixture
-from tests.flows.conftest import dialog_with, say
+from tests.flows.conftest import Serve, dialog_with, overflows, say
 from tests.flows.test_compaction import prose
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Serve = Callable[..., ChatServer]
 FILES = {
     "log.txt": "\n".join(
         f"2026-03-{k % 28 + 1:02} 10:{k % 60:02} INFO worker {k} took 0x{k * 7919:08x}" for k in range(60)
@@ -38,14 +37,14 @@ class Reader:
         self.messages = self.prunes = 0
         self._files = list(FILES)[:files]
 
-    def __call__(self, body: Body) -> Answer:
-        if pruner.is_asked(body):
+    def __call__(self, prompt: Prompt) -> Reply:
+        if pruner.is_asked(prompt.body):
             self.prunes += 1
-            return pruner.NONSENSE["prose"] if self.prunes % 3 == 0 else pruner.prune(body)
-        if body["messages"][-1]["role"] == "tool":
-            return Answer(f"File read. {prose(self.messages, 60)}")
+            return pruner.NONSENSE["prose"] if self.prunes % 3 == 0 else pruner.prune(prompt)
+        if prompt.last.role == "tool":
+            return Reply(f"File read. {prose(self.messages, 60)}")
         self.messages += 1
-        return Answer("I look.", calls=(("read_file", {"path": self._files[self.messages % len(self._files)]}),))
+        return Reply("I look.", calls=(Call("read_file", {"path": self._files[self.messages % len(self._files)]}),))
 
 
 @pytest.fixture
@@ -56,12 +55,12 @@ def files(settings: Any) -> None:
 
 @pytest.mark.timeout(600)
 def test_a_hundred_turns_keep_to_the_window(serve: Serve, files: None) -> None:
-    server = serve(limit=24_000, api_type="lmstudio")
-    server.answer = Reader()
+    server = serve(window=24_000, api_type="lmstudio")
+    server.brain = Reader()
     dialog = dialog_with(server, tools=["read_file"])
     for number in range(100):
         say(dialog, f"Please look at file number {number} and tell me what is in it.")
-    assert (server.overflows, server.problems) == (0, [])
+    assert overflows(server) == 0
     assert dialog.turns.filter(role="user", status="answered").count() == 100
     assert dialog.turns.filter(role="tool", status="ok").count() == 100
     runs = RemediationRun.objects.filter(dialog=dialog, policy="autocompaction")
@@ -84,13 +83,12 @@ def test_a_hundred_turns_keep_to_the_window(serve: Serve, files: None) -> None:
 def test_estimates_come_within_5_percent_of_the_reported_prompt(
     serve: Serve, files: None, model: str, has_own_tokenizer: bool
 ) -> None:
-    server = serve(model=model, limit=60_000, api_type="lmstudio")
+    server = serve(model=model, window=60_000, api_type="lmstudio")
     # Where the tokenizer is a stand-in, a text in another script is off until it has been reported once: not read here.
-    server.answer = Reader(len(FILES) if has_own_tokenizer else 4)
+    server.brain = Reader(len(FILES) if has_own_tokenizer else 4)
     dialog = dialog_with(server, tools=["read_file"])
     for number in range(6):
         say(dialog, f"Please look at file number {number} and tell me what is in it.")
-    assert not server.problems
     raw, calibrated = deviations(dialog)
     print(f"\n| {model} | {raw[0]:.1%} | {max(raw):.1%} | {max(calibrated[1:]):.1%} |")
     if has_own_tokenizer:

@@ -1,6 +1,5 @@
 """What a rewrite or a clear took out of sight comes back when a message asks for it, and stands in that request alone."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,14 +9,14 @@ from dialogs.actions import rewrite_requests
 from dialogs.models import Agent, Dialog, Event, Generation, PersonSettings, RecallChoice, Turn
 from dialogs.queries import export
 from remediation.recall.recall import HEADING
+from tests.doubles.brains import Prompt, Reply
+from tests.doubles.local_servers import LocalDouble
 from tests.flows import pruner
-from tests.flows.chat_server import Answer, Body, ChatServer, lenient  # noqa: F401  a fixture
-from tests.flows.conftest import dialog_with, go_on, say
+from tests.flows.conftest import Serve, dialog_with, go_on, overflows, say
 from tests.flows.test_compaction import prose
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Serve = Callable[..., ChatServer]
 FACT = "The hives of your aunt stand behind the old mill, next to a willow."  # no rule holds it for important
 STORY = "Tell me a story."
 QUESTION = "Where do the hives of my aunt stand?"
@@ -25,19 +24,19 @@ WINDOW = 8_000
 
 
 @pytest.fixture
-def server(serve: Serve) -> ChatServer:
-    server = serve(limit=WINDOW, api_type="lmstudio")
-    server.answer = answer
+def server(serve: Serve) -> LocalDouble:
+    server = serve(window=WINDOW, api_type="lmstudio")
+    server.brain = answer
     return server
 
 
-def answer(body: Body) -> Answer:
-    if pruner.is_asked(body):
-        return pruner.prune(body)
-    return Answer(FACT if body["messages"][-1]["content"] == STORY else "Understood.")
+def answer(prompt: Prompt) -> Reply:
+    if pruner.is_asked(prompt.body):
+        return pruner.prune(prompt)
+    return Reply(FACT if prompt.last.text == STORY else "Understood.")
 
 
-def compacted(server: ChatServer, **agent: Any) -> Dialog:
+def compacted(server: LocalDouble, **agent: Any) -> Dialog:
     """A dialog whose fact is no longer in the model's sight."""
     dialog = dialog_with(server, **{"recall": True, **agent})
     for text in ("We plan the winter.", "Good.", STORY, *(prose(number) for number in range(10))):
@@ -45,7 +44,7 @@ def compacted(server: ChatServer, **agent: Any) -> Dialog:
     return dialog
 
 
-def cleared(server: ChatServer, **agent: Any) -> Dialog:
+def cleared(server: LocalDouble, **agent: Any) -> Dialog:
     dialog = dialog_with(server, **{"recall": True, **agent})
     say(dialog, STORY)
     rewrite_requests.clear(dialog.pk, "Go on with the winter.", dialog.owner)
@@ -53,15 +52,15 @@ def cleared(server: ChatServer, **agent: Any) -> Dialog:
     return dialog
 
 
-def texts(server: ChatServer, at: int = -1) -> list[str]:
-    return [str(message["content"]) for message in server.exchanges[at].messages]
+def texts(server: LocalDouble, at: int = -1) -> list[str]:
+    return [str(message["content"]) for message in server.bodies[at]["messages"]]
 
 
-def recalled_texts(server: ChatServer) -> list[str]:
+def recalled_texts(server: LocalDouble) -> list[str]:
     return [text for text in texts(server) if text.startswith(HEADING)]
 
 
-def test_a_compacted_fact_comes_back_when_asked_for(server: ChatServer) -> None:
+def test_a_compacted_fact_comes_back_when_asked_for(server: LocalDouble) -> None:
     dialog = compacted(server)
     assert dialog.remediations.exists()
     assert not any(FACT in text for text in texts(server)), "otherwise there is nothing to bring back"
@@ -69,14 +68,14 @@ def test_a_compacted_fact_comes_back_when_asked_for(server: ChatServer) -> None:
     *before, last = texts(server)
     assert QUESTION in before
     assert last.startswith(HEADING) and FACT in last
-    assert (server.overflows, server.problems) == (0, [])
+    assert overflows(server) == 0
     seq = dialog.turns.get(text=FACT).seq
     newest = dialog.generations.latest("pk")
     assert seq in newest.recalled
     assert newest.est_prompt_tokens == pytest.approx(newest.prompt_tokens, rel=0.1), "its size is counted"
 
 
-def test_nothing_of_it_is_stored_in_the_conversation_or_exported(server: ChatServer) -> None:
+def test_nothing_of_it_is_stored_in_the_conversation_or_exported(server: LocalDouble) -> None:
     dialog = compacted(server)
     say(dialog, QUESTION)
     assert recalled_texts(server)
@@ -89,13 +88,13 @@ def test_nothing_of_it_is_stored_in_the_conversation_or_exported(server: ChatSer
         assert whole.count(FACT) == 1, "where it was said, and in no copy"
 
 
-def test_after_a_clear_it_comes_back_under_any_policy(server: ChatServer) -> None:
+def test_after_a_clear_it_comes_back_under_any_policy(server: LocalDouble) -> None:
     dialog = cleared(server)
     say(dialog, QUESTION)
     assert FACT in recalled_texts(server)[0]
 
 
-def test_a_dialog_that_nothing_was_taken_from_recalls_nothing(server: ChatServer) -> None:
+def test_a_dialog_that_nothing_was_taken_from_recalls_nothing(server: LocalDouble) -> None:
     dialog = dialog_with(server, recall=True)
     say(dialog, STORY)
     say(dialog, QUESTION)
@@ -103,7 +102,7 @@ def test_a_dialog_that_nothing_was_taken_from_recalls_nothing(server: ChatServer
     assert list(dialog.generations.values_list("recalled", flat=True)) == [[], []]
 
 
-def test_agent_and_owner_can_turn_it_off(server: ChatServer) -> None:
+def test_agent_and_owner_can_turn_it_off(server: LocalDouble) -> None:
     dialog = cleared(server)
     Agent.objects.filter(pk=dialog.agent_id).update(recall=False)
     say(dialog, QUESTION)
@@ -117,7 +116,7 @@ def test_agent_and_owner_can_turn_it_off(server: ChatServer) -> None:
     assert len(recalled_texts(server)) == 1
 
 
-def test_what_is_dismissed_never_comes_back_and_what_is_pinned_always(server: ChatServer) -> None:
+def test_what_is_dismissed_never_comes_back_and_what_is_pinned_always(server: LocalDouble) -> None:
     dialog = cleared(server)
     row = dialog.recall_choices.create(seq=2, choice=RecallChoice.Choice.DISMISSED)
     say(dialog, QUESTION)
@@ -128,15 +127,16 @@ def test_what_is_dismissed_never_comes_back_and_what_is_pinned_always(server: Ch
     assert FACT in recalled_texts(server)[0]
 
 
-def test_a_request_with_recalled_text_leaves_room_for_the_answer(server: ChatServer) -> None:
+def test_a_request_with_recalled_text_leaves_room_for_the_answer(server: LocalDouble) -> None:
     """Every message asks for what was said before, in a dialog that is rewritten again and again."""
     dialog = dialog_with(server, recall=True)
     for number in range(22):
         say(dialog, f"{prose(number)} What of the clerk of office {number // 3} and the wool?")
-    recalling = [exchange for exchange in server.exchanges if str(exchange.last["content"]).startswith(HEADING)]
+    prompts = [request.prompt for request in server.requests if request.prompt]
+    recalling = [prompt for prompt in prompts if prompt.last.text.startswith(HEADING)]
     assert len(recalling) > 5
-    assert max(exchange.prompt_tokens for exchange in recalling) <= WINDOW - 1_024
-    assert (server.overflows, server.problems) == (0, [])
+    assert max(prompt.prompt_tokens for prompt in recalling) <= WINDOW - 1_024
+    assert overflows(server) == 0
     assert dialog.state == "idle"
     assert dialog.remediations.count() < 12
 
@@ -144,7 +144,7 @@ def test_a_request_with_recalled_text_leaves_room_for_the_answer(server: ChatSer
 def test_a_forced_clear_recalls_nothing(serve: Serve) -> None:
     server = serve(context_length=128_000, supports_tool_choice=True)
     dialog = cleared(server)
-    server.answer = lambda body: Answer("No.", usage=(120_000, 20))
+    server.brain = lambda prompt: Reply("No.", usage=(120_000, 20))
     say(dialog, QUESTION)
     say(dialog, QUESTION)
     forced = dialog.generations.filter(purpose=Generation.Purpose.FORCED_CLEAR)
@@ -152,7 +152,7 @@ def test_a_forced_clear_recalls_nothing(serve: Serve) -> None:
     assert all(generation.recalled == [] for generation in forced)
 
 
-def test_the_generations_of_the_api_say_what_came_back(server: ChatServer, client: Any) -> None:
+def test_the_generations_of_the_api_say_what_came_back(server: LocalDouble, client: Any) -> None:
     dialog = cleared(server)
     say(dialog, QUESTION)
     client.force_login(User.objects.get(pk=dialog.owner_id))

@@ -1,6 +1,6 @@
 """Importance retention over 200 turns with tools: nothing overruns, nothing is orphaned, and what matters stays in sight."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +8,13 @@ import pytest
 
 from dialogs.models import Dialog
 from remediation.models import RemediationRun
-from tests.flows.chat_server import Answer, Body, ChatServer, lenient  # noqa: F401  a fixture
-from tests.flows.conftest import dialog_with, say
+from tests.doubles.brains import Call, Prompt, Reply
+from tests.doubles.local_servers import LocalDouble
+from tests.flows.conftest import Serve, dialog_with, overflows, say
 from tests.flows.test_compaction import prose
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Serve = Callable[..., ChatServer]
 LIMIT = 8_000
 MESSAGES = 100  # with their answers 200 turns, and those of the tools beside them
 CONSTRAINTS = {
@@ -33,20 +33,20 @@ class Worker:
     def __init__(self) -> None:
         self.number = -1
 
-    def __call__(self, body: Body) -> Answer:
-        if is_summary(body["messages"]):
-            return Answer("They went on, step by step.")
-        if body["messages"][-1]["role"] == "tool":
-            return Answer(f"I have read it. {prose(self.number, 90)}")
+    def __call__(self, prompt: Prompt) -> Reply:
+        if is_summary(prompt.body["messages"]):
+            return Reply("They went on, step by step.")
+        if prompt.last.role == "tool":
+            return Reply(f"I have read it. {prose(self.number, 90)}")
         self.number += 1
         if self.number in FAILING:
-            return Answer("I look.", calls=(("read_file", {"path": FAILING[self.number]}),))
+            return Reply("I look.", calls=(Call("read_file", {"path": FAILING[self.number]}),))
         if self.number in REPORTED:
-            return Answer(REPORTED[self.number])
+            return Reply(REPORTED[self.number])
         if self.number % 2:
-            return Answer(prose(self.number, 120))
+            return Reply(prose(self.number, 120))
         paths = (f"notes-{self.number % 6}.txt", f"notes-{self.number % 4}.txt")
-        return Answer("I look.", calls=tuple(("read_file", {"path": path}) for path in paths))
+        return Reply("I look.", calls=tuple(Call("read_file", {"path": path}) for path in paths))
 
 
 @pytest.fixture
@@ -59,11 +59,11 @@ def asked(number: int) -> str:
     return CONSTRAINTS.get(number, f"Please go on with step {number}. {prose(2_000 + number, 46)}")
 
 
-def talked(server: ChatServer) -> tuple[Dialog, dict[str, int]]:
+def talked(server: LocalDouble) -> tuple[Dialog, dict[str, int]]:
     """The dialog, and how many requests had been sent when each thing that must stay was first said."""
     dialog, said = dialog_with(server, context_policy="retention", tools=["read_file"]), {}
     for number in range(MESSAGES):
-        said.update({text: len(server.exchanges) for text in named(number)})
+        said.update({text: len(server.bodies) for text in named(number)})
         say(dialog, asked(number))
     return dialog, said
 
@@ -75,12 +75,12 @@ def named(number: int) -> Iterator[str]:
 
 @pytest.mark.timeout(300)
 def test_two_hundred_turns_keep_what_matters(serve: Serve, notes: None) -> None:
-    server = serve(limit=LIMIT, context_length=LIMIT)
-    server.answer = Worker()
+    server = serve(window=LIMIT, context_length=LIMIT)
+    server.brain = Worker()
     dialog, said = talked(server)
 
     # Sound: the server refuses what is longer than its window, and what a strict provider would (``violations``).
-    assert (server.overflows, server.problems) == (0, [])
+    assert overflows(server) == 0
     assert dialog.turns.filter(role="user", status="answered").count() == MESSAGES
     assert dialog.turns.filter(role="tool").count() > MESSAGES * 8 // 10
     outcomes = set(dialog.generations.values_list("purpose", "outcome"))
@@ -98,10 +98,10 @@ def test_two_hundred_turns_keep_what_matters(serve: Serve, notes: None) -> None:
     assert len(said) == len(CONSTRAINTS) + len(FAILING) + len(REPORTED)
     for text, first in said.items():
         # Summaries are asked for with what goes out of sight; one may come before the reply that first brings a text up.
-        replies = [exchange for exchange in server.exchanges[first:] if not is_summary(exchange.messages)]
-        for exchange in replies[1:]:
-            assert seen(exchange.messages, text), f"{text!r} is no longer in sight"
-    last = server.exchanges[-1].messages
+        replies = [body for body in server.bodies[first:] if not is_summary(body["messages"])]
+        for body in replies[1:]:
+            assert seen(body["messages"], text), f"{text!r} is no longer in sight"
+    last = server.bodies[-1]["messages"]
     assert any("step 99." in (message["content"] or "") for message in last)
     assert not any("step 5." in (message["content"] or "") for message in last), "old small talk should have gone"
 
@@ -120,12 +120,12 @@ def seen(messages: list[dict[str, Any]], text: str) -> bool:
 
 def test_an_overflow_where_no_limit_is_known_prunes_what_was_refused(serve: Serve) -> None:
     """The catalog knows no limit, so the default of 100,000 holds; the server's true window shows only in a refusal."""
-    server = serve(limit=LIMIT)
-    server.answer = lambda _: Answer("Noted.")
+    server = serve(window=LIMIT, refuses="too long")
+    server.brain = lambda _: Reply("Noted.")
     dialog = dialog_with(server, context_policy="retention")
     for number in range(16):
         say(dialog, prose(number, 600))
-    assert server.overflows == 1  # the refused request itself
+    assert overflows(server) == 1  # the refused request itself
     assert dialog.turns.filter(role="user", status="answered").count() == 16
     (run,) = RemediationRun.objects.filter(dialog=dialog)
     assert (run.policy, run.reason) == ("retention", "the provider refused the request as too long")
