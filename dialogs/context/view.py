@@ -76,6 +76,13 @@ def view_of(dialog: Dialog) -> View:
     )
 
 
+def view_of_turns(dialog: Dialog, turns: Sequence[Turn]) -> View:
+    """What a dialog that is not stored yet begins with."""
+    units = tuple(group(turns))
+    messages = messages_of(units)
+    return View(_pinned(dialog, units), messages, chars_of(messages), base="1:0")
+
+
 def units_at(dialog_id: UUID, base: str, position: int) -> Units:
     """The view of ``base`` as it was when the turn at ``position`` was the last one."""
     number, run = map(int, base.split(":"))

@@ -13,22 +13,22 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Subquery
 
-from dialogs.actions import messages, questions
+from dialogs.actions import messages, questions, told_history
 from dialogs.actions.attachments import stored, text_with
 from dialogs.context.limits import unusable_reason
 from dialogs.context.tool_calls import Result
-from dialogs.context.view import unresolved_calls
+from dialogs.context.view import unresolved_calls, view_of_turns
 from dialogs.errors import Conflict
 from dialogs.models import Agent, ApiKey, Client, Dialog, Generation, Question, Turn
 from dialogs.openai_api import lifetime, options
 from dialogs.openai_api.errors import ApiError, invalid
 from dialogs.openai_api.finding import AT_HEAD, Candidate, find
-from dialogs.openai_api.forks import fork
+from dialogs.openai_api.forks import fork, message_of
 from dialogs.openai_api.history import ClientMessage, Conversation, conversation_of
 from dialogs.openai_api.likeness import Keys, answer_key, exchanges_of, keys_of
 from dialogs.openai_api.parsing import ChatRequest
 from dialogs.runtime import client_tools, outcomes
-from dialogs.runtime.oversized_results import Judged, by_length, judged
+from dialogs.runtime.oversized_results import Judged, judged
 from dialogs.state import State
 from dialogs.store.change import open_change
 from dialogs.tools.registry import tools_of
@@ -61,9 +61,8 @@ class _Ahead:
     results: Mapping[str, Judged]
 
 
-def _ahead(key: ApiKey, request: ChatRequest, told: Conversation, dialog_id: UUID | None) -> _Ahead:
-    """``dialog_id`` is the dialog that goes on, or that a new one begins like; None where there is none yet. A new one
-    has no context yet by which its policy could judge results."""
+def _ahead(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation, dialog_id: UUID | None) -> _Ahead:
+    """``dialog_id`` is the dialog that goes on, or that a new one begins like; None where there is none yet."""
     dialog = Dialog.objects.select_related("agent").filter(pk=dialog_id).first() if dialog_id else None
     if dialog is not None:
         unusable_reason(dialog)  # keeps what its server answers
@@ -71,8 +70,23 @@ def _ahead(key: ApiKey, request: ChatRequest, told: Conversation, dialog_id: UUI
     return _Ahead(
         keys=keys_of(exchanges_of(told.whole)),
         background=lifetime.is_background(key, request, told),
-        results={call: judged(dialog, call, given) if dialog else by_length(given) for call, given in results.items()},
+        results=judged(dialog, results) if dialog else _judged_of_new(key, agent, request, told, results),
     )
+
+
+def _judged_of_new(
+    key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation, results: Mapping[str, Result]
+) -> Mapping[str, Judged]:
+    """By the dialog that a new conversation becomes, with what it tells. Nothing of it is stored yet."""
+    if not results:
+        return {}
+    dialog = Dialog(owner=key.owner, agent=agent)
+    dialog.context_policy = lifetime.policy_asked(dialog, request.policy)
+    Client(
+        dialog=dialog, key=key, instructions=request.instructions, tools=request.tools
+    )  # the dialog knows it by that
+    turns = told_history.turns_of(dialog, [message_of(said) for said in told.before])
+    return judged(dialog, results, view_of_turns(dialog, turns))
 
 
 def begin(key: ApiKey, request: ChatRequest) -> Run:
@@ -84,7 +98,7 @@ def begin(key: ApiKey, request: ChatRequest) -> Run:
     if run := _holding_calls(key, agent, request, told):
         return run
     candidate = find(key, agent, told, request.end_user)
-    if candidate is not None and candidate.fit and (run := _found(key, request, told, candidate)):
+    if candidate is not None and candidate.fit and (run := _found(key, agent, request, told, candidate)):
         return run
     return _forked(key, agent, request, told, candidate)
 
@@ -116,7 +130,7 @@ def _named(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation) 
     dialog = messages.owned(request.dialog_id, key.owner)
     if dialog.agent_id != agent.pk:
         raise invalid(f"Dialog {dialog.pk} is with the agent {dialog.agent_id!r}, not {agent.pk!r}.", "model")
-    ahead = _ahead(key, request, told, dialog.pk)
+    ahead = _ahead(key, agent, request, told, dialog.pk)
     with transaction.atomic():
         return _post(_locked(dialog.pk), key, request, told, ahead)
 
@@ -132,7 +146,7 @@ def _holding_calls(key: ApiKey, agent: Agent, request: ChatRequest, told: Conver
     dialog_id = held.values_list("pk", flat=True).first()
     if dialog_id is None:
         return None
-    ahead = _ahead(key, request, told, dialog_id)
+    ahead = _ahead(key, agent, request, told, dialog_id)
     with transaction.atomic():
         dialog = _locked(dialog_id)
         if {call.id for call in unresolved_calls(dialog)} != {said.call_id for said in told.results}:
@@ -140,8 +154,8 @@ def _holding_calls(key: ApiKey, agent: Agent, request: ChatRequest, told: Conver
         return _post(dialog, key, request, told, ahead)
 
 
-def _found(key: ApiKey, request: ChatRequest, told: Conversation, candidate: Candidate) -> Run | None:
-    ahead = _ahead(key, request, told, candidate.dialog_id)
+def _found(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation, candidate: Candidate) -> Run | None:
+    ahead = _ahead(key, agent, request, told, candidate.dialog_id)
     with transaction.atomic():
         try:
             dialog = _locked(candidate.dialog_id)
@@ -159,7 +173,7 @@ def _locked(dialog_id: UUID) -> Dialog:
 
 
 def _forked(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation, origin: Candidate | None) -> Run:
-    ahead = _ahead(key, request, told, origin.dialog_id if origin else None)
+    ahead = _ahead(key, agent, request, told, origin.dialog_id if origin else None)
     with transaction.atomic():
         dialog = fork(key.owner, agent.pk, told.before, origin)
         if told.before:

@@ -75,13 +75,13 @@ def _copied(origin: Candidate, source: Dialog, dialog: Dialog) -> list[Turn]:
 
 
 def _told(dialog: Dialog, before: Sequence[ClientMessage], last: Turn | None) -> list[Turn]:
-    turns = told_history.turns_of(dialog, [_message(said) for said in before], after=last)
+    turns = told_history.turns_of(dialog, [message_of(said) for said in before], after=last)
     for turn, said in zip(turns, before, strict=True):
         if said.attached:
             turn.text, turn.attachments = text_with(said.text, said.attached), stored(dialog, said.attached)
     return turns
 
 
-def _message(said: ClientMessage) -> Message:
+def message_of(said: ClientMessage) -> Message:
     calls = tuple(ToolCall(call.id, call.name, call.arguments) for call in said.calls)
     return Message(Role(said.role), said.text, calls, said.call_id)

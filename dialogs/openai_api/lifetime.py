@@ -39,7 +39,7 @@ def is_background(key: ApiKey, request: ChatRequest, told: Conversation) -> bool
 
 def settle(dialog: Dialog, key: ApiKey, request: ChatRequest, *, background: bool) -> None:
     """Store what the request says of its dialog. One that a person opened is theirs: it never expires."""
-    policy = _policy(dialog, request.policy)
+    policy = policy_asked(dialog, request.policy)
     wanted: dict[str, Any] = {"context_policy": policy}
     if dialog.origin != ORIGIN.PERSON:
         wanted |= {
@@ -57,7 +57,7 @@ def _expires(key: ApiKey, *, brief: bool) -> Any:
     return timezone.now() + min(kept) if kept else None
 
 
-def _policy(dialog: Dialog, name: str) -> str:
+def policy_asked(dialog: Dialog, name: str) -> str:
     """Raises ``ApiError`` for a policy that is not installed, or not for the dialog's model."""
     if not name:
         return ""

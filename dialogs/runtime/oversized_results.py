@@ -1,5 +1,6 @@
 """Tool results that are too large for the model: kept in full as artifacts, with a note in their place."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -7,8 +8,9 @@ import structlog
 
 from dialogs.context.limits import policy_of
 from dialogs.context.tool_calls import Result
+from dialogs.context.view import View
 from dialogs.models import Artifact, Dialog
-from dialogs.runtime.situation import situation_of
+from dialogs.runtime.situation import Situation, situation_of
 from dialogs.store.text import storable
 from dominds.llm.messages import Message, Role
 from remediation.decisions import Compact, Reject
@@ -30,14 +32,17 @@ class Judged:
 
 def fit(dialog: Dialog, call_id: str, result: Result) -> Result:
     """The result as the model is to see it. Not in a transaction: it may count the whole context."""
-    return kept(dialog.pk, call_id, judged(dialog, call_id, result))
+    return kept(dialog.pk, call_id, judged(dialog, {call_id: result})[call_id])
 
 
-def judged(dialog: Dialog, call_id: str, result: Result) -> Judged:
-    """Stores nothing, and counts tokens where the policy asks for that: to be called before a transaction."""
-    if policy_of(dialog).policy.on_tool_result and (rejected := _rejected(dialog, call_id, result)):
-        return Judged(result, Result(rejected, failed=True))
-    return by_length(result)
+def judged(dialog: Dialog, results: Mapping[str, Result], view: View | None = None) -> dict[str, Judged]:
+    """By the ids of their calls. Stores nothing, and counts tokens where the policy asks for that: to be called before a
+    transaction. ``view`` is that of a dialog that is not stored yet."""
+    if not results or not policy_of(dialog).policy.on_tool_result:
+        return {call_id: by_length(result) for call_id, result in results.items()}
+    now = dialog if view else Dialog.objects.select_related("agent").get(pk=dialog.pk)
+    situation = situation_of(now, view)
+    return {call_id: _judged(situation, call_id, result) for call_id, result in results.items()}
 
 
 def by_length(result: Result) -> Judged:
@@ -56,16 +61,14 @@ def kept(dialog_id: UUID, call_id: str, judged: Judged) -> Result:
     return Result(f"{judged.instead.text}\n{note}", judged.instead.failed)
 
 
-def _rejected(dialog: Dialog, call_id: str, result: Result) -> str:
-    """Why the policy lets the model see another text instead; empty where it does not."""
-    situation = situation_of(Dialog.objects.select_related("agent").get(pk=dialog.pk))
-    sizes = situation.sizes_for(situation.policy)
+def _judged(situation: Situation, call_id: str, result: Result) -> Judged:
+    sizes, dialog_id = situation.sizes_for(situation.policy), str(situation.dialog.pk)
     tokens = sizes.count((Message(Role.TOOL, result.text, tool_call_id=call_id),))
     match on_tool_result(situation.policy, situation.context, tokens):
         case Reject(message):
-            log.warning("tool_result_too_large", dialog_id=str(dialog.pk), est_tokens=tokens, limit=sizes.limit)
-            return message
+            log.warning("tool_result_too_large", dialog_id=dialog_id, est_tokens=tokens, limit=sizes.limit)
+            return Judged(result, Result(message, failed=True))
         case Compact(reason):
             # The result is kept; the policy sees it before the next generation and compacts what came before it.
-            log.info("restart_marked", dialog_id=str(dialog.pk), reason=reason, est_tokens=tokens)
-    return ""
+            log.info("restart_marked", dialog_id=dialog_id, reason=reason, est_tokens=tokens)
+    return by_length(result)

@@ -233,9 +233,10 @@ class Situation:
         return StreamWatch(sizes, lambda used, limit: while_streaming(self.policy, used, limit), recalled.est_tokens)
 
 
-def situation_of(dialog: Dialog) -> Situation:
-    """Read it fresh. Raises ``UnknownModel`` when the catalog no longer has the dialog's model."""
-    model, view = model_of(dialog), view_of(dialog)
+def situation_of(dialog: Dialog, view: View | None = None) -> Situation:
+    """Read it fresh, or with the ``view`` of a dialog that is not stored yet. Raises ``UnknownModel`` when the catalog no
+    longer has the dialog's model."""
+    model, view = model_of(dialog), view or view_of(dialog)
     if any(message.parts for message in view.messages):
         model = as_served(model)
     return Situation(

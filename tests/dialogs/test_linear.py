@@ -1,5 +1,6 @@
 """Nothing that reads a conversation takes more than its length: what people, models and tools write decides on N."""
 
+import base64
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -7,15 +8,19 @@ from typing import Any
 
 import pytest
 
+from dialogs.actions.attachments import checked
 from dialogs.context.retrieval.search import words_of
 from dialogs.context.units import group, unit_from_json, unit_to_json
 from dialogs.context.view import without_results
 from dialogs.context.view_cache import Head, messages_of
+from dialogs.models import ApiKey
 from dialogs.openai_api import parsing
 from dialogs.openai_api.history import ClientMessage, conversation_of
 from dialogs.openai_api.likeness import exchanges_of, fit
 from dialogs.openai_api.messages.request import chat_request_of
-from dialogs.operations.importing import chatgpt, message_lists
+from dialogs.openai_api.responses import request as responses
+from dialogs.openai_api.wire import Sent
+from dialogs.operations.importing import chatgpt, claude, librechat, message_lists, open_webui
 from dialogs.pages.entries import _arguments
 from dialogs.store.events import _rows, events_in
 from dominds.budgets import TOLD_MESSAGES
@@ -132,6 +137,104 @@ def chatgpt_branch(number: int) -> dict[str, Any]:
     return {"id": "a", "title": "Long", "mapping": nodes}
 
 
+def claude_chat(number: int) -> dict[str, Any]:
+    said = [
+        {
+            "uuid": str(at),
+            "parent_message_uuid": str(at - 1),
+            "sender": "human" if at % 2 == 0 else "assistant",
+            "content": [{"type": "text", "text": f"text {at} of a long conversation"}],
+        }
+        for at in range(number)
+    ]
+    return {"uuid": "a", "name": "Long", "chat_messages": said}
+
+
+def claude_answer(number: int) -> dict[str, Any]:
+    """One message of many texts, and then of many calls before their results."""
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": f"text {at} of one answer"} for at in range(number)]
+    blocks += [{"type": "tool_use", "id": f"call-{at}", "name": "read", "input": {}} for at in range(number)]
+    blocks += [{"type": "tool_result", "tool_use_id": f"call-{at}", "content": "ok"} for at in reversed(range(number))]
+    return {"uuid": "a", "name": "Long", "chat_messages": [{"sender": "assistant", "content": blocks}]}
+
+
+def librechat_tree(number: int) -> dict[str, Any]:
+    """Each message below the one before."""
+    below: list[dict[str, Any]] = []
+    for at in reversed(range(number)):
+        below = [{"messageId": str(at), "text": f"text {at}", "isCreatedByUser": at % 2 == 0, "children": below}]
+    return {"conversationId": "a", "title": "Long", "messagesTree": below}
+
+
+def librechat_list(number: int) -> dict[str, Any]:
+    said = [
+        {"messageId": str(at), "parentMessageId": str(at - 1), "text": f"text {at}", "isCreatedByUser": at % 2 == 0}
+        for at in range(number)
+    ]
+    return {"conversationId": "a", "title": "Long", "messages": said}
+
+
+def open_webui_chat(number: int) -> dict[str, Any]:
+    said = {
+        str(at): {"parentId": str(at - 1), "role": ("user", "assistant")[at % 2], "content": f"text {at}"}
+        for at in range(number)
+    }
+    return {"id": "a", "chat": {"history": {"messages": said, "currentId": str(number - 1)}}}
+
+
+def open_webui_details(number: int) -> dict[str, Any]:
+    """Of each hundred one ends: of the others nobody can say where."""
+    tag = '<details type="reasoning">thought '
+    text = (tag + "</details>" + tag * 99) * (number // 100) + tag * number
+    return {"id": "a", "chat": {"messages": [{"role": "assistant", "content": text}]}}
+
+
+def open_webui_calls(number: int) -> dict[str, Any]:
+    output = [{"type": "message", "content": "Let me look."}]
+    output += [{"type": "function_call", "call_id": f"call-{at}", "name": "read"} for at in range(number)]
+    output += [{"type": "function_call_output", "call_id": f"call-{at}", "output": "ok"} for at in range(number)]
+    return {"id": "a", "chat": {"messages": [{"role": "assistant", "output": output}]}}
+
+
+def nameless_results(number: int) -> dict[str, Any]:
+    asked = [{"function": {"name": "read", "arguments": "{}"}} for _ in range(number)]
+    told = [{"role": "tool", "content": "ok"} for _ in range(number)]
+    return {"messages": [{"role": "assistant", "tool_calls": asked}, *told]}
+
+
+def response_of_messages(number: int) -> dict[str, Any]:
+    return {"model": "a", "input": [{"type": "message", **said} for said in talk(number)]}
+
+
+def response_of_calls(number: int) -> dict[str, Any]:
+    asked = [
+        {"type": "function_call", "call_id": f"call-{at}", "name": "read", "arguments": "{}"} for at in range(number)
+    ]
+    told = [{"type": "function_call_output", "call_id": f"call-{at}", "output": "ok"} for at in range(number)]
+    return {"model": "a", "input": [*asked, *told[: number // 2]]}
+
+
+def response_with_tools(number: int) -> dict[str, Any]:
+    tools = [{"type": "function", "name": f"tool-{at}", "parameters": {}} for at in range(number)]
+    choice = {"type": "allowed_tools", "mode": "auto", "tools": tools[::-1]}
+    return {"model": "a", "input": "Hi", "tools": tools, "tool_choice": choice}
+
+
+def read_response(body: dict[str, Any]) -> Any:
+    return responses.read(Sent(body, dialog="", policy="", key=ApiKey()))
+
+
+def jpeg(number: int) -> bytes:
+    """Its size stands behind many segments."""
+    return b"\xff\xd8" + b"\xff\xe0\x00\x02" * number + b"\xff\xc0\x00\x0b\x08\x00\x01\x00\x01\xff\xd9"
+
+
+def attached(content: bytes) -> Any:
+    file = f"data:text/plain;base64,{base64.b64encode(content).decode()}"
+    parts = [{"type": "file", "file": {"filename": "a" * 100, "file_data": file}}]
+    return parsing.chat_request({"model": "a", "messages": [{"role": "user", "content": parts}]})
+
+
 CASES: list[tuple[Callable[[Any], Any], Callable[[int], Any], int]] = [
     (lambda given: without_results(given, set()), calls, ROWS),
     (lambda given: without_results(given, {call["id"] for call in given[::2]}), calls, ROWS),
@@ -159,6 +262,19 @@ CASES: list[tuple[Callable[[Any], Any], Callable[[int], Any], int]] = [
     (lambda given: fit(*given), resent_with_other_answers, ROWS),
     (chatgpt.read, chatgpt_branch, ROWS),
     (lambda given: message_lists.read({"messages": given}), talk, ROWS),
+    (message_lists.read, nameless_results, ROWS),
+    (claude.read, claude_chat, ROWS),
+    (claude.read, claude_answer, ROWS),
+    (librechat.read, librechat_tree, ROWS),
+    (librechat.read, librechat_list, ROWS),
+    (open_webui.read, open_webui_chat, ROWS),
+    (open_webui.read, open_webui_details, ROWS // 4),
+    (open_webui.read, open_webui_calls, ROWS),
+    (read_response, response_of_messages, TOLD_MESSAGES.most // 2),
+    (read_response, response_of_calls, TOLD_MESSAGES.most // 2),
+    (read_response, response_with_tools, ROWS // 4),
+    (lambda given: checked([("a.jpeg", given)]), jpeg, ROWS),
+    (attached, lambda number: b"word " * 10 * number, ROWS),
     (words_of, lambda number: "a b_c dé-f " * number, ROWS),
 ]
 
@@ -172,5 +288,5 @@ def test_the_measure_finds_what_is_quadratic() -> None:
     def quadratic(given: list[int]) -> int:
         return sum(1 for one in given for other in given if one == other)
 
-    with pytest.raises(AssertionError, match="at 1,000 and at 2,000"):
-        assert_linear(quadratic, lambda number: list(range(number)), 1_000)
+    with pytest.raises(AssertionError, match="at 800 and at 1,600"):
+        assert_linear(quadratic, lambda number: list(range(number)), 800)

@@ -1,11 +1,12 @@
 """Clients of ``/v1`` before a model server: what is counted and asked for them is so before a row is locked."""
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from dialogs.accounts import api_keys
-from dialogs.models import ApiKey, Artifact, Turn
+from dialogs.models import Agent, ApiKey, Artifact, Turn
 from dialogs.openai_api import conversations
 from dialogs.openai_api.history import Call as ClientCall
 from dialogs.openai_api.history import ClientMessage
@@ -21,33 +22,54 @@ pytestmark = pytest.mark.django_db(transaction=True)
 NO_ARGUMENTS = {"type": "object", "properties": {}}
 TOOLS: list[dict[str, Any]] = [{"name": "read_log", "description": "", "parameters": NO_ARGUMENTS}]
 ASKED = ClientMessage("user", "What is in the log?")
+RESULT = "A line of the log, about the weather.\n" * 4_000
 
 
-def test_a_result_is_judged_before_the_row_is_locked(serve: Serve) -> None:
-    """It was counted inside, while all other writers of the embedded default waited."""
+def calling(**call: str) -> ClientMessage:
+    return ClientMessage("assistant", "Let me look.", (ClientCall(**call),))
+
+
+def agent_and_key(serve: Serve) -> tuple[Agent, ApiKey]:
+    """The agent's policy counts what comes from tools."""
     server = serve(window=8_000, api_type="lmstudio")
     server.brain = lambda prompt: (
         Reply("Let me look.", calls=(Call("read_log", {}),)) if len(prompt.messages) < 4 else Reply("I see.")
     )
     owner = UserFactory.create()
-    agent = AgentFactory.create(provider="double", model=server.model, context_policy="autocompaction", recall=False)
     api_keys.create_key(owner)
-    key = ApiKey.objects.get(owner=owner)
-    run = conversations.begin(key, ChatRequest(model=agent.pk, messages=(ASKED,), tools=TOOLS))
-    drive(run.dialog_id)
-    answer = Turn.objects.get(dialog=run.dialog_id, role=Turn.Role.ASSISTANT)
-    call = answer.tool_calls[0]
-    result = ClientMessage("tool", "A line of the log, about the weather.\n" * 4_000, call_id=call["id"])
-    said = (
-        ASKED,
-        ClientMessage("assistant", answer.text, (ClientCall(call["id"], call["name"], call["arguments"]),)),
-        result,
-    )
+    agent = AgentFactory.create(provider="double", model=server.model, context_policy="autocompaction", recall=False)
+    return agent, ApiKey.objects.get(owner=owner)
+
+
+def assert_noted(key: ApiKey, agent: Agent, *said: ClientMessage) -> UUID:
+    """The result that ends what is said gets a note in its place, and nothing is counted within a transaction."""
     with transactions.watched() as ended:
-        again = conversations.begin(key, ChatRequest(model=agent.pk, messages=said, tools=TOOLS))
-    assert again.dialog_id == run.dialog_id
+        run = conversations.begin(key, ChatRequest(model=agent.pk, messages=said, tools=TOOLS))
     assert ended
     assert not [one for one in ended if one.slow]
-    kept = Turn.objects.get(dialog=run.dialog_id, role=Turn.Role.TOOL)
-    assert len(kept.text) < 1_000, "the policy put a note in its place"
-    assert Artifact.objects.get(dialog=run.dialog_id).text == result.text
+    kept = Turn.objects.get(dialog=run.dialog_id, tool_call_id=said[-1].call_id)
+    assert (kept.status, len(kept.text) < 1_000) == ("error", True)
+    assert "whole context is" in kept.text
+    assert Artifact.objects.get(dialog=run.dialog_id).text == RESULT
+    return run.dialog_id
+
+
+def test_a_result_is_judged_before_the_row_is_locked(serve: Serve) -> None:
+    """It was counted inside, while all other writers of the embedded default waited."""
+    agent, key = agent_and_key(serve)
+    run = conversations.begin(key, ChatRequest(model=agent.pk, messages=(ASKED,), tools=TOOLS))
+    drive(run.dialog_id)
+    call = Turn.objects.get(dialog=run.dialog_id, role=Turn.Role.ASSISTANT).tool_calls[0]
+    said = (ASKED, calling(**call), ClientMessage("tool", RESULT, call_id=call["id"]))
+    assert assert_noted(key, agent, *said) == run.dialog_id
+
+
+def test_a_result_of_a_new_conversation_is_judged_alike(serve: Serve) -> None:
+    agent, key = agent_and_key(serve)
+    assert_noted(
+        key,
+        agent,
+        ASKED,
+        calling(id="c1", name="read_log", arguments="{}"),
+        ClientMessage("tool", RESULT, call_id="c1"),
+    )

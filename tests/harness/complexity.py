@@ -30,7 +30,6 @@ def assert_linear(function: Callable[[Given], Any], make: Callable[[int], Given]
 
 
 def _seconds(function: Callable[[Given], Any], given: Given) -> float:
-    gc.collect()
     gc.disable()  # it looks through all that the function made again and again, which is not the function's doing
     try:
         begun_at = time.thread_time()

@@ -84,7 +84,7 @@ class Tools:
                     "function": {"name": Named(name, str(found.get("namespace") or "")).function},
                 }
             case {"type": "allowed_tools", "mode": mode, "tools": list(tools)}:
-                allowed = [tool.get("name") for tool in tools if isinstance(tool, dict)]
+                allowed = {str(tool.get("name")) for tool in tools if isinstance(tool, dict)}
                 self.functions = [tool for tool in self.functions if tool["function"]["name"] in allowed]
                 return mode
             case None | str():

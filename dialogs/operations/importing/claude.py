@@ -64,22 +64,27 @@ def _asked(builder: Builder, message: Item) -> str:
 
 def _add_answer(builder: Builder, message: Item, at: datetime | None) -> None:
     blocks = list(items(message.get("content"))) or [{"type": "text", "text": text_of(message.get("text"))}]
-    text = ""
+    texts: list[str] = []
     for block in blocks:
         match block.get("type"):
             case "text":
-                text = "\n\n".join(part for part in (text, text_of(block.get("text"))) if part)
+                texts.append(text_of(block.get("text")))
             case "tool_use":
                 call = (text_of(block.get("id")), text_of(block.get("name")), json_text(block.get("input") or {}))
-                builder.call(text, [call], at)
-                text = ""
+                builder.call(_joined(texts), [call], at)
             case "tool_result":
-                builder.say(Role.ASSISTANT, text, at)
+                builder.say(Role.ASSISTANT, _joined(texts), at)
                 builder.result(_result(builder, block), text_of(block.get("tool_use_id")), at)
-                text = ""
             case "thinking" | "redacted_thinking":
                 builder.left_out["thoughts"] += 1
-    builder.say(Role.ASSISTANT, text, at)
+    builder.say(Role.ASSISTANT, _joined(texts), at)
+
+
+def _joined(texts: list[str]) -> str:
+    """The texts since the last call, which are taken."""
+    text = "\n\n".join(filter(None, texts))
+    texts.clear()
+    return text
 
 
 def _result(builder: Builder, block: Item) -> str:

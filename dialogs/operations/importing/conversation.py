@@ -3,9 +3,9 @@
 import hashlib
 import json
 import re
-from collections import Counter
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -42,7 +42,9 @@ class Builder:
 
     said: list[Said] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
-    open_calls: dict[str, None] = field(default_factory=dict)  # ids, oldest first
+    making: list[ToolCall] = field(default_factory=list)  # the calls of the newest answer, while more may follow
+    open_calls: OrderedDict[str, str] = field(default_factory=OrderedDict)  # our ids and the export's, oldest first
+    by_given: defaultdict[str, deque[str]] = field(default_factory=lambda: defaultdict(deque))  # the same the other way
 
     def say(self, role: Role, text: str, at: datetime | None = None) -> None:
         if text.strip():
@@ -52,31 +54,39 @@ class Builder:
     def call(self, text: str, calls: Iterable[tuple[str, str, str]], at: datetime | None = None) -> None:
         """``calls`` are ids, names and arguments. Ids are made unique, since exports repeat them. Calls that follow each
         other without a word or a result between them were made at once."""
-        begun = self.said.pop().message if self.open_calls and not text and self.said[-1].message.tool_calls else None
-        if begun is None:
+        if text or not self.making:
             self._close_calls(at)
-        earlier = begun.tool_calls if begun else ()
-        made = tuple(
-            ToolCall(f"{len(self.said)}-{place}-{given}"[:120], NAME.sub("_", name)[:LONGEST_NAME] or "tool", arguments)
-            for place, (given, name, arguments) in enumerate(calls, len(earlier))
-        )
-        self.said.append(Said(Message(Role.ASSISTANT, begun.text if begun else text, (*earlier, *made)), at))
-        self.open_calls |= dict.fromkeys(call.id for call in made)
+            self.said.append(Said(Message(Role.ASSISTANT, text), at))
+        for place, (given, name, arguments) in enumerate(calls, len(self.making)):
+            own = f"{len(self.said) - 1}-{place}-{given}"[:120]
+            self.making.append(ToolCall(own, NAME.sub("_", name)[:LONGEST_NAME] or "tool", arguments))
+            self.open_calls[own] = given
+            self.by_given[given].append(own)
 
     def result(self, text: str, given: str = "", at: datetime | None = None) -> None:
         """Of the open call with this id, else of the oldest open one. A result without any call is said by the agent."""
-        ids = list(self.open_calls)
-        own = next((one for one in ids if given and one.endswith(f"-{given}"[:120])), ids[0] if ids else None)
-        if own is None:
+        self._end_answer()
+        if not self.open_calls:
             self.say(Role.ASSISTANT, text and f"[Result of a tool]\n{text}", at)
             return
+        if not (given and self.by_given.get(given)):
+            given = next(iter(self.open_calls.values()))
+        own = self.by_given[given].popleft()
         del self.open_calls[own]
         self.said.append(Said(Message(Role.TOOL, text or "[Empty.]", tool_call_id=own), at))
 
+    def _end_answer(self) -> None:
+        if self.making:
+            answer = self.said[-1]
+            self.said[-1] = replace(answer, message=replace(answer.message, tool_calls=tuple(self.making)))
+            self.making = []
+
     def _close_calls(self, at: datetime | None) -> None:
+        self._end_answer()
         for own in self.open_calls:
             self.said.append(Said(Message(Role.TOOL, NO_RESULT, tool_call_id=own), at))
-        self.open_calls = {}
+        self.open_calls.clear()
+        self.by_given.clear()
 
     def conversation(self, kind: str, given: object, title: object) -> Conversation:
         """``given`` is the export's own id; where it has none, what was said names the conversation."""

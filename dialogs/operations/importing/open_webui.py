@@ -17,6 +17,7 @@ from dialogs.operations.importing.message_lists import text_and_files
 from dominds.llm.messages import Role
 
 DETAILS = re.compile(r'<details type="(?:reasoning|tool_calls|code_interpreter)".*?</details>\s*', re.S)
+CLOSING = "</details>"
 
 
 def recognises(item: Item) -> bool:
@@ -55,8 +56,9 @@ def _add_answer(builder: Builder, message: Item) -> None:
     output = list(items(message.get("output")))
     if not any(part.get("type") == "message" for part in output):
         text = text_and_files(builder, message.get("content"))
-        builder.left_out["thoughts and tool results in the text"] += len(DETAILS.findall(text))
-        builder.say(Role.ASSISTANT, DETAILS.sub("", text), at)
+        text, taken = _without_details(text)
+        builder.left_out["thoughts and tool results in the text"] += taken
+        builder.say(Role.ASSISTANT, text, at)
         return
     for part in output:
         match part.get("type"):
@@ -70,3 +72,12 @@ def _add_answer(builder: Builder, message: Item) -> None:
                 builder.result(text, text_of(part.get("call_id")), at)
             case "reasoning":
                 builder.left_out["thoughts"] += 1
+
+
+def _without_details(text: str) -> tuple[str, int]:
+    """And how many they were. Behind the last closing tag there is nothing to look for: every opening one would be followed to
+    the end of the text."""
+    head, closing, tail = text.rpartition(CLOSING)
+    space = len(tail) - len(tail.lstrip())
+    kept, taken = DETAILS.subn("", head + closing + tail[:space])
+    return kept + tail[space:], taken
