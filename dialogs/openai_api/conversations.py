@@ -175,7 +175,7 @@ def _locked(dialog_id: UUID) -> Dialog:
 def _forked(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation, origin: Candidate | None) -> Run:
     ahead = _ahead(key, agent, request, told, origin.dialog_id if origin else None)
     with transaction.atomic():
-        dialog = fork(key.owner, agent.pk, told.before, origin)
+        dialog = fork(key.owner, agent.pk, told, origin)
         if told.before:
             dialog = _locked(dialog.pk)
         return _post(dialog, key, request, told, ahead)

@@ -4,6 +4,7 @@ What is shared with another dialog is copied, and what rewrites made of it: no r
 happened there later, reminders neither.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,19 +16,21 @@ from dialogs.actions.attachments import named_by, stored, text_with
 from dialogs.context.lineage import owner_of
 from dialogs.models import Dialog, Event, Turn
 from dialogs.openai_api.finding import Candidate
-from dialogs.openai_api.history import ClientMessage
+from dialogs.openai_api.history import ClientMessage, Conversation
 from dialogs.openai_api.likeness import exchanges_of
 from dialogs.store.copying import copy_rewrites, copy_rows
 from dominds.llm.messages import Message, Role, ToolCall
 
 BATCH = 500
 _UNDER_WAY = (Turn.Status.QUEUED, Turn.Status.ANSWERING, Turn.Status.SUSPENDED)
+_ELEMENT = re.compile(r"\s*<([a-z][\w-]*)>.*?</\1>", re.DOTALL)
 _OF_ITS_MODEL = ("provider", "model", "calibration", "calibration_fit")
 
 
-def fork(owner: User, agent_id: str, before: Sequence[ClientMessage], origin: Candidate | None) -> Dialog:
+def fork(owner: User, agent_id: str, told: Conversation, origin: Candidate | None) -> Dialog:
     """A dialog that holds what is told, the shared part as its origin has it. To be called in a transaction."""
-    dialog = messages.create_dialog(owner, agent_id, origin=Dialog.Origin.KEY)
+    before = told.before
+    dialog = messages.create_dialog(owner, agent_id, title_of(told.message), origin=Dialog.Origin.KEY)
     turns: list[Turn] = []
     held = Dialog.objects.select_for_update(of=("self",))
     source = held.filter(pk=origin.dialog_id).first() if origin else None  # None: it has expired meanwhile
@@ -49,6 +52,14 @@ def fork(owner: User, agent_id: str, before: Sequence[ClientMessage], origin: Ca
         dialog.last_event_seq = len(turns)
         dialog.save()
     return dialog
+
+
+def title_of(message: str) -> str:
+    """What the user wrote, without the elements that programs put before it, such as reminders and an environment."""
+    begin = 0
+    while element := _ELEMENT.match(message, begin):
+        begin = element.end()
+    return messages.shortened(message[begin:]) or messages.shortened(message)
 
 
 def _copied(origin: Candidate, source: Dialog, dialog: Dialog) -> list[Turn]:

@@ -14,7 +14,7 @@ from dialogs.errors import Conflict
 from dialogs.models import Dialog, Turn
 from dialogs.runtime.oversized_results import Judged, kept
 from dialogs.store.change import Change, open_change
-from dialogs.tools.registry import offered_to
+from dialogs.tools.registry import offered_to, tools_of
 from remediation.guidance import CLEAR_MIND
 
 UNANSWERED = Result("The client gave no result for this call and went on with another message.", failed=True)
@@ -29,7 +29,11 @@ def of_client(dialog: Dialog, calls: Sequence[Call]) -> tuple[Call, ...]:
 
 def wait_for_client(dialog: Dialog, calls: Sequence[Call]) -> bool:
     """Whether the calls wait for the client: it runs all of them, and their message has ended."""
-    return dialog.answering_seq is None and not dialog.continuing and len(of_client(dialog, calls)) == len(calls)
+    return _has_ended(dialog) and len(of_client(dialog, calls)) == len(calls)
+
+
+def _has_ended(dialog: Dialog) -> bool:
+    return dialog.answering_seq is None and not dialog.continuing
 
 
 def hand_over(change: Change, calls: Sequence[Call], *, beside_clear: bool) -> None:
@@ -62,7 +66,8 @@ def accept(dialog_id: UUID, results: Mapping[str, Judged], *, goes_on: bool = Tr
     """Store the client's results, by call id, as they were judged before any row was locked; the run goes on, unless a
     new message comes with them. Returns the seq of the message that they belong to.
 
-    A worker may still hold the dialog: it has handed the calls over, and goes on with what it finds.
+    A worker may still hold the dialog: it has handed the calls over, and goes on with what it finds. The request that brings
+    results may offer other tools than those that were called, or none: a last answer, say, is asked for without any.
     """
     unusable = messages.unusable(dialog_id)
     with open_change(dialog_id) as change:
@@ -70,8 +75,9 @@ def accept(dialog_id: UUID, results: Mapping[str, Judged], *, goes_on: bool = Tr
         messages.check_open(dialog)
         if unusable:
             raise Conflict("agent_unusable", unusable)
-        calls = unresolved_calls(dialog)
-        if not calls or {call.id for call in calls} != set(results) or not wait_for_client(dialog, calls):
+        calls, ours = unresolved_calls(dialog), tools_of(dialog.agent)
+        are_clients = _has_ended(dialog) and not any(call.name in ours for call in calls)
+        if not calls or {call.id for call in calls} != set(results) or not are_clients:
             raise Conflict("tool_calls_not_open", "These are not the results that the dialog waits for.")
         for call in calls:
             store_result(change, call.id, call.name, kept(dialog.pk, call.id, results[call.id]))

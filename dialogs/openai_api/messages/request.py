@@ -35,9 +35,11 @@ def chat_request_of(body: dict[str, Any], dialog_header: str = "", policy: str =
         if value not in (None, []) and name not in (*SAME, *READ, *PASSED_OVER):
             raise invalid("This is not offered here: leave it out.", name)
     _system(chat, body.get("system"))
+    loaded: set[str] = set()
     for index, message in enumerate(listed(body.get("messages"), "messages")):
-        _message(chat, mapping(message, f"messages.{index}"), f"messages.{index}")
-    chat.tools = [_tool(item, f"tools.{index}") for index, item in enumerate(listed(body.get("tools"), "tools"))]
+        _message(chat, mapping(message, f"messages.{index}"), f"messages.{index}", loaded)
+    tools = [(f"tools.{index}", item) for index, item in enumerate(listed(body.get("tools"), "tools"))]
+    chat.tools = [_tool(item, param) for param, item in tools if not _is_deferred(item, loaded)]
     chat.options |= _options(body)
     request = chat.request(dialog_header, policy)
     return replace(request, end_user=_end_user(request.labels.get("user_id")))
@@ -82,6 +84,11 @@ def _options(body: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
+def _is_deferred(tool: Any, loaded: set[str]) -> bool:
+    """Whether the model is not to see it before a search of the client's tools has found it."""
+    return isinstance(tool, dict) and bool(tool.get("defer_loading")) and tool.get("name") not in loaded
+
+
 def _tool(found: Any, param: str) -> dict[str, Any]:
     tool = mapping(found, param)
     if tool.get("type") not in (None, "custom"):
@@ -109,11 +116,12 @@ def _blocks(content: Any, param: str) -> list[dict[str, Any]]:
     return [mapping(block, f"{param}.{index}") for index, block in enumerate(listed(content, param))]
 
 
-def _message(chat: ChatBody, message: dict[str, Any], param: str) -> None:
+def _message(chat: ChatBody, message: dict[str, Any], param: str, loaded: set[str]) -> None:
+    """``loaded`` gets the names of tools that results refer to."""
     blocks = _blocks(message.get("content"), f"{param}.content")
     match message.get("role"):
         case "user":
-            _results(chat, blocks, param)
+            _results(chat, blocks, param, loaded)
         case "assistant":
             texts = [
                 block for block in blocks if block.get("type") not in ("thinking", "redacted_thinking", "tool_use")
@@ -131,14 +139,16 @@ def _call(block: dict[str, Any]) -> dict[str, Any]:
     return {"id": block.get("id"), "type": "function", "function": {"name": block.get("name"), "arguments": arguments}}
 
 
-def _results(chat: ChatBody, blocks: list[dict[str, Any]], param: str) -> None:
+def _results(chat: ChatBody, blocks: list[dict[str, Any]], param: str, loaded: set[str]) -> None:
     """Results of tools, and what the user says beside them. Reminders that a program puts there are part of the last
     result: nobody said them."""
     results = [block for block in blocks if block.get("type") == "tool_result"]
     rest = [block for block in blocks if block.get("type") != "tool_result"]
     reminders = rest if results and all(str(block.get("text", "")).startswith(REMINDER) for block in rest) else []
     for number, result in enumerate(results, 1):
-        parts = [_part(block) for block in _blocks(result.get("content"), f"{param}.content")]
+        content = _blocks(result.get("content"), f"{param}.content")
+        loaded |= {str(block.get("tool_name")) for block in content if block.get("type") == "tool_reference"}
+        parts = [_part(block) for block in content]
         beside = reminders if number == len(results) else []
         chat.say("tool", [*parts, *beside], param, tool_call_id=result.get("tool_use_id"))
     if rest and not reminders:
@@ -151,6 +161,8 @@ def _part(block: dict[str, Any]) -> dict[str, Any]:
     match block.get("type"), source.get("type"):
         case "text", _:
             return {"type": "text", "text": block.get("text")}
+        case "tool_reference", _:
+            return {"type": "text", "text": f"The tool {block.get('tool_name')} is loaded."}
         case "document", "text":
             return {"type": "text", "text": source.get("data")}
         case "image", "url":

@@ -1,5 +1,6 @@
 """Which dialog a request goes on with, while a worker may still hold it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -35,9 +36,8 @@ def agent(script: Script) -> str:
     return str(AgentFactory.create().pk)
 
 
-def begun(key: ApiKey, agent: str, *messages: ClientMessage) -> Dialog:
-    tools: list[dict[str, Any]] = [WEATHER]
-    run = conversations.begin(key, ChatRequest(model=agent, messages=messages, tools=tools))
+def begun(key: ApiKey, agent: str, *messages: ClientMessage, tools: Sequence[dict[str, Any]] = (WEATHER,)) -> Dialog:
+    run = conversations.begin(key, ChatRequest(model=agent, messages=messages, tools=list(tools)))
     return Dialog.objects.get(pk=run.dialog_id)
 
 
@@ -64,6 +64,19 @@ def test_results_go_to_the_dialog_of_their_call_whatever_its_state(key: ApiKey, 
     drive(dialog.pk)
     assert Dialog.objects.count() == 1
     assert dialog.turns.filter(text="It is warm.").exists()
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_results_may_come_with_other_tools_than_were_called(key: ApiKey, agent: str, held: bool) -> None:
+    """As where a last answer is asked for without any tool, also in a conversation that was held elsewhere."""
+    dialog = begun(key, agent, ASKED)
+    drive(dialog.pk)
+    if not held:
+        api_keys.create_key(UserFactory.create())
+    goes_on = begun(ApiKey.objects.latest("pk"), agent, *results(dialog), tools=())
+    assert (goes_on.pk == dialog.pk) == held
+    drive(goes_on.pk)
+    assert goes_on.turns.latest("position").text == "It is warm."
 
 
 def test_results_of_somebody_else_open_a_dialog(key: ApiKey, agent: str) -> None:

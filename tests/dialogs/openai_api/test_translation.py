@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dialogs.models import ApiKey
 from dialogs.openai_api.errors import ApiError
+from dialogs.openai_api.forks import title_of
 from dialogs.openai_api.history import Call
 from dialogs.openai_api.messages.answer import error_body
 from dialogs.openai_api.messages.request import chat_request_of
@@ -80,6 +81,38 @@ def test_images_of_results_stand_behind_the_last_of_them() -> None:
     assert [(said.role, said.text, len(said.attached)) for said in told[1:]] == [
         ("tool", "A map.", 0), ("tool", "A map.", 0), ("user", "", 2), ("assistant", "I see.", 0), ("user", "Where?", 0),
     ]  # fmt: skip
+
+
+def test_a_deferred_tool_is_offered_once_a_search_has_found_it() -> None:
+    """As Claude Code sends them."""
+    deferred = [{**TOOL, "name": name, "defer_loading": True} for name in ("list_jobs", "never")]
+    asked = {**MESSAGE, "tools": [TOOL, *deferred]}
+    assert [tool["name"] for tool in chat_request_of(asked).tools] == ["weather"]
+    search = {"type": "tool_use", "id": "a", "name": "weather", "input": {}}
+    reference = {"type": "tool_reference", "tool_name": "list_jobs"}
+    result = {"type": "tool_result", "tool_use_id": "a", "content": [reference]}
+    told = [
+        *asked["messages"],
+        {"role": "assistant", "content": [search]},
+        {"role": "user", "content": [result, {"type": "text", "text": "Tool loaded."}]},
+    ]
+    found = chat_request_of({**asked, "messages": told})
+    assert [tool["name"] for tool in found.tools] == ["weather", "list_jobs"]
+    assert [said.text for said in found.messages[2:]] == ["The tool list_jobs is loaded.", "Tool loaded."]
+
+
+@pytest.mark.parametrize(
+    ("message", "title"),
+    [
+        ("<system-reminder>\nMind the list.\n</system-reminder>\n<env>\nbash\n</env>\nFix the  test", "Fix the test"),
+        ("<env>bash</env>", "<env>bash</env>"),
+        ("<b>Fix</b> it", "it"),
+        ("1 < 2", "1 < 2"),
+        ("<env>" * 200_000, "<env>" * 11 + "<env…"),
+    ],
+)
+def test_a_title_is_what_the_user_wrote(message: str, title: str) -> None:
+    assert title_of(message) == title
 
 
 @pytest.mark.parametrize(
