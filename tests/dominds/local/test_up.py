@@ -86,13 +86,19 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
         started.process.wait()
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where one instance after another starts: only the first has to lay the database."""
+    return tmp_path_factory.mktemp("another")
+
+
 @pytest.fixture
-def another(tmp_path: Path) -> Iterator[Callable[..., Up]]:
+def another(folder: Path) -> Iterator[Callable[..., Up]]:
     """Start instances of a test's own, and kill what it left running."""
     started: list[Up] = []
 
     def start(*options: str, **settings: str) -> Up:
-        started.append(launch(tmp_path / str(len(started)), *options, **settings))
+        started.append(launch(folder, *options, **settings))
         return started[-1]
 
     yield start
@@ -175,18 +181,13 @@ def test_a_stop_ends_everything_within_ten_seconds(number: signal.Signals, anoth
     assert not (started.data / "redis.url").exists()
 
 
-def test_even_kill_9_leaves_nothing_behind_and_the_next_start_works(another: Callable[..., Up], tmp_path: Path) -> None:
+def test_even_kill_9_leaves_nothing_behind_and_the_next_start_works(another: Callable[..., Up]) -> None:
     started = another().wait_until_ready()
     processes = started.descendants()
     started.process.kill()
     started.process.wait()
     eventually(lambda: not [process for process in processes if process.is_running()], 5)
-    again = launch(tmp_path / "0", port=started.port)
-    try:
-        again.wait_until_ready()
-    finally:
-        again.process.terminate()
-        again.process.wait(15)
+    another(port=started.port).wait_until_ready()
 
 
 def test_a_part_that_keeps_dying_stops_everything_with_its_last_words(another: Callable[..., Up]) -> None:
