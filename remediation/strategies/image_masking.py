@@ -35,11 +35,11 @@ def images_first(
     return replace(done, removed=removed_from(task.units, done.units), est_before=before, steps=(step, *done.steps))
 
 
-def mask_old_images(units: Units, target_tokens: int, toolbox: Toolbox, fresh: int = FRESH_UNITS) -> Units:
-    """Mask images, oldest first, until ``target_tokens`` is reached. The newest ``fresh`` units keep theirs."""
+def mask_old_images(units: Units, target_tokens: int, toolbox: Toolbox) -> Units:
+    """Mask images, oldest first, until ``target_tokens`` is reached. The newest ``FRESH_UNITS`` keep theirs."""
     masked, excess = list(units), total_tokens(units) - target_tokens
     for index in touchable(units):
-        if excess <= 0 or index >= len(units) - fresh:
+        if excess <= 0 or index >= len(units) - FRESH_UNITS:
             break
         unit = masked[index]
         shorter = _masked(unit, toolbox) if any(message.parts for message in unit.messages) else unit

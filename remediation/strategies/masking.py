@@ -24,12 +24,12 @@ LONG_ARGUMENT = 240  # characters, from which an old call's argument is cut
 ARGUMENT_HEAD = 80
 
 
-def mask_old_output(units: Units, target_tokens: int, toolbox: Toolbox, fresh: int = FRESH_UNITS) -> Units:
-    """Mask tool results, oldest first, until ``target_tokens`` is reached. The newest ``fresh`` units stay as they are."""
+def mask_old_output(units: Units, target_tokens: int, toolbox: Toolbox) -> Units:
+    """Mask tool results, oldest first, until ``target_tokens`` is reached. The newest ``FRESH_UNITS`` stay as they are."""
     masked, excess = list(units), total_tokens(units) - target_tokens
     known = Shown("\n".join(unit.text for unit in units if unit.role is not UnitRole.TOOL))
     for index in touchable(units):
-        if excess <= 0 or index >= len(units) - fresh:
+        if excess <= 0 or index >= len(units) - FRESH_UNITS:
             break
         shorter = mask(masked[index], toolbox, known)
         excess -= masked[index].est_tokens - shorter.est_tokens
