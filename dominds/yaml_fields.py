@@ -162,6 +162,10 @@ def text(value: Any) -> str:
     return value.strip()
 
 
+def text_or_empty(value: Any) -> str:
+    return "" if value == "" else text(value)
+
+
 def text_up_to(most_chars: int) -> Field:
     def read(value: Any) -> str:
         found = text(value)

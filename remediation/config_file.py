@@ -4,7 +4,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from dominds.yaml_fields import Bad, Field, Problem, Reading, anything, number, one_of, shown, text, truth, whole_number
+from dominds.yaml_fields import (
+    Bad,
+    Field,
+    Problem,
+    Reading,
+    anything,
+    number,
+    one_of,
+    shown,
+    text,
+    text_or_empty,
+    truth,
+    whole_number,
+)
 from remediation.config import (
     OLD_TOOL_NAMES,
     PLACEHOLDER_DETAILS,
@@ -48,10 +61,6 @@ def _chain(value: Any) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _tokenizer(value: Any) -> str:
-    return "" if value == "" else text(value)
-
-
 _SHARE = number(0, 1)
 _POSITIVE = whole_number(1, 2_000_000_000)
 _CONFIG: dict[str, Field] = {
@@ -62,7 +71,7 @@ _CONFIG: dict[str, Field] = {
     "breaking_strategy": anything,
     "recovery_mode": one_of(RECOVERY_MODES),
     "retry_policies": anything,
-    "tokenizer": _tokenizer,
+    "tokenizer": text_or_empty,
 }
 _LLM_LIMIT: dict[str, Field] = {"type": text, "limit": _POSITIVE, "follow_default": truth}
 _STRATEGIES: dict[str, tuple[type[Any], dict[str, Field]]] = {
