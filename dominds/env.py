@@ -103,9 +103,9 @@ def database(name: str, *, default: Path) -> dict[str, Any]:
     return described
 
 
-def redis_url(name: str, default: str) -> str:
+def redis_url(name: str) -> str:
     """Return the address of a Redis server."""
-    found = text(name, default)
+    found = text(name)
     parts = urlsplit(found)
     if parts.scheme not in REDIS_SCHEMES or not parts.hostname:
         raise BadEnvironment(name, f"{parts.scheme}://...", "redis://HOST:PORT/NUMBER or rediss://...")

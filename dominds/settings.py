@@ -66,7 +66,7 @@ def _own_redis() -> str:
     return REDIS_URL_FILE.read_text().strip() if REDIS_URL_FILE.is_file() else "redis://127.0.0.1:6379/0"
 
 
-REDIS_URL = env.redis_url("REDIS_URL", "") if env.text("REDIS_URL") else _own_redis()
+REDIS_URL = env.redis_url("REDIS_URL") if env.text("REDIS_URL") else _own_redis()
 
 # -- Hosts and transport ---------------------------------------------------------------------------
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", list(LOOPBACK))

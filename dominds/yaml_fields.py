@@ -1,12 +1,13 @@
 """The fields of files that people write: what is sound is used, and the rest is reported by file, path and reason."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import IntEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlsplit
 
 from dominds.yaml_file import BadYaml, read_yaml
 
@@ -161,6 +162,10 @@ def text(value: Any) -> str:
     return value.strip()
 
 
+def text_or_empty(value: Any) -> str:
+    return "" if value == "" else text(value)
+
+
 def text_up_to(most_chars: int) -> Field:
     def read(value: Any) -> str:
         found = text(value)
@@ -177,13 +182,33 @@ def texts(value: Any) -> list[str]:
     return list(dict.fromkeys(item.strip() for item in value))
 
 
+def web_address(value: Any) -> str:
+    address = text(value)
+    try:
+        parts = urlsplit(address)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise Bad(f"expected an address that begins with http:// or https://, found {shown(value)}")
+    return address
+
+
+def environment_name(value: Any) -> str:
+    name = text(value)
+    if not name.isidentifier():
+        # The usual slip is to put the key itself here, so the value is not shown.
+        raise Bad("expected the name of an environment variable, such as OPENAI_API_KEY; keys do not belong here")
+    return name
+
+
 def truth(value: Any) -> bool:
     if not isinstance(value, bool):
         raise Bad(f"expected true or false, found {shown(value)}")
     return value
 
 
-def one_of(choices: list[str]) -> Field:
+def one_of(choices: Sequence[str]) -> Field:
     def read(value: Any) -> str:
         if value not in choices:
             raise Bad(f"expected one of {', '.join(choices)}, found {shown(value)}")

@@ -16,9 +16,6 @@ PLACEHOLDER_DETAILS = ("brief", "linked")
 STRATEGY_NAMES = ("summarize_old", "prioritize_recent", "content_type_chunking", "discard_low_rel", "hybrid")
 OTHER_RATIO = 0.6  # of types without a ratio of their own
 
-Problem = tuple[str, str]  # path, reason
-Problems = list[Problem]
-
 
 @dataclass(frozen=True, slots=True)
 class LlmLimit:
@@ -157,14 +154,6 @@ def effective_limit(
 def _type_limit(config: ContextConfig, llm_type: str) -> int | None:
     entries = (entry for entry in config.per_llm if entry.type == llm_type and not entry.follow_default)
     return next((entry.limit for entry in entries), None)
-
-
-def limits_below_floor(config: ContextConfig) -> Problems:
-    """Limits that ``min_limit`` overrules: what was written does not hold."""
-    named = [("default_limit", config.default_limit)]
-    named += [(f"per_llm.{entry.type}", entry.limit) for entry in config.per_llm if not entry.follow_default]
-    found = ((f"context_config.{path}", below_floor(limit, config.min_limit)) for path, limit in named)
-    return [(path, reason) for path, reason in found if reason]
 
 
 def below_floor(limit: int, floor: int) -> str:

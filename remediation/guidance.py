@@ -19,7 +19,6 @@ CLEAR_MIND = "clear_mind"
 
 CLEAR_OR_REMIND = render(load("guidance"))  # as shipped
 CLEAR_ONLY = render(load("forced_clear_first"))
-PACKAGE_OUTLINE = "\n".join(line for line in CLEAR_ONLY.splitlines() if line.startswith("- "))
 NO_REASON = "it was not exactly one clear_mind call with a package"
 
 

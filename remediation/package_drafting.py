@@ -19,7 +19,6 @@ FACTS = "Facts"
 NEXT = "Next steps"
 QUESTIONS = "Open questions and risks"
 HEADINGS = (GOAL, PROGRESS, DECISIONS, CHANGES, FAILURES, FACTS, NEXT, QUESTIONS)
-CARRIED = (DECISIONS, FACTS, FAILURES)  # sections of an earlier draft that still hold
 DRAFTED = (
     "Drafted by the runtime from its records, not by you: search_archive and read_archive find what is missing here."
 )

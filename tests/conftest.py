@@ -55,30 +55,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item not in deep]
 
 
-MOST_REPEATED = 3
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """List what needed its second try. Only tests marked ``flaky``, with a dated reason, have one."""
-    repeated = terminalreporter.stats.get("rerun", [])
-    if repeated:
-        terminalreporter.section(f"{len(repeated)} tests were tried twice")
-        for report in repeated:
-            terminalreporter.write_line(f"{report.nodeid}: {_last_line(report)}")
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Too many second tries are a failure of their own."""
-    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None and len(reporter.stats.get("rerun", [])) > MOST_REPEATED:
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-
-def _last_line(report: pytest.TestReport) -> str:
-    return str(report.longrepr).strip().rpartition("\n")[2]
-
-
 @pytest.fixture(scope="session")
 def postgres() -> services.PostgresServer:
     """The run's PostgreSQL server."""

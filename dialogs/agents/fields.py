@@ -12,17 +12,13 @@ from dialogs.tools.registry import NOT, builtin_tools, toolset_problem
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
 from dominds.llm.models import params
 from dominds.llm.providers.kinds import KINDS
-from dominds.yaml_fields import Bad, Field, amount, one_of, shown, text, text_up_to, texts, truth, whole_number
+from dominds.yaml_fields import Bad, Field, amount, one_of, shown, text_or_empty, text_up_to, texts, truth, whole_number
 from remediation.policies import registry
 
 FieldProblem = tuple[str, str]  # field, reason
 MOST_USD = 1_000_000
 MOST_TOKENS = 1_000_000_000
 MOST_PARAMS_BYTES = 16 * 1024
-
-
-def _instructions(value: Any) -> str:
-    return "" if value == "" else text(value)
 
 
 def _policy(value: Any) -> Any:
@@ -48,7 +44,7 @@ FIELDS: dict[str, Field] = {
     "model": text_up_to(120),
     "description": text_up_to(200),
     "suggestions": texts,
-    "instructions": _instructions,
+    "instructions": text_or_empty,
     "tools": texts,
     "context_policy": _policy,
     "toolsets": texts,

@@ -7,19 +7,16 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from dominds.db.prepared import Select
-from dominds.yaml_fields import Problem
-from dominds.yaml_file import BadYaml, read_yaml
+from dominds.yaml_fields import Problem, Reading
 from remediation import prompts
-from remediation.config import ContextConfig, limits_below_floor
-from remediation.config_file import parse_context_config
+from remediation.config import ContextConfig
+from remediation.config_file import FILE, limits_below_floor, parse_context_config
 from remediation.models import ContextSettings
-
-FILE = "context.yaml"
 
 
 def current_config() -> ContextConfig:
     """The configuration in force; bad fields have their defaults."""
-    return parse_context_config(_merged())[0]
+    return parse_context_config(_merged(_file()))[0]
 
 
 def prompts_folder() -> Path:
@@ -36,27 +33,25 @@ def problems() -> list[Problem]:
 
 
 def _problems_of_file() -> list[Problem]:
-    try:
-        doubled = read_yaml(_path()).double_keys if _path().exists() else ()
-    except BadYaml as error:
-        return [Problem(FILE, "", f"{error}; using the defaults")]
-    config, wrong = parse_context_config(_merged())
-    found = [Problem(FILE, path, reason) for path, reason in wrong + limits_below_floor(config)]
-    return found + [Problem(FILE, key, "occurs twice; the last one holds") for key in doubled]
+    reading = _file()
+    if not reading.usable:
+        return reading.problems
+    config, found = parse_context_config(_merged(reading), reading.file)
+    return [*reading.problems, *found, *limits_below_floor(config, reading.file)]
 
 
-def save_edits(content: dict[str, Any]) -> list[tuple[str, str]]:
+def save_edits(content: dict[str, Any]) -> list[Problem]:
     """Keep an operator's edits if they are valid as a whole; otherwise keep nothing and return the problems."""
-    config, found = parse_context_config(_laid_over(_from_file(), content))
+    config, found = parse_context_config(_laid_over(_content(_file()), content))
     found += limits_below_floor(config)
     if not found:
         ContextSettings.objects.update_or_create(singleton=True, defaults={"config": content})
     return found
 
 
-def _merged() -> dict[str, Any]:
+def _merged(reading: Reading) -> dict[str, Any]:
     edits = _EDITS.first()
-    return _laid_over(_from_file(), edits if isinstance(edits, dict) else {})
+    return _laid_over(_content(reading), edits if isinstance(edits, dict) else {})
 
 
 def _edits() -> QuerySet[ContextSettings, Any]:
@@ -66,15 +61,12 @@ def _edits() -> QuerySet[ContextSettings, Any]:
 _EDITS: Select[Any] = Select(_edits)
 
 
-def _path() -> Path:
-    return Path(settings.MINDS_DIR) / FILE
+def _file() -> Reading:
+    return Reading.of(Path(settings.MINDS_DIR) / FILE)
 
 
-def _from_file() -> dict[str, Any]:
-    try:
-        document = read_yaml(_path()).document if _path().exists() else None
-    except BadYaml:
-        return {}
+def _content(reading: Reading) -> dict[str, Any]:
+    document = reading.document
     content = document.get("context_config", document) if isinstance(document, dict) else None
     return content if isinstance(content, dict) else {}
 

@@ -222,10 +222,6 @@ def visible_turns(dialog: Dialog, before_position: int | None = None, limit: int
     return list(turns.order_by("-position")[:limit])[::-1]
 
 
-def queued_turns(dialog: Dialog) -> list[Turn]:
-    return list(dialog.turns.queued().order_by("seq"))
-
-
 @dataclass(frozen=True, slots=True)
 class Call:
     """A tool call of the newest reply that has no result yet. ``siblings`` are the ids of all calls of that reply, one

@@ -48,8 +48,8 @@ class ChatRequest:
     policy: str = ""
 
 
-def parse(raw: bytes, dialog_header: str = "", policy: str = "") -> ChatRequest:
-    return chat_request(body_of(raw), dialog_header, policy)
+def parse(raw: bytes, dialog_header: str = "") -> ChatRequest:
+    return chat_request(body_of(raw), dialog_header)
 
 
 def body_of(raw: bytes) -> dict[str, Any]:

@@ -41,7 +41,7 @@ from dominds.llm.stream import CUT_SHORT, FinishReason
 log = structlog.get_logger(__name__)
 
 KEEP_ALIVE_SECONDS = 15
-LOOK_SECONDS = 3  # how often the database is asked what a lost poke would have said
+LOOK_SECONDS = 3  # how often the database is asked what a lost wake-up would have said
 RETRY_SECONDS = 1
 BATCH = 200
 UNDER_WAY = (Turn.Status.QUEUED, Turn.Status.ANSWERING)

@@ -39,7 +39,7 @@ def accept(proposal_id: int, user: User) -> Proposal:
         if proposal.kind == "limit":
             Agent.objects.filter(pk=proposal.agent_id).update(context_limit=proposal.change["context_limit"])
         elif found := save_edits(_with_order(proposal.change["chain_order"])):
-            raise Invalid("; ".join(f"{path}: {reason}" for path, reason in found))
+            raise Invalid("; ".join(f"{problem.path}: {problem.reason}" for problem in found))
     return proposal
 
 

@@ -11,6 +11,7 @@ from dialogs.context.images import unsent
 from dialogs.context.limits import policy_of
 from dialogs.context.view import standing_run
 from dialogs.models import Dialog
+from dialogs.runtime.rewrite_progress import short
 from dialogs.runtime.situation import Situation, situation_of
 from dominds.llm.catalog.catalog import UnknownModel
 from remediation.decisions import Rewrite
@@ -147,10 +148,6 @@ def _waiting(situation: Situation) -> str:
         return ""
     balance = balance_of(context.est_prompt, due.target_tokens, economy.price)
     return f"The next rewrite waits up to {MOST_WAITING_PERCENT} % of the limit, since it would cost more than it saves. {_economy(balance)}"
-
-
-def short(tokens: int) -> str:
-    return f"{tokens / 1000:.1f}k" if tokens >= 1000 else str(tokens)
 
 
 def run_lines(dialog: Dialog, **chosen: Any) -> list[RunLine]:

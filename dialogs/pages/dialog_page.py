@@ -224,10 +224,6 @@ class DialogPage:
         """What it branches off, if this person may see that."""
         return Dialog.objects.for_user(self.viewer).filter(forks=self.dialog).first()
 
-    @cached_property
-    def turn_count(self) -> int:
-        return self.dialog.turns.filter(position__isnull=False).count()
-
     def piece(self, name: str, **more: Any) -> str:
         """One piece of the page as HTML, by the name of its template."""
         return render_to_string(f"dialogs/_{name}.html", {"page": self, **more}, self.request)

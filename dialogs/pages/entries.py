@@ -23,13 +23,6 @@ RESULT_SHOWN_CHARS = 20_000
 HINT_CHARS = 120
 FOLDED_CHARS, FOLDED_LINES = 2_500, 25  # of a message, from which on it is folded
 
-CAUSES = {
-    Round.Cause.START: "started",
-    Round.Cause.CLEAR_MIND: "the agent cleared its mind",
-    Round.Cause.PERSON: "cleared by a person",
-    Round.Cause.COUNTDOWN: "cleared by countdown",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Call:

@@ -16,7 +16,7 @@ def message(phase: str, tokens: int, limit: int, aim: int = SUMMARY_AIM) -> str:
     """The status message of a phase. Numbers are estimates."""
     texts = {
         "detection": "Checking context length…",
-        "summarize_old": f"Summarizing old context… (est. {_short(tokens)} → {aim:,} tokens)",
+        "summarize_old": f"Summarizing old context… (est. {short(tokens)} → {aim:,} tokens)",
         "prioritize_recent": "Prioritizing P1 units & recent messages…",
         "content_type_chunking": "Chunking code & plan references…",
         "discard_low_rel": "Removing low-relevance units…",
@@ -60,5 +60,5 @@ def tell(lease: Lease, sizes: Sizes, pill: Pill, phase: str, tokens: int, limit:
         )
 
 
-def _short(tokens: int) -> str:
+def short(tokens: int) -> str:
     return f"{tokens / 1000:.1f}k" if tokens >= 1000 else str(tokens)

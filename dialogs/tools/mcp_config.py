@@ -23,12 +23,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from django.conf import settings
 
 from dominds.redaction import remember
-from dominds.yaml_fields import Bad, Field, Problem, Reading, anything, one_of, shown, text, texts, truth
+from dominds.yaml_fields import (
+    Bad,
+    Field,
+    Problem,
+    Reading,
+    anything,
+    environment_name,
+    one_of,
+    shown,
+    text,
+    texts,
+    truth,
+    web_address,
+)
 
 FILE_NAME = "mcp.yaml"
 SERVER_ID = re.compile(r"[A-Za-z0-9_-]{1,32}")
@@ -233,31 +245,12 @@ def _values(reading: Reading, found: Any, here: str, names: re.Pattern[str] | No
 def _value(value: Any) -> Value:
     if isinstance(value, Mapping) and set(value) <= {"env", "prefix"} and "env" in value:
         prefix = value.get("prefix", "")
-        return FromEnvironment(_variable(value["env"]), prefix if isinstance(prefix, str) else "")
+        return FromEnvironment(environment_name(value["env"]), prefix if isinstance(prefix, str) else "")
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if isinstance(value, str) and not {"\n", "\r", "\0"} & set(value):
         return value
     raise Bad("expected one line of text, or {env: NAME_OF_A_VARIABLE}")  # the value may be secret: not shown
-
-
-def _variable(value: Any) -> str:
-    name = text(value)
-    if not name.isidentifier():
-        raise Bad("expected the name of an environment variable; keys do not belong here")
-    return name
-
-
-def _address(value: Any) -> str:
-    address = text(value)
-    try:
-        parts = urlsplit(address)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:
-        usable = False
-    if not usable:
-        raise Bad(f"expected an address that begins with http:// or https://, found {shown(value)}")
-    return address
 
 
 def _arguments(value: Any) -> list[str]:
@@ -298,7 +291,7 @@ FIELDS: dict[str, Field] = {
     "args": _arguments,
     "cwd": text,
     "env": anything,
-    "url": _address,
+    "url": web_address,
     "headers": anything,
-    "apiKeyEnvVar": _variable,
+    "apiKeyEnvVar": environment_name,
 }

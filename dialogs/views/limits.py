@@ -58,15 +58,15 @@ def show(request: PersonRequest) -> HttpResponse:
 def _saved(form: LimitsForm, rows: Any) -> bool:
     """Save what was given, or put what is wrong with it beside its field."""
     found = save_edits({**_edits(), **form.cleaned_data, "per_llm": _given(rows)})
-    for path, reason in found:
-        name = path.removeprefix("context_config.")
+    for problem in found:
+        name = problem.path.removeprefix("context_config.")
         row = next((row for row in rows if name == f"per_llm.{row.cleaned_data.get('type')}"), None)
         if row is not None:
-            row.add_error("limit", reason)
+            row.add_error("limit", problem.reason)
         elif name in form.fields:
-            form.add_error(name, reason)
+            form.add_error(name, problem.reason)
         else:
-            form.add_error(None, f"{path}: {reason}")
+            form.add_error(None, f"{problem.path}: {problem.reason}")
     return not found
 
 

@@ -61,10 +61,10 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def place_in(folder: Path, port: int | None = None) -> RedisPlace:
+def place_in(folder: Path) -> RedisPlace:
     """Choose port and password, and write the configuration, readable by its owner alone."""
     folder.mkdir(parents=True, exist_ok=True)
-    place = RedisPlace(folder, port or free_port(), secrets.token_urlsafe(24))
+    place = RedisPlace(folder, free_port(), secrets.token_urlsafe(24))
     lines = [
         "bind 127.0.0.1",
         f"port {place.port}",

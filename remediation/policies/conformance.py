@@ -240,7 +240,7 @@ class PolicyConformance:
 
     @lawful
     @given(contexts)
-    def test_it_asks_for_a_rewrite_only_when_there_is_a_limit_and_something_new(self, context: Context) -> None:
+    def test_it_asks_for_a_rewrite_only_with_a_limit_and_something_new(self, context: Context) -> None:
         assert self.policy.before_generation is not None
         decision = self.policy.before_generation(context)
         assert isinstance(decision, get_args(Decision))
@@ -331,7 +331,7 @@ def _without_matter(policy: Policy, keeps_priority_one: bool) -> list[str]:
         laws.test_a_view_with_nothing_to_spare_is_left_as_it_is,
     ]
     of_questions = [
-        laws.test_it_asks_for_a_rewrite_only_when_there_is_a_limit_and_something_new,
+        laws.test_it_asks_for_a_rewrite_only_with_a_limit_and_something_new,
         laws.test_a_short_context_is_left_alone,
     ]
     others = [laws.test_its_other_answers_are_of_their_kinds]

@@ -7,9 +7,8 @@ from dominds.llm.messages import FilePart, Message, Part
 from remediation.context import Rewritten, StrategyStep, Toolbox, Unit, Units, total_tokens
 from remediation.policies.policy import RewriteTask
 from remediation.strategies.carrying import removed_from
-from remediation.strategies.outcome import touchable
+from remediation.strategies.masking import shorten_oldest
 
-FRESH_UNITS = 3  # the newest units, whose images are still being talked about
 NO_LONGER_SHOWN = "is no longer shown"
 GET_BACK = "The user can see it in the dialog; ask for it to be attached again if you have to look at it"
 
@@ -35,24 +34,18 @@ def images_first(
     return replace(done, removed=removed_from(task.units, done.units), est_before=before, steps=(step, *done.steps))
 
 
-def mask_old_images(units: Units, target_tokens: int, toolbox: Toolbox, fresh: int = FRESH_UNITS) -> Units:
-    """Mask images, oldest first, until ``target_tokens`` is reached. The newest ``fresh`` units keep theirs."""
-    masked, excess = list(units), total_tokens(units) - target_tokens
-    for index in touchable(units):
-        if excess <= 0 or index >= len(units) - fresh:
-            break
-        unit = masked[index]
-        shorter = _masked(unit, toolbox) if any(message.parts for message in unit.messages) else unit
-        if shorter.est_tokens < unit.est_tokens:
-            excess -= unit.est_tokens - shorter.est_tokens
-            masked[index] = shorter
-    return tuple(masked)
+def mask_old_images(units: Units, target_tokens: int, toolbox: Toolbox) -> Units:
+    """Mask images, oldest first, until ``target_tokens`` is reached."""
+    return shorten_oldest(units, target_tokens, lambda unit: _masked(unit, toolbox))
 
 
 def _masked(unit: Unit, toolbox: Toolbox) -> Unit:
+    if not any(message.parts for message in unit.messages):
+        return unit
     turn = f" (turn {unit.source[-1]})" if unit.source else ""
     messages = tuple(without_images(message, f"{NO_LONGER_SHOWN}{turn}") for message in unit.messages)
-    return replace(unit, messages=messages, est_tokens=toolbox.count(messages))
+    shorter = replace(unit, messages=messages, est_tokens=toolbox.count(messages))
+    return shorter if shorter.est_tokens < unit.est_tokens else unit
 
 
 def without_images(message: Message, reason: str) -> Message:

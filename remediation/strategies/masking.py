@@ -15,7 +15,7 @@ from remediation.text.secret_masking import redact
 from remediation.text.statements import without_routine
 
 OPENING = "[Result of "
-FRESH_UNITS = 3  # the newest units, whose tool output is still being worked with
+FRESH_UNITS = 3  # the newest units, whose tool output and images are still being worked with
 SMALLEST_RESULT = 60  # tokens; the line that would stand for less is not much shorter
 VALUES_SHARE = 5  # values of a result may take its tokens divided by this
 MOST_VALUE_TOKENS = 100  # for the values of one result
@@ -24,17 +24,22 @@ LONG_ARGUMENT = 240  # characters, from which an old call's argument is cut
 ARGUMENT_HEAD = 80
 
 
-def mask_old_output(units: Units, target_tokens: int, toolbox: Toolbox, fresh: int = FRESH_UNITS) -> Units:
-    """Mask tool results, oldest first, until ``target_tokens`` is reached. The newest ``fresh`` units stay as they are."""
-    masked, excess = list(units), total_tokens(units) - target_tokens
+def mask_old_output(units: Units, target_tokens: int, toolbox: Toolbox) -> Units:
+    """Mask tool results, oldest first, until ``target_tokens`` is reached."""
     known = Shown("\n".join(unit.text for unit in units if unit.role is not UnitRole.TOOL))
+    return shorten_oldest(units, target_tokens, lambda unit: mask(unit, toolbox, known))
+
+
+def shorten_oldest(units: Units, target_tokens: int, shorten: Callable[[Unit], Unit]) -> Units:
+    """``shorten`` units, oldest first, until ``target_tokens`` is reached. The newest ``FRESH_UNITS`` stay as they are."""
+    result, excess = list(units), total_tokens(units) - target_tokens
     for index in touchable(units):
-        if excess <= 0 or index >= len(units) - fresh:
+        if excess <= 0 or index >= len(units) - FRESH_UNITS:
             break
-        shorter = mask(masked[index], toolbox, known)
-        excess -= masked[index].est_tokens - shorter.est_tokens
-        masked[index] = shorter
-    return tuple(masked)
+        shorter = shorten(result[index])
+        excess -= result[index].est_tokens - shorter.est_tokens
+        result[index] = shorter
+    return tuple(result)
 
 
 def mask(unit: Unit, toolbox: Toolbox, known: Shown | None = None) -> Unit:

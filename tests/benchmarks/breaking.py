@@ -20,13 +20,12 @@ from rich.progress import Progress
 from dominds.llm.messages import Message, Role
 from remediation.config import ContextConfig
 from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
+from remediation.evaluation.policies import toolbox_of
 from remediation.similarity.embeddings import (
     Embedder,
     LexicalEmbedder,
     MiniLMEmbedder,
     RememberingEmbedder,
-    relevance,
-    similarity,
 )
 from remediation.similarity.minilm import MiniLM, model_directory
 from remediation.strategies.breaking.chain import break_context
@@ -52,17 +51,6 @@ class Result:
     coherence: float
     millis: float
     facts: tuple[Fact, ...] = field(repr=False)
-
-
-def toolbox(using: Embedder) -> Toolbox:
-    return Toolbox(
-        count=COUNTER.count_messages,
-        summarise=lambda text, tokens: "",
-        relevance=lambda texts, query: relevance(texts, query, using),
-        similarity=lambda a, b: similarity(a, b, using),
-        clock=lambda: time.perf_counter() * 1000,
-        report=lambda phase, current, limit: None,
-    )
 
 
 def run_ours(dialog: OverflowingDialog, box: Toolbox) -> Result:
@@ -240,7 +228,7 @@ def main() -> None:
     parser.add_argument("--priority-one", type=float, default=Mix().priority_one, help="share of priority-1 units")
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
-    box, mix = toolbox(vectors(asked.vectors)), replace(Mix(), priority_one=asked.priority_one)
+    box, mix = toolbox_of(COUNTER, vectors(asked.vectors)), replace(Mix(), priority_one=asked.priority_one)
     results: dict[tuple[str, float], list[Result]] = defaultdict(list)
     with Progress(console=Console(stderr=True)) as progress:
         task = progress.add_task("Breaking dialogs", total=asked.dialogs * len(MULTIPLES))

@@ -17,14 +17,13 @@ from dominds.llm.messages import Message, Role
 from dominds.llm.usage import Usage
 from health.levels import Thresholds, judge
 from remediation.config import ContextConfig
-from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units
+from remediation.context import Unit, UnitKind, UnitRole, Units
+from remediation.evaluation.policies import toolbox_of
 from remediation.similarity.embeddings import (
     Embedder,
     LexicalEmbedder,
     MiniLMEmbedder,
     RememberingEmbedder,
-    relevance,
-    similarity,
 )
 from remediation.similarity.minilm import MiniLM, model_directory
 from remediation.strategies.breaking.chain import break_context
@@ -68,17 +67,6 @@ def units(rng: Random, number: int) -> Units:
     )
 
 
-def toolbox(using: Embedder) -> Toolbox:
-    return Toolbox(
-        count=COUNTER.count_messages,
-        summarise=lambda text, tokens: "",
-        relevance=lambda texts, query: relevance(texts, query, using),
-        similarity=lambda a, b: similarity(a, b, using),
-        clock=lambda: time.perf_counter() * 1000,
-        report=lambda phase, current, limit: None,
-    )
-
-
 def turns(number: int) -> list[Any]:
     """Rows of turns as ``transcript`` reads them."""
     rng = Random(number)
@@ -109,7 +97,7 @@ def scoring(number: int) -> Row:
 
 def chain(name: str, using: Embedder) -> Row:
     def run(number: int) -> object:
-        box = toolbox(RememberingEmbedder(using, time.monotonic))  # as in the product, and empty each time
+        box = toolbox_of(COUNTER, RememberingEmbedder(using, time.monotonic))  # as in the product, and empty each time
         rng = Random(number)
         dialog = overflowing_dialog(rng, 5_000, 2.0, box.count, Mix())
         fifty = dialog.units[-50:]

@@ -201,7 +201,7 @@ def test_what_is_typed_while_a_message_is_on_its_way_stays(
     assert list(texts) == ["The first", "and then the next"]
 
 
-def test_an_accepted_text_leaves_the_composer_also_when_the_socket_tells_first(
+def test_an_accepted_text_leaves_the_composer_when_the_socket_is_first(
     open_dialog: Opener, page: Page, complaints: list[str]
 ) -> None:
     """By the time the server's word arrives, its pieces are old and the button that sent the text may have gone."""

@@ -83,7 +83,7 @@ def test_hundreds_of_reports_are_summed_up_what_cannot_be_used_first(settings: A
     assert found[-1].hint == "`dominds check_files --details` lists each."
 
 
-def test_the_command_lists_each_on_request_and_fails_when_something_cannot_be_used(
+def test_the_command_lists_each_on_request_and_fails_for_what_is_unusable(
     settings: Any, tmp_path: Path, db: None
 ) -> None:
     settings.MINDS_DIR = tmp_path

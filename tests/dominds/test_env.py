@@ -74,7 +74,7 @@ def test_a_bad_database_address_is_refused_without_showing_its_password(
 def test_a_bad_redis_address_is_refused(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(NAME, found)
     with pytest.raises(env.BadEnvironment, match="redis://HOST:PORT/NUMBER"):
-        env.redis_url(NAME, "")
+        env.redis_url(NAME)
 
 
 def test_a_data_folder_that_cannot_be_made_or_written_is_a_sentence(tmp_path: Path) -> None:

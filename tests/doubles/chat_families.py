@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.doubles.chat_rules import ChatRequest, Family
-from tests.doubles.rules import Offence, Refusal, Rule
+from tests.doubles.rules import Offence, Refusal, Rule, too_long
 from tests.doubles.signing import Signer
 
 SIGNER = Signer("google")
@@ -82,11 +82,6 @@ def _signature(message: Mapping[str, Any]) -> Any:
     """Of calls side by side the first one is signed."""
     extra = message["tool_calls"][0].get("extra_content") or {}
     return (extra.get("google") or {}).get("thought_signature")
-
-
-def too_long(request: ChatRequest) -> Offence:
-    found = {"tokens": request.prompt_tokens, "window": request.family.window}
-    return found if request.prompt_tokens > request.family.window else None
 
 
 def _over_input_limit(request: ChatRequest) -> Offence:

@@ -3,13 +3,12 @@
 Some real servers let one or the other pass (OpenAI itself does not read arguments); none of it is ever meant.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from tests.doubles import images
-from tests.doubles.rules import Offence, Refusal, Rule
+from tests.doubles.rules import Offence, Refusal, Rule, choice_without_tools, is_object
 
 PARTS = ("text", "image_url", "file", "input_audio")
 ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -139,20 +138,9 @@ def _no_result(request: ChatRequest) -> Offence:
 def _bad_arguments(request: ChatRequest) -> Offence:
     for at, message in request.calling:
         for position, call in enumerate(message["tool_calls"]):
-            if not _is_object(call["function"]["arguments"]):
+            if not is_object(call["function"]["arguments"]):
                 return {"at": at, "position": position}
     return None
-
-
-def _is_object(text: Any) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except (TypeError, ValueError):
-        return False
-
-
-def _choice_without_tools(request: ChatRequest) -> Offence:
-    return {} if "tool_choice" in request.body and not request.body.get("tools") else None
 
 
 def _unknown_choice(request: ChatRequest) -> Offence:
@@ -206,7 +194,7 @@ PROTOCOL = (
     Rule("result without call", _no_call, "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.", param="messages.[{at}].role"),
     Rule("call without result", _no_result, "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: {ids}", param="messages"),
     Rule("arguments", _bad_arguments, "Invalid 'messages[{at}].tool_calls[{position}].function.arguments': expected a JSON object.", param="messages[{at}].tool_calls[{position}].function.arguments"),
-    Rule("choice without tools", _choice_without_tools, "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified.", param="tool_choice"),
+    Rule("choice without tools", choice_without_tools, "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified.", param="tool_choice"),
     Rule("unknown choice", _unknown_choice, "Invalid value for 'tool_choice': no function named '{name}' was specified in the 'tools' parameter.", param="tool_choice"),
     Rule("not alternating", _not_alternating, "Conversation roles must alternate user/assistant/user/assistant/..."),
 )  # fmt: skip

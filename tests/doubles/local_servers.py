@@ -11,10 +11,10 @@ from typing import Any, Literal
 from tests.doubles import chat_templates
 from tests.doubles.brains import Brain, Message, Prompt, Reply, echo
 from tests.doubles.chat import ChatDouble
-from tests.doubles.chat_families import no_room, too_long
+from tests.doubles.chat_families import no_room
 from tests.doubles.chat_rules import ChatRequest, Family, Reasoning
 from tests.doubles.counting import Unit, count_text
-from tests.doubles.rules import Offence, Refusal, Rule
+from tests.doubles.rules import Offence, Refusal, Rule, too_long
 from tests.doubles.serving import Answer, Exchange, UsageMode
 from tests.doubles.streams import data
 

@@ -6,7 +6,7 @@ are ours.
 
 from tests.doubles.binding import CONTROLS
 from tests.doubles.messages_family import COUNTED_FIELDS, EFFORTS, FIELDS, MessagesRequest
-from tests.doubles.rules import Offence, Rule
+from tests.doubles.rules import Offence, Rule, choice_without_tools, too_long
 
 BETAS = {
     "block_binding": (CONTROLS,),
@@ -86,10 +86,6 @@ def _forced_with_budget(request: MessagesRequest) -> Offence:
     return {} if request.thinking == "enabled" and request.choice in ("any", "tool") else None
 
 
-def _choice_without_tools(request: MessagesRequest) -> Offence:
-    return {} if "tool_choice" in request.body and not request.body.get("tools") else None
-
-
 def _unknown_tool(request: MessagesRequest) -> Offence:
     name = (request.body.get("tool_choice") or {}).get("name")
     names = [tool["name"] for tool in request.body.get("tools") or ()]
@@ -137,11 +133,6 @@ def _no_output(request: MessagesRequest) -> Offence:
     return {} if request.body.get("max_tokens", 1) < 1 else None
 
 
-def _too_long(request: MessagesRequest) -> Offence:
-    found = {"tokens": request.prompt_tokens, "window": request.family.window}
-    return found if request.prompt_tokens > request.family.window else None
-
-
 def _no_room(request: MessagesRequest) -> Offence:
     asked, window = request.body.get("max_tokens", 0), request.family.window
     if request.family.stops_at_window or request.prompt_tokens + asked <= window:
@@ -166,13 +157,13 @@ SHAPE = (
     Rule("budget room", _budget_room, f"`max_tokens` must be greater than `thinking.budget_tokens`. Please consult our documentation at {THINKING_DOCS}#max-tokens-and-context-window-size"),
     Rule("forced tool", _forced, 'tool_choice: type "tool" and "any" are not supported for this model.'),
     Rule("forced tool with a budget", _forced_with_budget, "Thinking may not be enabled when tool_choice forces tool use."),
-    Rule("choice without tools", _choice_without_tools, "tool_choice may only be specified while providing tools."),
+    Rule("choice without tools", choice_without_tools, "tool_choice may only be specified while providing tools."),
     Rule("unknown tool", _unknown_tool, "Tool '{name}' not found in provided tools"),
     Rule("tool twice", _double_tool, "tools: Tool names must be unique."),
     Rule("sampling", _sampling, "`{field}` is deprecated for this model."),
     Rule("sampling with thinking", _sampling_with_thinking, f"`temperature` may only be set to 1 when thinking is enabled or in adaptive mode. Please consult our documentation at {THINKING_DOCS}"),
 )  # fmt: skip
 SIZE = (
-    Rule("too long", _too_long, "prompt is too long: {tokens} tokens > {window} maximum"),
+    Rule("too long", too_long, "prompt is too long: {tokens} tokens > {window} maximum"),
     Rule("no room", _no_room, "input length and `max_tokens` exceed context limit: {tokens} + {asked} > {window}, decrease input length or `max_tokens` and try again"),
 )  # fmt: skip

@@ -1,12 +1,11 @@
 """What OpenAI's Responses API refuses, by model family."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.doubles import images
-from tests.doubles.rules import Offence, Rule
+from tests.doubles.rules import Offence, Rule, is_object
 from tests.doubles.signing import Signer
 
 SEALER = Signer("openai")
@@ -188,13 +187,6 @@ def _bad_arguments(request: ResponsesRequest) -> Offence:
         if kind_of(item) == "function_call" and not is_object(item.get("arguments")):
             return {"at": at}
     return None
-
-
-def is_object(text: Any) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except (TypeError, ValueError):
-        return False
 
 
 def _too_long(request: ResponsesRequest) -> Offence:

@@ -1,5 +1,6 @@
 """What a server refuses: a rule is a name, what offends it, and the words of the refusal."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,23 @@ class Refusal:
     code: Any = None
     param: str | None = None
     more: Mapping[str, Any] = field(default_factory=dict)  # further fields of the error object
+
+
+def too_long(request: Any) -> Offence:
+    found = {"tokens": request.prompt_tokens, "window": request.family.window}
+    return found if request.prompt_tokens > request.family.window else None
+
+
+def choice_without_tools(request: Any) -> Offence:
+    return {} if "tool_choice" in request.body and not request.body.get("tools") else None
+
+
+def is_object(text: Any) -> bool:
+    """Whether a text is a JSON object."""
+    try:
+        return isinstance(json.loads(text), dict)
+    except (TypeError, ValueError):
+        return False
 
 
 class RequestRefused(Exception):

@@ -108,7 +108,7 @@ def test_an_agents_settings_are_sent_with_its_answers(name: str, minds: Minds, m
     assert dialog.state == "idle"
 
 
-def test_a_summary_is_asked_for_with_the_settings_of_the_pruning_agent_alone(minds: Minds, monkeypatch: Any) -> None:
+def test_a_summary_is_asked_for_with_the_pruning_agents_settings_alone(minds: Minds, monkeypatch: Any) -> None:
     name = "alibaba/qwen3.8-max"
     with start(name, Scripted(Reply("We spoke of wool. " * 9))) as double:
         dialog = dialog_at(double, minds, monkeypatch, name, model_params={"general": {"effort": "high"}})

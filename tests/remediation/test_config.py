@@ -72,7 +72,7 @@ context_config:
 
 def parsed(**fields: Any) -> tuple[ContextConfig, list[str]]:
     config, problems = parse_context_config(fields)
-    return config, [f"{path}: {reason}" for path, reason in problems]
+    return config, [f"{problem.path}: {problem.reason}" for problem in problems]
 
 
 def test_the_specified_yaml_has_no_problems_and_says_what_it_says() -> None:
@@ -155,7 +155,7 @@ def test_a_bad_field_is_reported_by_path_and_replaced_by_its_default(path: str, 
         inner = inner.setdefault(key, {})
     inner[last] = bad
     config, problems = parse_context_config(content)
-    assert [found for found, _ in problems] == [f"context_config.{path}"]
+    assert [problem.path for problem in problems] == [f"context_config.{path}"]
     changed = config.to_mapping()
     changed["retry_policies"]["per_tool"] = {}
     assert changed == ContextConfig().to_mapping()
@@ -179,7 +179,7 @@ def test_unknown_keys_are_reported() -> None:
 def test_what_is_not_a_mapping_is_reported() -> None:
     config, problems = parse_context_config(["min_limit", 3])
     assert config == ContextConfig()
-    assert problems[0][0] == "context_config"
+    assert problems[0].path == "context_config"
 
 
 @pytest.mark.parametrize(

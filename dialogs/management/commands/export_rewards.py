@@ -4,7 +4,6 @@ from typing import Any
 
 import orjson
 from django.core.management.base import BaseCommand
-from rich.progress import track
 
 from dialogs.operations import coherence
 from remediation.models import RemediationRun
@@ -20,11 +19,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, file: Path, **options: Any) -> None:
         records = RemediationRun.objects.filter(reward_record__isnull=False).order_by("id")
-        for run_id in track(records.filter(coherence=None).values_list("pk", flat=True), "Measuring coherence"):
+        for run_id in records.filter(coherence=None).values_list("pk", flat=True):
             coherence.measure(run_id)
-        total = records.count()
         with file.open("wb") as lines:
-            rows = records.values_list("reward_record", flat=True).iterator(chunk_size=500)
-            for record in track(rows, "Exporting", total=total):
+            for record in records.values_list("reward_record", flat=True).iterator(chunk_size=500):
                 lines.write(orjson.dumps(record) + b"\n")
-        self.stdout.write(f"{total} rewrites written to {file}")
+        self.stdout.write(f"{records.count()} rewrites written to {file}")

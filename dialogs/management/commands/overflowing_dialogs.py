@@ -5,7 +5,6 @@ from typing import Any
 
 import orjson
 from django.core.management.base import BaseCommand
-from rich.progress import track
 
 from remediation.synthetic_dialogs import OverflowingDialog, overflowing_dialog
 from remediation.tokens.counting import counter_for
@@ -28,7 +27,7 @@ class Command(BaseCommand):
     ) -> None:
         rng, count = Random(seed), counter_for("gpt-4").count_messages
         with file.open("wb") as lines:
-            for _ in track(range(number), "Writing"):
+            for _ in range(number):
                 lines.write(orjson.dumps(_as_json(overflowing_dialog(rng, limit, multiple, count))) + b"\n")
         self.stdout.write(f"{number} dialogs of about {limit * multiple:,.0f} tokens written to {file} (seed {seed})")
 

@@ -6,14 +6,27 @@ from datetime import date, datetime
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import urlsplit
 
 from dominds.llm.models.dialects import mapping
 from dominds.llm.models.model import FORCED_TOOL, MODALITIES, Echo, Thinking
 from dominds.llm.models.params import MAX_TOKENS_FIELDS, OUR_PARAMS
 from dominds.llm.prices import Price
 from dominds.llm.providers.kinds import KINDS
-from dominds.yaml_fields import Bad, Field, Problem, Reading, Severity, one_of, shown, text, texts, truth, whole_number
+from dominds.yaml_fields import (
+    Bad,
+    Field,
+    Problem,
+    Reading,
+    Severity,
+    environment_name,
+    one_of,
+    shown,
+    text,
+    texts,
+    truth,
+    web_address,
+    whole_number,
+)
 
 API_TYPES = tuple(KINDS)
 MAX_TOKENS = 1_000_000_000
@@ -33,26 +46,6 @@ def _tokens(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= MAX_TOKENS:
         raise Bad(f"expected a whole number of tokens above 0, found {shown(value)}")
     return value
-
-
-def _url(value: Any) -> str:
-    address = text(value)
-    try:
-        parts = urlsplit(address)
-        is_web_address = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:
-        is_web_address = False
-    if not is_web_address:
-        raise Bad(f"expected an address that begins with http:// or https://, found {shown(value)}")
-    return address
-
-
-def _environment_name(value: Any) -> str:
-    name = text(value)
-    if not name.isidentifier():
-        # The usual slip is to put the key itself here, so the value is not shown.
-        raise Bad("expected the name of an environment variable, such as OPENAI_API_KEY; keys do not belong here")
-    return name
 
 
 def _forced_tool(value: Any) -> str:
@@ -124,8 +117,8 @@ def _price(value: Any) -> Price:
 PROVIDER_FIELDS: dict[str, Field] = {
     "name": text,
     "apiType": text,  # an unknown one makes the provider unusable, which the catalog says
-    "baseUrl": _url,
-    "apiKeyEnvVar": _environment_name,
+    "baseUrl": web_address,
+    "apiKeyEnvVar": environment_name,
 }
 MODEL_FIELDS: dict[str, Field] = {
     "name": text,

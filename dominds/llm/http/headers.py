@@ -5,7 +5,6 @@ typed layers 149 ms on a long request.
 """
 
 import os
-from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from dominds.llm.http.endpoint import Endpoint
@@ -26,9 +25,9 @@ def openai_exchange(endpoint: Endpoint, path: str, body: bytes, *, is_openai: bo
     return Exchange(endpoint, Post(_under(endpoint.base_url, path), openai_headers(endpoint, is_openai), body))
 
 
-def openai_headers(endpoint: Endpoint, is_openai: bool, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+def openai_headers(endpoint: Endpoint, is_openai: bool) -> dict[str, str]:
     """The operator's organisation is for OpenAI alone, not for any server that speaks its format."""
-    account = {name: environ[key] for name, key in OPENAI_ACCOUNT.items() if is_openai and environ.get(key)}
+    account = {name: os.environ[key] for name, key in OPENAI_ACCOUNT.items() if is_openai and os.environ.get(key)}
     return {**STREAMED, **_bearer(endpoint), **account}
 
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from dominds.llm.models.model import Forcing, LimitUnavailable, LoadedLimit, ProviderKind
 from dominds.llm.providers import openai_chat
-from dominds.llm.providers.server_window import ANSWER_SECONDS, entries_in, read, root_of, strange, tokens_in, truth_in
+from dominds.llm.providers.server_window import ANSWER_SECONDS, entries_in, listed, read, root_of, tokens_in, truth_in
 
 NAME = "LM Studio"
 UNREACHABLE_SECONDS = 30.0  # after a failed count, so that counting never slows a conversation twice
@@ -22,15 +22,11 @@ def loaded_limit(base_url: str, model: str, key: str = "") -> LoadedLimit | Limi
     newer = read(f"{root}/api/v1/models", key, NAME)
     if not newer.is_reached:
         return LimitUnavailable(newer.failure)
-    listed = entries_in(newer.document, "models")
-    if listed is not None:
-        return limit_in_v1(listed, model)
-    url = f"{root}/api/v0/models"
-    older = read(url, key, NAME)
-    if older.failure:
-        return LimitUnavailable(older.failure)
-    entries = entries_in(older.document, "data")
-    return LimitUnavailable(strange(url, NAME)) if entries is None else limit_in_v0(entries, model)
+    entries = entries_in(newer.document, "models")
+    if entries is not None:
+        return limit_in_v1(entries, model)
+    older = listed(f"{root}/api/v0/models", key, NAME, "data")
+    return LimitUnavailable(older) if isinstance(older, str) else limit_in_v0(older, model)
 
 
 def limit_in_v1(entries: tuple[dict[str, Any], ...], model: str) -> LoadedLimit | LimitUnavailable:

@@ -9,7 +9,7 @@ from typing import Any
 
 from dominds.llm.models.model import LimitUnavailable, LoadedLimit, ProviderKind
 from dominds.llm.providers import openai_chat
-from dominds.llm.providers.server_window import entries_in, read, root_of, strange, tokens_in
+from dominds.llm.providers.server_window import listed, read, root_of, tokens_in
 
 NAME = "Ollama"
 NUM_CTX = re.compile(r"^num_ctx\s+(\d+)\s*$", re.M)
@@ -17,13 +17,9 @@ NUM_CTX = re.compile(r"^num_ctx\s+(\d+)\s*$", re.M)
 
 def loaded_limit(base_url: str, model: str, key: str = "") -> LoadedLimit | LimitUnavailable:
     """The window of the running model, else the one that its file sets; the longest possible one is not what holds."""
-    url = f"{root_of(base_url)}/api/ps"
-    running = read(url, key, NAME)
-    if running.failure:
-        return LimitUnavailable(running.failure)
-    entries = entries_in(running.document, "models")
-    if entries is None:
-        return LimitUnavailable(strange(url, NAME))
+    entries = listed(f"{root_of(base_url)}/api/ps", key, NAME, "models")
+    if isinstance(entries, str):
+        return LimitUnavailable(entries)
     tokens = running_window(entries, model)
     if tokens is not None:
         return LoadedLimit(tokens, "context_length of /api/ps")

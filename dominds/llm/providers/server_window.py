@@ -118,6 +118,13 @@ def entries_in(document: Any, name: str) -> tuple[dict[str, Any], ...] | None:
     return tuple(entry for entry in found if isinstance(entry, dict)) if isinstance(found, list) else None
 
 
+def listed(url: str, key: str, server: str, name: str) -> tuple[dict[str, Any], ...] | str:
+    """The entries of the list ``name`` at ``url``, or why there are none."""
+    answer = read(url, key, server)
+    entries = entries_in(answer.document, name)
+    return answer.failure or (strange(url, server) if entries is None else entries)
+
+
 def tokens_in(value: Any) -> int | None:
     """A window in tokens, or None."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

@@ -4,18 +4,14 @@ from typing import Any
 
 from dominds.llm.models.model import LimitUnavailable, LoadedLimit, ProviderKind
 from dominds.llm.providers import openai_chat
-from dominds.llm.providers.server_window import entries_in, read, strange, tokens_in
+from dominds.llm.providers.server_window import listed, tokens_in
 
 NAME = "vLLM"
 
 
 def loaded_limit(base_url: str, model: str, key: str = "") -> LoadedLimit | LimitUnavailable:
-    url = f"{base_url.rstrip('/')}/models"
-    answer = read(url, key, NAME)
-    if answer.failure:
-        return LimitUnavailable(answer.failure)
-    entries = entries_in(answer.document, "data")
-    return LimitUnavailable(strange(url, NAME)) if entries is None else limit_in(entries, model)
+    entries = listed(f"{base_url.rstrip('/')}/models", key, NAME, "data")
+    return LimitUnavailable(entries) if isinstance(entries, str) else limit_in(entries, model)
 
 
 def limit_in(entries: tuple[dict[str, Any], ...], model: str) -> LoadedLimit | LimitUnavailable:

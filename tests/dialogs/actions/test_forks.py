@@ -54,7 +54,7 @@ def dialog(script: Script) -> Dialog:
     return dialog
 
 
-def test_a_fork_begins_with_what_stood_up_to_the_turn_and_goes_on_by_itself(dialog: Dialog) -> None:
+def test_a_fork_begins_with_all_up_to_the_turn_and_goes_on_by_itself(dialog: Dialog) -> None:
     before = rows_of(dialog)
     made = fork(at(dialog, 4))
     assert said(made) == said(dialog)[:4]
@@ -78,9 +78,7 @@ def test_a_fork_at_a_message_offers_to_answer_it(dialog: Dialog) -> None:
     assert seen(made) == ["one", "Yes.", "two", "Yes."]
 
 
-def test_another_answer_is_a_dialog_that_takes_the_place_of_the_first_in_the_list(
-    dialog: Dialog, script: Script
-) -> None:
+def test_another_answer_is_a_dialog_that_takes_the_place_of_the_first(dialog: Dialog, script: Script) -> None:
     script({"text": "No."})
     Dialog.objects.filter(pk=dialog.pk).update(pinned_at=dialog.created_at)
     made = regenerate(at(dialog, 6))
@@ -180,7 +178,7 @@ def test_rounds_reminders_and_pins_come_along(dialog: Dialog) -> None:
     assert older.round_number == 1 and older.rounds.count() == 1
 
 
-def test_a_fork_amid_tool_calls_takes_all_their_results_and_runs_none_again(script: Script) -> None:
+def test_a_fork_amid_tool_calls_takes_their_results_and_runs_none_again(script: Script) -> None:
     calls = [{"name": "add_reminder", "arguments": {"content": text}} for text in ("milk", "bread")]
     script({"tool_calls": calls}, {"text": "Noted."})
     dialog = make_dialog()

@@ -297,7 +297,7 @@ def test_proposals_and_tasks_are_decided(browser: Client, operator: User, script
     assert (task.state, task.done_by) == ("done", operator)
 
 
-def test_of_a_persons_settings_the_monthly_budget_alone_is_set_by_an_operator(db: None) -> None:
+def test_an_operator_sets_only_the_monthly_budget_of_a_person(db: None) -> None:
     admin_user = UserFactory.create(is_staff=True, is_superuser=True)
     row = PersonSettings.objects.create(user=UserFactory.create(), theme="dark")
     address = reverse("admin:dialogs_personsettings_change", args=[row.pk])

@@ -228,7 +228,7 @@ def test_a_message_that_fits_nowhere_is_refused_as_too_long(client: OpenAI) -> N
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_long_conversation_stays_within_the_window_and_says_what_was_done(
+def test_a_long_conversation_stays_in_the_window_and_says_what_was_done(
     stack: Stack, client: OpenAI, doubles: dict[str, Double], stream: bool
 ) -> None:
     said: list[dict[str, Any]] = []

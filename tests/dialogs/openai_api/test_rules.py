@@ -191,7 +191,7 @@ def test_whatever_drafts_come_each_thought_is_there_once(turns: list[tuple[str, 
     assert heard == "\n\n".join(text for text, _ in turns)
 
 
-def test_a_lost_attempts_thoughts_do_not_keep_the_next_from_thinking_otherwise() -> None:
+def test_a_lost_attempt_does_not_keep_the_next_from_thinking_otherwise() -> None:
     thoughts = Thoughts()
     assert thoughts.piece(1, 0, "I say yes") == "I say yes"
     assert thoughts.piece(1, 20, "of course") == "", "a gap is left to the turn"

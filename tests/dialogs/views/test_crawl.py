@@ -208,7 +208,7 @@ def test_a_stranger_finds_no_page_of_somebody_else(dialogs: dict[str, Dialog]) -
 
 
 @pytest.mark.timeout(600)  # some two thousand requests
-def test_every_page_opens_and_leads_somewhere_and_every_form_does_something_or_says_why_not(
+def test_every_page_opens_and_every_form_does_something_or_says_why_not(
     dialogs: dict[str, Dialog],
 ) -> None:
     """Of every dialog. Forms are sent empty, as the page offers them, and absurd, with scripts and without."""

@@ -54,7 +54,7 @@ def test_logging_in_works_and_failures_are_slowed_down() -> None:
     assert int(answer["Retry-After"]) > 0
 
 
-def test_attempts_are_counted_for_a_minute_from_the_first_and_not_by_the_clocks_minutes() -> None:
+def test_attempts_are_counted_for_a_minute_from_the_first_on() -> None:
     Client().post("/login/", {"username": "eve", "password": "wrong"}, REMOTE_ADDR="10.9.8.7")
     (key,) = redis_client().scan_iter("dominds:login:address:10.9.8.7")
     redis_client().expire(key, 30)  # as if it had been half a minute ago

@@ -45,7 +45,7 @@ def rows_of(page: str) -> list[str]:
     return re.findall(r'<article class="aligned-row.*?</article>', page, re.S)
 
 
-def test_each_piece_that_went_stands_beside_what_stands_now_with_its_reason(script: Script) -> None:
+def test_each_piece_that_went_stands_beside_what_stands_now_and_why(script: Script) -> None:
     dialog, run = rewritten(script, "break")
     page = shown(dialog, run)
     rows = rows_of(page)

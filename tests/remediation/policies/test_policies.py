@@ -309,7 +309,7 @@ def test_a_proxy_is_told_nothing_and_never_asks_a_person(name: str, context: Con
         assert decision.by_person
 
 
-def test_a_proxys_request_that_nothing_makes_shorter_fails_and_is_tried_once_after_a_rewrite() -> None:
+def test_a_proxys_request_fails_or_is_tried_once_after_a_rewrite() -> None:
     assert isinstance(decide(named("none"), Context(GRAY, overflowed=True, is_proxy=True)), Fail)
     refused = Context(GRAY, overflowed=True, is_proxy=True, est_tokens=9_000, limit=10_000)
     assert isinstance(decide(named("retention"), refused), Rewrite)

@@ -96,7 +96,7 @@ def test_a_tenth_of_the_limit() -> None:
     assert ledger_budget(5000) == 500
 
 
-def test_an_earlier_digest_is_carried_with_its_speakers_and_without_its_calls() -> None:
+def test_an_earlier_digest_is_carried_with_speakers_and_without_calls() -> None:
     text = (
         "[Summary of earlier turns]\nTurn 3, person: Write to mail@ledger.example.org. […]\n"
         "Turn 4, called: read_file notes-4.txt"

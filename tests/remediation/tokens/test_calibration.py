@@ -68,7 +68,7 @@ def test_two_reports_show_that_a_template_leaves_tools_out(slope, tools, fixed, 
         calibration = calibrate(calibration, Counted(text, tools), reported)
 
 
-def test_a_share_that_cannot_be_less_than_nothing_leaves_its_rest_to_the_slope():
+def test_a_share_that_cannot_be_negative_leaves_its_rest_to_the_slope():
     """Kept at 0 by itself, the share left a slope of 1.09 behind: a fifth too much for a paste of 28,630."""
     calibration = None
     for text in (929, 558, 144):
@@ -141,7 +141,7 @@ SMOLLM = [
 ]
 
 
-def test_single_digits_bring_a_real_models_estimates_within_5_percent_after_two_reports():
+def test_single_digits_bring_estimates_within_5_percent_after_two_reports():
     """By one slope for digits and words alike, estimates swung with the kind of the text: 7.5 % at most."""
 
     def errors(single_digits: int) -> list[float]:
@@ -177,7 +177,7 @@ def test_reports_that_vary_by_2_percent_are_estimated_within_5(noise, slope, sha
 
 
 @pytest.mark.parametrize("wild", [1, 100_000])
-def test_one_wild_report_moves_an_estimate_by_a_quarter_at_most_and_is_forgotten_after_two(wild):
+def test_one_wild_report_moves_an_estimate_by_a_quarter_at_most(wild):
     calibration = None
     for number in range(6):
         calibration = calibrate(calibration, Counted(1_000 + 500 * number, 1_000), 2_000 + 500 * number)

@@ -51,7 +51,7 @@ def test_an_effort_is_sent_in_the_words_of_the_models_format(name: str, effort: 
     assert sent(name, settings) == params
 
 
-def test_a_section_of_the_models_kind_goes_before_the_general_one_and_others_do_not_count() -> None:
+def test_the_section_of_the_models_kind_goes_before_the_general_one() -> None:
     settings = {
         "general": {"effort": "low", "temperature": 0.2, "max_tokens": 900},
         "openai-compatible": {"temperature": 0.4, "extra": {"prefill": 1}},
@@ -175,7 +175,7 @@ def test_what_a_model_cannot_honour_is_named_as_it_was_asked_for(name: str, aske
     assert [fault for fault, _ in faults_of_asked(shipped(name), {}, asked)] == [field]
 
 
-def test_a_request_goes_before_the_agents_settings_and_may_only_shorten_its_answers() -> None:
+def test_a_request_goes_before_the_agents_settings_and_only_shortens() -> None:
     settings = {"general": {"temperature": 0.2, "max_tokens": 900}}
     assert in_body(tuned(shipped(QWEN), settings, {"temperature": 1.5}).model_params)["temperature"] == 1.5
     assert most_output(settings, {"max_tokens": 50}) == 50
