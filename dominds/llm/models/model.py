@@ -147,6 +147,7 @@ class ModelInfo:
     supports_tool_choice: bool | None = None
     forced_tool: str = ""
     thinking: Thinking = Thinking.UNKNOWN
+    most_effort: str = ""  # that it takes; empty: any
     is_bound: bool = False
     echo: Echo = Echo.NEVER
     max_tokens_field: str = "max_tokens"
