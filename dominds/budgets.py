@@ -20,15 +20,22 @@ class OverBudget(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A bound of ``most`` units. ``setting`` names the environment variable that changes it."""
+    """A bound of ``most`` units. ``setting`` names the environment variable that changes it, and has if it ``is_given``."""
 
     setting: str
     most: int
     unit: str
+    is_given: bool = False
 
     def sentence(self, subject: str) -> str:
         """``subject`` is who did what, up to the number: "api.example.com answered with"."""
         return f"{subject} more than {self.most:,} {self.unit}. {self.setting} sets this limit."
+
+    def within(self, stated: int) -> int:
+        """What holds where a server may state a bound (0: it does not): the server's, unless an operator gave a lower one."""
+        if not stated:
+            return self.most
+        return min(stated, self.most) if self.is_given else stated
 
     def check(self, amount: int, subject: str = "There are") -> None:
         """Raises ``OverBudget`` when ``amount`` is over the bound."""
@@ -39,7 +46,8 @@ class Budget:
 def _budget(setting: str, most: int, unit: str) -> Budget:
     """A setting that is no number keeps the default here; ``dominds.settings`` refuses to start with it."""
     given = os.environ.get(setting, "").strip()
-    return Budget(setting, int(given) if given.isdecimal() and int(given) > 0 else most, unit)
+    is_given = given.isdecimal() and int(given) > 0
+    return Budget(setting, int(given) if is_given else most, unit, is_given)
 
 
 # -- A model's answer --------------------------------------------------------------------------------------------------
@@ -70,6 +78,7 @@ RECEIVE_SECONDS = _budget("DOMINDS_RECEIVE_SECONDS", 30, "seconds for a request 
 ATTACHMENT_BYTES = _budget("DOMINDS_ATTACHMENT_BYTES", 3_900_000, "bytes")
 ATTACHMENTS = _budget("DOMINDS_ATTACHMENTS", 10, "attachments in one message")
 IMAGE_PIXELS = _budget("DOMINDS_IMAGE_PIXELS", 8_000, "pixels a side")
+# Where the model's server states no bound of its own.
 REQUEST_IMAGES = _budget("DOMINDS_REQUEST_IMAGES", 20, "images in one request")
 REQUEST_IMAGE_BYTES = _budget("DOMINDS_REQUEST_IMAGE_BYTES", 20 * MEGABYTE, "bytes of images in one request")
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from dialogs.models import Attachment
 from dominds.budgets import REQUEST_IMAGE_BYTES, REQUEST_IMAGES
 from dominds.llm.messages import ImagePart, Message, Request
-from dominds.llm.models.model import ModelInfo
+from dominds.llm.models.model import ImageBounds, ModelInfo
 from dominds.llm.providers.parts import blindness
 from remediation.strategies.image_masking import NO_LONGER_SHOWN, without_images
 
@@ -36,7 +36,8 @@ def sendable(messages: tuple[Message, ...], model: ModelInfo) -> tuple[tuple[Mes
     if not places:
         return messages, 0
     is_blind = bool(unseen_images(model))
-    left_out = len(places) if is_blind else oldest_beyond([_size(messages[at]) for at in places])
+    bounds = bounds_of(model)
+    left_out = len(places) if is_blind else oldest_beyond([_size(messages[at], bounds) for at in places], bounds)
     changed = set(places[:left_out])
     if not changed:
         return messages, 0
@@ -54,28 +55,50 @@ def unsent(messages: tuple[Message, ...], model: ModelInfo) -> str:
     if unseen_images(model):
         return f"This model sees no images: a line stands for each of those {said_with}."
     return (
-        f"The model no longer sees the oldest images, those {said_with}: a request takes at most {REQUEST_IMAGES.most:,} "
-        f"images and {REQUEST_IMAGE_BYTES.most:,} bytes of them. Attach one again to show it."
+        f"The model no longer sees the oldest images, those {said_with}: a request takes at most "
+        f"{_told(bounds_of(model))}. Attach one again to show it."
     )
 
 
-def _size(message: Message) -> tuple[int, int]:
+def bounds_of(model: ModelInfo) -> ImageBounds:
+    """Those of the model's server, or the settings' where it states none."""
+    stated = model.kind.image_bounds
+    most, most_bytes = REQUEST_IMAGES.within(stated.most), REQUEST_IMAGE_BYTES.within(stated.most_bytes)
+    return replace(stated, most=most, most_bytes=most_bytes)
+
+
+def _told(bounds: ImageBounds) -> str:
+    fewer = bounds.most_with_large
+    large = f" ({fewer:,} where one has a side over {bounds.large:,} pixels)" if fewer else ""
+    return f"{bounds.most:,} images{large} and {bounds.most_bytes:,} bytes of them"
+
+
+Size = tuple[int, int, int]
+"""Images, their bytes, and how many of them are large."""
+
+
+def _size(message: Message, bounds: ImageBounds) -> Size:
     images = [part for part in message.parts if isinstance(part, ImagePart)]
-    return len(images), sum(image.size for image in images)
+    large = sum(max(image.pixels or (0,)) > bounds.large for image in images) if bounds.large else 0
+    return len(images), sum(image.size for image in images), large
 
 
-def oldest_beyond(
-    sizes: Sequence[tuple[int, int]], most: tuple[int, int] = (REQUEST_IMAGES.most, REQUEST_IMAGE_BYTES.most)
-) -> int:
-    """How many of the oldest do not fit; each size is images and bytes. Half of the room is free then, so that the same
-    ones are left out for a while as more are added."""
-    first, images, size = 0, 0, 0
-    for number, (more, longer) in enumerate(sizes):
-        images, size = images + more, size + longer
-        if images > most[0] or size > most[1]:
-            while first < number and (images > most[0] // 2 or size > most[1] // 2):
-                images, size, first = images - sizes[first][0], size - sizes[first][1], first + 1
+def oldest_beyond(sizes: Sequence[Size], bounds: ImageBounds) -> int:
+    """How many of the oldest do not fit. Half of the room is free then, so that the same ones are left out for a while as
+    more are added."""
+    first, images, size, large = 0, 0, 0, 0
+    for number, (more, longer, larger) in enumerate(sizes):
+        images, size, large = images + more, size + longer, large + larger
+        if _exceeds(images, size, large, bounds):
+            while first < number and _exceeds(images, size, large, bounds, share=2):
+                images, size, large = images - sizes[first][0], size - sizes[first][1], large - sizes[first][2]
+                first += 1
     return first
+
+
+def _exceeds(images: int, size: int, large: int, bounds: ImageBounds, share: int = 1) -> bool:
+    most = min(bounds.most, bounds.most_with_large) if large else bounds.most
+    return images > most // share or size > bounds.most_bytes // share
 
 
 def loaded(request: Request, dialog_id: UUID) -> Request:

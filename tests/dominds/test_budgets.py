@@ -25,3 +25,13 @@ def test_every_setting_has_one_name_of_its_own() -> None:
 def test_the_environment_sets_a_bound(monkeypatch: pytest.MonkeyPatch, given: str, most: int) -> None:
     monkeypatch.setenv("DOMINDS_SOMETHING", given)
     assert budgets._budget("DOMINDS_SOMETHING", 7, "things").most == most
+
+
+@pytest.mark.parametrize(
+    ("given", "stated", "most"), [("", 0, 7), ("", 99, 99), ("50", 99, 50), ("50", 9, 9), ("50", 0, 50)]
+)
+def test_a_servers_bound_holds_unless_a_lower_one_is_given(
+    monkeypatch: pytest.MonkeyPatch, given: str, stated: int, most: int
+) -> None:
+    monkeypatch.setenv("DOMINDS_SOMETHING", given)
+    assert budgets._budget("DOMINDS_SOMETHING", 7, "things").within(stated) == most

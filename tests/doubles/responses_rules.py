@@ -34,6 +34,7 @@ class Family:
 FAMILIES = {
     family.name: family
     for family in (
+        Family("openai-5.5", efforts=("none", "low", "medium", "high", "xhigh")),
         Family("openai-5.6"),
         Family("openai-6.1", efforts=("low", "medium", "high", "xhigh", "max")),  # thinks always
     )

@@ -126,12 +126,22 @@ def test_more_images_than_a_request_takes_leave_the_oldest_out(minds: Minds, mon
         send(dialog, "look", *large)
         say(dialog, "and what colour?")
         page = client.get(f"/d/{dialog.pk}/").content.decode()
-    assert "no longer sees the oldest images, those of 2 messages: a request takes at most 20 images" in page
+    assert "no longer sees the oldest images, those of 2 messages: a request takes at most 100 images (20 where" in page
     estimates = dialog.generations.values_list("est_prompt_tokens", "prompt_tokens")
     assert [est for est, _ in estimates if est] == pytest.approx([told for est, told in estimates if est], rel=0.2)
     assert double.refusals == []
     assert [len(images_in(body)) for body in double.bodies] == [7, 14, 7, 7]
     assert not HealthSnapshot.objects.filter(reason="truncation_suspected").exists()  # it was us who sent less
+
+
+def test_a_request_holds_as_many_images_as_its_provider_takes(minds: Minds, monkeypatch: Any) -> None:
+    small = [(f"{number}.png", picture("PNG", (8, 8))) for number in range(10)]
+    with start("anthropic/claude-opus-5-5", answer) as double:
+        dialog = dialog_at(double, minds, monkeypatch, "anthropic/claude-opus-5-5")
+        for _ in range(3):
+            send(dialog, "look", *small)
+    assert double.refusals == []
+    assert [len(images_in(body)) for body in double.bodies] == [10, 20, 30]
 
 
 def test_old_images_give_way_before_words_and_undo_brings_them_back(minds: Minds, monkeypatch: Any) -> None:

@@ -156,6 +156,7 @@ def _model(provider: ProviderInfo, model_id: str, entry: Entry, minds_dir: Path)
         supports_tool_choice=entry.get("supports_tool_choice"),
         forced_tool=entry.get("forced_tool", ""),
         thinking=Thinking(entry.get("thinking", "")),
+        most_effort=entry.get("most_effort", ""),
         is_bound=entry.get("bound_thinking", False),
         echo=Echo(entry.get("echo", kind.echo)),
         max_tokens_field=entry.get("max_tokens_field", kind.max_tokens_field),

@@ -7,7 +7,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
-from dominds.llm.models.dialects import mapping
+from dominds.llm.models.dialects import EFFORTS, mapping
 from dominds.llm.models.model import FORCED_TOOL, MODALITIES, Echo, Thinking
 from dominds.llm.models.params import MAX_TOKENS_FIELDS, OUR_PARAMS
 from dominds.llm.prices import Price
@@ -131,6 +131,7 @@ MODEL_FIELDS: dict[str, Field] = {
     "supports_tool_choice": _true_or_auto,
     "forced_tool": _forced_tool,
     "thinking": one_of([thinking.value for thinking in Thinking if thinking]),
+    "most_effort": one_of(EFFORTS[1:]),
     "bound_thinking": truth,
     "echo": one_of([echo.value for echo in Echo]),
     "max_tokens_field": one_of(MAX_TOKENS_FIELDS),

@@ -19,13 +19,17 @@ BUDGETS = {"minimal": 1_024, "low": 2_048, "medium": 8_192, "high": 16_384, "xhi
 
 
 class Thinker(Protocol):
-    """What the parameters need to know of a model: its ``thinking``, as the catalog has it, and what turns that off."""
+    """What the parameters need to know of a model: its ``thinking`` and the greatest effort of it, as the catalog has them, and
+    what turns that off."""
 
     @property
     def model_id(self) -> str: ...
 
     @property
     def thinking(self) -> str: ...
+
+    @property
+    def most_effort(self) -> str: ...
 
     @property
     def thinking_off(self) -> Params: ...
@@ -121,6 +125,13 @@ def _effort_refused(model: Thinker, name: str, effort: Any) -> Iterator[Fault]:
         yield name, f"{model.model_id} always thinks: its effort cannot be none"
     elif effort not in (None, "none") and model.thinking == "never":
         yield name, f"{model.model_id} does not think: there is no effort to set"
+    elif effort in EFFORTS and effort != effort_within(model, effort):
+        yield name, f"{model.model_id} does not know the effort {effort}; its greatest is {model.most_effort}"
+
+
+def effort_within(model: Thinker, effort: str) -> str:
+    """The effort, or the greatest one that the model takes where that is less."""
+    return min(effort, model.most_effort or effort, key=EFFORTS.index)
 
 
 _CHAT_PARAMS: dict[str, Field] = {

@@ -79,6 +79,17 @@ class PartSizes:
 
 
 @dataclass(frozen=True, slots=True)
+class ImageBounds:
+    """The images that a server takes in one request: so many, and bytes of them; no more than ``most_with_large`` where one
+    has a side over ``large`` pixels. 0: it does not say."""
+
+    most: int = 0
+    most_bytes: int = 0
+    large: int = 0
+    most_with_large: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ProviderKind:
     """A kind of provider: how its models are called, and in which traits they differ from others.
 
@@ -103,6 +114,7 @@ class ProviderKind:
     params: Dialect = CHAT
     modalities: tuple[str, ...] = MODALITIES[:1]
     part_sizes: PartSizes = PartSizes()
+    image_bounds: ImageBounds = ImageBounds()
 
     @property
     def family(self) -> str:
@@ -135,6 +147,7 @@ class ModelInfo:
     supports_tool_choice: bool | None = None
     forced_tool: str = ""
     thinking: Thinking = Thinking.UNKNOWN
+    most_effort: str = ""  # that it takes; empty: any
     is_bound: bool = False
     echo: Echo = Echo.NEVER
     max_tokens_field: str = "max_tokens"

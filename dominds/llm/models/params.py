@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from dominds.llm.models.dialects import EFFORTS, MOST, Dialect, Fault, Params, mapping, table
+from dominds.llm.models.dialects import EFFORTS, MOST, Dialect, Fault, Params, effort_within, mapping, table
 from dominds.llm.models.model import ModelInfo
 from dominds.yaml_fields import Bad, Field, number, one_of, shown, whole_number
 
@@ -141,7 +141,7 @@ def _merged(model: ModelInfo, settings: Params) -> Params:
     effort = general.get("effort")
     result: Params = model.model_params
     for params in (
-        model.kind.params.of_effort(model, effort) if effort in EFFORTS else {},
+        model.kind.params.of_effort(model, effort_within(model, effort)) if effort in EFFORTS else {},
         {name: general[name] for name in ("temperature", "top_p") if name in general},
         _section(settings, model.kind.name),
     ):

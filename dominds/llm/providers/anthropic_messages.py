@@ -11,7 +11,16 @@ from dominds.llm.http.sse import ServerEvent
 from dominds.llm.json_text import arguments_object, dumped
 from dominds.llm.messages import ANY_TOOL, ImagePart, Message, Part, Request, Role, ToolCall, ToolSpec
 from dominds.llm.models.dialects import MESSAGES
-from dominds.llm.models.model import MODALITIES, Echo, Forcing, ModelInfo, PartSizes, ProviderKind, Thinking
+from dominds.llm.models.model import (
+    MODALITIES,
+    Echo,
+    Forcing,
+    ImageBounds,
+    ModelInfo,
+    PartSizes,
+    ProviderKind,
+    Thinking,
+)
 from dominds.llm.models.params import in_body
 from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken, kept, replayed
 from dominds.llm.providers.parts import base64_of, refuse_unseen
@@ -68,6 +77,8 @@ ANTHROPIC = ProviderKind(
     params=MESSAGES,
     modalities=MODALITIES,
     part_sizes=PartSizes(patch=28, most_patches=4784, page=3000),  # since Opus 4.7; before, a third of the patches
+    # platform.claude.com, "Vision": 600 where the window is above 200,000 tokens; base64 in a request of 32 MB
+    image_bounds=ImageBounds(most=100, most_bytes=20_000_000, large=2_000, most_with_large=20),
 )
 ANTHROPIC_COMPATIBLE = ProviderKind("anthropic-compatible", connected, echo=Echo.SENT, params=MESSAGES)
 

@@ -11,7 +11,7 @@ from dominds.llm.http.sse import ServerEvent
 from dominds.llm.json_text import arguments_text, dumped
 from dominds.llm.messages import ANY_TOOL, ImagePart, Message, Part, Request, Role, ToolCall, ToolSpec
 from dominds.llm.models.dialects import RESPONSES
-from dominds.llm.models.model import MODALITIES, Forcing, ModelInfo, PartSizes, ProviderKind
+from dominds.llm.models.model import MODALITIES, Forcing, ImageBounds, ModelInfo, PartSizes, ProviderKind
 from dominds.llm.models.params import in_body
 from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken, kept, replayed
 from dominds.llm.providers.parts import data_url, refuse_unseen
@@ -53,6 +53,8 @@ OPENAI = ProviderKind(
     params=RESPONSES,
     modalities=MODALITIES,
     part_sizes=PartSizes(patch=32, most_patches=2500, page=3000),
+    # developers.openai.com, "Images and vision"; it takes 50 MB of them, more than a worker should hold unless it is told to
+    image_bounds=ImageBounds(most=500),
 )
 
 

@@ -1,10 +1,14 @@
 """What may be attached to a message: files are known by their content, whatever they are called."""
 
+from pathlib import Path
+
 import pytest
 
 from dialogs.actions.attachments import checked, from_base64, text_files, text_typed, text_with
-from dialogs.context.images import oldest_beyond
+from dialogs.context.images import bounds_of, oldest_beyond
 from dialogs.errors import Invalid
+from dominds.llm.catalog.catalog import current_catalog
+from dominds.llm.models.model import ImageBounds
 from tests.pixels import picture
 
 
@@ -73,7 +77,35 @@ def test_base64_is_bounded_before_it_is_read() -> None:
     ],
 )
 def test_the_oldest_images_are_left_out_a_few_at_a_time(sizes: list[tuple[int, int]], left_out: int) -> None:
-    assert oldest_beyond(sizes, most=(4, 100)) == left_out
+    assert oldest_beyond([(*size, 0) for size in sizes], ImageBounds(4, 100)) == left_out
+
+
+@pytest.mark.parametrize(
+    ("large", "left_out"),
+    [
+        ([0, 0, 0, 0, 0, 0], 0),
+        ([0, 0, 0, 0, 0, 1], 4),  # the newest allows four, of which two places are free again
+        ([1, 0, 0, 0, 0, 0], 1),  # without it there is room for the others
+        ([0, 1, 0, 0, 0, 0], 2),
+        ([0, 1, 0, 0], 0),
+    ],
+)
+def test_a_large_image_leaves_room_for_fewer(large: list[int], left_out: int) -> None:
+    bounds = ImageBounds(most=10, most_bytes=100, large=2_000, most_with_large=4)
+    assert oldest_beyond([(1, 9, one) for one in large], bounds) == left_out
+
+
+@pytest.mark.parametrize(
+    ("model", "bounds"),
+    [
+        ("anthropic/claude-opus-5-5", ImageBounds(100, 20_000_000, 2_000, 20)),
+        ("openai/gpt-5.6-terra", ImageBounds(500, 20_000_000)),
+        ("google/gemini-4-argon", ImageBounds(20, 20_000_000)),  # by the settings, as its server's kind states none
+    ],
+)
+def test_a_request_holds_the_images_that_its_server_takes(model: str, bounds: ImageBounds, tmp_path: Path) -> None:
+    provider_id, model_id = model.split("/")
+    assert bounds_of(current_catalog(tmp_path).model(provider_id, model_id)) == bounds
 
 
 def test_text_files_are_found_again_behind_what_was_written() -> None:

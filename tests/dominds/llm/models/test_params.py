@@ -14,6 +14,7 @@ CATALOG = load_catalog(Path("/nonexistent"))
 DIALECTS = {name: kind.params for name, kind in KINDS.items()}
 OPUS, HAIKU, OLD = "anthropic/claude-opus-5-5", "anthropic/claude-haiku-5-5", "anthropic/claude-haiku-4-5"
 OPUS_5, GPT, SOL = "anthropic/claude-opus-5", "openai/gpt-5.6-terra", "openai/gpt-6.1-sol"
+GPT_5_5 = "openai/gpt-5.5"
 QWEN, GEMINI, LOCAL = "alibaba/qwen3.8-max", "google/gemini-4-argon", "lmstudio/qwen3-14b"
 
 
@@ -42,6 +43,10 @@ def test_nothing_shipped_is_refused() -> None:
         (QWEN, "low", {"reasoning_effort": "low"}),
         (QWEN, "none", {"enable_thinking": False}),
         (GEMINI, "high", {"reasoning_effort": "high"}),
+        (GEMINI, "max", {"reasoning_effort": "high"}),
+        (GPT, "max", {"reasoning": {"summary": "auto", "effort": "max"}}),
+        (GPT_5_5, "max", {"reasoning": {"summary": "auto", "effort": "xhigh"}}),
+        (GPT_5_5, "low", {"reasoning": {"summary": "auto", "effort": "low"}}),
         (LOCAL, "medium", {"reasoning_effort": "medium"}),
     ],
 )
@@ -84,6 +89,7 @@ def test_the_section_of_the_models_kind_goes_before_the_general_one() -> None:
         (OLD, {"anthropic": {"thinking": {"type": "enabled", "budget_tokens": 5}}}, "budget_tokens: expected a whole"),
         (SOL, {"general": {"effort": "none"}}, "gpt-6.1-sol always thinks"),
         (SOL, {"general": {"top_p": 0.5}}, "gpt-6.1-sol does not take top_p"),
+        (GPT_5_5, {"openai": {"reasoning": {"effort": "max"}}}, "does not know the effort max; its greatest is xhigh"),
     ],
 )
 def test_what_cannot_be_sent_is_refused_in_a_sentence_and_never_sent(
