@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dominds.llm.messages import ImagePart, Message
-from dominds.llm.prices import Price
+from dominds.llm.models.prices import Price
 from health.levels import Level
 from remediation.prompts import Prompt, load
 from remediation.spending import NOTHING_SPENT, Spending

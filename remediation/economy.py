@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from math import ceil
 
-from dominds.llm.prices import PER, Price
+from dominds.llm.models.prices import PER, Price
 from health.levels import Level
 from remediation.context import Context
 from remediation.decisions import Rewrite

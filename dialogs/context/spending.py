@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from dialogs.models import Dialog, EmbeddingUse, Generation
 from dominds.llm.catalog.catalog import ModelInfo
-from dominds.llm.prices import Price, price_of
+from dominds.llm.models.prices import Price, price_of
 from remediation.context import Economy
 from remediation.spending import Spending
 

@@ -14,7 +14,7 @@ from dialogs.models import Agent, EmbeddingUse, PersonSettings
 from dialogs.openai_api.errors import ApiError
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
 from dominds.llm.embeddings import embed
-from dominds.llm.prices import cost_of
+from dominds.llm.models.prices import cost_of
 from dominds.llm.provider import ProviderError, RequestRefused
 from dominds.llm.usage import Usage, usage_from
 from remediation.spending import Spending

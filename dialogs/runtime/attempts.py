@@ -21,7 +21,7 @@ from dialogs.store.lease import Lease
 from dominds.db.prepared import insert, update
 from dominds.llm.catalog.catalog import ModelInfo
 from dominds.llm.circuit_breaker import OpenCircuit
-from dominds.llm.prices import Price, cost_of
+from dominds.llm.models.prices import Price, cost_of
 from dominds.llm.usage import Usage, UsageReport, UsageUnavailable
 from health import recording
 from health.levels import Thresholds

@@ -29,8 +29,8 @@ from dominds.llm.circuit_breaker import circuits
 from dominds.llm.connect import connect
 from dominds.llm.messages import Message, Request, Role
 from dominds.llm.models.params import tuned
+from dominds.llm.models.room import output_room
 from dominds.llm.provider import OutputBudgetTooLarge, Overloaded, ProviderError, Stream, StreamAborted
-from dominds.llm.room import output_room
 from dominds.llm.stream import CUT_SHORT
 from remediation.prompts import Prompt, load, render
 from remediation.tokens.counting import counter_for

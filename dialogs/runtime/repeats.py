@@ -11,8 +11,8 @@ from dialogs.runtime.attempts import Attempt
 from dominds.db.prepared import Select
 from dominds.llm.messages import Request
 from dominds.llm.models.model import ModelInfo
+from dominds.llm.models.room import LEAST_OUTPUT_TOKENS
 from dominds.llm.provider import ForcingRefused, OutputBudgetTooLarge, ProviderError, RequestRefused, StaleReasoning
-from dominds.llm.room import LEAST_OUTPUT_TOKENS
 
 REMEMBERED = timedelta(days=30)  # a model that refused to be forced may have learned to be since
 ROOM_SHARE = 0.9  # of what a provider's own numbers leave: some name the least that a prompt can be

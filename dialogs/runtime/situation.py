@@ -20,7 +20,7 @@ from dialogs.tools.tool import Tool
 from dominds.llm.catalog.catalog import ModelInfo
 from dominds.llm.messages import chars_of
 from dominds.llm.models.params import most_output
-from dominds.llm.room import output_room
+from dominds.llm.models.room import output_room
 from health.levels import Level, Thresholds
 from health.models import HealthSnapshot
 from remediation.context import Context, Economy, UnitRole

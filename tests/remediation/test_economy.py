@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dominds.llm.prices import Price
+from dominds.llm.models.prices import Price
 from health.levels import Level
 from remediation.context import Context, Economy
 from remediation.decisions import Proceed, Rewrite

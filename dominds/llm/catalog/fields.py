@@ -10,7 +10,7 @@ from typing import Any
 from dominds.llm.models.dialects import EFFORTS, mapping
 from dominds.llm.models.model import FORCED_TOOL, MODALITIES, Echo, Thinking
 from dominds.llm.models.params import MAX_TOKENS_FIELDS, OUR_PARAMS
-from dominds.llm.prices import Price
+from dominds.llm.models.prices import Price
 from dominds.llm.providers.kinds import KINDS
 from dominds.yaml_fields import (
     Bad,

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dominds.llm.models.dialects import CHAT, Dialect
-from dominds.llm.prices import Price
+from dominds.llm.models.prices import Price
 
 if TYPE_CHECKING:
     from dominds.llm.provider import Provider

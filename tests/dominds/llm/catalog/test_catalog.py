@@ -19,7 +19,7 @@ from dominds.llm.catalog.catalog import (
 )
 from dominds.llm.catalog.fields import API_TYPES, entries_of
 from dominds.llm.models.model import Echo, Forcing, Thinking
-from dominds.llm.prices import Price
+from dominds.llm.models.prices import Price
 from dominds.llm.providers.lmstudio import LMSTUDIO
 from dominds.llm.providers.openai_chat import OPENAI_COMPATIBLE
 from dominds.yaml_fields import Problem, Reading

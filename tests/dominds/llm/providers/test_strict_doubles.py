@@ -14,6 +14,7 @@ from dominds.llm.messages import Message, Request, Role, ToolCall
 from dominds.llm.models.dialects import EFFORTS
 from dominds.llm.models.model import LoadedLimit, ModelInfo, Thinking
 from dominds.llm.models.params import faults_of_settings, tuned
+from dominds.llm.models.room import output_room
 from dominds.llm.provider import (
     ContextOverflow,
     ForcingRefused,
@@ -25,7 +26,6 @@ from dominds.llm.providers.anthropic_messages import ANTHROPIC_COMPATIBLE
 from dominds.llm.providers.kinds import KINDS
 from dominds.llm.providers.openai_chat import OPENAI_COMPATIBLE
 from dominds.llm.providers.vllm import VLLM
-from dominds.llm.room import output_room
 from dominds.llm.usage import Usage
 from tests.dominds.llm.asking import ADD_REMINDER, CLEAR_MIND, Outcome, ask, info
 from tests.doubles.brains import Call, Prompt, Reply

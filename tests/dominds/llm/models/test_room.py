@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dominds.llm.models.room import LEAST_OUTPUT_TOKENS, output_room
 from dominds.llm.providers.openai_chat import OPENAI_COMPATIBLE
-from dominds.llm.room import LEAST_OUTPUT_TOKENS, output_room
 from tests.dominds.llm.asking import info
 
 MODEL = info(OPENAI_COMPATIBLE, context_length=32_768, output_length=8_192)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dominds.llm.catalog.catalog import load_catalog
-from dominds.llm.prices import Price, cost_of
+from dominds.llm.models.prices import Price, cost_of
 from dominds.llm.usage import Usage
 
 TODAY = date(2026, 11, 22)
