@@ -27,6 +27,7 @@ from remediation.context import Assistant, Rewritten, Toolbox, Unit, Units
 from remediation.decisions import Rewrite
 from remediation.economy import balance_of
 from remediation.models import ContextEvent, RemediationRun, RemovedUnit
+from remediation.policies.images_first import images_first
 from remediation.policies.laws import broken_law
 from remediation.policies.policy import Policy, RewriteTask
 from remediation.policies.registry import named
@@ -34,7 +35,6 @@ from remediation.policies.requested import CLEAR, rewrite_by_hand
 from remediation.prompts import Prompt, load
 from remediation.rewards import outcome_of, reward, reward_record, state_of
 from remediation.similarity import embeddings
-from remediation.strategies.image_masking import images_first
 from remediation.strategies.pruning import fallback
 
 log = structlog.get_logger(__name__)

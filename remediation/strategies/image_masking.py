@@ -1,37 +1,13 @@
 """Images give way before words: an old one is replaced by a line that says which it was and how to get it back."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from dominds.llm.messages import FilePart, Message, Part
-from remediation.context import Rewritten, StrategyStep, Toolbox, Unit, Units, total_tokens
-from remediation.policies.policy import RewriteTask
-from remediation.strategies.carrying import removed_from
+from remediation.context import Toolbox, Unit, Units
 from remediation.strategies.masking import shorten_oldest
 
 NO_LONGER_SHOWN = "is no longer shown"
 GET_BACK = "The user can see it in the dialog; ask for it to be attached again if you have to look at it"
-
-
-def images_first(
-    task: RewriteTask, toolbox: Toolbox, rewrite: Callable[[RewriteTask, Toolbox], Rewritten]
-) -> Rewritten:
-    """The rewrite of a view whose old images were masked before, where that is not enough by itself."""
-    started, before = toolbox.clock(), total_tokens(task.units)
-    masked = mask_old_images(task.units, task.target, toolbox)
-    after = total_tokens(masked)
-    if after >= before:
-        return rewrite(task, toolbox)
-    step = StrategyStep("mask_images", before, after, "old images gave way to lines that name them")
-    alone = Rewritten(
-        masked, removed_from(task.units, masked), before, after, (step,), millis=toolbox.clock() - started
-    )
-    if after <= task.target:
-        return alone
-    done = rewrite(replace(task, units=masked), toolbox)
-    if done.failure:
-        return alone if after <= task.limit else replace(done, units=task.units, est_before=before, est_after=before)
-    return replace(done, removed=removed_from(task.units, done.units), est_before=before, steps=(step, *done.steps))
 
 
 def mask_old_images(units: Units, target_tokens: int, toolbox: Toolbox) -> Units:

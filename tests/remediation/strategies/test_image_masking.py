@@ -8,8 +8,9 @@ import pytest
 from dominds.llm.messages import ImagePart, Message
 from remediation.config import ContextConfig
 from remediation.context import Rewritten, Toolbox, Unit, Units, total_tokens
+from remediation.policies.images_first import images_first
 from remediation.policies.policy import RewriteTask
-from remediation.strategies.image_masking import images_first, mask_old_images
+from remediation.strategies.image_masking import mask_old_images
 from tests.remediation.building import count, model, numbered, toolbox, user
 
 IMAGE_TOKENS = 1_000
