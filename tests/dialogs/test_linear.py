@@ -31,6 +31,7 @@ from dominds.llm.providers.wire import with_own_ids
 from tests.harness.complexity import assert_linear
 
 ROWS = 20_000
+CALLS = 2_000  # where each was compared with all others: enough to tell, and a failure ends soon
 
 
 def turns(number: int) -> list[Any]:
@@ -150,12 +151,19 @@ def claude_chat(number: int) -> dict[str, Any]:
     return {"uuid": "a", "name": "Long", "chat_messages": said}
 
 
-def claude_answer(number: int) -> dict[str, Any]:
-    """One message of many texts, and then of many calls before their results."""
-    blocks: list[dict[str, Any]] = [{"type": "text", "text": f"text {at} of one answer"} for at in range(number)]
-    blocks += [{"type": "tool_use", "id": f"call-{at}", "name": "read", "input": {}} for at in range(number)]
-    blocks += [{"type": "tool_result", "tool_use_id": f"call-{at}", "content": "ok"} for at in reversed(range(number))]
+def claude_answer(blocks: list[dict[str, Any]]) -> dict[str, Any]:
     return {"uuid": "a", "name": "Long", "chat_messages": [{"sender": "assistant", "content": blocks}]}
+
+
+def claude_texts(number: int) -> dict[str, Any]:
+    return claude_answer([{"type": "text", "text": f"text {at} of one answer"} for at in range(number)])
+
+
+def claude_calls(number: int) -> dict[str, Any]:
+    """All before their results, which come the other way round."""
+    asked = [{"type": "tool_use", "id": f"call-{at}", "name": "read", "input": {}} for at in range(number)]
+    told = [{"type": "tool_result", "tool_use_id": f"call-{at}", "content": "ok"} for at in reversed(range(number))]
+    return claude_answer([*asked, *told])
 
 
 def librechat_tree(number: int) -> dict[str, Any]:
@@ -262,17 +270,18 @@ CASES: list[tuple[Callable[[Any], Any], Callable[[int], Any], int]] = [
     (lambda given: fit(*given), resent_with_other_answers, ROWS),
     (chatgpt.read, chatgpt_branch, ROWS),
     (lambda given: message_lists.read({"messages": given}), talk, ROWS),
-    (message_lists.read, nameless_results, ROWS),
+    (message_lists.read, nameless_results, CALLS),
     (claude.read, claude_chat, ROWS),
-    (claude.read, claude_answer, ROWS),
+    (claude.read, claude_texts, ROWS),
+    (claude.read, claude_calls, CALLS),
     (librechat.read, librechat_tree, ROWS),
     (librechat.read, librechat_list, ROWS),
     (open_webui.read, open_webui_chat, ROWS),
-    (open_webui.read, open_webui_details, ROWS // 4),
-    (open_webui.read, open_webui_calls, ROWS),
+    (open_webui.read, open_webui_details, CALLS),
+    (open_webui.read, open_webui_calls, CALLS),
     (read_response, response_of_messages, TOLD_MESSAGES.most // 2),
     (read_response, response_of_calls, TOLD_MESSAGES.most // 2),
-    (read_response, response_with_tools, ROWS // 4),
+    (read_response, response_with_tools, CALLS),
     (lambda given: checked([("a.jpeg", given)]), jpeg, ROWS),
     (attached, lambda number: b"word " * 10 * number, ROWS),
     (words_of, lambda number: "a b_c dé-f " * number, ROWS),
