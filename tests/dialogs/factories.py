@@ -13,6 +13,7 @@ from django.contrib.auth.models import Permission, User
 from dialogs.actions.messages import create_dialog
 from dialogs.models import Agent, Dialog
 from dialogs.permissions import ALL
+from remediation.models import RemediationRun
 
 PASSWORD = "a long enough password"
 hashed = cache(make_password)  # half a second of CPU each time: that is the point of it, but once is enough
@@ -36,6 +37,20 @@ class AgentFactory(factory.django.DjangoModelFactory[Agent]):
     provider = "test"
     model = "model"
     instructions = "Be brief."
+
+
+class RewriteFactory(factory.django.DjangoModelFactory[RemediationRun]):
+    class Meta:
+        model = RemediationRun
+
+    round_number = 1
+    policy = "breaking"
+    reason = "test"
+    est_before = 9
+    est_after = 3
+    base_position = 1
+    view = []
+    removed = []
 
 
 def write_minds(folder: Path, steps: Sequence[dict[str, Any]], **model: Any) -> None:

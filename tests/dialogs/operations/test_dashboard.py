@@ -18,9 +18,9 @@ from dialogs.operations.bar_chart import stacked
 from dialogs.runtime.driver import drive
 from dominds.worker import heartbeats
 from health.models import HealthSnapshot
-from remediation.models import CleanupTask, ContextEvent, RemediationRun
+from remediation.models import CleanupTask, ContextEvent
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import make_dialog, make_operator
+from tests.dialogs.factories import RewriteFactory, make_dialog, make_operator
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -91,18 +91,7 @@ def test_levels_and_compactions_are_counted_by_hour_and_day() -> None:
     for level, ago in (("healthy", 30), ("critical", 3), ("caution", 0), ("caution", 0)):
         snapshot(generation(dialog, ago=timedelta(hours=ago)), level)
     for policy, days in (("breaking", 20), ("breaking", 1), ("retention", 0)):
-        RemediationRun.objects.create(
-            dialog=dialog,
-            round_number=1,
-            policy=policy,
-            reason="x",
-            est_before=9,
-            est_after=3,
-            base_position=1,
-            view=[],
-            removed=[],
-            created_at=timezone.now() - timedelta(days=days),
-        )
+        RewriteFactory.create(dialog=dialog, policy=policy, created_at=timezone.now() - timedelta(days=days))
     hours = dashboard.levels_by_hour()
     assert len(hours) == 24
     assert hours[-1][1] == {"healthy": 0, "caution": 2, "critical": 0, "unknown": 0}

@@ -16,8 +16,7 @@ from dialogs.models import Dialog, Generation, Question
 from dialogs.operations import running_totals
 from dialogs.operations.metrics import SECOND_BOUNDS, TOKEN_BOUNDS, RowsCollector
 from dominds.worker import heartbeats
-from remediation.models import RemediationRun
-from tests.dialogs.factories import make_dialog
+from tests.dialogs.factories import RewriteFactory, make_dialog
 from tests.dialogs.operations.test_dashboard import generation, snapshot
 
 pytestmark = pytest.mark.django_db
@@ -102,17 +101,7 @@ def test_counters_of_the_product(scrape: Scrape) -> None:
     dialog = make_dialog()
     for outcome in ("kept", "discarded", "discarded"):
         snapshot(generation(dialog, outcome=outcome, purpose="forced_clear"), "critical")
-    RemediationRun.objects.create(
-        dialog=dialog,
-        round_number=1,
-        policy="breaking",
-        reason="x",
-        est_before=9,
-        est_after=3,
-        base_position=1,
-        view=[],
-        removed=[],
-    )
+    RewriteFactory.create(dialog=dialog)
     found = scrape()
     assert found.value("dominds_forced_clears_total", outcome="discarded") == 2
     assert found.value("dominds_forced_clears_total", outcome="failed") == 0

@@ -20,9 +20,9 @@ from dialogs.state import State
 from dialogs.store.lease import MAX_CRASHES
 from dialogs.store.quarantine import DAMAGED, quarantine
 from dialogs.urls import urlpatterns
-from remediation.models import ContextSettings, Proposal, RemediationRun
+from remediation.models import ContextSettings, Proposal
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import UserFactory, make_dialog, make_operator
+from tests.dialogs.factories import RewriteFactory, UserFactory, make_dialog, make_operator
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -67,10 +67,7 @@ def rows_of_everything(script: Script) -> Dialog:
     drive(dialog.pk)
     create_key(dialog.owner, name="test")
     Client.objects.create(dialog=dialog, key=ApiKey.objects.get(owner=dialog.owner), said="x", tools=[])
-    RemediationRun.objects.create(
-        dialog=dialog, round_number=1, policy="retention", reason="asked", est_before=10, est_after=5, base_position=1,
-        view=[{"turns": [1]}], removed=[],
-    )  # fmt: skip
+    RewriteFactory.create(dialog=dialog, view=[{"turns": [1]}])
     ContextSettings.objects.create(config={})
     Proposal.objects.create(agent=dialog.agent, kind="limit", change={"context_limit": 6000}, grounds="x")
     return dialog

@@ -10,9 +10,9 @@ from dialogs.models import Artifact, Dialog, Turn
 from dialogs.runtime.driver import drive
 from dialogs.tools.registry import builtin_tools
 from dialogs.tools.tool import Invocation
-from remediation.models import RemediationRun, RemovedUnit
+from remediation.models import RemovedUnit
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import make_dialog
+from tests.dialogs.factories import RewriteFactory, make_dialog
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -30,10 +30,7 @@ def say(dialog: Dialog, *texts: str) -> None:
 
 
 def remove(dialog: Dialog, text: str, unit_id: str = "summary-1") -> RemovedUnit:
-    run = RemediationRun.objects.create(
-        dialog=dialog, round_number=1, policy="breaking", reason="test", est_before=2, est_after=1, base_position=1,
-        view=[], removed=[],
-    )  # fmt: skip
+    run = RewriteFactory.create(dialog=dialog)
     return RemovedUnit.objects.create(
         run=run, dialog=dialog, unit_id=unit_id, kind="summary", role="user", est_tokens=1, text=text
     )

@@ -10,7 +10,7 @@ from dialogs.models import Dialog
 from remediation.models import RemediationRun, RemovedUnit
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import make_dialog
+from tests.dialogs.factories import RewriteFactory, make_dialog
 
 pytestmark = pytest.mark.django_db(transaction=True)
 UNITS = 5_000
@@ -25,10 +25,9 @@ def rewritten(units: int) -> tuple[Dialog, RemediationRun]:
         }
         for at in range(units)
     ]  # fmt: skip
-    run = RemediationRun.objects.create(
-        dialog=dialog, round_number=1, policy="breaking", reason="test", est_before=2, est_after=1, base_position=1,
-        view=view, removed=[{"id": f"turn-{at}", "turns": [at]} for at in range(units)],
-    )  # fmt: skip
+    run = RewriteFactory.create(
+        dialog=dialog, view=view, removed=[{"id": f"turn-{at}", "turns": [at]} for at in range(units)]
+    )
     RemovedUnit.objects.bulk_create(
         RemovedUnit(
             run=run, dialog=dialog, unit_id=f"turn-{at}", kind="message", role="user", est_tokens=1, text=f"gone {at}"

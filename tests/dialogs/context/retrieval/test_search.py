@@ -9,8 +9,8 @@ from django.db import transaction
 from dialogs.context.retrieval import search
 from dialogs.context.retrieval.text_index import TURNS
 from dialogs.models import Dialog, Turn
-from remediation.models import RemediationRun, RemovedUnit
-from tests.dialogs.factories import UserFactory, make_dialog
+from remediation.models import RemovedUnit
+from tests.dialogs.factories import RewriteFactory, UserFactory, make_dialog
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -89,10 +89,7 @@ def test_an_index_larger_than_all_may_be_is_still_kept() -> None:
 
 def test_the_archive_is_searched_by_the_same_ranking() -> None:
     dialog = make_dialog()
-    run = RemediationRun.objects.create(
-        dialog=dialog, round_number=1, policy="breaking", reason="test", est_before=2, est_after=1, base_position=1,
-        view=[], removed=[],
-    )  # fmt: skip
+    run = RewriteFactory.create(dialog=dialog)
     for number, text in enumerate(("red boat", "a blue sail on a red boat", "hills")):
         RemovedUnit.objects.create(
             run=run, dialog=dialog, unit_id=f"u{number}", kind="log", role="user", est_tokens=1, text=text
