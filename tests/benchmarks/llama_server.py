@@ -32,13 +32,12 @@ import httpx2
 import pytest
 
 from remediation.models import RemediationRun
-from tests.dialogs.factories import make_dialog
 from tests.doubles.chat_rules import ChatRequest
 from tests.doubles.counting import Unit
 from tests.doubles.local_servers import LMStudioDouble
 from tests.doubles.rules import Refusal, RequestRefused
 from tests.flows import pruner
-from tests.flows.conftest import Minds, _fresh_listings, _redis, minds, overflows, say  # noqa: F401  fixtures by their names
+from tests.flows.conftest import Minds, _fresh_listings, _redis, dialog_with, minds, overflows, say  # noqa: F401  fixtures by their names
 from tests.flows.test_hundred_turns import FILES, Reader, deviations
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(3_600)]
@@ -168,7 +167,7 @@ def test_a_hundred_turns_against_llama_cpp(front: Front, minds: Minds, settings:
     for name, text in FILES.items():
         (Path(settings.WORKSPACE_DIR) / name).write_text(text)
     minds.serve(front, "lmstudio")
-    dialog = make_dialog(provider="double", model=MODEL, tools=["read_file"])
+    dialog = dialog_with(front, tools=["read_file"])
     started = time.monotonic()
     for number in range(TURNS):
         say(dialog, f"Please look at file number {number} and tell me what is in it.")

@@ -1,6 +1,7 @@
 """What a model thinks: shown while it does, kept beside its answer, and nowhere else."""
 
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -131,9 +132,8 @@ class Mind:
     """Thinks of the secret before all it says, as an agent and as whoever prunes or sums up."""
 
     def __call__(self, prompt: Prompt) -> Reply:
-        body = dict(prompt.body)
-        if pruner.is_asked(body):
-            return Reply(pruner.prune(body).text, reasoning=f"Which of them? {SECRET}", chunk_chars=5)
+        if pruner.is_asked(prompt.body):
+            return replace(pruner.prune(prompt), reasoning=f"Which of them? {SECRET}", chunk_chars=5)
         return Reply("Understood.", reasoning=f"How do I say that? {SECRET}", chunk_chars=5)
 
 
@@ -149,7 +149,7 @@ def test_reasoning_is_in_no_request_summary_package_index_or_title(minds: Minds,
         assert [refusal for refusal in double.refusals if refusal.rule != "path"] == []
     policies = set(RemediationRun.objects.filter(dialog=dialog).values_list("policy", flat=True))
     assert len(policies) == 2, "a compaction by the pruning agent, and a fresh start"
-    assert any(pruner.is_asked(dict(body)) for body in double.bodies)
+    assert any(pruner.is_asked(body) for body in double.bodies)
     assert SECRET in str(thoughts(dialog))
     assert [body for body in double.bodies if SECRET in str(body)] == []
     assert tables_holding(SECRET) == ["dialogs_turn"]
@@ -168,9 +168,8 @@ def test_reasoning_that_fills_the_window_is_cut_and_the_answer_begun_anew(
     thought = prose(500, 6_000)
 
     def mind(prompt: Prompt) -> Reply:
-        body = dict(prompt.body)
-        if pruner.is_asked(body):
-            return Reply(pruner.prune(body).text)
+        if pruner.is_asked(prompt.body):
+            return pruner.prune(prompt)
         is_new = prompt.last.text == "think long"  # what was removed is recalled behind it later
         return Reply("Never said.", reasoning=thought, chunk_seconds=0.01) if is_new else Reply("Understood.")
 
