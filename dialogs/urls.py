@@ -86,6 +86,9 @@ urlpatterns = [
     path("q4h/<uuid:question_id>/resolve/", questions.resolve, name="resolve"),
     # Models
     path("models/", models.index, name="models"),
+    path("models/connect/", models.connect, name="connect"),
+    path("models/connect/use/", models.use, name="use-model"),
+    path("models/connect/remove/", models.remove, name="remove-provider"),
     path("models/<str:provider>/<path:model>/", models.show, name="model"),
     # Operators
     path("ops/", ops.dashboard, name="ops"),

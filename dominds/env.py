@@ -12,6 +12,7 @@ TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"0", "false", "no", "off", ""})
 SERVER_ENGINE = "dominds.db.postgresql"
 FILE_ENGINE = "dominds.db.sqlite3"
+LOCAL_KINDS = ("lmstudio", "ollama", "llamacpp", "vllm")
 REDIS_SCHEMES = ("redis", "rediss")
 
 _env = environ.Env()
@@ -54,6 +55,17 @@ def number(name: str, *, default: int, minimum: int = 0) -> int:
 def words(name: str, default: list[str]) -> list[str]:
     """Return the parts of a comma-separated variable, without blanks."""
     return [part.strip() for part in text(name).split(",") if part.strip()] or default
+
+
+def servers(name: str, default: str) -> list[tuple[str, str]]:
+    """Return pairs of a kind of model server and its address, written ``KIND=ADDRESS`` with commas between; ``off`` is none."""
+    found = text(name, default)
+    if found == "off":
+        return []
+    pairs = [entry.strip().partition("=") for entry in found.split(",") if entry.strip()]
+    if not all(kind in LOCAL_KINDS and urlsplit(address).hostname for kind, _, address in pairs):
+        raise BadEnvironment(name, found, f"off, or KIND=ADDRESS with commas between, of {', '.join(LOCAL_KINDS)}")
+    return [(kind, address) for kind, _, address in pairs]
 
 
 def one_of(name: str, choices: tuple[str, ...], default: str) -> str:

@@ -8,7 +8,9 @@ import http.client
 import ipaddress
 import socket
 import ssl
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from urllib.parse import urlsplit
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -21,8 +23,8 @@ class Refused(ValueError):
     """The address may not be called; says why, for the person who typed it."""
 
 
-def check(url: str, *, allow_private: bool) -> tuple[Address, int]:
-    """Where a request to ``url`` would go. Raises ``Refused``."""
+def check(url: str, *, allow_private: bool, allow_loopback: bool = False) -> tuple[list[Address], int]:
+    """Where a request to ``url`` would go: each of the name's addresses, and the port. Raises ``Refused``."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -39,8 +41,37 @@ def check(url: str, *, allow_private: bool) -> tuple[Address, int]:
         raise Refused(f"{parts.hostname!r} is not known: {error}.") from error
     addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
     for address in addresses:
-        _check_address(address, allow_private=allow_private)
-    return addresses[0], port
+        (_check_server if allow_loopback else _check_address)(address, allow_private=allow_private)
+    return addresses, port
+
+
+# Model servers are called again and again by other clients: host names that were typed, and whether private addresses are allowed.
+_typed: dict[str, bool] = {}
+
+
+def guard(url: str, *, allow_private: bool) -> None:
+    """From now on ``check_found`` holds the name in this typed address to the rules, wherever it may lead by then."""
+    _typed[(urlsplit(url).hostname or "").lower()] = allow_private
+
+
+def check_found(host: str, addresses: Iterable[str]) -> None:
+    """What a look-up by another client found for a name. Raises ``Refused``; names that nobody typed may lead anywhere."""
+    allow_private = _typed.get(host.lower())
+    if allow_private is not None:
+        for address in addresses:
+            _check_server(ipaddress.ip_address(address.partition("%")[0]), allow_private=allow_private)
+
+
+def check_typed(url: str) -> None:
+    """The same of an address, right before it is called. Raises ``Refused``."""
+    allow_private = _typed.get((urlsplit(url).hostname or "").lower())
+    if allow_private is not None:
+        check(url, allow_private=allow_private, allow_loopback=True)
+
+
+def _check_server(address: Address, *, allow_private: bool) -> None:
+    """A model server may be on this machine."""
+    _check_address(address, allow_private=allow_private or _unwrapped(address).is_loopback)
 
 
 def _check_address(address: Address, *, allow_private: bool) -> None:
@@ -64,16 +95,55 @@ def _unwrapped(address: Address) -> Address:
 
 def post(url: str, body: bytes, headers: Mapping[str, str], *, timeout_seconds: float, allow_private: bool) -> int:
     """Send a POST and return the status. Raises ``Refused``, ``OSError`` or ``http.client.HTTPException``."""
-    address, port = check(url, allow_private=allow_private)
+    with _connection(url, timeout_seconds, allow_private=allow_private) as connection:
+        return _answer(connection, "POST", url, headers, body).status
+
+
+def get(
+    url: str, headers: Mapping[str, str], *, timeout_seconds: float, most_bytes: int, allow_private: bool
+) -> tuple[int, bytes]:
+    """The status and the body, of which no more than ``most_bytes`` are read; a model server may be on this machine.
+    ``timeout_seconds`` holds for each wait, and for the body as a whole. Raises as ``post`` does."""
+    with _connection(url, timeout_seconds, allow_private=allow_private, allow_loopback=True) as connection:
+        answer = _answer(connection, "GET", url, headers)
+        ends_at, body = time.monotonic() + timeout_seconds, b""
+        while len(body) < most_bytes and (piece := answer.read1(most_bytes - len(body))):
+            body += piece
+            if time.monotonic() > ends_at:
+                raise TimeoutError("timed out")
+        return answer.status, body
+
+
+def _answer(
+    connection: http.client.HTTPConnection, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
+) -> http.client.HTTPResponse:
     parts = urlsplit(url)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    connection.request(method, target, body, {**headers, "Host": parts.netloc, "Connection": "close"})
+    return connection.getresponse()
+
+
+@contextmanager
+def _connection(
+    url: str, timeout_seconds: float, *, allow_private: bool, allow_loopback: bool = False
+) -> Iterator[http.client.HTTPConnection]:
+    """To the first of the name's addresses that accepts one."""
+    addresses, port = check(url, allow_private=allow_private, allow_loopback=allow_loopback)
+    parts = urlsplit(url)
     connection = http.client.HTTPConnection(str(parts.hostname), port, timeout=timeout_seconds)
-    connection.sock = socket.create_connection((str(address), port), timeout_seconds)
+    connection.sock = _socket(addresses, port, timeout_seconds)
     try:
         if parts.scheme == "https":
             context = ssl.create_default_context()
             connection.sock = context.wrap_socket(connection.sock, server_hostname=parts.hostname)
-        connection.request("POST", target, body, {**headers, "Host": parts.netloc, "Connection": "close"})
-        return connection.getresponse().status
+        yield connection
     finally:
         connection.close()
+
+
+def _socket(addresses: list[Address], port: int, timeout_seconds: float) -> socket.socket:
+    *others, last = dict.fromkeys(map(str, addresses))
+    for address in others:
+        with suppress(OSError):
+            return socket.create_connection((address, port), timeout_seconds)
+    return socket.create_connection((last, port), timeout_seconds)

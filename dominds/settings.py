@@ -213,6 +213,12 @@ METRICS_TOKEN = env.text("DOMINDS_METRICS_TOKEN")
 # Whether addresses that staff type into a page may lie on this machine or in its network. See dominds.outbound_http.
 PRIVATE_WEBHOOKS = env.flag("DOMINDS_PRIVATE_WEBHOOKS", default=LOOPBACK_ONLY)
 
+# Where the page Connect a model looks for model servers.
+LOCAL_SERVERS = env.servers(
+    "DOMINDS_LOCAL_SERVERS",
+    "lmstudio=http://127.0.0.1:1234,ollama=http://127.0.0.1:11434,llamacpp=http://127.0.0.1:8080",
+)
+
 # -- Limits of the public contract; 0 switches one off ---------------------------------------------
 MESSAGES_PER_MINUTE = env.number("DOMINDS_MESSAGES_PER_MINUTE", default=120)  # per person
 BRIEF_HOURS = env.number(

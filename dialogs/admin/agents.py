@@ -9,8 +9,8 @@ from django.http import HttpRequest
 from dialogs.agents.team_file import AGENT_ID, validate_agent
 from dialogs.context import limits
 from dialogs.context.config import current_config
-from dialogs.models import Agent
-from dominds.readonly_admin import StaffReads
+from dialogs.models import Agent, ConnectedProvider
+from dominds.readonly_admin import RecordAdmin, StaffReads
 from remediation.config import below_floor
 from remediation.policies.registry import choices
 
@@ -87,3 +87,11 @@ class AgentAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
         (name, options), *others = super().get_fieldsets(request, obj)
         note = {"description": LISTED} if obj and obj.is_listed else {}
         return [(name, {**options, **note}), *others]
+
+
+@admin.register(ConnectedProvider)
+class ConnectedProviderAdmin(RecordAdmin):
+    """Without the key, sealed or not."""
+
+    list_display = ("provider_id", "name", "kind", "base_url", "connected_at")
+    fields = ("provider_id", "name", "kind", "base_url", "model_ids", "connected_at")

@@ -7,6 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 
+from dialogs.context.connected import connected
 from dialogs.models import Agent, Dialog
 from dialogs.store import json_shapes
 from dominds.llm.catalog.catalog import Catalog, ModelInfo, UnknownModel, current_catalog
@@ -22,7 +23,7 @@ from remediation.policies.retention import POLICY as RETENTION
 
 
 def catalog() -> Catalog:
-    return current_catalog(Path(settings.MINDS_DIR))
+    return current_catalog(Path(settings.MINDS_DIR), connected())
 
 
 def model_of(subject: Dialog | Agent) -> ModelInfo:

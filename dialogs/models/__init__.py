@@ -1,6 +1,6 @@
 """The rows. Columns and predicates on them only: what changes them lives in the services beside this room."""
 
-from dialogs.models.agents import Agent, ForcingRefusal
+from dialogs.models.agents import Agent, ConnectedProvider, ForcingRefusal
 from dialogs.models.clients import ApiKey, Client, EmbeddingUse
 from dialogs.models.conversation import Dialog, Generation, Reminder, Turn
 from dialogs.models.events import Event
@@ -16,6 +16,7 @@ __all__ = [
     "Artifact",
     "Attachment",
     "Client",
+    "ConnectedProvider",
     "Dialog",
     "EmbeddingUse",
     "Event",

@@ -1,4 +1,4 @@
-"""Who answers, and which models refused to be forced."""
+"""Who answers, the providers that were connected on the page, and which models refused to be forced."""
 
 from django.db import models
 from django.db.models.functions import Now
@@ -77,3 +77,21 @@ class ForcingRefusal(models.Model):
 
     def __str__(self) -> str:
         return f"{self.provider}/{self.model}"
+
+
+class ConnectedProvider(models.Model):
+    """A provider that somebody connected on the page. Where ``llm.yaml`` speaks of it, the file holds."""
+
+    provider_id = models.CharField(primary_key=True, max_length=80)
+    name = models.CharField(max_length=120)
+    kind = models.CharField(max_length=40)
+    base_url = models.URLField(max_length=500)
+    sealed_key = models.TextField(blank=True, default="", db_default="", help_text="encrypted; empty: no key")
+    model_ids = models.JSONField(default=list, help_text="those that its server listed")
+    connected_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["provider_id"]
+
+    def __str__(self) -> str:
+        return self.name

@@ -11,6 +11,7 @@ from django.utils.functional import cached_property
 from dialogs.context import limits
 from dialogs.models import Agent, Dialog
 from dialogs.pages.dialog_page import agents, recent_dialogs
+from dialogs.permissions import OPERATE, may
 from dominds.llm.models.model import ModelInfo
 
 SUGGESTIONS = (
@@ -62,6 +63,11 @@ class HomePage:
         usable = [model for model in limits.catalog().models.values() if model.kind.is_server and not model.unusable]
         usable.sort(key=lambda model: (model.provider_id, model.model_id))
         return [(name, list(models)) for name, models in groupby(usable, key=lambda model: model.provider_id)]
+
+    @cached_property
+    def offers_connection(self) -> bool:
+        """To who may change providers, as long as no agent answers with a real model."""
+        return all(agent.is_demo for agent, _ in self.agents) and may(self.viewer, OPERATE)
 
     @property
     def suggestions(self) -> list[tuple[Agent, list[str]]]:

@@ -5,6 +5,7 @@ from uuid import UUID
 import structlog
 
 from dialogs.actions import messages, rounds, suspension
+from dialogs.context import connected
 from dialogs.context.client import params_of, required_tool_of
 from dialogs.context.images import loaded
 from dialogs.context.limits import unusable_reason
@@ -54,6 +55,7 @@ def drive(dialog_id: UUID) -> None:
             return
         with tracing.driving(lease):
             log.info("driving")
+            connected.follow()
             try:
                 while lease.holds and (dialog := pending_work(lease)):
                     awaits_title = dialog.awaits_title

@@ -1,5 +1,6 @@
 from collections.abc import Iterator
 from typing import Any, cast
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from django import forms
@@ -308,3 +309,40 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]
         field = cast("forms.ModelChoiceField[Agent]", self.fields["pruning_agent"])
         field.empty_label = "Same as current agent"
         field.queryset = Agent.objects.filter(enabled=True)
+
+
+class ServerForm(forms.Form):
+    """A model server at an address that somebody types."""
+
+    KINDS = [
+        ("", "Known by its address"),
+        ("openai-compatible", "OpenAI-compatible (chat completions)"),
+        ("openai", "OpenAI (Responses)"),
+        ("anthropic", "Anthropic (Messages)"),
+        ("lmstudio", "LM Studio"),
+        ("ollama", "Ollama"),
+        ("llamacpp", "llama.cpp"),
+        ("vllm", "vLLM or SGLang"),
+    ]
+    address = forms.CharField(
+        max_length=500, widget=forms.TextInput({"placeholder": "https://api.example.com/v1", "inputmode": "url", "list": "known-addresses", "autocomplete": "off", "spellcheck": "false"})
+    )  # fmt: skip
+    key = forms.CharField(
+        max_length=500, required=False, widget=forms.PasswordInput({"autocomplete": "off"}, render_value=True)
+    )
+    kind = forms.ChoiceField(choices=KINDS, required=False)
+
+    def clean_address(self) -> str:
+        """Only what can be taken apart: whether it may be called is judged when it is."""
+        address = str(self.cleaned_data["address"])
+        try:
+            _ = urlsplit(address).port
+        except ValueError as error:
+            raise forms.ValidationError(f"It is no web address: {error}.") from error
+        return address
+
+    def clean_key(self) -> str:
+        key = str(self.cleaned_data["key"])
+        if not key.isascii() or not key.isprintable():
+            raise forms.ValidationError("It holds characters that no key has.")
+        return key

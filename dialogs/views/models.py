@@ -1,17 +1,29 @@
-"""The models that the catalog knows: their limits, where these come from, and what is wrong with them."""
+"""The models that the catalog knows, their limits and what is wrong with them; and the page that connects another one."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
+from urllib.parse import urlencode
 
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_GET
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from dialogs.context import limits
-from dialogs.models import Agent
-from dialogs.views.answers import PersonRequest
+from dialogs.agents import connecting
+from dialogs.agents.connecting import Server
+from dialogs.context import connected, limits
+from dialogs.errors import Refusal
+from dialogs.models import Agent, ConnectedProvider
+from dialogs.permissions import OPERATE, may
+from dialogs.views.answers import PersonRequest, View
+from dialogs.views.forms import ServerForm, checked
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel, retirement_of
+from dominds.llm.providers.listing import Listing
 from dominds.yaml_fields import classes_of
 from health.levels import Thresholds, stated_thresholds
 from health.traps import traps_of
@@ -41,6 +53,7 @@ def row_of(model: ModelInfo, thresholds: Thresholds) -> ModelRow:
 @require_GET
 def index(request: PersonRequest) -> HttpResponse:
     """By provider, those in use first. Servers are not asked here: that would cost a request for each model."""
+    connected.follow()
     catalog = limits.catalog()
     used = {agent.provider for agent in Agent.objects.filter(enabled=True)}
     providers = sorted(
@@ -71,3 +84,94 @@ def show(request: PersonRequest, provider: str, model: str) -> HttpResponse:
         "section": "models",
     }
     return render(request, "models/model.html", context)
+
+
+# -- Connect a model
+
+
+def for_operators(view: Callable[[PersonRequest], HttpResponse]) -> View:
+    """There is no such page for others; and no copy of it stays anywhere, since a key may have been typed into it."""
+
+    @sensitive_post_parameters()
+    @login_required
+    @wraps(view)
+    def answer(request: PersonRequest) -> HttpResponse:
+        if not may(request.user, OPERATE):
+            raise Http404
+        found = view(request)
+        found["Cache-Control"] = "no-store"
+        return found
+
+    return answer
+
+
+@for_operators
+@require_http_methods(["GET", "POST"])
+def connect(request: PersonRequest) -> HttpResponse:
+    """What runs on this machine, and a form for what runs elsewhere. A POST asks the typed server what it has."""
+    if request.method == "GET":
+        return _connect_page(request, ServerForm())
+    form = ServerForm(request.POST)
+    if not form.is_valid():
+        return _connect_page(request, form, status=400)
+    server = _typed(form)
+    return _connect_page(request, form, server, connecting.test(server))
+
+
+def _typed(form: ServerForm) -> Server:
+    given = checked(form)
+    return Server.at(given["kind"], given["address"], given["key"])
+
+
+def _connect_page(
+    request: PersonRequest,
+    form: ServerForm,
+    server: Server | None = None,
+    answer: Listing | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    connected.follow()
+    catalog = limits.catalog()
+    context = {
+        "found": connecting.look_around(),
+        "form": form,
+        "server": server,
+        "answer": answer,
+        "offers": [connecting.Offer(model) for model in answer.models] if answer else [],
+        "addresses": sorted({entry.base_url for entry in catalog.providers.values() if entry.base_url}),
+        "providers": [
+            (row, catalog.providers[row.pk].unusable, row.pk in catalog.in_file)
+            for row in ConnectedProvider.objects.all()
+            if row.pk in catalog.providers
+        ],
+        "section": "models",
+    }
+    return render(request, "models/connect.html", context, status=status)
+
+
+@for_operators
+@require_POST
+def use(request: PersonRequest) -> HttpResponse:
+    """An agent on a listed model; its person goes on to the composer. ``server`` is a local one, else the form says where."""
+    form = ServerForm(request.POST)
+    local = next(
+        (server for server in connecting.local_servers() if server.base_url == request.POST.get("server")), None
+    )
+    try:
+        agent = connecting.use(local or _typed(form), request.POST.get("model", ""))
+    except Refusal as refusal:
+        messages.error(request, refusal.message)
+        return _connect_page(request, ServerForm() if local else form, status=refusal.status)
+    messages.success(request, f"Connected. {agent} answers now.")
+    return redirect(f"{reverse('home')}?{urlencode({'agent': agent.pk})}")
+
+
+@for_operators
+@require_POST
+def remove(request: PersonRequest) -> HttpResponse:
+    """Agents that use the provider stay, and say why they cannot answer."""
+    if connected.remove(request.POST.get("provider", "")):
+        messages.success(request, "Removed, with its key. What llm.yaml says of it still holds.")
+    else:
+        messages.error(request, "There is no such provider, or it was removed before. Nothing was changed.")
+    return redirect("connect")

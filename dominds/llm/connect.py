@@ -17,14 +17,16 @@ def connect(model: ModelInfo, *, environ: Mapping[str, str] = os.environ) -> Pro
 
 
 def key_of(model: ModelInfo, environ: Mapping[str, str] = os.environ) -> str:
-    """The key from the environment, or nothing for a provider that names no variable. Raises ``AuthFailed``."""
+    """The key from the environment; for a provider that names no variable the one that was typed into the page, or nothing.
+    Raises ``AuthFailed``."""
     if not model.api_key_env:
-        return ""
+        remember(model.api_key)
+        return model.api_key
     key = environ.get(model.api_key_env, "").strip()
     if not key:
         raise AuthFailed(
             f"The provider '{model.provider_id}' needs a key, and the environment variable {model.api_key_env} is "
-            f"not set. Set it and start again, or choose another model."
+            f"not set. Set it and start again, type the key under Models, or choose another model."
         )
     if not key.isascii() or not key.isprintable():
         raise AuthFailed(f"The environment variable {model.api_key_env} holds characters that no key has. Correct it.")

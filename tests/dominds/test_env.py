@@ -39,6 +39,21 @@ def test_words_are_split_at_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     assert env.words(NAME, ["localhost"]) == ["a.example.org", "b.example.org"]
 
 
+def test_model_servers_are_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert env.servers(NAME, "ollama=http://127.0.0.1:11434") == [("ollama", "http://127.0.0.1:11434")]
+    monkeypatch.setenv(NAME, "vllm=http://gpu:8000, lmstudio=http://127.0.0.1:1234")
+    assert env.servers(NAME, "") == [("vllm", "http://gpu:8000"), ("lmstudio", "http://127.0.0.1:1234")]
+    monkeypatch.setenv(NAME, "off")
+    assert env.servers(NAME, "ollama=http://127.0.0.1:11434") == []
+
+
+@pytest.mark.parametrize("found", ["http://127.0.0.1:1234", "gopher=http://127.0.0.1:70", "ollama=", "ollama=11434"])
+def test_a_bad_model_server_is_refused(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NAME, found)
+    with pytest.raises(env.BadEnvironment, match="KIND=ADDRESS"):
+        env.servers(NAME, "")
+
+
 def test_default_folders_lie_in_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert env.folder(NAME, "var", base=Path("/checkout")) == Path("/checkout/var")

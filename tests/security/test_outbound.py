@@ -15,6 +15,11 @@ from hypothesis import strategies as st
 from dialogs.actions import webhook
 from dialogs.models import SiteSettings
 from dominds import outbound_http
+from dominds.llm.connect import connect
+from dominds.llm.messages import Message, Role
+from dominds.llm.models.model import ModelInfo
+from dominds.llm.provider import ProviderError, Request
+from dominds.llm.providers.ollama import OLLAMA
 from dominds.outbound_http import Refused, check
 from tests.dialogs.factories import UserFactory
 
@@ -130,6 +135,34 @@ def test_a_name_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert send(f"http://rebinding.example:{port}/") == 204
     assert len(looked_up) == 1
     assert f"Host: rebinding.example:{port}".encode() in asked[0]
+
+
+def test_a_typed_model_server_is_held_to_the_rules_at_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By then its name may lead elsewhere. One that stands in a file may lead anywhere."""
+    original = socket.getaddrinfo
+
+    def moved(host: Any, *arguments: Any, **options: Any) -> Any:
+        return original("169.254.169.254" if str(host).endswith(".example") else host, *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", moved)
+    outbound_http.guard("http://typed.example/v1", allow_private=True)
+    model = ModelInfo("typed", "m", "m", OLLAMA, base_url="http://typed.example:1/v1")
+    with pytest.raises(ProviderError, match="special uses"):
+        connect(model).stream(Request("m", "", (Message(Role.USER, "Hello"),))).run(lambda _: None)
+    limit = OLLAMA.loaded_window
+    assert limit is not None and "special uses" in str(limit(model.base_url, "m", ""))
+    outbound_http.check_found("in-a-file.example", ["169.254.169.254"])
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1/v1", "http://[::1]:1/v1", "http://[::ffff:127.0.0.1]:1/v1"])
+def test_a_model_server_may_be_on_this_machine(url: str) -> None:
+    check(url, allow_private=False, allow_loopback=True)
+
+
+@pytest.mark.parametrize("url", [*NEVER, "http://10.0.0.1/", "http://[::ffff:10.0.0.1]/", "http://[64:ff9b::a00:1]/"])
+def test_but_nowhere_else_inside(url: str) -> None:
+    with pytest.raises(Refused):
+        check(url, allow_private=False, allow_loopback=True)
 
 
 def test_one_inner_address_among_several_is_enough_to_refuse(monkeypatch: pytest.MonkeyPatch) -> None:

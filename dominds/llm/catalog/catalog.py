@@ -4,7 +4,7 @@ import difflib
 import os
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from functools import cache
 from pathlib import Path
@@ -35,6 +35,7 @@ class ProviderInfo:
     kind: ProviderKind
     base_url: str = ""
     api_key_env: str = ""
+    api_key: str = field(default="", repr=False)
     unusable: str = ""
 
 
@@ -44,11 +45,13 @@ class UnknownModel(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """All providers and models, and everything that was wrong with the files."""
+    """All providers and models, and everything that was wrong with the files. ``in_file`` are the fields that the operator's
+    file states of a provider, by its id."""
 
     providers: Mapping[str, ProviderInfo]
     models: Mapping[tuple[str, str], ModelInfo]
     problems: tuple[Problem, ...] = ()
+    in_file: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def model(self, provider_id: str, model_id: str) -> ModelInfo:
         """Raises ``UnknownModel``, which names what comes near."""
@@ -72,18 +75,23 @@ def _unknown(what: str, name: str, known: list[str]) -> str:
 # Reading and merging
 
 
-def load_catalog(minds_dir: Path) -> Catalog:
-    """Read the shipped defaults and lay ``.minds/llm.yaml`` over them. Never raises for what the file says."""
+Entry = Mapping[str, Any]
+Connected = Mapping[str, Entry]  # providers that were connected on the page, by id; these alone may hold an ``apiKey``
+NONE: Connected = MappingProxyType({})
+
+
+def load_catalog(minds_dir: Path, connected: Connected = NONE) -> Catalog:
+    """Lay what was connected on the page over the shipped defaults, and ``.minds/llm.yaml`` over both. Never raises for what
+    the file says."""
     shipped, own = _shipped(), fields.entries_of(Reading.of(minds_dir / FILE_NAME))
-    return _catalog_of(merged(shipped.providers, own.providers), minds_dir, shipped.problems + own.problems)
+    entries = merged(merged(shipped.providers, connected), own.providers)
+    found = _catalog_of(entries, minds_dir, shipped.problems + own.problems)
+    return replace(found, in_file={provider_id: frozenset(entry) for provider_id, entry in own.providers.items()})
 
 
 @cache
 def _shipped() -> fields.Entries:
     return fields.entries_of(Reading.of(DEFAULTS_FILE))
-
-
-Entry = Mapping[str, Any]
 
 
 def merged(below: Mapping[str, Entry], above: Mapping[str, Entry]) -> dict[str, Entry]:
@@ -122,7 +130,9 @@ def _provider(provider_id: str, entry: Entry) -> ProviderInfo:
         kind=kind,
         base_url=base_url,
         api_key_env=entry.get("apiKeyEnvVar", ""),
-        unusable=_why_unusable(provider_id, kind, base_url),
+        api_key=entry.get("apiKey", ""),
+        unusable=_why_unusable(provider_id, kind, base_url)
+        or ("" if entry.get("apiKeyEnvVar") else entry.get("keyFault", "")),
     )
 
 
@@ -147,6 +157,7 @@ def _model(provider: ProviderInfo, model_id: str, entry: Entry, minds_dir: Path)
         kind=kind,
         base_url=provider.base_url,
         api_key_env=provider.api_key_env,
+        api_key=provider.api_key,
         context_length=entry.get("context_length"),
         input_length=entry.get("input_length"),
         output_length=entry.get("output_length"),
@@ -222,29 +233,30 @@ class _Read:
     """A catalog, and the files that it came from as they were then."""
 
     catalog: Catalog
+    connected: Connected
     files: tuple[str, ...]
     were: tuple[tuple[int, int], ...]
 
-    @property
-    def is_current(self) -> bool:
-        return self.were == tuple(map(_stat, self.files))
+    def is_current(self, connected: Connected) -> bool:
+        return self.connected is connected and self.were == tuple(map(_stat, self.files))
 
 
 _current: dict[Path, _Read] = {}
 _loading = threading.Lock()
 
 
-def current_catalog(minds_dir: Path) -> Catalog:
-    """The catalog, read again when ``llm.yaml`` or a script beside it has changed; costs a few ``stat`` calls."""
+def current_catalog(minds_dir: Path, connected: Connected = NONE) -> Catalog:
+    """The catalog, read again when ``llm.yaml`` or a script beside it has changed, or ``connected`` is another object; costs
+    a few ``stat`` calls."""
     known = _current.get(minds_dir)
-    if known is not None and known.is_current:
+    if known is not None and known.is_current(connected):
         return known.catalog
     with _loading:
         own = (str(minds_dir), str(minds_dir / FILE_NAME))
         were = tuple(map(_stat, own))  # before they are read: what is written meanwhile must be read again
-        catalog = load_catalog(minds_dir)
+        catalog = load_catalog(minds_dir, connected)
         scripts = tuple(sorted({model.script for model in catalog.models.values() if model.script}))
-        _current[minds_dir] = _Read(catalog, own + scripts, (*were, *map(_stat, scripts)))
+        _current[minds_dir] = _Read(catalog, connected, own + scripts, (*were, *map(_stat, scripts)))
         return catalog
 
 

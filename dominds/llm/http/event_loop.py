@@ -3,6 +3,7 @@
 import asyncio
 import atexit
 import os
+import socket
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -10,8 +11,9 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 import aiohttp
+import aiohttp.abc
 
-from dominds import budgets
+from dominds import budgets, outbound_http
 
 Answer = TypeVar("Answer")
 
@@ -19,6 +21,20 @@ MAX_CONNECTIONS = 2000
 KEEPALIVE_SECONDS = 30.0
 NAME_LOOKUPS = 32  # at once: one that hangs must not keep others waiting
 CLOSING_SECONDS = 1.0
+
+
+class _Resolver(aiohttp.ThreadedResolver):
+    """Names that somebody typed into a page lead where they may."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[aiohttp.abc.ResolveResult]:
+        found = await super().resolve(host, port, family)
+        try:
+            outbound_http.check_found(host, [entry["host"] for entry in found])
+        except outbound_http.Refused as refused:
+            raise OSError(str(refused).rstrip(".")) from refused
+        return found
 
 
 class EventLoop:
@@ -41,7 +57,9 @@ class EventLoop:
         """The connections of all calls, which share nothing else. To be asked for on the loop only."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=MAX_CONNECTIONS, keepalive_timeout=KEEPALIVE_SECONDS),
+                connector=aiohttp.TCPConnector(
+                    limit=MAX_CONNECTIONS, keepalive_timeout=KEEPALIVE_SECONDS, resolver=_Resolver()
+                ),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 max_line_size=budgets.HEADER_BYTES.most,
                 max_field_size=budgets.HEADER_BYTES.most,

@@ -138,6 +138,7 @@ class ModelInfo:
     kind: ProviderKind
     base_url: str = ""
     api_key_env: str = ""
+    api_key: str = field(default="", repr=False)  # typed into the page; a variable that is named goes before it
     context_length: int | None = None
     input_length: int | None = None
     output_length: int | None = None

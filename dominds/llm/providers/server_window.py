@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from dominds import budgets
+from dominds import budgets, outbound_http
 from dominds.llm.errors import readable
 from dominds.llm.http.endpoint import is_loopback, without_key
 from dominds.llm.json_text import NotJson, dumped, parsed
@@ -69,11 +69,12 @@ def _read(url: str, key: str, server: str, ask: bytes) -> ServerAnswer:
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     is_reached = True
     try:
+        outbound_http.check_typed(url)
         http = _http(is_loopback(url))
         with http.stream("POST" if ask else "GET", url, headers=headers, content=ask) as response:
             response.raise_for_status()
             return ServerAnswer(time.monotonic(), parsed(_within_bounds(response, server)))
-    except budgets.OverBudget as error:
+    except (budgets.OverBudget, outbound_http.Refused) as error:
         failure = str(error)
     except httpx2.HTTPStatusError as error:
         failure = f"{url} answered HTTP {error.response.status_code}. Is this {server}, in a current version?"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -17,6 +18,7 @@ from dialogs.urls import urlpatterns
 from remediation.models import RemediationRun
 from tests.dialogs.conftest import Script
 from tests.dialogs.every_state import Zoo, operator
+from tests.doubles.local_servers import OllamaDouble
 from tests.harness.browser import session_key
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
@@ -61,6 +63,7 @@ def pages_of(dialogs: dict[str, Dialog]) -> Iterator[str]:
         "/settings/",
         "/settings/limits/",
         "/models/",
+        "/models/connect/",
         "/q4h/",
         "/ops/",
         "/ops/costs/",
@@ -107,6 +110,17 @@ def refused_limits(page: Page, base: str) -> list[str]:
     return found_on(page)
 
 
+def connecting(page: Page, base: str, settings: Any) -> list[str]:
+    """The page with a server on this machine, and what one at a typed address answered."""
+    with OllamaDouble() as double:
+        settings.LOCAL_SERVERS = [("ollama", double.url)]
+        page.goto(f"{base}/models/connect/")
+        page.get_by_label("Address").fill(double.url)
+        page.get_by_role("button", name="Test").click()
+        page.get_by_text("answered: 1 model").wait_for()
+        return found_on(page)
+
+
 def popovers(page: Page, address: str, *names: str) -> list[str]:
     """Each part that a button shows above the page."""
     page.goto(address)
@@ -125,7 +139,7 @@ ONLY_POST = {
     "create-dialog", "selected-dialogs", "post-message", "remove-queued", "stop", "retry", "rename", "pin", "close",
     "add-reminder", "update-reminder", "delete-reminder", "clear", "complete-milestone", "rewrite", "choose-recall",
     "undo", "answer", "cancel", "resolve", "finish-task", "intervene", "fork", "regenerate", "edit-turn", "rate-turn",
-    "pin-turn",
+    "pin-turn", "use-model", "remove-provider",
 }  # fmt: skip
 
 
@@ -136,7 +150,7 @@ def test_every_page_is_among_those_that_axe_sees(script: Script) -> None:
     assert named - NO_PAGES - ONLY_POST - {"login", "setup"} == seen
 
 
-def test_axe_finds_nothing_on_any_page(script: Script, live_server: object, page: Page) -> None:
+def test_axe_finds_nothing_on_any_page(script: Script, live_server: object, page: Page, settings: Any) -> None:
     base, problems = str(live_server), list[str]()
     page.goto(f"{base}/setup/")
     problems += [f"setup: {problem}" for problem in found_on(page)]
@@ -155,6 +169,7 @@ def test_axe_finds_nothing_on_any_page(script: Script, live_server: object, page
             page.evaluate(OPEN)
             problems += [f"{address} {scheme}: {problem}" for problem in found_on(page)]
     problems += [f"refused: {problem}" for problem in refused_limits(page, base)]
+    problems += [f"connecting: {problem}" for problem in connecting(page, base, settings)]
     for address, names in (
         (f"/d/{dialogs['rewritten'].pk}/", ("nav", "keys", "chip-notes", "dialog-menu", "side")),
         ("/", ("nav", "agent-choice")),

@@ -1,0 +1,167 @@
+"""From a model server to an agent that answers with one of its models: what the page Connect a model does."""
+
+import re
+from collections.abc import Container, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.db import transaction
+
+from dialogs.context import connected, limits
+from dialogs.errors import Conflict, Invalid
+from dialogs.models import Agent, ConnectedProvider
+from dominds.llm.catalog.catalog import ProviderInfo
+from dominds.llm.models.model import LimitUnavailable, LoadedLimit, ProviderKind
+from dominds.llm.providers.kinds import KINDS
+from dominds.llm.providers.listing import Listing, base_of, listed
+
+LOCAL_SECONDS, TEST_SECONDS = 0.7, 8.0
+NAMES = {"lmstudio": "LM Studio", "ollama": "Ollama", "llamacpp": "llama.cpp", "vllm": "vLLM"}
+COMMON = "openai-compatible"
+MOST_ID = 48  # characters of an agent's id, before a number that makes it unique
+_asking = ThreadPoolExecutor(max_workers=8, thread_name_prefix="model-servers")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A model server: what somebody typed, or what stands in ``DOMINDS_LOCAL_SERVERS``."""
+
+    kind: ProviderKind
+    base_url: str
+    key: str = field(default="", repr=False)
+
+    @classmethod
+    def at(cls, kind: str, address: str, key: str = "") -> "Server":
+        """Without a kind: that of the known provider at this address, or the one that most servers speak."""
+        chosen = KINDS[kind or COMMON]
+        server = cls(chosen, base_of(chosen, address), key)
+        if not kind and (known := next((entry for entry in _at(address) if entry.kind.name in KINDS), None)):
+            return cls(known.kind, known.base_url.rstrip("/"), key)
+        return server
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.base_url).netloc[:120]
+
+    @property
+    def name(self) -> str:
+        return NAMES.get(self.kind.name, self.host)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A model of a server, and what is known of it now: its window, or why it cannot answer yet."""
+
+    model: str
+    window: int | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    server: Server
+    offers: tuple[Offer, ...] = ()
+    failure: str = ""
+
+
+def local_servers() -> list[Server]:
+    return [Server.at(kind, address) for kind, address in settings.LOCAL_SERVERS]
+
+
+def look_around() -> list[Found]:
+    """Ask all local servers at once. One that does not answer within ``LOCAL_SECONDS`` counts as absent."""
+    asked = {server: _asking.submit(_found, server) for server in local_servers()}
+    wait(asked.values(), timeout=LOCAL_SECONDS)
+    return [_in_time(server, future) for server, future in asked.items()]
+
+
+def _in_time(server: Server, future: "Future[Found]") -> Found:
+    return future.result() if future.done() else Found(server, failure=f"{server.host} did not answer in time.")
+
+
+def _found(server: Server) -> Found:
+    listing = _listed(server, LOCAL_SECONDS, allow_private=True)
+    return Found(server, tuple(_offer(server, model) for model in listing.models), listing.failure)
+
+
+def _offer(server: Server, model: str) -> Offer:
+    if not server.kind.needs_limit or server.kind.loaded_window is None:
+        return Offer(model)
+    match server.kind.loaded_window(server.base_url, model, server.key):
+        case LoadedLimit(tokens):
+            return Offer(model, window=tokens)
+        case LimitUnavailable(reason):
+            return Offer(model, problem=reason)
+
+
+def test(server: Server) -> Listing:
+    """What a server at a typed address answers. The rules of ``dominds.outbound_http`` hold, but for this machine itself."""
+    return _listed(server, TEST_SECONDS, allow_private=settings.PRIVATE_WEBHOOKS)
+
+
+def _listed(server: Server, seconds: float, *, allow_private: bool) -> Listing:
+    return listed(server.kind, server.base_url, server.key, timeout_seconds=seconds, allow_private=allow_private)
+
+
+def use(server: Server, model: str) -> Agent:
+    """Connect the server, if need be, and give the agent that answers with this model. The server is asked once more: only a
+    model that it lists can be used. Raises ``Invalid`` or ``Conflict``."""
+    is_local = server in local_servers()
+    listing = _listed(server, LOCAL_SECONDS, allow_private=True) if is_local else test(server)
+    if listing.failure:
+        raise Invalid(listing.failure)
+    if model not in listing.models:
+        raise Invalid(f"{server.host} does not list the model “{model[:80]}”. Choose one that it lists.")
+    with transaction.atomic():
+        provider_id = _connect(server, model, listing.models)
+        return _agent(provider_id, model, server.name)
+
+
+def _connect(server: Server, model: str, models: tuple[str, ...]) -> str:
+    """The id of the provider at this address. One that files describe in full is left as it is."""
+    known = limits.catalog()
+    same = next((entry for entry in _at(server.base_url) if entry.kind.name == server.kind.name), None)
+    if same and server.key and "apiKeyEnvVar" in known.in_file.get(same.provider_id, ()):
+        raise Conflict(
+            "key_in_file",
+            f"llm.yaml says that the key of {same.name} is in {same.api_key_env}, and goes before what is typed here. Set "
+            f"that variable, or take the line out of llm.yaml.",
+        )
+    row = ConnectedProvider.objects.filter(pk=same.provider_id).first() if same else None
+    # A server of one's own runs all that it lists; a vendor lists hundreds that do not chat.
+    wanted = models if server.kind.loaded_window else (model,)
+    if same and row is None and not server.key and all((same.provider_id, each) in known.models for each in wanted):
+        return same.provider_id
+    row = row or ConnectedProvider(provider_id=same.provider_id if same else _free_id(server.host, known.providers))
+    row.name, row.kind, row.base_url = same.name if same else server.name, server.kind.name, server.base_url
+    row.model_ids = sorted({*row.model_ids, *wanted})
+    connected.save(row, server.key)
+    return row.provider_id
+
+
+def _at(address: str) -> Iterator[ProviderInfo]:
+    """The known providers at an address."""
+    wanted = address.strip().rstrip("/")
+    return (entry for entry in limits.catalog().providers.values() if entry.base_url.rstrip("/") == wanted)
+
+
+def _agent(provider_id: str, model: str, server_name: str) -> Agent:
+    """One that answers with this model already, or a new one, which goes before the demo agents as the default."""
+    agent = Agent.objects.filter(provider=provider_id, model=model, enabled=True, proxy=False).first()
+    if agent is None:
+        name = model.rpartition("/")[2][:120]
+        agent = Agent(id=_free_id(name, set(Agent.objects.values_list("pk", flat=True))), name=name)
+        agent.provider, agent.model, agent.description = provider_id, model, f"{model} by {server_name}"[:200]
+    if not Agent.objects.filter(is_default=True, enabled=True, is_demo=False).exists():
+        Agent.objects.filter(is_default=True).update(is_default=False)
+        agent.is_default = True
+    agent.save()
+    return agent
+
+
+def _free_id(text: str, taken: Container[str]) -> str:
+    base = re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-").lower()[:MOST_ID] or "model"
+    numbers = (f"{base}-{number}" for number in range(2, 10_000))
+    return next(name for name in (base, *numbers) if name not in taken)

@@ -1,0 +1,120 @@
+"""The providers that were connected on the page, as entries of the catalog.
+
+A process reads them once, and again when another one has changed them: a mark in Redis says so. It is looked at where a
+dialog is taken up and where pages list models, not at each look into the catalog.
+"""
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+from uuid import uuid4
+
+import redis
+import structlog
+from django.conf import settings
+from django.db import DatabaseError, connection, transaction
+
+from dialogs.models import ConnectedProvider
+from dialogs.store.wakeups import client
+from dominds import outbound_http, sealing
+from dominds.llm.catalog.catalog import NONE, Connected
+
+log = structlog.get_logger(__name__)
+
+MARK = "dominds:connected"  # another value after each change
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    entries: Connected
+    mark: bytes | None
+
+
+_known: _Read | None = None
+
+
+def connected() -> Connected:
+    """Entries by provider id, the same object until they change."""
+    if _known is not None:
+        return _known.entries
+    # In a transaction, for which others wait, Redis is not asked; what is read then is read again at the next look.
+    return _read(None if connection.in_atomic_block else _mark())
+
+
+def follow() -> None:
+    """Read them again if somebody has changed them. Without Redis what is known stands."""
+    mark = _mark()
+    if _known is not None and mark != _known.mark:
+        _read(mark)
+
+
+def forget() -> None:
+    """This process reads them again when it next needs them."""
+    global _known  # noqa: PLW0603 - one catalog in a process
+    _known = None
+
+
+def save(row: ConnectedProvider, key: str) -> None:
+    """Without a key the stored one stays."""
+    if key:
+        row.sealed_key = sealing.seal(key)
+    row.save()
+    _tell()
+
+
+def remove(provider_id: str) -> bool:
+    """Whether there was one."""
+    removed, _ = ConnectedProvider.objects.filter(pk=provider_id).delete()
+    _tell()
+    return bool(removed)
+
+
+def _tell() -> None:
+    def tell() -> None:
+        forget()
+        try:
+            client().set(MARK, uuid4().hex)
+        except redis.RedisError as error:
+            log.warning("change_of_providers_not_told", error=str(error))
+
+    transaction.on_commit(tell)
+
+
+def _mark() -> bytes | None:
+    try:
+        found = client().get(MARK)
+    except redis.RedisError:
+        return _known.mark if _known is not None else None
+    return found if isinstance(found, bytes) else None
+
+
+def _read(mark: bytes | None) -> Connected:
+    """``mark`` was looked at before: what changes meanwhile is read next time. Before the first migration there is nothing."""
+    global _known  # noqa: PLW0603 - one catalog in a process
+    try:
+        rows = list(ConnectedProvider.objects.all())
+    except DatabaseError:
+        return NONE
+    _known = _Read(MappingProxyType({row.provider_id: _entry(row) for row in rows}) if rows else NONE, mark)
+    return _known.entries
+
+
+def _entry(row: ConnectedProvider) -> dict[str, Any]:
+    """In the words of ``llm.yaml``, but for the key."""
+    if not any(row.base_url.startswith(address) for _, address in settings.LOCAL_SERVERS):
+        outbound_http.guard(row.base_url, allow_private=settings.PRIVATE_WEBHOOKS)
+    entry: dict[str, Any] = {"name": row.name, "apiType": row.kind, "baseUrl": row.base_url}
+    entry["models"] = {model: {} for model in row.model_ids}
+    if row.sealed_key:
+        entry |= {"apiKeyEnvVar": "", **_key_of(row)}
+    return entry
+
+
+def _key_of(row: ConnectedProvider) -> dict[str, str]:
+    try:
+        return {"apiKey": sealing.unseal(row.sealed_key)}
+    except sealing.Unreadable:
+        return {
+            "keyFault": f"The key of {row.name} cannot be read: SECRET_KEY is another one than when it was typed. Type it "
+            f"again on the page Connect a model, or name the earlier SECRET_KEY in SECRET_KEY_FALLBACKS."
+        }

@@ -1,0 +1,79 @@
+"""The models that a server lists: asked once, for a person who connects it, at an address that somebody typed."""
+
+import http.client
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from dominds import budgets
+from dominds.llm.errors import complaint_of_response, error_of, readable
+from dominds.llm.http.endpoint import Endpoint, without_key
+from dominds.llm.json_text import NotJson, parsed
+from dominds.llm.models.model import ProviderKind
+from dominds.llm.providers.server_window import entries_in
+from dominds.outbound_http import Refused, get
+
+MOST_MODELS, MOST_ID_CHARS = 500, 120
+ANTHROPIC_HEADERS = {"anthropic-version": "2023-06-01"}
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Ids of models, or why there are none, in the server's own words where it said something."""
+
+    models: tuple[str, ...] = ()
+    failure: str = ""
+
+
+def base_of(kind: ProviderKind, address: str) -> str:
+    """The base URL that somebody means: all APIs but Anthropic's stand below ``/v1`` where the address names no folder."""
+    address = address.strip().rstrip("/")
+    if _is_anthropic(kind):
+        return address.removesuffix("/v1")
+    return address if urlsplit(address).path else f"{address}/v1"
+
+
+def listed(kind: ProviderKind, base_url: str, key: str = "", *, timeout_seconds: float, allow_private: bool) -> Listing:
+    """Ask the server. Nothing raises: a refused address, a silent server and a refusal are failures."""
+    host = Endpoint(base_url).host
+    try:
+        status, body = get(
+            f"{base_url}/v1/models" if _is_anthropic(kind) else f"{base_url}/models",
+            _headers(kind, key),
+            timeout_seconds=timeout_seconds,
+            most_bytes=budgets.LISTING_BYTES.most,
+            allow_private=allow_private,
+        )
+    except Refused as refused:
+        return Listing(failure=str(refused))
+    except TimeoutError:
+        return Listing(failure=f"{host} did not answer within {timeout_seconds:g} s.")
+    except (OSError, http.client.HTTPException) as error:
+        said = readable(getattr(error, "strerror", "") or str(error)) or type(error).__name__
+        return Listing(failure=f"No connection to {host}: {without_key(said, key)}.")
+    if status != http.client.OK:
+        return Listing(failure=without_key(str(error_of(complaint_of_response(status, {}, body), host)), key))
+    return _read(body, host)
+
+
+def _read(body: bytes, host: str) -> Listing:
+    try:
+        entries = entries_in(parsed(body), "data")
+    except NotJson:
+        entries = None
+    if entries is None:
+        return Listing(failure=f"{host} answered, but not with a list of models. Check the address and the kind.")
+    named = (str(entry.get("id", "")).removeprefix("models/") for entry in entries)  # Google's prefix
+    chats = (name for name in named if 0 < len(name) <= MOST_ID_CHARS and name.isprintable() and "embed" not in name)
+    models = tuple(dict.fromkeys(chats))[:MOST_MODELS]
+    return Listing(models) if models else Listing(failure=f"{host} answered, but lists no model that chats.")
+
+
+def _headers(kind: ProviderKind, key: str) -> Mapping[str, str]:
+    if _is_anthropic(kind):
+        return {"x-api-key": key, **ANTHROPIC_HEADERS}
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+def _is_anthropic(kind: ProviderKind) -> bool:
+    return kind.name.startswith("anthropic")

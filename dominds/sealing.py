@@ -1,0 +1,34 @@
+"""Secrets that people type into pages, as they stand in the database: encrypted under the signing key."""
+
+from base64 import urlsafe_b64encode
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from django.conf import settings
+
+
+class Unreadable(Exception):
+    """The secret was sealed under a signing key that is no longer there."""
+
+
+def seal(secret: str) -> str:
+    return _box().encrypt(secret.encode()).decode()
+
+
+def unseal(sealed: str) -> str:
+    """Under the signing key, or an earlier one that ``SECRET_KEY_FALLBACKS`` names. Raises ``Unreadable``."""
+    try:
+        return _box().decrypt(sealed.encode()).decode()
+    except InvalidToken as error:
+        raise Unreadable from error
+
+
+def _box() -> MultiFernet:
+    return MultiFernet([Fernet(_derived(key)) for key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)])
+
+
+def _derived(key: str) -> bytes:
+    """A key of its own, so that what is signed under the other says nothing of it."""
+    hkdf = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"dominds sealed secrets")
+    return urlsafe_b64encode(hkdf.derive(key.encode()))

@@ -1,0 +1,248 @@
+"""Connect a model: what runs on this machine, what somebody types, what is stored of it, and who may."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.test import Client
+
+from dialogs.actions.messages import post_message
+from dialogs.agents import connecting
+from dialogs.context import connected, limits
+from dialogs.models import Agent, ConnectedProvider, Dialog, Turn
+from dialogs.runtime.driver import drive
+from dominds.llm.connect import key_of
+from dominds.llm.provider import AuthFailed
+from tests.dialogs.browsing import browser_of
+from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make_operator
+from tests.doubles.chat import ChatDouble
+from tests.doubles.local_servers import LMStudioDouble, OllamaDouble
+from tests.doubles.serving import Answer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PAGE, USE, REMOVE = "/models/connect/", "/models/connect/use/", "/models/connect/remove/"
+KEY = "k-typed-0123456789"
+
+
+@pytest.fixture(autouse=True)
+def minds(tmp_path: Path, settings: Any) -> Iterator[Path]:
+    """The folder of ``llm.yaml``. No provider of a test outlives it."""
+    settings.MINDS_DIR = tmp_path
+    yield tmp_path
+    connected.forget()
+
+
+@pytest.fixture
+def browser() -> Client:
+    return browser_of(make_operator())
+
+
+@pytest.fixture
+def ollama(settings: Any) -> Iterator[OllamaDouble]:
+    """The one server that is looked for."""
+    with OllamaDouble() as double:
+        settings.LOCAL_SERVERS = [("ollama", double.url)]
+        yield double
+
+
+@pytest.fixture
+def cloud() -> Iterator[ChatDouble]:
+    with ChatDouble("deepseek", model="gpt-5.6") as double:
+        yield double
+
+
+def typed(double: ChatDouble, **more: str) -> dict[str, str]:
+    return {"address": f"{double.url}/v1", "key": KEY, "kind": "", **more}
+
+
+def said(answer: Any) -> str:
+    return str(answer.content.decode())
+
+
+# -- On this machine
+
+
+def test_a_server_on_this_machine_answers_after_one_click(browser: Client, ollama: OllamaDouble) -> None:
+    AgentFactory.create(id="demo", is_demo=True, is_default=True)
+    page = said(browser.get(PAGE))
+    assert ollama.model in page and ollama.url.removeprefix("http://") in page
+    answer = browser.post(USE, {"server": f"{ollama.url}/v1", "model": ollama.model})
+    agent = Agent.objects.get(is_default=True)
+    assert (answer["Location"], agent.model) == (f"/?agent={agent.pk}", ollama.model)
+    assert f'value="{agent.pk}" checked' in said(browser.get(answer["Location"]))
+    browser.post("/d/new/", {"agent": agent.pk, "text": "Hello", "client_message_id": "1"})
+    dialog = Dialog.objects.get()
+    drive(dialog.pk)
+    assert Turn.objects.filter(dialog=dialog, role="assistant", status="complete").exists()
+    browser.post(USE, {"server": f"{ollama.url}/v1", "model": ollama.model})
+    assert Agent.objects.filter(model=ollama.model).count() == 1
+
+
+def test_a_silent_server_keeps_nobody_waiting(browser: Client, settings: Any) -> None:
+    settings.LOCAL_SERVERS = [("llamacpp", "http://127.0.0.1:1")]
+    assert "Not found: No connection to 127.0.0.1:1: Connection refused" in said(browser.get(PAGE))
+    settings.LOCAL_SERVERS = []
+    assert "DOMINDS_LOCAL_SERVERS" in said(browser.get(PAGE))
+
+
+def test_a_model_that_is_not_loaded_says_so(browser: Client, settings: Any) -> None:
+    with LMStudioDouble(is_loaded=False) as double:
+        settings.LOCAL_SERVERS = [("lmstudio", double.url)]
+        assert "has not loaded it" in said(browser.get(PAGE))
+
+
+def test_only_what_the_server_lists_can_be_used(browser: Client, ollama: OllamaDouble) -> None:
+    answer = browser.post(USE, {"server": f"{ollama.url}/v1", "model": "gone"})
+    assert answer.status_code == 400
+    assert "does not list the model" in said(answer)
+    assert not Agent.objects.exists() and not ConnectedProvider.objects.exists()
+
+
+# -- At an address that somebody types
+
+
+def test_a_typed_server_is_tested_then_saved_with_its_key_sealed(browser: Client, cloud: ChatDouble) -> None:
+    page = browser.post(PAGE, typed(cloud))
+    assert "answered: 1 model." in said(page) and page["Cache-Control"] == "no-store"
+    assert not ConnectedProvider.objects.exists()
+    browser.post(USE, typed(cloud, model="gpt-5.6"))
+    row = ConnectedProvider.objects.get()
+    assert KEY not in str(ConnectedProvider.objects.values().get())
+    assert KEY not in said(browser.get(PAGE)) + said(browser.get(f"/admin/dialogs/connectedprovider/{row.pk}/change/"))
+    agent = Agent.objects.get()
+    dialog = make_dialog(provider=agent.provider, model=agent.model)
+    post_message(dialog.pk, "Hello")
+    drive(dialog.pk)
+    assert cloud.requests[-1].account == KEY
+
+
+def test_another_model_without_a_key_keeps_the_one_that_is_stored(browser: Client, cloud: ChatDouble) -> None:
+    browser.post(USE, typed(cloud, model="gpt-5.6"))
+    browser.post(USE, typed(cloud, model="gpt-5.6", key=""))
+    assert key_of(limits.model_of(Agent.objects.get())) == KEY
+
+
+def test_a_shipped_provider_takes_a_typed_key(browser: Client, minds: Path) -> None:
+    """Its address and models are known; a variable that only the shipped file names does not go before the key."""
+    (minds / "llm.yaml").write_text("providers: {openai: {models: {gpt-5.6: {optimal_max_tokens: 60000}}}}")
+    shipped = limits.catalog().providers["openai"]
+    row = ConnectedProvider(provider_id="openai", name="OpenAI", kind="openai", base_url=shipped.base_url)
+    connected.save(row, KEY)
+    model = limits.catalog().model("openai", "gpt-5.6")
+    assert (key_of(model), model.optimal_max_tokens) == (KEY, 60_000)
+    assert connecting.Server.at("", shipped.base_url).kind is shipped.kind
+
+
+def test_a_changed_signing_key_is_named(browser: Client, cloud: ChatDouble, settings: Any) -> None:
+    browser.post(USE, typed(cloud, model="gpt-5.6"))
+    agent, old = Agent.objects.get(), settings.SECRET_KEY
+    settings.SECRET_KEY = "another"
+    connected.forget()
+    assert "SECRET_KEY is another one" in limits.unusable_reason(agent)
+    assert "SECRET_KEY is another one" in said(browser_of(make_operator()).get(PAGE))
+    settings.SECRET_KEY_FALLBACKS = [old]
+    connected.forget()
+    assert key_of(limits.model_of(agent)) == KEY
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"address": ""}, "This field is required"),
+        ({"address": "nonsense"}, "Give a whole web address"),
+        ({"address": "http://[::1/"}, "It is no web address"),
+        ({"address": "http://h:99999"}, "It is no web address"),
+        ({"address": "ftp://example.org/"}, "Give a whole web address"),
+        ({"address": "http://169.254.169.254/latest"}, "special uses"),
+        ({"address": "http://[fe80::1]/v1"}, "special uses"),
+        ({"address": "http://10.0.0.1/v1"}, "in its own network"),
+        ({"address": "http://name:secret@127.0.0.1/v1"}, "Leave name and password out"),
+        ({"address": "http://127.0.0.1:1"}, "No connection to 127.0.0.1:1: Connection refused"),
+        ({"key": "schlüssel"}, "characters that no key has"),
+        ({"kind": "gopher"}, "Select a valid choice"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_its_reason(
+    browser: Client, settings: Any, given: dict[str, str], reason: str
+) -> None:
+    settings.PRIVATE_WEBHOOKS = False
+    fields = {"address": "http://127.0.0.1:1/v1", "key": "", "kind": "", **given}
+    assert reason in said(browser.post(PAGE, fields))
+    assert reason in said(browser.post(USE, {**fields, "model": "m"}))
+    assert not ConnectedProvider.objects.exists()
+
+
+def test_the_servers_own_words_are_shown_without_the_key(browser: Client) -> None:
+    with ChatDouble("deepseek", model="gpt-5.6") as double:
+        double.routes["GET", "/v1/models"] = lambda record: Answer({"error": {"message": f"Bad key {KEY}"}}, 401)
+        page = said(browser.post(PAGE, typed(double)))
+        assert "refused the request with HTTP 401: Bad key [key]" in page
+        double.routes["GET", "/v1/models"] = lambda record: Answer("Welcome")
+        assert "not with a list of models" in said(browser.post(PAGE, typed(double)))
+
+
+# -- Beside the files, and in other processes
+
+
+def test_llm_yaml_goes_before_what_is_typed(browser: Client, cloud: ChatDouble, minds: Path) -> None:
+    entry = {"name": "Workshop", "apiType": "openai-compatible", "baseUrl": f"{cloud.url}/v1"}
+    write(minds, {**entry, "models": {"gpt-5.6": {"context_length": 1000}}})
+    browser.post(USE, typed(cloud, model="gpt-5.6"))
+    model = limits.model_of(Agent.objects.get())
+    assert (model.provider_id, model.context_length, key_of(model)) == ("workshop", 1000, KEY)
+    assert "llm.yaml speaks of it" in said(browser.get(PAGE))
+    write(minds, {**entry, "apiKeyEnvVar": "WORKSHOP_KEY"})
+    with pytest.raises(AuthFailed, match="WORKSHOP_KEY"):
+        key_of(limits.model_of(Agent.objects.get()))
+    answer = browser.post(USE, typed(cloud, model="gpt-5.6"))
+    assert answer.status_code == 409 and "is in WORKSHOP_KEY, and goes before" in said(answer)
+
+
+def write(minds: Path, workshop: dict[str, Any]) -> None:
+    (minds / "llm.yaml").write_text(yaml.safe_dump({"providers": {"workshop": workshop}}))
+
+
+def test_a_running_worker_hears_of_a_new_key(browser: Client, cloud: ChatDouble, monkeypatch: Any) -> None:
+    browser.post(USE, typed(cloud, model="gpt-5.6"))
+    agent = Agent.objects.get()
+    dialog = make_dialog(provider=agent.provider, model=agent.model)
+    known = connected.connected()
+    browser.post(USE, typed(cloud, model="gpt-5.6", key="k-newer-0123456789"))
+    monkeypatch.setattr(connected, "_known", connected._Read(known, b"the mark of before"))  # as another process is
+    post_message(dialog.pk, "Hello")
+    drive(dialog.pk)
+    assert cloud.requests[-1].account == "k-newer-0123456789"
+
+
+def test_a_removed_provider_takes_its_key_along(browser: Client, cloud: ChatDouble) -> None:
+    browser.post(USE, typed(cloud, model="gpt-5.6"))
+    row, agent = ConnectedProvider.objects.get(), Agent.objects.get()
+    browser.post(REMOVE, {"provider": row.pk})
+    assert not ConnectedProvider.objects.exists()
+    assert "There is no provider named" in limits.unusable_reason(agent)
+    assert "removed before" in said(browser.post(REMOVE, {"provider": row.pk}, follow=True))
+
+
+# -- Who
+
+
+def test_others_find_no_such_page_and_are_offered_none(ollama: OllamaDouble) -> None:
+    AgentFactory.create(is_demo=True, is_default=True)
+    stranger, admin = UserFactory.create(), UserFactory.create(is_superuser=True)
+    assert PAGE not in said(browser_of(stranger).get("/")) + said(browser_of(stranger).get("/models/"))
+    assert PAGE in said(browser_of(admin).get("/"))
+    client = browser_of(stranger)
+    assert client.get(PAGE).status_code == client.post(PAGE, {}).status_code == 404
+    assert client.post(USE, {"server": f"{ollama.url}/v1", "model": ollama.model}).status_code == 404
+    assert client.post(REMOVE, {"provider": "x"}).status_code == 404
+    assert Client().get(PAGE)["Location"].startswith("/login/")
+    assert not ConnectedProvider.objects.exists()
+
+
+def test_the_offer_goes_once_a_model_answers(browser: Client, ollama: OllamaDouble) -> None:
+    AgentFactory.create(is_demo=True, is_default=True)
+    connecting.use(connecting.local_servers()[0], ollama.model)
+    assert "prepared scripts" not in said(browser.get("/"))
