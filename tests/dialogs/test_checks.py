@@ -107,3 +107,5 @@ def test_the_command_lists_each_on_request_and_fails_for_what_is_unusable(
     out = StringIO()
     call_command("check_files", stdout=out)
     assert out.getvalue().strip() == "Nothing is wrong."
+    (tmp_path / "context.yaml").write_text("min_limit: [")
+    assert said()[0].startswith(f"cannot be used: {tmp_path}/context.yaml: the file is not YAML")
