@@ -30,7 +30,8 @@ _OF_ITS_MODEL = ("provider", "model", "calibration", "calibration_fit")
 def fork(owner: User, agent_id: str, told: Conversation, origin: Candidate | None) -> Dialog:
     """A dialog that holds what is told, the shared part as its origin has it. To be called in a transaction."""
     before = told.before
-    dialog = messages.create_dialog(owner, agent_id, title_of(told.message), origin=Dialog.Origin.KEY)
+    asked = told.message or next((said.text for said in before if said.role == "user"), "")
+    dialog = messages.create_dialog(owner, agent_id, title_of(asked), origin=Dialog.Origin.KEY)
     turns: list[Turn] = []
     held = Dialog.objects.select_for_update(of=("self",))
     source = held.filter(pk=origin.dialog_id).first() if origin else None  # None: it has expired meanwhile

@@ -77,6 +77,7 @@ def test_results_may_come_with_other_tools_than_were_called(key: ApiKey, agent: 
     assert (goes_on.pk == dialog.pk) == held
     drive(goes_on.pk)
     assert goes_on.turns.latest("position").text == "It is warm."
+    assert goes_on.title == ASKED.text
 
 
 def test_results_of_somebody_else_open_a_dialog(key: ApiKey, agent: str) -> None:
