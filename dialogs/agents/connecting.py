@@ -136,7 +136,7 @@ def _connect(server: Server, model: str, models: tuple[str, ...]) -> str:
         return same.provider_id
     row = row or ConnectedProvider(provider_id=same.provider_id if same else _free_id(server.host, known.providers))
     row.name, row.kind, row.base_url = same.name if same else server.name, server.kind.name, server.base_url
-    row.model_ids = sorted({*row.model_ids, *wanted})
+    row.model_ids = "\n".join(sorted({*row.model_ids.splitlines(), *wanted}))
     connected.save(row, server.key)
     return row.provider_id
 

@@ -104,7 +104,7 @@ def _entry(row: ConnectedProvider) -> dict[str, Any]:
     if not any(row.base_url.startswith(address) for _, address in settings.LOCAL_SERVERS):
         outbound_http.guard(row.base_url, allow_private=settings.PRIVATE_WEBHOOKS)
     entry: dict[str, Any] = {"name": row.name, "apiType": row.kind, "baseUrl": row.base_url}
-    entry["models"] = {model: {} for model in row.model_ids}
+    entry["models"] = {model: {} for model in row.model_ids.splitlines()}
     if row.sealed_key:
         entry |= {"apiKeyEnvVar": "", **_key_of(row)}
     return entry

@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
                 ('kind', models.CharField(max_length=40)),
                 ('base_url', models.URLField(max_length=500)),
                 ('sealed_key', models.TextField(blank=True, db_default='', default='', help_text='encrypted; empty: no key')),
-                ('model_ids', models.JSONField(default=list, help_text='those that its server listed')),
+                ('model_ids', models.TextField(default='', help_text='those that its server listed, one a line')),
                 ('connected_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
             options={
