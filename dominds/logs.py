@@ -32,7 +32,9 @@ class SafeFormatter(structlog.stdlib.ProcessorFormatter):
 
 def json_formatter() -> SafeFormatter:
     """Return the formatter of production: one JSON object per line."""
-    return _formatter(structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer())
+    # Without what the functions held: texts of dialogs, and keys that nobody has named as such.
+    frames = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+    return _formatter(structlog.processors.ExceptionRenderer(frames), structlog.processors.JSONRenderer())
 
 
 def console_formatter() -> SafeFormatter:

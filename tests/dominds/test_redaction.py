@@ -115,6 +115,20 @@ def test_message_arguments_and_traceback_are_masked(logged: tuple[logging.Logger
     assert CANARY not in stream.getvalue()
 
 
+def test_what_a_failed_function_held_is_not_logged(logged: tuple[logging.Logger, StringIO]) -> None:
+    logger, stream = logged
+
+    def read(answer: str) -> int:
+        return len(answer) // 0
+
+    try:
+        read("said in confidence".upper())
+    except ZeroDivisionError:
+        logger.exception("read failed")
+    assert "ZeroDivisionError" in stream.getvalue()
+    assert "SAID IN" not in stream.getvalue()
+
+
 def test_a_log_line_cannot_forge_another_or_colour_the_terminal(logged: tuple[logging.Logger, StringIO]) -> None:
     logger, stream = logged
     logger.warning("title: %s", "\x1b[31mred\r\x07")
