@@ -168,6 +168,12 @@ def _large_image(request: MessagesRequest) -> Offence:
     return _first_image(request, lambda image: max(image.width, image.height) > images.MOST_PIXELS)
 
 
+def _too_many_images(request: MessagesRequest) -> Offence:
+    most = images.MOST_OF_SMALL_WINDOWS if request.family.window <= images.SMALL_WINDOW else images.MOST
+    count = sum(1 for _ in _sources(request))
+    return {"count": count, "most": most} if count > most else None
+
+
 def _large_of_many(request: MessagesRequest) -> Offence:
     if sum(1 for _ in _sources(request)) <= images.MANY:
         return None
@@ -190,6 +196,7 @@ CONTENT = (
     Rule("broken image", _broken_image, "Could not process image"),
     Rule("mistaken image", _mistaken_image, "messages.{at}.content.{position}.image.source.base64.data: The image was specified using the {stated} media type, but the image appears to be a {found} image"),
     Rule("large image", _large_image, "messages.{at}.content.{position}.image.source.base64.data: At least one of the image dimensions exceed max allowed size: 8000 pixels"),
+    Rule("too many images", _too_many_images, "Too much media: 0 document pages + {count} images > {most}"),
     Rule("large image of many", _large_of_many, "messages.{at}.content.{position}.image.source.base64.data: At least one of the image dimensions exceed max allowed size for many-image requests: 2000 pixels"),
     Rule("use without result", _no_result, "messages.{at}: `tool_use` ids were found without `tool_result` blocks immediately after: {ids}. Each `tool_use` block must have a corresponding `tool_result` block in the next message."),
     Rule("result without use", _no_use, "messages.{at}.content.{position}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each `tool_result` block must have a corresponding `tool_use` block in the previous message."),

@@ -72,6 +72,7 @@ RULES: dict[str, tuple[str, Body, Body, str]] = {
     "broken image": ("anthropic-5.5", SEEN, talk(("user", [image(picture()[:60])])), "Could not process image"),
     "mistaken image": ("anthropic-5.5", SEEN, talk(("user", [image(picture("JPEG"))])), "messages.0.content.0.image.source.base64.data: The image was specified using the image/png media type, but the image appears to be a image/jpeg image"),
     "large image": ("anthropic-5.5", talk(("user", [image(picture("PNG", (8_000, 1)))])), talk(("user", [image(picture("PNG", (8_001, 1)))])), "messages.0.content.0.image.source.base64.data: At least one of the image dimensions exceed max allowed size: 8000 pixels"),
+    "too many images": ("anthropic-4", talk(("user", [image()] * 100)), talk(("user", [image()] * 101)), "Too much media: 0 document pages + 101 images > 100"),
     "large image of many": ("anthropic-5.5", talk(("user", [image(picture("PNG", (2_001, 1)))] * 20)), talk(("user", [image(picture("PNG", (2_001, 1)))] * 21)), "messages.0.content.0.image.source.base64.data: At least one of the image dimensions exceed max allowed size for many-image requests: 2000 pixels"),
     "prefill": ("anthropic-5.5", base(), talk(("user", "hello"), ("assistant", "Well,")), NO_PREFILL),
     "system first": ("anthropic-5.5", talk(("user", "a"), ("system", "b")), talk(("system", "b"), ("user", "a")), "messages.0: use the top-level 'system' parameter for the initial system prompt"),
