@@ -82,15 +82,22 @@ IMAGE_PIXELS = _budget("DOMINDS_IMAGE_PIXELS", 8_000, "pixels a side")
 REQUEST_IMAGES = _budget("DOMINDS_REQUEST_IMAGES", 20, "images in one request")
 REQUEST_IMAGE_BYTES = _budget("DOMINDS_REQUEST_IMAGE_BYTES", 20 * MEGABYTE, "bytes of images in one request")
 
+# -- Forks -------------------------------------------------------------------------------------------------------------
+# Copied inside the database, in one transaction, for which the writers of SQLite wait.
+FORK_ROWS = _budget("DOMINDS_FORK_ROWS", 100_000, "turns and archived messages")
+
 # -- Pages -------------------------------------------------------------------------------------------------------------
 # 50,000 characters of Markdown take a quarter of a second to render; a page has 40 turns.
 TURN_CHARS = _budget("DOMINDS_TURN_CHARS", 50_000, "characters of one turn on a page")
 
 # -- Rewrites of the context -------------------------------------------------------------------------------------------
+# They are stored in one transaction; a window of a million tokens holds no more messages than that.
+ARCHIVED_UNITS = _budget("DOMINDS_ARCHIVED_MESSAGES", 100_000, "messages at once")
 REWRITE_SECONDS = _budget("DOMINDS_REWRITE_SECONDS", 600, "seconds for one rewrite")
 
 ALL = (
     ANSWER_BYTES, ANSWER_CHARS, HEADER_BYTES, HEADERS, EVENT_BYTES, CALLS, ARGUMENT_CHARS, LISTING_BYTES, TOOL_BYTES,
     BODY_BYTES, TOLD_MESSAGES, RECEIVE_SECONDS, ATTACHMENT_BYTES, ATTACHMENTS, IMAGE_PIXELS, REQUEST_IMAGES,
-    REQUEST_IMAGE_BYTES, TURN_CHARS, REWRITE_SECONDS,
+    REQUEST_IMAGE_BYTES, FORK_ROWS, TURN_CHARS, ARCHIVED_UNITS,
+    REWRITE_SECONDS,
 )  # fmt: skip

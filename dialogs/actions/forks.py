@@ -19,7 +19,8 @@ from dialogs.errors import Conflict, NotFound
 from dialogs.models import Dialog, Turn
 from dialogs.state import State
 from dialogs.store.change import open_change
-from dialogs.store.copying import copy_rewrites, copy_rows
+from dialogs.store.copying import check_number, copy_rewrites, copy_rows
+from dominds.budgets import OverBudget
 
 UNENDED = (Turn.Status.QUEUED, Turn.Status.ANSWERING, Turn.Status.SUSPENDED)
 FORK = " (fork)"  # ends the title of one
@@ -95,6 +96,10 @@ def edit(branch: Branch, text: str) -> Dialog:
 def _made(branch: Branch, kind: str, begin: Begin, *, replaces: bool = False) -> Dialog:
     """The branch, made once for each ``request_id``. One that ``replaces`` takes its origin's place in the owner's list."""
     made_id = _id_of(branch, kind)
+    try:
+        check_number(Turn.objects.filter(dialog=branch.dialog_id, seq__lte=branch.seq), branch.dialog_id)
+    except OverBudget as error:
+        raise Conflict("fork_too_large", str(error)) from None
     with open_change(branch.dialog_id) as change:
         change.keeps_state = True
         origin = change.dialog

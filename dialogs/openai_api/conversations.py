@@ -23,7 +23,7 @@ from dialogs.models import Agent, ApiKey, Client, Dialog, Generation, Question, 
 from dialogs.openai_api import lifetime, options
 from dialogs.openai_api.errors import ApiError, invalid
 from dialogs.openai_api.finding import AT_HEAD, Candidate, find
-from dialogs.openai_api.forks import fork, message_of
+from dialogs.openai_api.forks import copyable, fork, message_of
 from dialogs.openai_api.history import ClientMessage, Conversation, conversation_of
 from dialogs.openai_api.likeness import Keys, answer_key, exchanges_of, keys_of
 from dialogs.openai_api.parsing import ChatRequest
@@ -100,7 +100,7 @@ def begin(key: ApiKey, request: ChatRequest) -> Run:
     candidate = find(key, agent, told, request.end_user)
     if candidate is not None and candidate.fit and (run := _found(key, agent, request, told, candidate)):
         return run
-    return _forked(key, agent, request, told, candidate)
+    return _forked(key, agent, request, told, copyable(candidate))
 
 
 def agent_of(request: ChatRequest) -> Agent:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from django.contrib.auth.models import User
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from dialogs.actions import messages, told_history
 from dialogs.actions.attachments import named_by, stored, text_with
@@ -18,13 +18,31 @@ from dialogs.models import Dialog, Event, Turn
 from dialogs.openai_api.finding import Candidate
 from dialogs.openai_api.history import ClientMessage, Conversation
 from dialogs.openai_api.likeness import exchanges_of
-from dialogs.store.copying import copy_rewrites, copy_rows
+from dialogs.store.copying import check_number, copy_rewrites, copy_rows
+from dominds.budgets import OverBudget
 from dominds.llm.messages import Message, Role, ToolCall
 
 BATCH = 500
 _UNDER_WAY = (Turn.Status.QUEUED, Turn.Status.ANSWERING, Turn.Status.SUSPENDED)
 _ELEMENT = re.compile(r"\s*<([a-z][\w-]*)>.*?</\1>", re.DOTALL)
 _OF_ITS_MODEL = ("provider", "model", "calibration", "calibration_fit")
+
+
+def copyable(origin: Candidate | None) -> Candidate | None:
+    """None where the shared part is too much for one transaction: it is stored as the client tells it, which is bounded."""
+    if origin is None:
+        return None
+    try:
+        check_number(_shared_turns(origin), origin.dialog_id)
+    except OverBudget:
+        return None
+    return origin
+
+
+def _shared_turns(origin: Candidate) -> QuerySet[Turn]:
+    placed = Turn.objects.filter(dialog=origin.dialog_id, position__isnull=False).order_by("position")
+    later = origin.stored[origin.shared :]
+    return placed.filter(position__lt=later[0].begin) if later else placed
 
 
 def fork(owner: User, agent_id: str, told: Conversation, origin: Candidate | None) -> Dialog:
@@ -67,9 +85,7 @@ def _copied(origin: Candidate, source: Dialog, dialog: Dialog) -> list[Turn]:
     """Turns of the origin up to where the dialogs part, for the new one; what else belongs to them is stored here."""
     for column in _OF_ITS_MODEL:
         setattr(dialog, column, getattr(source, column))
-    placed = source.turns.filter(position__isnull=False).order_by("position")
-    later = origin.stored[origin.shared :]
-    turns = list(placed.filter(position__lt=later[0].begin) if later else placed)
+    turns = list(_shared_turns(origin))
     for turn in turns:
         turn.pk, turn.dialog, turn.generation, turn.client_message_id = None, dialog, None, None
         if turn.status in _UNDER_WAY:

@@ -80,7 +80,7 @@ def perform(
     if job.policy.notices:
         _notice(lease, job.policy.notices[0])
     with tracing.rewriting(job.dialog, decision.policy, job.sizes.prompt, job.sizes.limit) as traced:
-        rewritten = _rewrite_in_time(lease, job, seconds)
+        rewritten = _within_archive(_rewrite_in_time(lease, job, seconds))
         traced(rewritten)
     log.info(
         "rewritten",
@@ -107,6 +107,14 @@ def _rewrite_in_time(lease: Lease, job: Job, seconds: float) -> Rewritten:
         _notice(lease, f"{error} What must stay and the newest messages are kept instead.")
         cheap = replace(toolbox, assistant=None)
         return fallback(job.task.units, cheap, job.task.limit, str(error), job.task.target)
+
+
+def _within_archive(rewritten: Rewritten) -> Rewritten:
+    """What would archive more than one transaction should store is not applied."""
+    bound = budgets.ARCHIVED_UNITS
+    if len(rewritten.removed) <= bound.most:
+        return rewritten
+    return replace(rewritten, failure=bound.sentence("The rewrite would archive"))
 
 
 def _job(situation: Situation, decision: Rewrite) -> Job:

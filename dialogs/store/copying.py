@@ -1,13 +1,23 @@
 """Copies of rows inside the database: no text leaves it, however long the dialog is."""
 
 from typing import Any
+from uuid import UUID
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import QuerySet, Value
 
-from dialogs.models import Dialog
+from dialogs.models import Dialog, Turn
+from dominds.budgets import FORK_ROWS
 from remediation.models import RemediationRun, RemovedUnit
+
+
+def check_number(turns: QuerySet[Turn], dialog_id: UUID) -> None:
+    """Raises ``OverBudget`` where a fork with these turns of a dialog, and its archive, is too much for one transaction.
+    Counts no further than the bound."""
+    most = FORK_ROWS.most + 1
+    archived = RemovedUnit.objects.filter(dialog=dialog_id)
+    FORK_ROWS.check(turns[:most].count() + archived[:most].count(), "The fork would copy")
 
 
 def copy_rows(rows: QuerySet[Any], **changed: Any) -> None:

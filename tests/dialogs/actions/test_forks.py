@@ -1,6 +1,7 @@
 """Branches of a dialog: what a fork takes along, what it leaves behind, and that its origin stays as it was."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,9 +12,10 @@ from dialogs.context.view import view_of
 from dialogs.errors import Conflict, Invalid, NotFound, Refusal
 from dialogs.models import Artifact, Dialog, Event, Generation, RecallChoice, Turn
 from dialogs.runtime.driver import drive
-from dialogs.store import events
+from dialogs.store import copying, events
 from dialogs.tools.archive import read_artifact
 from dialogs.tools.tool import Invocation
+from dominds.budgets import FORK_ROWS
 from remediation.models import RemediationRun, RemovedUnit
 from tests.dialogs.browsing import asked_dialog, suspended_dialog
 from tests.dialogs.conftest import Script
@@ -244,3 +246,11 @@ def test_a_fork_reads_the_large_results_of_the_turns_that_it_took_along(dialog: 
 
     assert read(second) == "all of it" and "no artifact" in read(first)
     assert Generation.objects.filter(dialog=second).count() == 0
+
+
+def test_a_fork_of_too_many_rows_is_refused(dialog: Dialog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copying, "FORK_ROWS", replace(FORK_ROWS, most=4))
+    assert fork(at(dialog, 4))
+    with pytest.raises(Conflict, match=r"more than 4 turns and archived messages\. DOMINDS_FORK_ROWS sets this limit"):
+        fork(at(dialog, 5))
+    assert Dialog.objects.count() == 2

@@ -1,6 +1,7 @@
 """Which dialog a request goes on with, while a worker may still hold it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ from dialogs.openai_api import conversations
 from dialogs.openai_api.history import Call, ClientMessage
 from dialogs.openai_api.parsing import ChatRequest
 from dialogs.runtime.driver import drive
+from dialogs.store import copying
 from dialogs.store.change import open_change
 from dialogs.store.lease import release
+from dominds.budgets import FORK_ROWS
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import AgentFactory, UserFactory
 
@@ -90,3 +93,19 @@ def test_results_of_somebody_else_open_a_dialog(key: ApiKey, agent: str) -> None
     stranger = UserFactory.create()
     api_keys.create_key(stranger)
     assert begun(ApiKey.objects.get(owner=stranger), agent, *again).owner == stranger
+
+
+def test_a_branch_that_is_too_long_to_copy_is_stored_as_told(
+    key: ApiKey, agent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = [ClientMessage("user", "Hello"), ClientMessage("assistant", "Nice.")]
+    dialog = begun(key, agent, told[0])
+    drive(dialog.pk)
+    begun(key, agent, *told, ClientMessage("user", "More?"))
+    drive(dialog.pk)
+    copied = begun(key, agent, *told, ClientMessage("user", "Something else?"))
+    monkeypatch.setattr(copying, "FORK_ROWS", replace(FORK_ROWS, most=1))
+    longer = begun(key, agent, *told, ClientMessage("user", "A third way?"))
+    assert (copied.forked_from_id, longer.forked_from_id) == (dialog.pk, None)
+    texts = [[turn.text for turn in made.turns.order_by("seq")][:2] for made in (copied, longer)]
+    assert texts == [["Hello", "Nice."]] * 2

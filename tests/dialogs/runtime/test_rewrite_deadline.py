@@ -1,5 +1,6 @@
 """A rewrite that takes too long, and how long its transaction is open."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ from dialogs.runtime import rewrite
 from dialogs.runtime.driver import drive
 from dialogs.runtime.situation import situation_of
 from dialogs.store.lease import claim
+from dominds import budgets
 from remediation.decisions import Rewrite
-from remediation.models import RemediationRun
+from remediation.models import ContextEvent, RemediationRun
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog
 from tests.harness import transactions
@@ -78,3 +80,16 @@ def test_a_rewrite_of_thousands_of_units_computes_outside_its_transaction(script
     assert len(storing) == 1
     per_row = storing[0].computed / max(1, len(run.removed))
     assert per_row < 0.0003, "what is left are the rows themselves"
+
+
+def test_a_rewrite_that_would_archive_too_much_is_not_applied(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+    script({"text": "Noted."}, context_length=8_000)
+    dialog = long_dialog(60)
+    monkeypatch.setattr(budgets, "ARCHIVED_UNITS", replace(budgets.ARCHIVED_UNITS, most=10))
+    with claim(dialog.pk) as lease:
+        assert lease is not None
+        situation = situation_of(Dialog.objects.whole().get(pk=dialog.pk))
+        rewrite.perform(lease, situation, Rewrite("retention", "test", 2_000))
+    assert not RemediationRun.objects.exists()
+    said = ContextEvent.objects.get(dialog=dialog, code=ContextEvent.Code.BREAKER_FAILED).message
+    assert "would archive more than 10 messages at once. DOMINDS_ARCHIVED_MESSAGES sets this limit." in said
