@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := run
-.PHONY: run test unit pictures faults bench weights lint lock audit setup setup-dev browser proxies clean
+.PHONY: run test unit pictures faults clients bench weights lint lock audit setup setup-dev browser proxies clean
 
 # Containers often set it. Then each of the hundreds of processes that the tests start compiles all it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -34,6 +34,11 @@ FAULTS := tests/faults tests/dialogs/store/test_lease.py tests/dialogs/runtime/t
 faults: setup-dev
 	DOMINDS_FAULTS=all DOMINDS_FAULT_WORKERS=3 DOMINDS_FAULT_SECONDS=600 DOMINDS_FAULT_COUNT=200 \
 		$(BIN)/python -m pytest $(FAULTS) -s --timeout 7200 $(ARGS)
+
+# Codex, Claude Code and seven libraries hold ten turns each against /v1: five minutes. Takes their packages from the registries.
+clients: setup-dev
+	@.ci/clients $(PYTHON)
+	DOMINDS_CLIENTS=1 $(BIN)/python -m pytest tests/clients --timeout 600 $(ARGS)
 
 # Timings, not tests: minutes on an idle machine. `make bench BENCHMARKS="pure overhead"` runs some of them.
 BENCHMARKS ?= pure overhead fanout page retention weights

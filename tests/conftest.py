@@ -38,8 +38,9 @@ SERVER_FIXTURES = {
     "server",
 }
 
+collect_ignore = [] if os.environ.get("DOMINDS_CLIENTS") else ["clients"]  # they need packages that nothing else does
 if os.environ.get("DOMINDS_UNIT"):  # to read them takes each worker three seconds, and every test in them has a server
-    collect_ignore = ["browser", "dialogs", "faults", "flows", "security"]
+    collect_ignore += ["browser", "dialogs", "faults", "flows", "security"]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -12,7 +12,7 @@ SEALER = Signer("openai")
 FIELDS = set(
     "model input instructions tools tool_choice parallel_tool_calls reasoning include store stream max_output_tokens "
     "temperature top_p truncation previous_response_id text metadata user prompt_cache_key prompt_cache_retention "
-    "prompt_cache_options context_management service_tier safety_identifier background stream_options".split()
+    "prompt_cache_options context_management service_tier safety_identifier background stream_options client_metadata".split()
 )
 ITEMS = ("message", "reasoning", "function_call", "function_call_output", "item_reference", "compaction")
 

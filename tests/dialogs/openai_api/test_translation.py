@@ -220,6 +220,40 @@ def test_calls_come_back_by_the_names_that_the_client_gave() -> None:
     assert tools.item(Call("a", "patch", "no JSON"))["input"] == "no JSON"
 
 
+def test_codex_is_read_as_it_asks() -> None:
+    """The shape of its requests for a model that it knows: tools as an item, two messages of the user's, no tools elsewhere."""
+    script = {
+        "type": "custom",
+        "name": "exec",
+        "description": "Runs it.",
+        "format": {"type": "grammar", "definition": "s: x"},
+    }
+    functions = {"type": "namespace", "name": "functions", "description": "", "tools": [script]}
+    texts = [("developer", "Be brief."), ("user", "<environment_context/>"), ("user", "Fix it")]
+    said = [
+        {"type": "message", "id": "m", "role": role, "content": [{"type": "input_text", "text": text}]}
+        for role, text in texts
+    ]
+    body = {
+        "model": "demo",
+        "stream": True,
+        "input": [{"type": "additional_tools", "id": "at", "role": "developer", "tools": [functions]}, *said],
+        "tool_choice": "auto",
+        "parallel_tool_calls": False,
+        "reasoning": {"effort": "medium", "context": "all_turns"},
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+        "prompt_cache_key": "k",
+        "text": {"verbosity": "low"},
+        "client_metadata": {"session_id": "s"},
+    }
+    found = of_response(body)
+    assert [tool["name"] for tool in found.tools] == ["functions__exec"]
+    assert (found.instructions, found.store, found.include_reasoning) == ("Be brief.", False, False)
+    assert [message.text for message in found.messages] == ["<environment_context/>", "Fix it"]
+    assert found.params == {"reasoning_effort": "medium", "verbosity": "low", "parallel_tool_calls": False}
+
+
 def test_a_list_of_allowed_tools_offers_these_alone() -> None:
     tools = [{"type": "function", "name": name, "parameters": SCHEMA} for name in ("a", "b")]
     choice = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "b"}]}

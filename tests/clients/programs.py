@@ -1,0 +1,142 @@
+"""Programs that speak the protocols of ``/v1``, each as its user sets it up, in a home of its own: no proxies, no real keys."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.harness.stack import ROOT
+
+PACKAGES = ROOT / "var/clients"  # laid there by .ci/clients
+NODE, PYTHON = PACKAGES / "node_modules/.bin", PACKAGES / "python/bin"
+SCRIPTS = Path(__file__).with_name("scripts")
+QUIET = {"LANGSMITH_TRACING": "false", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "PYTHONDONTWRITEBYTECODE": "1"}
+SECONDS = 120
+TURNS = 10
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a program runs, and whom it asks: ``url`` without a path."""
+
+    folder: Path
+    url: str
+    key: str
+    model: str
+
+    def run(self, command: Sequence[str | Path], *, expected: Sequence[int] = (0,), **environment: str) -> str:
+        """What it prints. Fails with its errors where it ends with another code than ``expected``."""
+        home, work = self.folder / "home", self.folder / "work"
+        for made in (home, work):
+            made.mkdir(parents=True, exist_ok=True)
+        done = subprocess.run(
+            [str(part) for part in command],
+            cwd=work,
+            env={"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", **environment},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,  # with its output in the message
+        )
+        assert done.returncode in expected, f"{command}:\n{done.stdout}\n{done.stderr}"
+        return done.stdout.strip()
+
+    @property
+    def made(self) -> str:
+        """What the program's tools have written."""
+        file = self.folder / "work/made.txt"
+        return file.read_text() if file.exists() else ""
+
+
+Turns = Callable[[Place, Sequence[str]], list[str]]
+"""Says each text in turn, in one conversation, and returns the answers."""
+
+
+def codex(place: Place, texts: Sequence[str]) -> list[str]:
+    folder = place.folder / "codex"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text(
+        f'model = "{place.model}"\nmodel_provider = "dominds"\ncheck_for_update_on_startup = false\n\n'
+        "[analytics]\nenabled = false\n\n[features]\nplugins = false\napps = false\n\n"
+        f'[model_providers.dominds]\nname = "Dominds"\nbase_url = "{place.url}/v1"\n'
+        'wire_api = "responses"\nenv_key = "DOMINDS_KEY"\n'
+    )
+    options = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
+    answers = []
+    for number, text in enumerate(texts):
+        resume = ["resume", "--last"] if number else []
+        command = [NODE / "codex", "exec", *resume, *options, text]
+        answers.append(place.run(command, CODEX_HOME=str(folder), DOMINDS_KEY=place.key))
+    return answers
+
+
+def claude_code(place: Place, texts: Sequence[str]) -> list[str]:
+    options = ["--allowedTools", "Bash,Read,ToolSearch,CronList,Agent"]
+    environment = {
+        "CLAUDE_CONFIG_DIR": str(place.folder / "claude"),
+        "ANTHROPIC_BASE_URL": place.url,
+        "ANTHROPIC_AUTH_TOKEN": place.key,
+        "ANTHROPIC_MODEL": place.model,
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "DISABLE_TELEMETRY": "1",
+        "DISABLE_AUTOUPDATER": "1",
+    }
+    answers = []
+    for number, text in enumerate(texts):
+        goes_on = ["--continue"] if number else []
+        answers.append(place.run([NODE / "claude", *goes_on, "-p", text, *options], **environment))
+    return answers
+
+
+def llm(place: Place, texts: Sequence[str]) -> list[str]:
+    folder = place.folder / "llm"
+    folder.mkdir(parents=True)
+    (folder / "extra-openai-models.yaml").write_text(
+        f'- model_id: {place.model}\n  model_name: {place.model}\n  api_base: "{place.url}/v1"\n'
+        "  api_key_name: dominds\n  supports_tools: true\n"
+    )
+    answers = []
+    for number, text in enumerate(texts):
+        goes_on = ["-c"] if number else []
+        command = [
+            PYTHON / "llm",
+            "-m",
+            place.model,
+            "--key",
+            place.key,
+            "--functions",
+            SCRIPTS / "told.py",
+            *goes_on,
+            text,
+        ]
+        answers.append(place.run(command, LLM_USER_PATH=str(folder)).splitlines()[-1])
+    return answers
+
+
+def script(name: str, wire: str = "chat") -> Turns:
+    """A library of clients: a script of ours holds the turns with it."""
+
+    def turns(place: Place, texts: Sequence[str]) -> list[str]:
+        file, interpreter = SCRIPTS / name, PYTHON / "python"
+        if file.suffix == ".mjs":  # looks for its packages beside itself
+            file, interpreter = Path(shutil.copy(file, PACKAGES)), Path("node")
+        environment = {"BASE_URL": place.url, "KEY": place.key, "MODEL": place.model, "WIRE": wire, **QUIET}
+        answers: list[str] = json.loads(place.run([interpreter, file, *texts], **environment).splitlines()[-1])
+        return answers
+
+    return turns
+
+
+def langchain_standard(place: Place) -> set[str]:
+    """Names of LangChain's standard tests that pass."""
+    (place.folder / "work").mkdir(parents=True)
+    shutil.copy(SCRIPTS / "langchain_standard.py", place.folder / "work/test_standard.py")
+    options = ["-q", "-rp", "--tb=no", "--asyncio-mode=auto", "-o", "asyncio_default_test_loop_scope=session"]
+    command = [PYTHON / "python", "-m", "pytest", *options]
+    environment = {"BASE_URL": place.url, "KEY": place.key, "MODEL": place.model, **QUIET}
+    printed = place.run(command, expected=(0, 1), **environment)
+    return {line.split("::")[-1] for line in printed.splitlines() if line.startswith("PASSED")}

@@ -1,0 +1,194 @@
+"""A running Dominds in front of strict model servers, and a worker for a model: it does what it is told with the client's tools."""
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+
+from dialogs.accounts.api_keys import create_key
+from tests.dialogs.factories import UserFactory
+from tests.doubles.brains import Call, Prompt, Reply
+from tests.doubles.local_servers import VLLMDouble
+from tests.doubles.messages import MessagesDouble
+from tests.doubles.responses import ResponsesDouble
+from tests.doubles.serving import Answer, Double, Exchange
+from tests.harness.services import start_postgres
+from tests.harness.stack import Stack, running
+
+TASK, CALL, MADE = re.compile(r"Task (\d+)"), re.compile(r"Call (\w+) (\{.*\})"), re.compile(r"made-(\d+)")
+WORD = re.compile(r"[a-z]+")
+JOKE = {"type": "object", "properties": {"setup": {"type": "string"}, "punchline": {"type": "string"}}}
+WITH_PROGRAMS = "gpt-6-luna"  # a model that Codex knows: its tools are called from programs that the model writes
+WINDOW = 1_000_000
+PASSED_ON = ("authorization", "x-api-key", "accept", "anthropic-version", "anthropic-beta", "x-stainless-helper-method")
+
+
+def worker(prompt: Prompt) -> Reply:
+    """Runs a command for each task, or the tool that it is told by name, and says what came of it. Where a form is asked
+    for, it is filled in."""
+    if schema := _schema_asked(prompt):
+        return Reply(json.dumps(_filled(schema)))
+    if name := next((name for name in prompt.required_tools or prompt.tools if _is_wanted(name, prompt)), ""):
+        return Reply(calls=(Call(name, _filled(_parameters(prompt, name))),))
+    for message in reversed(prompt.messages):
+        if message.role == "tool":
+            made = MADE.search(message.text)
+            return Reply(f"Task {made[1]} is done." if made else f"It says: {message.text[:200]}")
+        if message.role == "user" and (named := CALL.search(message.text)):
+            return Reply("I use it.", calls=(Call(named[1], json.loads(named[2])),))
+        if message.role == "user" and (tasks := TASK.findall(message.text)):
+            if call := _shell(prompt, f"echo made-{tasks[-1]} | tee -a made.txt"):
+                return Reply(f"I begin task {tasks[-1]}.", calls=(call,))
+            return Reply(f"There is no tool for task {tasks[-1]}.")
+    return Reply("I see.")
+
+
+def _schema_asked(prompt: Prompt) -> Any:
+    form = prompt.body.get("response_format") or {}
+    return (form.get("json_schema") or {}).get("schema") or (JOKE if form.get("type") == "json_object" else None)
+
+
+def _is_wanted(name: str, prompt: Prompt) -> bool:
+    """Whether a tool must be called, or the user speaks of what it is for."""
+    words = set(name.lower().split("_")) - {"get", "run"}
+    return bool(prompt.required_tools) or (
+        prompt.last.role == "user" and bool(words & set(WORD.findall(prompt.last.text)))
+    )
+
+
+def _parameters(prompt: Prompt, name: str) -> Any:
+    tools = [tool.get("function") or tool for tool in prompt.body["tools"]]
+    return next(tool.get("parameters") or tool.get("input_schema") or {} for tool in tools if tool.get("name") == name)
+
+
+def _filled(schema: Any) -> Any:
+    """A value of this form: what is required, three for each number."""
+    match schema:
+        case {"enum": [first, *_]}:
+            return first
+        case {"anyOf": [first, *_]}:
+            return _filled(first)
+        case {"type": "array"}:
+            return [_filled(schema.get("items", {"type": "string"}))]
+        case {"type": "integer" | "number"}:
+            return 3
+        case {"type": "boolean"}:
+            return True
+        case {"type": "string"}:
+            return "three"
+        case {"type": "null"}:
+            return None
+    fields = schema.get("properties") or {}
+    return {name: _filled(fields[name]) for name in schema.get("required", fields)}
+
+
+def _shell(prompt: Prompt, command: str) -> Call | None:
+    """A call of the client's shell, under the name and in the form that it has there."""
+    forms: dict[str, Any] = {
+        "exec_command": {"cmd": command},
+        "shell_command": {"command": command},
+        "shell": {"command": ["bash", "-c", command]},
+        "Bash": {"command": command, "description": "Do the task"},
+        "run": {"command": command},
+        "functions__exec": {"input": f"text((await tools.exec_command({json.dumps({'cmd': command})})).output)"},
+    }
+    return next((Call(name, forms[name]) for name in forms if name in prompt.tools), None)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A call of ``/v1``, and the status of its answer."""
+
+    exchange: Exchange
+    status: int
+    answer: str
+
+
+class Recorder(Double):
+    """Stands before a server, and notes what a client asks of it. A request of a path that nobody has is noted, too."""
+
+    def __init__(self, upstream: str) -> None:
+        super().__init__(model="")
+        self.answered: list[Answered] = []
+        self._client = httpx2.Client(base_url=upstream, timeout=120, trust_env=False)
+
+    def answer(self, record: Exchange) -> Answer:
+        headers = {name: value for name, value in record.headers.items() if name in PASSED_ON}
+        request = self._client.build_request(record.method, record.path, headers=headers, json=record.body)
+        response = self._client.send(request, stream=True)
+        if response.headers["content-type"].startswith("text/event-stream"):
+            return Answer(status=response.status_code, events=self._noted(record, response))
+        text = response.read().decode()
+        self.answered.append(Answered(record, response.status_code, text))
+        return Answer(json.loads(text), response.status_code)
+
+    def _noted(self, record: Exchange, response: Any) -> Iterator[bytes]:
+        pieces = []
+        try:
+            for piece in response.iter_raw():
+                pieces.append(piece)
+                yield piece
+        finally:
+            response.close()
+            self.answered.append(Answered(record, response.status_code, b"".join(pieces).decode()))
+
+    @property
+    def refused(self) -> list[str]:
+        """What was refused, or failed in a stream."""
+        return [
+            f"{one.status} {one.exchange.method} {one.exchange.path}: {one.answer[-600:]}"
+            for one in self.answered
+            if one.status >= 400 or '"type":"response.failed"' in one.answer or "event: error" in one.answer
+        ]
+
+
+@dataclass(frozen=True)
+class Rig:
+    stack: Stack
+    doubles: dict[str, Double]
+
+    @contextmanager
+    def recorded(self) -> Iterator[Recorder]:
+        with Recorder(self.stack.base_url) as recorder:
+            yield recorder
+
+    def key(self) -> tuple[Any, str]:
+        """A person of its own, and a key of theirs."""
+        person = UserFactory.create(
+            username=f"client-{threading.get_native_id()}-{UserFactory._meta.model.objects.count()}"
+        )
+        return person, create_key(person)
+
+
+@contextmanager
+def rig() -> Iterator[Rig]:
+    """Agents have the names of their models, so that a client is set up alike for the server and for what stands before it."""
+    made = Stack.on_new_database(start_postgres(), "clients", settings={"SOME_KEY": "sk-test"})
+    with (
+        ResponsesDouble("openai-5.6", worker, model="coder") as gpt,
+        MessagesDouble("anthropic-5.5", worker, model="claude-opus-5-5") as claude,
+        VLLMDouble(worker, model="local", window=131_072) as local,
+        running(made) as stack,
+    ):
+        kinds: dict[str, tuple[str, str, Any]] = {
+            "gpt": ("openai", f"{gpt.url}/v1", {gpt.model: {"context_length": WINDOW}}),
+            "claude": ("anthropic", claude.url, {claude.model: {"context_length": WINDOW, "output_length": 128_000}}),
+            "local": ("vllm", f"{local.url}/v1", {local.model: {}}),
+        }
+        providers = {
+            name: {"name": name, "apiType": kind, "baseUrl": url, "apiKeyEnvVar": "SOME_KEY", "models": models}
+            for name, (kind, url, models) in kinds.items()
+        }
+        members = {
+            model: {"provider": name, "model": model, "proxy": True}
+            for name, (_, _, models) in kinds.items()
+            for model in models
+        }
+        members[WITH_PROGRAMS] = members["coder"]
+        stack.write_minds(llm={"providers": providers}, team={"members": members})
+        yield Rig(stack, {double.model: double for double in (gpt, claude, local)})

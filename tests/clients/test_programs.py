@@ -1,0 +1,88 @@
+"""Real clients hold ten turns with tools against ``/v1``, and against the model's own server: what comes of it is the same.
+
+`make clients` runs these; it takes the clients' packages from the registries.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dialogs.models import Dialog
+from tests.clients import programs
+from tests.clients.programs import TURNS, Place, Turns
+from tests.clients.rig import WITH_PROGRAMS, Rig
+
+TASKS = [f"Task {number}" for number in range(TURNS)]
+SEARCH = 'Call ToolSearch {"query": "select:CronList", "max_results": 3}'
+CODER, CLAUDE, LOCAL = "coder", "claude-opus-5-5", "local"
+CLIENTS: dict[str, tuple[Turns, str]] = {
+    "codex": (programs.codex, CODER),
+    "claude code": (programs.claude_code, CLAUDE),
+    "llm": (programs.llm, LOCAL),
+    "langgraph": (programs.script("langgraph_agent.py"), LOCAL),
+    "pydantic-ai": (programs.script("pydantic_agent.py"), LOCAL),
+    "litellm": (programs.script("litellm_chat.py"), LOCAL),
+    "agents sdk, chat": (programs.script("openai_agents.py"), LOCAL),
+    "agents sdk, responses": (programs.script("openai_agents.py", "responses"), CODER),
+    "ai sdk, chat": (programs.script("vercel_ai.mjs"), LOCAL),
+    "ai sdk, responses": (programs.script("vercel_ai.mjs", "responses"), CODER),
+    "ai sdk, messages": (programs.script("vercel_ai.mjs", "messages"), CLAUDE),
+}
+FOUND = [SEARCH, "Call CronList {}", "Task 3"]
+
+
+def talk(served: Rig, turns: Turns, model: str, texts: list[str], folder: Path) -> tuple[list[str], str, list[Dialog]]:
+    """The answers and what the tools wrote, the same here and with the model itself; and the dialogs that are kept. What a
+    search for tools says is the protocol's: there alone the answers differ."""
+    double = served.doubles[model]
+    person, key = served.key()
+    before = len(double.refusals)
+    with served.recorded() as recorder:
+        here = Place(folder / "here", recorder.url, key, model)
+        answers = turns(here, texts)
+        assert recorder.refused == []
+    assert double.refusals[before:] == []
+    itself = Place(folder / "itself", double.url, "sk-itself", model)
+    same = slice(SEARCH in texts, None)
+    assert (answers[same], here.made) == (turns(itself, texts)[same], itself.made)
+    kept = Dialog.objects.filter(owner=person).exclude(origin=Dialog.Origin.BACKGROUND)
+    return answers, here.made, list(kept.order_by("created_at"))
+
+
+@pytest.mark.parametrize(("turns", "model"), CLIENTS.values(), ids=CLIENTS)
+def test_ten_turns_are_one_dialog(served: Rig, turns: Turns, model: str, tmp_path: Path) -> None:
+    answers, made, dialogs = talk(served, turns, model, TASKS, tmp_path)
+    assert [re.findall(r"Task \d+ is done", answer) for answer in answers] == [[f"{task} is done"] for task in TASKS]
+    assert made == "".join(f"made-{number}\n" for number in range(TURNS))
+    (dialog,) = dialogs
+    said = dialog.turns.filter(role="user", status="answered").order_by("position").values_list("text", flat=True)
+    assert [re.findall(r"Task \d+", text) for text in said] == [[task] for task in TASKS]
+    assert dialog.title == "Task 0"
+    assert dialog.generations.count() == 2 * TURNS
+
+
+def test_claude_code_searches_for_a_tool_and_uses_it(served: Rig, tmp_path: Path) -> None:
+    answers, _, dialogs = talk(served, programs.claude_code, CLAUDE, FOUND, tmp_path)
+    assert answers[1] == "It says: No scheduled jobs."
+    assert len(dialogs) == 1
+
+
+def test_codex_runs_programs_of_a_model_that_it_knows(served: Rig, tmp_path: Path) -> None:
+    """Its tools come as an item of the input, in a namespace, and take free text."""
+    person, key = served.key()
+    with served.recorded() as recorder:
+        answers = programs.codex(Place(tmp_path, recorder.url, key, WITH_PROGRAMS), TASKS[:3])
+        assert recorder.refused == []
+    assert answers == [f"{task} is done." for task in TASKS[:3]]
+    dialog = Dialog.objects.get(owner=person)
+    assert dialog.turns.filter(role="tool").count() == 3
+
+
+def test_what_passes_of_langchains_standard_with_the_model_itself_passes_here(served: Rig, tmp_path: Path) -> None:
+    double = served.doubles[LOCAL]
+    _, key = served.key()
+    itself = programs.langchain_standard(Place(tmp_path / "itself", double.url, "sk-itself", LOCAL))
+    here = programs.langchain_standard(Place(tmp_path / "here", served.stack.base_url, key, LOCAL))
+    assert len(itself) >= 40
+    assert itself - here == set()
