@@ -40,6 +40,7 @@ from dialogs.openai_api.responses.request import read as read_response
 from dialogs.openai_api.responses.retrieval import response_of
 from dialogs.openai_api.wire import Asked, Said, Sent, Writer
 from dialogs.queries import overviews
+from dominds.db.outcome import OutcomeUnknown
 
 log = structlog.get_logger(__name__)
 
@@ -76,6 +77,12 @@ def call(*methods: str, told: Callable[[ApiError], dict[str, Any]] = attrgetter(
     return decorate
 
 
+UNCONFIRMED = (
+    "The database went away before it confirmed. What you sent may have been stored, and be answered: look into the dialog "
+    "before you send it again, which may store it twice."
+)
+
+
 def _problem(request: HttpRequest, error: Exception) -> ApiError:
     match error:
         case ApiError():
@@ -88,7 +95,8 @@ def _problem(request: HttpRequest, error: Exception) -> ApiError:
             return RESTARTED
         case DatabaseError() | TimeoutError() | Dialog.DoesNotExist():  # the last has just expired
             log.warning("v1_unavailable", path=request.path, error=str(error) or type(error).__name__)
-            return ApiError(503, "unavailable", "The database is busy or away. Try again.", retry_after_seconds=5)
+            told = UNCONFIRMED if isinstance(error, OutcomeUnknown) else "The database is busy or away. Try again."
+            return ApiError(503, "unavailable", told, retry_after_seconds=5)
     log.error("v1_failed", path=request.path, exc_info=error)
     return ApiError(500, "internal", "This call failed because of a fault of ours; it has been logged.")
 
