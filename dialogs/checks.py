@@ -12,7 +12,9 @@ from remediation.policies.registry import registry
 
 @checks.register()
 def team_is_sound(**_: Any) -> list[checks.CheckMessage]:
-    problems = (*team_file.current_team().problems, *team_file.read_team(team_file.DEMO_FILE).problems)
+    """But for their models, which ``sync_agents`` judges: checks run where there is no database yet, or none that answers."""
+    files = (team_file.current_team(with_models=False), team_file.read_team(team_file.DEMO_FILE, with_models=False))
+    problems = [problem for team in files for problem in team.problems]
     return [checks.Warning(str(found), id="dialogs.W001") for found in classes_of(problems)]
 
 

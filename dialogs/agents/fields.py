@@ -61,10 +61,11 @@ FIELDS: dict[str, Field] = {
 REQUIRED = ("provider", "model")
 
 
-def checked(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[FieldProblem]]:
+def checked(fields: Mapping[str, Any], *, with_model: bool = True) -> tuple[dict[str, Any], list[FieldProblem]]:
     """The fields that can be used, and what is wrong with the others. None and empty text count as not stated.
 
     A provider or model that the catalog does not know is reported and stays: the agent is unusable until it is known.
+    ``with_model=False`` does not look into the catalog, a part of which is in the database.
     """
     sound: dict[str, Any] = {}
     problems: list[FieldProblem] = []
@@ -80,7 +81,7 @@ def checked(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[FieldProble
     problems += [
         (name, "is missing; the agent cannot answer without it") for name in REQUIRED if name not in {*sound, *named}
     ]
-    model = _model(sound, problems)
+    model = _model(sound, problems) if with_model else None
     if model and (reason := _unfit_policy(sound.get("context_policy", ""), model)):
         problems.append(("context_policy", reason))
         del sound["context_policy"]

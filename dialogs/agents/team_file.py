@@ -48,11 +48,12 @@ def validate_agent(fields: Fields) -> list[FieldProblem]:
 # Reading
 
 
-def current_team() -> Team:
-    return read_team(Path(settings.MINDS_DIR) / FILE_NAME)
+def current_team(*, with_models: bool = True) -> Team:
+    return read_team(Path(settings.MINDS_DIR) / FILE_NAME, with_models=with_models)
 
 
-def read_team(path: Path) -> Team:
+def read_team(path: Path, *, with_models: bool = True) -> Team:
+    """Without models no database is asked: one may have been connected on the page."""
     reading = Reading.of(path)
     top = reading.fields(
         reading.document,
@@ -65,9 +66,8 @@ def read_team(path: Path) -> Team:
     for member_id, entry in reading.entries(top.get("members"), "members"):
         here = f"members.{member_id}"
         if AGENT_ID.fullmatch(member_id):
-            members[member_id] = _member(
-                reading, here, {**defaults, **reading.fields(entry, here, known, "members.*")}, defaults
-            )
+            fields = {**defaults, **reading.fields(entry, here, known, "members.*")}
+            members[member_id] = _member(reading, here, fields, defaults, with_models)
         else:
             reading.report(here, "an id has at most 64 letters, digits, - and _; the member is left out")
     default = top.get("default_responder", "")
@@ -77,8 +77,8 @@ def read_team(path: Path) -> Team:
     return Team(members, default, top.get("demo_agents", True), reading.usable, tuple(reading.problems))
 
 
-def _member(reading: Reading, here: str, fields: Fields, defaults: Fields) -> Fields:
-    sound, problems = checked(fields)
+def _member(reading: Reading, here: str, fields: Fields, defaults: Fields, with_model: bool) -> Fields:
+    sound, problems = checked(fields, with_model=with_model)
     for name, reason in problems:
         inherited = name in defaults and fields.get(name) == defaults[name]
         reading.report(f"{here}.{name}", f"{reason} (from member_defaults)" if inherited else reason)

@@ -82,9 +82,8 @@ def _judged_of_new(
         return {}
     dialog = Dialog(owner=key.owner, agent=agent)
     dialog.context_policy = lifetime.policy_asked(dialog, request.policy)
-    Client(
-        dialog=dialog, key=key, instructions=request.instructions, tools=request.tools
-    )  # the dialog knows it by that
+    # The dialog knows its client from here on, without a row.
+    Client(dialog=dialog, key=key, instructions=request.instructions, tools=request.tools)
     turns = told_history.turns_of(dialog, [message_of(said) for said in told.before])
     return judged(dialog, results, view_of_turns(dialog, turns))
 

@@ -11,6 +11,7 @@ from django.core import checks
 from django.core.management import call_command
 
 from dialogs.checks import policies_are_sound
+from dialogs.context import connected
 from dominds.llm.catalog.catalog import current_catalog
 from health.checks import catalog_is_sound
 from remediation.policies.registry import GROUP, OWN, policies, registry
@@ -31,6 +32,12 @@ def broken_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
 
 def test_without_plugins_nothing_is_said() -> None:
     assert policies_are_sound() == []
+
+
+def test_no_database_is_asked() -> None:
+    """Each command checks first, and waited for one that is away. Here a query is an error."""
+    connected.forget()
+    assert not [found for found in checks.run_checks() if found.is_serious(checks.ERROR)]
 
 
 def test_a_plugin_that_cannot_be_loaded_is_named_and_not_in_the_way(broken_plugin: None) -> None:
