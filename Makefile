@@ -17,9 +17,9 @@ ARGS ?=
 run: setup
 	@exec $(BIN)/python manage.py up
 
-# Three workers on two cores: the tests wait for processes more than they compute. Each file stays on one of them, so that its
+# Four workers on two cores: the tests wait for processes more than they compute. Each file stays on one of them, so that its
 # servers start once, and files keep the order that tests/harness/browser.py gives them.
-WORKERS ?= 3
+WORKERS ?= 4
 test: setup-dev browser proxies
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
