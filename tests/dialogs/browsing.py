@@ -34,3 +34,13 @@ def suspended_dialog(script: Script) -> tuple[Dialog, Question]:
         messages.post_message(dialog.pk, text)
         drive(dialog.pk)
     return dialog, Question.objects.get(dialog=dialog)
+
+
+# Names of the addresses that only take a POST.
+ONLY_POST = {
+    "logout", "save-look", "save-context-display", "save-site", "change-password", "create-key", "revoke-key",
+    "create-dialog", "selected-dialogs", "post-message", "remove-queued", "stop", "retry", "rename", "pin", "close",
+    "add-reminder", "update-reminder", "delete-reminder", "clear", "complete-milestone", "rewrite", "choose-recall",
+    "undo", "answer", "cancel", "resolve", "finish-task", "intervene", "fork", "regenerate", "edit-turn", "rate-turn",
+    "pin-turn", "use-model", "remove-provider",
+}  # fmt: skip

@@ -16,6 +16,7 @@ from dialogs.actions.questions import ASK_HUMAN
 from dialogs.models import Dialog, Question
 from dialogs.urls import urlpatterns
 from remediation.models import RemediationRun
+from tests.dialogs.browsing import ONLY_POST
 from tests.dialogs.conftest import Script
 from tests.dialogs.every_state import Zoo, operator
 from tests.doubles.local_servers import OllamaDouble
@@ -132,15 +133,8 @@ def popovers(page: Page, address: str, *names: str) -> list[str]:
     return found
 
 
-# What is no page: pieces, files, programs' addresses, and what only takes a POST.
+# What is no page, beside what only takes a POST: pieces, files, programs' addresses.
 NO_PAGES = {"older", "frames", "export-markdown", "export-json", "whole-turn", "place", "image"}
-ONLY_POST = {
-    "logout", "save-look", "save-context-display", "save-site", "change-password", "create-key", "revoke-key",
-    "create-dialog", "selected-dialogs", "post-message", "remove-queued", "stop", "retry", "rename", "pin", "close",
-    "add-reminder", "update-reminder", "delete-reminder", "clear", "complete-milestone", "rewrite", "choose-recall",
-    "undo", "answer", "cancel", "resolve", "finish-task", "intervene", "fork", "regenerate", "edit-turn", "rate-turn",
-    "pin-turn", "use-model", "remove-provider",
-}  # fmt: skip
 
 
 def unseen(dialogs: dict[str, Dialog]) -> set[str | None]:
