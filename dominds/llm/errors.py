@@ -130,7 +130,7 @@ LEAST_ROOM = 16  # tokens of output that are worth another try
 
 # Whether a call is tried again is the driver's to say: it alone knows how often it was.
 ADVICE: dict[type[ProviderError], str] = {
-    AuthFailed: "Check the key that apiKeyEnvVar names for this provider.",
+    AuthFailed: "Check the provider's key: the one that was typed under Models, or the variable that apiKeyEnvVar names.",
     ContextOverflow: "The request has to become shorter, or the model's window larger.",
     OutputBudgetTooLarge: "Less output has to be asked for, or the request become shorter.",
     RefusedForGood: "Check the account, or choose another model.",
