@@ -39,8 +39,8 @@ def spent_this_month(owner_id: int) -> Decimal:
 
 
 def caching_price(model: ModelInfo, prompt_tokens: int) -> Price | None:
-    """The price of today, where tokens from a cache are cheaper than others."""
-    price = price_of(prompt_tokens, model.prices, timezone.now().date())
+    """The price of now, where tokens from a cache are cheaper than others."""
+    price = price_of(prompt_tokens, model.prices, timezone.now())
     return price if price is not None and price.cached is not None and price.cached < price.input else None
 
 

@@ -1,5 +1,6 @@
 """``/v1/embeddings``: passed on to the provider of an agent's model. Kept of it is what it cost."""
 
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -45,24 +46,24 @@ def embeddings_of(body: dict[str, Any], person: User) -> dict[str, Any]:
     spending = Spending(month=spent_this_month(person.pk) if budget is not None else Decimal(0), month_budget=budget)
     if spending.exceeded:
         raise Conflict("budget_exceeded", spending.reason)
+    began = timezone.now()
     try:
         answer = embed(model, body)
     except RequestRefused as error:
         raise ApiError(400, "refused_by_provider", str(error)) from None
     except ProviderError as error:
         raise ApiError(503, "provider_unavailable", str(error), retry_after_seconds=AWAY_SECONDS) from None
-    _note(person, agent, model, answer.get("usage"))
+    _note(person, agent, model, answer.get("usage"), began)
     return answer
 
 
-def _note(person: User, agent: Agent, model: ModelInfo, reported: Any) -> None:
-    today = timezone.now().date()
+def _note(person: User, agent: Agent, model: ModelInfo, reported: Any, began: datetime) -> None:
     told = reported if isinstance(reported, dict) else {}
     usage = usage_from(told.get("prompt_tokens"), 0)
-    tokens, cost = (usage.prompt_tokens, cost_of(usage, model.prices, today)) if isinstance(usage, Usage) else (0, None)
+    tokens, cost = (usage.prompt_tokens, cost_of(usage, model.prices, began)) if isinstance(usage, Usage) else (0, None)
     named: dict[str, Any] = {
         "person": person,
-        "day": today,
+        "day": began.date(),
         "agent": agent.pk,
         "provider": model.provider_id,
         "model": model.model_id,

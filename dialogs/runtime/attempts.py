@@ -150,7 +150,7 @@ def finish(change: Change, attempt: Attempt, reply: Reply, outcome: str) -> None
 
 
 def set_usage(change: Change, generation: Generation, usage: UsageReport, prices: Sequence[Price]) -> None:
-    """Counts as they were reported, and what they cost on this day by the provider's list; also the dialog's sum.
+    """Counts as they were reported, and what they cost by the provider's list when the call began; also the dialog's sum.
 
     The caller stores the generation, whose outcome is set. A call that failed without a report costs nothing.
     """
@@ -160,7 +160,7 @@ def set_usage(change: Change, generation: Generation, usage: UsageReport, prices
     generation.prompt_tokens, generation.completion_tokens = usage.prompt_tokens, usage.completion_tokens
     generation.total_tokens, generation.reasoning_tokens = usage.total_tokens, usage.reasoning_tokens
     generation.cache_read_tokens, generation.cache_write_tokens = usage.cache_read_tokens, usage.written_tokens
-    cost = cost_of(usage, prices, timezone.now().date())
+    cost = cost_of(usage, prices, generation.started_at)
     if cost is None:
         change.dialog.unpriced_generations += 1
     else:

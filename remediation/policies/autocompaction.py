@@ -173,6 +173,7 @@ POLICY = Policy(
     sentence="Compacts before requests, after large tool results and while streaming.",
     automatic="Context is compacted before model calls when it exceeds 80% of the window",
     title="Context compacted",
+    place=50,
     model_kind=ModelKind("lmstudio", "LM Studio's kind", is_default=True),
     before_generation=before_generation,
     while_streaming=while_streaming,

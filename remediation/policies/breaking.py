@@ -38,6 +38,7 @@ POLICY = Policy(
     sentence="Summarizes, chunks and discards in a chain of strategies, down to a token budget.",
     automatic="Context is broken down before model calls when it nears its budget",
     title="Context broken down",
+    place=40,
     before_generation=before_generation,
     limit=budget_limit,
     tokenizer=configured_tokenizer,

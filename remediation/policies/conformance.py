@@ -31,7 +31,7 @@ from remediation.context import (
 from remediation.decisions import Decision, Rewrite, StreamDecision, ToolResultDecision
 from remediation.policies.laws import broken_law
 from remediation.policies.policy import CountingFacts, Policy, RewriteTask
-from remediation.policies.registry import OWN
+from remediation.policies.registry import own
 from remediation.similarity.embeddings import LexicalEmbedder, relevance, similarity
 
 LEXICAL = LexicalEmbedder()
@@ -224,7 +224,7 @@ class PolicyConformance:
             assert hand.label and hand.button and hand.does and hand.hint, "a rewrite by hand needs its words"
 
     def test_no_other_policy_has_its_name_or_its_verb(self) -> None:
-        others = [other for other in OWN if other is not self.policy]
+        others = [other for other in own() if other is not self.policy]
         assert self.policy.name not in {other.name for other in others}
         verbs = {other.by_hand.verb for other in others if other.by_hand}
         assert not self.policy.by_hand or self.policy.by_hand.verb not in verbs
@@ -249,7 +249,7 @@ class PolicyConformance:
             assert context.limit is not None, "nobody knows how small it is to become"
             assert context.changed, "it would be repeated for ever where it does not help"
             assert 0 <= decision.target_tokens <= context.limit
-            known = {self.policy.name, *(policy.name for policy in OWN if policy.rewrite)}
+            known = {self.policy.name, *(policy.name for policy in own() if policy.rewrite)}
             assert decision.policy in known, f"no policy {decision.policy} is known"
             assert decision.reason
 

@@ -52,6 +52,7 @@ POLICY = Policy(
     label="fresh start",
     sentence="Replaces the conversation by a handover summary.",
     title="Fresh start from a handover",
+    place=60,
     is_choice=False,
     limit=budget_limit,
     tokenizer=configured_tokenizer,

@@ -8,5 +8,6 @@ POLICY = Policy(
     label="no compaction",
     sentence="Nothing is compacted; health guidance and forced clears keep the context in bounds.",
     automatic="Nothing is pruned by itself. Reported usage alone decides when the agent is asked to clear its mind",
+    place=10,
     limit=window_or_table,  # for the context panel alone: nothing else counts
 )

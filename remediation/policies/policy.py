@@ -140,6 +140,7 @@ class Policy:
     sentence: str  # what it does, for people
     automatic: str = ""  # when it acts by itself, for the context panel
     title: str = ""  # of its rewrites in the transcript
+    place: int = 100  # in lists, the least first; of one place our own go before those of plug-ins
     is_choice: bool = True  # whether an agent can have it
     model_kind: ModelKind | None = None  # None: for every model
 

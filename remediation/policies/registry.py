@@ -4,23 +4,20 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from operator import attrgetter
+from pkgutil import iter_modules
 
-from remediation.policies import autocompaction, breaking, fresh_start, none, retention, summarize
+from remediation import policies as room
+from remediation.policies import none
 from remediation.policies.policy import Policy
 
 log = logging.getLogger(__name__)
 
 GROUP = "dominds.policies"
-OWN = (
-    none.POLICY,
-    retention.POLICY,
-    retention.MANAGE,
-    summarize.POLICY,
-    breaking.POLICY,
-    autocompaction.POLICY,
-    fresh_start.POLICY,
-)
+PLACE = attrgetter("place")
+CONFORMANCE = "conformance"  # the one module here that needs pytest
 
 
 class UnknownPolicy(LookupError):
@@ -61,15 +58,22 @@ def registry() -> Registry:
     return found
 
 
+def own() -> tuple[Policy, ...]:
+    """Every policy that a module of this room holds, by its place."""
+    names = [module.name for module in iter_modules(room.__path__) if module.name != CONFORMANCE]
+    held = [vars(import_module(f"{room.__name__}.{name}")).values() for name in names]
+    return tuple(sorted((value for values in held for value in values if isinstance(value, Policy)), key=PLACE))
+
+
 def collect(plugins: Iterable[EntryPoint]) -> Registry:
-    """Our own policies, then those of plug-ins by their names. One that cannot be used is reported, never in the way."""
-    policies, problems = list(OWN), []
+    """Our own policies and those of plug-ins, by place. One that cannot be used is reported, never in the way."""
+    policies, problems = list(own()), []
     for plugin in sorted(plugins, key=lambda entry: (entry.name, entry.value)):
         try:
             policies.append(_checked(plugin.load(), policies))
         except Exception as error:  # noqa: BLE001  whatever a stranger's module raises when it is imported
             problems.append(PluginProblem(f"{plugin.name} ({plugin.value})", str(error) or type(error).__name__))
-    return Registry(tuple(policies), tuple(problems))
+    return Registry(tuple(sorted(policies, key=PLACE)), tuple(problems))
 
 
 def _checked(found: object, others: Iterable[Policy]) -> Policy:

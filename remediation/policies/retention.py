@@ -62,6 +62,7 @@ POLICY = Policy(
     sentence="Prunes the least important messages and keeps an archive.",
     automatic="Context is automatically pruned before API calls when utilization exceeds 80%",
     title="Context pruned",
+    place=20,
     before_generation=before_generation,
     limit=window_or_table,
     rewrite=rewrite,

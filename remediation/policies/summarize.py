@@ -55,6 +55,7 @@ POLICY = Policy(
     sentence="Keeps the newest messages and summarizes all others.",
     automatic="Older messages are summarized before API calls when utilization exceeds 80%",
     title="Older messages summarized",
+    place=30,
     before_generation=before_generation,
     limit=window_or_table,
     rewrite=rewrite,

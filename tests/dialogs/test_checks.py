@@ -14,7 +14,7 @@ from dialogs.checks import policies_are_sound
 from dialogs.context import connected
 from dominds.llm.catalog.catalog import current_catalog
 from health.checks import catalog_is_sound
-from remediation.policies.registry import GROUP, OWN, policies, registry
+from remediation.policies.registry import GROUP, own, policies, registry
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_a_plugin_that_cannot_be_loaded_is_named_and_not_in_the_way(broken_plugi
     assert warning.id == "dialogs.W003"
     assert "broken (no_such_module:POLICY)" in warning.msg
     assert "No module named 'no_such_module'" in warning.msg
-    assert policies() == OWN
+    assert policies() == own()
 
 
 # -- A file of Dominds ---------------------------------------------------------------------------------------------------

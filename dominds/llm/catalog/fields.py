@@ -1,8 +1,9 @@
 """The fields of ``llm.yaml``: which there are, what each may hold, and what is reported of any other value."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from dominds.llm.models.dialects import EFFORTS, mapping
 from dominds.llm.models.model import FORCED_TOOL, MODALITIES, Echo, Thinking
 from dominds.llm.models.params import MAX_TOKENS_FIELDS, OUR_PARAMS
-from dominds.llm.models.prices import Price
+from dominds.llm.models.prices import WEEK, Hours, Price
 from dominds.llm.providers.kinds import KINDS
 from dominds.yaml_fields import (
     Bad,
@@ -88,6 +89,28 @@ def _usd(value: Any) -> Decimal:
     return Decimal(str(value))
 
 
+_DAY, _TIME = f"({'|'.join(WEEK)})", r"([01]\d|2[0-3]):([0-5]\d)"
+_HOURS = re.compile(f"(?:{_DAY}(?:-{_DAY})? )?{_TIME}-{_TIME}")
+
+
+def _hours(value: Any) -> tuple[Hours, ...]:
+    found = [_HOURS.fullmatch(one.strip()) for one in value.split(",")] if isinstance(value, str) else [None]
+    hours = tuple(_hours_of(*one.groups()) for one in found if one)
+    if len(hours) < len(found):
+        raise Bad(f"expected hours in UTC such as 16:30-00:30, or mon-fri 01:00-04:00, found {shown(value)}")
+    return hours
+
+
+def _hours_of(first: str | None, last: str | None, *clock: str) -> Hours:
+    hour, minute, end_hour, end_minute = map(int, clock)
+    begin, end = timedelta(hours=hour, minutes=minute), timedelta(hours=end_hour, minutes=end_minute)
+    if first is None:
+        return Hours(begin, end)
+    start = WEEK.index(first)
+    more = (WEEK.index(last or first) - start) % len(WEEK)
+    return Hours(begin, end, frozenset((start + day) % len(WEEK) for day in range(more + 1)))
+
+
 PRICE_FIELDS: dict[str, tuple[str, Field]] = {
     "in": ("input", _usd),
     "out": ("output", _usd),
@@ -97,6 +120,7 @@ PRICE_FIELDS: dict[str, tuple[str, Field]] = {
     "above": ("above", _tokens),
     "since": ("since", _day),
     "until": ("until", _day),
+    "hours": ("hours", _hours),
 }
 
 

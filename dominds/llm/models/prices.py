@@ -2,12 +2,31 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 from dominds.llm.usage import Usage
 
 PER = 1_000_000  # tokens
+DAY = timedelta(days=1)
+WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+
+@dataclass(frozen=True, slots=True)
+class Hours:
+    """From one time of a day to another, which it may pass midnight to reach; the same: a whole day. UTC.
+
+    ``days`` are places in ``WEEK``: those on which it begins.
+    """
+
+    begin: timedelta
+    end: timedelta
+    days: frozenset[int] = frozenset(range(7))
+
+    def hold(self, at: datetime) -> bool:
+        since = at - self.begin  # on the clock of a day that begins with these hours
+        passed = timedelta(hours=since.hour, minutes=since.minute, seconds=since.second)
+        return since.weekday() in self.days and passed < ((self.end - self.begin) % DAY or DAY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +34,7 @@ class Price:
     """USD per million tokens. Of ``cached``, ``write`` and ``write_long`` None means: as any input.
 
     ``above`` is the prompt length in tokens from beyond which it holds, for the whole prompt and its answer. ``since``
-    and ``until`` are the first and last day; None: open.
+    and ``until`` are the first and last day; None: open. One with ``hours`` holds within them, in place of one without.
     """
 
     input: Decimal
@@ -26,18 +45,21 @@ class Price:
     above: int = 0
     since: date | None = None
     until: date | None = None
+    hours: tuple[Hours, ...] = ()
 
-    def holds(self, prompt_tokens: int, at: date) -> bool:
-        begun = self.since is None or self.since <= at
-        return begun and (self.until is None or at <= self.until) and (not self.above or prompt_tokens > self.above)
-
-
-def price_of(prompt_tokens: int, prices: Iterable[Price], at: date) -> Price | None:
-    """The one that holds: of several tiers the highest that the prompt reaches."""
-    return max((price for price in prices if price.holds(prompt_tokens, at)), key=lambda p: p.above, default=None)
+    def holds(self, prompt_tokens: int, at: datetime) -> bool:
+        is_its_day = (self.since is None or self.since <= at.date()) and (self.until is None or at.date() <= self.until)
+        is_its_hour = not self.hours or any(hours.hold(at) for hours in self.hours)
+        return is_its_day and is_its_hour and (not self.above or prompt_tokens > self.above)
 
 
-def cost_of(usage: Usage, prices: Iterable[Price], at: date) -> Decimal | None:
+def price_of(prompt_tokens: int, prices: Iterable[Price], at: datetime) -> Price | None:
+    """The one that holds at this time, in UTC: of several tiers the highest that the prompt reaches."""
+    held = (price for price in prices if price.holds(prompt_tokens, at))
+    return max(held, key=lambda price: (price.above, bool(price.hours)), default=None)
+
+
+def cost_of(usage: Usage, prices: Iterable[Price], at: datetime) -> Decimal | None:
     """USD of one generation, or None where no price holds. Reasoning is part of the completion and costs as such."""
     price = price_of(usage.prompt_tokens, prices, at)
     if price is None:

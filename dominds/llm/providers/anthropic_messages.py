@@ -1,8 +1,11 @@
 """Anthropic's Messages API, as Anthropic and the compatible servers speak it."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+import structlog
 
 from dominds import budgets
 from dominds.llm.http.endpoint import Endpoint
@@ -27,6 +30,8 @@ from dominds.llm.providers.parts import base64_of, refuse_unseen
 from dominds.llm.providers.wire import Complained, WireStream, finish_reason_of, json_of, text_in, with_own_ids
 from dominds.llm.stream import Finished, FinishReason, ReasoningDelta, StreamEvent, TextDelta, ToolCallDelta
 from dominds.llm.usage import Shares, UsageReport, UsageUnavailable, part, usage_from
+
+log = structlog.get_logger(__name__)
 
 DEFAULT_MAX_TOKENS = 4096  # the API insists on a number
 LEAST_BUDGET_TOKENS = 1024  # of thinking; less is refused
@@ -226,11 +231,13 @@ class MessagesReader:
     """Folds events up to ``message_stop``."""
 
     def __init__(self, request: Request, owner: Owner, *, needs_signature: bool) -> None:
+        self._model = request.model
         self._messages = request.messages
         self._owner = owner
         self._needs_signature = needs_signature
         self._blocks: dict[int, _Block] = {}
         self._counts: dict[str, Any] = {}
+        self._transformations: Any = None
         self._stop_reason = ""
         self.is_done = False
 
@@ -243,11 +250,14 @@ class MessagesReader:
                 return self._start_block(found["index"], found["content_block"])
             case "message_start":
                 self._note_usage(found["message"].get("usage"))
+                self._transformations = found["message"].get("input_transformations")
             case "message_delta":
                 self._stop_reason = str((found.get("delta") or {}).get("stop_reason") or self._stop_reason)
                 self._note_usage(found.get("usage"))
+                self._transformations = found.get("input_transformations") or self._transformations
             case "message_stop":
                 self.is_done = True
+                _log_transformations(self._model, self._transformations)
             case "error":
                 raise Complained(found)
         return ()
@@ -321,6 +331,15 @@ class MessagesReader:
                     yield Called()
                 case "text" | None:
                     yield Spoken(len(block.text("text")))
+
+
+def _log_transformations(model: str, said: Any) -> None:
+    """What the server did to the request, mostly thinking blocks that it left out: how many, why, and from where on."""
+    entries = [entry for entry in said if isinstance(entry, dict)] if isinstance(said, list) else []
+    if entries:
+        kinds = Counter(f"{entry.get('type')}: {entry.get('reason')}"[:80] for entry in entries)
+        first = str(entries[0].get("path"))[:80]
+        log.info("input_transformed", model=model, blocks=len(entries), kinds=dict(kinds.most_common(5)), first=first)
 
 
 def _call_of(block: _Block) -> ToolCall:

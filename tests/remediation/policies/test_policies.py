@@ -34,9 +34,9 @@ from remediation.policies import (
     while_streaming,
 )
 from remediation.policies.policy import Policy
-from remediation.policies.registry import OWN, named
+from remediation.policies.registry import named, own
 
-CHOICES = [policy for policy in OWN if policy.is_choice]
+CHOICES = [policy for policy in own() if policy.is_choice]
 
 GREEN, YELLOW, RED, GRAY = Level.HEALTHY, Level.CAUTION, Level.CRITICAL, Level.UNKNOWN
 PLAIN = Proceed()

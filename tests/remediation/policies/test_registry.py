@@ -1,15 +1,21 @@
 """The policies there are: our own, those of plug-ins, and plug-ins that cannot be used."""
 
 import sys
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
+from remediation import policies
 from remediation.policies import none, retention
 from remediation.policies.policy import ByHand, Policy
-from remediation.policies.registry import GROUP, OWN, chosen, collect, title_of, with_verb
+from remediation.policies.registry import GROUP, choices, chosen, collect, own, registry, title_of, with_verb
 
+ADDED = """
+from remediation.policies.policy import Policy
+POLICY = Policy(name="mine", label="mine", sentence="Does nothing.")
+"""
 PLUGIN = """
 from remediation.policies.policy import ByHand, Policy
 POLICY = Policy(name="mine", label="mine", sentence="Does nothing.")
@@ -17,6 +23,7 @@ BREAKING = Policy(name="breaking", label="mine too", sentence="Does nothing.")
 PRUNER = Policy(name="pruner", label="p", sentence="Does nothing.", title="Pruned", rewrite=print,
     by_hand=ByHand(verb="prune", label="p", button="p", does="p."))
 OTHER = "a text"
+FIRST = Policy(name="first", label="first", sentence="Does nothing.", place=5)
 """
 
 
@@ -34,16 +41,38 @@ def entry(value: str) -> EntryPoint:
 
 
 def test_names_and_verbs_of_our_own_are_unique() -> None:
-    names = [policy.name for policy in OWN]
-    verbs = [policy.by_hand.verb for policy in OWN if policy.by_hand]
+    names = [policy.name for policy in own()]
+    verbs = [policy.by_hand.verb for policy in own() if policy.by_hand]
     assert len(set(names)) == len(names)
     assert len(set(verbs)) == len(verbs)
 
 
+def test_our_own_are_in_the_order_that_people_know() -> None:
+    names = ["none", "retention", "auto_manage", "summarize", "breaking", "autocompaction", "fresh_start"]
+    assert [policy.name for policy in own()] == names
+
+
+@pytest.fixture
+def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A module beside our own, and nothing else."""
+    (tmp_path / "added_policy.py").write_text(ADDED)
+    monkeypatch.setattr(policies, "__path__", [*policies.__path__, str(tmp_path)])
+    registry.cache_clear()
+    yield
+    sys.modules.pop("remediation.policies.added_policy", None)
+    registry.cache_clear()
+
+
+def test_a_policy_of_our_own_is_one_file(added: None) -> None:
+    assert [policy.name for policy in choices()][-1] == "mine"
+    assert chosen("mine", "").policy.label == "mine"
+
+
 def test_a_plugins_policy_follows_our_own(plugin: None) -> None:
     found = collect([entry("some_plugin:POLICY")])
-    assert [policy.name for policy in found.policies] == [*(policy.name for policy in OWN), "mine"]
+    assert [policy.name for policy in found.policies] == [*(policy.name for policy in own()), "mine"]
     assert found.problems == ()
+    assert collect([entry("some_plugin:FIRST")]).policies[0].name == "first", "unless it has a place before them"
 
 
 @pytest.mark.parametrize(
@@ -59,7 +88,7 @@ def test_a_plugins_policy_follows_our_own(plugin: None) -> None:
 )
 def test_a_plugin_that_cannot_be_used_is_named_and_left_out(plugin: None, value: str, reason: str) -> None:
     found = collect([entry(value), entry("some_plugin:POLICY")])
-    assert [policy.name for policy in found.policies][len(OWN) :] == ["mine"]
+    assert [policy.name for policy in found.policies][len(own()) :] == ["mine"]
     (problem,) = found.problems
     assert value in str(problem)
     assert reason in str(problem)

@@ -1,5 +1,5 @@
 import os
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from dominds.llm.catalog.catalog import (
 )
 from dominds.llm.catalog.fields import API_TYPES, entries_of
 from dominds.llm.models.model import Echo, Forcing, Thinking
-from dominds.llm.models.prices import Price
+from dominds.llm.models.prices import Hours, Price
 from dominds.llm.providers.lmstudio import LMSTUDIO
 from dominds.llm.providers.openai_chat import OPENAI_COMPATIBLE
 from dominds.yaml_fields import Problem, Reading
@@ -247,6 +247,24 @@ def test_the_facts_of_a_model_are_read(tmp_path: Path) -> None:
     assert hash(model)
 
 
+HALF_PAST_FOUR, HALF_PAST_MIDNIGHT = timedelta(hours=16, minutes=30), timedelta(minutes=30)
+
+
+@pytest.mark.parametrize(
+    ("written", "days"),
+    [
+        ("16:30-00:30", [range(7)]),
+        ('"16:30-00:30"', [range(7)]),
+        ("sun 16:30-00:30", [[6]]),
+        ('"mon-fri 16:30-00:30,sat-mon 16:30-00:30"', [range(5), [5, 6, 0]]),
+    ],
+)
+def test_hours_of_a_price(written: str, days: list[Any], tmp_path: Path) -> None:
+    text = f"providers: {{openai: {{models: {{gpt-5.5: {{prices: [{{in: 5, out: 5, hours: {written}}}]}}}}}}}}"
+    [price] = catalog_of(tmp_path, text).model("openai", "gpt-5.5").prices
+    assert price.hours == tuple(Hours(HALF_PAST_FOUR, HALF_PAST_MIDNIGHT, frozenset(each)) for each in days)
+
+
 @pytest.mark.parametrize("param", ["model", "messages", "tools", "max_tokens", "stream"])
 def test_what_a_request_says_itself_is_no_param_of_a_model(param: str, tmp_path: Path) -> None:
     [problem] = problems_of(
@@ -282,6 +300,12 @@ def test_what_a_request_says_itself_is_no_param_of_a_model(param: str, tmp_path:
         ("prices", "[{in: 5}]"),
         ("prices", "[{in: 5, out: many}]"),
         ("prices", "[{in: 5, out: -1}]"),
+        *[
+            ("prices", f"[{{in: 5, out: 5, hours: {hours}}}]")
+            for hours in ("5", "[]", "''", "'16:30'", "'24:00-01:00'", "'9:00-10:00'", "'noon-13:00'", "'mon 1-2'")
+        ],
+        ("prices", "[{in: 5, out: 5, hours: 'son 01:00-02:00'}]"),
+        ("prices", "[{in: 5, out: 5, hours: '01:00-02:00, soon'}]"),
         ("tokenizer", "{}"),
     ],
 )

@@ -1,6 +1,6 @@
 """What a generation costs: tiers, days, and what caches read and wrote."""
 
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dominds.llm.catalog.catalog import load_catalog
-from dominds.llm.models.prices import Price, cost_of
+from dominds.llm.models.prices import Hours, Price, cost_of, price_of
 from dominds.llm.usage import Usage
 
-TODAY = date(2026, 11, 22)
+TODAY = datetime(2026, 11, 22, 12, tzinfo=UTC)  # a Sunday
 CATALOG = load_catalog(Path("/nonexistent"))
 
 
@@ -50,8 +50,60 @@ def test_beyond_a_tier_the_whole_prompt_costs_its_price() -> None:
 def test_a_price_holds_from_its_first_day_to_its_last() -> None:
     prices = [Price(*usd("2", "10"), until=date(2026, 11, 30)), Price(*usd("4", "20"), since=date(2026, 12, 1))]
     usage = Usage(1_000_000, 0)
-    assert [cost_of(usage, prices, day) for day in (TODAY, date(2026, 11, 30), date(2026, 12, 1))] == [2, 2, 4]
+    last = datetime(2026, 11, 30, 23, 59, tzinfo=UTC)
+    assert [cost_of(usage, prices, at) for at in (TODAY, last, last + timedelta(minutes=1))] == [2, 2, 4]
     assert cost_of(usage, [Price(*usd("2", "10"), until=date(2026, 1, 1))], TODAY) is None
+
+
+times = st.datetimes(datetime(2026, 1, 1), datetime(2027, 12, 31), timezones=st.just(UTC))
+clocks = st.integers(0, 24 * 60 - 1).map(lambda minutes: timedelta(minutes=minutes))
+weekdays = st.frozensets(st.integers(0, 6), min_size=1)
+
+
+@given(times, clocks, clocks, weekdays)
+def test_hours_hold_from_their_beginning_on_each_of_their_days(
+    at: datetime, begin: timedelta, end: timedelta, days: frozenset[int]
+) -> None:
+    """Written out: what began today or yesterday, and has not ended."""
+    midnight = at.replace(hour=0, minute=0, second=0, microsecond=0)
+    begun = [day + begin for day in (midnight, midnight - timedelta(days=1)) if day.weekday() in days]
+    ends = [start + (end - begin if end > begin else end - begin + timedelta(days=1)) for start in begun]
+    assert Hours(begin, end, days).hold(at) == any(a <= at < z for a, z in zip(begun, ends, strict=True))
+
+
+@given(times, clocks, clocks, weekdays)
+def test_hours_and_what_is_between_them_are_the_whole_week(
+    at: datetime, begin: timedelta, end: timedelta, days: frozenset[int]
+) -> None:
+    within, cheap = Hours(begin, end, days), Price(*usd("1", "5"))
+    dear = Price(*usd("2", "10"), hours=(within,))
+    assert price_of(0, [cheap, dear], at) == (dear if within.hold(at) else cheap)
+    assert price_of(0, [dear], at) == (dear if within.hold(at) else None)
+    assert begin == end or Hours(begin, end).hold(at) != Hours(end, begin).hold(at)
+
+
+def test_a_tier_goes_before_hours() -> None:
+    always = (Hours(timedelta(0), timedelta(0)),)
+    prices = [Price(*usd("2", "10"), hours=always), Price(*usd("4", "20"), above=1_000), Price(*usd("1", "5"))]
+    assert [cost_of(Usage(tokens, 0), prices, TODAY) for tokens in (1_000, 2_000)] == [
+        Decimal("0.002"),
+        Decimal("0.008"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("hour", "minute", "is_peak"),
+    [(0, 59, False), (1, 0, True), (3, 59, True), (4, 0, False), (6, 0, True), (9, 59, True), (10, 0, False)],
+)
+@pytest.mark.parametrize("model", ["deepseek-flash", "deepseek-v4-flash", "deepseek-v4-pro"])
+def test_deepseek_costs_half_outside_its_peak(model: str, hour: int, minute: int, is_peak: bool) -> None:
+    monday = datetime(2026, 11, 23, hour, minute, tzinfo=UTC)
+    prices = CATALOG.model("deepseek", model).prices
+    usage = Usage(1_000_000, 100_000, None, 500_000)
+    week = [cost_of(usage, prices, monday + timedelta(days=day)) for day in range(7)]
+    half = week[6]
+    assert half == (Decimal("0.1365") if "flash" in model else Decimal("0.539"))
+    assert week == [half * 2 if is_peak else half] * 5 + [half] * 2
 
 
 def test_without_a_price_there_is_no_cost() -> None:

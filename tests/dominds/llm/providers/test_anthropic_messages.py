@@ -93,6 +93,13 @@ def test_usage_is_found_where_servers_put_it(server: ModelServer, first: Any, la
     assert ask(anthropic(server)).finished.usage == usage
 
 
+@pytest.mark.parametrize("said", [None, 5, "text", {}, [], [5], [{}], [{"type": {}, "reason": [], "path": 5}]])
+def test_whatever_a_server_says_of_its_input_is_no_fault(server: ModelServer, said: Any) -> None:
+    [last, end] = ending()
+    server.will(stream_of(named([start(), *TEXT, {**last, "input_transformations": said}, end])))
+    assert ask(anthropic(server)).text == "Hello"
+
+
 def test_usage_that_nobody_reports_is_unavailable(server: ModelServer) -> None:
     server.will(stream_of(named([start(input_tokens=0, output_tokens=0), *TEXT, *ending()])))
     assert isinstance(ask(anthropic(server)).finished.usage, UsageUnavailable)

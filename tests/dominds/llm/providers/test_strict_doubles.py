@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from dominds.llm.catalog.catalog import load_catalog
 from dominds.llm.connect import connect, key_of
@@ -251,6 +252,23 @@ def test_reasoning_of_an_epoch_that_is_gone_is_refused_as_stale() -> None:
         talk.epoch = 2
         talk.ask()
         assert [refusal.status for refusal in double.refusals] == [400]
+
+
+def test_thinking_that_the_server_dropped_is_logged_without_its_text() -> None:
+    with MessagesDouble("anthropic-5.5", brain, binding="drop") as double:
+        talk = Talk(at(shipped("anthropic/claude-opus-5-5"), double), epoch=1)
+        with capture_logs() as logged:
+            talk.say("First.")
+            talk.say("Second.")
+            talk.messages = (Message(Role.USER, "Another beginning."), *talk.messages[1:])
+            known = len(logged)
+            talk.say("Third.")
+    lines = [line for line in logged if line["event"] == "input_transformed"]
+    assert all(line in logged[known:] for line in lines), "nothing was dropped before"
+    thoughts = len(talk.outcomes) // 3 * 2  # of the first two messages; what came after the change is not dropped
+    assert [(line["blocks"], line["first"]) for line in lines] == [(thoughts, "messages.1.content.0")] * 3
+    assert [line["kinds"] for line in lines] == [{"thinking_dropped: prefix_binding_mismatch": thoughts}] * 3
+    assert "Step" not in str(lines) and "clear" not in str(lines)
 
 
 def beginning(body: dict[str, Any]) -> list[Any]:
