@@ -61,8 +61,9 @@ def registry() -> Registry:
 def own() -> tuple[Policy, ...]:
     """Every policy that a module of this room holds, by its place."""
     names = [module.name for module in iter_modules(room.__path__) if module.name != CONFORMANCE]
-    held = [vars(import_module(f"{room.__name__}.{name}")).values() for name in names]
-    return tuple(sorted((value for values in held for value in values if isinstance(value, Policy)), key=PLACE))
+    held = [value for name in names for value in vars(import_module(f"{room.__name__}.{name}")).values()]
+    once = dict.fromkeys(value for value in held if isinstance(value, Policy))  # one module may import another's
+    return tuple(sorted(once, key=PLACE))
 
 
 def collect(plugins: Iterable[EntryPoint]) -> Registry:
