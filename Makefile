@@ -25,7 +25,7 @@ test: setup-dev browser proxies
 
 # What needs no server and no other process: a minute at most.
 unit: setup-dev
-	DOMINDS_UNIT=1 $(BIN)/python -m pytest -m unit -n $(WORKERS) --dist load $(ARGS)
+	DOMINDS_UNIT=1 $(BIN)/python -m pytest -m unit -n logical --dist load $(ARGS)
 
 # Every fault there is a way to inject here, every crash point, and ten minutes of random ones: 40 minutes.
 # Needs root (for a disk to fill), strace and cc, and fails where they are missing. `make test` runs a selection.
