@@ -12,17 +12,22 @@ from django.contrib.auth.models import User
 
 from dialogs.actions import messages, rounds, suspension
 from dialogs.context.counters import counters_of, set_counters
-from dialogs.context.limits import catalog, larger_models, unusable_reason
+from dialogs.context.limits import catalog, larger_models, other_models, unusable_reason
 from dialogs.context.spending import spending_of
 from dialogs.errors import Invalid
-from dialogs.models import Dialog, PersonSettings, Question, Round
+from dialogs.models import Dialog, PersonSettings, Question, Round, Turn
 from dialogs.store.change import Change
 from dialogs.store.text import unstorable_reason
 from dominds.llm.catalog.catalog import UnknownModel
 from remediation.spending import Spending, in_usd
 
 Options = Mapping[str, str]
-SUSPENDING = {Question.Kind.CRITICAL: "critical question", Question.Kind.BUDGET: "question about the budget"}
+SUSPENDING = {
+    Question.Kind.CRITICAL: "critical question",
+    Question.Kind.BUDGET: "question about the budget",
+    Question.Kind.REFUSED: "question about a refusal",
+}
+UNLESS_BUDGET = (Question.Kind.CRITICAL, Question.Kind.REFUSED)
 MOST_USD = 1_000_000
 CENT = Decimal("0.01")
 
@@ -148,7 +153,7 @@ def _accept_draft(change: Change, question: Question, user: User, options: Optio
 
 
 def _retry(change: Change, question: Question, user: User, options: Options) -> None:
-    """A request that the provider refused as too long is sent again as it is."""
+    """A request that the provider refused is sent again as it is."""
     suspension.resume(change)
     begin_episode(change.dialog)
 
@@ -167,6 +172,18 @@ def _switch_model(change: Change, question: Question, user: User, options: Optio
     begin_episode(dialog)
     # learnt of the other model
     dialog.overflowed, dialog.calibration, dialog.calibration_fit = False, None, None
+
+
+def _models(question: Question) -> list[tuple[str, str]]:
+    """To move to: a critical context needs a larger window, a refusal any other model."""
+    if question.kind == Question.Kind.REFUSED:
+        return [(name, name) for name in other_models(question.dialog)]
+    return [(name, f"{name} · {limit:,}") for name, limit in larger_models(question.dialog)]
+
+
+def _give_up(change: Change, question: Question, user: User, options: Options) -> None:
+    change.dialog.failure = "This message was given up. Try again, or send another."
+    change.end_message(Turn.Status.FAILED)
 
 
 def _raise_budget(change: Change, question: Question, user: User, options: Options) -> None:
@@ -231,22 +248,22 @@ EXITS = (
         preview=lambda question: question.draft,
         recommended=True,
     ),
-    Exit("retry", "Try the forced clear again", "three fresh attempts", _retry),
+    Exit("retry", "Try again", "with fresh attempts", _retry, kinds=UNLESS_BUDGET),
     Exit(
         "switch_model",
-        "Move to a larger model",
+        "Move to another model",
         "which the dialog keeps from now on",
         _switch_model,
-        fields=(
-            ChoiceField(
-                "model",
-                "Larger model",
-                lambda question: [(name, f"{name} · {limit:,}") for name, limit in larger_models(question.dialog)],
-                options=("provider", "model"),
-                max_length=120,
-            ),
-        ),
-        available=lambda question: bool(larger_models(question.dialog)),
+        fields=(ChoiceField("model", "Model", _models, options=("provider", "model"), max_length=120),),
+        available=lambda question: bool(_models(question)),
+        kinds=UNLESS_BUDGET,
+    ),
+    Exit(
+        "give_up",
+        "Give the message up",
+        "it stays unanswered, and the next one can be sent",
+        _give_up,
+        kinds=(Question.Kind.REFUSED,),
     ),
     Exit(
         "raise_budget",

@@ -299,7 +299,7 @@ def check_open(dialog: Dialog) -> None:
     if dialog.state == State.SUSPENDED:
         raise Conflict(
             "dialog_suspended",
-            "The dialog is suspended: a question must be resolved first, about a critical context or a budget.",
+            "The dialog is suspended: a question must be resolved first, about a critical context, a budget or a refusal.",
         )
 
 

@@ -23,7 +23,12 @@ from dialogs.views.forms import AnswerForm, ExitForm
 from dominds.readonly_admin import RecordAdmin, shortened
 
 LAST_TURNS = 5
-TITLES = {"question": "Question", "context_health_critical": "Critical context", "budget_exceeded": "Budget exceeded"}
+TITLES = {
+    "question": "Question",
+    "context_health_critical": "Critical context",
+    "budget_exceeded": "Budget exceeded",
+    "provider_refused": "Refused by the provider",
+}
 
 
 class AgeFilter(admin.SimpleListFilter):

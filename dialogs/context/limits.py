@@ -129,6 +129,12 @@ def larger_models(dialog: Dialog) -> list[tuple[str, int]]:
     return sorted(known, key=lambda entry: (entry[1], entry[0]))
 
 
+def other_models(dialog: Dialog) -> list[str]:
+    """Models besides the dialog's that can be used, as ``provider/model``."""
+    own = (dialog.provider_id, dialog.model_id)
+    return sorted("/".join(pair) for pair, model in catalog().models.items() if pair != own and not model.unusable)
+
+
 def policy_of(subject: Dialog | Agent) -> Choice:
     """The one compaction policy in force, by what was chosen and the kind of the model."""
     try:

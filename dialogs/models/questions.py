@@ -16,6 +16,7 @@ class Question(models.Model):
         QUESTION = "question"
         CRITICAL = "context_health_critical"
         BUDGET = "budget_exceeded"
+        REFUSED = "provider_refused"
 
     class State(models.TextChoices):
         OPEN = "open"

@@ -251,11 +251,7 @@ def _look(run: Run, after: int) -> Look:
 def _ended(run: Run, status: str) -> Ended:
     """How the answer ended. Raises ``ApiError`` when there is none."""
     if status == Turn.Status.SUSPENDED:
-        raise ApiError(
-            409,
-            "dialog_suspended",
-            "The dialog is suspended: a question must be resolved, about a critical context or a budget.",
-        )
+        raise _suspension(run)
     if status == Turn.Status.SUPERSEDED:
         raise ApiError(409, "message_superseded", "A person closed the dialog, or took the message back.")
     generations = list(calls_of(run).order_by("-pk"))
@@ -277,6 +273,18 @@ def _reason(last: Generation | None) -> str:
     if last is None or last.finish_reason not in (*CUT_SHORT, FinishReason.REFUSAL):
         return "stop"
     return "content_filter" if last.finish_reason == FinishReason.REFUSAL else "length"
+
+
+def _suspension(run: Run) -> ApiError:
+    """In a person's dialog. What the provider refused is told as in a program's own, where it fails the message."""
+    refusals = Question.objects.filter(dialog=run.dialog_id, state=Question.State.OPEN, kind=Question.Kind.REFUSED)
+    if said := refusals.values_list("text", flat=True).first():
+        return ApiError(400, "refused_by_provider", said)
+    return ApiError(
+        409,
+        "dialog_suspended",
+        "The dialog is suspended: a question must be resolved, about a critical context or a budget.",
+    )
 
 
 def _failure(dialog: Dialog, last: Generation | None) -> ApiError:

@@ -11,7 +11,7 @@ from dialogs.context.counters import counters_of, set_counters
 from dialogs.context.package_draft import draft_package
 from dialogs.context.sizes import calibration_of
 from dialogs.context.tool_calls import store_mind_cleared
-from dialogs.models import Agent, Dialog, Generation, Round, Turn
+from dialogs.models import Agent, Dialog, Generation, Question, Round, Turn
 from dialogs.runtime import repeats, truncation
 from dialogs.runtime.attempts import AlreadyEnded, Attempt, finish, wake_after
 from dialogs.runtime.refused_clear import told
@@ -171,7 +171,7 @@ def _stopped(change: Change, attempt: Attempt, reply: Reply) -> None:
 
 
 def _failed(change: Change, attempt: Attempt, reply: Reply, package: str) -> float:
-    """Try again later, act on an overflow, or end the message with a reason that people see."""
+    """Try again later, act on an overflow, ask a person, or end the message with a reason that people see."""
     dialog, error = change.dialog, reply.error
     finish(change, attempt, reply, Generation.Outcome.FAILED)
     if repeats.repeat_within(dialog, attempt, error):
@@ -194,6 +194,9 @@ def _failed(change: Change, attempt: Attempt, reply: Reply, package: str) -> flo
         suspension.suspend_within(change, Suspend(CRITICAL_KIND, f"The forced clear was refused: {error}"), package)
         return 0.0
     _keep_text(change, attempt, reply, Turn.Status.FAILED)
+    if reason := repeats.lasting_refusal(attempt, error):
+        suspension.suspend_within(change, Suspend(Question.Kind.REFUSED, reason))
+        return 0.0
     dialog.failure = str(error) if error else reply.aborted
     change.end_message(Turn.Status.FAILED)
     return 0.0

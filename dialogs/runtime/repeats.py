@@ -1,22 +1,32 @@
-"""Refusals after which one other form of the same attempt may do. Each kind is repeated once, and counts as no try."""
+"""Refusals after which one other form of the same attempt may do: each kind is repeated once, and counts as no try. And
+those after which no attempt helps until a person acts."""
 
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
-from dialogs.models import Dialog, ForcingRefusal
+from dialogs.models import Dialog, ForcingRefusal, Generation
 from dialogs.runtime.attempts import Attempt
 from dominds.db.prepared import Select
 from dominds.llm.messages import Request
 from dominds.llm.models.model import ModelInfo
 from dominds.llm.models.room import LEAST_OUTPUT_TOKENS
-from dominds.llm.provider import ForcingRefused, OutputBudgetTooLarge, ProviderError, RequestRefused, StaleReasoning
+from dominds.llm.provider import (
+    ForcingRefused,
+    OutputBudgetTooLarge,
+    ProviderError,
+    RefusedForGood,
+    RequestRefused,
+    StaleReasoning,
+)
 
 REMEMBERED = timedelta(days=30)  # a model that refused to be forced may have learned to be since
 ROOM_SHARE = 0.9  # of what a provider's own numbers leave: some name the least that a prompt can be
 UNFORCED, OUTPUT, STALE = "unforced", "output", "stale"
+REFUSALS = tuple(error.kind for error in (RequestRefused, RefusedForGood, ForcingRefused, StaleReasoning))
+ANSWERS = (Generation.Purpose.REPLY, Generation.Purpose.FORCED_CLEAR)
 
 
 def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None) -> bool:
@@ -39,6 +49,22 @@ def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None)
         case _:
             return False
     return True
+
+
+def lasting_refusal(attempt: Attempt, error: ProviderError | None) -> str:
+    """Why this has to wait for a person, in words for them; empty where the message just fails.
+
+    A program's message always does: it is told at once, and asks again by itself when somebody has acted.
+    """
+    dialog = attempt.generation.dialog
+    if not isinstance(error, RequestRefused) or dialog.origin != Dialog.Origin.PERSON:
+        return ""
+    if isinstance(error, RefusedForGood):
+        return str(error)
+    before = dialog.generations.filter(pk__lt=attempt.generation.pk, purpose__in=ANSWERS)
+    counting = before.filter(Q(outcome=Generation.Outcome.KEPT) | Q(error_kind__in=REFUSALS))
+    said = counting.order_by("-pk").values_list("error", flat=True).first()
+    return f"{error} It said the same twice in a row." if said == str(error) else ""
 
 
 def new_epoch(dialog: Dialog) -> None:

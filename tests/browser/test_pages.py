@@ -113,7 +113,7 @@ def test_each_exit_in_the_admin_reaches_the_open_page(
     if exit_taken == "clear":
         desk.get_by_label("Re-entry package", exact=True).fill("Goal: answer two. Fresh.")
     if exit_taken == "switch_model":
-        desk.get_by_label("Larger model", exact=True).select_option("lab/short")
+        desk.get_by_label("Model", exact=True).select_option("lab/short")
     desk.locator("#exits input[type=submit]").click()
     eventually(lambda: Question.objects.get(pk=question.pk).action == exit_taken)
     if exit_taken == "retry":

@@ -43,6 +43,7 @@ class Zoo:
             "waiting": self.waiting,
             "answered question": self.answered_question,
             "suspended": self.suspended,
+            "refused": self.refused,
             "failed": self.failed,
             "stopped": self.stopped,
             "closed": self.closed,
@@ -128,6 +129,9 @@ class Zoo:
             messages.post_message(dialog.pk, text)
             drive(dialog.pk)
         return dialog
+
+    def refused(self) -> Dialog:
+        return self.told("one", step={"error": "refused_for_good"})
 
     def failed(self) -> Dialog:
         return self.told("one", step={"error": "auth"})

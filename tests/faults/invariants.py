@@ -13,6 +13,7 @@ from pathlib import Path
 from django.db import connection
 from django.db.models import Count
 
+from dialogs.actions.exits import SUSPENDING
 from dialogs.models import Dialog, Generation, Question, Round, Turn
 from dialogs.state import state_of
 from dialogs.store.change import facts_of
@@ -70,7 +71,7 @@ def messages_end_once(dialog: Dialog) -> Iterator[str]:
     for turn in dialog.turns.filter(role=Turn.Role.USER):
         if turn.status not in ENDED | PENDING:
             yield f"I1: message {turn.seq} is {turn.status}"
-        if turn.status == "suspended" and not _has_open_question(dialog, Question.Kind.CRITICAL):
+        if turn.status == "suspended" and not _has_open_question(dialog, *SUSPENDING):
             yield f"I1: message {turn.seq} is suspended without its Q4H"
         if turn.status == "answering" and dialog.answering_seq != turn.seq:
             yield f"I1: message {turn.seq} is being answered, the dialog says {dialog.answering_seq}"
@@ -221,8 +222,8 @@ def at_most_one_question_is_open(dialog: Dialog) -> Iterator[str]:
         yield f"{n} questions are open"
 
 
-def _has_open_question(dialog: Dialog, kind: str) -> bool:
-    return dialog.questions.filter(kind=kind, state="open").exists()
+def _has_open_question(dialog: Dialog, *kinds: str) -> bool:
+    return dialog.questions.filter(kind__in=kinds, state="open").exists()
 
 
 # -- of clients and provider -----------------------------------------------------------------------------------------------

@@ -105,20 +105,21 @@ def test_a_fault_that_passes_leaves_nothing_but_its_record(
 # -- faults that stay ------------------------------------------------------------------------------------------------------
 
 STAYING = {
-    "wrong key": ({"then": "status", "status": 401}, "auth"),
-    "no such model": ({"then": "status", "status": 404}, "refused_for_good"),
-    "bad request": ({"then": "status", "status": 400}, "refused"),
+    "wrong key": ({"then": "status", "status": 401}, "auth", "failed"),
+    "no such model": ({"then": "status", "status": 404}, "refused_for_good", "suspended"),
+    "bad request": ({"then": "status", "status": 400}, "refused", "failed"),
 }
 
 
 @pytest.mark.parametrize("name", STAYING)
-def test_a_fault_that_stays_fails_the_message_at_once(name: str, dialog: Dialog, provider: ProviderProcess) -> None:
-    play, kind = STAYING[name]
+def test_a_fault_that_stays_is_tried_once_and_told(name: str, dialog: Dialog, provider: ProviderProcess) -> None:
+    play, kind, state = STAYING[name]
     found = say(dialog, **play)
     assert outcomes(dialog) == [("failed", kind)]
-    assert found.state == "failed"
-    assert found.failure
-    assert KEY not in found.failure
+    assert found.state == state
+    told = found.questions.get().text if state == "suspended" else found.failure
+    assert told
+    assert KEY not in told
     check(dialog, provider)
 
 

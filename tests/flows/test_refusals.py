@@ -77,12 +77,15 @@ def test_a_forced_attempt_refused_for_good_asks_a_person(minds: Minds, monkeypat
         assert dialog.turns.get(text="next").status == "suspended"
 
 
-def test_a_request_refused_for_good_fails_its_message(minds: Minds, monkeypatch: Any) -> None:
+def test_a_request_refused_for_good_asks_a_person(minds: Minds, monkeypatch: Any) -> None:
     gone = Reply(error=(404, {"type": "error", "error": {"type": "not_found_error", "message": "model: gone"}}))
     with start(BOUND, lambda _: gone) as double:
         dialog = dialog_at(double, minds, monkeypatch, BOUND)
         say(dialog, "hello")
-        assert (dialog.state, len(double.bodies)) == ("failed", 1) and "model: gone" in dialog.failure
+        assert (dialog.state, len(double.bodies)) == ("suspended", 1)
+        question = dialog.questions.get()
+        assert question.kind == "provider_refused"
+        assert "model: gone. Check the account, or choose another model. Message 1 " in question.text
 
 
 def vllm(minds: Minds, double: Double, **fields: Any) -> Dialog:

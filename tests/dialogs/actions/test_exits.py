@@ -132,6 +132,6 @@ def test_names_of_exits_and_fields_differ(added: None) -> None:
 
 def test_the_exits_fit_their_column() -> None:
     names = [way.name for way in exits.EXITS]
-    assert names == ["clear", "accept_draft", "retry", "switch_model", "raise_budget", "close"]
+    assert names == ["clear", "accept_draft", "retry", "switch_model", "give_up", "raise_budget", "close"]
     length = Question._meta.get_field("action").max_length
     assert length is not None and max(map(len, names)) <= length

@@ -93,6 +93,7 @@ class Story:
     held: bool = False  # a worker that vanished still has the lease
     stop: bool = False
     crashes: int = 0
+    refused: bool = False  # since the newest answer that was kept; always in the same words
     question: str = ""
     closed: bool = False
     failed: bool = False
@@ -118,7 +119,7 @@ class Story:
         if self.closed:
             return "closed"
         if self.question:
-            return {"question": "waiting", "critical": "suspended"}[self.question]
+            return "waiting" if self.question == "question" else "suspended"
         if self.held:
             return "generating"
         if self.owes or "queued" in self.messages.values():
@@ -147,8 +148,8 @@ class Story:
         self.counters = after_clear(self.counters, forced=forced)
         self.continuing = not by_person and self.answering is None
 
-    def suspend(self) -> None:
-        self.question = "critical"
+    def suspend(self, kind: str = "critical") -> None:
+        self.question = kind
         if self.answering is not None:
             self.messages[self.answering] = "suspended"
 
@@ -190,12 +191,14 @@ class Story:
 
     def force(self, kind: str, prompt: int) -> None:
         if kind == "error":
-            self.outcomes.append("failed")
-            self.fail()
+            self.outcomes += ["failed", "failed"]  # once more without being made to call
+            self.refused = True
+            self.suspend()
             return
         self.prompt = prompt
         if kind == "clear":
             self.outcomes.append("kept")
+            self.refused = False
             self.clear(forced=True)
         else:
             self.outcomes.append("discarded")
@@ -206,9 +209,11 @@ class Story:
         calls = behaviour.plain in TOOLS and self.answering is not None and subject not in self.called_for
         if behaviour.plain == "error" and not calls:
             self.outcomes.append("failed")
-            self.fail()
+            self.suspend("refused") if self.refused else self.fail()
+            self.refused = True
             return
         self.outcomes.append("kept")
+        self.refused = False
         self.prompt = prompt if behaviour.reports else None
         self.counters = after_kept(self.counters, self.level, guided=False)
         if not calls:
@@ -245,7 +250,7 @@ class DriverMachine(RuleBasedStateMachine):
     def post(self) -> None:
         self.sent += 1
         text, story = f"msg-{self.sent}", self.story
-        if story.closed or story.question == "critical":
+        if story.closed or story.question in ("critical", "refused"):
             with pytest.raises(Conflict):
                 messages.post_message(self.dialog.pk, text)
             return
@@ -328,20 +333,32 @@ class DriverMachine(RuleBasedStateMachine):
         self.story.question = ""
         self.story.continuing = self.story.continuing or self.story.answering is None
 
+    @precondition(lambda self: self.story.state == "suspended" and self.story.question == "refused")
+    @rule()
+    def give_up(self) -> None:
+        self.take("give_up")
+        self.story.fail()
+
     @precondition(lambda self: self.story.state == "suspended")
     @rule(action=st.sampled_from(["retry", "clear", "accept_draft"]))
     def resolve(self, action: str) -> None:
-        question, story = self.dialog.questions.get(state="open"), self.story
-        self.dialog.owner.is_superuser = True
-        self.dialog.owner.save()
-        questions.resolve(question.pk, self.dialog.owner, action, reminder_content="Goal: go on")
-        story.question = ""
+        if self.story.question == "refused":
+            action = "retry"
+        self.take(action)
+        story = self.story
         if story.answering is not None:
             story.messages[story.answering] = "answering"
         if action == "retry":
             story.counters = Counters(story.counters.kept_since_guidance, story.counters.guided_generations)
         else:
             story.clear(forced=False, by_person=True)
+
+    def take(self, action: str) -> None:
+        question = self.dialog.questions.get(state="open")
+        self.dialog.owner.is_superuser = True
+        self.dialog.owner.save()
+        questions.resolve(question.pk, self.dialog.owner, action, reminder_content="Goal: go on")
+        self.story.question = ""
 
     @precondition(lambda self: len(self.story.messages) > 5 and not self.story.closed)
     @rule()
