@@ -22,6 +22,7 @@ from django.db import connection, connections
 from dialogs.models import Dialog
 from dominds.local.embedded_redis import free_port
 from dominds.local.processes import spawn
+from tests.faults import watch
 from tests.faults.invariants import Asked, Evidence, breaches
 from tests.faults.proxy import Proxy
 from tests.harness.postgres import SUPERUSER, PostgresServer
@@ -72,6 +73,13 @@ class ProviderProcess:
         )
 
 
+class WatchedStack(Stack):
+    """One whose parts report transactions that do what has no place in one."""
+
+    def start_part(self, name: str, *command: str, **environment: str) -> Part:
+        return super().start_part(name, *command, **{**watch.environment(self.folder), **environment})
+
+
 class Arena:
     def __init__(self, *, disk_mb: int | None = None) -> None:
         self.postgres = PostgresServer(durable=True, tcp_port=free_port(), disk_mb=disk_mb).start()
@@ -79,7 +87,7 @@ class Arena:
         self.redis = RedisServer().start()
         self.database_proxy = Proxy(self.postgres.tcp_port or 0, "database")
         self.redis_proxy = Proxy(self.redis.port, "redis")
-        self.stack = Stack(
+        self.stack = WatchedStack(
             self.postgres.tcp_url(self.database_proxy.port, "arena"),
             settings={
                 "REDIS_URL": self.redis.url.replace(f":{self.redis.port}", f":{self.redis_proxy.port}"),
@@ -240,7 +248,7 @@ class Arena:
         accepted = {client_id: text for talk in talks for client_id, text in talk.accepted.items()}
         logs = tuple(self.stack.folder.glob("*.log"))
         evidence = Evidence(accepted, self.provider.asked(), (KEY,), logs)
-        return breaches([talk.row for talk in talks], evidence)
+        return [*breaches([talk.row for talk in talks], evidence), *watch.found_in(self.stack.folder)]
 
 
 class Chatter:

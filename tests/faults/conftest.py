@@ -3,10 +3,10 @@ from typing import Any
 
 import pytest
 
-from tests.dialogs.conftest import _redis, script
+from tests.dialogs.conftest import _nothing_slow_within_transactions, _redis, script
 from tests.faults.arena import Arena
 
-__all__ = ["_redis", "script"]
+__all__ = ["_nothing_slow_within_transactions", "_redis", "script"]
 
 
 @pytest.fixture(scope="session")

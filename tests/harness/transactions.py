@@ -41,6 +41,9 @@ class Transaction:
     computed: float
     slow: tuple[str, ...]
 
+    def is_wrong(self, most_computed: float = math.inf) -> bool:
+        return bool(self.slow) or self.computed > most_computed
+
 
 class _Held(threading.local):
     """What this thread holds open."""
@@ -57,9 +60,12 @@ class _Held(threading.local):
 
 
 @contextmanager
-def watched() -> Iterator[list[Transaction]]:
-    """The transactions of all threads that end within the block, by the outermost ``atomic`` of each that begins there."""
+def watched(note: Callable[[Transaction], None] | None = None) -> Iterator[list[Transaction]]:
+    """The transactions of all threads that end within the block, by the outermost ``atomic`` of each that begins there.
+
+    A process that lives long gives each to ``note``, and keeps none."""
     ended: list[Transaction] = []
+    note = note or ended.append
     held = _Held()
     enter, leave = Atomic.__enter__, Atomic.__exit__
 
@@ -76,7 +82,7 @@ def watched() -> Iterator[list[Transaction]]:
             held.open.pop()
         if was_open and not held.is_open:
             at, cpu, where = held.begun
-            ended.append(Transaction(where, time.monotonic() - at, time.thread_time() - cpu, held.slow))
+            note(Transaction(where, time.monotonic() - at, time.thread_time() - cpu, held.slow))
         leave(self, *error)
 
     def noting(function: Callable[..., Any], what: str) -> Callable[..., Any]:
@@ -101,7 +107,7 @@ def nothing_slow_within(most_computed: float = math.inf) -> Iterator[None]:
     lock. ``most_computed`` is in seconds, for stories that store few rows at once."""
     with watched() as ended:
         yield
-    wrong = [one for one in ended if one.slow or one.computed > most_computed]
+    wrong = [one for one in ended if one.is_wrong(most_computed)]
     assert not wrong, "\n".join(map(str, wrong))
 
 

@@ -1,10 +1,10 @@
-"""A crawl of every link and every form of every page, of dialogs in every state: no fault of ours, no dead link."""
+"""A crawl of every link and every form of every page, of dialogs in every state: no fault of ours, no dead link, and no share
+of nobody knows what."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urldefrag, urljoin, urlsplit
 
@@ -19,6 +19,7 @@ from tests.dialogs.browsing import HTMX, browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.every_state import Zoo, operator
 from tests.dialogs.factories import UserFactory
+from tests.dialogs.percentages import Percentages
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
 
@@ -36,8 +37,8 @@ class Form:
     fields: dict[str, str] = field(default_factory=dict)
 
 
-class Html(HTMLParser):
-    """Links, anchors and forms of one page."""
+class Html(Percentages):
+    """Links, anchors, forms and percentages of one page."""
 
     def __init__(self, address: str, html: str) -> None:
         super().__init__()
@@ -51,6 +52,7 @@ class Html(HTMLParser):
         return urljoin(self.address, address)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        super().handle_starttag(tag, attrs)
         given = {name: value or "" for name, value in attrs}
         if "id" in given:
             self.ids.add(given["id"])
@@ -79,6 +81,7 @@ class Html(HTMLParser):
                 form.fields[given["name"]] = given.get("value", "") or "1"
 
     def handle_endtag(self, tag: str) -> None:
+        super().handle_endtag(tag)
         if tag == "form":
             self._open = None
 
@@ -118,6 +121,10 @@ class Crawl:
             if not urlsplit(link).netloc and not where.startswith(ELSEWHERE) and where not in self._seen:
                 self._seen.add(where)
                 self._queue.append(where)
+
+    @property
+    def bare_percentages(self) -> set[str]:
+        return {text for page in self.pages.values() for text in page.bare}
 
     @cached_property
     def dead_anchors(self) -> list[str]:
@@ -220,6 +227,7 @@ def test_every_page_opens_and_every_form_does_something_or_says_why_not(
         crawl = Crawl(browser_of(person), *starts)
         assert crawl.problems == []
         assert crawl.dead_anchors == []
+        assert crawl.bare_percentages == set()
         assert len(crawl.pages) > len(addresses) / 2
         assert list(silent_forms(crawl, stranger, tried)) == []
     assert len(tried) > 100

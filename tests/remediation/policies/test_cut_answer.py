@@ -1,60 +1,156 @@
 """An answer that was cut while it streamed: it stays, or at least its end does, in every window and after any history."""
 
+import shlex
+import typing
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dominds.llm.messages import Message, Role
 from health.levels import Level
 from remediation.config import ContextConfig
-from remediation.context import Context, Unit, UnitKind, UnitRole
-from remediation.decisions import Fail, Proceed
-from remediation.policies.autocompaction import POLICY, REQUEST_PERCENT, before_generation
-from remediation.policies.conformance import count, toolbox
+from remediation.context import Context, Rewritten, Unit, UnitKind, UnitRole, Units, total_tokens
+from remediation.decisions import Continue, Fail, Interrupt, Proceed, Rewrite
+from remediation.policies.autocompaction import (
+    MAX_RESTARTS,
+    POLICY,
+    REQUEST_PERCENT,
+    before_generation,
+    while_streaming,
+)
+from remediation.policies.conformance import assistant_of, manners, toolbox
 from remediation.policies.laws import broken_law
 from remediation.policies.policy import RewriteTask
+from remediation.strategies.cut_answer import HEAD_ARCHIVED
+from remediation.tokens.calibration import output_buffer
+
+ROOT = Path(__file__).resolve().parents[3]
+SMALL, LARGE = [2_048, 4_096, 8_192, 16_384], [32_768, 65_536, 131_072]  # large ones take their time
+CHARS = 2  # of a token, as in the densest texts: quick to count
+# Prose, tables and source code, as long as they are.
+TEXTS = [(ROOT / "docs" / name).read_text() for name in ("glossary.md", "architecture.md", "spec.md", "api.md")]
+TEXTS += [Path(module.__file__ or "").read_text() for module in (shlex, typing)]
+BOOK = "\n".join(TEXTS) * 12
+LEAST_ROOM = 20  # the window divided by this is free for the words that follow a cut
 
 
-def unit(number: int, role: UnitRole, words: int, *, pinned: bool = False) -> Unit:
-    text = " ".join(f"w{number}x{place}" for place in range(words))
+def count(messages: Sequence[Message]) -> int:
+    return sum(1 + len(message.text) // CHARS for message in messages)
+
+
+def unit(number: int, role: UnitRole, text: str, *, pinned: bool = False) -> Unit:
     messages = (Message(Role(role.value), text),)
     return Unit(
         f"turn-{number}", UnitKind.MESSAGE, role, messages, (number,), est_tokens=count(messages), pinned=pinned
     )
 
 
-@settings(max_examples=150)
+@dataclass(frozen=True)
+class Room:
+    """A window, and what takes its tokens beside the view: instructions and tools, and the room for an answer."""
+
+    window: int
+    beside: int
+    output: int
+
+    @property
+    def fixed(self) -> int:
+        return self.beside + self.output
+
+    def context(self, units: Units, *, is_cut: bool, changed: bool, restarts: int) -> Context:
+        prompt = self.beside + total_tokens(units)
+        return Context(
+            Level.UNKNOWN, est_tokens=prompt + self.output, est_prompt=prompt, limit=self.window, changed=changed,
+            interrupted=is_cut, restarts=restarts,
+        )  # fmt: skip
+
+    def rewritten(self, units: Units, manner: str) -> Rewritten:
+        standing = sum(one.est_tokens for one in units if one.pinned or one is units[-1])
+        limit, target = self.window - self.fixed, max(1, POLICY.target(self.window) - self.fixed)
+        task = RewriteTask(units, limit, target, self.fixed, standing, self.window, ContextConfig())
+        assert POLICY.rewrite is not None
+        return POLICY.rewrite(task, replace(toolbox(assistant=assistant_of(units, manner)), count=count))
+
+    def streamed(self, units: Units, text: str, stretch: int) -> str:
+        """What of an answer arrives until it is cut. It is watched after each ``stretch`` of tokens."""
+        used, arrived = self.beside + total_tokens(units), 0
+        while arrived < len(text):
+            arrived, used = arrived + stretch * CHARS, used + stretch
+            watched = while_streaming(used, self.window)
+            if isinstance(watched, Interrupt):
+                break
+            assert watched == Continue(), "it was aborted, not cut"
+        return text[:arrived]
+
+
+@settings(max_examples=20)
 @given(
-    limit=st.sampled_from([2_048, 4_096, 8_192, 16_384]),
-    room_percent=st.integers(5, 25),  # for the answer
-    fixed_percent=st.integers(1, 20),  # instructions and tools
+    window=st.sampled_from([*SMALL * 4, *LARGE]),
+    output_length=st.sampled_from([None, 256, 4_096, 65_536]),
+    beside_percent=st.integers(1, 20),
     question_percent=st.integers(1, 20),
-    answer_percent=st.integers(10, 90),
-    history=st.lists(st.integers(1, 400), max_size=8),
+    history=st.lists(st.tuples(st.sampled_from(TEXTS), st.integers(1, 25)), max_size=6),
+    begins=st.integers(0, len(BOOK) // 12),
+    answer_percent=st.integers(10, 400),
+    stretch_permille=st.integers(1, 50),
+    manner=manners,
 )
-def test_the_end_of_the_answer_stays_word_for_word(
-    limit: int, room_percent: int, fixed_percent: int, question_percent: int, answer_percent: int, history: list[int]
+def test_a_cut_answer_goes_on_from_its_end_and_comes_to_one(
+    window: int,
+    output_length: int | None,
+    beside_percent: int,
+    question_percent: int,
+    history: list[tuple[str, int]],
+    begins: int,
+    answer_percent: int,
+    stretch_permille: int,
+    manner: str,
 ) -> None:
-    fixed = limit * (room_percent + fixed_percent) // 100
+    """As the driver plays it: percents are of the window, and a stretch of the stream is what comes between two looks."""
+    room = Room(window, window * beside_percent // 100, output_buffer(output_length, window))
     roles = (UnitRole.USER, UnitRole.ASSISTANT)
-    older = [unit(number, roles[number % 2], words) for number, words in enumerate(history)]
-    question = unit(90, UnitRole.USER, limit * question_percent // 100, pinned=True)
-    answer = unit(91, UnitRole.ASSISTANT, limit * answer_percent // 100)
-    units = (*older, question, answer)
-    target = max(1, limit // 2 - fixed)
-    task = RewriteTask(units, limit - fixed, target, fixed, question.est_tokens, limit, ContextConfig())
-    rewritten = POLICY.rewrite(task, toolbox()) if POLICY.rewrite else None
-    assert rewritten is not None
-    size = fixed + sum(one.est_tokens for one in rewritten.units)
-    if rewritten.failure:  # nothing to make smaller: it is small already
-        assert fixed + sum(one.est_tokens for one in units) <= limit * 95 // 100
+    older = [
+        unit(number, roles[number % 2], text[: window * CHARS * percent // 100])
+        for number, (text, percent) in enumerate(history)
+    ]
+    question = unit(90, UnitRole.USER, BOOK[: window * CHARS * question_percent // 100], pinned=True)
+    units: Units = (*older, question)
+    answer, said = BOOK[begins : begins + window * CHARS * answer_percent // 100], 0
+    restarts, is_cut, changed = 0, False, True
+    while said < len(answer):
+        decision = before_generation(room.context(units, is_cut=is_cut, changed=changed, restarts=restarts))
+        if isinstance(decision, Fail):
+            assert restarts == MAX_RESTARTS
+            return
+        if isinstance(decision, Rewrite):
+            rewritten = room.rewritten(units, manner)
+            check(units, rewritten, room, is_cut)
+            units, restarts, changed = rewritten.units, restarts + 1, False
+            continue
+        part = room.streamed(units, answer[said:], max(1, window * stretch_permille // 1_000))
+        assert len(part) == len(answer) - said or len(part) >= window * CHARS // LEAST_ROOM, "it hardly went on"
+        units, said = (*units, unit(91 + restarts, UnitRole.ASSISTANT, part)), said + len(part)
+        is_cut = changed = True
+
+
+def check(units: Units, rewritten: Rewritten, room: Room, is_cut: bool) -> None:
+    """What holds for a rewrite of these units, of which the newest is an answer that was cut."""
+    size = room.fixed + total_tokens(rewritten.units)
+    assert size <= room.window * REQUEST_PERCENT // 100 + 60 or not is_cut, "the next words would be cut again"
+    if rewritten.failure:
+        assert rewritten.units == units
         return
-    last = rewritten.units[-1]
-    assert last.role is UnitRole.ASSISTANT
-    assert last.source == answer.source
-    assert answer.text.endswith(last.text.split("\n")[-1])
-    assert last.text == answer.text or answer in rewritten.removed
-    assert size <= limit * REQUEST_PERCENT // 100 + 60, "or the next words would be cut again"
     assert broken_law(units, rewritten.units) == ""
+    standing = {(one.id, one.messages) for one in rewritten.units}
+    assert set(units) - set(rewritten.removed) <= {one for one in units if (one.id, one.messages) in standing}
+    if is_cut:
+        cut, last = units[-1], rewritten.units[-1]
+        assert (last.role, last.source) == (cut.role, cut.source)
+        assert last == cut or (last.text.startswith(HEAD_ARCHIVED) and cut in rewritten.removed)
+        assert cut.text.endswith(last.text.removeprefix(HEAD_ARCHIVED))
 
 
 def test_a_request_that_cannot_fit_is_never_sent() -> None:
