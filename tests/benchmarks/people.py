@@ -53,6 +53,10 @@ class Measured:
         return answer
 
 
+def message() -> dict[str, str]:
+    return {"text": "What do you say to this? " * 4, "client_message_id": uuid4().hex}
+
+
 class Person:
     """One browser: a session, a dialog, and something to do every few seconds."""
 
@@ -70,7 +74,7 @@ class Person:
             await self.client.get("/login/")
             if await self.post("login", "/login/", username=self.name, password=PASSWORD) is None:
                 return
-            made = await self.post("create", "/d/new/", agent="bench")
+            made = await self.post("create", "/d/new/", agent="bench", **message())
             found = re.search(r"/d/[0-9a-f-]{36}/", made.headers.get("location", "")) if made else None
             if found is None:
                 return
@@ -81,8 +85,7 @@ class Person:
     async def act(self, address: str) -> None:
         match random.choices(("post", "page", "list", "rename"), (5, 3, 2, 1))[0]:
             case "post":
-                text = "What do you say to this? " * 4
-                await self.post("post", f"{address}messages/", text=text, client_message_id=uuid4().hex)
+                await self.post("post", f"{address}messages/", **message())
             case "page":
                 await self.measured.call("page", self.client.get(address))
             case "list":
