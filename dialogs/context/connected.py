@@ -7,6 +7,7 @@ dialog is taken up and where pages list models, not at each look into the catalo
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import redis
@@ -101,7 +102,8 @@ def _read(mark: bytes | None) -> Connected:
 
 def _entry(row: ConnectedProvider) -> dict[str, Any]:
     """In the words of ``llm.yaml``, but for the key."""
-    if not any(row.base_url.startswith(address) for _, address in settings.LOCAL_SERVERS):
+    named = {urlsplit(address).netloc for _, address in settings.LOCAL_SERVERS}  # by the operator, in the environment
+    if urlsplit(row.base_url).netloc not in named:
         outbound_http.guard(row.base_url, allow_private=settings.PRIVATE_WEBHOOKS)
     entry: dict[str, Any] = {"name": row.name, "apiType": row.kind, "baseUrl": row.base_url}
     entry["models"] = {model: {} for model in row.model_ids.splitlines()}

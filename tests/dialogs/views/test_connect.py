@@ -13,6 +13,7 @@ from dialogs.agents import connecting
 from dialogs.context import connected, limits
 from dialogs.models import Agent, ConnectedProvider, Dialog, Turn
 from dialogs.runtime.driver import drive
+from dominds import outbound_http
 from dominds.llm.connect import key_of
 from dominds.llm.provider import AuthFailed
 from tests.dialogs.browsing import browser_of
@@ -134,6 +135,19 @@ def test_a_shipped_provider_takes_a_typed_key(browser: Client, minds: Path) -> N
     model = limits.catalog().model("openai", "gpt-5.6")
     assert (key_of(model), model.optimal_max_tokens) == (KEY, 60_000)
     assert connecting.Server.at("", shipped.base_url).kind is shipped.kind
+
+
+def test_a_host_that_begins_like_a_named_one_is_held_to_the_rules(settings: Any) -> None:
+    settings.LOCAL_SERVERS, settings.PRIVATE_WEBHOOKS = [("ollama", "http://gpu")], False
+    for host in ("gpu", "gpu.example"):
+        ConnectedProvider.objects.create(
+            provider_id=host, name=host, kind="ollama", base_url=f"http://{host}/v1", model_ids="m"
+        )
+    connected.forget()
+    connected.connected()
+    outbound_http.check_found("gpu", ["10.0.0.1"])
+    with pytest.raises(outbound_http.Refused):
+        outbound_http.check_found("gpu.example", ["10.0.0.1"])
 
 
 def test_a_changed_signing_key_is_named(browser: Client, cloud: ChatDouble, settings: Any) -> None:

@@ -39,9 +39,9 @@ LOG = "2026-01-20 10:00:01 INFO started\n2026-01-20 10:00:02 ERROR failed\n2026-
         ("1. Step 1 is here\n2. Step 2 is there", UnitRole.ASSISTANT, UnitKind.PLAN_REF),
         # Entries as people write them in plans; TODO is part of the sample, and nothing is left to do here.
         ("TODO-12: write the tests\nTODO-13: read them", UnitRole.USER, UnitKind.PLAN_REF),
+        ("TODO: buy milk", UnitRole.USER, UnitKind.PLAN_REF),
         ("This belongs to TODO-12, I think.", UnitRole.USER, UnitKind.MESSAGE),
         ("TASK-4711 is about the login page.\nIt is slow.", UnitRole.USER, UnitKind.MESSAGE),
-        ("TODO: buy milk", UnitRole.USER, UnitKind.PLAN_REF),
         ("I took one step 3 times.", UnitRole.USER, UnitKind.MESSAGE),
         (LOG, UnitRole.USER, UnitKind.LOG),
         (TRACEBACK, UnitRole.USER, UnitKind.LOG),
