@@ -14,6 +14,7 @@ from dominds.llm.messages import Request
 from dominds.llm.models.model import ModelInfo
 from dominds.llm.models.room import LEAST_OUTPUT_TOKENS
 from dominds.llm.provider import (
+    AuthFailed,
     ForcingRefused,
     OutputBudgetTooLarge,
     ProviderError,
@@ -25,7 +26,7 @@ from dominds.llm.provider import (
 REMEMBERED = timedelta(days=30)  # a model that refused to be forced may have learned to be since
 ROOM_SHARE = 0.9  # of what a provider's own numbers leave: some name the least that a prompt can be
 UNFORCED, OUTPUT, STALE = "unforced", "output", "stale"
-REFUSALS = tuple(error.kind for error in (RequestRefused, RefusedForGood, ForcingRefused, StaleReasoning))
+REFUSALS = tuple(error.kind for error in (AuthFailed, RequestRefused, RefusedForGood, ForcingRefused, StaleReasoning))
 ANSWERS = (Generation.Purpose.REPLY, Generation.Purpose.FORCED_CLEAR)
 
 
@@ -57,14 +58,20 @@ def lasting_refusal(attempt: Attempt, error: ProviderError | None) -> str:
     A program's message always does: it is told at once, and asks again by itself when somebody has acted.
     """
     dialog = attempt.generation.dialog
-    if not isinstance(error, RequestRefused) or dialog.origin != Dialog.Origin.PERSON:
+    if not isinstance(error, RequestRefused | AuthFailed) or dialog.origin != Dialog.Origin.PERSON:
         return ""
     if isinstance(error, RefusedForGood):
         return str(error)
     before = dialog.generations.filter(pk__lt=attempt.generation.pk, purpose__in=ANSWERS)
     counting = before.filter(Q(outcome=Generation.Outcome.KEPT) | Q(error_kind__in=REFUSALS))
     said = counting.order_by("-pk").values_list("error", flat=True).first()
-    return f"{error} It said the same twice in a row." if said == str(error) else ""
+    same = said is not None and _words(said) == _words(str(error))
+    return f"{error} It said the same twice in a row." if same else ""
+
+
+def _words(refusal: str) -> list[str]:
+    """What a refusal says without numbers and the ids that some providers give each request."""
+    return [word for word in refusal.split() if not any(map(str.isdigit, word))]
 
 
 def new_epoch(dialog: Dialog) -> None:

@@ -142,6 +142,14 @@ def test_the_same_refusal_of_the_next_message_suspends(script: Script) -> None:
     assert open_question(dialog).text.startswith("No such beta. It said the same twice in a row. Message 2 ")
 
 
+def test_a_key_that_is_refused_twice_suspends_whatever_id_the_request_had(script: Script) -> None:
+    dialog = make_dialog()
+    for request_id in ("req_011CT7", "req_9f02ab"):
+        script({"error": {"kind": "auth", "message": f"This key is disabled ({request_id})."}})
+        say(dialog, "well?")
+    assert (dialog.state, open_question(dialog).kind) == ("suspended", "provider_refused")
+
+
 def test_the_same_refusal_of_a_message_that_is_tried_again_suspends(script: Script, operator: User) -> None:
     script(NO_BETA)
     dialog = say(make_dialog(), "one")
