@@ -1,6 +1,12 @@
 """The ground floor as a Django app: it brings the commands, and makes Celery's application known to every process."""
 
+from typing import Any
+
 from django.apps import AppConfig
+from django.contrib import admin
+from django.contrib.admin import apps as admin_apps
+from django.contrib.admin import checks as admin_checks
+from django.core import checks
 
 
 class DomindsConfig(AppConfig):
@@ -10,3 +16,18 @@ class DomindsConfig(AppConfig):
 
     def ready(self) -> None:
         from dominds import celery  # noqa: F401
+
+
+class AdminConfig(admin_apps.SimpleAdminConfig):
+    """Loads the admin's pages with the addresses and for the checks: workers and commands start a fifth sooner without."""
+
+    default = False
+
+    def ready(self) -> None:
+        checks.register(admin_checks.check_dependencies, checks.Tags.admin)
+        checks.register(_check_pages, checks.Tags.admin)
+
+
+def _check_pages(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+    admin.autodiscover()
+    return list(admin_checks.check_admin_app(app_configs, **options))

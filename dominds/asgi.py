@@ -14,7 +14,8 @@ from channels.sessions import CookieMiddleware
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from dominds.web import daphne_patch, gc_tuning, warmup
+from dominds import gc_tuning
+from dominds.web import daphne_patch, warmup
 from dominds.web.admission import admitted
 from dominds.web.socket_origin import same_origin_only
 from dominds.web.startup import at_first_call

@@ -20,7 +20,7 @@ from celery.utils.nodenames import worker_direct
 from celery.worker import state
 from django.conf import settings
 
-from dominds import telemetry
+from dominds import gc_tuning, telemetry
 from dominds.llm.circuit_breaker import circuits
 from dominds.worker import heartbeats
 from dominds.worker.canary import EVERY_SECONDS, Canary
@@ -96,6 +96,7 @@ def watch_for_deafness(sender: Any, **_: Any) -> None:
     worker_shutting_down.connect(leave, weak=False)
     watch.start()
     beat()
+    gc_tuning.settle()
 
 
 @worker_init.connect

@@ -121,7 +121,7 @@ SECRET_KEY_FALLBACKS = env.words("SECRET_KEY_FALLBACKS", [])
 
 # -- Applications ----------------------------------------------------------------------------------
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "dominds.apps.AdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -132,7 +132,6 @@ INSTALLED_APPS = [
     "django_htmx",
     "django_prometheus",
     "django_structlog",
-    "health_check",
     "ninja",
     "health",
     "remediation",

@@ -5,6 +5,7 @@ from django.urls import include, path
 
 from dominds.web import probes
 
+admin.autodiscover()
 admin.site.site_header = admin.site.site_title = "Dominds operations"
 
 handler500 = "dominds.web.busy_database.page"

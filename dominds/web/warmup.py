@@ -6,7 +6,7 @@ from threading import Thread
 import structlog
 from django.db import DatabaseError, connections
 
-from dominds.web import gc_tuning
+from dominds import gc_tuning
 
 log = structlog.get_logger(__name__)
 

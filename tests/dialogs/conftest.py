@@ -1,4 +1,6 @@
+import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +39,28 @@ def _nothing_slow_within_transactions(_django_db_marker: None) -> Iterator[None]
         yield
 
 
+@pytest.fixture(scope="session")
+def migrated_lite(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) -> Path:
+    """A migrated SQLite database to copy: to migrate one computes for seconds."""
+    file = tmp_path_factory.mktemp("lite") / "migrated.sqlite3"
+    with django_db_blocker.unblock(), _lite_at(file):
+        call_command("migrate", database="lite", interactive=False, verbosity=0)
+    return file
+
+
 @pytest.fixture
-def lite(tmp_path: Path, django_db_blocker: Any) -> Iterator[str]:
+def lite(tmp_path: Path, migrated_lite: Path, django_db_blocker: Any) -> Iterator[str]:
     """The alias of a migrated SQLite database."""
+    file = shutil.copy(migrated_lite, tmp_path / "lite.sqlite3")
+    with django_db_blocker.unblock(), _lite_at(file):
+        yield "lite"
+
+
+@contextmanager
+def _lite_at(file: Path) -> Iterator[None]:
     described = connections.settings["default"] | {
         "ENGINE": "django.db.backends.sqlite3",
-        "NAME": str(tmp_path / "lite.sqlite3"),
+        "NAME": str(file),
         "OPTIONS": SQLITE_OPTIONS,
         "HOST": "",
         "PORT": "",
@@ -51,9 +69,9 @@ def lite(tmp_path: Path, django_db_blocker: Any) -> Iterator[str]:
         "CONN_HEALTH_CHECKS": False,
     }
     connections.settings["lite"] = connections.databases["lite"] = described
-    with django_db_blocker.unblock():
-        call_command("migrate", database="lite", interactive=False, verbosity=0)
-        yield "lite"
+    try:
+        yield
+    finally:
         connections["lite"].close()
-    del connections["lite"]
-    del connections.settings["lite"]
+        del connections["lite"]
+        del connections.settings["lite"]

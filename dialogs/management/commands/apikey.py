@@ -9,6 +9,7 @@ from dialogs.models import ApiKey
 
 
 class Command(BaseCommand):
+    requires_system_checks = ()  # `up` and `prepare` check
     help = "Print a new API key for a person, and nothing else. It is shown this once."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 
 class Command(BaseCommand):
+    requires_system_checks = ()  # `up` and `prepare` check
     help = "Make an ordinary person. The password comes from DOMINDS_PASSWORD, or is asked for."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

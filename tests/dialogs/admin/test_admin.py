@@ -9,6 +9,7 @@ from django.apps import apps
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
+from django.core import checks
 from django.test import Client
 from django.urls import reverse
 
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 OURS = ("dialogs", "remediation", "health")
 EDITABLE = {"agent", "personsettings", "sitesettings"}  # of a person's settings the monthly budget alone
 SECRET = "<script>alert(1)</script>"
+admin.autodiscover()  # as the addresses do
 
 
 @pytest.fixture
@@ -73,6 +75,12 @@ def button(question: Question, name: str) -> str:
 def test_every_row_of_ours_is_in_the_admin() -> None:
     registered = set(admin.site._registry)
     assert {model for app in OURS for model in apps.get_app_config(app).get_models()} <= registered
+
+
+def test_djangos_checks_look_at_each_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert checks.run_checks(tags=[checks.Tags.admin]) == []
+    monkeypatch.setattr(admin.site._registry[Dialog], "list_display", ("no_such_column",))
+    assert [found.id for found in checks.run_checks(tags=[checks.Tags.admin])] == ["admin.E108"]
 
 
 @pytest.mark.parametrize("model", [model for model in admin.site._registry if model._meta.app_label in OURS])
