@@ -1,5 +1,6 @@
 """Two groups on one server: what people of one share among themselves is not seen, found, answered or counted by the other."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ from dialogs.tools.human import ASK_HUMAN
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import UserFactory, make_dialog, make_operator
+from tests.harness.stack import ROOT
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -204,3 +206,24 @@ def test_the_api_shares_a_dialog(camps: tuple[Camp, Camp]) -> None:
     assert member.get(address).status_code == 200
     events = [row["data"] for row in owner.get(f"{address}/events?limit=1000").json() if row["type"] == "sharing"]
     assert events[-2:] == [{"group": None, "link": False}, {"group": "Camp of crimson", "link": False}]
+
+
+# Who may see or act is asked of dialogs.permissions. These files compare owners for another reason.
+COMPARES_OWNERS = {
+    "dialogs/permissions.py": "the rule",
+    "dialogs/actions/messages.py": "one's own to pin and to archive; rates count for the owner",
+    "dialogs/actions/forks.py": "whose branch takes the place of its origin",
+    "dialogs/context/spending.py": "costs count for the owner",
+    "dialogs/live/frames.py": "spares the owner a statement",
+    "dialogs/openai_api/conversations.py": "only the owner's key writes by /v1",
+    "dialogs/operations/importing/store.py": "an import is its owner's",
+    "dialogs/pages/home.py": "the agent that a person chose last",
+    "dialogs/pages/sidebar.py": "pinned by its owner",
+    "dialogs/views/questions.py": "the questions of one's own dialogs, of those that one may see",
+}
+
+
+def test_nowhere_else_is_it_asked_whose_a_dialog_is() -> None:
+    asked = re.compile(r"\bowner_id [!=]=|\bDialog\.objects\.filter\([^)]*\bowner=|\bdialog__owner(_id)?=")
+    found = {str(path.relative_to(ROOT)) for path in (ROOT / "dialogs").rglob("*.py") if asked.search(path.read_text())}
+    assert found == set(COMPARES_OWNERS)
