@@ -1,7 +1,12 @@
-"""What people may do beyond their own dialogs. ``is_staff`` opens the admin's index, and nothing else."""
+"""Which dialogs people may see, act in and share: their own, those that are shared with a group of theirs, and others by
+permission (``docs/spec.md#sharing``). ``is_staff`` opens the admin's index, and nothing else."""
 
-from django.contrib.auth.models import Permission, User
-from django.db.models import Q, QuerySet
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from django.contrib.auth.models import Group, Permission, User
+from django.db.models import Exists, Q, QuerySet
 
 from dominds.db.prepared import Select
 
@@ -26,9 +31,75 @@ def may(user: User, permission: str) -> bool:
     return user.is_superuser or bool(_GRANTED(user.pk, permission))
 
 
+class Shared(Protocol):
+    """A dialog, as far as this module knows it."""
+
+    owner_id: int
+    group_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What a person may see beside their own dialogs: all, or those of the groups with these numbers."""
+
+    all: bool
+    groups: frozenset[int]
+
+
+def reach_of(user: User) -> Reach:
+    """Read once for each ``user`` object, which lives as long as a request."""
+    found: Reach | None = vars(user).get("_reach")
+    if found is None:
+        rows = _REACH(user.pk)
+        sees_all = user.is_active and (user.is_superuser or any(granted for _, granted in rows))
+        found = Reach(sees_all, frozenset(group for group, _ in rows if group is not None))
+        vars(user)["_reach"] = found
+    return found
+
+
+def within(user_id: int, groups: Iterable[int] | QuerySet[Group], dialog: str = "") -> Q:
+    """A person's own dialogs, and those that are shared with these groups. ``dialog`` leads there from other rows."""
+    return Q(**{f"{dialog}owner": user_id}) | Q(**{f"{dialog}group__in": groups})
+
+
+def takes_part(user: User, dialog: Shared) -> bool:
+    return dialog.owner_id == user.pk or (dialog.group_id is not None and dialog.group_id in reach_of(user).groups)
+
+
+def may_see(user: User, dialog: Shared) -> bool:
+    return takes_part(user, dialog) or reach_of(user).all
+
+
+def may_act(user: User, dialog: Shared) -> bool:
+    """For who may see it: whether they may also write, answer and change it."""
+    return takes_part(user, dialog) or may(user, ACT_IN_ALL)
+
+
+def may_share(user: User, dialog: Shared) -> bool:
+    return dialog.owner_id == user.pk or may(user, ACT_IN_ALL)
+
+
 def _granted(user_id: int, permission: str) -> QuerySet[Permission, int]:
-    given = Permission.objects.filter(content_type__app_label="dialogs", codename=permission)
-    return given.filter(Q(user=user_id) | Q(group__user=user_id)).values_list("pk", flat=True)[:1]
+    return Permission.objects.filter(_given(user_id, permission)).values_list("pk", flat=True)[:1]
+
+
+def _given(user_id: int, permission: str) -> Q:
+    named = Q(content_type__app_label="dialogs", codename=permission)
+    return named & (Q(user=user_id) | Q(group__user=user_id))
 
 
 _GRANTED: Select[int] = Select(_granted)
+
+
+def _reach(user_id: int) -> QuerySet[User, Any]:
+    """A row for each group, or one without."""
+    granted = Exists(Permission.objects.filter(_given(user_id, VIEW_ALL)))
+    return User.objects.filter(pk=user_id).annotate(sees_all=granted).values_list("groups", "sees_all")
+
+
+def _members(group_id: int) -> QuerySet[User, int]:
+    return User.objects.filter(groups=group_id, is_active=True).values_list("pk", flat=True)
+
+
+_REACH: Select[tuple[int | None, bool]] = Select(_reach)
+members_of: Select[int] = Select(_members)

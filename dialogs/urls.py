@@ -16,6 +16,7 @@ from dialogs.views import (
     reminders,
     rewrites,
     settings,
+    sharing,
     time_travel,
     turns,
 )
@@ -50,6 +51,9 @@ urlpatterns = [
     path("d/<uuid:dialog_id>/rename/", messages.rename, name="rename"),
     path("d/<uuid:dialog_id>/pin/", messages.pin, name="pin"),
     path("d/<uuid:dialog_id>/close/", messages.close, name="close"),
+    path("d/<uuid:dialog_id>/sharing/", sharing.show, name="sharing"),
+    path("shared/<str:token>/", sharing.shared, name="shared"),
+    path("shared/<str:token>/images/<slug:sha256>/", sharing.image, name="shared-image"),
     path("d/<uuid:dialog_id>/reminders/", reminders.add, name="add-reminder"),
     path("d/<uuid:dialog_id>/reminders/<int:reminder_id>/", reminders.update, name="update-reminder"),
     path("d/<uuid:dialog_id>/reminders/<int:reminder_id>/delete/", reminders.delete, name="delete-reminder"),

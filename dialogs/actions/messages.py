@@ -19,7 +19,7 @@ from dialogs.context.limits import as_served, model_of, unusable_reason
 from dialogs.context.tool_calls import abandon
 from dialogs.errors import Conflict, Forbidden, Invalid, NotFound, RateLimited, TooLarge
 from dialogs.models import Agent, Dialog, Generation, Question, Round, SiteSettings, Turn
-from dialogs.permissions import ACT_IN_ALL, VIEW_ALL, may
+from dialogs.permissions import may_act, may_see
 from dialogs.state import State
 from dialogs.store.change import Change, open_change
 from dialogs.store.lease import end_running, release
@@ -352,7 +352,7 @@ def shortened(text: str) -> str:
 def owned(dialog_id: UUID, user: User) -> Dialog:
     """The dialog, if this person may see it; otherwise it does not exist."""
     dialog = _DIALOG.first(dialog_id)
-    if dialog is None or not (dialog.owner_id == user.pk or may(user, VIEW_ALL)):  # the same rule as ``for_user``
+    if dialog is None or not may_see(user, dialog):
         raise NotFound()
     return dialog
 
@@ -365,5 +365,5 @@ def acting(dialog_id: UUID, user: User) -> Dialog:
 
 
 def check_may_act(dialog: Dialog, user: User) -> None:
-    if dialog.owner_id != user.pk and not may(user, ACT_IN_ALL):
+    if not may_act(user, dialog):
         raise Forbidden("This is somebody else's dialog. To act in it takes the permission act_in_all_dialogs.")

@@ -15,7 +15,7 @@ from dialogs.context.limits import thresholds_of
 from dialogs.context.tool_calls import Result, store_result
 from dialogs.errors import Conflict, Invalid, NotFound
 from dialogs.models import Dialog, Generation, Question
-from dialogs.permissions import RESOLVE, VIEW_ALL, may
+from dialogs.permissions import RESOLVE, may, may_see
 from dialogs.store.change import Change, open_change
 
 AGES = (("1", "over 1 hour"), ("24", "over 1 day"), ("168", "over 1 week"))  # hours, as filters offer them
@@ -25,13 +25,19 @@ CANCELLED = "[The person cancelled this question without an answer. Decide yours
 
 def questions_of(user: User) -> QuerySet[Question]:
     """The questions of dialogs that this person may see."""
-    return Question.objects.filter(dialog__in=Dialog.objects.for_user(user)).select_related(
-        "dialog__agent", "dialog__owner", "resolved_by"
-    )
+    return _in(Dialog.objects.for_user(user))
 
 
 def open_questions(user: User) -> QuerySet[Question]:
-    return questions_of(user).filter(state=Question.State.OPEN)
+    return open_questions_in(Dialog.objects.for_user(user))
+
+
+def open_questions_in(dialogs: QuerySet[Dialog]) -> QuerySet[Question]:
+    return _in(dialogs).filter(state=Question.State.OPEN)
+
+
+def _in(dialogs: QuerySet[Dialog]) -> QuerySet[Question]:
+    return Question.objects.filter(dialog__in=dialogs).select_related("dialog__agent", "dialog__owner", "resolved_by")
 
 
 def older_than(rows: QuerySet[Question], hours: int) -> QuerySet[Question]:
@@ -47,8 +53,7 @@ def attempts_of(question: Question) -> list[Generation]:
 
 def may_resolve(user: User, question: Question) -> bool:
     """Who was given the permission and may see the dialog, its owner for one."""
-    owner_or_operator = question.dialog.owner_id == user.pk or may(user, VIEW_ALL)
-    return owner_or_operator and may(user, RESOLVE)
+    return may_see(user, question.dialog) and may(user, RESOLVE)
 
 
 def ask(change: Change, text: str, call_id: str) -> Question:

@@ -8,7 +8,7 @@ from django.http import StreamingHttpResponse
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
-from dialogs.actions import messages
+from dialogs.actions import messages, sharing
 from dialogs.api.auth import PersonRequest, bearer_of
 from dialogs.api.lists import Text, UuidWindow, oldest_first
 from dialogs.api.schemas import DialogOut, StatisticsOut
@@ -33,13 +33,25 @@ def create_dialog(request: PersonRequest, given: NewDialog) -> Status[dict[str, 
 
 @router.get("/dialogs", response=list[DialogOut])
 def list_dialogs(request: PersonRequest, window: Query[UuidWindow]) -> list[dict[str, Any]]:
-    """The caller's own dialogs; staff see all."""
-    visible = Dialog.objects.for_user(request.auth).select_related("agent")
+    """The caller's own dialogs and those of their groups; who has the permission sees all."""
+    visible = Dialog.objects.for_user(request.auth).select_related("agent", "group")
     return overviews.of_dialogs(oldest_first(visible, window))
 
 
 @router.get("/dialogs/{uuid:dialog_id}", response=DialogOut)
 def get_dialog(request: PersonRequest, dialog_id: UUID) -> dict[str, Any]:
+    return overviews.of_dialog(messages.owned(dialog_id, request.auth))
+
+
+class Sharing(Schema):
+    group: Text | None = Field(max_length=150, description="the name of a group of the caller's, or null for nobody")
+
+
+@router.patch("/dialogs/{uuid:dialog_id}", response=DialogOut)
+def share_dialog(request: PersonRequest, dialog_id: UUID, given: Sharing) -> dict[str, Any]:
+    """Share it with a group, whose members may then read it and act in it. For its owner."""
+    dialog = messages.owned(dialog_id, request.auth)
+    sharing.share(dialog.pk, given.group or "", request.auth)
     return overviews.of_dialog(messages.owned(dialog_id, request.auth))
 
 

@@ -79,6 +79,7 @@ class DialogOut(Schema):
     budget_usd: str | None
     forked_from: UUID | None
     own_from: int
+    group: str | None
     last_turn_seq: int
     last_event_seq: int
     created_at: str

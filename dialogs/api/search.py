@@ -1,4 +1,4 @@
-"""Search of a dialog, and of all dialogs that a person owns."""
+"""Search of a dialog, and of all dialogs that a person takes part in."""
 
 from typing import Any, Literal
 from uuid import UUID
@@ -32,7 +32,7 @@ def search_dialog(request: PersonRequest, dialog_id: UUID, wanted: Query[Wanted]
 
 @router.get("/search", response=list[FoundTurn])
 def search_all(request: PersonRequest, wanted: Query[Wanted]) -> list[dict[str, Any]]:
-    """Turns of all dialogs that the caller owns, best first."""
+    """Turns of all dialogs that the caller takes part in, best first."""
     found = search.everywhere(request.auth, wanted.q, wanted.limit)
     return [{"dialog": one.dialog_id, "title": one.title, **hit_json(one.hit, "seq")} for one in found]
 

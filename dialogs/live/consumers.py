@@ -322,8 +322,8 @@ class PageSocket(AsyncWebsocketConsumer):
         now = time.monotonic()
         if now - self._session_at >= SESSION_SECONDS:
             self._session_at = now
-            if not await in_db_thread(_is_logged_in, self._session_key, self.user_id):
-                self._goodbye = LOGGED_OUT
+            user_id, refusal = await in_db_thread(_admission, self._session_key, self.dialog_id)
+            self._goodbye = refusal if user_id == self.user_id else LOGGED_OUT
 
 
 def _cursor(query: bytes) -> int:
@@ -343,8 +343,3 @@ def _admission(session_key: str, dialog_id: UUID | None) -> tuple[int, int]:
     if person is None:
         return 0, LOGGED_OUT
     return person.pk, 0 if dialog_id is None or may_see(person, dialog_id) else NOT_FOUND
-
-
-def _is_logged_in(session_key: str, user_id: int) -> bool:
-    person = person_of(session_key)
-    return person is not None and person.pk == user_id

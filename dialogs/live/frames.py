@@ -10,19 +10,19 @@ from uuid import UUID
 
 import orjson
 import structlog
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.db.models import QuerySet, Subquery
 from django.template.loader import render_to_string
 
 from dialogs.actions import questions
 from dialogs.context.view import standing_run
-from dialogs.live.socket_auth import active_person, may_see
+from dialogs.live.socket_auth import active_person
 from dialogs.models import Dialog, PersonSettings, Question, Round, SiteSettings, Turn
 from dialogs.pages import sidebar
 from dialogs.pages.context_panel import run_lines
 from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.entries import Entry, run_entry, turn_entries
-from dialogs.permissions import VIEW_ALL, may
+from dialogs.permissions import may_see, reach_of, within
 from dialogs.state import State
 from dialogs.store import events
 from dominds.budgets import TURN_CHARS
@@ -34,6 +34,7 @@ log = structlog.get_logger(__name__)
 BATCH = 200
 PIECES: dict[str, tuple[str, ...]] = {
     "turn": ("queued",),
+    "sharing": ("subtitle", "dialog_menu"),
     "title": ("heading", "recent_current", "dialog_menu"),
     "generation": ("activity",),
     "health": ("chip", "chip_notes", "usage_panel", "context_panel", "banner"),
@@ -72,7 +73,7 @@ def frames_after(dialog_id: UUID, user_id: int, seq: int, generation: str | None
 
 
 def _dialog(dialog_id: UUID) -> QuerySet[Dialog]:
-    found = Dialog.objects.filter(pk=dialog_id).select_related("agent", "owner", "client")
+    found = Dialog.objects.filter(pk=dialog_id).select_related("agent", "owner", "client", "group")
     return found.annotate(database_generation=Subquery(SiteSettings.objects.values("generation")[:1]))
 
 
@@ -84,7 +85,7 @@ def _viewer(dialog: Dialog, user_id: int) -> User | None:
     if dialog.owner_id == user_id:
         return dialog.owner if dialog.owner.is_active else None
     viewer = active_person(user_id)
-    return viewer if viewer and may_see(viewer, dialog.pk) else None
+    return viewer if viewer and may_see(viewer, dialog) else None
 
 
 def resync(seq: int) -> Frame:
@@ -205,7 +206,7 @@ def badges_of(user_id: int) -> Frame | None:
     viewer = active_person(user_id)
     if viewer is None:
         return None
-    waiting = _WAITING_FOR_ALL() if may(viewer, VIEW_ALL) else _WAITING(user_id)
+    waiting = _WAITING_FOR_ALL() if reach_of(viewer).all else _WAITING(user_id)
     newest = max(waiting, key=lambda question: question.created_at, default=None)
     return {
         "type": "badges",
@@ -232,12 +233,12 @@ def _look(own: PersonSettings) -> dict[str, Any]:
     }
 
 
-def _waiting(user_id: int) -> QuerySet[Question]:
-    return questions.open_questions(User(pk=user_id))
-
-
 def _waiting_for_all() -> QuerySet[Question]:
-    return questions.open_questions(User(is_superuser=True))
+    return questions.open_questions_in(Dialog.objects.all())
+
+
+def _waiting(user_id: int) -> QuerySet[Question]:
+    return questions.open_questions_in(Dialog.objects.filter(within(user_id, Group.objects.filter(user=user_id))))
 
 
 _WAITING, _WAITING_FOR_ALL = Select(_waiting), Select(_waiting_for_all)

@@ -1,6 +1,5 @@
 """Who is behind a socket, and what they may see: asked when it opens, at each look, and each minute from then on."""
 
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -12,8 +11,8 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils.crypto import constant_time_compare
 
+from dialogs import permissions
 from dialogs.models import Dialog
-from dialogs.permissions import VIEW_ALL, may
 from dominds.db.prepared import Select
 
 
@@ -33,7 +32,8 @@ def person_of(session_key: str) -> User | None:
 
 
 def may_see(person: User, dialog_id: UUID) -> bool:
-    return bool(_SEEN(dialog_id, person.pk) or (may(person, VIEW_ALL) and _EXISTS(dialog_id)))
+    dialog = _DIALOG.first(dialog_id)
+    return dialog is not None and permissions.may_see(person, dialog)
 
 
 def _session(key: str) -> QuerySet[Session, str]:
@@ -44,13 +44,9 @@ def _person(user_id: int) -> QuerySet[User]:
     return User.objects.filter(pk=user_id, is_active=True)
 
 
-def _seen(dialog_id: UUID, user_id: int) -> QuerySet[Dialog, Any]:
-    return Dialog.objects.filter(owner=user_id, pk=dialog_id).values_list("pk")
+def _dialog(dialog_id: UUID) -> QuerySet[Dialog]:
+    return Dialog.objects.filter(pk=dialog_id).only("owner", "group")
 
 
-def _exists(dialog_id: UUID) -> QuerySet[Dialog, Any]:
-    return Dialog.objects.filter(pk=dialog_id).values_list("pk")
-
-
-_SESSION, _SEEN, _EXISTS = Select(_session), Select(_seen), Select(_exists)
+_SESSION, _DIALOG = Select(_session), Select(_dialog)
 active_person = Select(_person).first

@@ -5,21 +5,24 @@ from decimal import Decimal
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.db import models
 from django.db.models.functions import Now
 
 from dialogs import permissions
 from dialogs.models.agents import Agent
 from dialogs.models.settings import PersonSettings
-from dialogs.permissions import VIEW_ALL, may
 from dialogs.state import State
 
 
 class DialogQuerySet(models.QuerySet["Dialog"]):
     def for_user(self, user: User) -> "DialogQuerySet":
-        """The dialogs that this person may see: their own, or all with the permission."""
-        return self if may(user, VIEW_ALL) else self.filter(owner=user)
+        """The dialogs that this person may see: all with the permission, else those that they take part in."""
+        return self if permissions.reach_of(user).all else self.shared_with(user)
+
+    def shared_with(self, user: User) -> "DialogQuerySet":
+        """A person's own, and those of their groups."""
+        return self.filter(permissions.within(user.pk, permissions.reach_of(user).groups))
 
     def whole(self) -> "DialogQuerySet":
         """With what a worker looks up for each step: agent and client, whether there are calls to run and reminders, and
@@ -71,6 +74,11 @@ class Dialog(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="dialogs")
+    group = models.ForeignKey(
+        Group, null=True, blank=True, on_delete=models.SET_NULL, related_name="dialogs", db_index=False,
+        help_text="whose members may read it and act in it",
+    )  # fmt: skip
+    link = models.UUIDField(null=True, help_text="of the address at which anybody may read it; empty: there is none")
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="dialogs")
     title = models.CharField(max_length=200, blank=True)
     awaits_title = models.BooleanField(
@@ -197,6 +205,8 @@ class Dialog(models.Model):
             models.Index(fields=["owner", "-active_at"], name="dialog_recent"),
             models.Index(fields=["expires_at"], name="dialog_expiring", condition=models.Q(expires_at__isnull=False)),
             models.Index(fields=["owner"], condition=models.Q(pinned_at__isnull=False), name="dialog_pinned"),
+            models.Index(fields=["group"], condition=models.Q(group__isnull=False), name="dialog_shared"),
+            models.Index(fields=["link"], condition=models.Q(link__isnull=False), name="dialog_linked"),
             models.Index(fields=["state"], name="dialog_by_state"),  # no more: a renewed lease is to touch no index
         ]
         constraints = [

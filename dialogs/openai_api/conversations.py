@@ -18,7 +18,7 @@ from dialogs.actions.attachments import stored, text_with
 from dialogs.context.limits import unusable_reason
 from dialogs.context.tool_calls import Result
 from dialogs.context.view import unresolved_calls, view_of_turns
-from dialogs.errors import Conflict
+from dialogs.errors import Conflict, Forbidden
 from dialogs.models import Agent, ApiKey, Client, Dialog, Generation, Question, Turn
 from dialogs.openai_api import lifetime, options
 from dialogs.openai_api.errors import ApiError, invalid
@@ -27,6 +27,7 @@ from dialogs.openai_api.forks import copyable, fork, message_of
 from dialogs.openai_api.history import ClientMessage, Conversation, conversation_of
 from dialogs.openai_api.likeness import Keys, answer_key, exchanges_of, keys_of
 from dialogs.openai_api.parsing import ChatRequest
+from dialogs.permissions import ACT_IN_ALL, may
 from dialogs.runtime import client_tools, outcomes
 from dialogs.runtime.oversized_results import Judged, judged
 from dialogs.state import State
@@ -127,6 +128,10 @@ def _named(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation) 
     """The client says which dialog it means; what it says of the past does not matter then."""
     assert request.dialog_id is not None
     dialog = messages.owned(request.dialog_id, key.owner)
+    if dialog.owner_id != key.owner_id and not may(key.owner, ACT_IN_ALL):
+        raise Forbidden(
+            "/v1 writes in dialogs of the key's owner alone. Members of its group write on its page or by /api."
+        )
     if dialog.agent_id != agent.pk:
         raise invalid(f"Dialog {dialog.pk} is with the agent {dialog.agent_id!r}, not {agent.pk!r}.", "model")
     ahead = _ahead(key, agent, request, told, dialog.pk)

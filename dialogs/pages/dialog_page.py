@@ -284,7 +284,7 @@ def _first_positions(dialog: Dialog) -> QuerySet[Turn, Any]:
 
 
 def recent_dialogs(user: User, limit: int = 12) -> Iterable[Dialog]:
-    shown = Dialog.objects.filter(owner=user, archived_at=None).exclude(origin=Dialog.Origin.BACKGROUND)
+    shown = Dialog.objects.shared_with(user).filter(archived_at=None).exclude(origin=Dialog.Origin.BACKGROUND)
     return shown.select_related("agent").order_by("-active_at")[:limit]
 
 

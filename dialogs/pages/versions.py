@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 
 from dialogs.context.lineage import lineage
 from dialogs.models import Dialog
-from dialogs.permissions import VIEW_ALL, may
+from dialogs.permissions import may_see
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,4 +54,4 @@ def versions_of(dialog: Dialog, viewer: User) -> Mapping[int, Versions]:
 
 
 def _may_see(viewer: User, dialog: Dialog) -> bool:
-    return dialog.removed_at is None and (dialog.owner_id == viewer.pk or may(viewer, VIEW_ALL))
+    return dialog.removed_at is None and may_see(viewer, dialog)

@@ -47,7 +47,7 @@ def _window(agent: Agent) -> int | None:
 
 
 def of_dialogs(dialogs: Iterable[Dialog]) -> list[dict[str, Any]]:
-    """One query for the open questions of them all; give dialogs with their ``agent``."""
+    """One query for the open questions of them all; give dialogs with their ``agent`` and ``group``."""
     rows = list(dialogs)
     waiting = {row.dialog_id: row for row in Question.objects.filter(dialog__in=rows, state=Question.State.OPEN)}
     return [_overview(row, waiting.get(row.pk)) for row in rows]
@@ -77,6 +77,7 @@ def _overview(dialog: Dialog, question: Question | None) -> dict[str, Any]:
         "budget_usd": json_shapes.usd(dialog.budget_in_force),
         "forked_from": str(dialog.forked_from_id) if dialog.forked_from_id else None,
         "own_from": dialog.own_from,
+        "group": dialog.group.name if dialog.group else None,
         "last_turn_seq": dialog.last_turn_seq,
         "last_event_seq": dialog.last_event_seq,
         "created_at": json_shapes.when(dialog.created_at),

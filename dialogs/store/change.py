@@ -15,6 +15,7 @@ from django.db.models.functions import Now
 
 from dialogs.errors import NotFound
 from dialogs.models import Dialog, Generation, Question, Turn
+from dialogs.permissions import members_of
 from dialogs.state import Facts, State, state_of
 from dialogs.store import events, wakeups
 from dialogs.store.text import storable
@@ -123,7 +124,7 @@ class Change:
             dialog.state = state.value
             self.event("state", state=state.value, failure=dialog.failure)
             if state in (State.WAITING, State.SUSPENDED, State.IDLE, State.FAILED):
-                wakeups.poke_user(dialog.owner_id)
+                poke_people(dialog)
         first = dialog.last_event_seq + 1
         dialog.last_event_seq += len(self._new_events)
         wakes = self.wakes and state is State.QUEUED
@@ -176,6 +177,13 @@ def open_change(
         opened = Change(dialog, durable=durable)
         yield opened
         opened.finish()
+
+
+def poke_people(dialog: Dialog) -> None:
+    """The badges and the navigation of who takes part."""
+    members = () if dialog.group_id is None else members_of(dialog.group_id)
+    for person in {dialog.owner_id, *members}:
+        wakeups.poke_user(person)
 
 
 def _locked(dialog_id: UUID, *, durable: bool, whole: bool) -> Dialog | None:

@@ -6,7 +6,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
-from django.http import HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -56,7 +56,7 @@ def index(request: PersonRequest) -> HttpResponse:
 
 
 def _matching(request: PersonRequest, given: dict[str, str]) -> QuerySet[Dialog]:
-    dialogs = Dialog.objects.for_user(request.user).select_related("agent", "owner")
+    dialogs = Dialog.objects.for_user(request.user).select_related("agent", "owner", "group")
     if words := given.get("q"):
         said = Turn.objects.filter(dialog=OuterRef("pk"), role__in=["user", "assistant"], text__icontains=words)
         dialogs = dialogs.filter(Q(title__icontains=words) | Exists(said))
@@ -114,16 +114,22 @@ def show(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
 
 def show_page(request: PersonRequest, page: DialogPage) -> HttpResponse:
     """The page is good up to the event that the dialog had when it was read; the socket goes on from there."""
-    before = request.GET.get("before", "")
-    entries, older = all_entries(page.dialog, int(before) if before.isascii() and before.isdigit() else None)
+    before = before_of(request)
+    entries, older = all_entries(page.dialog, before)
     context = {
         "page": page,
         "entries": entries,
         "older": older,
-        "is_newest": not before,
+        "is_newest": before is None,
         "section": "dialogs",
     }
     return render(request, "dialogs/dialog.html", context)
+
+
+def before_of(request: HttpRequest) -> int | None:
+    """The position that the asked page of a transcript ends before; anything else means the newest page."""
+    before = request.GET.get("before", "")
+    return int(before) if before.isascii() and before.isdigit() else None
 
 
 @login_required
@@ -131,8 +137,7 @@ def show_page(request: PersonRequest, page: DialogPage) -> HttpResponse:
 def older(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     """The next page of the transcript upward, to stand before what is there."""
     page = DialogPage(dialog_or_404(dialog_id, request.user), request.user, request=request)
-    before = request.GET.get("before", "")
-    entries, older_than = all_entries(page.dialog, int(before) if before.isascii() and before.isdigit() else None)
+    entries, older_than = all_entries(page.dialog, before_of(request))
     return render(request, "dialogs/_older.html", {"page": page, "entries": entries, "older": older_than})
 
 

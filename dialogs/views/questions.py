@@ -38,7 +38,7 @@ def index(request: PersonRequest) -> HttpResponse:
         "found": Paginator(_filtered(_of_tab(visible, request, tab), given), ROWS).get_page(
             request.GET.get("page") or 1
         ),
-        "agents": Agent.objects.filter(dialogs__questions__isnull=False).distinct(),
+        "agents": Agent.objects.filter(dialogs__questions__in=visible).distinct(),
         "section": "q4h",
     }
     return render(request, "questions/list.html", context)

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 
-from dialogs.actions import feedback, forks, messages, questions, reminders, rewrite_requests
+from dialogs.actions import feedback, forks, messages, questions, reminders, rewrite_requests, sharing
 from dialogs.actions.attachments import checked
 from dialogs.actions.questions import ASK_HUMAN
 from dialogs.models import Dialog, Generation, Question, Turn
@@ -59,6 +59,7 @@ class Zoo:
             "branched": self.branched,
         }
         made = {name: make() for name, make in makers.items()}
+        self.share(made["answered question"])
         self.script(PLAIN)
         for dialog in made.values():
             dialog.refresh_from_db()
@@ -121,6 +122,12 @@ class Zoo:
         questions.answer(Question.objects.get(dialog=dialog).pk, self.owner, "EUR")
         drive(dialog.pk)
         return dialog
+
+    def share(self, dialog: Dialog) -> None:
+        """With a group, and with whoever has its link."""
+        self.owner.groups.add(Group.objects.create(name="Harbour"))
+        sharing.share(dialog.pk, "Harbour", self.owner)
+        sharing.make_link(dialog.pk, self.owner)
 
     def suspended(self) -> Dialog:
         self.script(FULL, context_length=1000)

@@ -7,13 +7,14 @@ from uuid import UUID
 
 import pytest
 from django.apps import apps
+from django.contrib.auth.models import Group
 from django.contrib.sessions.models import Session
 from django.db import connection
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from dialogs.accounts import api_keys
-from dialogs.actions import messages, reminders
+from dialogs.actions import messages, reminders, sharing
 from dialogs.models import ApiKey, Dialog, Question
 from dialogs.runtime.driver import drive
 from dialogs.tools.human import ASK_HUMAN
@@ -52,9 +53,11 @@ def fill(route: str, values: dict[str, Any]) -> str:
 
 @pytest.fixture
 def belongings(script: Script) -> dict[str, Any]:
-    """One of everything that an address can name, all of one person."""
+    """One of everything that an address can name, all of one person, and the dialog shared with their group."""
     script({"tool_calls": [{"name": ASK_HUMAN, "arguments": {"question": "Which?"}}]}, {"text": "ok"})
     dialog = make_dialog()
+    dialog.owner.groups.add(Group.objects.create(name="Harbour"))
+    sharing.share(dialog.pk, "Harbour", dialog.owner)
     reminder = reminders.add(dialog.pk, "keep")
     messages.post_message(dialog.pk, "Hi")
     drive(dialog.pk)
@@ -108,8 +111,9 @@ def test_nobody_gets_in_without_a_login(belongings: dict[str, Any]) -> None:
     assert everything() == before
 
 
-def test_a_stranger_finds_nothing_and_changes_nothing(belongings: dict[str, Any]) -> None:
+def test_a_member_of_another_group_finds_nothing_and_changes_nothing(belongings: dict[str, Any]) -> None:
     before, stranger = everything(), make_dialog().owner
+    stranger.groups.add(Group.objects.create(name="Mountain"))
     after_login, client = None, client_of(stranger)
     after_login = everything()
     assert len(after_login["auth.User"]) == len(before["auth.User"]) + 1
@@ -123,6 +127,20 @@ def test_a_stranger_finds_nothing_and_changes_nothing(belongings: dict[str, Any]
                 allowed = (400, 404, 405)  # a body that fits no call is refused before anything is looked up
             assert answer.status_code in allowed, (method, route, answer.status_code)
     assert everything() == after_login
+
+
+def test_a_member_of_its_group_reads_all_that_its_owner_reads(belongings: dict[str, Any]) -> None:
+    owner, member = Dialog.objects.get(pk=belongings["dialog_id"]).owner, UserFactory.create()
+    member.groups.set(owner.groups.all())
+    theirs, owners = client_of(member), client_of(owner)
+    read = 0
+    for route in NAMED:
+        path = fill(route, belongings)
+        if not STREAMS.search(path) and "key_id" not in route:
+            answers = [client.get(path).status_code for client in (theirs, owners)]
+            assert answers[0] == answers[1], path
+            read += answers[0] == 200
+    assert read > 20
 
 
 def test_another_sites_form_changes_nothing(belongings: dict[str, Any]) -> None:

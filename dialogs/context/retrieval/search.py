@@ -12,6 +12,7 @@ from django.db.models import F, Q
 
 from dialogs.context.retrieval.text_index import REMOVED_UNITS, TURN_COLUMNS, TURNS, passages_of_turn, said
 from dialogs.models import Turn
+from dialogs.permissions import reach_of, within
 from remediation.recall.index import Index
 from remediation.recall.passages import Passage
 from remediation.recall.query import Query, query_weights
@@ -88,10 +89,10 @@ class DialogHit:
     hit: Hit
 
 
-def everywhere(owner: User, query: str, most: int = MOST_HITS) -> list[DialogHit]:
-    """Over all dialogs that this person owns, best first."""
+def everywhere(person: User, query: str, most: int = MOST_HITS) -> list[DialogHit]:
+    """Over all dialogs that this person takes part in, best first."""
     asked = words_of(query)
-    rows = _candidates(owner, asked)
+    rows = _candidates(person, asked)
     index = Index(_apart(rows))
     hits = []
     numbers = [row.seq for row in rows]
@@ -101,13 +102,14 @@ def everywhere(owner: User, query: str, most: int = MOST_HITS) -> list[DialogHit
     return hits
 
 
-def _candidates(owner: User, asked: Iterable[str]) -> list[Any]:
+def _candidates(person: User, asked: Iterable[str]) -> list[Any]:
     """Turns that hold a word by its letters, in the order of their dialogs. The longest words are looked for."""
     stems = sorted((word.removesuffix("y") for word in asked), key=lambda stem: (-len(stem), stem))[:MOST_WORDS]
     if not stems:
         return []
     held = reduce(or_, (Q(text__icontains=stem) for stem in stems))
-    turns = said(Turn.objects.filter(held, dialog__owner=owner)).order_by("-pk").annotate(title=F("dialog__title"))
+    theirs = within(person.pk, reach_of(person).groups, "dialog__")
+    turns = said(Turn.objects.filter(held, theirs)).order_by("-pk").annotate(title=F("dialog__title"))
     rows = turns.values_list(*TURN_COLUMNS, "position", "dialog_id", "title", named=True)[:MOST_CANDIDATES]
     return sorted(rows, key=lambda row: (str(row.dialog_id), row.position))
 

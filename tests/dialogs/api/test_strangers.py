@@ -33,6 +33,7 @@ BODIES: dict[str, Any] = {
     "edit": {"text": "x"},
     "rate": {"feedback": "up"},
     "pin": {"pinned": True},
+    "share_dialog": {"group": None},
 }
 
 

@@ -10,13 +10,13 @@ import orjson
 import pytest
 from channels.testing import WebsocketCommunicator
 from django.conf import settings
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.contrib.sessions.backends.db import SessionStore
 from django.db import connection
 from django.test import Client
 from redis import Redis
 
-from dialogs.actions import messages, questions
+from dialogs.actions import messages, questions, sharing
 from dialogs.live.consumers import UNREAD_BYTES
 from dialogs.live.hub import SOCKETS_PER_PERSON
 from dialogs.models import Dialog, Event, Generation, Turn
@@ -408,6 +408,27 @@ def test_logging_out_closes_the_sockets_of_that_session_only(script: Script) -> 
         await frames_until(there, lambda frame: frame["type"] == "turn")
         await here.disconnect()
         await there.disconnect()
+
+    go(scenario)
+
+
+def test_who_leaves_the_group_of_a_dialog_gets_no_more_of_it(script: Script) -> None:
+    dialog, member = make_dialog(), UserFactory.create()
+    group = Group.objects.create(name="Harbour")
+    group.user_set.set([dialog.owner, member])
+    sharing.share(dialog.pk, "Harbour", dialog.owner)
+
+    async def scenario() -> None:
+        async with listening(path_of(dialog), member) as page:
+            await rows(answer, dialog)
+            await frames_until(page, is_state("idle"))
+            await rows(group.user_set.remove, member)
+            await rows(messages.post_message, dialog.pk, "among ourselves")
+            closed = await page.receive_output(timeout=PATIENCE_SECONDS)
+            while closed["type"] == "websocket.send":
+                assert "among ourselves" not in closed["text"]
+                closed = await page.receive_output(timeout=PATIENCE_SECONDS)
+            assert (closed["type"], closed["code"]) == ("websocket.close", 4404)
 
     go(scenario)
 

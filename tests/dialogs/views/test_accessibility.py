@@ -9,10 +9,11 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from django.contrib.auth.models import User
 from django.db import connections
-from django.urls import URLPattern, resolve
+from django.urls import URLPattern, resolve, reverse
 from playwright.sync_api import Page
 
 from dialogs.actions.questions import ASK_HUMAN
+from dialogs.actions.sharing import token_of
 from dialogs.models import Dialog, Question
 from dialogs.urls import urlpatterns
 from remediation.models import RemediationRun
@@ -85,6 +86,8 @@ def pages_of(dialogs: dict[str, Dialog]) -> Iterator[str]:
                 )
                 newest = dialog.generations.latest("pk").pk
                 yield from (f"{here}calls/{newest}/", f"{here}calls/{newest}/compare/?with={turn.generation_id}")
+        if dialog.link:
+            yield from (f"{here}sharing/", reverse("shared", args=[token_of(dialog)]))
         if name == "branched":
             yield from (f"{here}turn/{seq}/actions/" for seq in (1, 2))
     yield from (f"/q4h/{question.pk}/" for question in Question.objects.all())
@@ -134,7 +137,7 @@ def popovers(page: Page, address: str, *names: str) -> list[str]:
 
 
 # What is no page, beside what only takes a POST: pieces, files, programs' addresses.
-NO_PAGES = {"older", "frames", "export-markdown", "export-json", "whole-turn", "place", "image"}
+NO_PAGES = {"older", "frames", "export-markdown", "export-json", "whole-turn", "place", "image", "shared-image"}
 
 
 def unseen(dialogs: dict[str, Dialog]) -> set[str | None]:

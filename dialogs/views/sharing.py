@@ -1,0 +1,90 @@
+"""With whom a dialog is shared, and the page that whoever has its link reads."""
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import AnonymousUser
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods
+
+from dialogs.actions import sharing
+from dialogs.api.attachments import image_of
+from dialogs.errors import NotFound, Refusal
+from dialogs.models import Dialog
+from dialogs.pages.entries import all_entries
+from dialogs.permissions import may_share
+from dialogs.views.answers import PersonRequest, dialog_or_404, refused
+from dialogs.views.dialogs import before_of
+from dialogs.views.forms import SharingForm, checked
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def show(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
+    dialog = dialog_or_404(dialog_id, request.user)
+    if request.method == "POST":
+        try:
+            messages.success(request, _changed(request, dialog))
+        except Refusal as refusal:
+            return refused(request, refusal, reverse("sharing", args=[dialog_id]))
+        return redirect("sharing", dialog_id=dialog_id)
+    own = request.user.groups.order_by("name").values_list("name", flat=True)
+    current = dialog.group.name if dialog.group else ""
+    path = reverse("shared", args=[sharing.token_of(dialog)]) if dialog.link else ""
+    context = {
+        "dialog": dialog,
+        "may_share": may_share(request.user, dialog),
+        "current": current,
+        "groups": sorted({*own, *([current] if current else [])}),
+        "path": path,
+        "address": request.build_absolute_uri(path),
+        "section": "dialogs",
+    }
+    return render(request, "dialogs/sharing.html", context)
+
+
+def _changed(request: PersonRequest, dialog: Dialog) -> str:
+    """What was done, for the person who did it."""
+    given = checked(SharingForm(request.POST))
+    match given["action"]:
+        case "link":
+            sharing.make_link(dialog.pk, request.user)
+            return "Anyone with the link can read this dialog now."
+        case "revoke":
+            sharing.revoke_link(dialog.pk, request.user)
+            return "The link shows nothing any more."
+    sharing.share(dialog.pk, given["group"], request.user)
+    return f"Shared with {given['group']}." if given["group"] else "Only its owner sees this dialog now."
+
+
+@require_GET
+def shared(request: HttpRequest, token: str) -> HttpResponse:
+    """What was said, for anyone who has the link: no navigation, nothing to press. It looks the same to who is logged in."""
+    dialog = _linked_or_404(token)
+    entries, older = all_entries(dialog, before_of(request))
+    context = {"dialog": dialog, "token": token, "entries": entries, "older": older, "user": AnonymousUser()}
+    answer = render(request, "dialogs/shared.html", context)
+    answer["Cache-Control"] = "no-store"
+    answer["X-Robots-Tag"] = "noindex, nofollow"
+    return answer
+
+
+@require_GET
+def image(request: HttpRequest, token: str, sha256: str) -> HttpResponse:
+    try:
+        answer = image_of(_linked_or_404(token), sha256)
+    except NotFound as error:
+        raise Http404(error.message) from error
+    answer["Cache-Control"] = "no-store"  # unlike the owner's: the link may be taken back
+    answer["X-Robots-Tag"] = "noindex"
+    return answer
+
+
+def _linked_or_404(token: str) -> Dialog:
+    try:
+        return sharing.linked(token)
+    except NotFound as error:
+        raise Http404(error.message) from error
