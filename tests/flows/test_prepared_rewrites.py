@@ -17,6 +17,7 @@ from remediation.models import PreparedRewrite, RemediationRun
 from remediation.policies.ahead import rewrite_ahead
 from tests.doubles.brains import Prompt, Reply
 from tests.doubles.local_servers import LocalDouble
+from tests.flows import pruner
 from tests.flows.conftest import Serve, dialog_with, overflows, say
 from tests.flows.test_compaction import prose
 from tests.flows.test_retention import is_summary
@@ -35,6 +36,8 @@ class Clerk:
         self.asked = threading.Event()
 
     def __call__(self, prompt: Prompt) -> Reply:
+        if pruner.is_asked(prompt.body):
+            return pruner.prune(prompt)
         if not is_summary(prompt.body["messages"]):
             return Reply("Understood, and done.")
         self.asked.set()
@@ -92,11 +95,14 @@ def said_until_rewritten(dialog: Dialog, number: int) -> RemediationRun:
     raise AssertionError("twenty long messages more should have been rewritten")
 
 
-@pytest.mark.parametrize("policy", ["summarize", "breaking", "retention"])
-def test_the_message_after_the_trigger_asks_for_no_summary(server: LocalDouble, policy: str) -> None:
+@pytest.mark.parametrize("policy", ["summarize", "breaking", "autocompaction"])
+def test_the_message_after_the_trigger_asks_for_no_summary(serve: Serve, clerk: Clerk, policy: str) -> None:
+    kind = {"api_type": "lmstudio"} if policy == "autocompaction" else {"context_length": LIMIT}
+    server = serve(window=LIMIT, prices=[{"in": 1, "out": 2}], **kind)
+    server.brain = clerk
     dialog, number = nearly_full(server, policy, **({"context_limit": LIMIT} if policy == "breaking" else {}))
     eventually(lambda: is_ready(dialog))
-    asked = dialog.generations.filter(purpose="summary", outcome="kept")
+    asked = dialog.generations.filter(purpose__in=["summary", "prune"], outcome="kept")
     made, before = asked.count(), Dialog.objects.get(pk=dialog.pk)
     assert made >= 1 and all(call.cost_usd for call in asked)
     assert before.state == "idle" and before.cost_usd == sum(row.cost_usd or 0 for row in dialog.generations.all())
@@ -105,7 +111,7 @@ def test_the_message_after_the_trigger_asks_for_no_summary(server: LocalDouble, 
     assert prepared.NOTE in run.steps[-1]["note"] and run.policy == policy
     assert run.est_after < run.est_before * 9 // 10
     assert overflows(server) == 0
-    answered = [body for body in server.bodies if not is_summary(body["messages"])][-1]
+    answered = [body for body in server.bodies if body.get("tools")][-1]
     since = {message(said) for said in range(number, number + 20)} & set(texts_of(dialog))
     assert since and since <= {said["content"] for said in answered["messages"]}  # word for word
 
