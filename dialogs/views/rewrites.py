@@ -84,7 +84,12 @@ def _seen(dialog: Dialog, verb: str) -> dict[str, object]:
         dialog, [unit["text"] for unit in seen["units"] if unit["kind"] == UnitKind.SUMMARY]
     )
     units = [
-        {**unit, "goes": unit["id"] in goes, "why": _why(unit["points"]), "made_by": makers.get(unit["text"][: rewrite_page.TOLD_BY])}
+        {
+            **unit,
+            "goes": unit["id"] in goes,
+            "why": _why(unit["points"]),
+            "made_by": makers.get(unit["text"][: rewrite_page.TOLD_BY]),
+        }
         for unit in seen["units"]
     ]
     return {"seen": seen, "units": units, "preview": preview, "goes": len(goes)}
