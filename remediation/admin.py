@@ -3,7 +3,7 @@
 from django.contrib import admin
 
 from dominds.readonly_admin import RecordAdmin, shortened
-from remediation.models import ContextEvent, ContextSettings, RemediationRun, RemovedUnit
+from remediation.models import ContextEvent, ContextSettings, PreparedRewrite, RemediationRun, RemovedUnit
 
 
 @admin.register(RemediationRun)
@@ -27,6 +27,13 @@ class RemovedUnitAdmin(RecordAdmin):
     @admin.display(description="text")
     def start(self, unit: RemovedUnit) -> str:
         return shortened(unit.text)
+
+
+@admin.register(PreparedRewrite)
+class PreparedRewriteAdmin(RecordAdmin):
+    list_display = ("dialog", "covers")
+    list_select_related = ("dialog",)
+    search_fields = ("=dialog__id",)
 
 
 @admin.register(ContextEvent)

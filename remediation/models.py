@@ -82,6 +82,20 @@ class RemovedUnit(models.Model):
         return f"{self.unit_id} ({self.kind})"
 
 
+class PreparedRewrite(models.Model):
+    """The rewrite that comes next, made while its dialog rested. It stands for the oldest units of the view under ``key``,
+    which tells all that it was made from."""
+
+    dialog = models.OneToOneField("dialogs.Dialog", on_delete=models.PROTECT, related_name="prepared_rewrite")
+    key = models.CharField(max_length=64)
+    covers = models.PositiveIntegerField(help_text="units of the view that it was made from, oldest first")
+    content = models.JSONField(null=True, help_text="empty: none was found that gains enough")
+    prompts = models.JSONField(default=dict, db_default={})
+
+    def __str__(self) -> str:
+        return f"for {self.covers} units"
+
+
 class ContextEvent(models.Model):
     """What context management met: warnings, over-hits and errors, listed for the operator."""
 

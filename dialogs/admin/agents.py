@@ -24,7 +24,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         model = Agent
         fields = (
             "id", "name", "provider", "model", "description", "suggestions", "instructions", "tools", "toolsets", "model_params",
-            "context_policy", "critical_policy", "context_limit", "dialog_budget_usd", "llm_type", "priority", "priority_areas", "recall", "proxy",
+            "context_policy", "critical_policy", "context_limit", "dialog_budget_usd", "llm_type", "priority", "priority_areas", "recall", "prepare_rewrites", "proxy",
             "is_default", "enabled",
         )  # fmt: skip
 

@@ -56,6 +56,7 @@ FIELDS: dict[str, Field] = {
     "llm_type": text_up_to(40),
     "critical_policy": one_of(Agent.CriticalPolicy.values),
     "recall": truth,
+    "prepare_rewrites": truth,
     "proxy": truth,
 }
 REQUIRED = ("provider", "model")

@@ -46,6 +46,10 @@ class Agent(models.Model):
     recall = models.BooleanField(
         default=True, help_text="bring back into a request what is out of sight and bears on the newest message"
     )
+    prepare_rewrites = models.BooleanField(
+        default=False, db_default=False,
+        help_text="make the rewrite that comes next while a dialog rests, so that no message waits for its summary",
+    )  # fmt: skip
     proxy = models.BooleanField(
         default=False, db_default=False,
         help_text="for programs: no tools and no words of the runtime; what a request of /v1 brings, and nothing else",

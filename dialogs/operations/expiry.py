@@ -22,12 +22,12 @@ from dialogs.models import (
     Turn,
 )
 from dialogs.state import State
-from remediation.models import CleanupTask, ContextEvent, RemediationRun, RemovedUnit
+from remediation.models import CleanupTask, ContextEvent, PreparedRewrite, RemediationRun, RemovedUnit
 
 log = structlog.get_logger(__name__)
 
 SAID = (
-    RemovedUnit, CleanupTask, Event, Turn, Question, Reminder, Artifact, Attachment, RecallChoice,
+    RemovedUnit, PreparedRewrite, CleanupTask, Event, Turn, Question, Reminder, Artifact, Attachment, RecallChoice,
     Client, Round, RequestPart,
 )  # fmt: skip
 NUMBERS = (Generation, RemediationRun, ContextEvent)  # of which the words go

@@ -20,7 +20,7 @@ from remediation.models import RemediationRun, RemovedUnit
 from remediation.policies.fresh_start import POLICY as FRESH_START
 from remediation.policies.registry import title_of
 from remediation.spending import in_usd
-from remediation.strategies.stand_ins import HANDOVER_CLOSING, HANDOVER_OPENING, SUMMARY_HEADING
+from remediation.strategies.stand_ins import HANDOVER_CLOSING, without_heading
 
 WARNING_PERCENT = 80
 
@@ -111,7 +111,7 @@ class RunLine:
     @property
     def summary(self) -> str:
         """What was written in place of what was removed, without the frame that the model sees."""
-        return self.run.summary.removeprefix(SUMMARY_HEADING).removeprefix(HANDOVER_OPENING).strip()
+        return without_heading(self.run.summary).strip()
 
     @property
     def strategies(self) -> list[str]:

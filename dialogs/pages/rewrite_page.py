@@ -1,10 +1,13 @@
 """One rewrite, aligned: what stood before beside what stands now, in the order of the dialog, and why each piece went."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from django.db.models.functions import Left
+
 from dialogs.models import Dialog
+from remediation.context import UnitKind
 from remediation.models import RemediationRun, RemovedUnit
 from remediation.strategies.masking import OPENING
 from remediation.strategies.outcome import LEDGER_PREFIX
@@ -12,6 +15,7 @@ from remediation.strategies.reasons import HANDOVER, REASONS, TRUNCATED, WRITTEN
 from remediation.strategies.stand_ins import HANDOVER_CLOSING
 
 ROWS = 50  # a page
+TOLD_BY = 400  # characters of a summary that tell it from others
 
 Item = Mapping[str, Any]  # of the rewrite's row
 
@@ -47,10 +51,16 @@ class Line:
     stands_for: int
     why: str
     stand_in: int | None  # its place, or None
+    first_part: int | None = None  # the place of the first piece in whose place this new text stands
+    made_by: int | None = None  # the rewrite that wrote this earlier summary
 
     @property
     def stand_in_page(self) -> int:
         return (self.stand_in or 0) // ROWS + 1
+
+    @property
+    def first_part_page(self) -> int:
+        return (self.first_part or 0) // ROWS + 1
 
 
 def aligned(view: Sequence[Item], removed: Sequence[Item]) -> list[Piece]:
@@ -96,7 +106,7 @@ def _stand_in_of(gone: Item, stand_ins: Mapping[int, int]) -> int | None:
 
 
 def lines_of(run: RemediationRun, dialog: Dialog, pieces: Sequence[Piece], page: int) -> list[Line]:
-    """The pieces of one page with their texts: two queries, whatever the rewrite's size."""
+    """The pieces of one page with their texts: three queries, whatever the rewrite's size."""
     start = (page - 1) * ROWS
     shown = pieces[start : start + ROWS]
     units = {
@@ -106,7 +116,40 @@ def lines_of(run: RemediationRun, dialog: Dialog, pieces: Sequence[Piece], page:
     seqs = {seq for piece in shown if piece.stands for seq in piece.stands.get("turns", ())}
     rows = dialog.turns.filter(seq__in=seqs).values_list("seq", "role", "text")
     turns = {seq: (role, text) for seq, role, text in rows}
-    return [_line(start + number, piece, run, units, turns) for number, piece in enumerate(shown)]
+    parts = {piece.stand_in: place for place, piece in reversed(list(enumerate(pieces))) if piece.stand_in is not None}
+    earlier = makers_of(dialog, [unit.text for unit in units.values() if is_summary(unit)], before=run.pk)
+    lines = [_line(start + number, piece, run, units, turns) for number, piece in enumerate(shown)]
+    return [
+        replace(
+            line,
+            first_part=parts.get(line.place),
+            made_by=earlier.get(line.before.text[:TOLD_BY]) if line.before else None,
+        )
+        for line in lines
+    ]
+
+
+def is_summary(unit: RemovedUnit) -> bool:
+    return unit.kind == UnitKind.SUMMARY and not unit.unit_id.startswith(LEDGER_PREFIX)
+
+
+def link_summaries(dialog: Dialog, units: Sequence[Any]) -> None:
+    """Lets each unit of the archive say which rewrite wrote it, where it is a summary: ``made_by``."""
+    summaries = [unit for unit in units if is_summary(unit)]
+    makers = makers_of(dialog, [unit.text for unit in summaries])
+    for unit in summaries:
+        unit.made_by = makers.get(unit.text[:TOLD_BY])
+
+
+def makers_of(dialog: Dialog, summaries: Sequence[str], before: int | None = None) -> dict[str, int]:
+    """The newest rewrite that wrote each of these summaries, by the beginning of its text."""
+    if not summaries:
+        return {}
+    runs = RemediationRun.objects.filter(dialog=dialog).annotate(start=Left("summary", TOLD_BY)).order_by("pk")
+    if before is not None:
+        runs = runs.filter(pk__lt=before)
+    told = runs.filter(start__in={text[:TOLD_BY] for text in summaries})
+    return dict(told.values_list("start", "pk"))
 
 
 def _line(

@@ -1,6 +1,8 @@
 """Model calls beside the conversation: pruning, summaries, titles. Generations like any other, but never health."""
 
 import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -80,11 +82,48 @@ def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: 
     with tracing.generating(generation) as told:
         reply = told(_reply(lease, generation, model, instructions, content))
         _end(lease, generation, reply, model)
+    return _text_of(reply)
+
+
+def ask_at_rest(watch: Lease, dialog: Dialog, purpose: str, instructions: str, content: str) -> str:
+    """As ``ask``, for a dialog that nobody drives. It is cut off when a worker claims the dialog."""
+    model = pruning_model(dialog)
+    if rest := circuits.rest_of(model):
+        raise Overloaded(str(rest), retry_after_seconds=rest.seconds)
+    generation, reply = _watched_call(watch, dialog, model, purpose, instructions, content)
+    with open_change(dialog.pk, durable=False) as change:
+        change.keeps_state = True
+        _record(change, generation, reply, model)
+    return _text_of(reply)
+
+
+def _text_of(reply: Reply) -> str:
     if reply.error:
         raise reply.error
     if not reply.is_complete or reply.finish_reason in CUT_SHORT:
         raise ProviderError("The answer was cut off.")
     return reply.text
+
+
+@contextmanager
+def watching(dialog: Dialog) -> Iterator[Lease]:
+    """A lease that nobody took of a dialog at rest: lost when a worker claims the dialog, so that calls give way."""
+    watch = Lease(dialog.pk, dialog.epoch, lost=keeper.draining)
+    keeper.add(watch)
+    try:
+        yield watch
+    finally:
+        keeper.remove(watch)
+
+
+def _watched_call(
+    watch: Lease, dialog: Dialog, model: ModelInfo, purpose: str, instructions: str, content: str
+) -> tuple[Generation, Reply]:
+    """Its outcome stands first as what it is when this worker goes away, and it is never the one that runs."""
+    columns = _columns(dialog, model, purpose, len(instructions) + len(content))
+    generation = Generation.objects.create(**columns, outcome=Generation.Outcome.CRASHED)
+    with tracing.generating(generation) as told:
+        return generation, told(_reply(watch, generation, model, instructions, content))
 
 
 def _reply(lease: Lease, generation: Generation, model: ModelInfo, instructions: str, content: str) -> Reply:
@@ -119,18 +158,8 @@ def write_title(dialog_id: UUID) -> None:
     if dialog is None or not content or circuits.rest_of(model := pruning_model(dialog)):
         return
     instructions = render(load("title", prompts_folder()))
-    # Its outcome stands first as what it is when this worker goes away, and it is never the one that runs.
-    generation = Generation.objects.create(
-        **_columns(dialog, model, Generation.Purpose.TITLE, len(instructions) + len(content)),
-        outcome=Generation.Outcome.CRASHED,
-    )
-    watch = Lease(dialog.pk, dialog.epoch)
-    keeper.add(watch)
-    try:
-        with tracing.generating(generation) as told:
-            reply = told(_reply(watch, generation, model, instructions, content))
-    finally:
-        keeper.remove(watch)
+    with watching(dialog) as watch:
+        generation, reply = _watched_call(watch, dialog, model, Generation.Purpose.TITLE, instructions, content)
     with open_change(dialog.pk, durable=False) as change:
         change.keeps_state = True
         _record(change, generation, reply, model)
@@ -165,11 +194,11 @@ def _asked(lease: Lease, stream: Stream, generation: Generation) -> Reply:
     return stream_reply(lease, stream, live=None, seconds=SECONDS)
 
 
-def summarise(lease: Lease, dialog: Dialog, text: str, max_tokens: int, prompt: Prompt) -> str:
+def summarise(ask: Callable[[str, str], str], dialog: Dialog, text: str, max_tokens: int, prompt: Prompt) -> str:
     """A hand-off summary by the model; an empty text when it fails, so that sentences chosen by rule stand instead."""
     instructions = render(prompt, words=int(max_tokens * WORDS_PER_TOKEN))
     try:
-        return ask(lease, dialog, Generation.Purpose.SUMMARY, instructions, text)
+        return ask(instructions, text)
     except ProviderError as error:
         log.warning("summary_failed", dialog_id=str(dialog.pk), error=str(error))
         return ""

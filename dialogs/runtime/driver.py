@@ -18,6 +18,7 @@ from dialogs.context.tool_calls import abandon
 from dialogs.models import Agent, Dialog, Question, Round, Turn
 from dialogs.runtime import attempts, auxiliary_calls, outcomes, repeats, rewrite, tool_runs, tracing
 from dialogs.runtime.live_text import LiveAnswer
+from dialogs.runtime.prepare import may_be_near, prepare_soon
 from dialogs.runtime.situation import Situation, situation_of
 from dialogs.runtime.stream_reply import stream_reply
 from dialogs.store.change import Change, LeaseLost
@@ -47,9 +48,9 @@ def drive(dialog_id: UUID) -> None:
     3. Rewrite, clear, suspend, fail or generate accordingly.
     4. Store the outcome in one transaction; repeat.
 
-    A dialog that is new to its person gets its title afterwards, when it rests.
+    A dialog that is new to its person gets its title afterwards, when it rests, and one that is nearly full its rewrite.
     """
-    awaits_title = False
+    awaits_title = is_near = False
     with claim(dialog_id) as lease:
         if lease is None:
             return
@@ -62,11 +63,13 @@ def drive(dialog_id: UUID) -> None:
                     if tools := tool_runs.pending(dialog):
                         tool_runs.run(lease, dialog, tools)
                     else:
-                        step(lease, dialog)
+                        is_near = step(lease, dialog)
             except LeaseLost as loss:
                 log.warning("lease_lost", reason=str(loss))
     if awaits_title:
         auxiliary_calls.write_title(dialog_id)
+    if is_near:
+        prepare_soon(dialog_id)
 
 
 def pending_work(lease: Lease) -> Dialog | None:
@@ -87,12 +90,14 @@ def pending_work(lease: Lease) -> Dialog | None:
     return dialog
 
 
-def step(lease: Lease, dialog: Dialog) -> None:
+def step(lease: Lease, dialog: Dialog) -> bool:
+    """Returns whether a rewrite may come soon after an answer."""
     try:
         situation = situation_of(dialog)
         match decide(situation.policy, situation.context_before_generation):
             case Proceed() as plan:
                 generate(lease, situation, plan)
+                return may_be_near(situation)
             case Rewrite() as decision:
                 rewrite.perform(lease, situation, decision)
             case ClearMind() as decision:
@@ -103,6 +108,7 @@ def step(lease: Lease, dialog: Dialog) -> None:
                 fail(lease, message, code)
     except (ProviderError, UnknownModel) as error:
         fail(lease, str(error))
+    return False
 
 
 def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:

@@ -4,12 +4,14 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import structlog
 
 from dialogs.actions import rounds
 from dialogs.actions.rewrite_requests import policy_with, summary_of
+from dialogs.context import prepared
 from dialogs.context.config import prompts_folder
 from dialogs.context.limits import health_of
 from dialogs.context.sizes import Sizes
@@ -39,6 +41,8 @@ from remediation.strategies.pruning import fallback
 
 log = structlog.get_logger(__name__)
 
+Ask = Callable[[str, str, str], str]  # purpose, instructions, text; returns the answer, raises ``ProviderError``
+
 SMALLEST_UNIT_BUDGET = 200  # tokens; less leaves no room for any message
 
 
@@ -67,7 +71,7 @@ def perform(
     lease: Lease, situation: Situation, decision: Rewrite, seconds: float = budgets.REWRITE_SECONDS.most
 ) -> None:
     """Rewrite what the model sees, as a policy or a person decided, and store it if it became smaller."""
-    job = _job(situation, decision)
+    job = job_for(situation, decision)
     log.info(
         "rewriting",
         dialog_id=str(job.dialog.pk),
@@ -80,7 +84,7 @@ def perform(
     if job.policy.notices:
         _notice(lease, job.policy.notices[0])
     with tracing.rewriting(job.dialog, decision.policy, job.sizes.prompt, job.sizes.limit) as traced:
-        rewritten = _within_archive(_rewrite_in_time(lease, job, seconds))
+        rewritten = within_archive(_prepared(job) or _rewrite_in_time(lease, job, seconds))
         traced(rewritten)
     log.info(
         "rewritten",
@@ -97,9 +101,28 @@ def perform(
         _store(lease, job, rewritten)
 
 
+def _prepared(job: Job) -> Rewritten | None:
+    """What was made for this while the dialog rested, if it still stands. What a person asks for is made for them."""
+    if not job.dialog.agent.prepare_rewrites or job.dialog.requested_rewrite or job.situation.view.interrupted:
+        return None
+    found = prepared.prepared_for(job.dialog, job.policy.name, job.sizes)
+    if found is None:
+        return None
+    job.prompts.update(found.prompts)
+    return found.rewritten
+
+
 def _rewrite_in_time(lease: Lease, job: Job, seconds: float) -> Rewritten:
     """By the policy; when its time is up, the newest units alone, which takes no model and no comparison of texts."""
-    toolbox = _toolbox(lease, job)
+    shows = job.policy.shows_phases
+    pill = rewrite_progress.badge(job.sizes.units) if shows else (None, "")
+
+    def report(phase: str, tokens: int, limit: int) -> None:
+        if shows:
+            fixed = job.sizes.fixed
+            rewrite_progress.tell(lease, job.sizes, pill, phase, tokens + fixed, limit + fixed)
+
+    toolbox = toolbox_with_model(job, partial(auxiliary_calls.ask, lease, job.dialog), report)
     try:
         return rewrite(job, within(toolbox, seconds))
     except RewriteTooLong as error:
@@ -109,7 +132,7 @@ def _rewrite_in_time(lease: Lease, job: Job, seconds: float) -> Rewritten:
         return fallback(job.task.units, cheap, job.task.limit, str(error), job.task.target)
 
 
-def _within_archive(rewritten: Rewritten) -> Rewritten:
+def within_archive(rewritten: Rewritten) -> Rewritten:
     """What would archive more than one transaction should store is not applied."""
     bound = budgets.ARCHIVED_UNITS
     if len(rewritten.removed) <= bound.most:
@@ -117,7 +140,7 @@ def _within_archive(rewritten: Rewritten) -> Rewritten:
     return replace(rewritten, failure=bound.sentence("The rewrite would archive"))
 
 
-def _job(situation: Situation, decision: Rewrite) -> Job:
+def job_for(situation: Situation, decision: Rewrite) -> Job:
     policy = named(decision.policy)
     sizes = situation.sizes_for(policy)
     limit = sizes.limit or max(sizes.request, 1)
@@ -147,15 +170,9 @@ def rewrite(job: Job, toolbox: Toolbox) -> Rewritten:
     return replace(rewritten, units=job.task.units, removed=(), est_after=before, failure=failure)
 
 
-def _toolbox(lease: Lease, job: Job) -> Toolbox:
+def toolbox_with_model(job: Job, ask: Ask, report: Callable[[str, int, int], None]) -> Toolbox:
     """With the model at hand: it writes summaries and prunes, and what it does is recorded."""
-    dialog, sizes = job.dialog, job.sizes
-    shows = job.policy.shows_phases
-    pill = rewrite_progress.badge(sizes.units) if shows else (None, "")
-
-    def report(phase: str, tokens: int, limit: int) -> None:
-        if shows:
-            rewrite_progress.tell(lease, sizes, pill, phase, tokens + sizes.fixed, limit + sizes.fixed)
+    dialog = job.dialog
 
     def prompt(name: str) -> Prompt:
         found = load(name, prompts_folder())
@@ -163,19 +180,20 @@ def _toolbox(lease: Lease, job: Job) -> Toolbox:
         return found
 
     def summarise(text: str, tokens: int) -> str:
-        return auxiliary_calls.summarise(lease, dialog, text, tokens, prompt("hand_off_summary"))
+        by_model = partial(ask, Generation.Purpose.SUMMARY)
+        return auxiliary_calls.summarise(by_model, dialog, text, tokens, prompt("hand_off_summary"))
 
     def failed(reason: str) -> None:
         log.warning("pruner_failed", dialog_id=str(dialog.pk), reason=reason)
         rounds.record_context_error(dialog, ContextEvent.Code.PRUNER_FAILED, reason)
 
     assistant = Assistant(
-        ask=lambda instructions, text: auxiliary_calls.ask(lease, dialog, Generation.Purpose.PRUNE, instructions, text),
+        ask=partial(ask, Generation.Purpose.PRUNE),
         window=lambda: auxiliary_calls.pruning_window(dialog),
         nonce=lambda: secrets.token_hex(8),
         failed=failed,
     )
-    return replace(toolbox_of(sizes, summarise, report), assistant=assistant, prompt=prompt)
+    return replace(toolbox_of(job.sizes, summarise, report), assistant=assistant, prompt=prompt)
 
 
 def toolbox_of(sizes: Sizes, summarise: Callable[[str, int], str], report: Callable[[str, int, int], None]) -> Toolbox:
@@ -334,7 +352,7 @@ def preview(dialog: Dialog, verb: str) -> Rewritten:
     """What a rewrite would do now, without a model and without doing it. Raises ``Refusal``."""
     policy = policy_with(verb)
     situation = situation_of(dialog)
-    job = _job(situation, rewrite_by_hand(policy, situation.sizes_for(policy).limit))
+    job = job_for(situation, rewrite_by_hand(policy, situation.sizes_for(policy).limit))
     toolbox = toolbox_of(job.sizes, lambda text, tokens: "", lambda *_: None)
     rewritten = rewrite(job, toolbox)
     return replace(rewritten, failure=_why_not_smaller(job, rewritten)) if rewritten.failure else rewritten

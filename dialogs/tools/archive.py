@@ -4,7 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Model, Q
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Left
 
 from dialogs.context.lineage import lineage
 from dialogs.context.retrieval.search import Hit, Text, in_removed_units, in_turns, words_of
@@ -12,9 +13,12 @@ from dialogs.context.tool_calls import Result
 from dialogs.models import Artifact, Dialog, Turn
 from dialogs.tools.tool import Invocation, Tool, parameters
 from dominds.llm.messages import ToolSpec
+from remediation.context import UnitKind
 from remediation.models import RemovedUnit
+from remediation.strategies.stand_ins import SUMMARY_LINE, turns_of_summary
 
 MOST_STAND_INS = 3  # texts that rewrites once showed, after the turns
+MOST_LISTED, BEGINNING_CHARS = 1_000, 120  # turns in a list, and of each
 PAGE_CHARS, MAX_PAGE_CHARS = 4_000, 16_000
 
 
@@ -51,7 +55,12 @@ def _labels_of_turns(call: Invocation, hits: Sequence[Hit]) -> Mapping[int, str]
 
 def _labels_of_units(call: Invocation, hits: Sequence[Hit]) -> Mapping[int, str]:
     rows = RemovedUnit.objects.filter(dialog=call.dialog_id, pk__in=_numbers(hits))
-    return {pk: f"unit {pk} ({kind})" for pk, kind in rows.values_list("pk", "kind")}
+    return {pk: _label(pk, kind, text) for pk, kind, text in rows.values_list("pk", "kind", "text")}
+
+
+def _label(pk: int, kind: str, text: str) -> str:
+    turns = turns_of_summary(text) if kind == UnitKind.SUMMARY else None
+    return f"unit {pk} ({kind} of turns {turns[0]}-{turns[1]})" if turns else f"unit {pk} ({kind})"
 
 
 def _numbers(hits: Sequence[Hit]) -> list[int]:
@@ -72,17 +81,56 @@ def _marked(text: Text) -> str:
 
 
 def read_archive(call: Invocation) -> Result:
-    """One whole entry that ``search_archive`` named."""
-    named = [name for name in ("seq", "unit") if name in call.arguments]
+    """One whole entry that ``search_archive`` named, or what a summary of these turns stands for, one level down."""
+    named = [name for name in ("seq", "unit", "turns") if name in call.arguments]
     if len(named) != 1:
-        return Result("Name one entry, by seq or by unit, as search_archive shows them.", failed=True)
-    number = call.arguments[named[0]]
-    row: Turn | RemovedUnit | None
-    if named[0] == "seq":
-        row = Turn.objects.filter(dialog=call.dialog_id, seq=number, position__isnull=False).first()
+        return Result("Name one entry, by seq, by unit, or by the turns of a summary.", failed=True)
+    value = call.arguments[named[0]]
+    text: str | None
+    if named[0] == "turns":
+        first, last = map(int, value.split("-"))
+        text = "\n".join(_one_level_down(call.dialog_id, first, last)) or None
+    elif named[0] == "seq":
+        text = _text_of(Turn.objects.filter(dialog=call.dialog_id, seq=value, position__isnull=False))
     else:
-        row = RemovedUnit.objects.filter(dialog=call.dialog_id, pk=number).first()
-    return _page(row, f"{named[0]} {number}", call.arguments)
+        text = _text_of(RemovedUnit.objects.filter(dialog=call.dialog_id, pk=value))
+    return _page(text, f"{named[0]} {value}", call.arguments)
+
+
+def _text_of(rows: QuerySet[Any]) -> str | None:
+    return rows.values_list("text", flat=True).first()
+
+
+def _one_level_down(dialog_id: UUID, first: int, last: int) -> list[str]:
+    """The beginnings of the summaries that stood for parts of these turns, the longest ones, and of the other turns."""
+    summaries = _summaries_within(dialog_id, first, last)
+    entries = [
+        (begin, f"{_label(pk, UnitKind.SUMMARY, text)}: {_beginning(SUMMARY_LINE.sub('', text, count=1))}")
+        for (begin, _), (pk, text) in summaries.items()
+    ]
+    turns = Turn.objects.filter(dialog=dialog_id, seq__range=(first, last), position__isnull=False)
+    shown = turns.exclude(role=Turn.Role.NOTICE).annotate(start=Left("text", BEGINNING_CHARS + 1))
+    for seq, role, start in shown.order_by("seq").values_list("seq", "role", "start")[:MOST_LISTED]:
+        if not any(begin <= seq <= end for begin, end in summaries):
+            entries.append((seq, f"seq {seq} ({role}): {_beginning(start)}"))
+    return [line for _, line in sorted(entries)]
+
+
+def _summaries_within(dialog_id: UUID, first: int, last: int) -> dict[tuple[int, int], tuple[int, str]]:
+    """By their turns; none within another, and none of exactly these turns, which is what is opened."""
+    units = RemovedUnit.objects.filter(dialog=dialog_id, kind=UnitKind.SUMMARY.value).order_by("pk")
+    found = {turns_of_summary(text): (pk, text) for pk, text in units.values_list("pk", "text")}
+    parts = {turns: one for turns, one in found.items() if turns and _is_part(turns, (first, last))}
+    return {turns: one for turns, one in parts.items() if not any(_is_part(turns, other) for other in parts)}
+
+
+def _is_part(turns: tuple[int, int], whole: tuple[int, int]) -> bool:
+    return turns != whole and whole[0] <= turns[0] and turns[1] <= whole[1]
+
+
+def _beginning(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= BEGINNING_CHARS else f"{line[:BEGINNING_CHARS]}…"
 
 
 def read_artifact(call: Invocation) -> Result:
@@ -90,14 +138,13 @@ def read_artifact(call: Invocation) -> Result:
     number = call.arguments["id"]
     here, *origins = lineage(Dialog.objects.get(pk=call.dialog_id))
     copied = Q(dialog__in=origins, tool_call_id__in=here.turns.values("tool_call_id"))
-    found = Artifact.objects.filter(Q(dialog=here) | copied, pk=number).first()
-    return _page(found, f"artifact {number}", call.arguments)
+    found = Artifact.objects.filter(Q(dialog=here) | copied, pk=number)
+    return _page(_text_of(found), f"artifact {number}", call.arguments)
 
 
-def _page(row: Model | None, named: str, arguments: Mapping[str, Any]) -> Result:
-    if row is None:
+def _page(text: str | None, named: str, arguments: Mapping[str, Any]) -> Result:
+    if text is None:
         return Result(f"There is no {named} in this dialog.", failed=True)
-    text: str = row.text  # type: ignore[attr-defined]
     start = int(arguments.get("offset", 0))
     if start and start >= len(text):
         return Result(f"{named} has {len(text):,} characters; {start:,} lies behind its end.", failed=True)
@@ -109,6 +156,7 @@ def _page(row: Model | None, named: str, arguments: Mapping[str, Any]) -> Result
 
 
 _NUMBER = {"type": "integer", "minimum": 1, "maximum": 2_000_000_000}
+_TURNS = {"type": "string", "pattern": "^[0-9]{1,9}-[0-9]{1,9}$"}  # as a summary's heading has them
 _PAGING = {
     "offset": {"type": "integer", "minimum": 0, "description": "first character"},
     "limit": {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_CHARS, "description": "how many characters"},
@@ -127,8 +175,8 @@ TOOLS = (
     Tool(
         ToolSpec(
             "read_archive",
-            "Read one entry that search_archive found, whole or in parts.",
-            parameters([], seq=_NUMBER, unit=_NUMBER, **_PAGING),
+            "Read one entry that search_archive found, whole or in parts, or list what a summary of turns stands for.",
+            parameters([], seq=_NUMBER, unit=_NUMBER, turns=_TURNS, **_PAGING),
         ),
         outside=read_archive,
         always=True,

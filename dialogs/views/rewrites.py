@@ -21,6 +21,7 @@ from dialogs.queries import context_report
 from dialogs.views.answers import PersonRequest, dialog_action, dialog_or_404
 from dialogs.views.forms import PackageForm, checked
 from dominds.llm.catalog.catalog import UnknownModel
+from remediation.context import UnitKind
 from remediation.policies.registry import with_verb
 
 ROWS = 50
@@ -79,7 +80,18 @@ def _seen(dialog: Dialog, verb: str) -> dict[str, object]:
     seen = context_report.context_of(dialog, verb)
     preview = seen.get("preview")
     goes = {unit["id"] for unit in preview["removed"]} if preview else set()
-    units = [{**unit, "goes": unit["id"] in goes, "why": _why(unit["points"])} for unit in seen["units"]]
+    makers = rewrite_page.makers_of(
+        dialog, [unit["text"] for unit in seen["units"] if unit["kind"] == UnitKind.SUMMARY]
+    )
+    units = [
+        {
+            **unit,
+            "goes": unit["id"] in goes,
+            "why": _why(unit["points"]),
+            "made_by": makers.get(unit["text"][: rewrite_page.TOLD_BY]),
+        }
+        for unit in seen["units"]
+    ]
     return {"seen": seen, "units": units, "preview": preview, "goes": len(goes)}
 
 
@@ -95,13 +107,13 @@ def archive(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     dialog = dialog_or_404(dialog_id, request.user)
     query = request.GET.get("q", "")
     hits = context_report.found_in_archive(dialog, query, ROWS) if query else []
+    found = None if query else Paginator(context_report.archive(dialog), ROWS).get_page(request.GET.get("page") or 1)
+    rewrite_page.link_summaries(dialog, [*(unit for unit, _ in hits), *(found or ())])
     context = {
         "page": DialogPage(dialog, request.user, request=request),
         "query": query,
         "hits": hits,
-        "found": None
-        if query
-        else Paginator(context_report.archive(dialog), ROWS).get_page(request.GET.get("page") or 1),
+        "found": found,
         "lines": run_lines(dialog)[::-1],
         "section": "dialogs",
     }

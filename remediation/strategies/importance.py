@@ -18,7 +18,7 @@ from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
 from remediation.strategies.headroom import most_of
 from remediation.strategies.masking import mask_old_output
 from remediation.strategies.outcome import is_ledger, newest_user
-from remediation.strategies.stand_ins import COUNTS_LINE, SUMMARY_HEADING, put_in_place
+from remediation.strategies.stand_ins import COUNTS_LINE, put_in_place, summary_heading
 
 TARGET_PERCENT = 80  # of the limit
 DEFAULT_LIMIT = 100_000  # tokens, for a model that neither the catalog nor the table knows
@@ -381,7 +381,7 @@ def with_account(units: Units, pruned: Units, room: int, toolbox: Toolbox, limit
     beside = total_tokens(pruned) + counted.est_tokens
     most = most_of(limit) - ledger_budget(limit) - beside
     handed = hand_off(replaced, pruned, room - beside, toolbox, limit // PEOPLE_SHARE, most)
-    text = f"{counted.text}\n{SUMMARY_HEADING}{handed.text}" if handed.text else counted.text
+    text = f"{counted.text}\n{summary_heading(replaced)}{handed.text}" if handed.text else counted.text
     messages = (Message(role=Role.USER, text=text),)
     account = replace(counted, messages=messages, est_tokens=toolbox.count(messages))
     view = tuple(kept.get(unit.id, unit) for unit in units)

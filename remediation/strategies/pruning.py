@@ -19,7 +19,7 @@ from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
 from remediation.strategies.headroom import most_of
 from remediation.strategies.masking import mask
 from remediation.strategies.outcome import STAND_INS, is_ledger, newest_user, task_of
-from remediation.strategies.stand_ins import SUMMARY_HEADING, put_in_place, shortened, stand_in, text_counter
+from remediation.strategies.stand_ins import put_in_place, shortened, stand_in, summary_heading, text_counter
 from remediation.strategies.truncate import newest_fitting
 from remediation.text.ledger import redact
 from remediation.text.summaries import summary_problem
@@ -241,7 +241,7 @@ def _with_summary(units: Units, view: dict[int, Unit], summary: str, toolbox: To
     if not gone or not summary:
         return tuple(view[index] for index in sorted(view))
     removed = tuple(units[index] for index in sorted(gone))
-    unit = stand_in(UnitKind.SUMMARY, SUMMARY_HEADING + summary, removed, toolbox, units)
+    unit = stand_in(UnitKind.SUMMARY, summary_heading(removed) + summary, removed, toolbox, units)
     merged = tuple(view.get(index, other) for index, other in enumerate(units))
     gone |= {index for index in range(len(units)) if index not in view}
     return put_in_place(merged, gone, unit)
@@ -297,7 +297,7 @@ def _handed_over(units: Units, lighter: Units, kept: set[int], aim: int, toolbox
     handed = hand_off(replaced, stay, aim - beside, toolbox, limit // PEOPLE_SHARE, most)
     if not handed.text:
         return stay
-    unit = stand_in(UnitKind.SUMMARY, SUMMARY_HEADING + handed.text, replaced, toolbox, units)
+    unit = stand_in(UnitKind.SUMMARY, summary_heading(replaced) + handed.text, replaced, toolbox, units)
     if unit.est_tokens >= total_tokens(replaced):
         return stay
     return put_in_place(lighter, gone | {i for i in range(len(units)) if i not in kept}, unit)

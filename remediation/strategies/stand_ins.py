@@ -9,11 +9,12 @@ from dominds.llm.messages import Message, Role
 from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units
 from remediation.strategies.outcome import is_ledger
 
-SUMMARY_HEADING = "[Summary of earlier turns]\n"
+SUMMARY_HEADING = "[Summary of earlier turns]\n"  # where it is not known of which
 HANDOVER_OPENING = "Resuming from overflow: "
 HANDOVER_CLOSING = "\nContinue task: "
 TASK_BEGAN = " – begun with: "  # before the first request, in a handover's closing
 OTHER_OPENING = re.compile(r"Resuming (?!from overflow: )[^\n]*\n")  # a line of its own
+SUMMARY_LINE = re.compile(r"\[Summary of (?:earlier turns|turns (\d{1,9})-(\d{1,9}) \(read_archive\))\]\n?")
 COUNTS_LINE = re.compile(
     r"Previous \d{1,9} turns?: (\d{1,9}) user messages?, (\d{1,9}) model responses?, (\d{1,9}) tool calls?"
 )  # importance retention's summary, which ``retention`` writes
@@ -43,6 +44,18 @@ def _free_id(prefix: str, text: str, replaced: Sequence[Unit], taken: set[str]) 
     while name in taken:
         name, attempt = f"{prefix}{digest}-{attempt}", attempt + 1
     return name
+
+
+def summary_heading(replaced: Sequence[Unit]) -> str:
+    """Names the turns as the agent gives them to ``read_archive``, which shows what the summary stands for."""
+    source = sources_of(replaced)
+    return f"[Summary of turns {source[0]}-{source[-1]} (read_archive)]\n" if source else SUMMARY_HEADING
+
+
+def turns_of_summary(text: str) -> tuple[int, int] | None:
+    """The first and last turn that a summary's heading names; None where it names none."""
+    found = SUMMARY_LINE.match(COUNTS_LINE.sub("", text, count=1).lstrip())
+    return (int(found[1]), int(found[2])) if found and found[1] else None
 
 
 def sources_of(units: Sequence[Unit]) -> tuple[int, ...]:
@@ -75,9 +88,15 @@ def told(unit: Unit) -> str:
     text = unit.text
     if unit.kind is UnitKind.SUMMARY:
         text = COUNTS_LINE.sub("", text.partition(HANDOVER_CLOSING)[0]).strip()
-        text = text.removeprefix(SUMMARY_HEADING.strip()).removeprefix(HANDOVER_OPENING)
+        text = without_heading(text)
         text = OTHER_OPENING.sub("", text, count=1).strip() if text.startswith("Resuming ") else text.strip()
     return text
+
+
+def without_heading(text: str) -> str:
+    """A summary without the frame that the model sees."""
+    named = SUMMARY_LINE.match(text)
+    return (text[named.end() :] if named else text).removeprefix(HANDOVER_OPENING)
 
 
 def shortened(unit: Unit, text: str, toolbox: Toolbox) -> Unit:

@@ -18,7 +18,7 @@ from remediation.strategies.headroom import most_of
 from remediation.strategies.lasting import LastingRelevance
 from remediation.strategies.masking import mask_old_output
 from remediation.strategies.outcome import STAND_INS, StrategyOutcome, is_ledger, task_of, touchable
-from remediation.strategies.stand_ins import SUMMARY_HEADING, stand_in
+from remediation.strategies.stand_ins import stand_in, summary_heading
 from remediation.strategies.truncate import truncate
 from remediation.text.ledger import redact
 
@@ -97,7 +97,7 @@ def _accounted(progress: _Progress, start: _Progress, run: _Run) -> _Progress:
     text = digest(gone, room, run.toolbox, run.limit // PEOPLE_SHARE) if gone and room >= SMALLEST_DIGEST else ""
     if not text:
         return progress
-    unit = stand_in(UnitKind.SUMMARY, SUMMARY_HEADING + redact(text), gone, run.toolbox, start.units)
+    unit = stand_in(UnitKind.SUMMARY, summary_heading(gone) + redact(text), gone, run.toolbox, start.units)
     place = next((i for i, other in enumerate(progress.units) if other.role is not UnitRole.SYSTEM), 0)
     while place < len(progress.units) and progress.units[place].kind in STAND_INS:
         place += 1

@@ -7,7 +7,7 @@ from remediation.context import Toolbox, UnitKind, Units, total_tokens
 from remediation.strategies.carrying import MESSAGE_TOKENS
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
 from remediation.strategies.outcome import StrategyOutcome, text_of, touchable
-from remediation.strategies.stand_ins import SUMMARY_HEADING, put_in_place, stand_in
+from remediation.strategies.stand_ins import put_in_place, stand_in, summary_heading
 
 LOOKS_UNLIKE = 0.4  # by wording, where faithful summaries have 0.44 to 0.68; a note warns below: coverage decides
 ROOM_SHARE = 0.45  # of the target, which a summary may fill where more must go than it leaves
@@ -53,7 +53,7 @@ def replace_by_summary(
     handed = hand_off(replaced, remaining, max_tokens, toolbox, people_room, most)
     if not handed.text:
         return StrategyOutcome(units, "nothing to summarise")
-    unit = stand_in(UnitKind.SUMMARY, SUMMARY_HEADING + handed.text, replaced, toolbox, units)
+    unit = stand_in(UnitKind.SUMMARY, summary_heading(replaced) + handed.text, replaced, toolbox, units)
     if unit.est_tokens >= total_tokens(replaced):
         return StrategyOutcome(units, "a summary would be no shorter")
     notes = [f"summarised {len(replaced)} units", handed.note]

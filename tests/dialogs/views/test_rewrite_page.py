@@ -63,6 +63,31 @@ def test_each_piece_that_went_stands_beside_what_stands_now_and_why(script: Scri
     assert f'action="/d/{dialog.pk}/archive/{run.pk}/undo/"' in page
 
 
+def test_a_summary_is_opened_level_by_level(script: Script) -> None:
+    dialog, first = rewritten(script, "fresh_start")
+    for text in SAID[:3]:
+        messages.post_message(dialog.pk, text)
+        drive(dialog.pk)
+    rewrite_requests.request(dialog.pk, "fresh_start", dialog.owner)
+    drive(dialog.pk)
+    second = RemediationRun.objects.filter(dialog=dialog).latest("pk")
+    browser = browser_of(dialog.owner)
+
+    seen = browser.get(f"/d/{dialog.pk}/context/").content.decode()
+    assert f'<a href="/d/{dialog.pk}/archive/{second.pk}/">What it stands for</a>' in seen
+    rows = rows_of(shown(dialog, second))
+    (stands,) = [row for row in rows if "archived new" in row and "What it stands for" in row]
+    (place,) = re.findall(r'href="\?page=1#piece-(\d+)">What it stands for', stands)
+    assert "archived gone" in rows[int(place)]
+    down = f'<a href="/d/{dialog.pk}/archive/{first.pk}/">What it stands for</a>'
+    (older,) = [row for row in rows if down in row]
+    assert "archived gone" in older and SUMMARY in older
+    assert down in browser.get(f"/d/{dialog.pk}/archive/").content.decode()
+    assert down in browser.get(f"/d/{dialog.pk}/archive/?q=staging").content.decode()
+    turns = [row for row in rows_of(shown(dialog, first)) if "archived gone" in row]
+    assert turns and all(re.search(r">turn \d+</a>", row) for row in turns) and down not in "".join(turns)
+
+
 def test_the_facts_are_counted_by_where_they_are_now(script: Script) -> None:
     dialog, run = rewritten(script, "break")
     page = shown(dialog, run)

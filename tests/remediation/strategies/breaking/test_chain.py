@@ -16,7 +16,7 @@ from remediation.similarity.minilm import MiniLM, model_directory
 from remediation.strategies.breaking.chain import break_context
 from remediation.strategies.fresh_start import start_fresh
 from remediation.strategies.outcome import is_ledger, text_of
-from remediation.strategies.stand_ins import HANDOVER_OPENING, SUMMARY_HEADING
+from remediation.strategies.stand_ins import HANDOVER_OPENING, turns_of_summary
 from remediation.synthetic_dialogs import Mix, overflowing_dialog
 from tests.remediation.building import (
     Report,
@@ -337,7 +337,7 @@ def test_a_summariser_that_returns_rubbish_does_no_harm() -> None:
     units = talk(40, 40)
     rewritten = break_context(units, SMALL, toolbox(summarise=lambda text, n: ""), LIMIT, 300)
     assert not rewritten.failure
-    assert any(u.text.startswith(SUMMARY_HEADING) for u in rewritten.units)
+    assert any(turns_of_summary(u.text) for u in rewritten.units)
 
 
 def test_ledger_lines_accumulate_over_rewrites() -> None:
@@ -358,7 +358,7 @@ def test_the_ledger_follows_the_summary() -> None:
     units = numbered(system(), user(f"Never delete /srv/db. {prose('x', 60)}"), *talk(30, 40)[1:])
     after = break_context(units, SMALL, toolbox(), LIMIT, 300).units
     [place] = [i for i, u in enumerate(after) if is_ledger(u)]
-    assert after[place - 1].text.startswith(SUMMARY_HEADING)
+    assert turns_of_summary(after[place - 1].text) == (2, 18)
 
 
 def test_the_ledger_stays_within_a_tenth_of_the_limit() -> None:

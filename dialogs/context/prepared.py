@@ -1,0 +1,109 @@
+"""The rewrite that was prepared while a dialog rested: kept under a key of all that it was made from, used while that stands."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any
+
+from dialogs.context.sizes import Sizes
+from dialogs.context.units import unit_from_json, unit_to_json
+from dialogs.models import Dialog
+from remediation.context import Rewritten, StrategyStep, Unit, Units, total_tokens
+from remediation.models import PreparedRewrite
+from remediation.policies.laws import broken_law
+from remediation.strategies.carrying import removed_from
+from remediation.strategies.headroom import is_poor
+
+NOTE = "prepared while the dialog rested"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    rewritten: Rewritten
+    prompts: dict[str, str]  # versions, by name
+
+
+def is_known(dialog: Dialog, policy: str, sizes: Sizes) -> bool:
+    """Whether the rewrite of what stands now was prepared, or was tried in vain: once is enough."""
+    return _standing(dialog, policy, sizes) is not None
+
+
+def prepared_for(dialog: Dialog, policy: str, sizes: Sizes) -> Prepared | None:
+    """The prepared rewrite with all that came since, word for word; None where there is none that still gains enough."""
+    row = _standing(dialog, policy, sizes)
+    if row is None or row.content is None:
+        return None
+    rewritten = _followed(row.content, sizes, row.covers)
+    before, after = (size + sizes.fixed - sizes.output_room for size in (rewritten.est_before, rewritten.est_after))
+    if is_poor(before, after, sizes.limit or before) or broken_law(sizes.units, rewritten.units):
+        return None
+    return Prepared(rewritten, row.prompts)
+
+
+def columns_of(
+    dialog: Dialog, policy: str, sizes: Sizes, rewritten: Rewritten, prompts: Mapping[str, str]
+) -> dict[str, Any]:
+    """Of the row that keeps it. Made before the dialog's row is held: it reads all units."""
+    return {
+        "key": _key(dialog, policy, sizes, sizes.units),
+        "covers": len(sizes.units),
+        "content": None if rewritten.failure else _to_json(rewritten, sizes.units),
+        "prompts": dict(prompts),
+    }
+
+
+def _standing(dialog: Dialog, policy: str, sizes: Sizes) -> PreparedRewrite | None:
+    row = PreparedRewrite.objects.filter(dialog=dialog).first()
+    if row is None or row.key != _key(dialog, policy, sizes, sizes.units[: row.covers]):
+        return None
+    return row
+
+
+def _key(dialog: Dialog, policy: str, sizes: Sizes, units: Units) -> str:
+    """Another one after an undo, a clear or another rewrite, under other settings, and for other messages."""
+    made_from = (
+        dialog.pk.hex, dialog.history_version, policy, dialog.provider_id, dialog.model_id, sizes.limit, sizes.config,
+        [(unit.id, unit.kind.value, unit.priority, unit.messages) for unit in units],
+    )  # fmt: skip
+    return sha256(repr(made_from).encode(errors="replace")).hexdigest()
+
+
+def _to_json(rewritten: Rewritten, before: Units) -> dict[str, Any]:
+    standing = {unit.id: unit.messages for unit in before}
+    return {
+        "view": [
+            {"stays": unit.id} if standing.get(unit.id) == unit.messages else unit_to_json(unit, original=False)
+            for unit in rewritten.units
+        ],
+        "steps": [{**step.as_json(), "touched": sorted(step.touched)} for step in rewritten.steps],
+        "summary": rewritten.summary,
+        "ledger": list(rewritten.ledger),
+        "recovered": rewritten.recovered,
+        "millis": rewritten.millis,
+    }
+
+
+def _followed(content: Mapping[str, Any], sizes: Sizes, covers: int) -> Rewritten:
+    by_id = {unit.id: unit for unit in sizes.units}
+    head = (
+        by_id[item["stays"]] if "stays" in item else _counted(unit_from_json(item), sizes) for item in content["view"]
+    )
+    units = (*head, *sizes.units[covers:])
+    steps = [StrategyStep(**{**step, "touched": frozenset(step["touched"])}) for step in content["steps"]]
+    if steps:
+        steps[-1] = replace(steps[-1], note="; ".join(part for part in (steps[-1].note, NOTE) if part))
+    return Rewritten(
+        units=units,
+        removed=removed_from(sizes.units, units),
+        est_before=total_tokens(sizes.units),
+        est_after=total_tokens(units),
+        steps=tuple(steps),
+        summary=content["summary"],
+        ledger=tuple(content["ledger"]),
+        recovered=content["recovered"],
+        millis=content["millis"],
+    )
+
+
+def _counted(unit: Unit, sizes: Sizes) -> Unit:
+    return replace(unit, est_tokens=sizes.count(unit.messages))

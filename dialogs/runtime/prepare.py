@@ -1,0 +1,94 @@
+"""Rewrites made ahead, while their dialogs rest, so that no message waits for a summary (``docs/spec.md#prepared-rewrites``)."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from uuid import UUID
+
+import structlog
+from django.db import connections
+
+from dialogs.context import prepared
+from dialogs.errors import NotFound
+from dialogs.models import Dialog
+from dialogs.runtime import auxiliary_calls
+from dialogs.runtime.rewrite import job_for, rewrite, toolbox_with_model, within_archive
+from dialogs.runtime.rewrite_deadline import RewriteTooLong, within
+from dialogs.runtime.situation import Situation, situation_of
+from dialogs.state import State
+from dialogs.store.change import LeaseLost
+from dialogs.store.lease import Lease
+from dominds import budgets
+from dominds.llm.catalog.catalog import UnknownModel
+from dominds.llm.provider import ProviderError
+from remediation.models import PreparedRewrite
+from remediation.policies.ahead import rewrite_ahead
+
+log = structlog.get_logger(__name__)
+
+AT_ONCE = 4  # in a process; threads of their own, so that no message waits for one of those that drive
+MOST_WAITING = 100
+_threads = ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="prepare")
+
+
+class NotPrepared(Exception):
+    """A call failed, or a worker claimed the dialog meanwhile."""
+
+
+def may_be_near(situation: Situation) -> bool:
+    """By what is known without a query: only a context that is more than half full is looked at again at rest."""
+    if not situation.dialog.agent.prepare_rewrites or not situation.policy.counts:
+        return False
+    context = situation.context_before_generation
+    return context.limit is not None and context.est_tokens * 2 > context.limit
+
+
+def prepare_soon(dialog_id: UUID) -> None:
+    """Where too many wait already, a rewrite is made when it is due, as without all this."""
+    if _threads._work_queue.qsize() < MOST_WAITING:
+        _threads.submit(_prepare, dialog_id)
+
+
+def _prepare(dialog_id: UUID) -> None:
+    try:
+        prepare(dialog_id)
+    except Exception:  # whatever it is, the rewrite is made when it is due
+        log.exception("preparing_failed", dialog_id=str(dialog_id))
+    finally:
+        connections.close_all()
+
+
+def prepare(dialog_id: UUID, seconds: float = budgets.REWRITE_SECONDS.most) -> None:
+    """Make the rewrite that a dialog at rest comes near to, and keep it. Given up when a worker claims the dialog."""
+    dialog = Dialog.objects.whole().filter(pk=dialog_id, state=State.IDLE.value, lease_owner="").first()
+    if dialog is None:
+        return
+    try:
+        with auxiliary_calls.watching(dialog) as watch:
+            _prepare_within(watch, dialog, situation_of(dialog), seconds)
+    except (NotPrepared, RewriteTooLong, LeaseLost, NotFound, ProviderError, UnknownModel) as cause:
+        log.info("rewrite_not_prepared", dialog_id=str(dialog_id), cause=str(cause))
+
+
+def _prepare_within(watch: Lease, dialog: Dialog, situation: Situation, seconds: float) -> None:
+    ahead = rewrite_ahead(situation.policy, situation.context_before_generation)
+    if ahead is None or prepared.is_known(dialog, situation.policy.name, situation.sizes_for(situation.policy)):
+        return
+    job = job_for(situation, ahead.decision)
+    job = replace(job, task=ahead.leaving_room(job.task))
+    log.info("preparing_rewrite", dialog_id=str(dialog.pk), policy=job.policy.name, est_tokens=job.sizes.request)
+    toolbox = toolbox_with_model(job, partial(_ask, watch, dialog), lambda *_: None)
+    rewritten = within_archive(rewrite(job, within(toolbox, seconds)))
+    columns = prepared.columns_of(dialog, job.policy.name, job.sizes, rewritten, job.prompts)
+    with watch.change(durable=False) as change:
+        change.keeps_state = True
+        if change.dialog.history_version == dialog.history_version:
+            PreparedRewrite.objects.update_or_create(dialog=dialog, defaults=columns)
+
+
+def _ask(watch: Lease, dialog: Dialog, purpose: str, instructions: str, text: str) -> str:
+    """Without a model's answer there is nothing worth keeping: whoever comes next asks again."""
+    try:
+        return auxiliary_calls.ask_at_rest(watch, dialog, purpose, instructions, text)
+    except ProviderError as error:
+        raise NotPrepared(str(error)) from error
