@@ -1,5 +1,6 @@
 from django.urls import include, path
 
+from dialogs.mcp_server import views as mcp_server
 from dialogs.views import (
     accounts,
     context,
@@ -102,4 +103,5 @@ urlpatterns = [
     # Programs
     path("api/", include("dialogs.api.urls")),
     path("v1/", include("dialogs.openai_api.urls")),
+    path("mcp", mcp_server.serve, name="mcp"),
 ]

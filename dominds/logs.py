@@ -84,5 +84,6 @@ def logging_config(style: str, level: str) -> dict[str, Any]:
             "httpx2": {"level": "WARNING"},
             "httpcore2": {"level": "WARNING"},
             "daphne": {"level": "WARNING"},
+            "mcp": {"level": "WARNING"},
         },
     }

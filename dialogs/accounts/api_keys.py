@@ -3,23 +3,33 @@
 import hashlib
 import secrets
 from datetime import timedelta
+from decimal import Decimal
 
 from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from dialogs.errors import Invalid
 from dialogs.models import ApiKey
 from dominds.db.prepared import Select
 
 PREFIX = "dmk_"
-NOTED = timedelta(hours=1)  # a use within it is not noted again
+NOTED = timedelta(minutes=1)  # a use within it is not noted again
 
 
 def create_key(
-    owner: User, name: str = "", *, scope: str = ApiKey.Scope.ALL, days: int | None = None, keep_days: int | None = None
+    owner: User,
+    name: str = "",
+    *,
+    scope: str = ApiKey.Scope.ALL,
+    days: int | None = None,
+    keep_days: int | None = None,
+    budget_usd: Decimal | None = None,
 ) -> str:
     """Make a key for a person and return it; it cannot be read again. It holds for so many days, or until it is revoked."""
+    if budget_usd is not None and scope != ApiKey.Scope.V1:
+        raise Invalid("Only a key for agents as models alone has a budget: others also spend as their owner does.")
     key = PREFIX + secrets.token_urlsafe(32)
     ApiKey.objects.create(
         owner=owner,
@@ -28,6 +38,7 @@ def create_key(
         last_four=key[-4:],
         scope=scope,
         keep_days=keep_days,
+        budget_usd=budget_usd,
         expires_at=timezone.now() + timedelta(days=days) if days else None,
     )
     return key

@@ -5,20 +5,23 @@ from uuid import UUID
 
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from dialogs.actions.exits import SUSPENDING, exit_named, exits_for
-from dialogs.actions.messages import check_may_act
+from dialogs.actions.messages import acting, check_may_act, create_dialog, shortened
 from dialogs.actions.question_rows import close_question, open_question
 from dialogs.context.limits import thresholds_of
 from dialogs.context.tool_calls import Result, store_result
 from dialogs.errors import Conflict, Invalid, NotFound
-from dialogs.models import Dialog, Generation, Question
+from dialogs.models import Agent, Dialog, Generation, Question, Turn
 from dialogs.permissions import RESOLVE, may, may_see
+from dialogs.state import State
 from dialogs.store.change import Change, open_change
 
 AGES = (("1", "over 1 hour"), ("24", "over 1 day"), ("168", "over 1 week"))  # hours, as filters offer them
+LONGEST_QUESTION = 20_000  # characters, of one from outside
 ASK_HUMAN = "ask_human"  # the tool whose call an ordinary question is
 CANCELLED = "[The person cancelled this question without an answer. Decide yourself, or ask differently.]"
 
@@ -61,6 +64,28 @@ def ask(change: Change, text: str, call_id: str) -> Question:
     return open_question(change, Question.Kind.QUESTION, text, tool_call_id=call_id)
 
 
+def ask_from_outside(user: User, text: str, dialog_id: UUID | None = None) -> Question:
+    """Ask for a program that runs elsewhere: in an idle dialog, or in a new one with the default agent, which is not asked."""
+    if not text.strip():
+        raise Invalid("The question is empty. Write what you want to know.")
+    with transaction.atomic():
+        dialog = acting(dialog_id, user) if dialog_id else _new_dialog(user, text)
+        with open_change(dialog.pk) as change:
+            if change.dialog.state not in (State.IDLE, State.FAILED):
+                raise Conflict(
+                    "dialog_busy", f"The dialog is {change.dialog.state}; ask in one that is idle, or in a new one."
+                )
+            change.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=f"A program asks: {text}", author_id=user.pk)
+            return open_question(change, Question.Kind.QUESTION, text)
+
+
+def _new_dialog(user: User, text: str) -> Dialog:
+    agent = Agent.objects.filter(enabled=True).order_by("-is_default", "pk").first()
+    if agent is None:
+        raise Conflict("agent_unusable", "There is no agent, and so no dialog to ask in.")
+    return create_dialog(user, agent.pk, shortened(text), origin=Dialog.Origin.KEY)
+
+
 def answer(question_id: UUID, user: User, text: str) -> Question:
     """Give the agent its answer; the run goes on."""
     if not text.strip():
@@ -85,13 +110,22 @@ def _end_ordinary(question_id: UUID, user: User, state: str, result: str) -> Que
         if state == Question.State.ANSWERED:
             question.answer = result
         change.act(user, "answered the question" if state == Question.State.ANSWERED else "cancelled the question")
-        store_result(change, question.tool_call_id, ASK_HUMAN, Result(result))
-        change.dialog.changed_since_rewrite = True
-        if change.dialog.answering_seq is None:
-            change.dialog.continuing = True
         close_question(change, question, user, state)
+        if question.is_from_outside:
+            if question.answer:
+                change.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=f"The answer: {result}", author_id=user.pk)
+            change.take_next_message()  # those that were sent meanwhile
+        else:
+            _hand_to_agent(change, question, result)
         change.wakes = True
     return question
+
+
+def _hand_to_agent(change: Change, question: Question, result: str) -> None:
+    store_result(change, question.tool_call_id, ASK_HUMAN, Result(result))
+    change.dialog.changed_since_rewrite = True
+    if change.dialog.answering_seq is None:
+        change.dialog.continuing = True
 
 
 def resolve(question_id: UUID, user: User, action: str, /, **options: object) -> Question:

@@ -23,7 +23,8 @@ class ApiKeyAdmin(RecordAdmin):
     list_select_related = ("owner",)
     search_fields = ("owner__username", "name", "last_four")
     fields = (
-        "owner", "name", "last_four", "scope", "keep_days", "created_at", "last_used_at", "expires_at", "revoked_at",
+        "owner", "name", "last_four", "scope", "keep_days", "budget_usd", "created_at", "last_used_at", "expires_at",
+        "revoked_at",
     )  # fmt: skip
     actions = ("revoke",)
 

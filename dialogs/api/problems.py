@@ -1,6 +1,6 @@
 """Errors of ``/api``: always ``{"error": {"code", "message"}}``, be it a refusal, a body that is no JSON, or a bug."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -41,7 +41,7 @@ def register(api: NinjaAPI) -> None:
         api.add_exception_handler(kind, cast(Any, answer))  # ninja types the exception as maybe a class
 
     on(Refusal, lambda request, problem: refused(problem))
-    on(ValidationError, lambda request, problem: error("invalid", _fields(problem), 400))
+    on(ValidationError, lambda request, problem: error("invalid", fields_of(problem.errors), 400))
     on(HttpError, lambda request, problem: _http_error(problem))
     on(Http404, lambda request, problem: unknown_address(request))
     on(RequestDataTooBig, lambda request, problem: too_big())
@@ -55,8 +55,9 @@ def refused(problem: Refusal) -> HttpResponse:
     return error(problem.code, problem.message, problem.status, wait)
 
 
-def _fields(problem: ValidationError) -> str:
-    return "; ".join(f"{_place(item['loc'])}: {item['msg']}" for item in problem.errors[:5])
+def fields_of(errors: Sequence[Mapping[str, Any]]) -> str:
+    """The fields that are wrong, as pydantic found them, and why."""
+    return "; ".join(f"{_place(item['loc'])}: {item['msg']}" for item in errors[:5])
 
 
 def _place(parts: tuple[Any, ...]) -> str:

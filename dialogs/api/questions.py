@@ -4,8 +4,8 @@ from typing import Any, Literal
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from ninja import Query, Router, Schema
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
+from ninja import Query, Router, Schema, Status
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -20,8 +20,16 @@ from dialogs.store import json_shapes
 router = Router(tags=["questions"])
 
 
+QuestionState = Literal["open", "answered", "resolved", "cancelled"]
+
+
 class QuestionWindow(UuidWindow):
-    state: Literal["open", "answered", "resolved", "cancelled"] | None = None
+    state: QuestionState | None = None
+
+
+class NewQuestion(Schema):
+    text: Text = Field(max_length=questions.LONGEST_QUESTION)
+    dialog: UUID | None = Field(None, description="one that is idle; a new one by default")
 
 
 class Answer(Schema):
@@ -57,6 +65,13 @@ def list_questions(request: PersonRequest, window: Query[QuestionWindow]) -> lis
     if window.state:
         visible = visible.filter(state=window.state)
     return [_shown(row) for row in oldest_first(visible, window)]
+
+
+@router.post("/questions", response={201: QuestionOut})
+def ask(request: PersonRequest, given: NewQuestion) -> Status[dict[str, Any]]:
+    """Ask the people of a dialog from outside: no agent goes on when they answer. Ask again for the question to read it."""
+    row = questions.ask_from_outside(request.auth, given.text, given.dialog)
+    return Status(201, _read(request.auth, row.pk))
 
 
 @router.get("/questions/{uuid:question_id}", response=QuestionOut)

@@ -28,7 +28,11 @@ class ApiKey(models.Model):
         blank=True,
         help_text="dialogs that it makes are removed so long after their last message; empty: never",
     )
-    last_used_at = models.DateTimeField(null=True, blank=True, help_text="noted once an hour at most")
+    budget_usd = models.DecimalField(
+        max_digits=18, decimal_places=10, null=True, blank=True,
+        help_text="what its calls may cost in a calendar month; empty: no budget",
+    )  # fmt: skip
+    last_used_at = models.DateTimeField(null=True, blank=True, help_text="noted once a minute at most")
 
     def __str__(self) -> str:
         return f"…{self.last_four}"
@@ -68,9 +72,10 @@ class Client(models.Model):
 
 
 class EmbeddingUse(models.Model):
-    """What the embeddings of one person took in one day (UTC). Nothing else is kept of them."""
+    """What the embeddings of one person's key took in one day (UTC). Nothing else is kept of them."""
 
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, db_index=False, related_name="+")
+    key = models.ForeignKey(ApiKey, null=True, on_delete=models.SET_NULL, related_name="+")
     day = models.DateField()
     agent = models.CharField(max_length=80)
     provider = models.CharField(max_length=80)
@@ -82,7 +87,9 @@ class EmbeddingUse(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["person", "day", "agent", "provider", "model"], name="embedding_use_unique")
+            models.UniqueConstraint(
+                fields=["person", "key", "day", "agent", "provider", "model"], name="embedding_use_unique"
+            )
         ]
 
     def __str__(self) -> str:

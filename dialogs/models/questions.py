@@ -50,3 +50,8 @@ class Question(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.text[:60]}"
+
+    @property
+    def is_from_outside(self) -> bool:
+        """Whether a program asked that runs elsewhere: no agent here waits for the answer."""
+        return self.kind == self.Kind.QUESTION and not self.tool_call_id

@@ -4,14 +4,13 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from django.contrib.auth.models import User
 from django.db.models import F
 from django.utils import timezone
 
 from dialogs.context.limits import model_of
-from dialogs.context.spending import spent_this_month
+from dialogs.context.spending import check_budget_of, spent_this_month
 from dialogs.errors import Conflict
-from dialogs.models import Agent, EmbeddingUse, PersonSettings
+from dialogs.models import Agent, ApiKey, EmbeddingUse, PersonSettings
 from dialogs.openai_api.errors import ApiError
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
 from dominds.llm.embeddings import embed
@@ -23,9 +22,10 @@ from remediation.spending import Spending
 AWAY_SECONDS = 5
 
 
-def embeddings_of(body: dict[str, Any], person: User) -> dict[str, Any]:
+def embeddings_of(body: dict[str, Any], key: ApiKey) -> dict[str, Any]:
     """Raises ``ApiError`` or ``Refusal``."""
-    name = body.get("model")
+    check_budget_of(key)
+    person, name = key.owner, body.get("model")
     agent = Agent.objects.filter(pk=name, enabled=True).first() if isinstance(name, str) else None
     if agent is None:
         raise ApiError(404, "model_not_found", f"The model {name!r} does not exist.", param="model")
@@ -53,16 +53,17 @@ def embeddings_of(body: dict[str, Any], person: User) -> dict[str, Any]:
         raise ApiError(400, "refused_by_provider", str(error)) from None
     except ProviderError as error:
         raise ApiError(503, "provider_unavailable", str(error), retry_after_seconds=AWAY_SECONDS) from None
-    _note(person, agent, model, answer.get("usage"), began)
+    _note(key, agent, model, answer.get("usage"), began)
     return answer
 
 
-def _note(person: User, agent: Agent, model: ModelInfo, reported: Any, began: datetime) -> None:
+def _note(key: ApiKey, agent: Agent, model: ModelInfo, reported: Any, began: datetime) -> None:
     told = reported if isinstance(reported, dict) else {}
     usage = usage_from(told.get("prompt_tokens"), 0)
     tokens, cost = (usage.prompt_tokens, cost_of(usage, model.prices, began)) if isinstance(usage, Usage) else (0, None)
     named: dict[str, Any] = {
-        "person": person,
+        "person": key.owner,
+        "key": key,
         "day": began.date(),
         "agent": agent.pk,
         "provider": model.provider_id,

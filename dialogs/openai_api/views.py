@@ -21,6 +21,7 @@ from structlog.contextvars import get_contextvars
 from dialogs.accounts import api_keys
 from dialogs.api.auth import ScopeRefused, bearer_of
 from dialogs.api.sse import streamed
+from dialogs.context.spending import check_budget_of
 from dialogs.errors import Refusal
 from dialogs.live.db_threads import in_db_thread
 from dialogs.models import Agent, ApiKey, Dialog
@@ -210,8 +211,8 @@ async def create_embeddings(request: HttpRequest) -> HttpResponseBase:
 
 
 def _embeddings(request: HttpRequest) -> dict[str, Any]:
-    owner = _key_of(request).owner
-    return embeddings_of(body_of(request.body), owner)
+    key = _key_of(request)
+    return embeddings_of(body_of(request.body), key)
 
 
 # -- answers, in any protocol --------------------------------------------------------------------------------------------
@@ -244,6 +245,7 @@ async def _answered(request: HttpRequest, read: Reader) -> HttpResponseBase:
 def _begin(request: HttpRequest, read: Reader) -> tuple[Asked, Run]:
     try:
         key, headers = _key_of(request), request.headers
+        check_budget_of(key)
         asked = read(
             Sent(body_of(request.body), headers.get(DIALOG_HEADER, ""), headers.get(lifetime.POLICY_HEADER, ""), key)
         )

@@ -226,6 +226,10 @@ class ApiKeyForm(forms.Form):
     scope = forms.ChoiceField(choices=ApiKey.Scope.choices, required=False, label="May be used for")
     days = WholeNumber(1, 3_650, "days", required=False, label="Holds for (days)")
     keep_days = WholeNumber(1, 3_650, "days", required=False, label="Keep its dialogs for (days)")
+    budget_usd = forms.DecimalField(
+        min_value=0, max_value=exits.MOST_USD, decimal_places=2, required=False,
+        label="Budget a month (USD), of one for agents as models alone",
+    )  # fmt: skip
 
 
 class AppearanceForm(forms.ModelForm):  # type: ignore[type-arg]

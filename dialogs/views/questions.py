@@ -114,7 +114,8 @@ def answer(request: PersonRequest, question_id: UUID) -> HttpResponse:
         questions.answer(question.pk, request.user, text)
     except Refusal as refusal:
         return _refused(request, question, refusal, text)
-    return _done(request, question, "Answered. The agent goes on.")
+    words = "Answered. The program can read it now." if question.is_from_outside else "Answered. The agent goes on."
+    return _done(request, question, words)
 
 
 @login_required

@@ -1,5 +1,6 @@
 """A person's own settings: look, notifications, context display, password, API keys."""
 
+from decimal import Decimal
 from typing import Any
 
 from django import forms
@@ -14,6 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.accounts import api_keys, login
 from dialogs.context import spending
+from dialogs.errors import Invalid
 from dialogs.models import ApiKey, SiteSettings
 from dialogs.permissions import OPERATE, may
 from dialogs.store import wakeups
@@ -40,7 +42,7 @@ def _page(request: PersonRequest, *, new_key: str = "", status: int = 200, **bou
         "site_form": SiteForm(instance=SiteSettings.current()) if may(request.user, OPERATE) else None,
         "password_form": _password_form(request),
         "key_form": ApiKeyForm(),
-        "keys": ApiKey.objects.filter(owner=request.user, revoked_at__isnull=True).order_by("-created_at"),
+        "keys": _keys_of(request),
         "new_key": new_key,
         "section": "settings",
         **bound,
@@ -48,6 +50,13 @@ def _page(request: PersonRequest, *, new_key: str = "", status: int = 200, **bou
     answer = render(request, "accounts/settings.html", context, status=status)
     answer["Cache-Control"] = "no-store"  # a new key must not come back with the back button
     return answer
+
+
+def _keys_of(request: PersonRequest) -> list[tuple[ApiKey, Decimal]]:
+    """Each with what it has cost this month."""
+    keys = ApiKey.objects.filter(owner=request.user, revoked_at__isnull=True).order_by("-created_at")
+    spent = spending.spent_by_keys([key.pk for key in keys])
+    return [(key, Decimal(spent[key.pk])) for key in keys]
 
 
 @login_required
@@ -110,7 +119,11 @@ def create_key(request: PersonRequest) -> HttpResponse:
         return _page(request, status=400, key_form=form)
     given = form.cleaned_data
     given["scope"] = given["scope"] or ApiKey.Scope.ALL
-    return _page(request, new_key=api_keys.create_key(request.user, given.pop("name"), **given))
+    try:
+        return _page(request, new_key=api_keys.create_key(request.user, given.pop("name"), **given))
+    except Invalid as error:
+        form.add_error("budget_usd", error.message)
+        return _page(request, status=400, key_form=form)
 
 
 @login_required

@@ -16,16 +16,19 @@ SCRIPTS = Path(__file__).with_name("scripts")
 QUIET = {"LANGSMITH_TRACING": "false", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "PYTHONDONTWRITEBYTECODE": "1"}
 SECONDS = 120
 TURNS = 10
+# The first turn waits for a server that is required.
+MCP_OF_CODEX = '\n[mcp_servers.dominds]\nurl = "{}"\nbearer_token_env_var = "DOMINDS_KEY"\nrequired = true\n'
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a program runs, and whom it asks: ``url`` without a path."""
+    """Where a program runs, and whom it asks: ``url`` without a path. ``mcp`` is the address of a tool server of ours."""
 
     folder: Path
     url: str
     key: str
     model: str
+    mcp: str = ""
 
     def run(self, command: Sequence[str | Path], *, expected: Sequence[int] = (0,), **environment: str) -> str:
         """What it prints. Fails with its errors where it ends with another code than ``expected``."""
@@ -63,7 +66,7 @@ def codex(place: Place, texts: Sequence[str]) -> list[str]:
         f'model = "{place.model}"\nmodel_provider = "dominds"\ncheck_for_update_on_startup = false\n\n'
         "[analytics]\nenabled = false\n\n[features]\nplugins = false\napps = false\n\n"
         f'[model_providers.dominds]\nname = "Dominds"\nbase_url = "{place.url}/v1"\n'
-        'wire_api = "responses"\nenv_key = "DOMINDS_KEY"\n'
+        'wire_api = "responses"\nenv_key = "DOMINDS_KEY"\n' + (MCP_OF_CODEX.format(place.mcp) if place.mcp else "")
     )
     options = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
     answers = []
@@ -75,7 +78,10 @@ def codex(place: Place, texts: Sequence[str]) -> list[str]:
 
 
 def claude_code(place: Place, texts: Sequence[str]) -> list[str]:
-    options = ["--allowedTools", "Bash,Read,ToolSearch,CronList,Agent"]
+    options = ["--allowedTools", "Bash,Read,ToolSearch,CronList,Agent,mcp__dominds"]
+    if place.mcp:
+        ours = {"type": "http", "url": place.mcp, "headers": {"Authorization": f"Bearer {place.key}"}}
+        options += ["--mcp-config", json.dumps({"mcpServers": {"dominds": ours}})]
     environment = {
         "CLAUDE_CONFIG_DIR": str(place.folder / "claude"),
         "ANTHROPIC_BASE_URL": place.url,

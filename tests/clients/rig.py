@@ -54,10 +54,12 @@ def _schema_asked(prompt: Prompt) -> Any:
 
 
 def _is_wanted(name: str, prompt: Prompt) -> bool:
-    """Whether a tool must be called, or the user speaks of what it is for."""
+    """Whether a tool must be called, or the user speaks of what it is for, and names none."""
     words = set(name.lower().split("_")) - {"get", "run"}
     return bool(prompt.required_tools) or (
-        prompt.last.role == "user" and bool(words & set(WORD.findall(prompt.last.text)))
+        prompt.last.role == "user"
+        and not CALL.search(prompt.last.text)
+        and bool(words & set(WORD.findall(prompt.last.text)))
     )
 
 

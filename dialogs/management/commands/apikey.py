@@ -1,10 +1,12 @@
 from argparse import ArgumentParser
+from decimal import Decimal
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 
 from dialogs.accounts.api_keys import create_key
+from dialogs.errors import Invalid
 from dialogs.models import ApiKey
 
 
@@ -20,10 +22,14 @@ class Command(BaseCommand):
             "--keep-days", type=int, help="how long dialogs that it makes are kept; for ever, if left out"
         )
 
-    def handle(
-        self, *args: Any, username: str, scope: str, days: int | None, keep_days: int | None, **options: Any
-    ) -> None:
+        parser.add_argument("--budget-usd", type=Decimal, help="what it may cost a month; with --scope v1 alone")
+
+    def handle(self, *args: Any, username: str, scope: str, **options: Any) -> None:
         user = User.objects.filter(username=username).first()
         if user is None:
             raise CommandError(f"There is no user {username!r}. Make one with: python manage.py createuser {username}")
-        self.stdout.write(create_key(user, "apikey command", scope=scope, days=days, keep_days=keep_days))
+        given = {name: options[name] for name in ("days", "keep_days", "budget_usd")}
+        try:
+            self.stdout.write(create_key(user, "apikey command", scope=scope, **given))
+        except Invalid as error:
+            raise CommandError(error.message) from None

@@ -1,6 +1,7 @@
 """What a key may be used for, how long it holds, and that its use is noted."""
 
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -9,8 +10,10 @@ from django.utils import timezone
 
 from dialogs.accounts.api_keys import create_key, key_of
 from dialogs.actions import messages
-from dialogs.models import ApiKey, Dialog
+from dialogs.models import ApiKey, Dialog, EmbeddingUse
+from dialogs.models import Client as ClientRow
 from tests.dialogs.factories import AgentFactory, UserFactory
+from tests.dialogs.operations.test_dashboard import generation
 
 pytestmark = pytest.mark.django_db
 
@@ -39,17 +42,62 @@ def test_a_key_is_for_what_its_scope_says(scope: str, reads: int, opens: int, li
         assert asked(key, method, path, given) == (status, "key_scope" if status == 403 else "")
 
 
-def test_a_key_ends_and_its_use_is_noted_once_an_hour() -> None:
+def test_a_key_ends_and_its_use_is_noted_once_a_minute() -> None:
     key = create_key(UserFactory.create(), days=1)
     assert key_of(key) is not None
     row = ApiKey.objects.get()
     assert row.last_used_at is not None
-    earlier = timezone.now() - timedelta(minutes=59)
+    earlier = timezone.now() - timedelta(seconds=50)
     ApiKey.objects.update(last_used_at=earlier)
     assert key_of(key) is not None
     assert ApiKey.objects.get().last_used_at == earlier
+    ApiKey.objects.update(last_used_at=earlier - timedelta(seconds=20))
+    assert key_of(key) is not None
+    assert ApiKey.objects.get().last_used_at > row.last_used_at
     ApiKey.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     assert key_of(key) is None
+
+
+def test_a_key_spends_no_more_in_a_month_than_its_budget() -> None:
+    """Its dialogs by /v1 count, and its embeddings; those of other keys do not, nor what was before this month."""
+    owner, agent = UserFactory.create(), AgentFactory.create()
+    key = create_key(owner, scope="v1", budget_usd=Decimal("0.75"))
+    row = key_of(key)
+    dialog = messages.create_dialog(owner, agent.pk, origin="key")
+    ClientRow.objects.create(dialog=dialog, key=row)
+    generation(dialog, cost_usd=Decimal("0.5"))
+    generation(dialog, cost_usd=Decimal("9"), ago=timedelta(days=32))
+    generation(messages.create_dialog(owner, agent.pk), cost_usd=Decimal("9"))
+    used: dict[str, Any] = {
+        "person": owner,
+        "day": timezone.now().date(),
+        "agent": agent.pk,
+        "provider": "p",
+        "model": "m",
+    }
+    EmbeddingUse.objects.create(**used, key=key_of(create_key(owner)), cost_usd="9")
+    assert asked(key, "POST", "/v1/embeddings", "{}") == (404, "model_not_found")
+    EmbeddingUse.objects.create(**used, key=row, cost_usd="0.25")
+    for path in ("embeddings", "chat/completions", "responses"):
+        assert asked(key, "POST", f"/v1/{path}", "{}") == (409, "budget_exceeded")
+    assert asked(key, "GET", "/v1/models")[0] == 200
+    browser = Client()
+    browser.force_login(owner)
+    page = browser.get("/settings/").content.decode()
+    assert '<data value="0.75">$0.7500</data> of <data value="0.75">' in " ".join(page.split())
+    ApiKey.objects.filter(pk=row.pk).update(budget_usd=Decimal("0.76"))
+    assert asked(key, "POST", "/v1/embeddings", "{}") == (404, "model_not_found")
+
+
+def test_only_a_key_for_agents_as_models_has_a_budget() -> None:
+    """Others act as their owner does, and what they spend in the owner's dialogs is not told apart."""
+    browser = Client()
+    browser.force_login(UserFactory.create())
+    page = browser.post("/settings/keys/", {"scope": "all", "budget_usd": "5"})
+    assert page.status_code == 400
+    assert "Only a key for agents as models alone has a budget" in page.content.decode()
+    assert browser.post("/settings/keys/", {"scope": "v1", "budget_usd": "5"}).status_code == 200
+    assert ApiKey.objects.get().budget_usd == 5
 
 
 def test_what_a_key_opens_is_a_programs() -> None:

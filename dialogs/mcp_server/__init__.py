@@ -1,0 +1,1 @@
+"""``/mcp``: the same calls as ``/api``, as tools of a Model Context Protocol server for agents that run elsewhere."""
