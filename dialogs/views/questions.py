@@ -1,5 +1,6 @@
 """The inbox of questions for humans (Q4H), the page of one, and its buttons."""
 
+from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
@@ -8,6 +9,7 @@ from django.core.paginator import Paginator
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.actions import questions
@@ -84,21 +86,36 @@ def _page(
     exits: ExitForm | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    dialog = question.dialog
+    context = {**_shown(request, question, exits), "error": error, "text": text, "section": "q4h"}
+    if _is_by_mail(request):
+        return render(request, "questions/by_mail.html", context, status=status)
+    return render(request, "questions/question.html", {**context, **_evidence(request, question)}, status=status)
+
+
+def _shown(request: PersonRequest, question: Question, exits: ExitForm | None = None) -> dict[str, Any]:
+    """What the piece of one question shows. ``at`` is where its forms go."""
     may_resolve = questions.may_resolve(request.user, question)
     suspends = question.kind != Question.Kind.QUESTION
-    context = {
+    return {
         "question": question,
+        "person": request.user,
+        "at": reverse("question-by-mail" if _is_by_mail(request) else "question", args=[question.pk]),
+        "may_resolve": may_resolve,
+        "exits": (exits or ExitForm(question)) if may_resolve and suspends else None,
+    }
+
+
+def _evidence(request: PersonRequest, question: Question) -> dict[str, Any]:
+    dialog = question.dialog
+    return {
         "page": DialogPage(dialog, request.user, request=request),
         "attempts": questions.attempts_of(question),
         "entries": entries.entries_of(dialog, view.visible_turns(dialog, None, LAST_TURNS)),
-        "may_resolve": may_resolve,
-        "exits": (exits or ExitForm(question)) if may_resolve and suspends else None,
-        "error": error,
-        "text": text,
-        "section": "q4h",
     }
-    return render(request, "questions/question.html", context, status=status)
+
+
+def _is_by_mail(request: PersonRequest) -> bool:
+    return getattr(request, "by_mail", False)
 
 
 @login_required
@@ -154,13 +171,15 @@ def _refused(
     request: PersonRequest, question: Question, refusal: Refusal, text: str = "", exits: ExitForm | None = None
 ) -> HttpResponse:
     """The reason, with what was typed kept in its form. The question is read again: another person may have been first."""
-    if request.htmx:
+    if request.htmx and not _is_by_mail(request):
         return refused(request, refusal, f"/d/{question.dialog_id}/")
     question = _question_or_404(request, question.pk)
     return _page(request, question, error=refusal.message, text=text, exits=exits, status=refusal.status)
 
 
 def _done(request: PersonRequest, question: Question, words: str) -> HttpResponse:
+    if _is_by_mail(request):
+        return render(request, "questions/link_over.html", {"done": words, "question_id": question.pk})
     if request.htmx:
         return changed_since(request, question.dialog)
     messages.success(request, words)
