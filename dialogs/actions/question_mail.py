@@ -12,6 +12,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 
 from dialogs.models import Delivery, Question, SiteSettings
+from dialogs.permissions import RESOLVE, may
 
 SALT = "dialogs.question-mail"
 LINK_DAYS = 7
@@ -48,12 +49,15 @@ def send(row: Delivery) -> bool:
 
 def _text(row: Delivery, question: Question, site: SiteSettings) -> str:
     base, minutes = settings.PUBLIC_URL, site.question_deadline_minutes
+    may_answer = question.kind == Question.Kind.QUESTION or (row.person is not None and may(row.person, RESOLVE))
     context = {
         "question": question,
         "is_overdue": row.event == "question.overdue",
         "answer_by": question.created_at + timedelta(minutes=minutes) if minutes else None,
         "base": base,
-        "link": base + link_to(question, row.person) if base and row.person else "",
+        "is_mine": row.person is not None,
+        "may_answer": may_answer,
+        "link": base + link_to(question, row.person) if base and row.person and may_answer else "",
         "link_days": LINK_DAYS,
     }
     return render_to_string("questions/mail.txt", context)

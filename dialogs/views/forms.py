@@ -208,7 +208,7 @@ class QuestionFilter(forms.Form):
         choices=[(name, name) for name in ("open", "mine", "answered", "resolved", "cancelled")], required=False
     )
     kind = forms.ChoiceField(
-        choices=[("", "any kind"), *((kind, kind) for kind in Question.Kind.values)],
+        choices=[("", "any kind"), *Question.Kind.choices],
         required=False,
     )
     agent = forms.CharField(max_length=64, required=False)

@@ -33,13 +33,15 @@ def index(request: PersonRequest) -> HttpResponse:
     given = form.cleaned_data
     tab = given.get("tab") or "open"
     visible = questions.questions_of(request.user)
+    found = Paginator(_filtered(_of_tab(visible, request, tab), given), ROWS).get_page(request.GET.get("page") or 1)
+    chosen = next((row for row in found if str(row.pk) == request.GET.get("at")), next(iter(found), None))
     context = {
         "tab": tab,
         "tabs": [(name, label, _of_tab(visible, request, name).count()) for name, label in TABS],
         "form": form,
-        "found": Paginator(_filtered(_of_tab(visible, request, tab), given), ROWS).get_page(
-            request.GET.get("page") or 1
-        ),
+        "found": found,
+        "chosen_id": chosen.pk if chosen else None,
+        **({**_shown(request, chosen), **_evidence(request, chosen)} if chosen else {}),
         "agents": Agent.objects.filter(dialogs__questions__isnull=False).distinct(),
         "section": "q4h",
     }
@@ -74,7 +76,11 @@ def _filtered(rows: QuerySet[Question], given: dict[str, str]) -> QuerySet[Quest
 @login_required
 @require_GET
 def show(request: PersonRequest, question_id: UUID) -> HttpResponse:
-    return _page(request, _question_or_404(request, question_id))
+    question = _question_or_404(request, question_id)
+    if request.htmx and request.htmx.target == "reader":
+        context = {**_shown(request, question), **_evidence(request, question)}
+        return render(request, "questions/_reader.html", context)
+    return _page(request, question)
 
 
 def _page(
@@ -183,6 +189,8 @@ def _done(request: PersonRequest, question: Question, words: str) -> HttpRespons
     if request.htmx:
         return changed_since(request, question.dialog)
     messages.success(request, words)
+    if request.POST.get("from") == "inbox":
+        return redirect("questions")
     if request.POST.get("from") == "dialog":
         return redirect("dialog", dialog_id=question.dialog_id)
     return redirect("question", question_id=question.pk)

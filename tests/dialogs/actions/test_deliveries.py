@@ -265,7 +265,7 @@ def test_without_a_public_address_a_check_warns_and_mails_hold_no_links(
     ask(script)
     send_due()
     content = post.wait().get_content()
-    assert "://" not in content and "open Q4H to answer" in content
+    assert "://" not in content and "open “Needs you” to answer" in content
 
 
 def test_settings_keep_the_address_and_the_secret(settings: Any) -> None:
