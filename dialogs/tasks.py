@@ -7,6 +7,7 @@ from celery import shared_task
 from celery.signals import worker_shutting_down
 from django.db import connections
 
+from dialogs.actions import deliveries
 from dialogs.runtime.driver import drive
 from dialogs.store import wakeups
 from dialogs.store.lease import keeper
@@ -17,6 +18,15 @@ def drive_dialog(dialog_id: str) -> None:
     """Drive one dialog. May be lost, late or delivered twice without harm."""
     try:
         drive(UUID(dialog_id))
+    finally:
+        connections.close_all()
+
+
+@shared_task(name=wakeups.DELIVER)
+def deliver_notice(delivery_id: int) -> None:
+    """Send one notice. May be lost, late or delivered twice without harm."""
+    try:
+        deliveries.deliver(delivery_id)
     finally:
         connections.close_all()
 

@@ -1,5 +1,7 @@
 """Typed readers of the environment. A bad value stops the start and is named, with what was expected."""
 
+import re
+from email.utils import parseaddr
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -14,6 +16,7 @@ SERVER_ENGINE = "dominds.db.postgresql"
 FILE_ENGINE = "dominds.db.sqlite3"
 LOCAL_KINDS = ("lmstudio", "ollama", "llamacpp", "vllm")
 REDIS_SCHEMES = ("redis", "rediss")
+MAIL_PORTS = {"smtp": 25, "smtp+tls": 587, "smtp+ssl": 465}
 
 _env = environ.Env()
 
@@ -121,4 +124,34 @@ def redis_url(name: str) -> str:
     parts = urlsplit(found)
     if parts.scheme not in REDIS_SCHEMES or not parts.hostname:
         raise BadEnvironment(name, f"{parts.scheme}://...", "redis://HOST:PORT/NUMBER or rediss://...")
+    return found
+
+
+def web_address(name: str) -> str:
+    """Return scheme and host of a site, without a slash at the end; empty if unset."""
+    found = text(name).rstrip("/")
+    if found and not re.fullmatch(r"https?://[\w.-]+(:\d+)?|https?://\[[\da-fA-F:]+\](:\d+)?", found):
+        raise BadEnvironment(name, found, "an address such as https://dominds.example.org, without a path")
+    return found
+
+
+def mail(name: str) -> dict[str, Any]:
+    """Return Django's settings of a mail server, none if unset. ``smtp+tls`` is STARTTLS."""
+    found = text(name)
+    if not found:
+        return {}
+    parts = urlsplit(found)
+    if parts.scheme not in MAIL_PORTS or not parts.hostname:
+        raise BadEnvironment(
+            name, f"{parts.scheme}://...", "smtp+tls://USER:PASSWORD@HOST:PORT, smtp+ssl://... or smtp://..."
+        )
+    described: dict[str, Any] = environ.Env.email_url_config(found)
+    return {**described, "EMAIL_PORT": described["EMAIL_PORT"] or MAIL_PORTS[parts.scheme]}
+
+
+def mail_sender(name: str) -> str:
+    """Return the address that mails come from, which may stand behind a name."""
+    found = text(name)
+    if "@" not in parseaddr(found)[1]:
+        raise BadEnvironment(name, found, "the address that mails come from, such as Dominds <dominds@example.org>")
     return found

@@ -218,6 +218,12 @@ LOCAL_SERVERS = env.servers(
     "lmstudio=http://127.0.0.1:1234,ollama=http://127.0.0.1:11434,llamacpp=http://127.0.0.1:8080",
 )
 
+# -- Mail: about questions that wait for a person. Without a server none is sent ---------------------------------------------
+PUBLIC_URL = env.web_address("DOMINDS_PUBLIC_URL")  # where people reach the pages, for links in mails
+EMAIL_TIMEOUT = 10  # seconds
+globals().update(_mail := env.mail("DOMINDS_EMAIL_URL"))
+MAIL_FROM = env.mail_sender("DOMINDS_EMAIL_FROM") if _mail else ""
+
 # -- Limits of the public contract; 0 switches one off ---------------------------------------------
 MESSAGES_PER_MINUTE = env.number("DOMINDS_MESSAGES_PER_MINUTE", default=120)  # per person
 BRIEF_HOURS = env.number(

@@ -85,6 +85,7 @@ class Exit:
     available: Callable[[Question], bool] = lambda question: True
     preview: Callable[[Question], str] = lambda question: ""
     recommended: bool = False
+    is_final: bool = False  # it cannot be taken back: no single click in the dialog may take it
     kinds: tuple[str, ...] = (Question.Kind.CRITICAL,)  # of the questions that it is a way out of
 
     def options_of(self, given: Mapping[str, object]) -> dict[str, str]:
@@ -234,14 +235,16 @@ def _close(change: Change, question: Question, user: User, options: Options) -> 
 EXITS = (
     Exit(
         "clear",
-        "Clear with this re-entry package",
-        "the agent goes on from it in a fresh round",
+        "Clear with this hand-over note",
+        "a re-entry package: the agent goes on from it in a fresh round",
         _clear,
-        fields=(TextField("reminder_content", "Re-entry package", initial=lambda question: question.draft),),
+        fields=(
+            TextField("reminder_content", "Hand-over note (re-entry package)", initial=lambda question: question.draft),
+        ),
     ),
     Exit(
         "accept_draft",
-        "Accept the drafted package",
+        "Accept the drafted hand-over note",
         "as it was drafted from stored facts",
         _accept_draft,
         available=lambda question: bool(question.draft),
@@ -273,5 +276,5 @@ EXITS = (
         fields=(TextField("budget_usd", "New budget in USD", initial=_doubled, max_length=20, lines=1),),
         kinds=(Question.Kind.BUDGET,),
     ),
-    Exit("close", "Close the dialog", "it stays readable", _close, kinds=tuple(SUSPENDING)),
+    Exit("close", "Close the dialog", "it stays readable", _close, is_final=True, kinds=tuple(SUSPENDING)),
 )

@@ -5,16 +5,16 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from dialogs.actions import webhook
+from dialogs.actions import deliveries
 from dialogs.models import Question
 from dialogs.store.change import Change
 
 
 def open_question(change: Change, kind: str, text: str, **columns: Any) -> Question:
-    """Ask a person. The webhook is called after the commit."""
+    """Ask a person, who is notified after the commit."""
     question = Question.objects.create(dialog=change.dialog, kind=kind, text=text, **columns)
     change.question_event(question)
-    webhook.notify(question)
+    deliveries.question_opened(question)
     return question
 
 
@@ -23,3 +23,4 @@ def close_question(change: Change, question: Question, user: User | None, state:
     question.state, question.resolved_by, question.resolved_at = state, user, timezone.now()
     question.save()
     change.question_event(question)
+    deliveries.question_closed(question)

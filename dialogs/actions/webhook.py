@@ -1,48 +1,104 @@
-"""The operators' webhook: called after the commit for each new question, in the background."""
+"""The operators' webhook: what it is told, and the call itself, signed where the site has a secret."""
 
-import json
-from concurrent.futures import ThreadPoolExecutor
+import hmac
+import time
 from http.client import HTTPException
+from typing import Any
 
-import structlog
 from django.conf import settings
-from django.db import transaction
 
-from dialogs.models import Question, SiteSettings
-from dominds import outbound_http
+from dialogs.models import Delivery, Dialog, Question, SiteSettings
+from dominds import outbound_http, sealing
 
-log = structlog.get_logger(__name__)
-
-_background = ThreadPoolExecutor(max_workers=1, thread_name_prefix="webhook")
 TIMEOUT_SECONDS = 5
+PASSING = (408, 425, 429)  # and 5xx: the same call may succeed later
+MOST_CHARS = 3_000  # of a question in the line for people
+SIGNATURE = "X-Dominds-Signature"
 
 
-def notify(question: Question) -> None:
-    url = SiteSettings.current().webhook_url
-    if not url:
-        return
-    body = {
+class Failed(Exception):
+    """The call did not arrive, or was refused. ``may_pass``: another try may succeed."""
+
+    def __init__(self, message: str, *, may_pass: bool) -> None:
+        super().__init__(message)
+        self.may_pass = may_pass
+
+
+def question_body(question: Question) -> dict[str, Any]:
+    """``text`` is what Slack and Mattermost show."""
+    dialog, path = question.dialog, f"/q4h/{question.pk}/"
+    if question.state == Question.State.OPEN:
+        said = f"{_place(dialog)} needs you: {question.text[:MOST_CHARS]}"
+    else:
+        by = f" by {question.resolved_by}" if question.resolved_by else ""
+        said = f"{_place(dialog)}: the question was {question.state}{by}."
+    return {
         "question": str(question.pk),
-        "dialog": str(question.dialog_id),
+        "dialog": str(dialog.pk),
         "kind": question.kind,
-        "text": question.text,
-        "path": f"/q4h/{question.pk}/",
+        "state": question.state,
+        "asked": question.text,
+        "path": path,
+        "text": _line(said, path),
     }
-    transaction.on_commit(lambda: _background.submit(_post, url, body), robust=True)
 
 
-def _post(url: str, body: dict[str, str]) -> None:
-    """The address was checked when it was saved; what its host name resolves to is checked again now."""
+def level_body(dialog: Dialog, level: str) -> dict[str, Any]:
+    path = f"/d/{dialog.pk}/"
+    said = f"{_place(dialog)}: the context is at level {level}, {dialog.prompt_tokens or 0:,} tokens reported."
+    return {
+        "dialog": str(dialog.pk),
+        "level": level,
+        "prompt_tokens": dialog.prompt_tokens,
+        "path": path,
+        "text": _line(said, path),
+    }
+
+
+def _place(dialog: Dialog) -> str:
+    return f"{dialog.agent} in “{dialog}”"
+
+
+def _line(said: str, path: str) -> str:
+    """With the three characters masked by which a text of a model could mention everybody or hide an address."""
+    said = said.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return f"{said} {settings.PUBLIC_URL}{path}" if settings.PUBLIC_URL else said
+
+
+def signature_of(secret: str, body: bytes, unix_seconds: int) -> str:
+    digest = hmac.new(secret.encode(), f"{unix_seconds}.".encode() + body, "sha256").hexdigest()
+    return f"t={unix_seconds},v1={digest}"
+
+
+def send(row: Delivery) -> bool:
+    """Call the address that the site has now; False where it has none any more. Raises ``Failed``.
+
+    The address was checked when it was saved; what its host name resolves to is checked again now.
+    """
+    site = SiteSettings.current()
+    if not site.webhook_url:
+        return False
+    body = row.body.encode()
+    headers = {"Content-Type": "application/json", "X-Dominds-Delivery": str(row.pk)}
+    if site.sealed_webhook_secret:
+        try:
+            secret = sealing.unseal(site.sealed_webhook_secret)
+        except sealing.Unreadable:
+            sealed_before = "The webhook's secret was stored under another SECRET_KEY: enter it again in the settings."
+            raise Failed(sealed_before, may_pass=True) from None
+        headers[SIGNATURE] = signature_of(secret, body, int(time.time()))
     try:
         status = outbound_http.post(
-            url,
-            json.dumps(body).encode(),
-            {"Content-Type": "application/json"},
+            site.webhook_url,
+            body,
+            headers,
             timeout_seconds=TIMEOUT_SECONDS,
             allow_private=settings.PRIVATE_WEBHOOKS,
         )
+    except outbound_http.Refused as error:
+        raise Failed(str(error), may_pass=False) from error
     except (OSError, ValueError, HTTPException) as error:
-        log.warning("webhook_failed", url=url, error=str(error))
-    else:
-        if status >= 300:
-            log.warning("webhook_failed", url=url, status=status)
+        raise Failed(f"{type(error).__name__}: {error}", may_pass=True) from error
+    if status >= 300:
+        raise Failed(f"The webhook answered with HTTP {status}.", may_pass=status >= 500 or status in PASSING)
+    return True

@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("dialogs", "0025_questions_of_refusals")]
+    dependencies = [("dialogs", "0027_deliveries")]
 
     operations = [
         migrations.AddField(

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('dialogs', '0025_questions_of_refusals'),
+        ('dialogs', '0028_budgets_of_keys'),
     ]
 
     operations = [

@@ -3,6 +3,7 @@
 from dialogs.models.agents import Agent, ConnectedProvider, ForcingRefusal
 from dialogs.models.clients import ApiKey, Client, EmbeddingUse
 from dialogs.models.conversation import Dialog, Generation, Reminder, Turn
+from dialogs.models.deliveries import Delivery
 from dialogs.models.events import Event
 from dialogs.models.questions import Question
 from dialogs.models.requests import RequestPart
@@ -17,6 +18,7 @@ __all__ = [
     "Attachment",
     "Client",
     "ConnectedProvider",
+    "Delivery",
     "Dialog",
     "EmbeddingUse",
     "Event",

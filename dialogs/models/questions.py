@@ -35,6 +35,7 @@ class Question(models.Model):
     answer = models.TextField(blank=True)
     action = models.CharField(max_length=16, blank=True, help_text="the exit taken, for the critical kind")
     created_at = models.DateTimeField(db_default=Now())
+    escalated_at = models.DateTimeField(null=True, help_text="when people were reminded of it, being overdue")
     resolved_at = models.DateTimeField(null=True, blank=True)
     resolved_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"

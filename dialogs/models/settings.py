@@ -24,6 +24,7 @@ class PersonSettings(models.Model):
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="dominds_settings")
     theme = models.CharField(max_length=8, choices=Theme.choices, default=Theme.SYSTEM)
     notifications = models.BooleanField(default=False)
+    question_mails = models.BooleanField(default=True, db_default=True)
     show_breaking_progress = models.BooleanField(default=True)
     progress_detail = models.CharField(max_length=8, choices=Detail.choices, default=Detail.NORMAL)
     auto_hide_seconds = models.PositiveSmallIntegerField(default=3)
@@ -64,7 +65,19 @@ class SiteSettings(models.Model):
         max_length=32, blank=True, default="", db_default="", editable=False,
         help_text="of the database: another one after each restore, so that cursors of before are known as such",
     )  # fmt: skip
-    webhook_url = models.URLField(blank=True, help_text="told of every new Q4H")
+    webhook_url = models.URLField(blank=True, help_text="called for questions and levels")
+    sealed_webhook_secret = models.TextField(
+        blank=True, default="", db_default="", editable=False, help_text="encrypted; empty: calls are not signed"
+    )
+    question_deadline_minutes = models.PositiveIntegerField(
+        null=True, blank=True, help_text="a question that is open for longer is escalated; empty: none is"
+    )
+    escalation_address = models.EmailField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="gets a mail about overdue questions, beside the dialog's owner",
+    )
 
     class Meta:
         verbose_name_plural = "site settings"

@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from statistics import quantiles
 from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from django.db.models.functions import Now, TruncDate, TruncHour
 from django.utils import timezone
 from redis import RedisError
 
-from dialogs.models import Dialog, Generation, Question
+from dialogs.models import Delivery, Dialog, Generation, Question
 from dialogs.state import State
 from dominds.celery import app
 from dominds.worker import heartbeats
@@ -26,6 +26,7 @@ from remediation.models import CleanupTask, ContextEvent, Proposal, RemediationR
 from remediation.policies.registry import rewriting
 
 RECENT = timedelta(hours=1)
+NOTICED = timedelta(days=1)  # how long the page tells of a notice that was given up
 QUEUED_TOO_LONG = timedelta(minutes=1)
 RUNS_LONG = timedelta(minutes=5)
 LEVEL_HOURS = 24
@@ -162,6 +163,23 @@ def cleanup_tasks() -> QuerySet[CleanupTask]:
 def proposals() -> QuerySet[Proposal]:
     open_proposals = Proposal.objects.filter(state=Proposal.State.OPEN)
     return open_proposals.select_related("agent").order_by("created_at")[:MOST_ROWS]
+
+
+@dataclass(frozen=True, slots=True)
+class Undelivered:
+    """Notices of one channel that did not get out in the last day."""
+
+    channel: str
+    count: int
+    error: str
+    tries_again: bool
+
+
+def undelivered() -> list[Undelivered]:
+    failed = Delivery.objects.filter(sent_at=None, created_at__gt=Now() - NOTICED).exclude(error="")
+    counted = failed.order_by().values_list("channel").annotate(Count("pk"), Max("pk"), Count("due_at"))
+    errors = dict(Delivery.objects.filter(pk__in=[last for _, _, last, _ in counted]).values_list("channel", "error"))
+    return [Undelivered(channel, count, errors[channel], waits > 0) for channel, count, _, waits in sorted(counted)]
 
 
 # -- The last hour --------------------------------------------------------------------------------------------------------

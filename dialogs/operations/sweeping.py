@@ -1,4 +1,4 @@
-"""What the sweeper does every 5 s: wake dialogs whose wake-up was lost or whose worker vanished."""
+"""What the sweeper does every 5 s: wake dialogs whose wake-up was lost or whose worker vanished, and send notices that are due."""
 
 from datetime import timedelta
 
@@ -6,6 +6,7 @@ import structlog
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from dialogs.actions import deliveries
 from dialogs.models import Dialog
 from dialogs.operations import critic, expiry
 from dialogs.state import State
@@ -35,8 +36,16 @@ def sweep() -> int:
     return len(ids)
 
 
+def notify() -> None:
+    """Escalate questions that are overdue, and send what is due."""
+    if escalated := deliveries.escalate():
+        log.info("questions_escalated", questions=escalated)
+    deliveries.wake_due()
+
+
 def tidy() -> None:
     """Once an hour: what may not be kept for ever, and what the critic makes of the week."""
+    deliveries.delete_old()
     discarded_log.delete_old()
     expiry.remove_expired()
     critic.review()

@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils.functional import cached_property  # functools' own holds one lock for all pages until Python 3.12
 
 from dialogs.actions import questions, reminders
+from dialogs.actions.exits import Exit, exits_for
 from dialogs.context import limits
 from dialogs.models import Agent, Dialog, Generation, PersonSettings, Question, Reminder, Round, SiteSettings, Turn
 from dialogs.pages.chip import Chip, chip_of
@@ -137,6 +138,17 @@ class DialogPage:
     @cached_property
     def may_resolve(self) -> bool:
         return self.question is not None and questions.may_resolve(self.viewer, self.question)
+
+    @property
+    def ways(self) -> list[Exit]:
+        """The exits that ask for nothing and can be taken back: a button each."""
+        if self.question is None or not self.may_resolve:
+            return []
+        return [
+            way
+            for way in exits_for(self.question.kind)
+            if not way.fields and not way.is_final and way.available(self.question)
+        ]
 
     @cached_property
     def queued(self) -> list[Turn]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import structlog
 
-from dialogs.actions import rounds, suspension
+from dialogs.actions import deliveries, rounds, suspension
 from dialogs.context.counters import counters_of, set_counters
 from dialogs.context.package_draft import draft_package
 from dialogs.context.sizes import calibration_of
@@ -26,7 +26,7 @@ from dominds.llm.provider import ContextOverflow, RequestRefused
 from dominds.llm.retry import delay_before_retry
 from dominds.llm.usage import Usage, UsageReport
 from health import recording
-from health.levels import Level
+from health.levels import Level, judge
 from remediation.decisions import Discard, Suspend
 from remediation.guidance import (
     CLEAR_MIND,
@@ -99,6 +99,9 @@ def _report(change: Change, attempt: Attempt, usage: UsageReport) -> Level:
     dialog, thresholds = change.dialog, attempt.thresholds
     suspected = isinstance(usage, Usage) and truncation.is_suspected(attempt.generation, usage)
     judgement = recording.record(attempt.generation.pk, usage, thresholds, truncation_suspected=suspected)
+    before = (
+        judge(Usage(dialog.prompt_tokens, 0), thresholds).level if dialog.prompt_tokens is not None else Level.UNKNOWN
+    )
     dialog.overflowed, dialog.changed_since_rewrite, dialog.tries, dialog.repeats = False, True, 0, {}
     if isinstance(usage, Usage):
         dialog.report = Dialog.Report.SUSPECTED if suspected else Dialog.Report.REPORTED
@@ -110,6 +113,8 @@ def _report(change: Change, attempt: Attempt, usage: UsageReport) -> Level:
         dialog.report = Dialog.Report.UNAVAILABLE
         dialog.prompt_tokens = dialog.completion_tokens = dialog.total_tokens = None
     change.event("health", **json_shapes.health(dialog, judgement, thresholds))
+    if judgement.level in (Level.CAUTION, Level.CRITICAL) and judgement.level is not before:
+        deliveries.level_changed(dialog, judgement.level.value)
     return judgement.level
 
 

@@ -18,7 +18,9 @@ from django.db import transaction
 
 log = structlog.get_logger(__name__)
 
-DRIVE = "dialogs.drive_dialog"  # the task, by name: its code lies in a layer above
+# Tasks by name: their code lies in a layer above.
+DRIVE = "dialogs.drive_dialog"
+DELIVER = "dialogs.deliver_notice"
 LIVE_TEXT_SECONDS = 3600
 LIVE_TEXT_CHANNEL = "dominds:drafts"  # of all dialogs, in lists: a web process takes what it has sockets for
 STEP_SECONDS = 0.03  # how long the notification of a step waits for what follows it
@@ -63,19 +65,24 @@ def poke_user(user_id: int) -> None:
 
 def wake(dialog_id: UUID) -> None:
     """After commit: a worker should drive the dialog. The sweeper repeats what is lost here."""
-    transaction.on_commit(lambda: _enqueue_soon(str(dialog_id)), robust=True)
+    transaction.on_commit(lambda: _enqueue_soon(DRIVE, str(dialog_id)), robust=True)
 
 
-def _enqueue_soon(dialog_id: str) -> None:
+def deliver(delivery_id: int) -> None:
+    """After commit: a worker should send a notice. The sweeper repeats what is lost here."""
+    transaction.on_commit(lambda: _enqueue_soon(DELIVER, delivery_id), robust=True)
+
+
+def _enqueue_soon(task: str, row_id: str | int) -> None:
     if _wakes._work_queue.qsize() < MAX_WAITING:
-        wait([_wakes.submit(_enqueue, dialog_id)], HEAD_START_SECONDS)
+        wait([_wakes.submit(_enqueue, task, row_id)], HEAD_START_SECONDS)
 
 
-def _enqueue(dialog_id: str) -> None:
+def _enqueue(task: str, row_id: str | int) -> None:
     try:
-        current_app.send_task(DRIVE, (dialog_id,))
-    except Exception as error:  # noqa: BLE001  any broker failure: the sweeper wakes the dialog within seconds
-        log.warning("wake_lost", dialog_id=dialog_id, error=str(error))
+        current_app.send_task(task, (row_id,))
+    except Exception as error:  # noqa: BLE001  any broker failure: the sweeper sends it again within seconds
+        log.warning("wake_lost", task=task, row_id=row_id, error=str(error))
 
 
 class _Publisher:

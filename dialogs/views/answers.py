@@ -25,6 +25,7 @@ class PersonRequest(HttpRequest):
 
     user: User
     htmx: Any
+    by_mail: bool  # set for who is not logged in: ``user`` follows from the link of a mail, for one question
 
 
 View = Callable[..., HttpResponse]

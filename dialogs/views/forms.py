@@ -12,6 +12,7 @@ from dialogs.actions import exits, questions
 from dialogs.errors import Invalid
 from dialogs.models import Agent, ApiKey, Dialog, PersonSettings, Question, SiteSettings
 from dialogs.pages.dialog_page import STATES
+from dominds import sealing
 
 MOST_SELECTED = 100
 MOST_TOKENS = 2_000_000_000  # what a column of whole numbers holds
@@ -214,7 +215,7 @@ class QuestionFilter(forms.Form):
         choices=[(name, name) for name in ("open", "mine", "answered", "resolved", "cancelled")], required=False
     )
     kind = forms.ChoiceField(
-        choices=[("", "any kind"), *((kind, kind) for kind in Question.Kind.values)],
+        choices=[("", "any kind"), *Question.Kind.choices],
         required=False,
     )
     agent = forms.CharField(max_length=64, required=False)
@@ -233,10 +234,23 @@ class ApiKeyForm(forms.Form):
 
 
 class AppearanceForm(forms.ModelForm):  # type: ignore[type-arg]
+    email = forms.EmailField(required=False, label="Mail address", widget=forms.EmailInput({"autocomplete": "email"}))
+
     class Meta:
         model = PersonSettings
-        fields = ("theme", "notifications")
+        fields = ("theme", "notifications", "question_mails")
         widgets = {"theme": forms.RadioSelect}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["email"].initial = self.instance.user.email
+
+    def save(self, commit: bool = True) -> Any:
+        user = self.instance.user
+        if user.email != self.cleaned_data["email"]:
+            user.email = self.cleaned_data["email"]
+            user.save(update_fields=["email"])
+        return super().save(commit)
 
 
 class ContextDisplayForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -311,9 +325,31 @@ LlmLimits = forms.formset_factory(LlmLimitForm, LlmLimitRows, extra=1, can_delet
 
 
 class SiteForm(forms.ModelForm):  # type: ignore[type-arg]
+    webhook_url = forms.URLField(required=False, assume_scheme="https", label="Webhook", max_length=200)
+    webhook_secret = forms.CharField(
+        required=False,
+        max_length=200,
+        label="Webhook secret",
+        widget=forms.PasswordInput({"autocomplete": "off"}),
+    )
+    unsigned = forms.BooleanField(required=False, label="Forget the secret")
+    question_deadline_minutes = WholeNumber(
+        1, 1_000_000, "minutes", required=False, label="Answers are due within (minutes)"
+    )
+
     class Meta:
         model = SiteSettings
-        fields = ("pruning_agent", "write_titles")
+        fields = (
+            "pruning_agent", "write_titles", "webhook_url", "question_deadline_minutes", "escalation_address",
+        )  # fmt: skip
+        labels = {"escalation_address": "Overdue questions also to"}
+
+    def save(self, commit: bool = True) -> Any:
+        if secret := self.cleaned_data["webhook_secret"]:
+            self.instance.sealed_webhook_secret = sealing.seal(secret)
+        elif self.cleaned_data["unsigned"]:
+            self.instance.sealed_webhook_secret = ""
+        return super().save(commit)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

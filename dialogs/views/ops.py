@@ -61,6 +61,7 @@ def dashboard(request: PersonRequest) -> HttpResponse:
         "leases": server.held_leases(),
         "stuck": server.stuck_dialogs(),
         "failed": server.failed_dialogs(),
+        "undelivered": server.undelivered(),
         "backing_off": server.backing_off(),
         "levels": stacked(server.levels_by_hour(), "%d %b %H:00 UTC"),
         "compactions": stacked(server.compactions_by_day(), "%d %b"),

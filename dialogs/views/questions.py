@@ -1,5 +1,6 @@
 """The inbox of questions for humans (Q4H), the page of one, and its buttons."""
 
+from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
@@ -8,6 +9,7 @@ from django.core.paginator import Paginator
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.actions import questions
@@ -31,13 +33,15 @@ def index(request: PersonRequest) -> HttpResponse:
     given = form.cleaned_data
     tab = given.get("tab") or "open"
     visible = questions.questions_of(request.user)
+    found = Paginator(_filtered(_of_tab(visible, request, tab), given), ROWS).get_page(request.GET.get("page") or 1)
+    chosen = next((row for row in found if str(row.pk) == request.GET.get("at")), next(iter(found), None))
     context = {
         "tab": tab,
         "tabs": [(name, label, _of_tab(visible, request, name).count()) for name, label in TABS],
         "form": form,
-        "found": Paginator(_filtered(_of_tab(visible, request, tab), given), ROWS).get_page(
-            request.GET.get("page") or 1
-        ),
+        "found": found,
+        "chosen_id": chosen.pk if chosen else None,
+        **({**_shown(request, chosen), **_evidence(request, chosen)} if chosen else {}),
         "agents": Agent.objects.filter(dialogs__questions__in=visible).distinct(),
         "section": "q4h",
     }
@@ -72,7 +76,11 @@ def _filtered(rows: QuerySet[Question], given: dict[str, str]) -> QuerySet[Quest
 @login_required
 @require_GET
 def show(request: PersonRequest, question_id: UUID) -> HttpResponse:
-    return _page(request, _question_or_404(request, question_id))
+    question = _question_or_404(request, question_id)
+    if request.htmx and request.htmx.target == "reader":
+        context = {**_shown(request, question), **_evidence(request, question)}
+        return render(request, "questions/_reader.html", context)
+    return _page(request, question)
 
 
 def _page(
@@ -84,21 +92,36 @@ def _page(
     exits: ExitForm | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    dialog = question.dialog
+    context = {**_shown(request, question, exits), "error": error, "text": text, "section": "q4h"}
+    if _is_by_mail(request):
+        return render(request, "questions/by_mail.html", context, status=status)
+    return render(request, "questions/question.html", {**context, **_evidence(request, question)}, status=status)
+
+
+def _shown(request: PersonRequest, question: Question, exits: ExitForm | None = None) -> dict[str, Any]:
+    """What the piece of one question shows. ``at`` is where its forms go."""
     may_resolve = questions.may_resolve(request.user, question)
     suspends = question.kind != Question.Kind.QUESTION
-    context = {
+    return {
         "question": question,
+        "person": request.user,
+        "at": reverse("question-by-mail" if _is_by_mail(request) else "question", args=[question.pk]),
+        "may_resolve": may_resolve,
+        "exits": (exits or ExitForm(question)) if may_resolve and suspends else None,
+    }
+
+
+def _evidence(request: PersonRequest, question: Question) -> dict[str, Any]:
+    dialog = question.dialog
+    return {
         "page": DialogPage(dialog, request.user, request=request),
         "attempts": questions.attempts_of(question),
         "entries": entries.entries_of(dialog, view.visible_turns(dialog, None, LAST_TURNS)),
-        "may_resolve": may_resolve,
-        "exits": (exits or ExitForm(question)) if may_resolve and suspends else None,
-        "error": error,
-        "text": text,
-        "section": "q4h",
     }
-    return render(request, "questions/question.html", context, status=status)
+
+
+def _is_by_mail(request: PersonRequest) -> bool:
+    return getattr(request, "by_mail", False)
 
 
 @login_required
@@ -155,16 +178,20 @@ def _refused(
     request: PersonRequest, question: Question, refusal: Refusal, text: str = "", exits: ExitForm | None = None
 ) -> HttpResponse:
     """The reason, with what was typed kept in its form. The question is read again: another person may have been first."""
-    if request.htmx:
+    if request.htmx and not _is_by_mail(request):
         return refused(request, refusal, f"/d/{question.dialog_id}/")
     question = _question_or_404(request, question.pk)
     return _page(request, question, error=refusal.message, text=text, exits=exits, status=refusal.status)
 
 
 def _done(request: PersonRequest, question: Question, words: str) -> HttpResponse:
+    if _is_by_mail(request):
+        return render(request, "questions/link_over.html", {"done": words, "question_id": question.pk})
     if request.htmx:
         return changed_since(request, question.dialog)
     messages.success(request, words)
+    if request.POST.get("from") == "inbox":
+        return redirect("questions")
     if request.POST.get("from") == "dialog":
         return redirect("dialog", dialog_id=question.dialog_id)
     return redirect("question", question_id=question.pk)

@@ -14,6 +14,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.accounts import api_keys, login
+from dialogs.actions import question_mail
 from dialogs.context import spending
 from dialogs.errors import Invalid
 from dialogs.models import ApiKey, SiteSettings
@@ -42,6 +43,7 @@ def _page(request: PersonRequest, *, new_key: str = "", status: int = 200, **bou
         "site_form": SiteForm(instance=SiteSettings.current()) if may(request.user, OPERATE) else None,
         "password_form": _password_form(request),
         "key_form": ApiKeyForm(),
+        "sends_mail": question_mail.is_on(),
         "keys": _keys_of(request),
         "new_key": new_key,
         "section": "settings",
@@ -76,7 +78,7 @@ def save_context_display(request: PersonRequest) -> HttpResponse:
 @require_POST
 def save_site(request: PersonRequest) -> HttpResponse:
     if not may(request.user, OPERATE):
-        messages.error(request, "Not saved. The pruning agent holds for everybody: only an operator may choose it.")
+        messages.error(request, "Not saved. These settings hold for everybody: only an operator may change them.")
         return redirect("settings")
     return _save(request, SiteForm(request.POST, instance=SiteSettings.current()), "site_form")
 

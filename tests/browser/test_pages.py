@@ -51,13 +51,13 @@ def test_a_question_is_answered_in_the_composer_and_the_badge_follows(
     send(page, "Please ask")
     expect(page.locator("#banner")).to_contain_text("Which currency?")
     expect(elsewhere.locator(".toast")).to_contain_text("A question waits")
-    expect(elsewhere.locator("#badge")).to_have_text("(1) Q4H")
+    expect(elsewhere.locator("#badge")).to_have_text("(1) Needs you")
     expect(elsewhere).to_have_title("(1) Models · Dominds")
     page.fill("#text", "EUR")
     page.keyboard.press("Enter")
     expect(page.get_by_text("Thank you.")).to_be_visible()
     expect(page.locator("#banner")).to_have_text("")
-    expect(elsewhere.locator("#badge")).to_have_text("Q4H")
+    expect(elsewhere.locator("#badge")).to_have_text("Needs you")
     expect(elsewhere).to_have_title("Models · Dominds")
 
 
@@ -111,7 +111,7 @@ def test_each_exit_in_the_admin_reaches_the_open_page(
     desk.goto(f"{stack.base_url}/admin/dialogs/question/{question.pk}/change/")
     desk.locator(f"input[name=action][value={exit_taken}]").check()
     if exit_taken == "clear":
-        desk.get_by_label("Re-entry package", exact=True).fill("Goal: answer two. Fresh.")
+        desk.get_by_label("Hand-over note (re-entry package)", exact=True).fill("Goal: answer two. Fresh.")
     if exit_taken == "switch_model":
         desk.get_by_label("Model", exact=True).select_option("lab/short")
     desk.locator("#exits input[type=submit]").click()

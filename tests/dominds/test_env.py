@@ -98,3 +98,47 @@ def test_a_data_folder_that_cannot_be_made_or_written_is_a_sentence(tmp_path: Pa
         env.make_folder("DOMINDS_DATA_DIR", tmp_path / "file" / "var")
     with pytest.raises(env.BadEnvironment, match="DOMINDS_DATA_DIR is '/sys/kernel', but"):
         env.make_folder("DOMINDS_DATA_DIR", Path("/sys/kernel"))
+
+
+@pytest.mark.parametrize(
+    ("found", "port", "secured"),
+    [
+        ("smtp://mail.example.org", 25, {}),
+        ("smtp+tls://ann%40example.org:a%2Fb@mail.example.org", 587, {"EMAIL_USE_TLS": True}),
+        ("smtp+ssl://ann:b@mail.example.org:4650", 4650, {"EMAIL_USE_SSL": True}),
+    ],
+)
+def test_a_mail_server_is_an_address(
+    found: str, port: int, secured: dict[str, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(NAME, found)
+    read = env.mail(NAME)
+    assert (read["EMAIL_HOST"], read["EMAIL_PORT"]) == ("mail.example.org", port)
+    assert {name: value for name, value in read.items() if name.startswith("EMAIL_USE")} == secured
+    if "%40" in found:
+        assert (read["EMAIL_HOST_USER"], read["EMAIL_HOST_PASSWORD"]) == ("ann@example.org", "a/b")
+
+
+@pytest.mark.parametrize("found", ["mail.example.org", "http://mail.example.org", "smtps://h", "smtp://"])
+def test_what_is_no_mail_server_is_refused_without_its_password(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NAME, found)
+    with pytest.raises(env.BadEnvironment, match="USER:PASSWORD@HOST:PORT"):
+        env.mail(NAME)
+
+
+def test_mails_need_a_sender(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(env.BadEnvironment, match="that mails come from"):
+        env.mail_sender(NAME)
+    monkeypatch.setenv(NAME, "Dominds <dominds@example.org>")
+    assert env.mail_sender(NAME) == "Dominds <dominds@example.org>"
+
+
+@pytest.mark.parametrize(
+    "found", ["dominds.example.org", "ftp://x", "https://", "https://x.example/path", "https://x:y"]
+)
+def test_what_is_no_public_address_is_refused(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NAME, found)
+    with pytest.raises(env.BadEnvironment, match="without a path"):
+        env.web_address(NAME)
+    monkeypatch.setenv(NAME, "https://dominds.example.org:8443/")
+    assert env.web_address(NAME) == "https://dominds.example.org:8443"

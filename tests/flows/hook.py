@@ -14,9 +14,15 @@ class Hook(ModelServer):
     def __init__(self) -> None:
         super().__init__()
         self._told: queue.Queue[Any] = queue.Queue()
+        self.headers: dict[str, str] = {}  # of the last call
+        self.fails: list[int] = []  # statuses of the next answers, before it takes what comes
 
     def talk(self, connection: Connection) -> None:
         if (asked := connection.read_request()) is not None:
+            self.headers = asked.headers
+            if self.fails:
+                plain(self.fails.pop(0), "")(connection)
+                return
             self._told.put(asked.body)
             plain(204, "")(connection)
 

@@ -89,7 +89,7 @@ def test_an_exceeded_budget_suspends_until_a_person_raises_it(serve: Serve, staf
     operator.force_login(staff)
     evidence = operator.get(f"/admin/dialogs/question/{question.pk}/change/").content.decode()
     assert "Budget exceeded" in evidence and "Continue with a raised budget" in evidence
-    assert "Clear with this re-entry package" not in evidence
+    assert "Clear with this hand-over note" not in evidence
     resolve = f"/api/questions/{question.pk}/resolve"
     for given, said in (
         ({"action": "retry"}, "raise_budget, close"),

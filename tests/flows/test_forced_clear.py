@@ -10,11 +10,11 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from dialogs.accounts.api_keys import create_key
-from dialogs.actions import messages, questions
+from dialogs.actions import deliveries, messages, questions
 from dialogs.context import config
 from dialogs.context.package_draft import draft_package
 from dialogs.errors import Conflict
-from dialogs.models import Dialog, SiteSettings
+from dialogs.models import Delivery, Dialog, SiteSettings
 from dialogs.operations import sweeping
 from dialogs.runtime.driver import drive
 from health.models import HealthSnapshot
@@ -397,6 +397,7 @@ def test_operators_are_told_by_webhook_when_a_dialog_is_suspended(serve: Serve, 
         dialog = dialog_with(server)
         say(dialog, "fill it")
         say(dialog, "next")
+        deliveries.deliver(Delivery.objects.get(event="question.opened").pk)
         told = hook.wait()
     question = dialog.questions.get()
     assert (told["question"], told["kind"]) == (str(question.pk), "context_health_critical")

@@ -12,8 +12,8 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialogs.actions import webhook
-from dialogs.models import SiteSettings
+from dialogs.actions import deliveries
+from dialogs.models import Delivery, SiteSettings
 from dominds import outbound_http
 from dominds.llm.connect import connect
 from dominds.llm.messages import Message, Role
@@ -191,15 +191,28 @@ def test_the_admins_form_refuses_them_too(client: Client, settings: Any) -> None
     assert row.webhook_url == ""
 
 
-def test_a_refused_webhook_is_logged_and_harms_nobody(settings: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def called(port: int) -> Delivery:
+    SiteSettings.objects.create(webhook_url=f"http://127.0.0.1:{port}/")
+    row = Delivery.objects.create(channel="webhook", event="question.opened", body="{}")
+    deliveries.deliver(row.pk)
+    row.refresh_from_db()
+    return row
+
+
+@pytest.mark.django_db
+def test_a_refused_webhook_is_given_up_and_harms_nobody(settings: Any) -> None:
     settings.PRIVATE_WEBHOOKS = False
     with answering(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n") as (port, asked):
-        webhook._post(f"http://127.0.0.1:{port}/", {"question": "1"})
+        row = called(port)
     assert not asked
+    assert (row.due_at, "lies on this machine" in row.error) == (None, True)
 
 
-def test_a_server_that_talks_nonsense_harms_nobody(settings: Any) -> None:
+@pytest.mark.django_db
+def test_a_server_that_talks_nonsense_is_called_again(settings: Any) -> None:
     settings.PRIVATE_WEBHOOKS = True
     with answering(b"nonsense\r\n\r\n") as (port, asked):
-        webhook._post(f"http://127.0.0.1:{port}/", {"question": "1"})
+        row = called(port)
     assert asked
+    assert row.due_at is not None
+    assert "BadStatusLine" in row.error

@@ -6,7 +6,7 @@ import structlog
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError, close_old_connections
 
-from dialogs.operations.sweeping import SWEEP_SECONDS, sweep, tidy
+from dialogs.operations.sweeping import SWEEP_SECONDS, notify, sweep, tidy
 from dominds.worker import heartbeats
 
 log = structlog.get_logger(__name__)
@@ -15,7 +15,7 @@ TIDY_EVERY = 3600 // SWEEP_SECONDS
 
 
 class Command(BaseCommand):
-    help = "Wake dialogs whose wake-up was lost or whose worker vanished, every 5 seconds. Several may run."
+    help = "Wake dialogs whose wake-up was lost or whose worker vanished, and send notices that are due, every 5 seconds. Several may run."
 
     requires_system_checks = ()  # they would load every page; `up` and `prepare` check
 
@@ -28,6 +28,7 @@ class Command(BaseCommand):
             heartbeats.beat("sweeper", name)
             try:
                 sweep()
+                notify()
                 if rounds % TIDY_EVERY == 0:
                     tidy()
             except DatabaseError as error:

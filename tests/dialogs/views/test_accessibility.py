@@ -12,6 +12,7 @@ from django.db import connections
 from django.urls import URLPattern, resolve, reverse
 from playwright.sync_api import Page
 
+from dialogs.actions import question_mail
 from dialogs.actions.questions import ASK_HUMAN
 from dialogs.actions.sharing import token_of
 from dialogs.models import Dialog, Question
@@ -91,6 +92,12 @@ def pages_of(dialogs: dict[str, Dialog]) -> Iterator[str]:
         if name == "branched":
             yield from (f"{here}turn/{seq}/actions/" for seq in (1, 2))
     yield from (f"/q4h/{question.pk}/" for question in Question.objects.all())
+    asked = dialogs["waiting"].questions.get()
+    yield from (
+        question_mail.link_to(asked, asked.dialog.owner),
+        f"/q4h/{asked.pk}/by-mail/",
+        f"/q4h/{asked.pk}/by-mail/old/",
+    )
 
 
 def found_on(page: Page) -> list[str]:

@@ -13,6 +13,7 @@ from asgiref.sync import async_to_sync
 from django.db import connection, transaction
 from django.test import Client
 
+from dialogs.actions import question_mail
 from dialogs.models import Dialog, Question
 from remediation.models import RemediationRun
 from tests.dialogs.browsing import HTMX, browser_of
@@ -223,6 +224,8 @@ def test_every_page_opens_and_every_form_does_something_or_says_why_not(
     starts = ("/", "/dialogs/", "/dialogs/?state=archived", "/dialogs/?page=99", "/q4h/?tab=mine", *addresses)
     owner = next(iter(dialogs.values())).owner
     stranger, tried = browser_of(UserFactory.create()), set[str]()
+    asked = dialogs["waiting"].questions.get()
+    starts += (question_mail.link_to(asked, owner),)
     for person in (owner, operator()):
         crawl = Crawl(browser_of(person), *starts)
         assert crawl.problems == []

@@ -276,7 +276,7 @@ def test_settings_are_refused_at_the_top_of_the_page(form: str, given: dict[str,
 def test_what_may_not_be_done_is_said() -> None:
     client = browser_of(UserFactory.create())
     page = client.post("/settings/site/", {"pruning_agent": ""}, follow=True).content.decode()
-    assert "only an operator may choose it" in page
+    assert "only an operator may change them" in page
     assert "no such key" in client.post("/settings/keys/77/revoke/", follow=True).content.decode()
     UserFactory.create(is_superuser=True)
     assert "No account was made" in Client().post("/setup/", {"username": "eve"}, follow=True).content.decode()

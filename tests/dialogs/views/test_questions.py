@@ -19,7 +19,7 @@ def test_an_answer_from_the_inbox_lets_the_run_go_on(script: Script) -> None:
     dialog, question = asked_dialog(script)
     client = browser_of(dialog.owner)
     assert "EUR or USD?" in client.get("/q4h/").content.decode()
-    assert "(1) Q4H" in client.get("/settings/").content.decode()
+    assert "(1) Needs you" in client.get("/settings/").content.decode()
     client.post(f"/q4h/{question.pk}/answer/", {"text": "EUR"})
     drive(dialog.pk)
     assert dialog.turns.filter(text="Thanks.").exists()
@@ -123,3 +123,30 @@ def _turn(page: str, seq: int) -> str:
     found = re.search(rf'<article[^>]*id="turn-{seq}".*?</article>', page, re.S)
     assert found is not None
     return found[0]
+
+
+def test_the_inbox_holds_the_chosen_question_and_goes_on_with_the_next(script: Script) -> None:
+    dialog, question = asked_dialog(script)
+    client, piece = browser_of(dialog.owner), {**HTMX, "HX-Target": "reader"}
+    html = client.get(f"/q4h/?at={question.pk}").content.decode()
+    assert f'action="/q4h/{question.pk}/answer/"' in html
+    assert re.search(rf'data-row="{question.pk}" aria-current="true"', html)
+    assert "autofocus" not in html, "keys move through the list first"
+    reader = client.get(f"/q4h/{question.pk}/", headers=piece).content.decode()
+    assert "<html" not in reader
+    assert "EUR or USD?" in reader
+    answer = client.post(f"/q4h/{question.pk}/answer/", {"text": "EUR", "from": "inbox"})
+    assert answer["Location"] == "/q4h/"
+    assert client.get(f"/q4h/?at={question.pk}").status_code == 200, "it is no longer in this tab"
+
+
+def test_exits_that_ask_for_nothing_are_buttons_in_the_dialog(script: Script) -> None:
+    dialog, question = suspended_dialog(script)
+    owner, staff = browser_of(dialog.owner), browser_of(make_operator())
+    assert 'name="action"' not in owner.get(f"/d/{dialog.pk}/").content.decode(), "the owner may not resolve it"
+    buttons = re.findall(r'name="action" value="(\w+)"', staff.get(f"/d/{dialog.pk}/").content.decode())
+    assert buttons == ["accept_draft", "retry"], "closing takes a second thought, clearing a text"
+    html = staff.post(
+        f"/q4h/{question.pk}/resolve/", {"action": "retry", "from": "dialog"}, headers=HTMX
+    ).content.decode()
+    assert 'id="banner"' in html and 'name="action"' not in html

@@ -1,0 +1,123 @@
+"""The outbox: notices by mail and webhook are stored with the change that they are about, and sent after its commit.
+
+Each is sent at least once: a worker that dies in between leaves its notice to the next, and the sweeper finds what is due.
+"""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import structlog
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from dialogs.actions import question_mail, webhook
+from dialogs.models import Delivery, Dialog, PersonSettings, Question, SiteSettings
+from dialogs.store import wakeups
+
+log = structlog.get_logger(__name__)
+
+RETRY_AFTER = (10, 60, 300, 1_800, 7_200)  # seconds after each failed try; then it is given up
+LEASE_SECONDS = 60  # longer than any try takes
+KEPT_DAYS = 7
+MOST_AT_ONCE = 100
+
+OPENED, OVERDUE, CLOSED = "question.opened", "question.overdue", "question.closed"
+LEVEL = "level.changed"
+
+
+def question_opened(question: Question) -> None:
+    site = SiteSettings.current()
+    _call(site, OPENED, webhook.question_body(question), question)
+    if person := _asked(question):
+        _store(Delivery(channel=Delivery.Channel.MAIL, event=OPENED, question=question, person=person))
+
+
+def question_closed(question: Question) -> None:
+    _call(SiteSettings.current(), CLOSED, webhook.question_body(question), question)
+
+
+def level_changed(dialog: Dialog, level: str) -> None:
+    _call(SiteSettings.current(), LEVEL, webhook.level_body(dialog, level))
+
+
+def escalate() -> int:
+    """Notify again of questions that are open for longer than the site allows. Returns how many."""
+    site = SiteSettings.current()
+    if not site.question_deadline_minutes or not (site.webhook_url or question_mail.is_on()):
+        return 0
+    opened_before = Now() - timedelta(minutes=site.question_deadline_minutes)
+    overdue = Question.objects.filter(state=Question.State.OPEN, escalated_at=None, created_at__lt=opened_before)
+    found = list(overdue.select_related("dialog__agent", "dialog__owner")[:MOST_AT_ONCE])
+    return sum(_escalate(site, question) for question in found)
+
+
+@transaction.atomic
+def _escalate(site: SiteSettings, question: Question) -> int:
+    """0 where another sweeper was first, or nobody can be reached."""
+    recipients: list[User | None] = [person] if (person := _asked(question)) else []
+    if site.escalation_address and question_mail.is_on():
+        recipients.append(None)
+    if not recipients and not site.webhook_url:
+        return 0
+    mine = Question.objects.filter(pk=question.pk, state=Question.State.OPEN, escalated_at=None)
+    if not mine.update(escalated_at=Now()):
+        return 0
+    for recipient in recipients:
+        _store(Delivery(channel=Delivery.Channel.MAIL, event=OVERDUE, question=question, person=recipient))
+    _call(site, OVERDUE, webhook.question_body(question), question)
+    return 1
+
+
+def _asked(question: Question) -> User | None:
+    """The dialog's owner, where a mail can and may reach them."""
+    owner = question.dialog.owner
+    if not question_mail.is_on() or not owner.email or not owner.is_active:
+        return None
+    return None if PersonSettings.objects.filter(user=owner, question_mails=False).exists() else owner
+
+
+def _call(site: SiteSettings, event: str, body: dict[str, Any], question: Question | None = None) -> None:
+    if site.webhook_url:
+        told = json.dumps({"event": event, **body})
+        _store(Delivery(channel=Delivery.Channel.WEBHOOK, event=event, question=question, body=told))
+
+
+def _store(row: Delivery) -> None:
+    row.save(force_insert=True)
+    wakeups.deliver(row.pk)
+
+
+# -- Sending --------------------------------------------------------------------------------------------------------------
+
+
+def wake_due() -> None:
+    """Send what was lost on its way to a worker, failed before, or was left by a worker that vanished."""
+    due = Delivery.objects.filter(due_at__lte=Now()).order_by("due_at")
+    for delivery_id in due.values_list("pk", flat=True)[:MOST_AT_ONCE]:
+        wakeups.deliver(delivery_id)
+
+
+def deliver(delivery_id: int) -> None:
+    """Send one notice, unless another does or did. Called outside any transaction."""
+    mine = Delivery.objects.filter(pk=delivery_id, due_at__lte=Now())
+    if not mine.update(due_at=Now() + timedelta(seconds=LEASE_SECONDS), tries=F("tries") + 1):
+        return
+    row = Delivery.objects.select_related("question__dialog__agent", "person").get(pk=delivery_id)
+    this = Delivery.objects.filter(pk=delivery_id, tries=row.tries)
+    try:
+        is_sent = (question_mail if row.channel == Delivery.Channel.MAIL else webhook).send(row)
+    except (webhook.Failed, question_mail.Failed) as failed:
+        pause = RETRY_AFTER[row.tries - 1] if failed.may_pass and row.tries <= len(RETRY_AFTER) else None
+        log.warning(
+            "notice_failed", channel=row.channel, notice=row.event, tries=row.tries, again_in=pause, error=str(failed)
+        )
+        this.update(due_at=None if pause is None else Now() + timedelta(seconds=pause), error=str(failed))
+    else:
+        this.update(due_at=None, sent_at=Now() if is_sent else None, error="", body="")
+
+
+def delete_old() -> None:
+    Delivery.objects.filter(due_at=None, created_at__lt=Now() - timedelta(days=KEPT_DAYS)).delete()

@@ -1,0 +1,66 @@
+"""Answers by the signed link of a mail: its holder acts as the person who was asked, on this one question alone.
+
+The link's token moves from the address into a cookie of this path, so that no page that sends a form, no history and no
+``Referer`` holds it. (A page that sends no referrer at all would post with ``Origin: null``, which the CSRF check refuses.)
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from uuid import UUID
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from dialogs.actions import question_mail
+from dialogs.views import questions
+from dialogs.views.answers import PersonRequest
+
+COOKIE = "dominds_answer"
+
+
+@require_GET
+@never_cache
+def open_link(request: HttpRequest, question_id: UUID, token: str) -> HttpResponse:
+    """Changes nothing: mail programs follow links by themselves."""
+    if question_mail.person_of(question_id, token) is None:
+        return _over(request, question_id)
+    answer = redirect("question-by-mail", question_id=question_id)
+    answer.set_cookie(
+        COOKIE,
+        token,
+        max_age=question_mail.LINK_DAYS * 24 * 3600,
+        path=reverse("question-by-mail", args=[question_id]),
+        secure=settings.HTTPS,
+        httponly=True,
+        samesite="Lax",
+    )
+    answer["Referrer-Policy"] = "no-referrer"
+    return answer
+
+
+def _over(request: HttpRequest, question_id: UUID) -> HttpResponse:
+    context = {"question_id": question_id, "link_days": question_mail.LINK_DAYS}
+    return render(request, "questions/link_over.html", context, status=404)
+
+
+def by_mail(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """The view of people who are logged in, for who holds the link."""
+
+    @never_cache
+    @wraps(view)
+    def shown(request: PersonRequest, question_id: UUID) -> HttpResponse:
+        person = question_mail.person_of(question_id, request.COOKIES.get(COOKIE, ""))
+        if person is None:
+            return _over(request, question_id)
+        request.user, request.by_mail = person, True
+        return view(request, question_id)
+
+    return shown
+
+
+show, answer = by_mail(questions.show), by_mail(questions.answer)
+cancel, resolve = by_mail(questions.cancel), by_mail(questions.resolve)

@@ -1,0 +1,43 @@
+"""The inbox of questions: chosen, read and answered by keys on a wide screen, pages of their own on a phone."""
+
+import re
+
+from django.contrib.auth.models import User
+from playwright.sync_api import Page, expect
+
+from dialogs.models import Question
+from tests.browser.conftest import LogIn
+from tests.harness.stack import Stack, eventually
+
+
+def test_questions_are_answered_by_keys(stack: Stack, person: User, page: Page, log_in: LogIn) -> None:
+    with stack.api_as(person) as api:
+        for text in ("Please ask one", "Please ask two"):
+            dialog = api.post("/api/dialogs", json={"agent": "asks"}).json()["id"]
+            api.post(f"/api/dialogs/{dialog}/messages", json={"text": text})
+    asked = Question.objects.filter(dialog__owner=person, state="open").order_by("-created_at")
+    eventually(lambda: asked.count() == 2)
+    newest, oldest = asked
+    log_in(page.context, person)
+    page.set_viewport_size({"width": 1300, "height": 800})
+    page.goto(f"{stack.base_url}/q4h/")
+    reader, chosen = page.locator("#reader"), page.locator(".inbox [aria-current]")
+    expect(reader).to_contain_text("Please ask")
+    expect(chosen).to_have_attribute("data-row", str(newest.pk))
+    page.keyboard.press("j")
+    expect(chosen).to_have_attribute("data-row", str(oldest.pk))
+    expect(reader.locator("form")).to_have_attribute("action", f"/q4h/{oldest.pk}/answer/")
+    page.keyboard.press("ArrowUp")
+    expect(reader.locator("form")).to_have_attribute("action", f"/q4h/{newest.pk}/answer/")
+    page.keyboard.press("a")
+    expect(reader.get_by_label("Your answer")).to_be_focused()
+    page.keyboard.type("EUR, j and k")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Answered. The agent goes on.")).to_be_visible()
+    expect(chosen).to_have_attribute("data-row", str(oldest.pk))
+    assert Question.objects.get(pk=newest.pk).answer == "EUR, j and k"
+    page.set_viewport_size({"width": 390, "height": 800})
+    expect(reader).to_be_hidden()
+    page.locator(".inbox [data-row]").click()
+    expect(page).to_have_url(re.compile(f"/q4h/{oldest.pk}/$"))

@@ -1,0 +1,288 @@
+"""Notices of questions: mails with a link that answers, signed webhooks, tries, and reminders of what is overdue."""
+
+import hmac
+import json
+import re
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from email.message import EmailMessage
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.db.models import F
+from django.db.models.functions import Now
+from django.test import Client
+
+from dialogs import checks
+from dialogs.actions import deliveries, messages, question_mail, questions
+from dialogs.models import Delivery, PersonSettings, Question, SiteSettings
+from dialogs.operations.dashboard import undelivered
+from dialogs.runtime.driver import drive
+from dialogs.state import State
+from dialogs.tools.human import ASK_HUMAN
+from dominds import sealing
+from dominds.redaction import redact
+from tests.dialogs.browsing import browser_of, suspended_dialog
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import UserFactory, make_dialog, make_operator
+from tests.doubles.smtp import MailServer, mail_server
+from tests.flows.hook import Hook, listening
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SECRET = "of the site"
+
+
+@pytest.fixture
+def post(settings: Any) -> Iterator[MailServer]:
+    """A mail server, as the environment would name it."""
+    with mail_server() as server:
+        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", server.port
+        settings.EMAIL_HOST_USER, settings.EMAIL_HOST_PASSWORD = server.login
+        settings.MAIL_FROM, settings.PUBLIC_URL = "Dominds <dominds@example.org>", "https://dominds.example.org"
+        yield server
+
+
+@pytest.fixture
+def hook(settings: Any) -> Iterator[Hook]:
+    settings.PRIVATE_WEBHOOKS = True
+    with listening() as hook:
+        SiteSettings.objects.create(webhook_url=hook.url, sealed_webhook_secret=sealing.seal(SECRET))
+        yield hook
+
+
+def ask(script: Script, question: str = "EUR or USD?", email: str = "ann@example.org") -> Question:
+    """A question to a person who can be reached by mail."""
+    script({"tool_calls": [{"name": ASK_HUMAN, "arguments": {"question": question}}]}, {"text": "Thanks."})
+    dialog = make_dialog(name="Importer")
+    User.objects.filter(pk=dialog.owner_id).update(email=email)
+    messages.post_message(dialog.pk, "Import it")
+    drive(dialog.pk)
+    return Question.objects.get(dialog=dialog)
+
+
+def send_due() -> None:
+    """What a worker does, or the sweeper has it do."""
+    for pk in list(Delivery.objects.filter(due_at__lte=Now()).values_list("pk", flat=True)):
+        deliveries.deliver(pk)
+
+
+def later(minutes: int) -> None:
+    """Let time pass for what waits to be sent, and for open questions."""
+    past = timedelta(minutes=minutes)
+    Delivery.objects.filter(due_at__isnull=False).update(due_at=F("due_at") - past)
+    Question.objects.update(created_at=F("created_at") - past)
+
+
+def link_in(mail: EmailMessage) -> str:
+    found = re.search(r"https://dominds\.example\.org(/q4h/[^/]+/by-mail/[^/\s]+/)", str(mail.get_content()))
+    assert found, mail.get_content()
+    return found[1]
+
+
+def test_a_mails_link_answers_as_the_person_who_was_asked(script: Script, post: MailServer) -> None:
+    question = ask(script, "EUR or USD?\n.\n" + "word " * 400)
+    send_due()
+    mail = post.wait()
+    assert (mail["To"], mail["Auto-Submitted"], post.refusals) == ("ann@example.org", "auto-generated", [])
+    assert mail["Subject"].startswith("Needs you: Importer in “")
+    assert "word word" in mail.get_content() and f"https://dominds.example.org/q4h/{question.pk}/" in mail.get_content()
+
+    client, link = Client(enforce_csrf_checks=True), link_in(mail)
+    opened = client.get(link)
+    assert (opened.status_code, opened["Referrer-Policy"]) == (302, "no-referrer")
+    assert "no-store" in opened["Cache-Control"] and link.split("/")[-2] not in opened["Location"]
+    page = client.get(opened["Location"])
+    html = page.content.decode()
+    assert "EUR or USD?" in html and "no-store" in page["Cache-Control"] and 'id="nav"' not in html
+    form = {"text": "EUR"}
+    assert client.post(f"{opened['Location']}answer/", form).status_code == 403, "no form of ours sent this"
+    form["csrfmiddlewaretoken"] = re.findall(r'csrfmiddlewaretoken" value="(\w+)"', html)[0]
+    assert "The agent goes on" in client.post(f"{opened['Location']}answer/", form).content.decode()
+    question.refresh_from_db()
+    assert (question.state, question.answer, question.resolved_by) == ("answered", "EUR", question.dialog.owner)
+    assert client.get("/dialogs/").status_code == 302, "it is no login"
+    for address in (link, opened["Location"]):
+        assert client.get(address).status_code == 404
+    assert client.post(f"{opened['Location']}answer/", form).status_code == 404
+
+
+def test_a_link_holds_for_its_question_its_person_and_a_week(
+    script: Script, post: MailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question, other = ask(script), ask(script)
+    owner, link = question.dialog.owner, question_mail.link_to(question, question.dialog.owner)
+    assert Client().get(link).status_code == 302
+    assert Client().get(link.replace(str(question.pk), str(other.pk))).status_code == 404
+    assert Client().get(link[:-4] + "aaa/").status_code == 404
+    stranger = question_mail.link_to(question, UserFactory.create())
+    client = Client()
+    assert client.get(client.get(stranger)["Location"]).status_code == 404, "it is not their dialog"
+    eight_days_ago = time.time() - 8 * 24 * 3600
+    with monkeypatch.context() as clock:
+        clock.setattr(time, "time", lambda: eight_days_ago)
+        old = question_mail.link_to(question, owner)
+    assert Client().get(old).status_code == 404
+    User.objects.filter(pk=owner.pk).update(is_active=False)
+    assert Client().get(link).status_code == 404
+
+
+def test_an_exit_is_taken_by_link_where_the_person_may(script: Script, post: MailServer) -> None:
+    dialog, question = suspended_dialog(script)
+    client = Client()
+    page = client.get(question_mail.link_to(question, dialog.owner), follow=True)
+    assert "An operator chooses" in page.content.decode()
+    dialog.owner.user_permissions.add(Permission.objects.get(codename="resolve_question"))
+    where = page.redirect_chain[-1][0]
+    assert "Ways out" in client.get(where).content.decode()
+    assert client.post(f"{where}resolve/", {"action": "no such"}).status_code == 400
+    assert client.post(f"{where}resolve/", {"action": "close"}).status_code == 200
+    dialog.refresh_from_db()
+    assert dialog.state == State.CLOSED
+
+
+def test_no_log_holds_the_token_of_a_link(script: Script) -> None:
+    link = question_mail.link_to(ask(script), UserFactory.create())
+    token = link.split("/")[-2]
+    assert token not in redact(f"GET {link} 302") and token not in redact(f"GET {quote(link)} 302")
+    assert "/answer/" in redact(f"POST {link.replace(token, 'answer')} 200")
+
+
+def test_a_mail_that_fails_is_sent_again_and_operators_see_why(script: Script, post: MailServer) -> None:
+    post.busy = 2
+    ask(script)
+    send_due()
+    assert [(found.channel, found.count, found.tries_again) for found in undelivered()] == [("mail", 1, True)]
+    assert "451" in browser_of(make_operator()).get("/ops/").content.decode()
+    send_due()  # not yet
+    assert Delivery.objects.get().tries == 1
+    for _ in range(2):
+        later(60)
+        send_due()
+    assert post.wait()["To"] == "ann@example.org"
+    assert (Delivery.objects.get().tries, undelivered()) == (3, [])
+
+
+def test_what_is_refused_for_good_is_given_up(script: Script, post: MailServer) -> None:
+    ask(script, email="ann@nowhere.test")
+    for _ in deliveries.RETRY_AFTER:
+        send_due()
+        later(180)
+    send_due()
+    row = Delivery.objects.get()
+    assert (row.tries, row.due_at, row.sent_at) == (len(deliveries.RETRY_AFTER) + 1, None, None)
+    assert "No such user here" in undelivered()[0].error
+
+
+def test_nobody_is_mailed_who_does_not_want_it_or_has_answered(script: Script, post: MailServer) -> None:
+    question = ask(script)
+    questions.answer(question.pk, question.dialog.owner, "EUR")
+    send_due()
+    PersonSettings.objects.create(user=question.dialog.owner, question_mails=False)
+    assert Delivery.objects.get().sent_at is None and post.mails.empty() and not undelivered()
+    assert deliveries._asked(question) is None
+    ask(script, email="")
+    assert Delivery.objects.count() == 1
+
+
+def test_two_workers_send_one_notice_once(script: Script, post: MailServer) -> None:
+    ask(script)
+    pk = Delivery.objects.get().pk
+    send_due()
+    deliveries.deliver(pk)
+    Delivery.objects.filter(pk=pk).update(due_at=Now() + timedelta(seconds=9))  # as while another sends it
+    deliveries.deliver(pk)
+    post.wait()
+    assert post.mails.empty()
+
+
+def test_an_overdue_question_is_escalated_once(script: Script, post: MailServer, hook: Hook) -> None:
+    SiteSettings.objects.update(question_deadline_minutes=30, escalation_address="boss@example.org")
+    question = ask(script)
+    send_due()
+    assert "Please answer by" in post.wait().get_content()
+    assert (deliveries.escalate(), hook.wait()["event"]) == (0, "question.opened")
+    later(31)
+    assert (deliveries.escalate(), deliveries.escalate()) == (1, 0)
+    send_due()
+    reminders = {mail["To"]: mail for mail in (post.wait(), post.wait())}
+    assert set(reminders) == {"ann@example.org", "boss@example.org"}
+    assert "by-mail" in reminders["ann@example.org"].get_content()
+    assert "by-mail" not in reminders["boss@example.org"].get_content(), "it is nobody's in particular"
+    assert hook.wait()["event"] == "question.overdue"
+    page = browser_of(question.dialog.owner).get(f"/q4h/{question.pk}/").content.decode()
+    assert "people were reminded just now" in page
+
+
+def test_a_webhook_is_signed_and_called_again_after_a_failure(script: Script, hook: Hook) -> None:
+    hook.fails = [503]
+    question = ask(script, "Is <!channel> & co. right?")
+    send_due()
+    assert undelivered()[0].error == "The webhook answered with HTTP 503."
+    later(1)
+    send_due()
+    told = hook.wait()
+    assert (told["event"], told["question"], told["asked"]) == ("question.opened", str(question.pk), question.text)
+    assert "Importer in “" in told["text"] and "&lt;!channel&gt; &amp; co." in told["text"]
+    signed = dict(part.split("=") for part in hook.headers["x-dominds-signature"].split(","))
+    expected = hmac.new(SECRET.encode(), f"{signed['t']}.{json.dumps(told)}".encode(), "sha256").hexdigest()
+    assert hmac.compare_digest(signed["v1"], expected)
+
+    questions.answer(question.pk, question.dialog.owner, "Yes")
+    send_due()
+    told = hook.wait()
+    assert (told["event"], told["state"]) == ("question.closed", "answered")
+    assert Delivery.objects.filter(sent_at=None).count() == 0
+    assert not any(row.body for row in Delivery.objects.all()), "texts are not kept"
+
+
+def test_a_webhook_that_refuses_is_not_asked_again(script: Script, hook: Hook) -> None:
+    hook.fails = [400]
+    ask(script)
+    send_due()
+    assert Delivery.objects.get().due_at is None
+    assert not undelivered()[0].tries_again
+
+
+def test_a_webhook_learns_of_levels(script: Script, hook: Hook) -> None:
+    dialog, _ = suspended_dialog(script)
+    send_due()
+    told = [hook.wait() for _ in range(Delivery.objects.count())]
+    levels = [call for call in told if call["event"] == "level.changed"]
+    assert [call["level"] for call in levels] == ["critical"], "once, not with each answer"
+    assert levels[0]["dialog"] == str(dialog.pk) and "950" in levels[0]["text"]
+
+
+def test_without_a_public_address_a_check_warns_and_mails_hold_no_links(
+    script: Script, post: MailServer, settings: Any
+) -> None:
+    assert checks.mails_have_links() == []
+    settings.PUBLIC_URL = ""
+    assert "DOMINDS_PUBLIC_URL is not" in str(checks.mails_have_links()[0])
+    ask(script)
+    send_due()
+    content = post.wait().get_content()
+    assert "://" not in content and "open “Needs you” to answer" in content
+
+
+def test_settings_keep_the_address_and_the_secret(settings: Any) -> None:
+    settings.PRIVATE_WEBHOOKS = True
+    operator = make_operator()
+    client = browser_of(operator)
+    client.post("/settings/look/", {"theme": "dark", "email": "op@example.org"})
+    operator.refresh_from_db()
+    assert (operator.email, operator.dominds_settings.question_mails) == ("op@example.org", False)
+    site = {"webhook_url": "http://127.0.0.1:9/hook", "webhook_secret": SECRET, "question_deadline_minutes": "60"}
+    client.post("/settings/site/", site)
+    row = SiteSettings.current()
+    assert (sealing.unseal(row.sealed_webhook_secret), row.question_deadline_minutes) == (SECRET, 60)
+    assert SECRET not in client.get("/settings/").content.decode()
+    client.post("/settings/site/", {**site, "webhook_secret": ""})
+    assert SiteSettings.current().sealed_webhook_secret
+    client.post("/settings/site/", {**site, "webhook_secret": "", "unsigned": "on"})
+    assert not SiteSettings.current().sealed_webhook_secret
+    settings.PRIVATE_WEBHOOKS = False
+    assert "lies on this machine" in client.post("/settings/site/", site).content.decode()
