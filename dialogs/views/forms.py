@@ -103,7 +103,7 @@ class SharingForm(forms.Form):
     """``group``: a name, or empty for nobody."""
 
     action = forms.ChoiceField(choices=[("group", "Save"), ("link", "Make a link"), ("revoke", "Take back")])
-    group = forms.CharField(max_length=150, required=False)
+    group = forms.CharField(max_length=150, required=False, strip=False)
 
 
 class SelectionForm(forms.Form):
