@@ -25,6 +25,7 @@ from dialogs.store.change import Change, open_change
 from dialogs.store.lease import end_running, release
 from dialogs.store.text import NUL, unstorable_reason
 from dominds.db.prepared import Select
+from dominds.web.answer_headers import note_limit
 
 LONGEST_TITLE = 200
 
@@ -335,6 +336,7 @@ def check_rate(dialog: Dialog) -> None:
             role=Turn.Role.USER,
             created_at__gt=minute_ago,
         ).count()
+        note_limit(per_minute, recent + 1)
         if recent >= per_minute:
             raise RateLimited(f"{recent} messages in the last minute; {per_minute} are allowed. Wait a moment.", 10)
     if running_limit := settings.RUNNING_DIALOGS:

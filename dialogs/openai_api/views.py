@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import wraps
 from operator import attrgetter
 from typing import Any
-from uuid import uuid4
 
 import structlog
 from asgiref.sync import sync_to_async
@@ -16,7 +15,6 @@ from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
-from structlog.contextvars import get_contextvars
 
 from dialogs.accounts import api_keys
 from dialogs.api.auth import ScopeRefused, bearer_of
@@ -45,7 +43,6 @@ from dominds.db.outcome import OutcomeUnknown
 
 log = structlog.get_logger(__name__)
 
-REQUEST_HEADER = "X-Request-Id"
 DIALOG_HEADER = "X-Dominds-Dialog"
 RESTARTED = ApiError(
     500, "answer_restarted", "The model failed in the middle and its next attempt said something else. Ask again."
@@ -70,7 +67,6 @@ def call(*methods: str, told: Callable[[ApiError], dict[str, Any]] = attrgetter(
             except Exception as error:  # noqa: BLE001  a program is answered in JSON, and a bug of ours is logged there
                 problem = _problem(request, error)
                 response = problem.response(told(problem))
-            response[REQUEST_HEADER] = str(get_contextvars().get("request_id") or uuid4())  # as the log has it
             return response
 
         return answer

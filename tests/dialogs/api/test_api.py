@@ -195,11 +195,17 @@ def test_a_body_beyond_all_limits_is_told_so_in_json(caller: Caller, dialog: Dia
 
 def test_too_many_messages_are_told_when_to_come_back(caller: Caller, dialog: Dialog) -> None:
     with override_settings(MESSAGES_PER_MINUTE=2):
-        for _ in range(2):
+        for remaining in ("1", "0"):
             assert caller("POST", f"/dialogs/{dialog.pk}/messages", {"text": "Hi"})[0] == 202
+            assert caller.headers["x-ratelimit-remaining-requests"] == remaining
         answer = caller("POST", f"/dialogs/{dialog.pk}/messages", {"text": "Hi"})
     assert code_of(answer) == (429, "rate_limited")
     assert int(caller.headers["Retry-After"]) > 0
+    limits = [caller.headers[f"x-ratelimit-{name}-requests"] for name in ("limit", "remaining", "reset")]
+    assert limits == ["2", "0", "1m0s"]
+    caller("GET", "/dialogs")
+    assert "x-ratelimit-limit-requests" not in caller.headers
+    assert caller.headers["x-request-id"]
 
 
 def test_a_dialog_that_somebody_holds_locked_is_told_to_try_again(caller: Caller, dialog: Dialog) -> None:

@@ -207,7 +207,9 @@ def test_the_providers_own_refusal_is_the_programs_to_mend(client: OpenAI, strea
     with pytest.raises(openai.BadRequestError, match="at most 4") as refused:
         ask(client, "local", user("refuse this"), stream=stream)
     assert refused.value.code == "refused_by_provider"
-    assert refused.value.response.headers["x-request-id"]
+    headers = refused.value.response.headers
+    assert headers["x-request-id"]
+    assert int(headers["x-ratelimit-remaining-requests"]) < int(headers["x-ratelimit-limit-requests"])
 
 
 @pytest.mark.parametrize("stream", [False, True])

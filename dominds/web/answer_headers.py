@@ -1,0 +1,37 @@
+"""Headers that OpenAI's clients read of every answer: its id, as the log has it, and what is left of a limit, where one applies."""
+
+from contextvars import ContextVar
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.utils.decorators import sync_only_middleware
+from structlog.contextvars import get_contextvars
+
+from dominds.web.middleware import Handler
+
+_left: ContextVar[tuple[int, int] | None] = ContextVar("left_of_limit", default=None)
+
+
+def note_limit(per_minute: int, used: int) -> None:
+    """``used`` are those of the last minute, the one under way with them."""
+    _left.set((per_minute, max(0, per_minute - used)))
+
+
+@sync_only_middleware
+def with_headers(get_response: Handler) -> Handler:
+    """Stands behind the middleware that gives requests their ids."""
+
+    def answer(request: HttpRequest) -> HttpResponseBase:
+        before = _left.set(None)  # threads go on to other requests
+        try:
+            response = get_response(request)
+            if request_id := get_contextvars().get("request_id"):
+                response["X-Request-Id"] = str(request_id)
+            if left := _left.get():
+                response["X-RateLimit-Limit-Requests"], response["X-RateLimit-Remaining-Requests"] = map(str, left)
+                response["X-RateLimit-Reset-Requests"] = "1m0s"  # until the newest of them is a minute ago
+            return response
+        finally:
+            _left.reset(before)
+
+    return answer
