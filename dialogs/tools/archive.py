@@ -1,5 +1,6 @@
 """Looking up what is no longer in sight: older turns of this dialog, what rewrites took out, and oversized results."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
@@ -17,6 +18,7 @@ from remediation.context import UnitKind
 from remediation.models import RemovedUnit
 from remediation.strategies.stand_ins import SUMMARY_LINE, turns_of_summary
 
+RANGE = re.compile(r"(\d{1,9})-(\d{1,9})")
 MOST_STAND_INS = 3  # texts that rewrites once showed, after the turns
 MOST_LISTED, BEGINNING_CHARS = 1_000, 120  # turns in a list, and of each
 PAGE_CHARS, MAX_PAGE_CHARS = 4_000, 16_000
@@ -88,8 +90,10 @@ def read_archive(call: Invocation) -> Result:
     value = call.arguments[named[0]]
     text: str | None
     if named[0] == "turns":
-        first, last = map(int, value.split("-"))
-        text = "\n".join(_one_level_down(call.dialog_id, first, last)) or None
+        turns = RANGE.fullmatch(value)
+        if turns is None:
+            return Result("turns: name the first and the last, as in 3-57.", failed=True)
+        text = "\n".join(_one_level_down(call.dialog_id, int(turns[1]), int(turns[2]))) or None
     elif named[0] == "seq":
         text = _text_of(Turn.objects.filter(dialog=call.dialog_id, seq=value, position__isnull=False))
     else:
@@ -156,10 +160,10 @@ def _page(text: str | None, named: str, arguments: Mapping[str, Any]) -> Result:
 
 
 _NUMBER = {"type": "integer", "minimum": 1, "maximum": 2_000_000_000}
-_TURNS = {"type": "string", "pattern": "^[0-9]{1,9}-[0-9]{1,9}$"}  # as a summary's heading has them
+_TURNS = {"type": "string"}  # as a summary's heading has them; what a schema says of it, each request would pay for
 _PAGING = {
-    "offset": {"type": "integer", "minimum": 0, "description": "first character"},
-    "limit": {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_CHARS, "description": "how many characters"},
+    "offset": {"type": "integer", "minimum": 0, "description": "in characters"},
+    "limit": {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_CHARS},
 }
 
 TOOLS = (
@@ -175,7 +179,7 @@ TOOLS = (
     Tool(
         ToolSpec(
             "read_archive",
-            "Read one entry that search_archive found, whole or in parts, or list what a summary of turns stands for.",
+            "Read what search_archive found, or list the turns of a summary.",
             parameters([], seq=_NUMBER, unit=_NUMBER, turns=_TURNS, **_PAGING),
         ),
         outside=read_archive,
@@ -184,7 +188,7 @@ TOOLS = (
     Tool(
         ToolSpec(
             "read_artifact",
-            "Read a part of a tool result that was too large to be shown whole.",
+            "Read a part of a tool result that was too large to be shown.",
             parameters(["id"], id=_NUMBER, **_PAGING),
         ),
         outside=read_artifact,

@@ -14,7 +14,7 @@ HANDOVER_OPENING = "Resuming from overflow: "
 HANDOVER_CLOSING = "\nContinue task: "
 TASK_BEGAN = " – begun with: "  # before the first request, in a handover's closing
 OTHER_OPENING = re.compile(r"Resuming (?!from overflow: )[^\n]*\n")  # a line of its own
-SUMMARY_LINE = re.compile(r"\[Summary of (?:earlier turns|turns (\d{1,9})-(\d{1,9}) \(read_archive\))\]\n?")
+SUMMARY_LINE = re.compile(r"\[Summary of (?:earlier turns|turns (\d{1,9})-(\d{1,9}))\]\n?")
 COUNTS_LINE = re.compile(
     r"Previous \d{1,9} turns?: (\d{1,9}) user messages?, (\d{1,9}) model responses?, (\d{1,9}) tool calls?"
 )  # importance retention's summary, which ``retention`` writes
@@ -49,7 +49,7 @@ def _free_id(prefix: str, text: str, replaced: Sequence[Unit], taken: set[str]) 
 def summary_heading(replaced: Sequence[Unit]) -> str:
     """Names the turns as the agent gives them to ``read_archive``, which shows what the summary stands for."""
     source = sources_of(replaced)
-    return f"[Summary of turns {source[0]}-{source[-1]} (read_archive)]\n" if source else SUMMARY_HEADING
+    return f"[Summary of turns {source[0]}-{source[-1]}]\n" if source else SUMMARY_HEADING
 
 
 def turns_of_summary(text: str) -> tuple[int, int] | None:

@@ -124,12 +124,12 @@ def test_a_summary_is_opened_level_by_level(script: Script) -> None:
     dialog, other = make_dialog(), make_dialog()
     say(dialog, "The pump is a Grundfos.", "It failed with E17.", "Order a seal.", "And two bolts.")
     say(other, "secret")
-    inner = remove(dialog, "[Summary of turns 1-2 (read_archive)]\nThe pump is a Grundfos.", unit_id="summary-a")
+    inner = remove(dialog, "[Summary of turns 1-2]\nThe pump is a Grundfos.", unit_id="summary-a")
     middle = remove(
         dialog, "Previous 3 turns: …".replace("…", "1 user message, 2 model responses, 0 tool calls")
-        + "\n[Summary of turns 1-4 (read_archive)]\nThe pump failed with E17.", unit_id="summary-b"
+        + "\n[Summary of turns 1-4]\nThe pump failed with E17.", unit_id="summary-b"
     )  # fmt: skip
-    remove(other, "[Summary of turns 3-4 (read_archive)]\nsecret", unit_id="summary-c")
+    remove(other, "[Summary of turns 3-4]\nsecret", unit_id="summary-c")
     remove(dialog, "- seal 77", unit_id="ledger-1")
     found = use(dialog, "search_archive", query="E17").text
     assert f"unit {middle.pk} (summary of turns 1-4): " in found
@@ -148,7 +148,7 @@ def test_a_summary_is_opened_level_by_level(script: Script) -> None:
     assert use(dialog, "read_archive", turns="90-95").failed
 
 
-@pytest.mark.parametrize("arguments", [{}, {"seq": 1, "unit": 1}, {"seq": 1, "turns": "1-2"}])
+@pytest.mark.parametrize("arguments", [{}, {"seq": 1, "unit": 1}, {"seq": 1, "turns": "1-2"}, {"turns": "all"}])
 def test_one_entry_is_named(script: Script, arguments: dict[str, int]) -> None:
     assert use(make_dialog(), "read_archive", **arguments).failed
 

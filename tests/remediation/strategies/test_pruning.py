@@ -179,7 +179,7 @@ def test_texts_of_no_unit_join_the_summary() -> None:
     units = dialog()
     strays = PrunedReply((PrunedEntry("new", "assistant", "They agreed on oak."),), "Boat talk was removed.")
     rewritten = apply_pruned(units, strays, toolbox(), LIMIT)
-    assert rewritten.summary == "[Summary of turns 3-18 (read_archive)]\nBoat talk was removed.\nThey agreed on oak."
+    assert rewritten.summary == "[Summary of turns 3-18]\nBoat talk was removed.\nThey agreed on oak."
     assert rewritten.units[2].text == rewritten.summary  # where the first removed unit stood
 
 

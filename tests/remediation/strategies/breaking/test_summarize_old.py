@@ -43,7 +43,7 @@ def test_the_summary_stands_where_the_text_stood() -> None:
 def test_the_summary_says_what_it_is_and_remembers_its_sources() -> None:
     units = talk(18)
     summary = summarize_old(units, SHORT, toolbox(**ALIKE), 1).units[1]
-    assert summary.text.startswith("[Summary of turns 2-12 (read_archive)]\n")
+    assert summary.text.startswith("[Summary of turns 2-12]\n")
     assert summary.source == tuple(range(2, 13))
 
 
