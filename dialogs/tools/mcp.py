@@ -4,7 +4,8 @@ import hashlib
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ MAX_NAME_CHARS = 64  # what providers accept
 MAX_RESULT_BYTES = 200 * 1024
 LIST_TTL_SECONDS = 60.0
 DOWN_TTL_SECONDS = 30.0  # how long a server that is down is not asked again
+ASKED_AT_ONCE = 8  # servers; a silent one is waited for
 
 
 def problem_with(name: str) -> str:
@@ -39,6 +41,16 @@ def problem_with(name: str) -> str:
     if server_id in config.servers or server_id in config.off:  # one that is off may be on again tomorrow
         return ""
     return f"there is no MCP server '{server_id}'; mcp.yaml names {', '.join(config.servers) or 'none'}"
+
+
+def ask_at_once(names: Iterable[str]) -> None:
+    """Fetch the lists that ``tools_named`` needs for these names, so that it waits for the slowest server, not for each."""
+    wanted = {name.removeprefix(PREFIX).partition("/")[0] for name in names if name.startswith(PREFIX)}
+    servers = [server for server_id, server in current_config().servers.items() if server_id in wanted]
+    unknown = [server for server in servers if _known(server) is None]
+    if len(unknown) > 1:
+        with ThreadPoolExecutor(ASKED_AT_ONCE, "mcp-lists") as threads:
+            list(threads.map(_offered, unknown))
 
 
 def tools_named(name: str) -> dict[str, Tool]:
@@ -69,11 +81,15 @@ def forget_lists() -> None:
     _listings.clear()
 
 
+def _known(server: Server) -> _Listing | None:
+    known = _listings.get(server.server_id)
+    return known if known is not None and known.server == server and time.monotonic() < known.until else None
+
+
 def _offered(server: Server) -> tuple[tuple[str, Tool], ...]:
     """The server's tools with their own names, sorted; asked for once per while, by one thread at a time."""
     with _locks.setdefault(server.server_id, threading.Lock()):
-        known = _listings.get(server.server_id)
-        if known is not None and known.server == server and time.monotonic() < known.until:
+        if (known := _known(server)) is not None:
             return known.tools
         from dialogs.tools import mcp_client
 

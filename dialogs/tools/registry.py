@@ -48,7 +48,9 @@ def tools_of(agent: Agent) -> dict[str, Tool]:
         return {}
     builtin = builtin_tools()
     offered = {name: tool for name, tool in builtin.items() if tool.always}
-    for name in (*policy_of(agent).policy.tools, *agent.tools, *names_in(agent.toolsets)):
+    names = (*policy_of(agent).policy.tools, *agent.tools, *names_in(agent.toolsets))
+    mcp.ask_at_once(names)
+    for name in names:
         if name in builtin:
             offered[name] = builtin[name]
         elif name.startswith(mcp.PREFIX):

@@ -4,8 +4,11 @@ import resource
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -181,6 +184,32 @@ def test_a_server_that_is_down_is_not_asked_at_every_generation(minds: Minds) ->
     started = time.monotonic()
     assert mcp.tools_named("mcp:gone") == {}
     assert time.monotonic() - started < 0.5
+
+
+def test_servers_that_are_silent_are_waited_for_together(minds: Minds) -> None:
+    """None of them says anything until each was asked."""
+    with ExitStack() as opened:
+        hosts = [opened.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(4)]
+        all_asked = threading.Barrier(len(hosts), timeout=10)
+
+        def hang_up(host: socket.socket) -> None:
+            host.settimeout(20)
+            asking, _ = host.accept()
+            with asking:
+                all_asked.wait()
+
+        minds(
+            **{
+                f"silent{index}": {"url": f"http://127.0.0.1:{host.getsockname()[1]}/"}
+                for index, host in enumerate(hosts)
+            }
+        )
+        threads = opened.enter_context(ThreadPoolExecutor(len(hosts)))
+        waiting = [threads.submit(hang_up, host) for host in hosts]
+        offered = tools_of(Agent(id="a", tools=[f"mcp:silent{index}" for index in range(len(hosts))]))
+        assert not any(name.startswith("silent") for name in offered)
+        for silent in waiting:
+            silent.result()
 
 
 def test_a_server_that_died_is_started_again(minds: Minds) -> None:

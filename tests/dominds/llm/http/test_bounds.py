@@ -24,6 +24,7 @@ HI = data({"choices": [{"delta": {"content": "Hi"}}]})
 END = data({"choices": [{"delta": {}, "finish_reason": "stop"}]}, b"[DONE]")
 MEGABYTE = 1_000_000
 MOST_GROWTH = 250 * MEGABYTE  # with 200 MB of a worker at rest, well under the 600 MB that it may have
+MOST_AT_ONCE = 400 * MEGABYTE  # the rest of those 600 MB
 
 
 def endless(piece: bytes) -> Play:
@@ -233,3 +234,30 @@ def test_more_calls_than_a_run_can_carry_fail_the_answer(
     assert sentence.endswith(budgets.CALLS.sentence("answered with"))
     server.will(stream_of(*calls(budgets.CALLS.most)))
     assert len(ask(provider(Endpoint(server.url))).finished.tool_calls) == budgets.CALLS.most
+
+
+def test_all_of_it_at_once_stays_within_what_a_worker_may_have(server: ModelServer) -> None:
+    line = data({"choices": [{"delta": {"content": "x" * MEGABYTE}}]})
+    bad = [endless(b"a"), endless(b": ping\n\n"), bomb("deflate", b"a", 200 * MEGABYTE), stream_of(*chat_calls(20_000))]
+    plays = iter([*bad, stream_of(line, END)])
+
+    def play(connection: Connection) -> None:
+        next(plays)(connection)
+
+    server.will(play)
+    asked: list[type[ProviderError] | int] = []
+
+    def run() -> None:
+        try:
+            asked.append(len(ask(chat_at(Endpoint(server.url))).text))
+        except ProviderError as error:
+            asked.append(type(error))
+
+    with Growth() as growth:
+        threads = [threading.Thread(target=run, daemon=True) for _ in range(len(bad) + 1)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    assert sorted(asked, key=str) == sorted([*[AnswerTooLarge] * len(bad), MEGABYTE], key=str)
+    assert growth.most < MOST_AT_ONCE
