@@ -134,7 +134,7 @@ def popovers(page: Page, address: str, *names: str) -> list[str]:
 
 
 # What is no page, beside what only takes a POST: pieces, files, programs' addresses.
-NO_PAGES = {"older", "frames", "export-markdown", "export-json", "whole-turn", "place", "image"}
+NO_PAGES = {"older", "frames", "predictions", "export-markdown", "export-json", "whole-turn", "place", "image"}
 
 
 def unseen(dialogs: dict[str, Dialog]) -> set[str | None]:
@@ -154,6 +154,7 @@ def test_axe_finds_nothing_on_any_page(script: Script, live_server: object, page
     page.get_by_role("button", name="Log in").wait_for()
     problems += [f"login: {problem}" for problem in found_on(page)]
     page.context.add_cookies([{"name": "sessionid", "value": session_key(person), "url": base}])
+    page.evaluate("localStorage.setItem('dominds:side', 'open')")  # a dialog's details, beside it on the desk
     for address in pages_of(dialogs):
         page.set_viewport_size(DESK)
         page.emulate_media(color_scheme="light", reduced_motion="reduce")
@@ -166,7 +167,7 @@ def test_axe_finds_nothing_on_any_page(script: Script, live_server: object, page
     problems += [f"refused: {problem}" for problem in refused_limits(page, base)]
     problems += [f"connecting: {problem}" for problem in connecting(page, base, settings)]
     for address, names in (
-        (f"/d/{dialogs['rewritten'].pk}/", ("nav", "keys", "chip-notes", "dialog-menu", "side")),
+        (f"/d/{dialogs['rewritten'].pk}/", ("nav", "keys", "context-popover", "dialog-menu", "side")),
         ("/", ("nav", "agent-choice")),
     ):
         problems += [f"popovers: {problem}" for problem in popovers(page, base + address, *names)]
