@@ -108,6 +108,15 @@ def test_a_models_page_names_the_day_on_which_it_ends(script: Script) -> None:
     assert "retire" not in client.get("/models/anthropic/claude-fable-5-2/").content.decode()
 
 
+def test_a_models_page_names_its_prices_or_that_none_is_known(script: Script) -> None:
+    script({"text": "Hello."})
+    client = browser_of(UserFactory.create())
+    page = re.sub(r"<[^>]*>", "", client.get("/models/anthropic/claude-haiku-5-5/").content.decode())
+    assert "$0.1 in, $0.01 from the cache, $0.5 out" in page
+    assert "$0.5 in, $0.05 from the cache, $2.5 out, for prompts above 100,000 tokens per million tokens" in page
+    assert "dialogs show no cost" in client.get("/models/test/model/").content.decode()
+
+
 # -- The context, by hand ------------------------------------------------------------------------------------------------
 
 
