@@ -76,6 +76,7 @@ urlpatterns = [
     path("d/<uuid:dialog_id>/calls/<int:generation_id>/", time_travel.call, name="call"),
     path("d/<uuid:dialog_id>/calls/<int:generation_id>/compare/", time_travel.compare, name="compare"),
     path("d/<uuid:dialog_id>/context/", rewrites.context, name="context"),
+    path("d/<uuid:dialog_id>/predictions/", rewrites.predictions, name="predictions"),
     path("d/<uuid:dialog_id>/context/clear/", rewrites.clear, name="clear"),
     path("d/<uuid:dialog_id>/context/milestone/", rewrites.complete_milestone, name="complete-milestone"),
     path("d/<uuid:dialog_id>/context/<slug:kind>/", rewrites.request, name="rewrite"),

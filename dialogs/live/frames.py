@@ -37,13 +37,13 @@ PIECES: dict[str, tuple[str, ...]] = {
     "sharing": ("subtitle", "dialog_menu"),
     "title": ("heading", "recent_current", "dialog_menu"),
     "generation": ("activity",),
-    "health": ("chip", "chip_notes", "usage_panel", "context_panel", "banner"),
+    "health": ("ring", "meter", "usage_panel", "context_panel", "banner"),
     "state": ("heading", "recent_current", "state", "activity", "banner", "composer_state", "context_panel"),
     # One of a critical question's exits moves the dialog to another model.
-    "question": ("banner", "composer_state", "subtitle", "chip", "chip_notes", "usage_panel", "context_panel"),
+    "question": ("banner", "composer_state", "subtitle", "ring", "meter", "usage_panel", "context_panel"),
     "reminder": ("reminders_panel", "context_panel"),
-    "round": ("rounds_panel", "reminders_panel", "chip", "chip_notes", "context_panel"),
-    "remediation": ("context_panel",),
+    "round": ("rounds_panel", "reminders_panel", "ring", "meter", "context_panel"),
+    "remediation": ("meter", "context_panel"),
 }
 # The first message gives a dialog its title; nothing of a closed one can be changed.
 CHANGED_BY_FIRST_AND_LAST = ("dialog_menu", "reminders_panel")

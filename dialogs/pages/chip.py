@@ -1,4 +1,4 @@
-"""The health chip. Reported numbers only, and never a zero for what is unknown."""
+"""How full a context is, in words and as parts of a gauge. Reported numbers only, and never a zero for what is unknown."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -25,9 +25,8 @@ class Chip:
     """``fill`` and the ticks are percents of the gauge, ``None`` where unknown."""
 
     level: str
+    tokens: int | None
     text: str
-    label: str
-    reason: str
     notes: tuple[str, ...]
     fill: float | None
     optimal_tick: float | None
@@ -39,9 +38,8 @@ def chip_of(health: dict[str, Any]) -> Chip:
     shown = health["prompt_tokens"] if health["reason"] in (None, "limit_unknown", "truncation_suspected") else None
     return Chip(
         level=health["level"],
+        tokens=shown,
         text=_text(health, shown),
-        label=health["level"].capitalize(),
-        reason=REASONS[health["reason"]][0] if health["reason"] else "",
         notes=tuple(_notes(health)),
         fill=_part(shown, limit),
         optimal_tick=_part(health["optimal_max_tokens"], limit, inside=True),
@@ -67,11 +65,9 @@ def _notes(health: dict[str, Any]) -> list[str]:
     notes = [REASONS[health["reason"]][1]] if health["reason"] else ["Prompt tokens of the last answer, as reported."]
     if limit := health["model_context_limit"]:
         notes.append(f"Window: {limit:,} tokens ({SOURCES.get(health['limit_source'], health['limit_source'])}).")
-    notes.append(f"Caution above {health['optimal_max_tokens']:,} tokens.")
-    if critical := health["critical_max_tokens"]:
-        notes.append(f"Critical above {critical:,} tokens.")
-        if critical <= health["optimal_max_tokens"]:
-            notes.append("Critical comes before caution, so this model has no caution band.")
+    critical = health["critical_max_tokens"]
+    if critical and critical <= health["optimal_max_tokens"]:
+        notes.append("Critical comes before caution, so this model has no caution band.")
     return notes
 
 

@@ -20,6 +20,7 @@ from dialogs.models import Agent, Dialog, Generation, PersonSettings, Question, 
 from dialogs.pages.chip import Chip, chip_of
 from dialogs.pages.context_panel import Panel, panel_of
 from dialogs.pages.entries import Entry, address_of
+from dialogs.pages.meter import Meter, meter_of
 from dialogs.pages.versions import Versions, versions_of
 from dialogs.state import State
 from dominds.db.prepared import Select
@@ -34,6 +35,7 @@ from remediation.strategies.stand_ins import HANDOVER_CLOSING
 SPARK_POINTS = 60
 OPERATIONS_SHOWN = 3
 
+ENDED_WELL = (Generation.Outcome.KEPT, Generation.Outcome.DISCARDED)  # others report nothing, mostly
 STATES = {
     State.IDLE: "Idle",
     State.QUEUED: "Queued",
@@ -64,6 +66,7 @@ class DialogPage:
     sending_error: str = ""
     text: str = ""
     request: HttpRequest | None = field(default=None, repr=False)
+    outcomes: Mapping[str, str] = field(default_factory=dict)  # of rewrites by their verbs, where they were predicted
 
     @property
     def id(self) -> str:
@@ -104,6 +107,13 @@ class DialogPage:
     @cached_property
     def chip(self) -> Chip:
         return chip_of(self.health)
+
+    @cached_property
+    def meter(self) -> Meter:
+        answers = [
+            point["snapshot"] for point in self.usage_points if point["snapshot"].generation__outcome in ENDED_WELL
+        ]
+        return meter_of(self.health, self.chip.tokens, answers)
 
     @cached_property
     def policy(self) -> Choice:
@@ -270,7 +280,16 @@ def _snapshots(limit: int) -> Select[Any]:
     def snapshots(dialog_id: UUID) -> QuerySet[HealthSnapshot, Any]:
         told = Q(generation__purpose=Generation.Purpose.REPLY) | Q(generation__purpose=Generation.Purpose.FORCED_CLEAR)
         rows = HealthSnapshot.objects.filter(told, generation__dialog_id=dialog_id).order_by("-generation_id")[:limit]
-        return rows.values_list("prompt_tokens", "model_context_limit", "level", named=True)
+        sent = ("generation__sent__sizes", "generation__sent__output")
+        return rows.values_list(
+            "prompt_tokens",
+            "model_context_limit",
+            "level",
+            "generation__base",
+            "generation__outcome",
+            *sent,
+            named=True,
+        )
 
     return Select(snapshots)
 

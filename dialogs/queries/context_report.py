@@ -1,5 +1,6 @@
 """What the model would see now, for people: the context panel, the API's dry run, the archive. All sizes are estimates."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.db.models import QuerySet
@@ -9,7 +10,7 @@ from dialogs.context.retrieval import search
 from dialogs.context.sizes import Sizes
 from dialogs.models import Dialog
 from dialogs.runtime import rewrite
-from dialogs.runtime.situation import situation_of
+from dialogs.runtime.situation import Situation, situation_of
 from remediation.context import Unit
 from remediation.models import RemediationRun, RemovedUnit
 from remediation.strategies.importance import Weights, score_parts
@@ -29,7 +30,7 @@ def context_of(dialog: Dialog, preview: str = "") -> dict[str, Any]:
         "units": _units(sizes),
     }
     if preview:
-        body["preview"] = _preview(dialog, preview, sizes)
+        body["preview"] = _preview(situation, preview, sizes)
     return body
 
 
@@ -53,8 +54,8 @@ def _units(sizes: Sizes) -> list[dict[str, Any]]:
     ]
 
 
-def _preview(dialog: Dialog, verb: str, sizes: Sizes) -> dict[str, Any]:
-    result = rewrite.preview(dialog, verb)
+def _preview(situation: Situation, verb: str, sizes: Sizes) -> dict[str, Any]:
+    result = rewrite.preview(situation, verb)
     beside = sizes.fixed - sizes.output_room
     return {
         "kind": verb,
@@ -63,6 +64,16 @@ def _preview(dialog: Dialog, verb: str, sizes: Sizes) -> dict[str, Any]:
         "removed": [_removed(unit) for unit in result.removed],
         "problem": result.failure or None,
     }
+
+
+def predictions_of(dialog: Dialog, verbs: Iterable[str]) -> dict[str, str]:
+    """What each rewrite would come to now, in a few words by its verb."""
+    situation, told = situation_of(dialog), dict[str, str]()
+    for verb in verbs:
+        found = _preview(situation, verb, situation.sizes_for(policy_with(verb)))
+        sizes = f"est. {found['est_before']:,} → {found['est_after']:,} tokens"
+        told[verb] = "would change nothing" if found["problem"] else sizes
+    return told
 
 
 def _removed(unit: Unit) -> dict[str, Any]:

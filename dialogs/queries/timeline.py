@@ -68,13 +68,13 @@ def moment_of(generation: Generation, marks: Iterable[Mark] = ()) -> Moment:
         generation,
         tokens,
         reported is not None,
-        _split(chars, tokens),
+        split_by_chars(chars, tokens),
         (generation.sent or {}).get("output"),
         tuple(marks),
     )
 
 
-def _split(chars: dict[Category, int], tokens: int) -> dict[Category, int]:
+def split_by_chars(chars: dict[Category, int], tokens: int) -> dict[Category, int]:
     """Tokens by category, in proportion to characters; together exactly ``tokens``."""
     whole, shares, taken, before = sum(chars.values()), dict[Category, int](), 0, 0
     for category, size in chars.items():

@@ -20,7 +20,7 @@ from dialogs.context.units import unit_to_json
 from dialogs.models import Dialog, Generation, Turn
 from dialogs.runtime import auxiliary_calls, overflow_history, rewrite_progress, tracing
 from dialogs.runtime.rewrite_deadline import RewriteTooLong, within
-from dialogs.runtime.situation import Situation, situation_of
+from dialogs.runtime.situation import Situation
 from dialogs.store.change import Change
 from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease
@@ -348,10 +348,9 @@ def _why_not_smaller(job: Job, rewritten: Rewritten) -> str:
     return f"{rewritten.failure} {beside} take est. {sizes.fixed - sizes.output_room:,} tokens beside the messages."
 
 
-def preview(dialog: Dialog, verb: str) -> Rewritten:
+def preview(situation: Situation, verb: str) -> Rewritten:
     """What a rewrite would do now, without a model and without doing it. Raises ``Refusal``."""
     policy = policy_with(verb)
-    situation = situation_of(dialog)
     job = job_for(situation, rewrite_by_hand(policy, situation.sizes_for(policy).limit))
     toolbox = toolbox_of(job.sizes, lambda text, tokens: "", lambda *_: None)
     rewritten = rewrite(job, toolbox)

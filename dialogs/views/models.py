@@ -23,6 +23,7 @@ from dialogs.permissions import OPERATE, may
 from dialogs.views.answers import PersonRequest, View
 from dialogs.views.forms import ServerForm, checked
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel, retirement_of
+from dominds.llm.models.prices import Price, price_of
 from dominds.llm.providers.listing import Listing
 from dominds.yaml_fields import classes_of
 from health.levels import Thresholds, stated_thresholds
@@ -41,6 +42,13 @@ class ModelRow:
     def is_asked(self) -> bool:
         """Whether only its server knows the window."""
         return self.model.kind.needs_limit and self.model.kind.loaded_window is not None
+
+    @property
+    def prices(self) -> list[Price]:
+        """Those that hold now, of short prompts first."""
+        tiers = sorted({price.above for price in self.model.prices})
+        held = (price_of(above + 1, self.model.prices, timezone.now()) for above in tiers)
+        return list(dict.fromkeys(filter(None, held)))
 
 
 def row_of(model: ModelInfo, thresholds: Thresholds) -> ModelRow:

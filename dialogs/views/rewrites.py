@@ -1,5 +1,6 @@
 """What the model sees, and changing that by hand: preview, rewrite, undo, archive."""
 
+from contextlib import suppress
 from uuid import UUID
 
 from django.contrib import messages
@@ -74,6 +75,18 @@ def context(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     except (Refusal, UnknownModel) as problem:
         shown["problem"] = str(problem)
     return render(request, "dialogs/context.html", shown)
+
+
+@login_required
+@require_GET
+def predictions(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
+    """The rewrites by hand, each with what it would come to."""
+    dialog = dialog_or_404(dialog_id, request.user)
+    page = DialogPage(dialog, request.user, request=request)
+    if page.may_rewrite:
+        with suppress(Refusal, UnknownModel):  # their own pages say why
+            page.outcomes = context_report.predictions_of(dialog, [hand.verb for hand in page.by_hand])
+    return render(request, "dialogs/_by_hand.html", {"page": page})
 
 
 def _seen(dialog: Dialog, verb: str) -> dict[str, object]:

@@ -46,12 +46,14 @@ document.addEventListener("click", async (event) => {
   }
 });
 
-// Keys: n new dialog, / search, j and k through rows, ? the keys.
+// Keys: n new dialog, / search, j and k through rows, c the context and d its details, ? the keys.
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, [contenteditable]")) return;
   if (event.key === "n") document.querySelector("[data-key='n']")?.click();
   else if (event.key === "/") (document.getElementById("search") ?? document.getElementById("nav-search"))?.focus();
   else if (event.key === "j" || event.key === "k") step(event.key === "j" ? 1 : -1);
+  else if (event.key === "c") document.getElementById("ring-button")?.click();
+  else if (event.key === "d") document.querySelector(".bar [popovertarget='side']")?.click();
   else if (event.key === "?") document.getElementById("keys")?.showPopover();
   else return;
   event.preventDefault();

@@ -4,7 +4,7 @@ import { Choices, element, narrowed } from "./choices.js";
 /** Of a button or link a click; of something folded, that it opens with `rest` in its field. */
 export function commands() {
   return [...document.querySelectorAll("[data-do]")]
-    .filter((source) => !source.disabled)
+    .filter((source) => !source.disabled && !source.closest("[hidden]"))
     .sort((one, other) => isInMenu(one) - isInMenu(other)) // what acts on the conversation first
     .map((source) => ({
       slash: source.dataset.do,

@@ -95,7 +95,9 @@ export function startComposer(dialogId) {
   }
 
   const obey = () => {
-    const may = document.getElementById("composer-state").dataset.maySend === "yes";
+    const { maySend, mayRewrite } = document.getElementById("composer-state").dataset;
+    const may = maySend === "yes";
+    document.getElementById("context-actions")?.toggleAttribute("hidden", mayRewrite !== "yes");
     if (field.disabled !== may) return;
     field.disabled = !may;
     attachments.allow(may);

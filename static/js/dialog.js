@@ -5,6 +5,7 @@ import { startComposer } from "./composer.js";
 import { Draft } from "./draft.js";
 import { Follower } from "./follow.js";
 import { announce, applyPieces, localTimes, toast } from "./page.js";
+import { startSide } from "./side.js";
 import { Connection } from "./socket.js";
 import { startTurns } from "./turns.js";
 
@@ -24,7 +25,7 @@ const follower = new Follower(transcript, entries, document.getElementById("jump
 const draft = new Draft(entries, document.querySelector("#text").labels[0].textContent.replace(/^Message /, ""), () => connection.restart());
 let seq = Number(root.dataset.seq);
 let state = document.getElementById("state").dataset.state;
-let level = document.getElementById("chip").dataset.level;
+let level = document.getElementById("ring").dataset.level;
 
 const connection = new Connection({
   path: () => `/ws/dialogs/${id}/?after=${seq}&of=${root.dataset.of}`,
@@ -88,9 +89,9 @@ function generated(generation) {
 
 /** Screen readers hear of the context when its level changes, not at every number. */
 function showLevel() {
-  const chip = document.getElementById("chip");
-  if (chip.dataset.level !== level) announce(`Context ${chip.dataset.level}: ${chip.dataset.words}`);
-  level = chip.dataset.level;
+  const { level: now, words } = document.getElementById("ring").dataset;
+  if (now !== level) announce(`Context ${now}: ${words}`);
+  level = now;
 }
 
 function showConnection(state) {
@@ -201,6 +202,7 @@ function trim() {
 decorateNew();
 startComposer(id);
 startTurns();
+startSide();
 if (root.dataset.newest === "yes") {
   if (!goTo(location.hash)) follower.follow();
   connection.open();

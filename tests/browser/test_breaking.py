@@ -206,7 +206,7 @@ def test_a_tag_is_shown_and_a_failed_rewrite_leaves_no_bar(
     say(page, dialog, "[P2] Hello")
     answered(page)
     page.on("dialog", lambda question: question.accept())
-    page.get_by_text("Act on the context").click()
+    page.locator("#ring-button").click()
     page.get_by_role("button", name="Reset Agent Chat").click()
     assert eventually(lambda: _waited(page, network)) == "recovery"
     assert look(page, "recovery") == Look("recovery", RED, "retry", True, "P2")

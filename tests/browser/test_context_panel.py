@@ -11,6 +11,7 @@ from dialogs.actions import messages
 from dialogs.models import Dialog, Turn
 from remediation.models import RemediationRun
 from tests.browser.conftest import LogIn
+from tests.harness.browser import open_details
 from tests.harness.stack import Stack, eventually
 
 LIMIT = 2_000  # of the agent "fills"
@@ -55,6 +56,7 @@ def add_turn(dialog: Dialog, number: int, text: str) -> None:
 def show(page: Page, stack: Stack, dialog: Dialog) -> None:
     page.goto(f"{stack.base_url}/d/{dialog.pk}/")
     expect(page.locator("#connection")).to_have_attribute("data-state", "live")
+    open_details(page)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +168,8 @@ def test_a_dry_run_shows_what_would_go_and_then_it_goes(
 ) -> None:
     dialog = filled(1_900)
     show(page, stack, dialog)
-    page.get_by_text("Act on the context").click()
+    page.locator("#ring-button").click()
+    expect(page.get_by_role("link", name=link)).to_contain_text(" → ")  # what it would come to
     page.get_by_role("link", name=link).click()
     expect(page.locator(".preview")).to_contain_text("A dry run: nothing has changed")
     going = page.locator("tr.goes").count()

@@ -13,14 +13,15 @@ from dialogs.models import Dialog, Question, Turn
 from remediation.models import RemediationRun
 from tests.browser.conftest import LogIn, answered, send
 from tests.dialogs.factories import UserFactory, make_operator
+from tests.harness.browser import open_details
 from tests.harness.stack import Stack, eventually
 
 Opener = Callable[[str], Dialog]
 
 
-def test_the_chip_goes_green_yellow_red_and_gray(open_dialog: Opener, page: Page, complaints: list[str]) -> None:
+def test_the_ring_goes_green_yellow_red_and_gray(open_dialog: Opener, page: Page, complaints: list[str]) -> None:
     open_dialog("lights")
-    chip = page.locator("#chip")
+    ring = page.locator("#ring")
     for times, (said, level, words) in enumerate(
         [
             ("none", "unknown", "unknown · usage not reported"),
@@ -32,11 +33,42 @@ def test_the_chip_goes_green_yellow_red_and_gray(open_dialog: Opener, page: Page
     ):
         send(page, said)
         answered(page, times)
-        expect(chip).to_have_attribute("data-level", level)
-        expect(chip).to_contain_text(words)
+        expect(ring).to_have_attribute("data-level", level)
+        expect(ring).to_contain_text(words)
     expect(page.locator("#announcer")).to_contain_text("critical")
-    chip.click()
-    expect(page.locator("#chip-notes")).to_contain_text("Critical above 115,200 tokens.")
+    ring.click()
+    expect(page.locator("#context-popover")).to_contain_text("Critical above 115,200 tokens.")
+
+
+def test_the_ring_and_the_details_are_opened_and_closed_by_keys(
+    open_dialog: Opener, page: Page, complaints: list[str]
+) -> None:
+    open_dialog("short")
+    ring, popover, side = page.locator("#ring-button"), page.locator("#context-popover"), page.locator("#side")
+    expect(side).to_be_hidden()
+    ring.press("Enter")
+    expect(popover).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(popover.get_by_role("button", name="Close")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(popover).to_be_hidden()
+    expect(ring).to_be_focused()
+    page.keyboard.press("c")
+    popover.get_by_role("button", name="Details").press("Enter")
+    expect(popover).to_be_hidden()
+    expect(side).to_be_visible()
+    page.reload()
+    expect(side).to_be_visible()
+    ring.focus()
+    page.keyboard.press("d")
+    expect(side).to_be_hidden()
+    page.set_viewport_size({"width": 360, "height": 740})
+    ring.press("Enter")
+    popover.get_by_role("button", name="Details").press("Enter")
+    expect(side).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(side).to_be_hidden()
+    expect(ring).to_be_focused()
 
 
 def test_a_question_is_answered_in_the_composer_and_the_badge_follows(
@@ -131,6 +163,7 @@ def test_prune_now_prunes_once_on_a_double_click_and_undoes(
     dialog = open_dialog("fills")
     second = context.new_page()
     second.goto(page.url)
+    open_details(page)
     panel = page.locator("#context-panel")
     times = 0
     while "exceeds 80%" not in panel.inner_text():
@@ -146,7 +179,7 @@ def test_prune_now_prunes_once_on_a_double_click_and_undoes(
     expect(page.locator(".run-line")).to_have_count(1)
     expect(second.locator(".run-line")).to_have_count(1)
     expect(panel).not_to_contain_text("exceeds 80%")
-    expect(page.locator("#chip")).to_contain_text("awaiting report")
+    expect(page.locator("#ring")).to_contain_text("awaiting report")
     assert RemediationRun.objects.filter(dialog=dialog).count() == before + 1
     page.locator(".run-line").get_by_role("button", name="Undo").click()
     expect(second.locator(".run-line")).to_contain_text("undone")
@@ -226,6 +259,7 @@ def test_reminders_are_kept_while_being_written_and_shown_to_the_other_tab(
     open_dialog("short")
     second = context.new_page()
     second.goto(page.url)
+    open_details(page)
     page.get_by_text("Add a reminder").click()
     page.fill("#new-reminder", "Mind the gap")
     page.get_by_role("button", name="Add").click()
@@ -236,6 +270,7 @@ def test_reminders_are_kept_while_being_written_and_shown_to_the_other_tab(
 def test_a_failure_is_told_also_when_its_button_has_gone(open_dialog: Opener, page: Page, stack: Stack) -> None:
     dialog = open_dialog("short")
     held: list[Route] = []
+    open_details(page)
     page.route("**/reminders/", lambda route: held.append(route))  # noqa: PLW0108 - Playwright marks it
     page.get_by_text("Add a reminder").click()
     page.fill("#new-reminder", "Mind the gap")

@@ -59,6 +59,14 @@ def log_in(live_stack: Stack, context: Any) -> Callable[[Any], None]:
     return set_cookie
 
 
+def open_details(page: Any) -> None:
+    """Show the details beside a conversation, as a person does: from its ring. Another tab may have left them open."""
+    if not page.locator("#side").is_visible():
+        page.locator("#ring-button").click()
+        page.locator("#context-popover").get_by_role("button", name="Details").click()
+    page.locator("#side").wait_for(state="visible")
+
+
 def session_key(user: Any) -> str:
     """Make a logged-in session and return the value of its cookie."""
     from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY

@@ -16,4 +16,4 @@ def test_pages_are_loaded(script: Script) -> None:
     cached = engines["django"].engine.template_loaders[0].get_template_cache
     cached.clear()
     warmup.for_pages()
-    assert {"dialogs/_turn.html", "dialogs/_context_panel.html", "dialogs/_chip.html"} <= set(cached)
+    assert {"dialogs/_turn.html", "dialogs/_context_panel.html", "dialogs/_ring.html"} <= set(cached)

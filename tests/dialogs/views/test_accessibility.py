@@ -184,7 +184,9 @@ def popovers(axe: Axe, address: str, *names: str) -> list[str]:
 
 
 # What is no page, beside what only takes a POST: pieces, files, programs' addresses.
-NO_PAGES = {"older", "frames", "export-markdown", "export-json", "whole-turn", "place", "image", "shared-image"}
+NO_PAGES = {
+    "older", "frames", "predictions", "export-markdown", "export-json", "whole-turn", "place", "image", "shared-image",
+}  # fmt: skip
 
 
 def unseen(dialogs: dict[str, Dialog]) -> set[str | None]:
@@ -204,6 +206,7 @@ def test_axe_finds_nothing_on_any_page(script: Script, live_server: object, page
     page.get_by_role("button", name="Log in").wait_for()
     problems += [f"login: {problem}" for problem in axe.found()]
     page.context.add_cookies([{"name": "sessionid", "value": session_key(person), "url": base}])
+    page.evaluate("localStorage.setItem('dominds:side', 'open')")  # a dialog's details, beside it on the desk
     for address in pages_of(dialogs):
         page.set_viewport_size(DESK)
         page.emulate_media(color_scheme="light", reduced_motion="reduce")
@@ -216,7 +219,7 @@ def test_axe_finds_nothing_on_any_page(script: Script, live_server: object, page
     problems += [f"refused: {problem}" for problem in refused_limits(axe, base)]
     problems += [f"connecting: {problem}" for problem in connecting(axe, base, settings)]
     for address, names in (
-        (f"/d/{dialogs['rewritten'].pk}/", ("nav", "keys", "chip-notes", "dialog-menu", "side")),
+        (f"/d/{dialogs['rewritten'].pk}/", ("nav", "keys", "context-popover", "dialog-menu", "side")),
         ("/", ("nav", "agent-choice")),
     ):
         problems += [f"popovers: {problem}" for problem in popovers(axe, base + address, *names)]

@@ -32,17 +32,17 @@ pytestmark = pytest.mark.django_db(transaction=True)
         (115_201, "critical", "115,201 tok · 90 % of 128,000 · Critical"),
     ],
 )
-def test_the_chip_says_tokens_percent_and_level(script: Script, prompt_tokens: int, level: str, words: str) -> None:
+def test_the_ring_says_tokens_percent_and_level(script: Script, prompt_tokens: int, level: str, words: str) -> None:
     script({"text": "Hello.", "usage": {"prompt_tokens": prompt_tokens, "completion_tokens": 7}})
     dialog = make_dialog()
     messages.post_message(dialog.pk, "Hi")
     drive(dialog.pk)
     page = browser_of(dialog.owner).get(f"/d/{dialog.pk}/").content.decode()
-    chip = re.search(r'<button[^>]*id="chip".*?</button>', page, re.S)
-    assert chip is not None
-    assert f'data-level="{level}"' in chip[0]
-    assert words in chip[0]
-    assert chip[0].count("gauge-tick") == 2
+    ring = re.search(r'<button[^>]*id="ring-button".*?</button>', page, re.S)
+    assert ring is not None
+    assert f'data-level="{level}"' in ring[0]
+    assert words in ring[0]
+    assert ring[0].count("gauge-tick") == 2
 
 
 def test_an_unknown_level_never_shows_a_number(script: Script) -> None:
@@ -54,9 +54,10 @@ def test_an_unknown_level_never_shows_a_number(script: Script) -> None:
     drive(dialog.pk)
     page = client.get(f"/d/{dialog.pk}/").content.decode()
     assert "unknown · usage not reported" in page
-    chip = re.search(r'id="chip".*?</button>', page, re.S)
-    assert chip is not None
-    assert " tok ·" not in chip[0]
+    ring = re.search(r'id="ring-button".*?</button>', page, re.S)
+    assert ring is not None
+    assert " tok ·" not in ring[0]
+    assert 'class="meter-parts"' not in page
 
 
 def test_usage_and_history_show_what_was_reported(script: Script) -> None:
@@ -105,6 +106,15 @@ def test_a_models_page_names_the_day_on_which_it_ends(script: Script) -> None:
     client = browser_of(UserFactory.create())
     assert "retired on 2026-07-24" in client.get("/models/deepseek/deepseek-chat/").content.decode()
     assert "retire" not in client.get("/models/anthropic/claude-fable-5-2/").content.decode()
+
+
+def test_a_models_page_names_its_prices_or_that_none_is_known(script: Script) -> None:
+    script({"text": "Hello."})
+    client = browser_of(UserFactory.create())
+    page = re.sub(r"<[^>]*>", "", client.get("/models/anthropic/claude-haiku-5-5/").content.decode())
+    assert "$0.1 in, $0.01 from the cache, $0.5 out" in page
+    assert "$0.5 in, $0.05 from the cache, $2.5 out, for prompts above 100,000 tokens per million tokens" in page
+    assert "dialogs show no cost" in client.get("/models/test/model/").content.decode()
 
 
 # -- The context, by hand ------------------------------------------------------------------------------------------------

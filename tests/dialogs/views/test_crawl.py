@@ -197,6 +197,7 @@ def own_addresses(dialog: Dialog) -> list[str]:
         "export.md",
         "export.json",
         "frames?after=0",
+        "predictions/",
         "older",
         "older?before=9",
     )

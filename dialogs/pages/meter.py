@@ -1,0 +1,105 @@
+"""What the ring opens: the last reported prompt by category, what changed it last, and how long its room lasts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+from dialogs.context.sent import sizes_of
+from dialogs.queries.timeline import split_by_chars
+from health.forecast import answers_until, growth_per_answer
+from health.levels import Level
+
+BAR = 100
+FAR = 100  # answers, from which on a number would only seem exact
+NUMBERS = "no one two three four five six seven eight nine ten eleven twelve".split()
+RESERVE, FREE, PROMPT = "reserve for the answer", "free", "prompt"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """``tokens`` are estimated; ``x`` and ``width`` are percents of the bar."""
+
+    name: str
+    kind: str
+    tokens: int
+    x: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    parts: tuple[Part, ...] = ()  # none while nothing was reported
+    forecast: str = ""
+    growth: int = 0  # tokens an answer, where there is a forecast
+    change: str = ""  # signed tokens, since the answer before
+    cause: str = ""  # what came between, where that is no message
+
+
+def meter_of(health: dict[str, Any], tokens: int | None, snapshots: Sequence[Any]) -> Meter:
+    """``tokens`` are those of the last prompt; ``snapshots``, oldest first, know what requests started from and held."""
+    if tokens is None or not snapshots:
+        return Meter(_parts({}, tokens, 0, health["model_context_limit"])) if tokens is not None else Meter()
+    newest = snapshots[-1]
+    sizes, reserve = newest.generation__sent__sizes, newest.generation__sent__output or 0
+    base = newest.generation__base
+    alike = [*takewhile(lambda row: row.generation__base == base, reversed(snapshots))][::-1]
+    growth = growth_per_answer([row.prompt_tokens for row in alike])
+    forecast = _forecast(health, tokens, growth) if growth else ""
+    change, cause = _change(snapshots[-2:])
+    return Meter(
+        parts=_parts({"sizes": sizes}, tokens, reserve, health["model_context_limit"]),
+        forecast=forecast,
+        growth=round(growth or 0) if forecast else 0,
+        change=change,
+        cause=cause,
+    )
+
+
+def _parts(sent: dict[str, Any], tokens: int, reserve: int, window: int | None) -> tuple[Part, ...]:
+    """By category, then what is kept for the answer and what is left of the window, where that is known."""
+    split = {category.value: share for category, share in split_by_chars(sizes_of(sent), tokens).items()}
+    named = {**(split or {PROMPT: tokens}), RESERVE: reserve, FREE: max(0, (window or 0) - tokens - reserve)}
+    whole, upto, parts = window or tokens + reserve, 0, list[Part]()
+    for name, size in named.items():
+        if size:
+            x, upto = min(upto, whole), upto + size
+            left, right = x * BAR / whole, min(upto, whole) * BAR / whole
+            kind = "reserve" if name == RESERVE else name.replace(" ", "-")
+            parts.append(Part(name, kind, size, round(left, 2), round(right - left, 2)))
+    return tuple(parts)
+
+
+def _forecast(health: dict[str, Any], tokens: int, growth: float) -> str:
+    """Of levels that lie ahead, the nearer first; nothing of a level that is unknown or the last."""
+    optimal, critical = health["optimal_max_tokens"], health["critical_max_tokens"]
+    if health["level"] not in (Level.HEALTHY, Level.CAUTION) or not critical:
+        return ""
+    ahead = [("Caution", optimal)] if tokens <= optimal < critical else []
+    told = list[str]()
+    for label, threshold in (*ahead, ("Critical", critical)):
+        answers = answers_until(threshold, tokens, growth)
+        told.append(f"{_about(answers)}{'' if told else ' answer' if answers == 1 else ' answers'} until {label}")
+        if answers > FAR:
+            break
+    sentence = ", ".join(told)
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _about(answers: int) -> str:
+    if answers > FAR:
+        return f"more than {FAR}"
+    return f"about {NUMBERS[answers] if answers < len(NUMBERS) else answers}"
+
+
+def _change(last: Sequence[Any]) -> tuple[str, str]:
+    if len(last) < 2:
+        return "", ""
+    before, after = last
+    if None in (before.prompt_tokens, after.prompt_tokens) or before.prompt_tokens == after.prompt_tokens:
+        return "", ""
+    change = f"{after.prompt_tokens - before.prompt_tokens:+,}".replace("-", "−")
+    (round_before, _, run_before), (number, _, run) = (row.generation__base.partition(":") for row in last)
+    if number != round_before:
+        return change, "a new round"
+    return change, "a rewrite or its undo" if run != run_before else ""

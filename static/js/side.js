@@ -1,0 +1,30 @@
+// The details beside a conversation: closed until somebody opens them, and then so in this browser until they are closed again.
+// Where there is no room beside it they are a popover, which is open for once.
+const WIDE = matchMedia("(min-width: 1181px)");
+const KEPT = "dominds:side";
+const root = document.documentElement;
+const side = document.getElementById("side");
+const opener = document.querySelector(".bar [popovertarget='side']");
+
+const isBeside = () => WIDE.matches && root.dataset.side === "open";
+
+function tell() {
+  WIDE.matches ? opener.setAttribute("aria-expanded", isBeside()) : opener.removeAttribute("aria-expanded");
+}
+
+export function startSide() {
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[popovertarget='side']");
+    if (!button) return;
+    document.getElementById("context-popover").hidePopover();
+    if (!WIDE.matches) return;
+    event.preventDefault();
+    const had = side.contains(document.activeElement);
+    root.dataset.side = isBeside() ? "closed" : "open";
+    localStorage.setItem(KEPT, root.dataset.side);
+    tell();
+    if (had) opener.focus();
+  });
+  WIDE.addEventListener("change", tell);
+  tell();
+}

@@ -1,0 +1,87 @@
+"""What the instrument says of a context, from frozen rows."""
+
+from collections import namedtuple
+from typing import Any
+
+import pytest
+
+from dialogs.pages.meter import Meter, meter_of
+
+SENT = "generation__base generation__sent__sizes generation__sent__output"
+Row = namedtuple("Row", f"prompt_tokens {SENT}")
+
+
+def health(level: str = "healthy", *, optimal: int = 100_000, critical: int | None = 115_200) -> dict[str, Any]:
+    window = 128_000 if critical else None
+    limits = {"model_context_limit": window, "optimal_max_tokens": optimal, "critical_max_tokens": critical}
+    return {"level": level, **limits}
+
+
+def told(*prompts: int | None, base: str = "1:0") -> list[Row]:
+    return [Row(prompt, base, [40, 20, 0, 30, 10], 4_000) for prompt in prompts]
+
+
+def of(*prompts: int, level: str = "healthy", **limits: Any) -> Meter:
+    return meter_of(health(level, **limits), prompts[-1], told(*prompts))
+
+
+@pytest.mark.parametrize(
+    ("meter", "words"),
+    [
+        (of(92_000, 93_000, 94_000), "About seven answers until Caution, about 22 until Critical."),
+        (of(96_000, 98_000, 100_000), "About one answer until Caution, about eight until Critical."),
+        (of(90_000, 97_000, 104_000, level="caution"), "About two answers until Critical."),
+        (of(100, 110, 120), "More than 100 answers until Caution."),
+        (of(100, 200, 300, optimal=200_000, critical=900), "About seven answers until Critical."),  # no caution band
+        (of(118_000, 119_000, 120_000, level="critical"), ""),
+        (of(92_000, 93_000, 94_000, level="unknown"), ""),
+        (of(92_000, 93_000, 94_000, critical=None), ""),
+        (of(93_000, 94_000), ""),
+        (of(94_000, 94_000, 94_000), ""),
+    ],
+)
+def test_the_forecast_names_the_levels_ahead(meter: Meter, words: str) -> None:
+    assert meter.forecast == words
+    assert bool(meter.growth) == bool(words)
+
+
+def test_a_forecast_begins_anew_behind_a_rewrite_and_in_a_new_round() -> None:
+    before, after = told(60_000, 70_000, 80_000), told(81_000, 82_000, base="1:7")
+    assert not meter_of(health(), 82_000, before + after).forecast
+    again = meter_of(health(), 84_000, [*before, *after, *told(84_000, base="1:7")])
+    assert (again.forecast, again.growth) == ("About eleven answers until Caution, about 21 until Critical.", 1_500)
+
+
+def test_the_last_change_has_a_sign_and_a_cause() -> None:
+    assert meter_of(health(), 81_240, told(80_000, 81_240)).change == "+1,240"
+    rewritten = meter_of(health(), 12_000, [*told(80_000), *told(12_000, base="1:7")])
+    assert (rewritten.change, rewritten.cause) == ("−68,000", "a rewrite or its undo")
+    assert meter_of(health(), 900, [*told(80_000), *told(900, base="2:0")]).cause == "a new round"
+    assert meter_of(health(), 80_000, told(80_000, 80_000)).change == ""
+    assert meter_of(health(), 80_000, told(None, 80_000)).change == ""
+
+
+def test_its_parts_make_up_the_window() -> None:
+    parts = of(10_000).parts
+    named = {part.name: part.tokens for part in parts}
+    assert named["instructions"] == 4_000  # 40 of 100 characters
+    assert named["reserve for the answer"] == 4_000
+    assert sum(named.values()) == 128_000
+    assert sum(part.width for part in parts) == pytest.approx(100, abs=0.1)
+
+
+def test_parts_that_are_more_than_the_window_end_with_it() -> None:
+    parts = of(126_000).parts
+    assert parts[-1].name == "reserve for the answer"
+    assert parts[-1].x + parts[-1].width == pytest.approx(100, abs=0.1)
+
+
+def test_without_a_window_the_request_and_its_reserve_are_the_whole() -> None:
+    parts = of(6_000, critical=None).parts
+    assert "free" not in {part.name for part in parts}
+    assert sum(part.width for part in parts) == pytest.approx(100, abs=0.1)
+
+
+def test_nothing_is_drawn_of_a_number_that_was_not_reported() -> None:
+    assert meter_of(health("unknown"), None, told(80_000, None)) == Meter()
+    assert [part.name for part in meter_of(health(), 80_000, []).parts] == ["prompt", "free"]
