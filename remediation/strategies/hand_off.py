@@ -10,7 +10,7 @@ from remediation.prompts import render
 from remediation.strategies.digest import digest
 from remediation.strategies.outcome import is_ledger, task_of, text_of
 from remediation.strategies.stand_ins import text_counter, told
-from remediation.text.coverage import Required, Shown, is_about, missing_from, required_of
+from remediation.text.coverage import FEWEST_TELLING, Required, Shown, is_about, missing_from, required_of, telling
 from remediation.text.ledger import redact
 from remediation.text.summaries import extractive_summary, summary_problem, without_reasoning
 
@@ -97,7 +97,8 @@ def _problem_finder(original: str, required: Sequence[Required], toolbox: Toolbo
 
     def problem(summary: str) -> str:
         about = is_about(summary, known, required)
-        if cause := summary_problem(summary, original, count, count(original), lambda: bool(required) and about):
+        is_faithful = bool(required) and about and len(telling(summary)) >= FEWEST_TELLING
+        if cause := summary_problem(summary, original, count, count(original), lambda: is_faithful):
             return cause
         return "" if about else "the summary says nothing of what it stands for"
 

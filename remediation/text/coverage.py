@@ -13,6 +13,7 @@ WORDS_COVERED = 0.6  # of a rule's or request's telling words, from which it cou
 SAID_ENOUGH = 0.75  # of a plain statement's telling words, from which a ledger need not repeat it
 LEAST_COVERAGE = 0.12  # of what is required; a summary below it is about something else
 LEAST_KNOWN = 0.4  # of a summary's telling words that stand in the text; below, they come from somewhere else
+FEWEST_TELLING = 12  # words; fewer may stand in the text by chance
 FEWEST_REQUIRED = 3  # that fewer are missing says nothing about a summary
 WORD = re.compile(r"[^\W_]+")
 CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
@@ -128,5 +129,5 @@ def is_about(summary: str, known: Shown, required: Sequence[Required]) -> bool:
     if len(required) < FEWEST_REQUIRED:
         return known.share_of(summary) >= LEAST_COVERAGE
     return covered_share(Shown(summary), required) >= LEAST_COVERAGE or (
-        len(telling(summary)) >= 12 and known.share_of(summary) >= LEAST_KNOWN
+        len(telling(summary)) >= FEWEST_TELLING and known.share_of(summary) >= LEAST_KNOWN
     )

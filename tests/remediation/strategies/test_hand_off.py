@@ -112,6 +112,16 @@ def test_what_is_no_summary_is_refused_with_its_cause() -> None:
         assert "Never touch the printers." in text  # by rule instead
 
 
+def test_a_refusal_of_words_that_stand_in_the_dialog_is_one() -> None:
+    short = numbered(
+        user("Sorry, can you help with table seat? It is slow."), model("I look at seat first. Help is near.")
+    )
+    refusal = "I'm sorry, but I can't help with that."
+    text, note, _ = handed(refusal, gone=(*short, *DIALOG[1:3]))
+    assert "the model refused to summarise" in note
+    assert refusal not in text
+
+
 def test_an_earlier_summary_is_revised_in_parts_that_fit() -> None:
     earlier = user(f"{SUMMARY_HEADING}The gala is show 77.", id="s", kind=UnitKind.SUMMARY)
     long = numbered(earlier, *(user(prose(f"topic{n}", 200), id=f"n{n}") for n in range(12)))
