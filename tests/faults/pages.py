@@ -104,8 +104,8 @@ class Page:
                 connection.close()
             case "turn":
                 self.turns[frame["data"]["seq"]] = frame["data"]["text"]
-            case "generation" if frame["data"]["outcome"] != "running":
-                self.draft = ""
+            case "generation" if frame["data"]["outcome"] != "running" and frame["data"]["id"] == self.draft_generation:
+                self.draft = ""  # as draft.js does: one that was over before may be told of beside the next one's draft
             case "draft":
                 self._draft(frame)
 
