@@ -156,14 +156,14 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "dialogs.views.damage.SaysDamaged",
+    "dialogs.views.answers.SaysDamaged",
     "django_prometheus.middleware.PrometheusAfterMiddleware",
 ]
 ROOT_URLCONF = "dominds.urls"
 ASGI_APPLICATION = "dominds.asgi.application"
 # Resolved by name: the ground floor imports no app.
 SOCKET_ROUTES = "dialogs.routing.websocket_urlpatterns"
-WARMUP = "dialogs.runtime.warmup.for_pages"
+WARMUP = "dialogs.pages.warmup.for_pages"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",

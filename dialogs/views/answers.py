@@ -1,4 +1,4 @@
-"""Answers of views: pieces of the page for htmx, a redirect for plain forms, and refusals for both."""
+"""Answers of views: pieces of the page for htmx, a redirect for plain forms, refusals for both, and a page for damage."""
 
 import json
 from collections.abc import Callable
@@ -6,18 +6,22 @@ from functools import wraps
 from typing import Any
 from uuid import UUID
 
+import structlog
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from dialogs.actions.messages import check_may_act, owned
-from dialogs.errors import NotFound, RateLimited, Refusal
+from dialogs.errors import UNREADABLE, NotFound, RateLimited, Refusal
 from dialogs.live.frames import frames_after
 from dialogs.models import Dialog
 from dialogs.views.forms import problems_of
+
+log = structlog.get_logger(__name__)
 
 
 class PersonRequest(HttpRequest):
@@ -93,3 +97,23 @@ def with_retry_after(answer: HttpResponse, refusal: Refusal) -> HttpResponse:
     if isinstance(refusal, RateLimited):
         answer["Retry-After"] = str(refusal.retry_after_seconds)
     return answer
+
+
+class SaysDamaged:
+    """Middleware: an error over what is stored of one dialog ends in a page about that dialog."""
+
+    sync_capable, async_capable = True, False
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        found = request.resolver_match
+        dialog_id = found.kwargs.get("dialog_id") if found else None
+        if dialog_id is None or not isinstance(error, UNREADABLE):
+            return None
+        log.exception("dialog_unreadable", dialog_id=str(dialog_id), path=request.path, exc_info=error)
+        return render(request, "dialogs/damaged.html", {"dialog_id": dialog_id}, status=500)
