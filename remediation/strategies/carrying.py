@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from dominds.llm.messages import Role
-from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
-from remediation.strategies.digest import WHOLE_TOKENS, said_in_summary
+from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units
+from remediation.strategies.digest import said_in_summary
 from remediation.strategies.masking import OPENING, is_masked
-from remediation.strategies.outcome import LEDGER_PREFIX, STAND_INS, is_ledger, text_of
+from remediation.strategies.outcome import LEDGER_PREFIX, is_ledger, text_of
 from remediation.strategies.stand_ins import stand_in, text_counter, told
 from remediation.text.coverage import Shown
 from remediation.text.ledger import key_facts, render_ledger
@@ -25,19 +25,6 @@ class Carried:
 def ledger_budget(limit: int) -> int:
     """Tokens, the heading included."""
     return limit // LEDGER_SHARE
-
-
-def ledger_reserve(limit: int, units: Units) -> int:
-    """Tokens to leave for the ledger beside a summary by rule: of plain talk that holds whole messages, and lines cut out of
-    others say less than a further message does."""
-    return int(ledger_budget(limit) * min(1.0, 2 * (1 - talk_share(units))))
-
-
-def talk_share(units: Units) -> float:
-    """Of the tokens of ``units``, those of plain talk: short messages of people and the agent, without calls."""
-    told_here = [unit for unit in units if unit.role is not UnitRole.SYSTEM and unit.kind not in STAND_INS]
-    talk = (unit.est_tokens for unit in told_here if unit.role is not UnitRole.TOOL and unit.est_tokens <= WHOLE_TOKENS)
-    return sum(talk) / max(1, total_tokens(told_here))
 
 
 def ledger_lines(units: Units) -> tuple[str, ...]:

@@ -15,10 +15,9 @@ from remediation.strategies.stand_ins import text_counter, told
 from remediation.text.statements import Statement, statements_of
 
 LABEL_TOKENS = 7  # of "Turn 12, person:" and its line break
-COST_OFFSET = 8  # tokens added to each price
-COST_POWER = 0.5  # of a price, so that long sentences are not punished in full measure
+COST_OFFSET = 8  # tokens added to each price, so that long sentences are not punished in full measure
 RECENCY = 0.6  # how much more the newest counts than the oldest
-WHOLE_TOKENS = 100  # a paragraph, up to which a text is not parted
+WHOLE_TOKENS = 48  # up to which a text is not parted
 LEAST_WORTH = 0.8  # of the agent's sentences
 CALLS_SHARE = 0.12  # of the room: what the list of calls may take
 OMITTED = "[…]"
@@ -85,32 +84,23 @@ def _about(arguments: str) -> str:
     return found[1] if found else ""
 
 
-def is_digest(text: str) -> bool:
-    """Whether a summary is one that ``digest`` wrote."""
-    return any(ENTRY.fullmatch(line) for line in text.splitlines())
-
-
 def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int) -> str:
     """At most ``room`` tokens. People's messages are whole while they take no more than ``people_room``."""
     count = text_counter(toolbox)
     said = said_in(units)
     talk = [entry for entry in said if entry.role != "tool"]
     statements = statements_of([(entry.role, entry.text) for entry in talk])
-    calls = _calls(said, int(room * CALLS_SHARE), count)
-    chosen = _chosen(statements, room - sum(count(line) + 1 for _, line in calls), people_room, count)
-    text = _joined(talk, statements, chosen, calls)
+    calls_room = int(room * CALLS_SHARE)
+    chosen = _chosen(statements, room - calls_room, people_room, count)
+    lines = _lines(talk, statements, chosen)
+    lines += _calls(said, calls_room, count)
+    text = "\n".join(line for _, line in sorted(lines, key=lambda pair: pair[0]))
     while chosen and count(text) > room:
         worst = min(chosen, key=lambda place: (statements[place].role == "user", statements[place].worth))
         chosen.discard(worst)
-        text = _joined(talk, statements, chosen, calls)
+        lines = _lines(talk, statements, chosen)
+        text = "\n".join(line for _, line in lines)
     return text if chosen else ""
-
-
-def _joined(
-    talk: Sequence[Said], statements: Sequence[Statement], chosen: set[int], calls: Sequence[tuple[int, str]]
-) -> str:
-    lines = [*_lines(talk, statements, chosen), *calls]
-    return "\n".join(line for _, line in sorted(lines, key=lambda pair: pair[0]))
 
 
 def _chosen(statements: Sequence[Statement], room: int, people_room: int, count: Callable[[str], int]) -> set[int]:
@@ -136,7 +126,7 @@ def _chosen(statements: Sequence[Statement], room: int, people_room: int, count:
 
     def density(places: Sequence[int]) -> float:
         worth = sum(statements[place].worth for place in places) * (1 + RECENCY * places[0] / last)
-        return float(-worth / (sum(prices[place] for place in places) + COST_OFFSET) ** COST_POWER)
+        return float(-worth / (sum(prices[place] for place in places) + COST_OFFSET) ** 0.8)
 
     for places in sorted(candidates, key=lambda places: (density(places), places[0])):
         worth = max(statements[place].worth for place in places)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from dominds.llm.messages import Message, Role
 from remediation.context import Rewritten, Toolbox, Unit, UnitKind, UnitRole, Units, step_of, total_tokens
-from remediation.strategies.carrying import ledger_budget, ledger_reserve
+from remediation.strategies.carrying import ledger_budget
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.exchanges import exchanges
 from remediation.strategies.fresh_results import cut_fresh_results
@@ -348,7 +348,7 @@ def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolb
     if before <= target_tokens:
         says = f"the messages take est. {before:,} of the {target_tokens:,} tokens that they may take."
         return fail(attempt, f"Nothing to prune: {says}", toolbox)
-    room = max(1, target_tokens - ledger_reserve(limit, units))
+    room = max(1, target_tokens - ledger_budget(limit))
     cut = cut_fresh_results(tuple(unit for unit in units if not is_ledger(unit)), room, toolbox)
     masked = mask_old_output(cut, room, toolbox)
     if total_tokens(masked) <= room:
