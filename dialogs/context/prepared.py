@@ -5,14 +5,19 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
+import structlog
+
 from dialogs.context.sizes import Sizes
 from dialogs.context.units import unit_from_json, unit_to_json
+from dialogs.errors import UNREADABLE
 from dialogs.models import Dialog
 from remediation.context import Rewritten, StrategyStep, Unit, Units, total_tokens
 from remediation.models import PreparedRewrite
 from remediation.policies.laws import broken_law
 from remediation.strategies.carrying import removed_from
 from remediation.strategies.headroom import is_poor
+
+log = structlog.get_logger(__name__)
 
 NOTE = "prepared while the dialog rested"
 
@@ -33,11 +38,16 @@ def prepared_for(dialog: Dialog, policy: str, sizes: Sizes) -> Prepared | None:
     row = _standing(dialog, policy, sizes)
     if row is None or row.content is None:
         return None
-    rewritten = _followed(row.content, sizes, row.covers)
+    try:
+        found = Prepared(_followed(row.content, sizes, row.covers), dict(row.prompts))
+    except UNREADABLE as error:
+        log.warning("prepared_rewrite_unreadable", dialog_id=str(dialog.pk), error=repr(error))
+        return None
+    rewritten = found.rewritten
     before, after = (size + sizes.fixed - sizes.output_room for size in (rewritten.est_before, rewritten.est_after))
     if is_poor(before, after, sizes.limit or before) or broken_law(sizes.units, rewritten.units):
         return None
-    return Prepared(rewritten, row.prompts)
+    return found
 
 
 def columns_of(

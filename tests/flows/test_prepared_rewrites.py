@@ -165,6 +165,10 @@ def test_nothing_is_prepared_where_it_is_switched_off_or_was_lost(server: LocalD
     calls = len(server.bodies)
     prepare.prepare(dialog.pk)  # once more: it is known
     assert len(server.bodies) == calls
+    situation = situation_of(dialog)
+    for damaged in ({"prompts": 7}, {"content": 7}, {"content": {"view": [None]}}):
+        PreparedRewrite.objects.update(**damaged)
+        assert prepared.prepared_for(dialog, "summarize", situation.sizes_for(situation.policy)) is None
     PreparedRewrite.objects.all().delete()  # as by a worker that died before it had stored it
     prepare.prepare(dialog.pk)
     assert is_ready(dialog) and len(server.bodies) > calls

@@ -20,7 +20,7 @@ from dialogs.state import State
 from dialogs.store.lease import MAX_CRASHES
 from dialogs.store.quarantine import DAMAGED, quarantine
 from dialogs.urls import urlpatterns
-from remediation.models import ContextSettings, Proposal
+from remediation.models import ContextSettings, PreparedRewrite, Proposal
 from tests.dialogs.browsing import ONLY_POST
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import RewriteFactory, UserFactory, make_dialog, make_operator
@@ -59,7 +59,7 @@ CALLS = (
 
 
 def rows_of_everything(script: Script) -> Dialog:
-    """A dialog with a call and its result, a client and a rewrite."""
+    """A dialog with a call and its result, a client, a rewrite, and one that is prepared."""
     script(
         {"match": "note", "tool_calls": [{"name": "add_reminder", "arguments": {"content": "milk"}}]},
         {"text": "Noted.", "repeat": 100},
@@ -70,6 +70,7 @@ def rows_of_everything(script: Script) -> Dialog:
     create_key(dialog.owner, name="test")
     Client.objects.create(dialog=dialog, key=ApiKey.objects.get(owner=dialog.owner), said="x", tools=[])
     RewriteFactory.create(dialog=dialog, view=[{"turns": [1]}])
+    PreparedRewrite.objects.create(dialog=dialog, key="x", covers=1, content={"view": []})
     ContextSettings.objects.create(config={})
     Proposal.objects.create(agent=dialog.agent, kind="limit", change={"context_limit": 6000}, grounds="x")
     return dialog

@@ -186,6 +186,7 @@ def popovers(axe: Axe, address: str, *names: str) -> list[str]:
 # What is no page, beside what only takes a POST: pieces, files, programs' addresses.
 NO_PAGES = {
     "older", "frames", "predictions", "export-markdown", "export-json", "whole-turn", "place", "image", "shared-image",
+    "mcp",
 }  # fmt: skip
 
 
