@@ -3,7 +3,7 @@
 import pytest
 from django.template import engines
 
-from dialogs.runtime import warmup
+from dialogs.pages import warmup
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog
 
