@@ -3,21 +3,25 @@
 People's sentences go before the agent's, and what tools printed is only named.
 """
 
+import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from dominds.llm.messages import Role
-from remediation.context import Toolbox, Unit, UnitKind, UnitRole
-from remediation.strategies.outcome import is_ledger
+from remediation.context import Toolbox, Unit, UnitKind, UnitRole, total_tokens
+from remediation.strategies.outcome import STAND_INS, is_ledger
 from remediation.strategies.stand_ins import text_counter, told
+from remediation.text.coverage import telling
 from remediation.text.statements import Statement, statements_of
 
 LABEL_TOKENS = 7  # of "Turn 12, person:" and its line break
 COST_OFFSET = 8  # tokens added to each price, so that long sentences are not punished in full measure
 RECENCY = 0.6  # how much more the newest counts than the oldest
 WHOLE_TOKENS = 48  # up to which a text is not parted
+PARAGRAPH_TOKENS = 100  # the same of plain talk, whose messages are no longer
 LEAST_WORTH = 0.8  # of the agent's sentences
 CALLS_SHARE = 0.12  # of the room: what the list of calls may take
 OMITTED = "[…]"
@@ -90,22 +94,59 @@ def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int)
     said = said_in(units)
     talk = [entry for entry in said if entry.role != "tool"]
     statements = statements_of([(entry.role, entry.text) for entry in talk])
+    plain = plainness(units)
+    worths = _worths(statements, plain)
+    prices = [count(statement.text) + 1 for statement in statements]
+    whole = WHOLE_TOKENS + plain * (PARAGRAPH_TOKENS - WHOLE_TOKENS)
+    candidates = _candidates(statements, prices, whole)
     calls_room = int(room * CALLS_SHARE)
-    chosen = _chosen(statements, room - calls_room, people_room, count)
-    lines = _lines(talk, statements, chosen)
-    lines += _calls(said, calls_room, count)
-    text = "\n".join(line for _, line in sorted(lines, key=lambda pair: pair[0]))
+    calls = _calls(said, calls_room, count)
+    chosen = _chosen(statements, worths, prices, candidates, room - calls_room, people_room)
+    text = _joined(talk, statements, chosen, calls)
     while chosen and count(text) > room:
-        worst = min(chosen, key=lambda place: (statements[place].role == "user", statements[place].worth))
+        worst = min(chosen, key=lambda place: (statements[place].role == "user", worths[place]))
         chosen.discard(worst)
-        lines = _lines(talk, statements, chosen)
-        text = "\n".join(line for _, line in lines)
+        text = _joined(talk, statements, chosen, calls)
     return text if chosen else ""
 
 
-def _chosen(statements: Sequence[Statement], room: int, people_room: int, count: Callable[[str], int]) -> set[int]:
-    prices = [count(statement.text) + 1 for statement in statements]
-    candidates = _candidates(statements, prices)
+def _joined(
+    talk: Sequence[Said], statements: Sequence[Statement], chosen: set[int], calls: Sequence[tuple[int, str]]
+) -> str:
+    lines = [*_lines(talk, statements, chosen), *calls]
+    return "\n".join(line for _, line in sorted(lines, key=lambda pair: pair[0]))
+
+
+def plainness(units: Sequence[Unit]) -> float:
+    """1 where all is plain talk, that is short messages without calls; 0 where no more than half of the tokens are."""
+    said = [unit for unit in units if unit.role is not UnitRole.SYSTEM and unit.kind not in STAND_INS]
+    short = (unit.est_tokens for unit in said if unit.role is not UnitRole.TOOL and unit.est_tokens <= PARAGRAPH_TOKENS)
+    return max(0.0, 2 * sum(short) / max(1, total_tokens(said)) - 1)
+
+
+def _worths(statements: Sequence[Statement], plain: float) -> list[float]:
+    """Plain talk has few rules, values and failures: as far as all is talk, the words of a statement that others do not say
+    have as much say as those signs. On average the worth stays."""
+    stems = [set(telling(statement.text)) for statement in statements] if plain else []
+    seen = Counter(stem for row in stems for stem in row)
+    most = math.log(max(2, len(statements)))
+    rarities = [sum(1 - math.log(seen[stem]) / most for stem in row) for row in stems]
+    average = sum(rarities) / max(1, len(rarities))
+    if not average:
+        return [statement.worth for statement in statements]
+    say = plain / 2
+    pairs = zip(statements, rarities, strict=True)
+    return [statement.worth * (1 - say + say * rarity / average) for statement, rarity in pairs]
+
+
+def _chosen(
+    statements: Sequence[Statement],
+    worths: Sequence[float],
+    prices: Sequence[int],
+    candidates: Sequence[Sequence[int]],
+    room: int,
+    people_room: int,
+) -> set[int]:
     chosen: set[int] = set()
     labelled: set[int] = set()
 
@@ -125,22 +166,23 @@ def _chosen(statements: Sequence[Statement], room: int, people_room: int, count:
     last = max(1, len(statements) - 1)
 
     def density(places: Sequence[int]) -> float:
-        worth = sum(statements[place].worth for place in places) * (1 + RECENCY * places[0] / last)
+        worth = sum(worths[place] for place in places) * (1 + RECENCY * places[0] / last)
         return float(-worth / (sum(prices[place] for place in places) + COST_OFFSET) ** 0.8)
 
     for places in sorted(candidates, key=lambda places: (density(places), places[0])):
-        worth = max(statements[place].worth for place in places)
+        worth = max(worths[place] for place in places)
         if places[0] not in chosen and (worth >= LEAST_WORTH or statements[places[0]].role == "user"):
             room = take(places, room)
     return chosen
 
 
-def _candidates(statements: Sequence[Statement], prices: Sequence[int]) -> list[list[int]]:
-    """A short text is taken whole or not at all: parts of it say little. Of a long one, each sentence is judged by itself."""
+def _candidates(statements: Sequence[Statement], prices: Sequence[int], most_whole: float) -> list[list[int]]:
+    """A text of at most ``most_whole`` tokens is taken whole or not at all: parts of it say little. Of a longer one, each
+    sentence is judged by itself."""
     candidates: list[list[int]] = []
     for _, group in groupby(range(len(statements)), key=lambda place: statements[place].source):
         places = list(group)
-        whole = sum(prices[place] for place in places) <= WHOLE_TOKENS
+        whole = sum(prices[place] for place in places) <= most_whole
         candidates += [places] if whole else [[place] for place in places]
     return candidates
 

@@ -1,0 +1,20 @@
+"""The account by rule of what went."""
+
+from remediation.strategies.digest import digest
+from tests.remediation.building import numbered, prose, toolbox, user
+
+PARAGRAPH = "We moved the stand to the lake. It was windy. Anna brought the red boat and we sold forty rolls."
+
+
+def test_a_paragraph_of_plain_talk_stands_whole_or_not_at_all() -> None:
+    units = numbered(*(user(f"{PARAGRAPH} That was day {day}, {prose('x', 20)}.") for day in range(20)))
+    lines = digest(units, 300, toolbox(), 0).splitlines()
+    assert lines
+    assert all(PARAGRAPH in line and "[…]" not in line for line in lines)
+
+
+def test_of_plain_talk_what_nobody_else_says_goes_first() -> None:
+    same = [user(f"It was so lovely to hear from you today, dear friend {sign}!") for sign in "abcdefghijklmnop"]
+    told = user("My sister restores an antique harpsichord beside the lighthouse!")
+    lines = digest(numbered(told, *same), 60, toolbox(), 0)
+    assert "harpsichord" in lines
