@@ -51,6 +51,8 @@ class Watchdog:
         seconds, told = 0.0, False  # since the loop was asked
         while not self._heard.is_set() or self._ask():
             time.sleep(LOOK_SECONDS)
+            if self._loop.is_closed():
+                return
             passed = self._counted()
             seconds += passed
             silent = seconds >= STILL_SECONDS and not self._heard.is_set()

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Iterator
 
@@ -69,11 +70,23 @@ def test_short_pauses_are_not_told_of_however_many_they_are(caplog: pytest.LogCa
     assert not lines(caplog, "event_loop")
 
 
-def test_one_long_c_call_that_keeps_every_thread_out_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+def numbers_to_add() -> int:
+    """Adding so many takes four times as long as a loop may stand still: a shared machine may be faster in the next second."""
     started = time.thread_time()
     sum(range(5_000_000))
-    # Four times as long as needed: a shared machine may be faster in the next second.
-    enough = int(5_000_000 * STILL_SECONDS * 4 / (time.thread_time() - started))
+    return int(5_000_000 * STILL_SECONDS * 4 / (time.thread_time() - started))
+
+
+def test_a_loop_that_is_over_does_not_stand_still(caplog: pytest.LogCaptureFixture) -> None:
+    enough = numbers_to_add()
+    asyncio.run(serve())
+    sum(range(enough))  # keeps the watchdog out, which has not seen yet that the loop is closed
+    eventually(lambda: "watchdog" not in {thread.name for thread in threading.enumerate()})
+    assert not lines(caplog, "event_loop")
+
+
+def test_one_long_c_call_that_keeps_every_thread_out_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    enough = numbers_to_add()
 
     async def application(scope: object, receive: object, send: object) -> None:
         await asyncio.sleep(0.5)
