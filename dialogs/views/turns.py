@@ -1,4 +1,4 @@
-"""What a person can do with one turn: copy, branch off, rate, pin, see why."""
+"""What a person can do with one turn: copy, branch off, rate, pin, see why, and what came back into its request."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -17,6 +17,7 @@ from dialogs.errors import Forbidden, Refusal
 from dialogs.models import Dialog, Turn
 from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.entries import address_of
+from dialogs.pages.recalled import recalled_turns
 from dialogs.views.answers import PersonRequest, View, dialog_action, dialog_or_404, refused, with_toast
 from dialogs.views.forms import EditForm, RegenerateForm, TurnForm, checked
 
@@ -141,3 +142,38 @@ def pin(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
             HttpResponse(), "Pinned: recalled first in each request." if choice else "Not pinned any more."
         )
     return redirect("turn-actions", dialog_id=dialog_id, seq=seq)
+
+
+@login_required
+@require_GET
+def recalled(request: PersonRequest, dialog_id: UUID, generation_id: int) -> HttpResponse:
+    """A page of its own; within a dialog's page the list alone."""
+    return _listed(request, dialog_id, generation_id)
+
+
+@login_required
+@require_POST
+def choose_recall(request: PersonRequest, dialog_id: UUID, generation_id: int, seq: int) -> HttpResponse:
+    dialog = dialog_or_404(dialog_id, request.user)
+    try:
+        check_may_act(dialog, request.user)
+        recall_choices.choose(dialog.pk, seq, request.POST.get("choice", ""))
+    except Refusal as refusal:
+        return refused(request, refusal, f"/d/{dialog_id}/recalled/{generation_id}/")
+    if request.htmx:
+        return _listed(request, dialog_id, generation_id)
+    return redirect("recalled", dialog_id=dialog_id, generation_id=generation_id)
+
+
+def _listed(request: PersonRequest, dialog_id: UUID, generation_id: int) -> HttpResponse:
+    dialog = dialog_or_404(dialog_id, request.user)
+    generation = dialog.generations.filter(pk=generation_id).first()
+    if generation is None:
+        raise Http404
+    context = {
+        "page": DialogPage(dialog, request.user, request=request),
+        "generation": generation,
+        "recalled": recalled_turns(dialog, generation),
+        "section": "dialogs",
+    }
+    return render(request, "dialogs/_recalled.html" if request.htmx else "dialogs/recalled.html", context)

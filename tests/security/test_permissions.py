@@ -17,7 +17,8 @@ from dialogs.models import Dialog
 from dialogs.operations import interventions
 from dialogs.permissions import ACT_IN_ALL, ALL, OPERATE, VIEW_ALL, VIEW_METRICS, may
 from dialogs.runtime.driver import drive
-from tests.dialogs.browsing import asked_dialog, browser_of
+from dialogs.urls import urlpatterns
+from tests.dialogs.browsing import HTMX, ONLY_POST, asked_dialog, browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import UserFactory, make_dialog, make_operator
 
@@ -28,6 +29,13 @@ def somebody_with(*permissions: str, **columns: Any) -> User:
     person = UserFactory.create(**columns)
     person.user_permissions.set(Permission.objects.filter(codename__in=permissions))
     return person
+
+
+CHANGES = [
+    route
+    for route in urlpatterns
+    if "dialog_id" in getattr(route.pattern, "converters", ()) and route.name in ONLY_POST - {"intervene"}
+]
 
 
 @pytest.fixture
@@ -81,6 +89,16 @@ def test_each_permission_opens_what_it_says(
 def test_superusers_have_all_and_inactive_people_none(dialog: Dialog) -> None:
     assert all(may(UserFactory.create(is_superuser=True), permission) for permission in ALL)
     assert not any(may(UserFactory.create(is_superuser=True, is_active=False), permission) for permission in ALL)
+
+
+def test_no_form_of_a_dialog_is_for_who_may_only_read(dialog: Dialog) -> None:
+    reader = browser_of(somebody_with(VIEW_ALL))
+    for route in CHANGES:
+        given = {"dialog_id": dialog.pk, "kind": "prune"}
+        address = reverse(route.name, kwargs={name: given.get(name, 1) for name in route.pattern.converters})
+        answer = reader.post(address, {"seq": 1, "choice": "pinned"}, headers=HTMX)
+        assert answer.status_code == 403, address
+    assert not dialog.recall_choices.exists()
 
 
 def test_who_may_only_read_changes_nothing(dialog: Dialog, script: Script) -> None:
