@@ -27,7 +27,7 @@ TITLES = {
     "question": "Question",
     "context_health_critical": "Critical context",
     "budget_exceeded": "Budget exceeded",
-    "provider_refused": "Refused by the provider",
+    "provider_refused": "The model cannot answer",
 }
 
 

@@ -107,7 +107,7 @@ def step(lease: Lease, dialog: Dialog) -> bool:
             case Fail(code, message):
                 fail(lease, message, code)
     except (ProviderError, UnknownModel) as error:
-        fail(lease, str(error))
+        ask_for_a_model(lease, dialog, str(error))
     return False
 
 
@@ -160,6 +160,14 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
         circuits.note(situation.model, StreamAborted("We left.") if reply.stopped or reply.lost else reply.error)
         delay = outcomes.store_outcome(lease, attempt, reply)
     wait(lease, delay)
+
+
+def ask_for_a_model(lease: Lease, dialog: Dialog, reason: str) -> None:
+    """Nothing could be sent: the model, its provider or its key is gone, and each further message would meet the same."""
+    if repeats.asks_person(dialog):
+        suspend(lease, dialog, Suspend(Question.Kind.REFUSED, reason))
+    else:
+        fail(lease, reason)
 
 
 def postpone(lease: Lease, dialog: Dialog, circuit: OpenCircuit) -> None:

@@ -53,12 +53,9 @@ def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None)
 
 
 def lasting_refusal(attempt: Attempt, error: ProviderError | None) -> str:
-    """Why this has to wait for a person, in words for them; empty where the message just fails.
-
-    A program's message always does: it is told at once, and asks again by itself when somebody has acted.
-    """
+    """Why this has to wait for a person, in words for them; empty where the message just fails."""
     dialog = attempt.generation.dialog
-    if not isinstance(error, RequestRefused | AuthFailed) or dialog.origin != Dialog.Origin.PERSON:
+    if not isinstance(error, RequestRefused | AuthFailed) or not asks_person(dialog):
         return ""
     if isinstance(error, RefusedForGood):
         return str(error)
@@ -67,6 +64,12 @@ def lasting_refusal(attempt: Attempt, error: ProviderError | None) -> str:
     said = counting.order_by("-pk").values_list("error", flat=True).first()
     same = said is not None and _words(said) == _words(str(error))
     return f"{error} It said the same twice in a row." if same else ""
+
+
+def asks_person(dialog: Dialog) -> bool:
+    """Whether what no attempt can mend waits for somebody. A program's message fails instead: the program is told at once,
+    and asks again by itself when somebody has acted."""
+    return dialog.origin == Dialog.Origin.PERSON
 
 
 def _words(refusal: str) -> list[str]:

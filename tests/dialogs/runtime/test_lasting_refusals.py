@@ -76,10 +76,10 @@ def test_pages_offer_the_exits_that_help(script: Script, operator: User) -> None
     question = open_question(dialog)
     client = Client()
     client.force_login(operator)
-    assert "Suspended: refused by the provider" in client.get(f"/d/{dialog.pk}/").content.decode()
+    assert "Suspended: the model cannot answer" in client.get(f"/d/{dialog.pk}/").content.decode()
     for address in (f"/q4h/{question.pk}/", f"/admin/dialogs/question/{question.pk}/change/"):
         page = client.get(address).content.decode()
-        assert "Refused by the provider" in page
+        assert "The model cannot answer" in page
         offered = [name for name in ("retry", "switch_model", "give_up", "close") if f'value="{name}"' in page]
         assert offered == ["retry", "switch_model", "give_up", "close"]
         assert not [name for name in ("clear", "accept_draft", "raise_budget") if f'value="{name}"' in page]
@@ -193,3 +193,59 @@ def test_a_program_in_a_persons_dialog_is_told_why_it_got_no_answer(script: Scri
     with pytest.raises(ApiError, match="The model is retired") as refused:
         _ended(run, _look(run, 0).status)
     assert (refused.value.status, refused.value.code) == (400, "refused_by_provider")
+
+
+GONE_FROM_CATALOG = "There is no model of 'test' named 'model'."
+
+
+def rename_model(minds: Any, before: str, now: str) -> None:
+    """What an operator does to llm.yaml while messages wait."""
+    known = yaml.safe_load((minds / "llm.yaml").read_text())
+    models = known["providers"]["test"]["models"]
+    models[now] = models.pop(before)
+    (minds / "llm.yaml").write_text(yaml.safe_dump(known))
+
+
+def test_a_model_that_our_catalog_lost_asks_a_person(script: Script, operator: User, settings: Any) -> None:
+    script(WELL)
+    dialog = make_dialog()
+    for text in ("one", "two"):
+        messages.post_message(dialog.pk, text)
+    rename_model(settings.MINDS_DIR, "model", "newer")
+    drive(dialog.pk)
+    dialog.refresh_from_db()
+    assert (dialog.state, statuses(dialog)) == ("suspended", {"one": "suspended", "two": "queued"})
+    assert open_question(dialog).text.startswith(GONE_FROM_CATALOG)
+    client = Client()
+    client.force_login(operator)
+    assert "Suspended: the model cannot answer" in client.get(f"/d/{dialog.pk}/").content.decode()
+    assert 'value="test/newer"' in client.get(f"/q4h/{open_question(dialog).pk}/").content.decode()
+    take(dialog, operator, "switch_model", provider="test", model="newer")
+    assert (dialog.state, statuses(dialog)) == ("idle", {"one": "answered", "two": "answered"})
+
+
+def test_a_provider_that_lost_its_key_asks_a_person(
+    script: Script, operator: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(WELL)
+    known = yaml.safe_load((settings.MINDS_DIR / "llm.yaml").read_text())
+    known["providers"]["test"]["apiKeyEnvVar"] = "KEY_OF_TEST"
+    (settings.MINDS_DIR / "llm.yaml").write_text(yaml.safe_dump(known))
+    dialog = say(make_dialog(), "one")
+    assert (dialog.state, dialog.questions.get().kind) == ("suspended", "provider_refused")
+    assert "environment variable KEY_OF_TEST is not set" in open_question(dialog).text
+    monkeypatch.setenv("KEY_OF_TEST", "sk-test")
+    take(dialog, operator, "retry")
+    assert (dialog.state, statuses(dialog)) == ("idle", {"one": "answered"})
+
+
+def test_a_program_is_told_that_our_catalog_lost_the_model(script: Script, settings: Any) -> None:
+    script(WELL)
+    dialog = make_dialog()
+    Dialog.objects.filter(pk=dialog.pk).update(origin=Dialog.Origin.KEY)
+    messages.post_message(dialog.pk, "one")
+    rename_model(settings.MINDS_DIR, "model", "newer")
+    drive(dialog.pk)
+    dialog.refresh_from_db()
+    assert (dialog.state, dialog.questions.count()) == ("failed", 0)
+    assert dialog.failure.startswith(GONE_FROM_CATALOG)
