@@ -27,8 +27,9 @@ settings.register_profile(
 settings.load_profile("tests")
 
 
-# A test that asks for none of these runs without any server: `make unit`.
-SERVER_FIXTURES = {
+# A test that asks for none of these needs no server, and no model to load and to run: `make unit`.
+COSTLY_FIXTURES = {
+    "minilm",
     "_django_db_helper",
     "postgres",
     "redis_server",
@@ -48,7 +49,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Mark what needs no server, and leave the long ones to ``make faults``."""
     for item in items:
         served = any(item.get_closest_marker(name) for name in ("django_db", "server"))
-        if not served and not SERVER_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+        if not served and not COSTLY_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("unit")
     if os.environ.get("DOMINDS_FAULTS") == "all":
         return
