@@ -10,7 +10,6 @@ unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 BIN := .venv/bin
-CHROMIUM ?= /usr/bin/chromium
 APPS := dominds dialogs health remediation
 ARGS ?=
 
@@ -23,7 +22,7 @@ WORKERS ?= 4
 test: setup-dev browser proxies
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
-# What needs no server and no other process: a minute at most.
+# What needs no server, no other process and no embedding model: a minute at most.
 unit: setup-dev
 	DOMINDS_UNIT=1 $(BIN)/python -m pytest -m unit -n logical --dist load $(ARGS)
 
@@ -71,7 +70,7 @@ setup-dev:
 	@.ci/venv requirements-dev.lock $(PYTHON)
 
 browser:
-	@CHROMIUM=$(CHROMIUM) .ci/browser
+	@CHROMIUM="$(CHROMIUM)" .ci/browser
 
 proxies:
 	@.ci/proxies

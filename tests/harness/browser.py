@@ -3,7 +3,6 @@
 import os
 import shutil
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,10 +30,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def chromium() -> str:
     """Return the browser to test with."""
-    named = os.environ.get("CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
-    if not Path(named).exists():
-        raise FileNotFoundError(f"No browser at {named}. `make test` installs it, or CHROMIUM names another.")
-    return named
+    wanted = [name] if (name := os.environ.get("CHROMIUM")) else ["chromium-headless-shell", "chromium"]
+    for name in wanted:
+        if found := shutil.which(name):
+            return found
+    raise FileNotFoundError(f"There is no {' and no '.join(wanted)}. `make test` installs one, or CHROMIUM names another.")
 
 
 @pytest.fixture(scope="session")
