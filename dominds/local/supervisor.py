@@ -71,7 +71,7 @@ class Supervisor:
         self.folder = folder
         self.say = say
         self.running: list[Running] = []
-        self._stop_asked = threading.Event()
+        self.ending = threading.Event()
 
     def run(self, each_tick: Callable[[], None] = lambda: None) -> None:
         """Watch the parts until a signal asks to stop, then stop them.
@@ -81,7 +81,7 @@ class Supervisor:
         3. ``each_tick`` is called ten times a second.
         """
         try:
-            while not self._stop_asked.wait(TICK_SECONDS):
+            while not self.ending.wait(TICK_SECONDS):
                 for running in self.running:
                     if running.process.poll() is not None:
                         self._bury(running)
@@ -92,11 +92,7 @@ class Supervisor:
     def listen_for_signals(self) -> None:
         """Let Ctrl-C, SIGTERM and a closed terminal ask for the stop."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, lambda *_: self._stop_asked.set())
-
-    @property
-    def stop_asked(self) -> bool:
-        return self._stop_asked.is_set()
+            signal.signal(number, lambda *_: self.ending.set())
 
     def start(self, part: Part) -> Running:
         """Start a part for the first time."""

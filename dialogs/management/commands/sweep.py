@@ -18,11 +18,14 @@ class Command(BaseCommand):
     help = "Wake dialogs whose wake-up was lost or whose worker vanished, and send notices that are due, every 5 seconds. Several may run."
 
     requires_system_checks = ()  # they would load every page; `up` and `prepare` check
+    stealth_options = ("ending",)
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        ending = threading.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: ending.set())
+    def handle(self, *args: Any, ending: threading.Event | None = None, **options: Any) -> None:
+        """Sweep until ``ending`` is set; without it, until a signal asks."""
+        if ending is None:
+            ending = asked_to_end = threading.Event()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda *_: asked_to_end.set())
         rounds, name = 0, heartbeats.part_name("sweeper")
         while not ending.wait(SWEEP_SECONDS):
             heartbeats.beat("sweeper", name)

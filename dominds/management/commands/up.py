@@ -13,25 +13,30 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from io import StringIO
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 from uuid import uuid4
 
+import structlog
 from django.conf import settings
 from django.core.management import call_command, get_commands
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connections
 
 from dominds import env
+from dominds.celery import app as celery
 from dominds.local import embedded_redis
 from dominds.local.processes import Process, spawn
 from dominds.local.supervisor import Part, PartKeepsDying, Supervisor, say
 from dominds.management.commands.prepare import has_administrator
 
+log = structlog.get_logger(__name__)
+
 DEFAULT_PORT = 8000
 DEFAULT_CONCURRENCY = 64  # threads of the worker, so many dialogs at once
 LARGEST_SOCKET_FRAME = 65_536  # bytes a browser may send; long prompts go by POST
 SOCKET_LIFE_SECONDS = 12 * 60 * 60
+SWEEPER_ENDS_SECONDS = 2.0
 
 
 class Command(BaseCommand):
@@ -61,10 +66,12 @@ class Command(BaseCommand):
             self.stdout.flush()
             administered = has_administrator()
             connections.close_all()
-            if supervisor.stop_asked:
+            if supervisor.ending.is_set():
                 return
-            for part in parts(host, port, concurrency):
+            for part in (Part("web", lambda: web_command(host, port)), worker_part(concurrency)):
                 supervisor.start(part)
+            if "sweep" in get_commands():
+                opened.enter_context(own_sweeper(supervisor.ending))
             try:
                 supervisor.run(Announcement(host, port, administered))
             except PartKeepsDying as error:
@@ -125,7 +132,7 @@ def own_redis(supervisor: Supervisor) -> Iterator[None]:
     except embedded_redis.RedisDidNotStart as error:
         raise CommandError(str(error)) from error
     supervisor.adopt(Part("redis", lambda: embedded_redis.command_for(place), stops_last=True, quiet=True), process)
-    supervisor.environment["REDIS_URL"] = os.environ["REDIS_URL"] = settings.REDIS_URL = place.url
+    supervisor.environment["REDIS_URL"] = os.environ["REDIS_URL"] = settings.REDIS_URL = celery.conf.broker_url = place.url
     address: Path = settings.REDIS_URL_FILE
     address.unlink(missing_ok=True)
     address.touch(mode=0o600)
@@ -139,16 +146,7 @@ def own_redis(supervisor: Supervisor) -> Iterator[None]:
 # -- the parts -------------------------------------------------------------------------------------
 
 
-def parts(host: str, port: int, concurrency: int) -> list[Part]:
-    """Return what runs beside Redis. Each part can be started alone on another machine by the same command."""
-    found = [Part("web", lambda: web_command(host, port)), worker_part(concurrency)]
-    if "sweep" in get_commands():
-        found.append(Part("sweeper", lambda: manage("sweep")))
-    return found
-
-
-def manage(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "dominds", *arguments]
+# Each can be started alone on another machine by the same command; the sweeper by ``dominds sweep``.
 
 
 def web_command(host: str, port: int) -> list[str]:
@@ -200,6 +198,28 @@ def worker_command(name: str, concurrency: int) -> list[str]:
     pool = ["--pool", "threads", "--concurrency", str(concurrency)]
     # env: the worker itself learns its name, which it writes into the leases that it takes.
     return ["env", f"DOMINDS_WORKER={name}", *celery, *pool, "--without-gossip", "--without-mingle", "-n", f"{name}@%h"]
+
+
+@contextmanager
+def own_sweeper(ending: Event) -> Iterator[None]:
+    """Sweep in a thread of this process, which has loaded all that it takes: a process of its own holds 70 MB to wait."""
+    thread = Thread(target=sweep, args=(ending,), name="sweeper", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        thread.join(SWEEPER_ENDS_SECONDS)
+
+
+def sweep(ending: Event) -> None:
+    """Start it again when it fails, like any part."""
+    while not ending.is_set():
+        try:
+            call_command("sweep", ending=ending)
+        except Exception:
+            log.exception("sweeper_failed")
+            ending.wait(1)
 
 
 # -- the word that it is ready ---------------------------------------------------------------------

@@ -41,7 +41,7 @@ def stop_when(supervisor: Supervisor, claim: Callable[[], object], seconds: floa
 
     def tick() -> None:
         if claim() or time.monotonic() > deadline:
-            supervisor._stop_asked.set()
+            supervisor.ending.set()
 
     return tick
 

@@ -4,11 +4,14 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
+import textwrap
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +34,7 @@ class Up:
     port: int
     data: Path
     log: Path
+    environment: dict[str, str]
 
     @property
     def output(self) -> str:
@@ -59,16 +63,17 @@ def launch(folder: Path, *options: str, port: int | None = None, **environment: 
     folder.mkdir(parents=True, exist_ok=True)
     kept = {name: value for name, value in os.environ.items() if name not in UNSET}
     places = {"DOMINDS_DATA_DIR": str(data), "DOMINDS_MINDS_DIR": str(folder / "minds")}
+    settings = {**kept, **places, **environment}
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, str(ROOT / "manage.py"), "up", "--port", str(port), "--concurrency", "4", *options],
             cwd=folder,  # anywhere but the checkout
-            env={**kept, **places, **environment},
+            env=settings,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
         )
-    return Up(process, port, data, log)
+    return Up(process, port, data, log, settings)
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +147,28 @@ def test_a_killed_redis_comes_back_at_its_address(up: Up) -> None:
     up.part("redis-server").kill()
     eventually(lambda: "redis ended (code -9); starting it again" in up.output)
     eventually(lambda: _status(up, "/readyz") == 200)
+
+
+def test_a_message_whose_wake_was_lost_is_answered(up: Up) -> None:
+    """By the sweeper, which is no process of its own here."""
+    program = """
+        from django.contrib.auth.models import User
+        from dialogs.actions.messages import start_dialog
+        start_dialog(User.objects.get(), "demo", "", "Hello", "its-wake-is-lost")
+    """
+    subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), "shell", "-c", textwrap.dedent(program)],
+        env={**up.environment, "REDIS_URL": "redis://127.0.0.1:1/0"},
+        check=True,
+    )
+
+    def answer() -> list[tuple[str]]:
+        with closing(sqlite3.connect(up.data / "dominds.sqlite3")) as database:
+            return database.execute(
+                "SELECT text FROM dialogs_turn WHERE role = 'assistant' AND status = 'complete'"
+            ).fetchall()
+
+    assert eventually(answer, 30)
 
 
 def test_a_second_one_in_the_same_data_folder_is_refused(up: Up) -> None:
