@@ -67,12 +67,11 @@ def _shipped(file_name: str) -> bytes:
 def _byte_pair(name: str, content: bytes) -> Encode:
     header, *ranked = content.decode("ascii").split("\n")
     parts = json.loads(header)
+    ranks = {base64.b64decode(token): rank for rank, token in enumerate(ranked)}
     encoding = tiktoken.Encoding(
-        name,
-        pat_str=parts["pat_str"],
-        mergeable_ranks={base64.b64decode(token): rank for rank, token in enumerate(ranked)},
-        special_tokens=parts["special_tokens"],
+        name, pat_str=parts["pat_str"], mergeable_ranks=ranks, special_tokens=parts["special_tokens"]
     )
+    ranks.clear()  # it has been copied, and nobody decodes: 25 MB for each process that counts
     return lambda text: len(encoding.encode_to_numpy(text, disallowed_special=()))
 
 
