@@ -18,6 +18,7 @@ from dialogs.views import (
     rewrites,
     settings,
     sharing,
+    sign_in,
     time_travel,
     turns,
 )
@@ -26,6 +27,8 @@ urlpatterns = [
     # People
     path("setup/", accounts.setup, name="setup"),
     path("login/", accounts.Login.as_view(), name="login"),
+    path("login/provider/", sign_in.begin, name="sign-in"),
+    path("login/callback/", sign_in.come_back, name="sign-in-callback"),
     path("logout/", accounts.Logout.as_view(), name="logout"),
     path("settings/", settings.show, name="settings"),
     path("settings/look/", settings.save_appearance, name="save-look"),

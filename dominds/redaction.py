@@ -25,6 +25,9 @@ _ANSWER_LINK = re.compile(
     r"(?P<before>/by-mail/)[A-Za-z0-9_:%-]{10,500}"
 )  # whoever has it answers in its person's name
 
+# What an OpenID provider sends a browser back with: a code that signs in.
+_CALLBACK = re.compile(r"(?P<before>/login/callback/\?)[^\s\"]+")
+
 # What a match cannot be without, folded where the pattern ignores case: looking for it takes a tenth of a match's time,
 # and hardly any log line holds it.
 IN_LABELLED = ("author", "bearer", "key")
@@ -82,6 +85,8 @@ def redact(text: str) -> str:
         text = _PASSWORD_IN_URL.sub(lambda match: match["before"] + MASK, text)
     if "/by-mail/" in text:
         text = _ANSWER_LINK.sub(lambda match: match["before"] + MASK, text)
+    if "/login/callback/?" in text:
+        text = _CALLBACK.sub(lambda match: match["before"] + MASK, text)
     return _SHAPED.sub(MASK, text) if holds_any(text, IN_SHAPED) else text
 
 

@@ -4,12 +4,14 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth import login
+from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
+from dialogs.accounts import sign_in
 from dialogs.accounts.login import (
     LoginRefused,
     create_first_administrator,
@@ -50,6 +52,9 @@ class Login(LoginView):
     template_name = "accounts/login.html"
     redirect_authenticated_user = True
 
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return {**super().get_context_data(**kwargs), "provider": _provider()}
+
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         return redirect("setup") if needs_setup() else super().get(request, *args, **kwargs)
 
@@ -58,10 +63,29 @@ class Login(LoginView):
         try:
             return try_to_log_in(request, lambda: check(request, *args, **kwargs))
         except LoginRefused as refusal:
-            shown = {"form": self.get_form_class()(request), "refusal": refusal, "next": self.get_redirect_url()}
-            answer = render(request, self.template_name, shown, status=refusal.status)
-            answer["Retry-After"] = str(refusal.seconds)
-            return answer
+            return login_page(request, refusal, refusal.status, self.get_redirect_url())
+
+
+def login_page(request: HttpRequest, refusal: Exception, status: int, to: str) -> HttpResponse:
+    """The page with the reason why nobody was logged in; ``to`` is where they wanted to go."""
+    shown = {"form": AuthenticationForm(request), "refusal": refusal, "next": to, "provider": _provider()}
+    answer = render(request, Login.template_name, shown, status=status)
+    if isinstance(refusal, LoginRefused):
+        answer["Retry-After"] = str(refusal.seconds)
+    return answer
+
+
+def _provider() -> str:
+    """Its name on the button; empty where people have passwords alone."""
+    registration = sign_in.registration()
+    return registration.name if registration else ""
+
+
+def next_page(request: HttpRequest) -> str:
+    """Where a request wants to go after the login, if that is a page of this server; otherwise home."""
+    view = Login()
+    view.setup(request)
+    return view.get_success_url()
 
 
 class Logout(LogoutView):

@@ -35,6 +35,7 @@ def forget_secrets() -> Iterator[None]:
         f"api_key={CANARY}&model=x",
         f'"apiKey": "{CANARY}"',
         f"Incorrect API key provided: sk-{CANARY}",
+        f"GET /login/callback/?code={CANARY}&state=x",
         f"redis://:{CANARY}@127.0.0.1:6379/0",
         f"postgres://ada:{CANARY}@db/talks",
     ],
