@@ -17,7 +17,7 @@ from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 
 from dialogs.models import Identity
-from dominds.oidc import FORBIDDEN, Registration, SignInFailed
+from dominds.oidc.provider import FORBIDDEN, Registration, SignInFailed
 
 log = structlog.get_logger(__name__)
 

@@ -14,7 +14,8 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 
 from dialogs.models import Identity
-from dominds import logs, oidc
+from dominds import logs
+from dominds.oidc import provider as oidc
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.factories import PASSWORD, UserFactory
 from tests.doubles.oidc import CLIENT, SECRET, Provider, openid_provider

@@ -1,6 +1,6 @@
 """Sign-in at an OpenID provider: authorization code with PKCE (OpenID Connect Core 1.0 and Discovery 1.0, RFC 7636).
 
-Knows no web framework. Why no larger library does this: ``docs/decisions/0008-sign-in-on-pyjwt.md``.
+Why no larger library does this: ``docs/decisions/0008-sign-in-on-pyjwt.md``.
 """
 
 import asyncio
@@ -160,7 +160,7 @@ async def _verified(
     registration: Registration, document: Mapping[str, Any], token: str, attempt: Attempt
 ) -> dict[str, Any]:
     """The claims of an ID token. Keys are fetched again for one that is new."""
-    from dominds.id_token import UnknownKey, Untrusted, verified
+    from dominds.oidc.id_token import UnknownKey, Untrusted, verified
 
     for most_seconds in (KEPT_SECONDS, FRESH_SECONDS):
         keys = (await _kept_json(registration, document["jwks_uri"], most_seconds)).get("keys")
