@@ -83,7 +83,8 @@ def try_to_log_in(request: HttpRequest, check: Callable[[], HttpResponse]) -> Ht
     An attempt is counted before its password is hashed, and forgotten when it was right: many at once are no way past the
     limits. Without Redis only the number of hashes at once is limited.
     """
-    account = hashlib.sha256(request.POST.get("username", "").strip().lower().encode()).hexdigest()[:24]
+    name = request.user.get_username() or request.POST.get("username", "")  # the former where a password is changed
+    account = hashlib.sha256(name.strip().lower().encode()).hexdigest()[:24]
     limits = {
         f"dominds:login:address:{_address(request)}": ATTEMPTS_OF_ADDRESS,
         f"dominds:login:account:{account}": ATTEMPTS_OF_ACCOUNT,

@@ -91,7 +91,7 @@ def test_the_first_sign_in_makes_an_ordinary_account_and_later_ones_find_it(prov
     assert (ada.email, ada.is_staff, ada.is_superuser, ada.has_usable_password()) == (
         "ada@example.org", False, False, False,
     )  # fmt: skip
-    assert "You have none here" in client.get("/settings/").content.decode()
+    assert "None: you sign in elsewhere." in client.get("/settings/").content.decode()
     provider.person |= {"preferred_username": "countess", "email": "ada@elsewhere.example"}
     again = Client()
     assert sign_in(again)["Location"] == "/"
