@@ -140,7 +140,8 @@ async def _tokens(
     }
     headers = {}
     identity, secret = registration.client_id, registration.client_secret
-    if "client_secret_basic" in (document.get("token_endpoint_auth_methods_supported") or ("client_secret_basic",)):
+    methods = document.get("token_endpoint_auth_methods_supported")
+    if not isinstance(methods, list) or "client_secret_basic" in methods:
         # Both are encoded before they are joined (RFC 6749, 2.3.1).
         headers["Authorization"] = aiohttp.encode_basic_auth(quote(identity, safe=""), quote(secret, safe=""))
     else:

@@ -53,6 +53,7 @@ class Provider:
     signing_key: str = ""  # another one than the key set has under ``key_id``
     code_seconds: float = 60
     denies: bool = False
+    client_authentication: str = "client_secret_basic"
     issuer: str = ""
     refusals: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)  # paths
@@ -91,7 +92,7 @@ class Provider:
             "response_types_supported": ["code"],
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": ["RS256"],
-            "token_endpoint_auth_methods_supported": ["client_secret_basic"],
+            "token_endpoint_auth_methods_supported": [self.client_authentication],
             "code_challenge_methods_supported": ["S256"],
         }
 
@@ -118,8 +119,11 @@ class Provider:
 
     def _token(self, given: dict[str, str], headers: dict[str, str]) -> Reply:
         scheme, _, word = headers.get("authorization", "").partition(" ")
-        pair = base64.b64decode(word).decode().split(":") if scheme == "Basic" else []
-        if [unquote(part) for part in pair] != [CLIENT, SECRET]:
+        if self.client_authentication == "client_secret_basic":
+            pair = [unquote(part) for part in base64.b64decode(word).decode().split(":")] if scheme == "Basic" else []
+        else:
+            pair = [given.get("client_id"), given.get("client_secret")]
+        if pair != [CLIENT, SECRET]:
             return self.refuse("invalid_client", 401)
         code = self.codes.get(given.get("code", ""))
         verified = base64.urlsafe_b64encode(hashlib.sha256(given.get("code_verifier", "").encode()).digest())

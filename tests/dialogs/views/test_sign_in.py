@@ -104,6 +104,11 @@ def sign_in_page_of(client: Client) -> str:
     return str(client.get("/login/provider/")["Location"])
 
 
+def test_the_client_secret_goes_where_the_provider_wants_it(provider: Provider) -> None:
+    provider.client_authentication = "client_secret_post"
+    assert sign_in(Client())["Location"] == "/"
+
+
 def test_nobody_is_sent_to_another_site_afterwards(provider: Provider) -> None:
     assert sign_in(Client(), "https://evil.example/")["Location"] == "/"
 
