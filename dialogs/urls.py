@@ -26,6 +26,8 @@ urlpatterns = [
     # People
     path("setup/", accounts.setup, name="setup"),
     path("login/", accounts.Login.as_view(), name="login"),
+    path("login/provider/", accounts.begin_sign_in, name="sign-in"),
+    path("login/callback/", accounts.end_sign_in, name="sign-in-callback"),
     path("logout/", accounts.Logout.as_view(), name="logout"),
     path("settings/", settings.show, name="settings"),
     path("settings/look/", settings.save_appearance, name="save-look"),

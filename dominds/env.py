@@ -135,6 +135,17 @@ def web_address(name: str) -> str:
     return found
 
 
+def issuer(name: str) -> str:
+    """Return the address of an OpenID provider as it names itself; empty if unset. Plain HTTP is for this machine."""
+    found = text(name)
+    host = r"https://[\w.-]+(:\d+)?|http://(127\.0\.0\.1|localhost|\[::1\])(:\d+)?"
+    if found and not re.fullmatch(rf"({host})(/[^\s?#]*)?", found):
+        raise BadEnvironment(
+            name, found, "the issuer of an OpenID provider, such as https://id.example.org/realms/main"
+        )
+    return found
+
+
 def mail(name: str) -> dict[str, Any]:
     """Return Django's settings of a mail server, none if unset. ``smtp+tls`` is STARTTLS."""
     found = text(name)

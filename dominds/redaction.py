@@ -21,9 +21,11 @@ _LABELLED = re.compile(
 )
 _SHAPED = re.compile(r"\b(?:sk|pk|rk|xai|gsk|dmk|ghp|hf)[-_][A-Za-z0-9_-]{12,300}|\bAIza[A-Za-z0-9_-]{30,60}")
 
-_ANSWER_LINK = re.compile(
-    r"(?P<before>/by-mail/)[A-Za-z0-9_:%-]{10,500}"
-)  # whoever has it answers in its person's name
+# Whoever has such a link answers in its person's name, or reads the dialog.
+_LINK = re.compile(r"(?P<before>/by-mail/|/shared/[0-9a-f]{32}\.)[A-Za-z0-9_:%-]{10,500}")
+
+# What an OpenID provider sends a browser back with: a code that signs in.
+_CALLBACK = re.compile(r"(?P<before>/login/callback/\?)[^\s\"\\]+")
 
 # What a match cannot be without, folded where the pattern ignores case: looking for it takes a tenth of a match's time,
 # and hardly any log line holds it.
@@ -80,8 +82,10 @@ def redact(text: str) -> str:
         text = _LABELLED.sub(lambda match: match["before"] + MASK, text)
     if "://" in text:
         text = _PASSWORD_IN_URL.sub(lambda match: match["before"] + MASK, text)
-    if "/by-mail/" in text:
-        text = _ANSWER_LINK.sub(lambda match: match["before"] + MASK, text)
+    if "/by-mail/" in text or "/shared/" in text:
+        text = _LINK.sub(lambda match: match["before"] + MASK, text)
+    if "/login/callback/?" in text:
+        text = _CALLBACK.sub(lambda match: match["before"] + MASK, text)
     return _SHAPED.sub(MASK, text) if holds_any(text, IN_SHAPED) else text
 
 

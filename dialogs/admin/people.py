@@ -2,13 +2,16 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin, messages
+from django.contrib.auth.views import redirect_to_login
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 
 from dialogs.accounts import api_keys, login
 from dialogs.context import spending
-from dialogs.models import ApiKey, EmbeddingUse, PersonSettings, SiteSettings
+from dialogs.models import ApiKey, EmbeddingUse, Identity, PersonSettings, SiteSettings
 from dominds.readonly_admin import RecordAdmin, StaffReads
 from remediation.spending import in_usd
 
@@ -44,6 +47,29 @@ class EmbeddingUseAdmin(RecordAdmin):
     list_display = ("day", "person", "agent", "provider", "model", "calls", "prompt_tokens", "cost_usd", "unpriced")
     list_select_related = ("person",)
     ordering = ("-day",)
+
+
+@admin.register(Identity)
+class IdentityAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
+    """Superusers alone change them: whoever holds the identity gets the account."""
+
+    list_display = ("user", "issuer", "subject")
+    list_select_related = ("user",)
+    list_per_page = 50
+    search_fields = ("user__username", "subject")
+    fields = ("user", "issuer", "subject")
+    raw_id_fields = ("user",)
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        return {"issuer": settings.OIDC_ISSUER}
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.is_active and request.user.is_superuser)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.has_add_permission(request)
+
+    has_delete_permission = has_change_permission
 
 
 @admin.register(PersonSettings)
@@ -84,8 +110,10 @@ _log_in = admin.site.login
 
 
 def log_in(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-    """Within the limits of the other login page."""
+    """Within the limits of the other login page, which is also where others than passwords lead in."""
     if request.method != "POST":
+        if settings.OIDC_ISSUER and not request.user.is_authenticated:
+            return redirect_to_login(request.GET.get("next") or reverse("admin:index"))
         return _log_in(request, extra_context)
     try:
         return login.try_to_log_in(request, lambda: _log_in(request, extra_context))

@@ -5,6 +5,7 @@ from dialogs.models.clients import ApiKey, Client, EmbeddingUse
 from dialogs.models.conversation import Dialog, Generation, Reminder, Turn
 from dialogs.models.deliveries import Delivery
 from dialogs.models.events import Event
+from dialogs.models.people import Identity
 from dialogs.models.questions import Question
 from dialogs.models.requests import RequestPart
 from dialogs.models.rounds import Round
@@ -24,6 +25,7 @@ __all__ = [
     "Event",
     "ForcingRefusal",
     "Generation",
+    "Identity",
     "PersonSettings",
     "Question",
     "RecallChoice",

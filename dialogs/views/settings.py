@@ -103,13 +103,24 @@ def _password_form(request: PersonRequest, given: QueryDict | None = None) -> Pa
 @login_required
 @require_POST
 def change_password(request: PersonRequest) -> HttpResponse:
+    """The old password is guessed no faster here than at the login."""
+    try:
+        return login.try_to_log_in(request, lambda: _change_password(request))
+    except login.LoginRefused as refusal:
+        messages.error(request, f"Not saved. {refusal}")
+        answer = _page(request, status=refusal.status)
+        answer["Retry-After"] = str(refusal.seconds)
+        return answer
+
+
+def _change_password(request: PersonRequest) -> HttpResponse:
     form = _password_form(request, request.POST)
     if not form.is_valid():
         return _page(request, status=400, password_form=form)
     form.save()
     update_session_auth_hash(request, request.user)  # this session stays; all others end
     login.request_recheck(request.user)
-    messages.success(request, "Your password was changed. Other sessions are logged out.")
+    messages.success(request, "Your password was changed. Other sessions are logged out; your API keys still hold.")
     return redirect("settings")
 
 

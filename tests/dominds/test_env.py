@@ -142,3 +142,16 @@ def test_what_is_no_public_address_is_refused(found: str, monkeypatch: pytest.Mo
         env.web_address(NAME)
     monkeypatch.setenv(NAME, "https://dominds.example.org:8443/")
     assert env.web_address(NAME) == "https://dominds.example.org:8443"
+
+
+@pytest.mark.parametrize(
+    "found",
+    ["id.example.org", "http://id.example.org", "https://id.example.org/?x=1", "https://id.example.org/#x", "https://"],
+)
+def test_what_is_no_issuer_is_refused(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NAME, found)
+    with pytest.raises(env.BadEnvironment, match="the issuer of an OpenID provider"):
+        env.issuer(NAME)
+    for good in ("https://id.example.org/realms/main", "https://id.example.org/", "http://127.0.0.1:8080"):
+        monkeypatch.setenv(NAME, good)
+        assert env.issuer(NAME) == good

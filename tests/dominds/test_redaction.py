@@ -35,6 +35,9 @@ def forget_secrets() -> Iterator[None]:
         f"api_key={CANARY}&model=x",
         f'"apiKey": "{CANARY}"',
         f"Incorrect API key provided: sk-{CANARY}",
+        f"GET /d/1/q4h/by-mail/{CANARY}:x/",
+        f"GET /shared/{'0f' * 16}.{CANARY}/images/1/",
+        f"GET /login/callback/?code={CANARY}&state=x",
         f"redis://:{CANARY}@127.0.0.1:6379/0",
         f"postgres://ada:{CANARY}@db/talks",
     ],
@@ -51,6 +54,7 @@ def test_what_is_labelled_or_shaped_as_a_secret_is_masked(text: str) -> None:
         "the api key is missing",
         "see https://example.org/a:b",
         "risk-assessment of the sky",
+        "see /mnt/shared/quarterly-report.xlsx",
         "",
     ],
 )

@@ -120,6 +120,12 @@ def test_a_bad_value_stops_the_start_and_is_named(load: Loader) -> None:
     assert "DEBUG is 'perhaps'" in done.stderr
 
 
+def test_a_provider_of_sign_ins_needs_what_it_was_registered_with(load: Loader) -> None:
+    done = load(DOMINDS_OIDC_ISSUER="https://id.example.org", DOMINDS_OIDC_CLIENT_ID="dominds")
+    assert done.returncode != 0
+    assert "DOMINDS_OIDC_ISSUER is set, but DOMINDS_OIDC_CLIENT_ID or DOMINDS_OIDC_CLIENT_SECRET is not" in done.stderr
+
+
 def test_the_settings_of_a_public_server_pass_djangos_deployment_checks(load: Loader) -> None:
     done = load(
         *("manage.py", "check", "--deploy", "--fail-level", "WARNING"),

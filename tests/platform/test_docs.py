@@ -79,7 +79,8 @@ def sources() -> str:
 
 def test_every_variable_of_the_environment_is_explained() -> None:
     read = re.findall(
-        r'env\.(?:text|flag|number|words|one_of|folder|database|redis_url|servers)\(\s*"(\w+)"', sources()
+        r'env\.(?:text|flag|number|words|one_of|folder|database|redis_url|servers|issuer|web_address|mail)\(\s*"(\w+)"',
+        sources(),
     )
     read += re.findall(r'os\.environ(?:\.get\(|\[)"((?:DOMINDS|DJANGO_SUPERUSER|OTEL)_\w+)"', sources())
     page = (ROOT / "docs" / "configuration.md").read_text()

@@ -25,7 +25,7 @@ from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make
 pytestmark = pytest.mark.django_db(transaction=True)
 
 OURS = ("dialogs", "remediation", "health")
-EDITABLE = {"agent", "personsettings", "sitesettings"}  # of a person's settings the monthly budget alone
+EDITABLE = {"agent", "identity", "personsettings", "sitesettings"}  # of a person's settings the monthly budget alone
 SECRET = "<script>alert(1)</script>"
 admin.autodiscover()  # as the addresses do
 

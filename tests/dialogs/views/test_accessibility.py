@@ -1,5 +1,6 @@
 """What axe finds on every page, in every state of a dialog: by day on a desk, by night on a phone, folded open. Nothing."""
 
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -171,6 +172,17 @@ def connecting(axe: Axe, base: str, settings: Any) -> list[str]:
         return axe.found()
 
 
+def refused_sign_in(axe: Axe, base: str, settings: Any) -> list[str]:
+    """The login page with a provider's button, and why it led nowhere."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        closed = taken.getsockname()[1]
+    settings.OIDC_ISSUER, settings.OIDC_NAME = f"http://127.0.0.1:{closed}", "Harbour ID"
+    axe.page.goto(f"{base}/login/provider/")
+    axe.page.get_by_text("cannot be reached now").wait_for()
+    settings.OIDC_ISSUER = ""
+    return axe.found()
+
+
 def popovers(axe: Axe, address: str, *names: str) -> list[str]:
     """Each part that a button shows above the page."""
     page = axe.page
@@ -186,7 +198,7 @@ def popovers(axe: Axe, address: str, *names: str) -> list[str]:
 # What is no page, beside what only takes a POST: pieces, files, programs' addresses.
 NO_PAGES = {
     "older", "frames", "predictions", "export-markdown", "export-json", "whole-turn", "place", "image", "shared-image",
-    "mcp",
+    "mcp", "sign-in", "sign-in-callback",
 }  # fmt: skip
 
 
@@ -206,6 +218,7 @@ def test_axe_finds_nothing_on_any_page(script: Script, live_server: object, page
     page.goto(f"{base}/login/")
     page.get_by_role("button", name="Log in").wait_for()
     problems += [f"login: {problem}" for problem in axe.found()]
+    problems += [f"sign-in: {problem}" for problem in refused_sign_in(axe, base, settings)]
     page.context.add_cookies([{"name": "sessionid", "value": session_key(person), "url": base}])
     page.evaluate("localStorage.setItem('dominds:side', 'open')")  # a dialog's details, beside it on the desk
     for address in pages_of(dialogs):

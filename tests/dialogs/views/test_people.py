@@ -193,6 +193,18 @@ def test_a_changed_password_ends_other_sessions_and_keeps_this_one() -> None:
     assert there.get("/").status_code == 302
 
 
+def test_an_old_password_is_guessed_no_faster_in_the_settings(slow_user: User) -> None:
+    client, limit = browser_of(slow_user), "dominds:login:address:127.0.0.1"
+    given = {"new_password1": "another long one", "new_password2": "another long one"}
+    assert client.post("/settings/password/", {**given, "old_password": "wrong"}).status_code == 400
+    assert redis_client().get(limit) == b"1"
+    redis_client().set(limit, 10, ex=60)
+    answer = client.post("/settings/password/", {**given, "old_password": "a long enough password"})
+    assert (answer.status_code, int(answer["Retry-After"]) > 0) == (429, True)
+    assert "Too many attempts. Try again in" in answer.content.decode()
+    assert client.get("/").status_code == 200  # the session stands, and so the password
+
+
 def test_only_staff_choose_the_pruning_agent() -> None:
     agent: Agent = AgentFactory.create()
     browser_of(UserFactory.create()).post("/settings/site/", {"pruning_agent": agent.pk})

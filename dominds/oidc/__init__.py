@@ -1,0 +1,1 @@
+"""Sign-in at an OpenID provider. Knows no web framework."""

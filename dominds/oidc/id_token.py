@@ -1,0 +1,64 @@
+"""What an ID token proves (OpenID Connect Core 1.0, 3.1.3.7). A module of its own: PyJWT is loaded where people sign in, and
+nowhere else."""
+
+import secrets
+from typing import Any
+
+import jwt
+
+LEEWAY_SECONDS = 60  # between the provider's clock and ours
+MOST_SUBJECT_CHARS = 255  # OpenID Connect Core 1.0, section 2
+# Never HS*, whose key is the client secret, nor none.
+KEY_TYPES = {"RS256": "RSA", "RS384": "RSA", "RS512": "RSA", "PS256": "RSA", "PS384": "RSA", "PS512": "RSA",
+             "ES256": "EC", "ES384": "EC", "ES512": "EC", "EdDSA": "OKP"}  # fmt: skip
+
+
+class Untrusted(Exception):
+    """The token proves nothing; says why, for the log."""
+
+
+class UnknownKey(Untrusted):
+    """None of the provider's keys, or more than one, has the token's key id and algorithm."""
+
+
+def verified(token: str, keys: Any, *, issuer: str, client_id: str, nonce: str) -> dict[str, Any]:
+    """The claims of a token under one of these JSON Web Keys. Raises ``Untrusted``."""
+    try:
+        header = jwt.get_unverified_header(token)
+        key = _key(keys, header)
+        claims: dict[str, Any] = jwt.decode(
+            token,
+            key,
+            algorithms=[key.algorithm_name],
+            audience=client_id,
+            issuer=issuer,
+            leeway=LEEWAY_SECONDS,
+            options={"require": ["exp", "iat", "aud", "iss", "sub"], "enforce_minimum_key_length": True},
+        )
+    except jwt.PyJWTError as error:
+        raise Untrusted(f"{type(error).__name__}: {error}") from error
+    if not secrets.compare_digest(str(claims.get("nonce")).encode(), nonce.encode()):
+        raise Untrusted("the nonce is of another sign-in")
+    parties = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
+    if claims.get("azp", client_id if len(parties) == 1 else None) != client_id:
+        raise Untrusted("made for another client")
+    if not 0 < len(claims["sub"]) <= MOST_SUBJECT_CHARS or not claims["sub"].isprintable():
+        raise Untrusted("no usable subject")
+    return claims
+
+
+def _key(keys: Any, header: dict[str, Any]) -> jwt.PyJWK:
+    algorithm, key_id = header.get("alg"), header.get("kid")
+    if algorithm not in KEY_TYPES:
+        raise Untrusted(f"signed by {str(algorithm)[:20]!r}")
+    fitting = [
+        key
+        for key in (keys if isinstance(keys, list) else ())
+        if isinstance(key, dict)
+        and (key.get("kty"), key.get("alg", algorithm)) == (KEY_TYPES[algorithm], algorithm)
+        and key.get("use", "sig") == "sig"
+        and (key_id is None or key.get("kid") == key_id)
+    ]
+    if len(fitting) != 1:
+        raise UnknownKey(f"{len(fitting)} keys fit")
+    return jwt.PyJWK(fitting[0], algorithm)

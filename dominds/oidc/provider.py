@@ -1,0 +1,204 @@
+"""Sign-in at an OpenID provider: authorization code with PKCE (OpenID Connect Core 1.0 and Discovery 1.0, RFC 7636).
+
+Why no larger library does this: ``docs/decisions/0008-sign-in-on-pyjwt.md``.
+"""
+
+import asyncio
+import hashlib
+import secrets
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+import aiohttp
+
+from dominds.llm.http import event_loop
+from dominds.llm.json_text import NotJson, parsed
+
+DEADLINE_SECONDS = 12  # for all that one step asks of the provider, looking up its name included
+KEPT_SECONDS = 3600  # the provider's addresses and keys
+FRESH_SECONDS = 30  # keys that are younger are not fetched again for a token under an unknown one
+MOST_BYTES = 1_000_000  # of an answer
+OK, BAD_REQUEST, FORBIDDEN, SERVER_FAULT, BAD_GATEWAY = 200, 400, 403, 500, 502  # HTTP
+
+Answer = TypeVar("Answer")
+
+
+class SignInFailed(Exception):
+    """Nobody was signed in. The text is for the person; ``reason`` is for the log and holds no secret."""
+
+    def __init__(self, text: str, reason: str, status: int = BAD_GATEWAY) -> None:
+        super().__init__(text)
+        self.reason, self.status = reason, status
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What the operators of the provider and of this server agreed on. ``name`` stands on the button."""
+
+    name: str
+    issuer: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    scopes: str = "openid profile email"
+    groups_claim: str = "groups"
+
+    def away(self, reason: str) -> SignInFailed:
+        text = f"{self.name} cannot be reached now. Try again in a minute, or log in with a password."
+        return SignInFailed(text, reason)
+
+    def misbehaved(self, reason: str) -> SignInFailed:
+        return SignInFailed(f"{self.name} gave an answer that cannot be trusted. Tell your operator.", reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A sign-in under way: what only the browser that began it knows."""
+
+    state: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    nonce: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    verifier: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+
+
+def address_at_provider(registration: Registration, attempt: Attempt, redirect_uri: str) -> str:
+    """Where the browser is sent. Raises ``SignInFailed``."""
+    document = _run(registration, _document(registration))
+    query = {
+        "response_type": "code",
+        "client_id": registration.client_id,
+        "redirect_uri": redirect_uri,
+        "scope": registration.scopes,
+        "state": attempt.state,
+        "nonce": attempt.nonce,
+        "code_challenge": _challenge(attempt.verifier),
+        "code_challenge_method": "S256",
+    }
+    address = document["authorization_endpoint"]
+    return f"{address}{'&' if '?' in address else '?'}{urlencode(query)}"
+
+
+def claims_for(registration: Registration, attempt: Attempt, code: str, redirect_uri: str) -> dict[str, Any]:
+    """What the provider says of the person for whom it gave this code; ``iss`` and ``sub`` name them. Raises
+    ``SignInFailed``."""
+    return _run(registration, _claims(registration, attempt, code, redirect_uri))
+
+
+def _challenge(verifier: str) -> str:
+    return urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+
+
+def _run(registration: Registration, asking: Coroutine[Any, Any, Answer]) -> Answer:
+    try:
+        return event_loop.LOOP.run(asyncio.wait_for(asking, DEADLINE_SECONDS))
+    except (aiohttp.ClientError, OSError) as error:  # a TimeoutError is one
+        raise registration.away(f"{type(error).__name__}: {error}") from error
+
+
+# -- What is asked of the provider ---------------------------------------------------------------------------------------
+
+_kept: dict[str, tuple[float, dict[str, Any]]] = {}  # by address; touched on the loop alone
+
+
+async def _document(registration: Registration) -> Mapping[str, str]:
+    """The provider's addresses, and what else it says of itself."""
+    found = await _kept_json(registration, f"{registration.issuer.rstrip('/')}/.well-known/openid-configuration")
+    if str(found.get("issuer")).rstrip("/") != registration.issuer.rstrip("/"):
+        raise registration.misbehaved(f"the provider calls itself {str(found.get('issuer'))[:200]!r}")
+    needs = urlsplit(registration.issuer).scheme
+    for name in ("authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint"):
+        address = found.get(name, "" if name == "userinfo_endpoint" else None)
+        if not isinstance(address, str) or (address and urlsplit(address).scheme not in ("https", needs)):
+            raise registration.misbehaved(f"{name} of the provider is {str(address)[:200]!r}")
+    return found
+
+
+async def _claims(registration: Registration, attempt: Attempt, code: str, redirect_uri: str) -> dict[str, Any]:
+    document = await _document(registration)
+    tokens = await _tokens(registration, document, attempt, code, redirect_uri)
+    claims = await _verified(registration, document, str(tokens.get("id_token")), attempt)
+    endpoint = document.get("userinfo_endpoint")
+    if not endpoint or {registration.groups_claim, "preferred_username"} <= claims.keys():
+        return claims
+    headers = {"Authorization": f"Bearer {tokens.get('access_token')}"}
+    status, more = await _asked(registration, "GET", endpoint, headers=headers)
+    if status != OK or more.get("sub") != claims["sub"]:  # it may be another person's (Core, 5.3.2)
+        raise registration.misbehaved(f"user info: {status}, or of another subject")
+    return more | claims
+
+
+async def _tokens(
+    registration: Registration, document: Mapping[str, Any], attempt: Attempt, code: str, redirect_uri: str
+) -> dict[str, Any]:
+    form = {
+        "grant_type": "authorization_code",
+        "code": code,
+        "redirect_uri": redirect_uri,
+        "code_verifier": attempt.verifier,
+    }
+    headers = {}
+    identity, secret = registration.client_id, registration.client_secret
+    methods = document.get("token_endpoint_auth_methods_supported")
+    if not isinstance(methods, list) or "client_secret_basic" in methods:
+        # Both are encoded before they are joined (RFC 6749, 2.3.1).
+        headers["Authorization"] = aiohttp.encode_basic_auth(quote(identity, safe=""), quote(secret, safe=""))
+    else:
+        form |= {"client_id": identity, "client_secret": secret}
+    status, answer = await _asked(registration, "POST", document["token_endpoint"], headers=headers, data=form)
+    if status == OK:
+        return answer
+    error = str(answer.get("error"))[:60]
+    if error == "invalid_grant":
+        text = f"{registration.name} no longer takes this sign-in: it was used before, or took too long. Begin again."
+        raise SignInFailed(text, error, BAD_REQUEST)
+    text = f"{registration.name} refused this server, not you. Tell your operator, or log in with a password."
+    raise SignInFailed(text, f"{status} {error}")
+
+
+async def _verified(
+    registration: Registration, document: Mapping[str, Any], token: str, attempt: Attempt
+) -> dict[str, Any]:
+    """The claims of an ID token. Keys are fetched again for one that is new."""
+    from dominds.oidc.id_token import UnknownKey, Untrusted, verified
+
+    for most_seconds in (KEPT_SECONDS, FRESH_SECONDS):
+        keys = (await _kept_json(registration, document["jwks_uri"], most_seconds)).get("keys")
+        named = {"issuer": document["issuer"], "client_id": registration.client_id, "nonce": attempt.nonce}
+        try:
+            return verified(token, keys, **named)
+        except UnknownKey:
+            continue
+        except Untrusted as error:
+            raise registration.misbehaved(f"ID token: {error}") from error
+    raise registration.misbehaved("ID token: the provider has no such key")
+
+
+async def _kept_json(registration: Registration, address: str, most_seconds: float = KEPT_SECONDS) -> dict[str, Any]:
+    at, found = _kept.get(address, (-float("inf"), {}))
+    if time.monotonic() - at > most_seconds:
+        status, found = await _asked(registration, "GET", address)
+        if status != OK:
+            raise registration.misbehaved(f"{status} from {address}")
+        _kept[address] = time.monotonic(), found
+    return found
+
+
+async def _asked(registration: Registration, method: str, address: str, **more: Any) -> tuple[int, dict[str, Any]]:
+    """The status and the JSON object of an answer."""
+    async with event_loop.LOOP.session().request(method, address, allow_redirects=False, **more) as answer:
+        body = bytearray()
+        while piece := await answer.content.readany():
+            body += piece
+            if len(body) > MOST_BYTES:
+                raise registration.misbehaved(f"more than {MOST_BYTES:,} bytes from {address}")
+    if answer.status >= SERVER_FAULT:
+        raise registration.away(f"{answer.status} from {address}")
+    try:
+        found = parsed(bytes(body))
+    except NotJson:
+        found = None
+    if not isinstance(found, dict):
+        raise registration.misbehaved(f"{answer.status} without a JSON object from {address}")
+    return answer.status, found
