@@ -1,6 +1,6 @@
 """The clouds that speak chat completions: what each refuses beside the general rules.
 
-Where no source quotes a refusal its words are ours: GLM's of a forced tool.
+GLM's words of a forced tool are quoted by a gateway (github.com/onyx-dot-app/onyx/pull/14192, 24 August 2026); its code is ours.
 """
 
 from collections.abc import Mapping
@@ -188,7 +188,7 @@ GLM = Family(
     "glm",
     "glm-5.3",
     (
-        Rule("forced tool", _forced, "tool_choice only supports auto", code="1210"),
+        Rule("forced tool", _forced, "Tool choice must be auto", code="1210"),
         Rule("too long", too_long, "Prompt exceeds max length", code="1261"),
     ),
     error=_glm_error,

@@ -84,7 +84,7 @@ RULES: dict[str, tuple[str, Body, Body, Any]] = {
     "gemini: missing signature": ("gemini", base("gemini", USER, signed(SKIPS_SIGNATURE), RESULT), base("gemini", USER, CALLING, RESULT), google_error(NO_SIGNATURE)),
     "gemini: wrong signature": ("gemini", base("gemini", USER, signed(SKIPS_SIGNATURE), RESULT), base("gemini", USER, signed("c2lnbmVk"), RESULT), google_error("Thought signature is not valid")),
     "gemini: too long": ("gemini", long("gemini", 9_900), long("gemini", 10_100), google_error("The input token count (10107) exceeds the maximum number of tokens allowed (10000).")),
-    "glm: required": ("glm", base("glm", tools=TOOLS, tool_choice="auto"), base("glm", tools=TOOLS, tool_choice="required"), {"error": {"code": "1210", "message": "tool_choice only supports auto"}}),
+    "glm: required": ("glm", base("glm", tools=TOOLS, tool_choice="auto"), base("glm", tools=TOOLS, tool_choice="required"), {"error": {"code": "1210", "message": "Tool choice must be auto"}}),
     "glm: too long": ("glm", long("glm", 9_900), long("glm", 10_100), {"error": {"code": "1261", "message": "Prompt exceeds max length"}}),
     "minimax: too long": ("minimax", long("minimax", 9_900), long("minimax", 10_100), openai_error("invalid params, context window exceeds limit (2013)", kind="bad_request_error")),
 }  # fmt: skip
