@@ -217,6 +217,17 @@ def test_an_effort_that_passed_the_check_is_never_refused(
         assert double.refusals == []
 
 
+def test_what_is_turned_off_stays_off_beside_a_great_effort() -> None:
+    """An agent's effort over what llm.yaml says of its model: it was saved while that said something else."""
+    with MessagesDouble("anthropic-5.5-haiku", brain, model="claude-haiku-5-5") as double:
+        model = at(shipped("anthropic/claude-haiku-5-5"), double)
+        model = replace(model, model_params={"thinking": {"type": "disabled"}})
+        talk = Talk(tuned(model, {"general": {"effort": "max"}}))
+        talk.say("First.")
+        assert double.refusals == []
+    assert talk.outcomes[0].reasoning == ""
+
+
 def test_a_dialog_that_is_only_appended_to_keeps_its_thinking_whole() -> None:
     with MessagesDouble("anthropic-5.5", brain) as double:
         talk = Talk(at(shipped("anthropic/claude-opus-5-5"), double))
