@@ -61,6 +61,10 @@ def _forced(request: ChatRequest) -> Offence:
     return {"choice": choice} if request.is_forced and request.thinks else None
 
 
+def _named(request: ChatRequest) -> Offence:
+    return _forced(request) if isinstance(request.body.get("tool_choice"), dict) else None
+
+
 def _missing_signature(request: ChatRequest) -> Offence:
     for at, message in request.calling:
         if not _signature(message):
@@ -137,12 +141,13 @@ DEEPSEEK = Family(
     },
 )  # fmt: skip
 
+KIMI_FORCED = "tool_choice '{choice}' is incompatible with thinking enabled"
 KIMI = Family(
     "kimi",
     "kimi-k3",
     (
         Rule("missing reasoning", _missing_reasoning, "thinking is enabled but reasoning_content is missing in assistant tool call message at index {at}"),
-        Rule("forced tool", _forced, "tool_choice '{choice}' is incompatible with thinking enabled"),
+        Rule("forced tool", _named, KIMI_FORCED),
         Rule("too long", too_long, "Invalid request: Your request exceeded model token limit: {window} (requested: {tokens})"),
     ),
 )  # fmt: skip
@@ -209,7 +214,14 @@ CLOUDS = {
         replace(OPENAI, name="openai-6.1", model="gpt-6.1-sol", rules=(NO_NONE, *OPENAI.rules)),
         DEEPSEEK,
         KIMI,
-        replace(KIMI, name="kimi-k2", model="kimi-k2.6", window=262_144, thinks=DEEPSEEK.thinks),
+        replace(
+            KIMI,
+            name="kimi-k2",
+            model="kimi-k2.6",
+            rules=(Rule("forced tool", _forced, KIMI_FORCED), *KIMI.rules),
+            window=262_144,
+            thinks=DEEPSEEK.thinks,
+        ),
         QWEN,
         GEMINI,
         GLM,

@@ -330,7 +330,7 @@ FORCED: list[tuple[str, Callable[[str], Double]]] = [
 def test_a_model_that_cannot_be_forced_says_so_in_a_way_that_is_known(
     name: str, start: Callable[[str], Double]
 ) -> None:
-    model = replace(shipped(name), supports_tool_choice=True, thinking_off={})
+    model = replace(shipped(name), supports_tool_choice=True, forced_tool="named", thinking_off={})
     with start(model.model_id) as double:
         talk = Talk(at(model, double), messages=(Message(Role.USER, "Call clear_mind."),))
         with pytest.raises(ForcingRefused):
