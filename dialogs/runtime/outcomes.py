@@ -98,7 +98,9 @@ def _store(lease: Lease, attempt: Attempt, reply: Reply, package: str) -> float:
 def _report(change: Change, attempt: Attempt, usage: UsageReport) -> Level:
     """Record the health of a generation that counts for it, also for the page. Returns the level."""
     dialog, thresholds = change.dialog, attempt.thresholds
-    suspected = isinstance(usage, Usage) and truncation.is_suspected(attempt.generation, usage)
+    suspected = isinstance(usage, Usage) and truncation.is_suspected(
+        attempt.generation, attempt.prepared.text_chars, usage
+    )
     judgement = recording.record(attempt.generation.pk, usage, thresholds, truncation_suspected=suspected)
     before = (
         judge(Usage(dialog.prompt_tokens, 0), thresholds).level if dialog.prompt_tokens is not None else Level.UNKNOWN
