@@ -46,8 +46,12 @@ TOKENIZER_NAMES = {
 
 # The older GPT models' vocabulary; every other name of the gpt family, and every unknown one, counts by o200k_base, as
 # the gpt-tokenizer package does by default.
-SMOLLM = "smollm"
 CL100K_NAMES = ("gpt-4-", "gpt-3.5", "gpt-35")
+
+
+# Whose vocabularies have a token for each digit. Against their own on code, pages, logs and dialogs, November 2026: Qwen 3 within
+# 1.1 % (o200k_base up to 57 % too low), Gemma 3 within 5.1 %, and 15 % too low on code (16 to 57 % otherwise).
+SINGLE_DIGIT_NAMES = ("smollm", "qwen", "gemma")
 
 
 class Counter(Protocol):
@@ -99,7 +103,7 @@ def vocabulary_for(model_name: str, tokenizer: str = "") -> str:
     if family is not Family.GPT:
         return family.value
     name = model_name.lower()
-    if SMOLLM in name:
+    if any(part in name for part in SINGLE_DIGIT_NAMES):
         return SINGLE_DIGITS
     old = name.endswith("gpt-4") or any(part in name for part in CL100K_NAMES)
     return "cl100k_base" if old else "o200k_base"

