@@ -105,7 +105,7 @@ def shipped(name: str) -> ModelInfo:
 
 
 def at(model: ModelInfo, double: Double) -> ModelInfo:
-    """The model as the double serves it. Of the vendors with two dresses only chat completions have a double."""
+    """The model as the double serves it, in the dialect of the double: some vendors speak two."""
     if isinstance(double, ChatDouble) and model.kind == ANTHROPIC_COMPATIBLE:
         model = replace(model, kind=OPENAI_COMPATIBLE)
     has_version = model.kind.name.startswith("anthropic")
@@ -132,7 +132,9 @@ CLOUDS: list[tuple[str, Callable[[str], Double]]] = [
     ("google/gemini-4-argon", chat("gemini")),
     ("moonshot/kimi-k3", chat("kimi")),
     ("deepseek/deepseek-flash", chat("deepseek")),
+    ("deepseek/deepseek-v4-pro", messages("deepseek")),
     ("z.ai/glm-5.3", chat("glm")),
+    ("bigmodel/glm-5.3", messages("glm")),
     ("alibaba/qwen3.8-max", chat("qwen")),
     ("minimax.io/MiniMax-M3", chat("minimax")),
     ("minimax.io/MiniMax-M3", chat("minimax", reasoning="reasoning_details")),
@@ -321,8 +323,10 @@ FORCED: list[tuple[str, Callable[[str], Double]]] = [
     ("anthropic/claude-fable-5-2", messages("anthropic-5.5")),
     ("moonshot/kimi-k3", chat("kimi")),
     ("z.ai/glm-5.3", chat("glm")),
+    ("bigmodel/glm-5.3", messages("glm")),
     ("alibaba/qwen3.8-max", chat("qwen")),
     ("deepseek/deepseek-flash", chat("deepseek")),
+    ("deepseek/deepseek-v4-pro", messages("deepseek")),
 ]
 
 
