@@ -16,6 +16,7 @@ from dialogs.actions.attachments import Attached, digests, stored, text_with
 from dialogs.actions.question_rows import close_question
 from dialogs.context.images import unseen_images
 from dialogs.context.limits import as_served, model_of, unusable_reason
+from dialogs.context.message_size import too_large
 from dialogs.context.tool_calls import abandon
 from dialogs.errors import Conflict, Forbidden, Invalid, NotFound, RateLimited, TooLarge
 from dialogs.models import Agent, Dialog, Generation, Question, Round, SiteSettings, Turn
@@ -66,13 +67,11 @@ def start_dialog(
 
     ``model`` is ``provider/model``, or empty for the agent's own.
     """
-    has_images = any(file.pixels for file in attached)
-    check_text(text_with(text, attached), has_images=has_images)
+    whole = text_with(text, attached)
+    check_text(whole, has_images=any(file.pixels for file in attached))
     provider, _, model_id = model.partition("/")
     chosen = {"owner": owner, "agent": _enabled(agent_id), "provider": provider, "model": model_id}
-    reason = unusable_reason(Dialog(**chosen))
-    if not reason and has_images and (unseen := unseen_images(as_served(model_of(Dialog(**chosen))))):
-        raise Invalid(unseen)
+    reason = _unusable(Dialog(**chosen), whole, attached)
     titled = not reason and model_of(Dialog(**chosen)).kind.is_server and SiteSettings.current().write_titles
     dialog: Dialog
     with transaction.atomic():
@@ -100,7 +99,7 @@ def post_message(
     """
     whole = text_with(text, attached)
     check_text(whole, has_images=any(file.pixels for file in attached))
-    reason = unusable(dialog_id, attached)
+    reason = unusable(dialog_id, attached, whole)
     with open_change(dialog_id) as change:
         seq = _accept(change, text, client_message_id, author, reason, attached)
     return Accepted(seq, change.dialog.state)
@@ -304,17 +303,24 @@ def check_open(dialog: Dialog) -> None:
         )
 
 
-def unusable(dialog_id: UUID, attached: Sequence[Attached] = ()) -> str:
+def unusable(dialog_id: UUID, attached: Sequence[Attached] = (), text: str = "") -> str:
     """Why the dialog's model cannot answer now. Call this before the row is locked: it may ask the model's server.
 
-    Raises ``Invalid`` where an image is attached and the model sees none.
+    Raises ``Invalid`` where an image is attached and the model sees none, or the text is too large for it.
     """
     dialog = _DIALOG.first(dialog_id)
-    reason = unusable_reason(dialog) if dialog is not None else ""
-    has_images = any(file.pixels for file in attached)
-    if dialog is not None and not reason and has_images and (unseen := unseen_images(as_served(model_of(dialog)))):
+    return _unusable(dialog, text, attached) if dialog is not None else ""
+
+
+def _unusable(dialog: Dialog, text: str, attached: Sequence[Attached]) -> str:
+    if reason := unusable_reason(dialog):
+        return reason
+    model = model_of(dialog)
+    if any(file.pixels for file in attached) and (unseen := unseen_images(as_served(model))):
         raise Invalid(unseen)
-    return reason
+    if large := too_large(dialog, model, text):
+        raise Invalid(large)
+    return ""
 
 
 def _with_agent(dialog_id: UUID) -> QuerySet[Dialog]:

@@ -62,7 +62,7 @@ def unsent(messages: tuple[Message, ...], model: ModelInfo) -> str:
 
 def bounds_of(model: ModelInfo) -> ImageBounds:
     """Those of the model's server, or the settings' where it states none."""
-    stated = model.kind.image_bounds
+    stated = model.image_bounds
     most, most_bytes = REQUEST_IMAGES.within(stated.most), REQUEST_IMAGE_BYTES.within(stated.most_bytes)
     return replace(stated, most=most, most_bytes=most_bytes)
 

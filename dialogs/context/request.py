@@ -58,6 +58,11 @@ class Prepared:
     once: Once
     bound_to_once: bool
 
+    @property
+    def text_chars(self) -> int:
+        """Those of messages alone."""
+        return self.chars - len(self.request.instructions) - len(self.offered)
+
 
 def prepare(
     dialog: Dialog,

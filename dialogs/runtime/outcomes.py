@@ -14,6 +14,7 @@ from dialogs.context.tool_calls import store_mind_cleared
 from dialogs.models import Agent, Dialog, Generation, Question, Round, Turn
 from dialogs.runtime import repeats, truncation
 from dialogs.runtime.attempts import AlreadyEnded, Attempt, finish, wake_after
+from dialogs.runtime.endings import notice_of
 from dialogs.runtime.refused_clear import told
 from dialogs.runtime.stream_reply import Reply
 from dialogs.store import discarded_log, json_shapes
@@ -97,7 +98,9 @@ def _store(lease: Lease, attempt: Attempt, reply: Reply, package: str) -> float:
 def _report(change: Change, attempt: Attempt, usage: UsageReport) -> Level:
     """Record the health of a generation that counts for it, also for the page. Returns the level."""
     dialog, thresholds = change.dialog, attempt.thresholds
-    suspected = isinstance(usage, Usage) and truncation.is_suspected(attempt.generation, usage)
+    suspected = isinstance(usage, Usage) and truncation.is_suspected(
+        attempt.generation, attempt.prepared.text_chars, usage
+    )
     judgement = recording.record(attempt.generation.pk, usage, thresholds, truncation_suspected=suspected)
     before = (
         judge(Usage(dialog.prompt_tokens, 0), thresholds).level if dialog.prompt_tokens is not None else Level.UNKNOWN
@@ -135,6 +138,8 @@ def _kept(change: Change, attempt: Attempt, reply: Reply, package: str) -> None:
         log.info("stream_interrupted", dialog_id=str(dialog.pk), reason=reply.interrupted)
         dialog.changed_since_rewrite = True  # the stream filled the window: the policy may compact again
         return
+    if notice := notice_of(reply):
+        change.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=notice)
     level = _report(change, attempt, reply.usage)
     set_counters(dialog, after_kept(counters_of(dialog), level, guided=attempt.generation.guided))
     if reply.tool_calls:

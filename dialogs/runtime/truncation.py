@@ -10,11 +10,16 @@ from dominds.db.prepared import Select
 from dominds.llm.usage import Usage
 from health.levels import UnknownReason
 from health.models import HealthSnapshot
-from health.truncation import SentRequest, truncation_suspected
+from health.truncation import SentRequest, is_far_below, truncation_suspected
 
 
-def is_suspected(generation: Generation, usage: Usage) -> bool:
-    """Compare with the last kept report of the round that was not suspected itself: a server that truncates goes on doing so."""
+def is_suspected(generation: Generation, text_chars: int, usage: Usage) -> bool:
+    """Compare with the last kept report of the round that was not suspected itself: a server that truncates goes on doing so.
+
+    ``text_chars`` are those of the request's messages.
+    """
+    if is_far_below(text_chars, usage.prompt_tokens):
+        return True
     previous = _CREDIBLE.first(generation.dialog_id, generation.round_number, generation.pk)
     if previous is None:
         return False

@@ -49,9 +49,10 @@ FINAL_TEXT = re.compile(
     r"|decommissioned|reached its end of life)|(account|organization) (is|has been) (disabled|deactivated|suspended)",
     re.I | re.S,
 )
-FORCING_TEXT = re.compile(r"\btool_choice\b", re.I)
-FORCING_WRONG = re.compile(  # beside a mention of tool_choice
-    r"not support|unsupported|incompatible|not compatible|invalid|not allowed|may not|cannot|only .{0,20}auto", re.I
+FORCING_TEXT = re.compile(r"\btool[_ ]choice\b", re.I)
+FORCING_WRONG = re.compile(  # beside a mention of it
+    r"not support|unsupported|incompatible|not compatible|invalid|not allowed|may not|cannot|(only|must be) .{0,20}auto",
+    re.I,
 )
 STALE_TEXT = re.compile(
     "|".join(
@@ -63,7 +64,7 @@ STALE_TEXT = re.compile(
             r"without its required (following item|'?reasoning'? item|.{0,20}reasoning)",  # OpenAI Responses
             r"encrypted content .{0,80}could not be (verified|decrypted)",
             r"thought.?signature",  # Google: missing, or not valid
-            r"reasoning_content.{0,60}(must be passed back|is missing)",  # DeepSeek; Kimi
+            r"(reasoning_content|content\[\]\.thinking).{0,60}(must be passed back|is missing)",  # DeepSeek, in both dresses; Kimi
         )
     ),
     re.I | re.S,

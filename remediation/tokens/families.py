@@ -18,6 +18,11 @@ NAME_PARTS: tuple[tuple[str, Family], ...] = (
     ("llama2", Family.LLAMA2),
     ("mistral", Family.MISTRAL),
     ("mixtral", Family.MISTRAL),
+    ("ministral", Family.MISTRAL),
+    ("devstral", Family.MISTRAL),
+    ("magistral", Family.MISTRAL),
+    ("pixtral", Family.MISTRAL),
+    ("voxtral", Family.MISTRAL),
     ("gpt", Family.GPT),
 )
 

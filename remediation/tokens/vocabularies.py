@@ -18,7 +18,7 @@ Encode = Callable[[str], int]  # text to number of tokens; raises whatever its l
 # tiktoken gives up on in very long runs of blanks, and costs less than one token a piece.
 PIECE_CHARACTERS = 50_000
 
-BYTE_PAIR_FILES = ("cl100k_base", "o200k_base", "llama3")  # NAME.bpe.gz
+BYTE_PAIR_FILES = ("cl100k_base", "o200k_base", "llama3", "tekken")  # NAME.bpe.gz
 HUGGING_FACE_FILES = ("llama2", "mistral")  # NAME.json.gz
 # o200k_base as it would be if each digit were a token: it groups up to three. A stand-in for vocabularies of which no file
 # is here; nothing else of a text sets them apart from it as much.

@@ -1,6 +1,6 @@
 """The clouds that speak chat completions: what each refuses beside the general rules.
 
-Where no source quotes a refusal its words are ours: GLM's of a forced tool.
+GLM's words of a forced tool are quoted by a gateway (github.com/onyx-dot-app/onyx/pull/14192, 24 August 2026); its code is ours.
 """
 
 from collections.abc import Mapping
@@ -59,6 +59,10 @@ def _forced(request: ChatRequest) -> Offence:
     is_named = isinstance(request.body.get("tool_choice"), dict)
     choice = "specified" if is_named else request.body.get("tool_choice")
     return {"choice": choice} if request.is_forced and request.thinks else None
+
+
+def _named(request: ChatRequest) -> Offence:
+    return _forced(request) if isinstance(request.body.get("tool_choice"), dict) else None
 
 
 def _missing_signature(request: ChatRequest) -> Offence:
@@ -137,12 +141,13 @@ DEEPSEEK = Family(
     },
 )  # fmt: skip
 
+KIMI_FORCED = "tool_choice '{choice}' is incompatible with thinking enabled"
 KIMI = Family(
     "kimi",
     "kimi-k3",
     (
         Rule("missing reasoning", _missing_reasoning, "thinking is enabled but reasoning_content is missing in assistant tool call message at index {at}"),
-        Rule("forced tool", _forced, "tool_choice '{choice}' is incompatible with thinking enabled"),
+        Rule("forced tool", _named, KIMI_FORCED),
         Rule("too long", too_long, "Invalid request: Your request exceeded model token limit: {window} (requested: {tokens})"),
     ),
 )  # fmt: skip
@@ -188,7 +193,7 @@ GLM = Family(
     "glm",
     "glm-5.3",
     (
-        Rule("forced tool", _forced, "tool_choice only supports auto", code="1210"),
+        Rule("forced tool", _forced, "Tool choice must be auto", code="1210"),
         Rule("too long", too_long, "Prompt exceeds max length", code="1261"),
     ),
     error=_glm_error,
@@ -209,7 +214,14 @@ CLOUDS = {
         replace(OPENAI, name="openai-6.1", model="gpt-6.1-sol", rules=(NO_NONE, *OPENAI.rules)),
         DEEPSEEK,
         KIMI,
-        replace(KIMI, name="kimi-k2", model="kimi-k2.6", window=262_144, thinks=DEEPSEEK.thinks),
+        replace(
+            KIMI,
+            name="kimi-k2",
+            model="kimi-k2.6",
+            rules=(Rule("forced tool", _forced, KIMI_FORCED), *KIMI.rules),
+            window=262_144,
+            thinks=DEEPSEEK.thinks,
+        ),
         QWEN,
         GEMINI,
         GLM,

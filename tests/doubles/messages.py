@@ -7,6 +7,7 @@ from typing import Any
 from tests.doubles.binding import CONTROLS, THINKING, Binder, Binding, BindingResult, blocks_of
 from tests.doubles.brains import Brain, Call, Message, Prompt, Reply, Role, arguments_text, cut, echo
 from tests.doubles.counting import Unit
+from tests.doubles.messages_compatible import COMPATIBLE
 from tests.doubles.messages_content import CONTENT
 from tests.doubles.messages_family import FAMILIES, Family, MessagesRequest
 from tests.doubles.messages_rules import SHAPE, SIZE
@@ -37,7 +38,7 @@ class MessagesDouble(Double):
         window: int | None = None,
     ) -> None:
         super().__init__(brain, model=model, usage=usage, weight=weight)
-        found = FAMILIES[family] if isinstance(family, str) else family
+        found = (FAMILIES | COMPATIBLE)[family] if isinstance(family, str) else family
         self.family = found if window is None else replace(found, window=window)
         self.binding = binding
         is_bound = {"binds_prefix": self.family.binds_prefix, "binds_account": self.family.binds_account}
@@ -102,10 +103,12 @@ class MessagesDouble(Double):
         wish = ((request.body.get("thinking") or {}).get("block_binding") or {}).get("prefix_mismatch_behavior")
         behaviour = BEHAVIOURS.get(wish, self.binding)
         has_header = CONTROLS in request.betas
-        checked = self.binder.check(request.body, record.account, behaviour, has_header=has_header)
+        checked = BindingResult()
+        if self.family.signs:
+            checked = self.binder.check(request.body, record.account, behaviour, has_header=has_header)
         units = self._units(request, checked)
         request = replace(request, prompt_tokens=sum(unit.tokens for unit in units))
-        check(SIZE, request)
+        check((*self.family.rules, *SIZE), request)
         return request, checked, units
 
     def _units(self, request: MessagesRequest, checked: BindingResult) -> list[Unit]:
@@ -176,11 +179,12 @@ class MessagesDouble(Double):
         content: list[dict[str, Any]] = []
         if reply.reasoning and request.thinking != "disabled":
             display = (request.body.get("thinking") or {}).get("display")
-            is_shown = display in ("summarized", "updates") or request.thinking == "enabled"
+            is_shown = display in ("summarized", "updates") or request.thinking == "enabled" or not self.family.signs
             text = reply.reasoning if is_shown else ""
-            block_id = self.next_id("")[-8:]
-            signature = self.binder.sign(block_id, text, request.body, record.account, run)
-            content.append({"type": "thinking", "thinking": text, "signature": signature})
+            block_id, signed = self.next_id("")[-8:], {}
+            if self.family.signs:
+                signed = {"signature": self.binder.sign(block_id, text, request.body, record.account, run)}
+            content.append({"type": "thinking", "thinking": text, **signed})
         if reply.text:
             content.append({"type": "text", "text": reply.text})
         for call in reply.calls:
@@ -215,8 +219,9 @@ def _block_events(index: int, block: dict[str, Any], reply: Reply) -> Iterator[b
     deltas: list[tuple[str, str, str]]  # type of the delta, field, whole text
     empty: dict[str, Any]
     if block["type"] == "thinking":
-        deltas = [("thinking_delta", "thinking", block["thinking"]), ("signature_delta", "signature", "")]
-        empty = {"type": "thinking", "thinking": "", "signature": ""}
+        deltas, empty = [("thinking_delta", "thinking", block["thinking"])], {**block, "thinking": ""}
+        if "signature" in block:
+            deltas, empty = [*deltas, ("signature_delta", "signature", "")], {**empty, "signature": ""}
     elif block["type"] == "text":
         deltas, empty = [("text_delta", "text", block["text"])], {"type": "text", "text": ""}
     else:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tests.doubles.binding import blocks_of
+from tests.doubles.rules import Rule
 
 FIELDS = set(
     "model max_tokens messages system tools tool_choice thinking output_config stream temperature top_p top_k metadata "
@@ -30,6 +31,8 @@ class Family:
     stops_at_window: bool = True  # else: prompt + max_tokens must fit
     highest_unthinking_effort: str = "max"
     cache_minimum: int = 512
+    signs: bool = True  # its thinking, and checks what comes back
+    rules: tuple[Rule, ...] = ()  # its own, which go before those of sizes
 
 
 NEWEST = Family("anthropic-5.5", ("adaptive",), forces="never", binds_prefix=True)

@@ -44,8 +44,8 @@ DIALECTS: dict[str, Start] = {
     "openai/gpt-6.1-sol": responses("openai-6.1"),
     "google/gemini-4-argon": chat("gemini"),
     "moonshot/kimi-k3": chat("kimi"),
-    "deepseek/deepseek-flash": chat("deepseek"),
-    "z.ai/glm-5.3": chat("glm"),
+    "deepseek/deepseek-flash": messages("deepseek"),
+    "z.ai/glm-5.3": messages("glm"),
     "alibaba/qwen3.8-max": chat("qwen"),
     "minimax.io/MiniMax-M3": chat("minimax"),
     "lmstudio/qwen3-14b": local(LMStudioDouble, 131_072),
@@ -87,7 +87,7 @@ def name_server(double: Double, minds: Minds, monkeypatch: Any, name: str, field
     has_version = shipped.kind.name.startswith("anthropic") and not is_chat
     entry: dict[str, Any] = {"baseUrl": double.url if has_version else f"{double.url}/v1"}
     if is_chat and shipped.kind.name == "anthropic-compatible":
-        entry["apiType"] = "openai-compatible"  # of the vendors with two dresses only this one has a double
+        entry["apiType"] = "openai-compatible"  # the other dialect of a vendor that speaks two
     minds.providers[provider] = {**entry, "models": models}
     minds.write()
     if shipped.api_key_env:

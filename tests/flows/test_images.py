@@ -15,7 +15,7 @@ from tests.doubles.brains import Prompt, Reply
 from tests.doubles.images import images_in
 from tests.doubles.serving import Double
 from tests.flows.conftest import Minds, go_on, say
-from tests.flows.doubled import dialog_at, start
+from tests.flows.doubled import chat, dialog_at, start
 from tests.pixels import picture
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -64,7 +64,7 @@ def test_an_image_reaches_the_model_and_stays_in_its_place(name: str, minds: Min
 
 
 def test_a_model_that_sees_nothing_refuses_before_anything_is_stored(minds: Minds, monkeypatch: Any) -> None:
-    with start("deepseek/deepseek-flash", answer) as double:
+    with chat("deepseek")(answer, "deepseek-flash") as double:
         dialog = dialog_at(double, minds, monkeypatch, "deepseek/deepseek-flash")
         with pytest.raises(Invalid, match="takes no image"):
             send(dialog, "what is this?", ("a.png", picture()))
@@ -99,7 +99,7 @@ def test_after_a_move_to_a_model_that_sees_nothing_lines_stand_for_images(
     with start("anthropic/claude-opus-5-5", answer) as double:
         dialog = dialog_at(double, minds, monkeypatch, "anthropic/claude-opus-5-5")
         send(dialog, "what is this?", ("a.png", picture()))
-    with start("deepseek/deepseek-flash", answer) as blind:
+    with chat("deepseek")(answer, "deepseek-flash") as blind:
         moved = dialog_at(blind, minds, monkeypatch, "deepseek/deepseek-flash")
         Dialog.objects.filter(pk=dialog.pk).update(provider=moved.provider_id, model=moved.model_id)
         say(dialog, "and what colour?")

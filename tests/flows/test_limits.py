@@ -1,5 +1,6 @@
 """LM Studio's limits: what the model is loaded with, or the agent cannot be used, and why."""
 
+import re
 from typing import Any
 
 import pytest
@@ -9,11 +10,12 @@ from django.test import Client
 
 from dialogs.accounts.api_keys import create_key
 from dialogs.actions import messages
-from dialogs.errors import Conflict
+from dialogs.errors import Conflict, Invalid
 from dialogs.models import Dialog
 from dominds.llm.providers import server_window
 from tests.doubles.brains import Reply
 from tests.flows.conftest import Minds, Serve, dialog_with, say
+from tests.flows.doubled import dialog_at, start
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -109,3 +111,20 @@ def test_a_change_of_limits_judges_the_last_report_anew(serve: Serve, minds: Min
     assert health_of(dialog)["level"] == "critical"
     minds.set(server.model, context_length=1_000_000, optimal_max_tokens=200_000)
     assert (health_of(dialog)["level"], health_of(dialog)["hard_util"]) == ("healthy", 0.11)
+
+
+def test_a_message_that_its_model_cannot_hold_is_refused_before_it_is_stored(minds: Minds, monkeypatch: Any) -> None:
+    """An Ollama would cut its beginning without a word, and report what was left."""
+    paste = "The shelf holds books on bees and boats. " * 700
+    with start("ollama/qwen3", lambda _: Reply("ok"), window=4_096) as server:
+        dialog = dialog_at(server, minds, monkeypatch, "ollama/qwen3", instructions="Be brief. " * 100)
+        with pytest.raises(Invalid) as refused:
+            messages.post_message(dialog.pk, paste)
+        words = r"too large for qwen3: it has est. (\S+) tokens, and there is room for (\S+)\. The model takes 4,096, and .* est\. (\d+) of"
+        own, room, beside = (int(found.replace(",", "")) for found in re.search(words, refused.value.message).groups())
+        assert own > 5_000 and room + beside == 4_096 and 200 < beside < 400
+        with pytest.raises(Invalid, match="too large for qwen3"):
+            messages.start_dialog(dialog.owner, dialog.agent_id, "", paste, "first")
+        assert not dialog.turns.exists() and Dialog.objects.count() == 1 and not server.bodies
+        say(dialog, paste[:14_000])  # three and a half thousand tokens may fit
+        assert dialog.turns.get(role="user").status == "answered" and server.requests[-1].prompt.prompt_tokens < 4_096

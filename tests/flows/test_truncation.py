@@ -8,7 +8,9 @@ from dialogs.actions import reminders
 from health.models import HealthSnapshot
 from tests.dialogs.event_lists import event_data
 from tests.doubles.brains import Prompt, Reply
+from tests.doubles.local_servers import OllamaDouble
 from tests.flows.conftest import Minds, Serve, dialog_with, say
+from tests.flows.doubled import dialog_at, start
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -62,7 +64,7 @@ def test_what_is_suspected(serve: Serve, said: list[tuple[str, Any]], expected: 
 
 
 def test_a_fall_beside_guidance_proves_nothing(serve: Serve) -> None:
-    said = [(LONG, (5_000, 10)), (LONG, (2_000, 10)), (LONG, (1_000, 10))]
+    said = [(LONG, (6_000, 10)), (LONG, (3_000, 10)), (LONG, (2_600, 10))]
     assert levels(serve, said, optimal_max_tokens=900)[1:] == [("caution", "")] * 2
 
 
@@ -88,3 +90,16 @@ def test_the_page_is_told_and_nothing_is_learnt_from_a_suspected_report(serve: S
     assert (dialog.report, dialog.calibration_fit) == ("suspected", learnt) and learnt
     told = event_data(dialog, "health")[-1]
     assert (told["level"], told["reason"], told["prompt_tokens"]) == ("unknown", "truncation_suspected", 300)
+
+
+def test_a_first_message_that_an_ollama_cut_is_suspected(minds: Minds, monkeypatch: Any) -> None:
+    """Its window is not known before its model runs, so the message is sent."""
+    with start("ollama/qwen3", lambda _: Reply("ok"), window=4_096) as server:
+        assert isinstance(server, OllamaDouble)
+        server.serve_json("GET", "/api/ps", lambda: {"models": []})
+        dialog = dialog_at(server, minds, monkeypatch, "ollama/qwen3")
+        say(dialog, "The shelf holds books on bees and boats. " * 700)
+        assert server.refusals == []
+    assert (dialog.report, dialog.calibration_fit) == ("suspected", None)
+    page = event_data(dialog, "health")[-1]
+    assert page["prompt_tokens"] < 4_096 and page["level"] == "unknown"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from health.truncation import SentRequest, truncation_suspected
+from health.truncation import SentRequest, is_far_below, truncation_suspected
 
 BEFORE = SentRequest(frame="f", base="1:0", chars=40_000, guided=False, prompt_tokens=10_000)
 
@@ -49,3 +49,11 @@ def test_nothing_is_compared_with_a_guided_request_or_with_none() -> None:
 def test_a_prompt_that_grew_is_never_suspected(growth: int, more: int, completion: int) -> None:
     current = replace(BEFORE, chars=BEFORE.chars + growth, prompt_tokens=BEFORE.prompt_tokens + more)
     assert not truncation_suspected(BEFORE, current, completion)
+
+
+@pytest.mark.parametrize(
+    ("chars", "prompt_tokens", "far"),
+    [(8_000, 800, False), (8_001, 800, True), (7_999, 1, False), (60_000, 2_048, True), (60_000, 11_500, False)],
+)
+def test_a_report_is_held_against_the_text_alone(chars: int, prompt_tokens: int, far: bool) -> None:
+    assert is_far_below(chars, prompt_tokens) is far

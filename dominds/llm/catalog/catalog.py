@@ -174,6 +174,7 @@ def _model(provider: ProviderInfo, model_id: str, entry: Entry, minds_dir: Path)
         modalities=entry.get("modalities", kind.modalities),
         states_modalities="modalities" in entry,
         image_tokens=entry.get("image_tokens"),
+        image_bounds=entry.get("image_bounds", kind.image_bounds),
         prices=entry.get("prices", ()),
         retires_on=entry.get("retires_on"),
         model_params=entry.get("model_params", MappingProxyType({})),

@@ -8,8 +8,8 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
-from dominds.llm.models.dialects import EFFORTS, mapping
-from dominds.llm.models.model import FORCED_TOOL, MODALITIES, Echo, Thinking
+from dominds.llm.models.dialects import EFFORTS, MOST, mapping, table
+from dominds.llm.models.model import FORCED_TOOL, MODALITIES, Echo, ImageBounds, Thinking
 from dominds.llm.models.params import MAX_TOKENS_FIELDS, OUR_PARAMS
 from dominds.llm.models.prices import WEEK, Hours, Price
 from dominds.llm.providers.kinds import KINDS
@@ -74,6 +74,11 @@ def _modalities(value: Any) -> tuple[str, ...]:
     if unknown := [name for name in found if name not in MODALITIES]:
         raise Bad(f"expected some of {', '.join(MODALITIES)}, found {shown(unknown[0])}")
     return tuple(found)
+
+
+def _image_bounds(value: Any) -> ImageBounds:
+    found = table({"images": whole_number(1, 100_000), "bytes": whole_number(1, MOST)})(value)
+    return ImageBounds(most=found.get("images", 0), most_bytes=found.get("bytes", 0))
 
 
 def _params(value: Any) -> Mapping[str, Any]:
@@ -161,6 +166,7 @@ MODEL_FIELDS: dict[str, Field] = {
     "max_tokens_field": one_of(MAX_TOKENS_FIELDS),
     "modalities": _modalities,
     "image_tokens": _tokens,
+    "image_bounds": _image_bounds,
     "prices": _prices,
     "retires_on": _day,
     "model_params": lambda value: MappingProxyType(dict(mapping(value))),  # judged once the model's kind is known

@@ -237,6 +237,8 @@ THINKING_TYPES = {  # that a model takes, by when it thinks; any where that is n
     "default": ("adaptive", "between_tools", "disabled"),
     "budget": ("enabled", "disabled"),
 }
+# platform.claude.com, "Prompting Claude Haiku 5.5", October 2026: 400 beside thinking that is disabled
+EFFORTS_THAT_THINK = ("xhigh", "max")
 
 
 def _messages_effort(model: Thinker, effort: str) -> Params:
@@ -256,7 +258,13 @@ def _messages_refused(model: Thinker, params: Params) -> Iterator[Fault]:
         yield "thinking", f"{model.model_id} always thinks: that cannot be turned off"
     elif kind and kind not in (accepted := THINKING_TYPES.get(model.thinking, (kind,))):
         yield "thinking", f"{model.model_id} does not think as {kind}; known are {', '.join(accepted)}"
-    yield from _effort_refused(model, "output_config", params.get("output_config", {}).get("effort"))
+    effort = params.get("output_config", {}).get("effort")
+    yield from _effort_refused(model, "output_config", effort)
+    if kind == "disabled" and effort in EFFORTS_THAT_THINK:
+        yield (
+            "output_config",
+            f"{model.model_id} takes the effort {effort} only while it thinks, and that is turned off",
+        )
     if model.thinking in ("always", "default", "adaptive"):
         yield from _no_sampling(model, params)
     elif kind == "enabled" and params.get("temperature", 1) != 1:

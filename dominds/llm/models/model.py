@@ -155,6 +155,7 @@ class ModelInfo:
     modalities: tuple[str, ...] = MODALITIES[:1]
     states_modalities: bool = True  # in the catalog; else its server may know better
     image_tokens: int | None = None  # of any image, where its size does not matter
+    image_bounds: ImageBounds = ImageBounds()
     prices: tuple[Price, ...] = ()
     retires_on: date | None = None
     model_params: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}), hash=False)

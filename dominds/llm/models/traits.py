@@ -7,11 +7,16 @@ from typing import Any
 
 import orjson
 
-from dominds.llm.models.model import Echo, ModelInfo, Thinking
+from dominds.llm.models.model import Echo, ImageBounds, ModelInfo, Thinking
 from dominds.version import VERSION
 
 TRAITS = ("supports_tool_choice", "forced_tool", "is_bound", "max_tokens_field", "output_length")
-CHOICES: dict[str, Any] = {"thinking": Thinking, "echo": Echo, "modalities": tuple}
+CHOICES: dict[str, Any] = {
+    "thinking": Thinking,
+    "echo": Echo,
+    "modalities": tuple,
+    "image_bounds": lambda found: ImageBounds(**found),
+}
 PARAMS = ("model_params", "thinking_off")
 
 

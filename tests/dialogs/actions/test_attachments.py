@@ -100,7 +100,8 @@ def test_a_large_image_leaves_room_for_fewer(large: list[int], left_out: int) ->
     [
         ("anthropic/claude-opus-5-5", ImageBounds(100, 20_000_000, 2_000, 20)),
         ("openai/gpt-5.6-terra", ImageBounds(500, 20_000_000)),
-        ("google/gemini-4-argon", ImageBounds(20, 20_000_000)),  # by the settings, as its server's kind states none
+        ("google/gemini-4-argon", ImageBounds(3_600, 14_000_000)),
+        ("moonshot/kimi-k3", ImageBounds(20, 20_000_000)),  # by the settings, as its server's kind states none
     ],
 )
 def test_a_request_holds_the_images_that_its_server_takes(model: str, bounds: ImageBounds, tmp_path: Path) -> None:

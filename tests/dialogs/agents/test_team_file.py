@@ -322,6 +322,14 @@ def test_the_command_lists_problems_and_agents(minds: Minds) -> None:
     assert "9 agents: anna, demo" in out.getvalue()
 
 
+def test_the_command_names_models_that_retire(minds: Minds) -> None:
+    minds("members: {anna: {provider: deepseek, model: deepseek-chat}, ben: {provider: test, model: big}}")
+    err = StringIO()
+    call_command("sync_agents", stdout=StringIO(), stderr=err)
+    assert "deepseek/deepseek-chat retired on 2026-07-24. Choose another model." in err.getvalue()
+    assert "test/big" not in err.getvalue()
+
+
 def test_start_up_warns_and_goes_on(minds: Minds) -> None:
     minds("members: {anna: {provider: test, model: big, priority: 7}}")
     minds("servers: {x: {}}", "mcp.yaml")

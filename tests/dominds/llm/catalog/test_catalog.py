@@ -93,7 +93,7 @@ def test_local_servers_need_no_key_and_state_no_limit() -> None:
         ("openai/gpt-6.2-astra", Forcing.ALLOWED),
         ("google/gemini-4-argon", Forcing.REQUIRED),
         ("z.ai/glm-5.3", Forcing.NONE),
-        ("moonshot/kimi-k3", Forcing.NONE),
+        ("moonshot/kimi-k3", Forcing.REQUIRED),
         ("lmstudio/qwen3-14b", Forcing.REQUIRED),
         ("ollama/qwen3", Forcing.NONE),
     ],

@@ -85,6 +85,11 @@ def test_the_section_of_the_models_kind_goes_before_the_general_one() -> None:
         (OPUS, {"general": {"effort": "minimal"}}, "expected one of low"),
         (OPUS, {"general": {"temperature": 0.5}}, "claude-opus-5-5 does not take temperature"),
         (OPUS, {"anthropic": {"thinking": {"type": "enabled"}}}, "does not think as enabled"),
+        (
+            HAIKU,
+            {"anthropic": {"thinking": {"type": "disabled"}, "output_config": {"effort": "xhigh"}}},
+            "takes the effort xhigh only while it thinks",
+        ),
         (OLD, {"general": {"effort": "low", "temperature": 0.5}}, "takes no temperature but 1 while it thinks"),
         (OLD, {"anthropic": {"thinking": {"type": "enabled", "budget_tokens": 5}}}, "budget_tokens: expected a whole"),
         (SOL, {"general": {"effort": "none"}}, "gpt-6.1-sol always thinks"),

@@ -105,7 +105,7 @@ def shipped(name: str) -> ModelInfo:
 
 
 def at(model: ModelInfo, double: Double) -> ModelInfo:
-    """The model as the double serves it. Of the vendors with two dresses only chat completions have a double."""
+    """The model as the double serves it, in the dialect of the double: some vendors speak two."""
     if isinstance(double, ChatDouble) and model.kind == ANTHROPIC_COMPATIBLE:
         model = replace(model, kind=OPENAI_COMPATIBLE)
     has_version = model.kind.name.startswith("anthropic")
@@ -132,7 +132,9 @@ CLOUDS: list[tuple[str, Callable[[str], Double]]] = [
     ("google/gemini-4-argon", chat("gemini")),
     ("moonshot/kimi-k3", chat("kimi")),
     ("deepseek/deepseek-flash", chat("deepseek")),
+    ("deepseek/deepseek-v4-pro", messages("deepseek")),
     ("z.ai/glm-5.3", chat("glm")),
+    ("bigmodel/glm-5.3", messages("glm")),
     ("alibaba/qwen3.8-max", chat("qwen")),
     ("minimax.io/MiniMax-M3", chat("minimax")),
     ("minimax.io/MiniMax-M3", chat("minimax", reasoning="reasoning_details")),
@@ -215,6 +217,17 @@ def test_an_effort_that_passed_the_check_is_never_refused(
         talk.messages += (Message(Role.USER, "Call clear_mind."),)
         talk.ask(force="clear_mind", max_output_tokens=1_200)
         assert double.refusals == []
+
+
+def test_what_is_turned_off_stays_off_beside_a_great_effort() -> None:
+    """An agent's effort over what llm.yaml says of its model: it was saved while that said something else."""
+    with MessagesDouble("anthropic-5.5-haiku", brain, model="claude-haiku-5-5") as double:
+        model = at(shipped("anthropic/claude-haiku-5-5"), double)
+        model = replace(model, model_params={"thinking": {"type": "disabled"}})
+        talk = Talk(tuned(model, {"general": {"effort": "max"}}))
+        talk.say("First.")
+        assert double.refusals == []
+    assert talk.outcomes[0].reasoning == ""
 
 
 def test_a_dialog_that_is_only_appended_to_keeps_its_thinking_whole() -> None:
@@ -310,8 +323,10 @@ FORCED: list[tuple[str, Callable[[str], Double]]] = [
     ("anthropic/claude-fable-5-2", messages("anthropic-5.5")),
     ("moonshot/kimi-k3", chat("kimi")),
     ("z.ai/glm-5.3", chat("glm")),
+    ("bigmodel/glm-5.3", messages("glm")),
     ("alibaba/qwen3.8-max", chat("qwen")),
     ("deepseek/deepseek-flash", chat("deepseek")),
+    ("deepseek/deepseek-v4-pro", messages("deepseek")),
 ]
 
 
@@ -319,7 +334,7 @@ FORCED: list[tuple[str, Callable[[str], Double]]] = [
 def test_a_model_that_cannot_be_forced_says_so_in_a_way_that_is_known(
     name: str, start: Callable[[str], Double]
 ) -> None:
-    model = replace(shipped(name), supports_tool_choice=True, thinking_off={})
+    model = replace(shipped(name), supports_tool_choice=True, forced_tool="named", thinking_off={})
     with start(model.model_id) as double:
         talk = Talk(at(model, double), messages=(Message(Role.USER, "Call clear_mind."),))
         with pytest.raises(ForcingRefused):
