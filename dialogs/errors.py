@@ -51,6 +51,13 @@ class TooLarge(Refusal):
         )
 
 
+class TooLargeForModel(Refusal):
+    status = 413
+
+    def __init__(self, message: str) -> None:
+        super().__init__("message_too_large", message)
+
+
 class RateLimited(Refusal):
     status = 429
 

@@ -18,7 +18,7 @@ from dialogs.context.images import unseen_images
 from dialogs.context.limits import as_served, model_of, unusable_reason
 from dialogs.context.message_size import too_large
 from dialogs.context.tool_calls import abandon
-from dialogs.errors import Conflict, Forbidden, Invalid, NotFound, RateLimited, TooLarge
+from dialogs.errors import Conflict, Forbidden, Invalid, NotFound, RateLimited, TooLarge, TooLargeForModel
 from dialogs.models import Agent, Dialog, Generation, Question, Round, SiteSettings, Turn
 from dialogs.permissions import may_act, may_see
 from dialogs.state import State
@@ -306,7 +306,7 @@ def check_open(dialog: Dialog) -> None:
 def unusable(dialog_id: UUID, attached: Sequence[Attached] = (), text: str = "") -> str:
     """Why the dialog's model cannot answer now. Call this before the row is locked: it may ask the model's server.
 
-    Raises ``Invalid`` where an image is attached and the model sees none, or the text is too large for it.
+    Raises ``Invalid`` where an image is attached and the model sees none, ``TooLargeForModel`` for such a text.
     """
     dialog = _DIALOG.first(dialog_id)
     return _unusable(dialog, text, attached) if dialog is not None else ""
@@ -319,7 +319,7 @@ def _unusable(dialog: Dialog, text: str, attached: Sequence[Attached]) -> str:
     if any(file.pixels for file in attached) and (unseen := unseen_images(as_served(model))):
         raise Invalid(unseen)
     if large := too_large(dialog, model, text):
-        raise Invalid(large)
+        raise TooLargeForModel(large)
     return ""
 
 
