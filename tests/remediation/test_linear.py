@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
-from remediation.context import UnitRole
+from remediation.context import UnitRole, Units, total_tokens
 from remediation.loops import loop_detected
+from remediation.policies.conformance import task
 from remediation.policies.conformance import words as count
+from remediation.policies.policy import Policy
+from remediation.policies.registry import registry
 from remediation.recall.words import words
 from remediation.text.classify import classify, has_tag, priority_of, tags_of
 from remediation.text.coverage import Shown, is_about, missing_from, required_of, telling
@@ -19,8 +22,10 @@ from remediation.text.secret_masking import redact
 from remediation.text.statements import statements_of
 from remediation.text.summaries import extractive_summary, summary_problem, without_reasoning
 from tests.harness.complexity import assert_linear
+from tests.remediation.building import model, numbered, prose, system, tool, toolbox, user
 
 CHARS = 15_000  # what takes the square of them is told by it; of texts over 120,000 the beginning and the end are read
+MESSAGES = 300
 
 SAID = (
     "the pool of db-07 gives 4 connections, error E123: never push to main. PORT=8443 at 12:30 and then CamelCase "
@@ -74,3 +79,24 @@ def test_time_grows_with_length_alone(reader: str, shape: str) -> None:
         return READERS[reader](f"{next(number)} {text}")
 
     assert_linear(read_anew, SHAPES[shape], CHARS)
+
+
+def history(units: int) -> Units:
+    """Questions, answers and what tools printed, about ever other things."""
+    talk = []
+    for at in range(units):
+        text = prose(f"topic{units}-{at}", 20)
+        talk.append((user(text), model(text), tool(text, id=f"t{at}"))[at % 3])
+    return numbered(system(), *talk)
+
+
+@pytest.mark.parametrize(
+    "policy", [policy for policy in registry().policies if policy.rewrite], ids=lambda one: one.name
+)
+def test_rewrites_take_time_by_the_number_of_messages(policy: Policy) -> None:
+    def rewritten(units: Units) -> Any:
+        tokens = total_tokens(units)
+        assert policy.rewrite is not None
+        return policy.rewrite(task(units, tokens, tokens // 3), toolbox())
+
+    assert_linear(rewritten, history, MESSAGES)
