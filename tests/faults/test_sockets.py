@@ -275,8 +275,9 @@ def test_an_event_loop_that_is_blocked_for_five_seconds(arena: Arena) -> None:
         assert {page.connections for page in pages} == {1}, "a pause is no reason to cut anybody off"
     assert [talk.outcomes for talk in [*talks, late]] == [["kept"]] * 9
     told = web.log(10_000)
-    assert told.count("event_loop_stands_still") == told.count("event_loop_goes_on") == 1
-    assert "time.sleep(BLOCKED_SECONDS)" in told, "the log should name what held the loop up"
+    # A crowded machine may hold it up for other reasons, too.
+    assert told.count("time.sleep(BLOCKED_SECONDS)") == 1, "the log should name what held the loop up, once"
+    assert told.count("event_loop_stands_still") == told.count("event_loop_goes_on")
     assert arena.breaches() == []
     web.terminate()
 
