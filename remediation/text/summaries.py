@@ -38,12 +38,13 @@ PROTOCOL = re.compile(
     r"<(invoke|tool_use|tool_result|tool_response)\b|^\s*\{\s*\"(name|tool|function)\"\s*:.*\"(arguments|parameters|input)\"",
     re.I | re.S,
 )
-REASONING = re.compile(r"</?(think|thinking|thought|reasoning|scratchpad)\b[^>]*>|\[/?THINK\]|<\|channel\|>", re.I)
-THOUGHT = re.compile(
-    r"<(think|thinking|thought|reasoning|scratchpad)\b[^>]*>.*?</\1\s*>|\[THINK\].*?\[/THINK\]"
-    r"|<\|channel\|>(?:analysis|commentary)<\|message\|>.*?<\|end\|>",
-    re.I | re.S,
+REASONING = re.compile(r"</?(think|thinking|thought|reasoning|scratchpad)\b[^<>]*>|\[/?THINK\]|<\|channel\|>", re.I)
+OPENING = re.compile(
+    r"<(think|thinking|thought|reasoning|scratchpad)\b[^<>]*>|(\[THINK\])"
+    r"|(<\|channel\|>)(?:analysis|commentary)<\|message\|>",
+    re.I,
 )
+ENDS = {"[think]": r"\[/THINK\]", "<|channel|>": r"<\|end\|>"}  # of all others: a closing tag
 CLOSING = re.compile(
     r"</(?:think|thinking|thought|reasoning|scratchpad)\s*>|\[/THINK\]|<\|channel\|>final<\|message\|>", re.I
 )
@@ -66,7 +67,7 @@ REFUSAL_START = re.compile(
     r"as an ai\b|as a (large )?language model)",
     re.I,
 )
-CALL_SHAPED = re.compile(r"\s*[A-Za-z_]\w*\(\s*(\{.*\})?\s*\)\s*", re.S)
+CALL_SHAPED = re.compile(r"\s*[A-Za-z_]\w*\(\s*(\{.*\}\s*)?\)\s*", re.S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,23 @@ def extractive_summary(text: str, max_tokens: int, count: Count) -> str:
 
 def without_reasoning(summary: str) -> str:
     """A model's text without what it thought aloud before: whole blocks, and what ends with a closing tag."""
-    return CLOSING.split(THOUGHT.sub("", summary))[-1].strip()
+    return CLOSING.split(_without_blocks(summary))[-1].strip()
+
+
+def _without_blocks(text: str) -> str:
+    """An expression for a whole block would look for the end of each block that has none, through all that follows."""
+    kept, at, endless = [], 0, set()
+    for opening in OPENING.finditer(text):
+        name = opening[opening.lastindex or 0].lower()
+        if opening.start() < at or name in endless:
+            continue
+        end = re.compile(ENDS.get(name, rf"</{name}\s*>"), re.I).search(text, opening.end())
+        if end is None:
+            endless.add(name)
+        else:
+            kept.append(text[at : opening.start()])
+            at = end.end()
+    return "".join((*kept, text[at:]))
 
 
 def summary_problem(

@@ -148,8 +148,7 @@ class Arena:
         for proxy in (self.database_proxy, self.redis_proxy, self.provider_proxy):
             proxy.heal()
         self._thaw()
-        if self.postgres.process is None or self.postgres.process.poll() is not None:
-            self.postgres.start()
+        self.postgres.revive()
         if self.redis.process is None or self.redis.process.poll() is not None:
             self.redis.start()
         for part in self.stack.parts:

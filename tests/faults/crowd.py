@@ -30,6 +30,7 @@ class Member:
     dialog_id: UUID
     cookie: str
     seqs: list[int] = field(default_factory=list)
+    arrived: dict[int, float] = field(default_factory=dict)  # monotonic, by event
     sockets: int = 0
     resyncs: int = 0
     heard_at: float = 0.0  # monotonic; a handshake alone says little: the server may have no time for what follows
@@ -75,6 +76,7 @@ class Member:
             if self.seqs and frame["seq"] != self.seqs[-1] + 1:
                 self.problems.append(f"event {frame['seq']} after {self.seqs[-1]}")
             self.seqs.append(frame["seq"])
+            self.arrived[frame["seq"]] = time.monotonic()
 
 
 @contextmanager

@@ -1,22 +1,29 @@
 """Pages while things break between them and the product: what a page ends up showing is what the rows say."""
 
+import json
+import math
 import os
 import signal
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
 import psutil
+import psycopg
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 from django.db.models.functions import Length
+from redis import Redis
 
-from dialogs.actions.messages import create_dialog, post_message
+from dialogs.actions.messages import create_dialog, post_message, rename
 from dialogs.live.consumers import DEAD_SECONDS, UNREAD_BYTES
 from dialogs.models import Dialog, Generation
-from dialogs.store.wakeups import live_text_key
+from dialogs.store.change import open_change
+from dialogs.store.wakeups import dialog_channel, live_text_key
 from tests.faults.arena import Arena
 from tests.faults.blockable import BLOCKED_SECONDS
 from tests.faults.crowd import Member, crowd
@@ -26,6 +33,8 @@ from tests.harness.browser import session_key
 from tests.harness.stack import eventually
 
 SHOWN_SECONDS = 30  # to come back and be right, on a shared machine
+FAST, SLOW = 18, 14  # pages whose reads are fast, or wait
+LEAST_SECONDS = 0.5  # on a machine that is shared: one burst of others' work takes as long
 MOST_TRANSACTIONS = 20  # for a page that comes back, with all else that the product does meanwhile
 
 
@@ -161,13 +170,74 @@ def test_the_web_server_killed_under_so_many_sockets(arena: Arena, sockets: int,
     assert arena.breaches() == []
 
 
-def crowd_of(arena: Arena, sockets: int) -> list[Member]:
-    """So many pages of people who have fifteen each, on dialogs of their own."""
+@pytest.mark.parametrize("rounds", [3, pytest.param(20, marks=everything)])
+def test_slow_reads_hold_up_nobody_else(arena: Arena, rounds: int, settings: Any) -> None:
+    """People come whose pages wait for a lock. What changes reaches others' pages as soon as before and after."""
+    settings.MINDS_DIR = arena.stack.minds_dir
+    fast, slow = crowd_of(arena, FAST), crowd_of(arena, SLOW, pages_per_person=1)
+    with crowd(arena, fast, ramp_seconds=0.2), arena.redis.client() as redis:
+        eventually(lambda: all(member.sockets for member in fast), 30)
+        seconds_until_shown(fast, redis)  # the server draws such a piece for the first time
+        others = [wait for _ in range(rounds) for wait in seconds_until_shown(fast, redis)]
+        remind(slow)
+        beside, waiting = [], []
+        with reminders_locked(arena) as count_waiting, crowd(arena, slow, ramp_seconds=SLOW * 0.1):
+            eventually(count_waiting, 30)
+            for _ in range(2 * rounds):
+                beside += seconds_until_shown(fast, redis, and_remind=slow)
+                waiting.append(count_waiting())
+        others += [wait for _ in range(rounds) for wait in seconds_until_shown(fast, redis)]
+    usual, found = percentile(others, 99), percentile(beside, 99)
+    print(f"99 of 100 pieces are shown after {1000 * usual:.0f} ms, beside slow reads after {1000 * found:.0f} ms")
+    assert all(waiting), "some of their reads should have waited all the time"
+    assert found <= 2 * max(usual, LEAST_SECONDS)
+    assert [problem for member in [*fast, *slow] for problem in member.problems] == []
+
+
+def seconds_until_shown(members: Sequence[Member], redis: Redis, and_remind: Sequence[Member] = ()) -> list[float]:
+    """Rename the dialog of each; how long each page takes to show the new title. Others are told of more to read as well."""
+    title = f"Title {uuid4().hex[:6]}"
+    remind(and_remind)
+    for member in members:
+        rename(member.dialog_id, title)
+    told = Dialog.objects.filter(pk__in=[member.dialog_id for member in (*and_remind, *members)])
+    seqs = dict(told.values_list("pk", "last_event_seq"))
+    told_at = time.monotonic()
+    with redis.pipeline(transaction=False) as pipe:
+        for dialog_id, seq in seqs.items():
+            pipe.publish(dialog_channel(dialog_id), json.dumps({"seq": seq}))
+        pipe.execute()
+    eventually(lambda: all(seqs[member.dialog_id] in member.arrived for member in members), 30, every=0.01)
+    return [member.arrived[seqs[member.dialog_id]] - told_at for member in members]
+
+
+def remind(members: Sequence[Member]) -> None:
+    """An event for each whose pieces show reminders, without a look at them."""
+    for member in members:
+        with open_change(member.dialog_id) as change:
+            change.event("reminder")
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    return sorted(values)[math.ceil(len(values) * percent / 100) - 1]
+
+
+@contextmanager
+def reminders_locked(arena: Arena) -> Iterator[Callable[[], int]]:
+    """As by a migration of that table: reads that ask for reminders wait, others do not. Gives how many wait now."""
+    address = arena.postgres.tcp_url(arena.postgres.tcp_port or 0, "arena").replace("postgres:", "postgresql:")
+    with psycopg.connect(address) as session:
+        session.execute("LOCK TABLE dialogs_reminder IN ACCESS EXCLUSIVE MODE")
+        yield lambda: session.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()[0]  # type: ignore[index]
+
+
+def crowd_of(arena: Arena, sockets: int, pages_per_person: int = PAGES_PER_PERSON) -> list[Member]:
+    """So many pages, on dialogs of their own."""
     members: list[Member] = []
-    for number in range(0, sockets, PAGES_PER_PERSON):
+    for number in range(0, sockets, pages_per_person):
         person = User.objects.create(username=f"crowd-{uuid4().hex[:8]}")
         cookie = session_key(person)
-        of_one = min(PAGES_PER_PERSON, sockets - number)
+        of_one = min(pages_per_person, sockets - number)
         members += [Member(create_dialog(person, "tester", "Crowd").pk, cookie) for _ in range(of_one)]
     return members
 
@@ -205,8 +275,9 @@ def test_an_event_loop_that_is_blocked_for_five_seconds(arena: Arena) -> None:
         assert {page.connections for page in pages} == {1}, "a pause is no reason to cut anybody off"
     assert [talk.outcomes for talk in [*talks, late]] == [["kept"]] * 9
     told = web.log(10_000)
-    assert told.count("event_loop_stands_still") == told.count("event_loop_goes_on") == 1
-    assert "time.sleep(BLOCKED_SECONDS)" in told, "the log should name what held the loop up"
+    # A crowded machine may hold it up for other reasons, too.
+    assert told.count("time.sleep(BLOCKED_SECONDS)") == 1, "the log should name what held the loop up, once"
+    assert told.count("event_loop_stands_still") == told.count("event_loop_goes_on")
     assert arena.breaches() == []
     web.terminate()
 

@@ -121,6 +121,15 @@ class PostgresServer:
         self._wait()
         return self
 
+    def revive(self) -> None:
+        """Return when it answers again, whether it has ended, is about to, or recovers by itself."""
+        try:
+            self._wait()
+        except PostgresDidNotStart:
+            if self.process is not None and self.process.poll() is None:
+                raise
+            self.start()
+
     def _binaries(self) -> Path:
         found = find_binaries()
         if _unprivileged() is None or _all_may_enter(found):

@@ -2,6 +2,8 @@
 
 import asyncio
 import math
+import socket
+import subprocess
 import sys
 import threading
 import time
@@ -15,6 +17,7 @@ from unittest.mock import patch
 import httpx2
 from django.db.transaction import Atomic
 from markdown_it import MarkdownIt
+from redis.connection import AbstractConnection
 from tiktoken import Encoding
 
 from dialogs.context import package_draft
@@ -24,6 +27,10 @@ MOST_COMPUTED_SECONDS = 0.5  # the statements of a commit take less than two hun
 # At which a thread begins to wait for a server, to count tokens, to render or to search texts.
 SLOW = {
     (httpx2.Client, "send"): "asked a server",
+    (socket.socket, "connect"): "connected to a server",
+    (AbstractConnection, "send_packed_command"): "asked Redis",
+    (subprocess.Popen, "__init__"): "started a process",
+    (time, "sleep"): "slept",
     (asyncio, "run_coroutine_threadsafe"): "waited for another thread",
     (Encoding, "encode_to_numpy"): "counted tokens",
     (MarkdownIt, "parse"): "rendered Markdown",
