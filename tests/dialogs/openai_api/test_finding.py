@@ -202,6 +202,23 @@ def test_prompts_that_quote_a_conversation_are_background(key: ApiKey, agent: st
     assert posted(key, agent, *texts, "Go on").origin == Dialog.Origin.KEY
 
 
+def test_two_turns_of_open_webui_are_one_dialog_in_the_list(key: ApiKey, agent: str) -> None:
+    """What its page was seen to ask, in order: a title while the first message is under way, then next messages and tags."""
+
+    def beside(task: str, *texts: str) -> None:
+        history = "\n".join(f"{('USER', 'ASSISTANT')[number % 2]}: {text}" for number, text in enumerate(texts))
+        posted(key, agent, f"### Task:\n{task}\n### Chat History:\n<chat_history>\n{history}\n</chat_history>")
+
+    beside("A title", "Hi")
+    dialog = posted(key, agent, "Hi", tools=[{"name": "ask_user", "description": "", "parameters": {"type": "object"}}])
+    beside("What the user may say next", *told("Hi"))
+    beside("One to three tags", *told("Hi"))
+    assert posted(key, agent, *told("Hi"), "And now?").pk == dialog.pk
+    beside("What the user may say next", *told("Hi", "And now?"))
+    page = browser_of(key.owner).get("/").content.decode()
+    assert set(re.findall(r"/d/([0-9a-f-]{36})/", page)) == {str(dialog.pk)}
+
+
 def test_what_aider_asks_for_commits_and_summaries_is_background(key: ApiKey, agent: str) -> None:
     system = (
         "You are an expert software engineer that generates concise, one-line Git commit messages based on the diffs."
