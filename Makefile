@@ -34,7 +34,7 @@ faults: setup-dev
 	DOMINDS_FAULTS=all DOMINDS_FAULT_WORKERS=3 DOMINDS_FAULT_SECONDS=600 DOMINDS_FAULT_COUNT=200 \
 		$(BIN)/python -m pytest $(FAULTS) -s --timeout 7200 $(ARGS)
 
-# Codex, Claude Code and seven libraries hold ten turns each against /v1: five minutes. Takes their packages from the registries.
+# Codex, Claude Code, aider and seven libraries hold ten turns each against /v1: ten minutes. Takes their packages from the registries.
 clients: setup-dev
 	@.ci/clients $(PYTHON)
 	DOMINDS_CLIENTS=1 $(BIN)/python -m pytest tests/clients --timeout 600 $(ARGS)

@@ -16,6 +16,7 @@ from django.db.models.functions import Now
 from dialogs.actions import question_mail, webhook
 from dialogs.models import Delivery, Dialog, PersonSettings, Question, SiteSettings
 from dialogs.store import wakeups
+from remediation.models import RemediationRun
 
 log = structlog.get_logger(__name__)
 
@@ -25,7 +26,7 @@ KEPT_DAYS = 7
 MOST_AT_ONCE = 100
 
 OPENED, OVERDUE, CLOSED = "question.opened", "question.overdue", "question.closed"
-LEVEL = "level.changed"
+LEVEL, REWRITTEN = "level.changed", "context.rewritten"
 
 
 def question_opened(question: Question) -> None:
@@ -41,6 +42,12 @@ def question_closed(question: Question) -> None:
 
 def level_changed(dialog: Dialog, level: str) -> None:
     _call(SiteSettings.current(), LEVEL, webhook.level_body(dialog, level))
+
+
+def rewritten(dialog: Dialog, run: RemediationRun) -> None:
+    """Costs no statement where there was no webhook when the dialog was read."""
+    if dialog.has_webhook:
+        _call(SiteSettings.current(), REWRITTEN, webhook.rewrite_body(dialog, run))
 
 
 def escalate() -> int:

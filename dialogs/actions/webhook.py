@@ -9,6 +9,7 @@ from django.conf import settings
 
 from dialogs.models import Delivery, Dialog, Question, SiteSettings
 from dominds import outbound_http, sealing
+from remediation.models import RemediationRun
 
 TIMEOUT_SECONDS = 5
 PASSING = (408, 425, 429)  # and 5xx: the same call may succeed later
@@ -52,6 +53,20 @@ def level_body(dialog: Dialog, level: str) -> dict[str, Any]:
         "prompt_tokens": dialog.prompt_tokens,
         "path": path,
         "text": _line(said, path),
+    }
+
+
+def rewrite_body(dialog: Dialog, run: RemediationRun) -> dict[str, Any]:
+    path = f"/d/{dialog.pk}/archive/{run.pk}/"
+    sizes = f"est. {run.est_before:,} tokens before, est. {run.est_after:,} after"
+    return {
+        "dialog": str(dialog.pk),
+        "policy": run.policy,
+        "reason": run.reason,
+        "est_before": run.est_before,
+        "est_after": run.est_after,
+        "path": path,
+        "text": _line(f"{_place(dialog)}: the context was rewritten ({run.policy}), {sizes}.", path),
     }
 
 

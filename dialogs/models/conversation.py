@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 from dialogs import permissions
 from dialogs.models.agents import Agent
-from dialogs.models.settings import PersonSettings
+from dialogs.models.settings import PersonSettings, SiteSettings
 from dialogs.state import State
 
 
@@ -26,7 +26,7 @@ class DialogQuerySet(models.QuerySet["Dialog"]):
 
     def whole(self) -> "DialogQuerySet":
         """With what a worker looks up for each step: agent and client, whether there are calls to run and reminders, and
-        the owner's budget."""
+        the owner's budget and whether a webhook wants to hear of it."""
         replies = Turn.objects.filter(
             dialog=models.OuterRef("pk"), round_number=models.OuterRef("round_number"),
             role=Turn.Role.ASSISTANT, status=Turn.Status.COMPLETE,
@@ -39,6 +39,7 @@ class DialogQuerySet(models.QuerySet["Dialog"]):
                 PersonSettings.objects.filter(user=models.OuterRef("owner")).values("monthly_budget_usd")
             ),
             "has_reminders": models.Exists(Reminder.objects.filter(dialog=models.OuterRef("pk"))),
+            "has_webhook": models.Exists(SiteSettings.objects.exclude(webhook_url="")),
         }
         return self.select_related("agent", "client").annotate(**told)
 
@@ -196,6 +197,7 @@ class Dialog(models.Model):
     newest_reply_calls: bool | None = True  # annotated where the row is read whole; elsewhere it may be so
     has_reminders: bool = True
     monthly_budget_usd: Decimal | None = None
+    has_webhook: bool = False
 
     objects = DialogManager()
 

@@ -65,7 +65,7 @@ class SiteSettings(models.Model):
         max_length=32, blank=True, default="", db_default="", editable=False,
         help_text="of the database: another one after each restore, so that cursors of before are known as such",
     )  # fmt: skip
-    webhook_url = models.URLField(blank=True, help_text="called for questions and levels")
+    webhook_url = models.URLField(blank=True, help_text="called for questions, levels and rewrites")
     sealed_webhook_secret = models.TextField(
         blank=True, default="", db_default="", editable=False, help_text="encrypted; empty: calls are not signed"
     )

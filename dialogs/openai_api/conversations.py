@@ -1,8 +1,8 @@
 """Posts what is new in a request to the dialog that it goes on with.
 
 A client sends its whole history each time, and not always as it got it. What it tells finds the dialog; it neither rewrites nor
-hides what is stored there, and storage grows by what is new. What is told of no dialog, or goes on from an older place of one,
-becomes a dialog of its own.
+hides what is stored there, and storage grows by what is new: what it says of the time after the dialog's head is told there with
+the message. What is told of no dialog, or goes on from an older place of one, becomes a dialog of its own.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from dialogs.errors import Conflict, Forbidden
 from dialogs.models import Agent, ApiKey, Client, Dialog, Generation, Question, Turn
 from dialogs.openai_api import lifetime, options
 from dialogs.openai_api.errors import ApiError, invalid
-from dialogs.openai_api.finding import AT_HEAD, Candidate, find
+from dialogs.openai_api.finding import AT_HEAD, Candidate, after_head, find
 from dialogs.openai_api.forks import copyable, fork, message_of
 from dialogs.openai_api.history import ClientMessage, Conversation, conversation_of
 from dialogs.openai_api.likeness import Keys, answer_key, exchanges_of, keys_of
@@ -159,6 +159,7 @@ def _holding_calls(key: ApiKey, agent: Agent, request: ChatRequest, told: Conver
 
 
 def _found(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation, candidate: Candidate) -> Run | None:
+    told = after_head(told, candidate)
     ahead = _ahead(key, agent, request, told, candidate.dialog_id)
     with transaction.atomic():
         try:
@@ -268,12 +269,16 @@ def _post_message(dialog: Dialog, key: ApiKey, told: Conversation) -> int:
     if told.ahead and dialog.state in (State.IDLE, State.FAILED):  # else they would stand in the answer under way
         text, attached = told.message, told.attached
         with open_change(dialog.pk) as change:
-            for said in told.ahead:
+            turns = told_history.turns_of(dialog, [message_of(said) for said in told.ahead])
+            for turn, said in zip(turns, told.ahead, strict=True):
                 change.turn(
-                    Turn.Role.USER,
-                    Turn.Status.SUPERSEDED,
+                    turn.role,
+                    turn.status,
                     text=text_with(said.text, said.attached),
                     attachments=stored(dialog, said.attached),
+                    tool_calls=turn.tool_calls,
+                    tool_call_id=turn.tool_call_id,
+                    tool_name=turn.tool_name,
                 )
     return messages.post_message(dialog.pk, text, attached=attached).seq
 

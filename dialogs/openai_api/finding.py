@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, islice
 from uuid import UUID
 
 import orjson
@@ -12,7 +12,18 @@ from dialogs.actions.attachments import digests, text_typed
 from dialogs.actions.questions import ASK_HUMAN
 from dialogs.models import Agent, ApiKey, Dialog, Turn
 from dialogs.openai_api.history import ClientMessage, Conversation
-from dialogs.openai_api.likeness import Exchange, Fit, answer_key, exchanges_of, fit, keys_of, same_beginning
+from dialogs.openai_api.likeness import (
+    MOST_BEYOND,
+    Exchange,
+    Fit,
+    answer_key,
+    exchanges_of,
+    fit,
+    fit_or_beyond,
+    keys_of,
+    news_of,
+    same_beginning,
+)
 from dialogs.state import State
 
 CANDIDATES = 8
@@ -49,20 +60,41 @@ def find(key: ApiKey, agent: Agent, told: Conversation, end_user: str) -> Candid
                 continue
             stored = tuple(exchanges_of(said_in(dialog_id)))
             again = bool(stored) and not stored[-1].answered and [stored[-1]] == exchanges_of(told.whole)[-1:]
-            found = fit(exchanges, stored[: -1 if again else None]) if state in AT_HEAD else None
+            found = _fit(exchanges, stored, state, again=again)
             seen[dialog_id] = Candidate(dialog_id, seq, stored, same_beginning(exchanges, stored), found, again)
             if found and found.exact:
                 return seen[dialog_id]
     return _best(list(seen.values()))
 
 
+def _fit(told: Sequence[Exchange], stored: Sequence[Exchange], state: str, *, again: bool) -> Fit | None:
+    """Where a message is asked again, or a person asked, nothing can come between."""
+    if state not in AT_HEAD:
+        return None
+    if again or state == State.WAITING:
+        return fit(told, stored[: -1 if again else None])
+    return fit_or_beyond(told, stored)
+
+
+def after_head(told: Conversation, candidate: Candidate) -> Conversation:
+    """With what the client says of the time after the dialog's head as new, so far as it is not known there."""
+    if candidate.fit is None or not candidate.fit.beyond:
+        return told
+    before = [replace(said, position=number) for number, said in enumerate(told.before)]
+    beyond = exchanges_of(before)[-candidate.fit.beyond :]
+    news = {exchange.begin for exchange in news_of(beyond, candidate.stored)}
+    ends = [exchange.begin for exchange in beyond[1:]] + [len(before)]
+    new = [said for one, end in zip(beyond, ends, strict=True) if one.begin in news for said in before[one.begin : end]]
+    return replace(told, before=told.before[: beyond[0].begin], ahead=(*new, *told.ahead))
+
+
 def _with_same_head(mine: QuerySet[Dialog], told: Conversation, exchanges: Sequence[Exchange]) -> QuerySet[Dialog]:
     """Dialogs whose user, or agent, said last what the client tells as said last; likeliest first."""
     keys = keys_of(exchanges)
-    heard = next((found for said in reversed(told.before) if (found := _heard(said))), "")
+    heard = list(islice(filter(None, map(_heard, reversed(told.before))), MOST_BEYOND + 1))
     again = keys_of(exchanges_of(told.whole)).said
     said, newest = Q(client__said__in=[keys.said, again]), Q(client__newest=keys.newest)
-    answered = Q(client__heard=heard)
+    answered = Q(client__heard__in=heard)
     either = said | newest | answered if heard else said | newest
     likelihood = Case(
         When(said, Value(0)), When(newest & answered, Value(1)), When(answered, Value(2)), default=Value(3)
@@ -80,10 +112,9 @@ def _best(seen: Sequence[Candidate]) -> Candidate | None:
     if not seen:
         return None
     origin = max(seen, key=lambda one: one.shared)
-    fits = {one.dialog_id: (one.fit.same, one.fit.like) for one in seen if one.fit}
-    most = max(fits.values(), default=(0, 0))
-    best = [one for one in seen if fits.get(one.dialog_id) == most]
-    if best and origin.shared <= most[0] and all(one.stored == best[0].stored for one in best):
+    most = max((one.fit.rank for one in seen if one.fit), default=None)
+    best = [one for one in seen if one.fit and one.fit.rank == most]
+    if best and best[0].fit and origin.shared <= best[0].fit.same and all(one.stored == best[0].stored for one in best):
         return best[0]
     return replace(origin, fit=None) if origin.shared else None
 

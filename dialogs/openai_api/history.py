@@ -37,7 +37,7 @@ class ClientMessage:
 @dataclass(frozen=True, slots=True)
 class Conversation:
     """What was said before, and what is new: a user message, the results of the tools that were called last, or both.
-    ``ahead`` are new messages of the user's before that one."""
+    ``ahead`` are new messages before that one: the user's, or what was said beside the dialog."""
 
     before: tuple[ClientMessage, ...]
     message: str = ""

@@ -24,15 +24,19 @@ _TASK, _HISTORY = "### Task:", "<chat_history>"
 _TITLE = re.compile(
     r"\b(?:generate|provide|create|write)\b[^.\n]{0,60}\btitle\b[^.\n]{0,10}\bfor (?:the|this|a) conversation", re.I
 )
+# What aider's system messages say where it asks for the message of a commit, or for a summary of its own.
+_BESIDE = re.compile(r"\bone-line git commit messages?\b|\bsummarize this partial conversation\b", re.I)
 _BEGINNING = 200  # characters
 
 
 def is_background(key: ApiKey, request: ChatRequest, told: Conversation) -> bool:
-    """Whether a program asks beside a conversation of a person's: for its title, its tags or the like."""
+    """Whether a program asks beside a conversation of a person's: for its title, its tags, a commit's message or the like."""
     text = told.message.lstrip()
     if request.tools or any(said.role != "user" for said in (*told.before, *told.results)):
         return False
     if (text.startswith(_TASK) and _HISTORY in text) or _TITLE.search(text[:_BEGINNING]):
+        return True
+    if _BESIDE.search(request.instructions[:_BEGINNING]):
         return True
     return quotes_newest(key, request.end_user, text)
 

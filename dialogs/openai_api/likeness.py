@@ -7,8 +7,10 @@ conversation goes on.
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 import orjson
@@ -18,6 +20,7 @@ from dialogs.openai_api.notices import without_notices
 
 DISTINCT_CHARS = 80  # of agreeing text, without white space: less may well have been said in two conversations
 OCCURRENCES = 8  # of one text in another that are looked at
+MOST_BEYOND = 8  # exchanges that a client puts after those that are stored
 _THOUGHTS = {
     f"</{name}>": re.compile(rf"<{name}\b[^<>]*>.*?</{name}>", re.DOTALL)
     for name in ("details", "think", "thinking", "reasoning")
@@ -111,11 +114,16 @@ class Agreement(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How well a telling fits a dialog at whose head it ends, best last in order."""
+    """How well a telling fits a dialog at whose head it ends, best last in order; ``beyond`` exchanges of it come after that."""
 
     exact: bool
     same: int
     like: int
+    beyond: int = 0
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        return -self.beyond, self.same, self.like
 
 
 def agreement(told: Exchange, stored: Exchange) -> Agreement:
@@ -161,6 +169,26 @@ def same_beginning(told: Sequence[Exchange], stored: Sequence[Exchange]) -> int:
     return count
 
 
+def fit_or_beyond(told: Sequence[Exchange], stored: Sequence[Exchange]) -> Fit | None:
+    """The fit of all that is told, or else of what is told up to the last exchange that is stored: a client puts material of its
+    own, such as files, between the conversation and the newest message, or had another model answer meanwhile."""
+    if whole := fit(told, stored):
+        return whole
+    most = min(MOST_BEYOND, len(told) - 1) if stored else 0
+    for beyond in range(1, most + 1):
+        end = len(told) - beyond
+        if agreement(told[end - 1], stored[-1]) >= Agreement.LIKE and (found := fit(told[:end], stored)):
+            return replace(found, exact=False, beyond=beyond)
+    return None
+
+
+def news_of(told: Sequence[Exchange], stored: Sequence[Exchange]) -> list[Exchange]:
+    """What of these exchanges is to be told to the dialog. One that comes unchanged with each request stands there already,
+    unless another took its place: two of them have the same answer."""
+    newest = {exchange.answered: exchange for exchange in stored}
+    return [exchange for exchange in told if newest.get(exchange.answered) != exchange]
+
+
 def fit(told: Sequence[Exchange], stored: Sequence[Exchange]) -> Fit | None:
     """How well what is told fits what is stored, up to the head of both; None where it is another conversation, or goes on
     from an older place of this one.
@@ -176,9 +204,11 @@ def fit(told: Sequence[Exchange], stored: Sequence[Exchange]) -> Fit | None:
         tail += 1
     if not tail:
         return None
-    head = same_beginning(told[: len(told) - tail], stored[: len(stored) - tail])
-    like = sum(seen >= Agreement.LIKE for seen in found) + head
-    same = found.count(Agreement.SAME) + head
+    middle, within = told[: len(told) - tail], stored[: len(stored) - tail]
+    head = same_beginning(middle, within)
+    between = list(_in_order(middle[head:], within[head:]))
+    like = sum(seen >= Agreement.LIKE for seen in found) + head + len(between)
+    same = found.count(Agreement.SAME) + head + between.count(Agreement.SAME)
     if len(told) == len(stored) and all(one.asked == other.asked for one, other in zip(told, stored, strict=True)):
         is_it = like > 0 or tail > 1
     else:
@@ -186,3 +216,19 @@ def fit(told: Sequence[Exchange], stored: Sequence[Exchange]) -> Fit | None:
         chars = sum(len(exchange.asked) + len(exchange.answered) for exchange in agreeing)
         is_it = found[0] >= Agreement.LIKE and 2 * like >= len(told) and chars >= DISTINCT_CHARS
     return Fit(same == len(told) == len(stored), same, like) if is_it else None
+
+
+def _in_order(told: Sequence[Exchange], stored: Sequence[Exchange]) -> Iterator[Agreement]:
+    """Of exchanges that are alike and follow each other on both sides, whatever else stands between them on either."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, exchange in enumerate(stored):
+        places[exchange.asked].append(place)
+        places[exchange.answered].append(place)
+    end = len(stored)
+    for one in reversed(told):
+        for known in (places.get(one.asked, []), places.get(one.answered, [])):
+            before = bisect_left(known, end)
+            if before and (seen := agreement(one, stored[known[before - 1]])) >= Agreement.LIKE:
+                end = known[before - 1]
+                yield seen
+                break

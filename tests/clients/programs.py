@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.harness.stack import ROOT
 
 PACKAGES = ROOT / "var/clients"  # laid there by .ci/clients
-NODE, PYTHON = PACKAGES / "node_modules/.bin", PACKAGES / "python/bin"
+NODE, PYTHON, AIDER = PACKAGES / "node_modules/.bin", PACKAGES / "python/bin", PACKAGES / "aider/bin"
 SCRIPTS = Path(__file__).with_name("scripts")
 QUIET = {"LANGSMITH_TRACING": "false", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "PYTHONDONTWRITEBYTECODE": "1"}
 SECONDS = 120
@@ -99,38 +99,43 @@ def claude_code(place: Place, texts: Sequence[str]) -> list[str]:
 
 
 def llm(place: Place, texts: Sequence[str]) -> list[str]:
+    return _llm(place, texts, "--functions", SCRIPTS / "told.py")
+
+
+def llm_with_schema(place: Place, texts: Sequence[str]) -> list[str]:
+    return _llm(place, texts, "--schema", "task int, outcome")
+
+
+def _llm(place: Place, texts: Sequence[str], *options: str | Path) -> list[str]:
     folder = place.folder / "llm"
     folder.mkdir(parents=True)
     (folder / "extra-openai-models.yaml").write_text(
         f'- model_id: {place.model}\n  model_name: {place.model}\n  api_base: "{place.url}/v1"\n'
-        "  api_key_name: dominds\n  supports_tools: true\n"
+        "  api_key_name: dominds\n  supports_tools: true\n  supports_schema: true\n"
     )
     answers = []
     for number, text in enumerate(texts):
         goes_on = ["-c"] if number else []
-        command = [
-            PYTHON / "llm",
-            "-m",
-            place.model,
-            "--key",
-            place.key,
-            "--functions",
-            SCRIPTS / "told.py",
-            *goes_on,
-            text,
-        ]
+        command = [PYTHON / "llm", "-m", place.model, "--key", place.key, *options, *goes_on, text]
         answers.append(place.run(command, LLM_USER_PATH=str(folder)).splitlines()[-1])
     return answers
 
 
-def script(name: str, wire: str = "chat") -> Turns:
-    """A library of clients: a script of ours holds the turns with it."""
+def script(name: str, wire: str = "chat", *, form: str = "", python: Path = PYTHON) -> Turns:
+    """A library of clients: a script of ours holds the turns with it. With ``form`` each ends with a value of a schema."""
 
     def turns(place: Place, texts: Sequence[str]) -> list[str]:
-        file, interpreter = SCRIPTS / name, PYTHON / "python"
+        file, interpreter = SCRIPTS / name, python / "python"
         if file.suffix == ".mjs":  # looks for its packages beside itself
             file, interpreter = Path(shutil.copy(file, PACKAGES)), Path("node")
-        environment = {"BASE_URL": place.url, "KEY": place.key, "MODEL": place.model, "WIRE": wire, **QUIET}
+        environment = {
+            "BASE_URL": place.url,
+            "KEY": place.key,
+            "MODEL": place.model,
+            "WIRE": wire,
+            "FORM": form,
+            **QUIET,
+        }
         answers: list[str] = json.loads(place.run([interpreter, file, *texts], **environment).splitlines()[-1])
         return answers
 

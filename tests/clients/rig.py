@@ -23,6 +23,7 @@ from tests.harness.stack import Stack, running
 TASK, CALL, MADE = re.compile(r"Task (\d+)"), re.compile(r"Call (\w+) (\{.*\})"), re.compile(r"made-(\d+)")
 WORD = re.compile(r"[a-z]+")
 JOKE = {"type": "object", "properties": {"setup": {"type": "string"}, "punchline": {"type": "string"}}}
+FILES_TO_EDIT = "added these files to the chat"  # aider
 WITH_PROGRAMS = "gpt-6-luna"  # a model that Codex knows: its tools are called from programs that the model writes
 WINDOW = 1_000_000
 PASSED_ON = ("authorization", "x-api-key", "accept", "anthropic-version", "anthropic-beta", "x-stainless-helper-method")
@@ -30,9 +31,12 @@ PASSED_ON = ("authorization", "x-api-key", "accept", "anthropic-version", "anthr
 
 def worker(prompt: Prompt) -> Reply:
     """Runs a command for each task, or the tool that it is told by name, and says what came of it. Where a form is asked
-    for, it is filled in."""
-    if schema := _schema_asked(prompt):
-        return Reply(json.dumps(_filled(schema)))
+    for, it is filled in at last."""
+    task = next((TASK.findall(said.text)[-1] for said in reversed(prompt.messages) if TASK.search(said.text)), "3")
+    if any(FILES_TO_EDIT in said.text for said in prompt.messages):
+        return Reply(_edited(int(task)))
+    if (schema := _schema_asked(prompt)) and not (prompt.last.role == "user" and _shell(prompt, "")):
+        return Reply(json.dumps(_filled(schema, int(task))))
     if name := next((name for name in prompt.required_tools or prompt.tools if _is_wanted(name, prompt)), ""):
         return Reply(calls=(Call(name, _filled(_parameters(prompt, name))),))
     for message in reversed(prompt.messages):
@@ -48,9 +52,16 @@ def worker(prompt: Prompt) -> Reply:
     return Reply("I see.")
 
 
+def _edited(task: int) -> str:
+    """The whole file as it is after a task, as aider reads it."""
+    lines = "".join(f"made-{number}\n" for number in range(task + 1))
+    return f"Task {task} is done.\n\nmade.txt\n```\n{lines}```"
+
+
 def _schema_asked(prompt: Prompt) -> Any:
-    form = prompt.body.get("response_format") or {}
-    return (form.get("json_schema") or {}).get("schema") or (JOKE if form.get("type") == "json_object" else None)
+    body = prompt.body
+    form = body.get("response_format") or (body.get("text") or body.get("output_config") or {}).get("format") or {}
+    return (form.get("json_schema") or form).get("schema") or (JOKE if form.get("type") == "json_object" else None)
 
 
 def _is_wanted(name: str, prompt: Prompt) -> bool:
@@ -68,17 +79,17 @@ def _parameters(prompt: Prompt, name: str) -> Any:
     return next(tool.get("parameters") or tool.get("input_schema") or {} for tool in tools if tool.get("name") == name)
 
 
-def _filled(schema: Any) -> Any:
-    """A value of this form: what is required, three for each number."""
+def _filled(schema: Any, number: int = 3) -> Any:
+    """A value of this form: what is required."""
     match schema:
         case {"enum": [first, *_]}:
             return first
         case {"anyOf": [first, *_]}:
-            return _filled(first)
+            return _filled(first, number)
         case {"type": "array"}:
-            return [_filled(schema.get("items", {"type": "string"}))]
+            return [_filled(schema.get("items", {"type": "string"}), number)]
         case {"type": "integer" | "number"}:
-            return 3
+            return number
         case {"type": "boolean"}:
             return True
         case {"type": "string"}:
@@ -86,7 +97,7 @@ def _filled(schema: Any) -> Any:
         case {"type": "null"}:
             return None
     fields = schema.get("properties") or {}
-    return {name: _filled(fields[name]) for name in schema.get("required", fields)}
+    return {name: _filled(fields[name], number) for name in schema.get("required", fields)}
 
 
 def _shell(prompt: Prompt, command: str) -> Call | None:

@@ -3,6 +3,7 @@
 `make clients` runs these; it takes the clients' packages from the registries.
 """
 
+import json
 import re
 from pathlib import Path
 
@@ -28,6 +29,18 @@ CLIENTS: dict[str, tuple[Turns, str]] = {
     "ai sdk, chat": (programs.script("vercel_ai.mjs"), LOCAL),
     "ai sdk, responses": (programs.script("vercel_ai.mjs", "responses"), CODER),
     "ai sdk, messages": (programs.script("vercel_ai.mjs", "messages"), CLAUDE),
+    "openai for node, chat": (programs.script("openai_node.mjs"), LOCAL),
+    "openai for node, responses": (programs.script("openai_node.mjs", "responses"), CODER),
+}
+# With the number of model calls a turn: some use their tool before they fill in the form.
+FORMS: dict[str, tuple[Turns, str, int]] = {
+    "llm": (programs.llm_with_schema, LOCAL, 1),
+    "pydantic-ai": (programs.script("pydantic_agent.py", form="on"), LOCAL, 2),
+    "agents sdk, chat": (programs.script("openai_agents.py", form="on"), LOCAL, 2),
+    "agents sdk, responses": (programs.script("openai_agents.py", "responses", form="on"), CODER, 2),
+    "ai sdk, chat": (programs.script("vercel_objects.mjs"), LOCAL, 1),
+    "ai sdk, responses": (programs.script("vercel_objects.mjs", "responses"), CODER, 1),
+    "ai sdk, messages": (programs.script("vercel_objects.mjs", "messages"), CLAUDE, 1),
 }
 FOUND = [SEARCH, "Call CronList {}", "Task 3"]
 
@@ -60,6 +73,29 @@ def test_ten_turns_are_one_dialog(served: Rig, turns: Turns, model: str, tmp_pat
     assert [re.findall(r"Task \d+", text) for text in said] == [[task] for task in TASKS]
     assert dialog.title == "Task 0"
     assert dialog.generations.count() == 2 * TURNS
+
+
+@pytest.mark.parametrize(("turns", "model", "calls"), FORMS.values(), ids=FORMS)
+def test_ten_values_of_a_schema_are_one_dialog(
+    served: Rig, turns: Turns, model: str, calls: int, tmp_path: Path
+) -> None:
+    answers, made, dialogs = talk(served, turns, model, TASKS, tmp_path)
+    assert [json.loads(answer) for answer in answers] == [
+        {"task": number, "outcome": "three"} for number in range(TURNS)
+    ]
+    assert made == ("".join(f"made-{number}\n" for number in range(TURNS)) if calls > 1 else "")
+    (dialog,) = dialogs
+    assert dialog.generations.count() == calls * TURNS
+
+
+def test_aider_edits_a_file_in_one_dialog(served: Rig, tmp_path: Path) -> None:
+    """The messages of its commits, and summaries, are asked for beside the conversation."""
+    aider = programs.script("aider_coder.py", python=programs.AIDER)
+    _, made, dialogs = talk(served, aider, LOCAL, TASKS, tmp_path)
+    assert made == "".join(f"made-{number}\n" for number in range(TURNS))
+    (dialog,) = dialogs
+    assert dialog.title.startswith("Task 0 ")
+    assert dialog.generations.count() == TURNS
 
 
 def test_claude_code_searches_for_a_tool_and_uses_it(served: Rig, tmp_path: Path) -> None:

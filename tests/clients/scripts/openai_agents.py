@@ -1,4 +1,4 @@
-"""OpenAI's Agents SDK: one session, its tool, and a last answer in a form, through Responses or chat completions."""
+"""OpenAI's Agents SDK: one session and its tool, through Responses or chat completions; with ``output_type`` where FORM is set."""
 
 import asyncio
 import os
@@ -14,9 +14,15 @@ from agents import (
     set_tracing_disabled,
 )
 from openai import AsyncOpenAI
-from told import place, run, tell
+from pydantic import BaseModel
+from told import FORM, place, run, tell
 
 set_tracing_disabled(True)
+
+
+class Done(BaseModel):
+    task: int
+    outcome: str
 
 
 @function_tool(name_override="run")
@@ -28,9 +34,10 @@ def shell(command: str) -> str:
 async def main() -> None:
     client = AsyncOpenAI(base_url=f"{place['BASE_URL']}/v1", api_key=place["KEY"])
     kind = OpenAIResponsesModel if os.environ.get("WIRE") == "responses" else OpenAIChatCompletionsModel
-    agent = Agent(name="Worker", tools=[shell], model=kind(place["MODEL"], client))
+    agent = Agent(name="Worker", tools=[shell], model=kind(place["MODEL"], client), output_type=Done if FORM else None)
     session = SQLiteSession("one")
-    tell([(await Runner.run(agent, text, session=session)).final_output for text in sys.argv[1:]])
+    answers = [(await Runner.run(agent, text, session=session)).final_output for text in sys.argv[1:]]
+    tell([answer.model_dump_json() if FORM else answer for answer in answers])
 
 
 asyncio.run(main())

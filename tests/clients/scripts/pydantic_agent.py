@@ -1,18 +1,26 @@
-"""pydantic-ai: its tool, and the messages of all turns before."""
+"""pydantic-ai: its tool, and the messages of all turns before; with ``NativeOutput`` where FORM is set."""
 
 import sys
 
-from pydantic_ai import Agent
+from pydantic import BaseModel
+from pydantic_ai import Agent, NativeOutput
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
-from told import place, run, tell
+from told import FORM, place, run, tell
+
+
+class Done(BaseModel):
+    task: int
+    outcome: str
+
 
 provider = OpenAIProvider(base_url=f"{place['BASE_URL']}/v1", api_key=place["KEY"])
-agent = Agent(OpenAIChatModel(place["MODEL"], provider=provider), instructions="Be brief.")
+output = NativeOutput(Done) if FORM else str
+agent = Agent(OpenAIChatModel(place["MODEL"], provider=provider), instructions="Be brief.", output_type=output)
 agent.tool_plain(run)
 answers, said = [], []
 for text in sys.argv[1:]:
     done = agent.run_sync(text, message_history=said)
-    answers.append(done.output)
+    answers.append(done.output.model_dump_json() if FORM else done.output)
     said = done.all_messages()
 tell(answers)

@@ -5,6 +5,7 @@ import os
 import subprocess
 
 place = os.environ
+FORM = bool(place.get("FORM"))  # whether each turn is to end with a value of a schema
 
 
 def run(command: str) -> str:

@@ -25,6 +25,7 @@ from dialogs.state import State
 from dialogs.tools.human import ASK_HUMAN
 from dominds import sealing
 from dominds.redaction import redact
+from remediation.models import RemediationRun
 from tests.dialogs.browsing import browser_of, suspended_dialog
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import UserFactory, make_dialog, make_operator
@@ -254,6 +255,20 @@ def test_a_webhook_learns_of_levels(script: Script, hook: Hook) -> None:
     levels = [call for call in told if call["event"] == "level.changed"]
     assert [call["level"] for call in levels] == ["critical"], "once, not with each answer"
     assert levels[0]["dialog"] == str(dialog.pk) and "950" in levels[0]["text"]
+
+
+def test_a_webhook_learns_of_rewrites(script: Script, hook: Hook) -> None:
+    script({"text": "Understood. " * 40, "usage": "estimate"}, context_length=16_000)
+    dialog = make_dialog(context_policy="retention")
+    while not (run := RemediationRun.objects.filter(dialog=dialog).first()):
+        messages.post_message(dialog.pk, "Do consider this carefully, step by step. " * 20)
+        drive(dialog.pk)
+    send_due()
+    told = hook.wait()
+    assert (told["event"], told["policy"], told["dialog"]) == ("context.rewritten", "retention", str(dialog.pk))
+    assert (told["est_before"], told["est_after"]) == (run.est_before, run.est_after)
+    assert f"est. {run.est_after:,} after" in told["text"]
+    assert browser_of(dialog.owner).get(told["path"]).status_code == 200
 
 
 def test_without_a_public_address_a_check_warns_and_mails_hold_no_links(

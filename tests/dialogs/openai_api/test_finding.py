@@ -150,6 +150,37 @@ def test_a_fork_takes_nothing_along_of_what_came_later(key: ApiKey, agent: str) 
     assert fork.last_position == fork.last_turn_seq == 6
 
 
+def test_files_behind_the_conversation_are_told_as_they_change(key: ApiKey, agent: str) -> None:
+    """As aider has it: its files as they are now between the conversation and the newest message, which a reminder ends for
+    as long as it is the newest, and after each answer a word on what came of it."""
+    head = ["Here are summaries of some files in my repository.", "Ok, I won't edit those without asking first."]
+    reminder = "\n\nReturn the whole file, never a part of it."
+    said: list[str] = []
+    stored = list(head)
+    versions = (1, 2, 2, 3, 1, 4)
+    for number, version in enumerate(versions):
+        files = [
+            f"I have *added these files to the chat*: made.txt, version {version}",
+            "Ok, any changes will be to those.",
+        ]
+        asked, answer = f"Task {number}", noted(f"Task {number}{reminder}")
+        dialog = posted(key, agent, *head, *said, *files, f"{asked}{reminder}")
+        is_new = number == 0 or version != versions[number - 1]
+        stored += [*said[-2:], *(files if is_new else []), f"{asked}{reminder}", answer]
+        said += [asked, answer, f"I committed the changes with git hash {number}", "Ok."]
+    assert said_in(dialog) == stored
+    assert Dialog.objects.count() == 1
+    assert posted(key, agent, *head, *files, "Another session").pk != dialog.pk
+    assert posted(key, agent, *head, *said[:4], *files, "From an older place").pk != dialog.pk
+
+
+def test_what_another_model_answered_since_is_told(key: ApiKey, agent: str) -> None:
+    first = conversation(key, agent, "Hello", "Tell of cats")
+    since = ["And of dogs?", "They bark, says another model."]
+    assert posted(key, agent, *told("Hello", "Tell of cats"), *since, "Go on").pk == first.pk
+    assert said_in(first) == [*told("Hello", "Tell of cats"), *since, *told("Go on")]
+
+
 TASKS = ("Generate a concise title", "Name one to three tags", "Suggest five questions that the user may ask next")
 
 
@@ -169,6 +200,34 @@ def test_prompts_that_quote_a_conversation_are_background(key: ApiKey, agent: st
     assert len(listed) == (1 if stored else 6)
     assert (TASKS[0] in page) != stored
     assert posted(key, agent, *texts, "Go on").origin == Dialog.Origin.KEY
+
+
+def test_two_turns_of_open_webui_are_one_dialog_in_the_list(key: ApiKey, agent: str) -> None:
+    """What its page was seen to ask, in order: a title while the first message is under way, then next messages and tags."""
+
+    def beside(task: str, *texts: str) -> None:
+        history = "\n".join(f"{('USER', 'ASSISTANT')[number % 2]}: {text}" for number, text in enumerate(texts))
+        posted(key, agent, f"### Task:\n{task}\n### Chat History:\n<chat_history>\n{history}\n</chat_history>")
+
+    beside("A title", "Hi")
+    dialog = posted(key, agent, "Hi", tools=[{"name": "ask_user", "description": "", "parameters": {"type": "object"}}])
+    beside("What the user may say next", *told("Hi"))
+    beside("One to three tags", *told("Hi"))
+    assert posted(key, agent, *told("Hi"), "And now?").pk == dialog.pk
+    beside("What the user may say next", *told("Hi", "And now?"))
+    page = browser_of(key.owner).get("/").content.decode()
+    assert set(re.findall(r"/d/([0-9a-f-]{36})/", page)) == {str(dialog.pk)}
+
+
+def test_what_aider_asks_for_commits_and_summaries_is_background(key: ApiKey, agent: str) -> None:
+    system = (
+        "You are an expert software engineer that generates concise, one-line Git commit messages based on the diffs."
+    )
+    assert posted(key, agent, "# Diffs: ...", instructions=system).origin == Dialog.Origin.BACKGROUND
+    system = "*Briefly* summarize this partial conversation about programming.\nInclude less detail about older parts."
+    assert posted(key, agent, "# USER\nTask 1", instructions=system).origin == Dialog.Origin.BACKGROUND
+    system = "You write good git commit messages."
+    assert posted(key, agent, "What did I change?", instructions=system).origin == Dialog.Origin.KEY
 
 
 def test_the_look_up_does_not_grow_with_what_was_said(key: ApiKey, agent: str) -> None:

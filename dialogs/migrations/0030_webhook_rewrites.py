@@ -1,0 +1,13 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("dialogs", "0029_prepared_rewrites")]
+
+    operations = [
+        migrations.AlterField(
+            model_name="sitesettings",
+            name="webhook_url",
+            field=models.URLField(blank=True, help_text="called for questions, levels and rewrites"),
+        ),
+    ]
