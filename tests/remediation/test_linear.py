@@ -24,8 +24,8 @@ from remediation.text.summaries import extractive_summary, summary_problem, with
 from tests.harness.complexity import assert_linear
 from tests.remediation.building import model, numbered, prose, system, tool, toolbox, user
 
-CHARS = 15_000  # what takes the square of them is told by it; of texts over 120,000 the beginning and the end are read
-MESSAGES = 300
+CHARS = 8_000  # what takes the square of them is told by it; of texts over 120,000 the beginning and the end are read
+MESSAGES = 150
 
 SAID = (
     "the pool of db-07 gives 4 connections, error E123: never push to main. PORT=8443 at 12:30 and then CamelCase "
@@ -76,7 +76,7 @@ def test_time_grows_with_length_alone(reader: str, shape: str) -> None:
 
     def read_anew(text: str) -> Any:
         """What was read of a text is remembered."""
-        return READERS[reader](f"{next(number)} {text}")
+        return READERS[reader](f"{text} {next(number)}")
 
     assert_linear(read_anew, SHAPES[shape], CHARS)
 
