@@ -103,7 +103,7 @@ urlpatterns = [
     path("models/<str:provider>/<path:model>/", models.show, name="model"),
     # Operators
     path("ops/", ops.dashboard, name="ops"),
-    path("ops/costs/", ops.costs, name="costs"),
+    path("statistics/", ops.statistics, name="statistics"),
     path("ops/tasks/<int:task_id>/finish/", ops.finish_task, name="finish-task"),
     path("ops/<uuid:dialog_id>/<slug:action>/", ops.intervene, name="intervene"),
     # Programs

@@ -98,7 +98,7 @@ def pages_of(dialogs: dict[str, Dialog]) -> Iterator[str]:
         "/models/connect/",
         "/q4h/",
         "/ops/",
-        "/ops/costs/",
+        "/statistics/",
         "/import/",
     )
     yield from ("/models/test/model/", "/q4h/?tab=answered", "/no-such-page/")
