@@ -100,6 +100,7 @@ urlpatterns = [
     path("models/connect/", models.connect, name="connect"),
     path("models/connect/use/", models.use, name="use-model"),
     path("models/connect/remove/", models.remove, name="remove-provider"),
+    path("models/connected/<str:provider>/", models.edit, name="edit-provider"),
     path("models/<str:provider>/<path:model>/", models.show, name="model"),
     # Operators
     path("ops/", ops.dashboard, name="ops"),

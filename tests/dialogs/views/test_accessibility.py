@@ -96,6 +96,7 @@ def pages_of(dialogs: dict[str, Dialog]) -> Iterator[str]:
         "/settings/limits/",
         "/models/",
         "/models/connect/",
+        "/models/connected/silent/",
         "/q4h/",
         "/ops/",
         "/statistics/",
