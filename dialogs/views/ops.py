@@ -117,9 +117,16 @@ def _narrowed(chosen: costs.Chosen) -> str:
     return reverse("statistics") + (f"?{wanted}" if wanted else "")
 
 
-def _by_day(table: Any, chosen: costs.Chosen, words: Callable[[float, str], str], least: float) -> Chart:
+def _by_day(
+    table: list[tuple[datetime, dict[str, float]]],
+    chosen: costs.Chosen,
+    words: Callable[[float, str], str],
+    least: float,
+) -> Chart:
+    several = sum(any(sums.values()) for _, sums in table) > 1
+
     def address(day: datetime) -> str:
-        return _narrowed({**chosen, "day": day.date().isoformat()})
+        return _narrowed({**chosen, "day": day.date().isoformat()}) if several else ""
 
     return stacked(table, "%d %b", least=least, words=words, address=address)
 
@@ -134,12 +141,13 @@ def _tokens(cost: costs.Cost) -> dict[str, float]:
 
 
 def _lines(table: costs.Table, chosen: costs.Chosen) -> list[tuple[str, costs.Cost, float, str]]:
-    """Each with its percentage of the greatest, by cost where any is known and else by tokens, and where its name leads."""
+    """Each with its percentage of the greatest, by cost where any is known and else by tokens, and where its name leads:
+    nowhere if there is no other."""
     sizes = [float(cost.cost_usd) for _, cost in table.rows]
     sizes = sizes if any(sizes) else [float(cost.tokens) for _, cost in table.rows]
     most = max(sizes, default=0) or 1
     return [
-        (name, cost, round(100 * size / most, 1), "" if table.by in chosen else _narrowed({**chosen, table.by: name}))
+        (name, cost, round(100 * size / most, 1), _narrowed({**chosen, table.by: name}) if len(table.rows) > 1 else "")
         for (name, cost), size in zip(table.rows, sizes, strict=True)
     ]
 
