@@ -33,6 +33,7 @@ urlpatterns = [
     path("settings/site/", settings.save_site, name="save-site"),
     path("settings/password/", settings.change_password, name="change-password"),
     path("settings/limits/", limits.show, name="limits"),
+    path("settings/templates/", settings.save_template, name="save-template"),
     path("settings/keys/", settings.create_key, name="create-key"),
     path("settings/keys/<int:key_id>/revoke/", settings.revoke_key, name="revoke-key"),
     # Dialogs
@@ -51,6 +52,7 @@ urlpatterns = [
     path("d/<uuid:dialog_id>/retry/", messages.retry, name="retry"),
     path("d/<uuid:dialog_id>/rename/", messages.rename, name="rename"),
     path("d/<uuid:dialog_id>/pin/", messages.pin, name="pin"),
+    path("d/<uuid:dialog_id>/folder/", messages.move, name="move"),
     path("d/<uuid:dialog_id>/close/", messages.close, name="close"),
     path("d/<uuid:dialog_id>/sharing/", sharing.show, name="sharing"),
     path("shared/<str:token>/", sharing.shared, name="shared"),

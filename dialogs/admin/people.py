@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 
 from dialogs.accounts import api_keys, login
 from dialogs.context import spending
-from dialogs.models import ApiKey, EmbeddingUse, PersonSettings, SiteSettings
+from dialogs.models import ApiKey, EmbeddingUse, PersonSettings, PromptTemplate, SiteSettings
 from dominds.readonly_admin import RecordAdmin, StaffReads
 from remediation.spending import in_usd
 
@@ -44,6 +44,13 @@ class EmbeddingUseAdmin(RecordAdmin):
     list_display = ("day", "person", "agent", "provider", "model", "calls", "prompt_tokens", "cost_usd", "unpriced")
     list_select_related = ("person",)
     ordering = ("-day",)
+
+
+@admin.register(PromptTemplate)
+class PromptTemplateAdmin(RecordAdmin):
+    list_display = ("__str__", "owner")
+    list_select_related = ("owner",)
+    fields = ("owner", "name")
 
 
 @admin.register(PersonSettings)

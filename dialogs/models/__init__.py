@@ -8,7 +8,7 @@ from dialogs.models.events import Event
 from dialogs.models.questions import Question
 from dialogs.models.requests import RequestPart
 from dialogs.models.rounds import Round
-from dialogs.models.settings import PersonSettings, SiteSettings
+from dialogs.models.settings import PersonSettings, PromptTemplate, SiteSettings
 from dialogs.models.turn_extras import Artifact, Attachment, RecallChoice
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "ForcingRefusal",
     "Generation",
     "PersonSettings",
+    "PromptTemplate",
     "Question",
     "RecallChoice",
     "Reminder",
