@@ -26,6 +26,7 @@ urlpatterns = [
     # People
     path("setup/", accounts.setup, name="setup"),
     path("login/", accounts.Login.as_view(), name="login"),
+    path("glossary/", home.glossary, name="glossary"),
     path("logout/", accounts.Logout.as_view(), name="logout"),
     path("settings/", settings.show, name="settings"),
     path("settings/look/", settings.save_appearance, name="save-look"),

@@ -101,6 +101,7 @@ def pages_of(dialogs: dict[str, Dialog]) -> Iterator[str]:
         "/ops/",
         "/statistics/",
         "/import/",
+        "/glossary/",
     )
     yield from ("/models/test/model/", "/q4h/?tab=answered", "/no-such-page/")
     for name, dialog in dialogs.items():
