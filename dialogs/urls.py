@@ -28,6 +28,7 @@ urlpatterns = [
     path("login/", accounts.Login.as_view(), name="login"),
     path("login/provider/", accounts.begin_sign_in, name="sign-in"),
     path("login/callback/", accounts.end_sign_in, name="sign-in-callback"),
+    path("glossary/", home.glossary, name="glossary"),
     path("logout/", accounts.Logout.as_view(), name="logout"),
     path("settings/", settings.show, name="settings"),
     path("settings/look/", settings.save_appearance, name="save-look"),
@@ -35,6 +36,7 @@ urlpatterns = [
     path("settings/site/", settings.save_site, name="save-site"),
     path("settings/password/", settings.change_password, name="change-password"),
     path("settings/limits/", limits.show, name="limits"),
+    path("settings/templates/", settings.save_template, name="save-template"),
     path("settings/keys/", settings.create_key, name="create-key"),
     path("settings/keys/<int:key_id>/revoke/", settings.revoke_key, name="revoke-key"),
     # Dialogs
@@ -53,6 +55,7 @@ urlpatterns = [
     path("d/<uuid:dialog_id>/retry/", messages.retry, name="retry"),
     path("d/<uuid:dialog_id>/rename/", messages.rename, name="rename"),
     path("d/<uuid:dialog_id>/pin/", messages.pin, name="pin"),
+    path("d/<uuid:dialog_id>/folder/", messages.move, name="move"),
     path("d/<uuid:dialog_id>/close/", messages.close, name="close"),
     path("d/<uuid:dialog_id>/sharing/", sharing.show, name="sharing"),
     path("shared/<str:token>/", sharing.shared, name="shared"),
@@ -102,10 +105,11 @@ urlpatterns = [
     path("models/connect/", models.connect, name="connect"),
     path("models/connect/use/", models.use, name="use-model"),
     path("models/connect/remove/", models.remove, name="remove-provider"),
+    path("models/connected/<str:provider>/", models.edit, name="edit-provider"),
     path("models/<str:provider>/<path:model>/", models.show, name="model"),
     # Operators
     path("ops/", ops.dashboard, name="ops"),
-    path("ops/costs/", ops.costs, name="costs"),
+    path("statistics/", ops.statistics, name="statistics"),
     path("ops/tasks/<int:task_id>/finish/", ops.finish_task, name="finish-task"),
     path("ops/<uuid:dialog_id>/<slug:action>/", ops.intervene, name="intervene"),
     # Programs

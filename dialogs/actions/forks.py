@@ -115,7 +115,9 @@ def _made(branch: Branch, kind: str, begin: Begin, *, replaces: bool = False) ->
         Dialog.objects.filter(forks=made).update(fork_count=F("fork_count") + 1)
         if replaces and made.owner_id == origin.owner_id and origin.state in (State.IDLE, State.FAILED):
             origin.archived_at = timezone.now()
-            Dialog.objects.filter(pk=made.pk).update(pinned_at=origin.pinned_at, group=origin.group_id)
+            Dialog.objects.filter(pk=made.pk).update(
+                pinned_at=origin.pinned_at, folder=origin.folder, group=origin.group_id
+            )
     return made
 
 

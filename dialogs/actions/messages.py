@@ -29,6 +29,7 @@ from dominds.db.prepared import Select
 from dominds.web.answer_headers import note_limit
 
 LONGEST_TITLE = 200
+LONGEST_FOLDER = 60
 
 MAX_MESSAGE_BYTES = 1_000_000
 MAX_TITLE = 60
@@ -186,6 +187,18 @@ def pin(dialog: Dialog, by: User, *, pinned: bool) -> None:
     if dialog.owner_id != by.pk:
         raise Forbidden("Only its owner pins a dialog.")
     Dialog.objects.filter(pk=dialog.pk).update(pinned_at=Now() if pinned else None)
+
+
+def move(dialog: Dialog, by: User, folder: str) -> None:
+    """Into a folder of its owner's navigation, which exists while a dialog is in it; without a name into none."""
+    if dialog.owner_id != by.pk:
+        raise Forbidden("Only its owner puts a dialog into a folder.")
+    name = " ".join(folder.replace(NUL, "").split())
+    if len(name) > LONGEST_FOLDER:
+        raise Invalid(
+            f"The folder's name has {len(name):,} characters; at most {LONGEST_FOLDER} are allowed. Shorten it."
+        )
+    Dialog.objects.filter(pk=dialog.pk).update(folder=name or None)
 
 
 def archive(owner: User, ids: Sequence[UUID], *, away: bool) -> int:

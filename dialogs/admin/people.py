@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from dialogs.accounts import api_keys, login
 from dialogs.context import spending
-from dialogs.models import ApiKey, EmbeddingUse, Identity, PersonSettings, SiteSettings
+from dialogs.models import ApiKey, EmbeddingUse, Identity, PersonSettings, PromptTemplate, SiteSettings
 from dominds.readonly_admin import RecordAdmin, StaffReads
 from remediation.spending import in_usd
 
@@ -70,6 +70,13 @@ class IdentityAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
         return self.has_add_permission(request)
 
     has_delete_permission = has_change_permission
+
+
+@admin.register(PromptTemplate)
+class PromptTemplateAdmin(RecordAdmin):
+    list_display = ("__str__", "owner")
+    list_select_related = ("owner",)
+    fields = ("owner", "name")
 
 
 @admin.register(PersonSettings)

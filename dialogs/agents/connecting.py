@@ -3,7 +3,7 @@
 import re
 from collections.abc import Container, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -11,7 +11,8 @@ from django.db import transaction
 
 from dialogs.context import connected, limits
 from dialogs.errors import Conflict, Invalid
-from dialogs.models import Agent, ConnectedProvider
+from dialogs.models import Agent, ConnectedProvider, Dialog
+from dominds import sealing
 from dominds.llm.catalog.catalog import ProviderInfo
 from dominds.llm.models.model import LimitUnavailable, LoadedLimit, ProviderKind
 from dominds.llm.providers.kinds import KINDS
@@ -105,18 +106,61 @@ def _listed(server: Server, seconds: float, *, allow_private: bool) -> Listing:
     return listed(server.kind, server.base_url, server.key, timeout_seconds=seconds, allow_private=allow_private)
 
 
-def use(server: Server, model: str) -> Agent:
-    """Connect the server, if need be, and give the agent that answers with this model. The server is asked once more: only a
-    model that it lists can be used. Raises ``Invalid`` or ``Conflict``."""
-    is_local = server in local_servers()
+def _answered(server: Server) -> Listing:
+    """Raises ``Invalid`` in the server's words. One that the operator names as local is asked whatever its address."""
+    is_local = replace(server, key="") in local_servers()
     listing = _listed(server, LOCAL_SECONDS, allow_private=True) if is_local else test(server)
     if listing.failure:
         raise Invalid(listing.failure)
+    return listing
+
+
+def use(server: Server, model: str) -> Agent:
+    """Connect the server, if need be, and give the agent that answers with this model. The server is asked once more: only a
+    model that it lists can be used. Raises ``Invalid`` or ``Conflict``."""
+    listing = _answered(server)
     if model not in listing.models:
         raise Invalid(f"{server.host} does not list the model “{model[:80]}”. Choose one that it lists.")
     with transaction.atomic():
         provider_id = _connect(server, model, listing.models)
         return _agent(provider_id, model, server.name)
+
+
+def change(row: ConnectedProvider, name: str, address: str, key: str) -> str:
+    """Save what was typed once the server answers to it, with the models that it lists now; a sentence about them. Without a
+    key the stored one stays, which is sent to no other server. Raises ``Invalid``."""
+    server = Server.at(row.kind, address, key)
+    if row.sealed_key and not key:
+        if _origin(server.base_url) != _origin(row.base_url):
+            raise Invalid(f"Type the key again: the stored one is only sent to {urlsplit(row.base_url).netloc}.")
+        try:
+            server = replace(server, key=sealing.unseal(row.sealed_key))
+        except sealing.Unreadable:
+            raise Invalid("Type the key again: SECRET_KEY is another one than when it was stored.") from None
+    listed_now, before = _answered(server).models, set(row.model_ids.splitlines())
+    # As when it was connected: all models of a server of one's own, of a vendor those that were chosen.
+    kept = set(listed_now) if server.kind.loaded_window else before & set(listed_now)
+    row.name, row.base_url, row.model_ids = name, server.base_url, "\n".join(sorted(kept))
+    connected.save(row, key)
+    news = (("New", kept - before), ("No longer listed", before - kept))
+    return " ".join(("Saved.", *(f"{what}: {', '.join(sorted(models))}." for what, models in news if models)))
+
+
+def _origin(address: str) -> tuple[str, str]:
+    parts = urlsplit(address)
+    return parts.scheme, parts.netloc
+
+
+def used_by(provider_id: str) -> str:
+    """A sentence about what cannot answer without this provider."""
+    agents = [str(agent) for agent in Agent.objects.filter(provider=provider_id, enabled=True)]
+    dialogs = Dialog.objects.filter(provider=provider_id, closed_at=None).count()
+    users = [f"the agent{'s' if len(agents) > 1 else ''} {', '.join(agents)}"] if agents else []
+    if dialogs:
+        users.append(
+            f"{dialogs} dialog{'s' if dialogs > 1 else ''} that {'were' if dialogs > 1 else 'was'} moved to it"
+        )
+    return f"It answers for {' and '.join(users)}." if users else "No agent and no dialog uses it."
 
 
 def _connect(server: Server, model: str, models: tuple[str, ...]) -> str:

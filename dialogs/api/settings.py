@@ -2,14 +2,15 @@
 
 from typing import Any, Literal
 
-from ninja import Router
+from django.db.models import QuerySet
+from ninja import Router, Schema
 from pydantic import BaseModel, ConfigDict, Field
 
 from dialogs.accounts import login
 from dialogs.api.auth import PersonRequest
 from dialogs.api.lists import Text
 from dialogs.errors import Invalid, Refusal
-from dialogs.models import Agent, PersonSettings, SiteSettings
+from dialogs.models import Agent, PersonSettings, PromptTemplate, SiteSettings
 from dialogs.permissions import OPERATE, may
 
 router = Router(tags=["settings"])
@@ -34,6 +35,11 @@ class SettingsChange(BaseModel):
     pruning_agent: Text | None = Field(
         None, description="an agent's id; null: the same as the current agent. Staff only"
     )
+
+
+class TemplateOut(Schema):
+    name: str
+    text: str
 
 
 class StaffOnly(Refusal):
@@ -64,6 +70,12 @@ def change_settings(request: PersonRequest, given: SettingsChange) -> dict[str, 
     if changes:
         PersonSettings.objects.update_or_create(user=request.auth, defaults=changes)
     return get_settings(request)
+
+
+@router.get("/templates", response=list[TemplateOut])
+def list_templates(request: PersonRequest) -> QuerySet[PromptTemplate]:
+    """A person's own texts to begin messages with, by name."""
+    return PromptTemplate.objects.filter(owner=request.auth)
 
 
 def _set_pruning_agent(request: PersonRequest, agent_id: str | None) -> None:

@@ -9,7 +9,7 @@ from dialogs.models.people import Identity
 from dialogs.models.questions import Question
 from dialogs.models.requests import RequestPart
 from dialogs.models.rounds import Round
-from dialogs.models.settings import PersonSettings, SiteSettings
+from dialogs.models.settings import PersonSettings, PromptTemplate, SiteSettings
 from dialogs.models.turn_extras import Artifact, Attachment, RecallChoice
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Generation",
     "Identity",
     "PersonSettings",
+    "PromptTemplate",
     "Question",
     "RecallChoice",
     "Reminder",

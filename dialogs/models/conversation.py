@@ -86,6 +86,9 @@ class Dialog(models.Model):
         default=False, db_default=False, help_text="the model is to write its title after the first answer"
     )
     pinned_at = models.DateTimeField(null=True, help_text="kept at the top of its owner's navigation")
+    folder = models.CharField(  # noqa: DJ001 - null, for the condition of its index
+        max_length=60, null=True, help_text="of its owner's navigation; empty: in none"
+    )
     provider = models.CharField(
         max_length=80, blank=True, help_text="overrides the agent's, after a move to another model"
     )
@@ -207,6 +210,7 @@ class Dialog(models.Model):
             models.Index(fields=["owner", "-active_at"], name="dialog_recent"),
             models.Index(fields=["expires_at"], name="dialog_expiring", condition=models.Q(expires_at__isnull=False)),
             models.Index(fields=["owner"], condition=models.Q(pinned_at__isnull=False), name="dialog_pinned"),
+            models.Index(fields=["owner"], condition=models.Q(folder__isnull=False), name="dialog_in_folder"),
             models.Index(fields=["group"], condition=models.Q(group__isnull=False), name="dialog_shared"),
             models.Index(fields=["link"], condition=models.Q(link__isnull=False), name="dialog_linked"),
             models.Index(fields=["state"], name="dialog_by_state"),  # no more: a renewed lease is to touch no index

@@ -2,6 +2,7 @@
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
+from django.core.validators import RegexValidator
 from django.db import models
 
 from dialogs.models.agents import Agent
@@ -43,6 +44,23 @@ class PersonSettings(models.Model):
 
     def __str__(self) -> str:
         return f"Settings of {self.user}"
+
+
+class PromptTemplate(models.Model):
+    """A text that a person begins messages with, by its name after a slash."""
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="prompt_templates")
+    name = models.CharField(
+        max_length=40, validators=[RegexValidator(r"^[\w-]+$", "Use letters, digits, - and _ only, without spaces.")]
+    )
+    text = models.TextField(max_length=20_000)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["owner", "name"], name="one_template_per_name")]
+
+    def __str__(self) -> str:
+        return f"/{self.name}"
 
 
 class SiteSettings(models.Model):

@@ -1,50 +1,115 @@
-"""Counts over time as bars for a small drawing that the server makes. Pure."""
+"""Sums over time as stacked bars with axes, for a small drawing that the server makes. Pure.
+
+Places along the time are percentages of the drawing's width and heights are pixels, so that no text is stretched.
+"""
 
 from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from math import floor, log10
+
+TOP, FLOOR = 28.0, 128.0  # pixels from above; what the bar under the pointer stands for is said above TOP
+BAR_SHARE = 0.7  # of its place
+
+
+def counted(number: float, kind: str) -> str:
+    """Whole where it is of a kind, and short at the axis."""
+    if kind:
+        return f"{number:,.0f} {kind}"
+    scale, unit = next(
+        ((scale, unit) for scale, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if number >= scale), (1, "")
+    )
+    return f"{number / scale:g}{unit}"
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One coloured stretch of a bar, in the drawing's units."""
+    """One coloured stretch of a bar."""
 
-    x: int
     y: float
     height: float
     kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """``label`` stands under it, ``title`` above the drawing while one looks at it, ``address`` is what it leads to."""
+
+    x: float
+    width: float
+    label: str
     title: str
+    address: str
+    blocks: list[Block]
 
-
-BAR_WIDTH, BAR_STEP, CHART_HEIGHT = 8, 10, 100
+    @property
+    def middle(self) -> float:
+        return round(self.x + self.width / 2, 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    blocks: list[Block]
-    width: int
-    top: int  # what the full height stands for
-    totals: list[tuple[str, int]]
-    first: datetime
-    last: datetime
+    """``ticks`` are heights with what they stand for; ``totals`` are kinds with the words for their sums."""
+
+    bars: list[Bar]
+    ticks: list[tuple[float, str]]
+    totals: list[tuple[str, str]]
 
     @property
     def is_empty(self) -> bool:
-        return self.top == 0
+        return not any(bar.blocks for bar in self.bars)
 
 
-def stacked(table: list[tuple[datetime, dict[str, int]]], form: str) -> Chart:
-    """A bar for each moment, its kinds upon each other; ``form`` writes the moment in the tooltip."""
-    top = max((sum(counts.values()) for _, counts in table), default=0)
-    totals: dict[str, int] = defaultdict(int)
-    blocks = []
+def stacked(
+    table: Sequence[tuple[datetime, Mapping[str, float]]],
+    form: str,
+    *,
+    label: str = "%d",
+    every: int = 1,
+    least: float = 2,
+    words: Callable[[float, str], str] = counted,
+    address: Callable[[datetime], str] = lambda moment: "",
+) -> Chart:
+    """A bar for each moment, its kinds upon each other; ``form`` writes the moment in its title. Each ``every``-th bar has a
+    label, and the axis goes to ``least`` where nothing is higher."""
+    top = _ceiling(max((sum(counts.values()) for _, counts in table), default=0), least)
+    step = 100 / max(1, len(table))
+    bars, totals = [], defaultdict[str, float](float)
     for index, (moment, counts) in enumerate(table):
-        y = float(CHART_HEIGHT)
+        present = {kind: count for kind, count in counts.items() if count}
         for kind, count in counts.items():
             totals[kind] += count
-            if not count:
-                continue
-            height = round(count * CHART_HEIGHT / top, 2)
-            y = round(y - height, 2)
-            blocks.append(Block(index * BAR_STEP, y, height, kind, f"{moment.strftime(form)}: {count:,} {kind}"))
-    return Chart(blocks, len(table) * BAR_STEP - 2, top, list(totals.items()), table[0][0], table[-1][0])
+        said = [moment.strftime(form), *(words(count, kind) for kind, count in present.items())]
+        x, name = index * step + step * (1 - BAR_SHARE) / 2, moment.strftime(label) if index % every == 0 else ""
+        blocks = _blocks(present, top)
+        bars.append(
+            Bar(
+                round(x, 2),
+                round(step * BAR_SHARE, 2),
+                name,
+                " · ".join(said),
+                address(moment) if blocks else "",
+                blocks,
+            )
+        )
+    ticks = [(FLOOR - (FLOOR - TOP) * share, words(top * share, "")) for share in (1, 0.5)]
+    return Chart(bars, ticks, [(kind, words(total, kind)) for kind, total in totals.items()])
+
+
+def _blocks(counts: dict[str, float], top: float) -> list[Block]:
+    blocks, y = [], FLOOR
+    for kind, count in counts.items():
+        height = round(count * (FLOOR - TOP) / top, 2)
+        y = round(y - height, 2)
+        blocks.append(Block(y, height, kind))
+    return blocks
+
+
+def _ceiling(most: float, least: float) -> float:
+    """The next number with one digit before its zeros whose half is as short."""
+    most = max(most, least)
+    if most <= 0:
+        return 1
+    power = 10.0 ** floor(log10(most))
+    return next(digit * power for digit in (1, 2, 4, 6, 8, 10) if digit * power >= most)

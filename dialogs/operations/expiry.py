@@ -67,6 +67,7 @@ def _remove(dialog_id: UUID) -> bool:
     Generation.objects.filter(dialog=dialog_id).update(error="", recalled=[], sent=None)
     gone: dict[str, Any] = {
         "title": "",
+        "folder": None,
         "failure": "",
         "requested_package": "",
         "statements": [],

@@ -1,11 +1,13 @@
-"""A person's dialogs in the navigation: what is pinned, then the newest by the day on which something happened."""
+"""A person's dialogs in the navigation: what is pinned, folders, then the newest by the day on which something happened."""
 
+from dataclasses import dataclass
 from datetime import UTC, date, tzinfo
 from itertools import groupby
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.contrib.auth.models import User
+from django.db.models import F, Q
 from django.http import HttpRequest
 from django.utils import timezone
 
@@ -14,25 +16,42 @@ from dialogs.pages.dialog_page import STATES, recent_dialogs
 from dialogs.state import State
 
 NEWEST = 30
-Section = tuple[str, list[tuple[Dialog, str]]]  # its title; dialogs with the words for their states
+MOST_KEPT = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """``dialogs`` come with the words for their states."""
+
+    title: str
+    dialogs: list[tuple[Dialog, str]]
+    is_folder: bool = False
 
 
 def sections(request: HttpRequest, user: User) -> list[Section]:
     zone = _zone(request.COOKIES.get("zone", ""))
-    pinned = list(Dialog.objects.filter(owner=user, pinned_at__isnull=False, archived_at=None).order_by("-pinned_at"))
-    kept = {dialog.pk for dialog in pinned}
+    own = Dialog.objects.filter(owner=user, archived_at=None)
+    found = own.filter(Q(pinned_at__isnull=False) | Q(folder__isnull=False)).order_by(
+        F("pinned_at").desc(nulls_last=True), "-active_at"
+    )
+    kept = {dialog.pk: dialog for dialog in found[:MOST_KEPT]}
+    folders: dict[str, list[Dialog]] = {}
+    for dialog in kept.values():
+        folders.setdefault("" if dialog.pinned_at else dialog.folder or "", []).append(dialog)
+    pinned = folders.pop("", [])
     others = [dialog for dialog in recent_dialogs(user, NEWEST) if dialog.pk not in kept]
     today = timezone.now().astimezone(zone).date()
     days = groupby(others, lambda dialog: _day(dialog.active_at.astimezone(zone).date(), today))
-    found = [("Pinned", pinned), *((title, list(group)) for title, group in days)]
-    return [(title, _labelled(group)) for title, group in found if group]
+    shown = [("Pinned", pinned, False), *((name, folders[name], True) for name in sorted(folders, key=str.casefold))]
+    shown += [(title, list(group), False) for title, group in days]
+    return [Section(title, _labelled(group), is_folder) for title, group, is_folder in shown if group]
 
 
 def found(request: HttpRequest, user: User, dialogs: list[Dialog], words: str) -> dict[str, Any]:
     """What the template shows for these words; without words, what it shows else."""
     if not words:
         return {"sections": sections(request, user)}
-    shown = [("Found", _labelled(dialogs))] if dialogs else []
+    shown = [Section("Found", _labelled(dialogs))] if dialogs else []
     return {"sections": shown, "words": words, "none": "No dialog matches."}
 
 

@@ -47,6 +47,12 @@ def model_link(provider: str, model: str, before: str = "") -> SafeString:
     return format_html('<a href="{}">{}{}</a>', reverse("model", args=[provider, model]), before, model)
 
 
+@register.simple_tag
+def term(anchor: str, words: str) -> SafeString:
+    """Words that the glossary explains."""
+    return format_html('<a class="term" href="{}#{}">{}</a>', reverse("glossary"), anchor, words)
+
+
 @register.filter
 def tokens(number: int | str | None) -> str:
     """Thousands apart. What is unknown stays unknown, also where a row is missing: Django hands a filter "" then."""

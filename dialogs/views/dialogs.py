@@ -43,7 +43,7 @@ def index(request: PersonRequest) -> HttpResponse:
         "form": form,
         "rows": rows,
         "found": found,
-        "filtered": any(given.get(name) for name in ("q", "state", "agent", "origin", "owner")),
+        "filtered": any(given.get(name) for name in ("q", "state", "agent", "origin", "owner", "folder")),
         "all_agents": Agent.objects.all(),
         "section": "dialogs",
     }
@@ -59,7 +59,10 @@ def _matching(request: PersonRequest, given: dict[str, str]) -> QuerySet[Dialog]
     dialogs = Dialog.objects.for_user(request.user).select_related("agent", "owner", "group")
     if words := given.get("q"):
         said = Turn.objects.filter(dialog=OuterRef("pk"), role__in=["user", "assistant"], text__icontains=words)
-        dialogs = dialogs.filter(Q(title__icontains=words) | Exists(said))
+        in_folder = Q(folder__icontains=words, owner=request.user)  # a folder is its owner's
+        dialogs = dialogs.filter(Q(title__icontains=words) | in_folder | Exists(said))
+    if folder := given.get("folder"):
+        dialogs = dialogs.filter(folder=folder, owner=request.user)
     archived = given.get("state") == "archived"
     dialogs = dialogs.filter(archived_at__isnull=not archived)
     if (state := given.get("state")) and not archived:

@@ -96,6 +96,7 @@ class ListFilter(forms.Form):
     agent = forms.CharField(max_length=64, required=False)
     origin = forms.ChoiceField(choices=[("", "people and programs"), *Dialog.Origin.choices], required=False)
     owner = forms.CharField(max_length=150, required=False)
+    folder = forms.CharField(max_length=60, required=False)
     page = forms.IntegerField(min_value=1, required=False)
 
 

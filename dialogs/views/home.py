@@ -10,6 +10,7 @@ from django.views.decorators.http import require_GET, require_POST
 from dialogs.actions import attachments
 from dialogs.actions.messages import start_dialog
 from dialogs.errors import Refusal
+from dialogs.pages import glossary as words
 from dialogs.pages.home import HomePage
 from dialogs.views.answers import PersonRequest, with_retry_after
 from dialogs.views.forms import NewDialogForm, checked
@@ -49,3 +50,9 @@ def create(request: PersonRequest) -> HttpResponse:
         return with_retry_after(HttpResponse(piece, status=refusal.status), refusal)
     address = reverse("dialog", args=[dialog.pk])
     return HttpResponse(headers={"HX-Redirect": address}) if request.htmx else redirect(address)
+
+
+@login_required
+@require_GET
+def glossary(request: PersonRequest) -> HttpResponse:
+    return render(request, "glossary.html", {"groups": words.groups(), "section": "glossary"})

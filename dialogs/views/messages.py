@@ -94,5 +94,10 @@ def pin(request: PersonRequest, dialog: Dialog) -> None:
 
 
 @dialog_action
+def move(request: PersonRequest, dialog: Dialog) -> None:
+    messages.move(dialog, request.user, request.POST.get("folder", ""))
+
+
+@dialog_action
 def close(request: PersonRequest, dialog: Dialog) -> None:
     messages.close(dialog.pk, request.user)

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from functools import wraps
 from urllib.parse import urlencode
 
+from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.debug import sensitive_post_parameters
@@ -74,6 +75,7 @@ def index(request: PersonRequest) -> HttpResponse:
         "groups": [(entry, rows[entry.provider_id], entry.provider_id in used) for entry in providers],
         "problems": classes_of(catalog.problems),
         "problem_count": len(catalog.problems),
+        "connected": set(connected.connected()),
         "section": "models",
     }
     return render(request, "models/list.html", context)
@@ -97,16 +99,16 @@ def show(request: PersonRequest, provider: str, model: str) -> HttpResponse:
 # -- Connect a model
 
 
-def for_operators(view: Callable[[PersonRequest], HttpResponse]) -> View:
+def for_operators(view: Callable[..., HttpResponse]) -> View:
     """There is no such page for others; and no copy of it stays anywhere, since a key may have been typed into it."""
 
     @sensitive_post_parameters()
     @login_required
     @wraps(view)
-    def answer(request: PersonRequest) -> HttpResponse:
+    def answer(request: PersonRequest, **kwargs: str) -> HttpResponse:
         if not may(request.user, OPERATE):
             raise Http404
-        found = view(request)
+        found = view(request, **kwargs)
         found["Cache-Control"] = "no-store"
         return found
 
@@ -174,12 +176,42 @@ def use(request: PersonRequest) -> HttpResponse:
     return redirect(f"{reverse('home')}?{urlencode({'agent': agent.pk})}")
 
 
+class ProviderForm(ServerForm):
+    """One that is connected. Its kind stays."""
+
+    name = forms.CharField(max_length=120)
+
+
+@for_operators
+@require_http_methods(["GET", "POST"])
+def edit(request: PersonRequest, provider: str) -> HttpResponse:
+    row = get_object_or_404(ConnectedProvider, pk=provider)
+    form = ProviderForm(request.POST or None, initial={"name": row.name, "address": row.base_url})
+    if request.method == "POST":
+        try:
+            given = checked(form)
+            messages.success(request, connecting.change(row, given["name"], given["address"], given["key"]))
+            return redirect("connect")
+        except Refusal as refusal:
+            messages.error(request, f"Not saved. {refusal.message}")
+    context = {
+        "row": row,
+        "form": form,
+        "used_by": connecting.used_by(row.pk),
+        "in_file": row.pk in limits.catalog().in_file,
+        "section": "models",
+    }
+    return render(request, "models/provider.html", context, status=400 if request.method == "POST" else 200)
+
+
 @for_operators
 @require_POST
 def remove(request: PersonRequest) -> HttpResponse:
     """Agents that use the provider stay, and say why they cannot answer."""
-    if connected.remove(request.POST.get("provider", "")):
-        messages.success(request, "Removed, with its key. What llm.yaml says of it still holds.")
+    provider = request.POST.get("provider", "")
+    if connected.remove(provider):
+        said = "Removed, with its key. What llm.yaml says of it still holds."
+        messages.success(request, f"{said} {connecting.used_by(provider).replace('It answers', 'It answered')}")
     else:
         messages.error(request, "There is no such provider, or it was removed before. Nothing was changed.")
     return redirect("connect")

@@ -1,9 +1,13 @@
-"""The operator's page: how the server does, and what to do about a dialog that does not get on. Staff only."""
+"""The operator's page: how the server does, and what to do about a dialog that does not get on. And what calls cost."""
 
 from collections.abc import Callable
+from datetime import datetime
+from decimal import Decimal
 from functools import wraps
 from typing import Any
+from urllib.parse import urlencode
 
+from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpResponse
@@ -13,12 +17,12 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.errors import Refusal
-from dialogs.operations import costs as costs_of
+from dialogs.operations import costs, interventions
 from dialogs.operations import dashboard as server
-from dialogs.operations import interventions
-from dialogs.operations.bar_chart import stacked
+from dialogs.operations.bar_chart import Chart, counted, stacked
 from dialogs.permissions import OPERATE, may
 from dialogs.views.answers import PersonRequest
+from remediation.spending import in_usd
 
 ACTIONS: dict[str, Callable[..., None]] = {
     "interrupt": interventions.interrupt,
@@ -63,7 +67,7 @@ def dashboard(request: PersonRequest) -> HttpResponse:
         "failed": server.failed_dialogs(),
         "undelivered": server.undelivered(),
         "backing_off": server.backing_off(),
-        "levels": stacked(server.levels_by_hour(), "%d %b %H:00 UTC"),
+        "levels": stacked(server.levels_by_hour(), "%d %b %H:00 UTC", label="%H", every=4),
         "compactions": stacked(server.compactions_by_day(), "%d %b"),
         "context_events": server.context_events(),
         "tasks": server.cleanup_tasks(),
@@ -75,10 +79,77 @@ def dashboard(request: PersonRequest) -> HttpResponse:
     return render(request, template, context)
 
 
-@for_staff
+class StatisticsForm(forms.Form):
+    """What the statistics are narrowed to. What is no such value is left out."""
+
+    day = forms.DateField(required=False)
+    model = forms.CharField(max_length=201, required=False)
+    agent = forms.CharField(max_length=64, required=False)
+    person = forms.CharField(max_length=150, required=False)
+
+
+@login_required
 @require_GET
-def costs(request: PersonRequest) -> HttpResponse:
-    return render(request, "ops/costs.html", {"tables": costs_of.tables(), "days": costs_of.DAYS, "section": "ops"})
+def statistics(request: PersonRequest) -> HttpResponse:
+    """Of everybody for operators, else of one's own dialogs. What a bar or name leads to is the same page of less."""
+    form = StatisticsForm(request.GET)
+    form.is_valid()
+    chosen = {by: str(form.cleaned_data[by]) for by in costs.KEYS if form.cleaned_data.get(by)}
+    is_operator = may(request.user, OPERATE)
+    held = chosen if is_operator else {**chosen, "person": request.user.username}
+    found = costs.tables(held)
+    days = costs.by_day(found[0])
+    context = {
+        "days": costs.DAYS,
+        "chosen": [(by, value, _narrowed({**chosen, by: ""})) for by, value in chosen.items()],
+        "cost_chart": _by_day([(day, {"cost": float(cost.cost_usd)}) for day, cost in days], chosen, _in_dollars, 0),
+        "token_chart": _by_day([(day, _tokens(cost)) for day, cost in days], chosen, counted, 2),
+        "tables": [(table.by, _lines(table, chosen)) for table in found if is_operator or table.by != "person"],
+        "calls": costs.calls(request.user, held),
+        "is_operator": is_operator,
+        "section": "statistics",
+    }
+    return render(request, "ops/statistics.html", context)
+
+
+def _narrowed(chosen: costs.Chosen) -> str:
+    wanted = urlencode({by: chosen[by] for by in costs.KEYS if chosen.get(by)})
+    return reverse("statistics") + (f"?{wanted}" if wanted else "")
+
+
+def _by_day(
+    table: list[tuple[datetime, dict[str, float]]],
+    chosen: costs.Chosen,
+    words: Callable[[float, str], str],
+    least: float,
+) -> Chart:
+    several = sum(any(sums.values()) for _, sums in table) > 1
+
+    def address(day: datetime) -> str:
+        return _narrowed({**chosen, "day": day.date().isoformat()}) if several else ""
+
+    return stacked(table, "%d %b", least=least, words=words, address=address)
+
+
+def _in_dollars(cost: float, kind: str) -> str:
+    return in_usd(Decimal(str(cost)))
+
+
+def _tokens(cost: costs.Cost) -> dict[str, float]:
+    fresh = max(0, cost.prompt_tokens - cost.cache_read_tokens)
+    return {"prompt": fresh, "from cache": cost.cache_read_tokens, "completion": cost.completion_tokens}
+
+
+def _lines(table: costs.Table, chosen: costs.Chosen) -> list[tuple[str, costs.Cost, float, str]]:
+    """Each with its percentage of the greatest, by cost where any is known and else by tokens, and where its name leads:
+    nowhere if there is no other."""
+    sizes = [float(cost.cost_usd) for _, cost in table.rows]
+    sizes = sizes if any(sizes) else [float(cost.tokens) for _, cost in table.rows]
+    most = max(sizes, default=0) or 1
+    return [
+        (name, cost, round(100 * size / most, 1), _narrowed({**chosen, table.by: name}) if len(table.rows) > 1 else "")
+        for (name, cost), size in zip(table.rows, sizes, strict=True)
+    ]
 
 
 def _admin_list(model: str) -> str:

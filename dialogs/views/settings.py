@@ -10,6 +10,7 @@ from django.contrib.auth.decorators import login_required
 from django.contrib.auth.forms import PasswordChangeForm
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_POST
 
@@ -17,11 +18,13 @@ from dialogs.accounts import api_keys, login
 from dialogs.actions import question_mail
 from dialogs.context import spending
 from dialogs.errors import Invalid
-from dialogs.models import ApiKey, SiteSettings
+from dialogs.models import ApiKey, PromptTemplate, SiteSettings
 from dialogs.permissions import OPERATE, may
 from dialogs.store import wakeups
 from dialogs.views.answers import PersonRequest, say_not_saved
 from dialogs.views.forms import ApiKeyForm, AppearanceForm, ContextDisplayForm, SiteForm
+
+MOST_TEMPLATES = 100
 
 
 @login_required
@@ -46,6 +49,8 @@ def _page(request: PersonRequest, *, new_key: str = "", status: int = 200, **bou
         "sends_mail": question_mail.is_on(),
         "keys": _keys_of(request),
         "new_key": new_key,
+        "templates": PromptTemplate.objects.filter(owner=request.user),
+        "template_form": TemplateForm(),
         "section": "settings",
         **bound,
     }
@@ -91,6 +96,40 @@ def _save(request: PersonRequest, form: "forms.ModelForm[Any]", name: str) -> Ht
     wakeups.poke_user(request.user.pk)  # their open pages follow at once
     messages.success(request, "Saved.")
     return redirect("settings")
+
+
+class TemplateForm(forms.ModelForm):  # type: ignore[type-arg]
+    class Meta:
+        model = PromptTemplate
+        fields = ("name", "text")
+        widgets = {"text": forms.Textarea({"rows": 4, "maxlength": 20_000})}
+
+    def clean_name(self) -> str:
+        name = str(self.cleaned_data["name"])
+        held = PromptTemplate.objects.filter(owner=self.instance.owner, name=name)
+        if held.exclude(pk=self.instance.pk).exists():
+            raise forms.ValidationError(f"You have a template /{name}. Edit that one, or choose another name.")
+        return name
+
+
+@login_required
+@require_POST
+def save_template(request: PersonRequest) -> HttpResponse:
+    """A new one, or what was changed in one that is there; ``delete`` takes it away."""
+    held, number = PromptTemplate.objects.filter(owner=request.user), request.POST.get("id", "")
+    row = held.filter(pk=int(number)).first() if number.isascii() and number.isdigit() and len(number) < 10 else None
+    if "delete" in request.POST:
+        messages.success(request, f"{row} is deleted." if row else "It was deleted before.")
+        held.filter(pk=row.pk if row else 0).delete()
+        return redirect(f"{reverse('settings')}#templates")
+    if row is None and held.count() >= MOST_TEMPLATES:
+        messages.error(request, f"Not saved. You have {MOST_TEMPLATES} templates, and no more are kept. Delete one.")
+        return redirect("settings")
+    form = TemplateForm(request.POST, instance=row or PromptTemplate(owner=request.user))
+    if not form.is_valid():
+        return _page(request, status=400, template_form=form)
+    messages.success(request, f"Saved. Type {form.save()} at the beginning of a message.")
+    return redirect(f"{reverse('settings')}#templates")
 
 
 def _password_form(request: PersonRequest, given: QueryDict | None = None) -> PasswordChangeForm:

@@ -27,6 +27,22 @@ function reveal(details, rest) {
   field.scrollIntoView({ block: "nearest" });
 }
 
+/** To be inserted; null while the server cannot be asked. */
+async function ownTemplates(field) {
+  const answer = await fetch("/api/templates").catch(() => null);
+  if (!answer?.ok) return null;
+  return (await answer.json()).map(({ name, text }) => ({
+    slash: `/${name}`,
+    name: `/${name}`,
+    hint: text.replace(/\s+/g, " ").slice(0, 80),
+    run: (rest = "") => {
+      field.value = rest ? `${text}\n\n${rest}` : text;
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+      field.focus();
+    },
+  }));
+}
+
 /** A message that begins with the name of a command is none. */
 export function startSlash(form) {
   const field = form.elements.namedItem("text");
@@ -41,7 +57,18 @@ export function startSlash(form) {
     field.focus();
     item.run();
   });
-  const look = () => choices.show(/^\/\S*$/.test(field.value) ? narrowed(commands(), field.value.slice(1)) : []);
+  let templates = null;
+  const all = () => [...commands(), ...(templates ?? []), { slash: "/templates", name: "/templates", hint: "Texts of your own", run: () => location.assign("/settings/#templates") }];
+  const look = () => {
+    const isSlash = /^\/\S*$/.test(field.value);
+    choices.show(isSlash ? narrowed(all(), field.value.slice(1)) : []);
+    if (!isSlash || templates) return;
+    templates = [];
+    ownTemplates(field).then((found) => {
+      templates = found;
+      if (found?.length) look();
+    });
+  };
   field.addEventListener("input", look);
   field.addEventListener("blur", () => choices.show([]));
   form.addEventListener("keydown", (event) => {
@@ -51,7 +78,7 @@ export function startSlash(form) {
       event.stopPropagation();
     } else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
       const [, slash, rest] = /^(\/\S+)\s+(\S[^]*)$/.exec(field.value) ?? [];
-      const command = commands().find((item) => item.slash === slash);
+      const command = all().find((item) => item.slash === slash);
       if (!command) return;
       event.preventDefault();
       event.stopPropagation();

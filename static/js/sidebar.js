@@ -1,6 +1,7 @@
 // The dialogs in the navigation: how they stand, and which have something that this browser has not shown.
 const SEEN = "dominds:seen"; // id of a dialog: how many turns it had when it was last looked at
 const KEPT = 500;
+const FOLDERS = "dominds:folders"; // names of those that are open
 const turns = new Map();
 
 /** Each as [id, state, its words, number of turns]. */
@@ -17,8 +18,18 @@ export function markDialogs(dialogs) {
 export function readTurns() {
   const listed = document.getElementById("nav-dialogs")?.dataset.turns.split(" ").filter(Boolean) ?? [];
   for (const [id, count] of listed.map((entry) => entry.split(":"))) turns.set(id, Number(count));
+  const open = openFolders();
+  for (const folder of document.querySelectorAll(".nav-folder")) folder.open ||= open.has(folder.dataset.folder);
   markNews();
 }
+
+const openFolders = () => new Set(JSON.parse(localStorage.getItem(FOLDERS) ?? "[]"));
+document.addEventListener("toggle", ({ target }) => {
+  if (!target.matches(".nav-folder")) return;
+  const open = openFolders();
+  open[target.open ? "add" : "delete"](target.dataset.folder);
+  localStorage.setItem(FOLDERS, JSON.stringify([...open]));
+}, true);
 
 /** What is new is new to this browser: a dialog that it meets for the first time is not. */
 function markNews() {

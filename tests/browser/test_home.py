@@ -8,7 +8,7 @@ from django.db import connection
 from playwright.sync_api import Page, Route, expect
 
 from dialogs.actions import messages
-from dialogs.models import Dialog
+from dialogs.models import Dialog, PromptTemplate
 from tests.browser.conftest import LogIn, answered
 from tests.harness.stack import Stack, eventually
 
@@ -76,6 +76,30 @@ def test_what_a_page_can_do_is_found_by_name(open_dialog: Opener, page: Page, co
     page.fill("#text", "/nothing of that name is a message")
     page.press("#text", "Enter")
     answered(page)
+
+
+def test_a_template_is_typed_and_a_folder_kept_by_name(
+    open_dialog: Opener, person: User, page: Page, complaints: list[str]
+) -> None:
+    PromptTemplate.objects.create(owner=person, name="weekly", text="What happened?\nThree things.")
+    connection.close()
+    dialog = open_dialog("short")
+    field, folder = page.locator("#text"), page.locator(".nav-folder")
+    field.press_sequentially("/wee")
+    page.get_by_role("option", name="/weekly").wait_for()
+    field.press("Enter")
+    expect(field).to_have_value("What happened?\nThree things.")
+    field.fill("/folder Harbour dues")
+    field.press("Enter")
+    expect(page.locator("#folder")).to_have_value("Harbour dues")
+    page.keyboard.press("Enter")
+    expect(folder.locator(f"#recent-{dialog.pk}")).to_be_visible()
+    page.get_by_role("link", name="New dialog").click()
+    folder.locator("summary").click()
+    expect(folder).to_have_attribute("open", "")
+    page.reload()
+    expect(folder).to_have_attribute("open", "")  # as it was left
+    expect(page.locator(f"#recent-{dialog.pk}")).to_be_visible()
 
 
 def test_the_navigation_shows_what_is_new_elsewhere(

@@ -8,6 +8,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connections
 
+from dialogs.context import connected
 from dominds.settings import SQLITE_OPTIONS
 from tests.dialogs.factories import write_minds
 from tests.harness import transactions
@@ -16,8 +17,9 @@ Script = Callable[..., None]
 
 
 @pytest.fixture
-def script(tmp_path: Path, settings: Any) -> Script:
-    """Let the model of provider ``test`` take these steps: ``script({"text": "hello"}, context_length=1000)``."""
+def script(tmp_path: Path, settings: Any) -> Iterator[Script]:
+    """Let the model of provider ``test`` take these steps: ``script({"text": "hello"}, context_length=1000)``. No connected
+    provider of the test outlives it."""
     settings.MINDS_DIR = tmp_path / "minds"
     settings.DATA_DIR = tmp_path / "var"
 
@@ -25,7 +27,8 @@ def script(tmp_path: Path, settings: Any) -> Script:
         write_minds(tmp_path / "minds", steps, **model)
 
     write({"text": "Hello."})
-    return write
+    yield write
+    connected.forget()
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,7 @@
 """Costs of the whole server, by day, model, agent and person."""
 
+import re
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -38,9 +40,36 @@ def test_the_same_calls_are_summed_four_times() -> None:
     ]
 
 
-def test_the_page_is_for_operators(client: Client) -> None:
-    generation(make_dialog(), cost_usd=Decimal("0.25"))
-    page = browser_of(make_operator()).get("/ops/costs/").content.decode()
-    assert '<data value="0.25">$0.2500</data>' in page
-    client.force_login(UserFactory.create())
-    assert client.get("/ops/costs/").status_code == 404
+def test_a_bar_leads_to_less_down_to_the_calls() -> None:
+    first, second = make_dialog(), make_dialog(id="other")
+    spent = generation(first, cost_usd=Decimal("0.25"), prompt_tokens=1_000)
+    older = generation(second, ago=timedelta(days=1), model="old", cost_usd=Decimal("1.5"))
+    operator = browser_of(make_operator())
+    page = operator.get("/statistics/").content.decode()
+    assert '<data value="1.75">' not in page and page.count('<data value="0.25">$0.2500</data>') == 5
+    day = older.started_at.date().isoformat()
+    bar = re.search(rf'<a href="(/statistics/\?day={day})" aria-label="([^"]*)">', page)
+    assert bar is not None and bar[2].endswith(" · $1.50")
+    page = operator.get(bar[1]).content.decode()
+    assert f"/d/{second.pk}/calls/{older.pk}/" in page and f"/calls/{spent.pk}/" not in page
+    assert "test/old" in page and "test/model" not in page and page.count("/statistics/?day=") == 0
+    again = generation(second, ago=timedelta(days=1), model="newer")
+    page = operator.get(bar[1]).content.decode()
+    assert f'href="/statistics/?day={day}&amp;model=test%2Fold"' in page and f"/calls/{again.pk}/" in page
+    page = operator.get("/statistics/?agent=other&model=test/old").content.decode()
+    assert 'href="/statistics/?model=test%2Fold" aria-label="Without agent other"' in page
+    assert f"/calls/{older.pk}/" in page and f"/calls/{spent.pk}/" not in page
+    for odd in ("day=never", "agent=%00", "model=" + "x" * 300):
+        assert operator.get(f"/statistics/?{odd}").status_code == 200
+
+
+def test_everybody_else_sees_their_own(client: Client) -> None:
+    person = UserFactory.create(username="anna")
+    own, other = create_dialog(person, AgentFactory.create().pk), make_dialog()
+    mine = generation(own, cost_usd=Decimal("0.25"))
+    theirs = generation(other, model="secret", cost_usd=Decimal("0.5"))
+    for address in ("/statistics/", f"/statistics/?person={other.owner}", "/statistics/?model=test/secret"):
+        page = browser_of(person).get(address).content.decode()
+        assert f"/calls/{theirs.pk}/" not in page and "$0.5000" not in page and "By person" not in page
+    assert f"/calls/{mine.pk}/" in browser_of(person).get("/statistics/").content.decode()
+    assert client.get("/statistics/").status_code == 302

@@ -14,7 +14,7 @@ from dialogs.actions import messages
 from dialogs.errors import Conflict
 from dialogs.models import Dialog, Generation, Question, Turn
 from dialogs.operations import dashboard, interventions
-from dialogs.operations.bar_chart import stacked
+from dialogs.operations.bar_chart import FLOOR, TOP, stacked
 from dialogs.runtime.driver import drive
 from dominds.worker import heartbeats
 from health.models import HealthSnapshot
@@ -107,16 +107,20 @@ def test_levels_and_compactions_are_counted_by_hour_and_day() -> None:
 def test_bars_stand_on_each_other_and_never_leave_the_drawing(counts: list[tuple[int, int]]) -> None:
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     table = [(moment + timedelta(hours=n), {"a": a, "b": b}) for n, (a, b) in enumerate(counts)]
-    chart = stacked(table, "%H")
-    assert chart.top == max(a + b for a, b in counts)
-    for block in chart.blocks:
-        assert -0.1 <= block.y <= block.y + block.height <= 100.1
-        assert 0 <= block.x < chart.width
-    for x in {block.x for block in chart.blocks}:
-        first, *others = [block for block in chart.blocks if block.x == x]
-        assert first.y + first.height == pytest.approx(100, abs=0.1)
-        for upper in others:
-            assert upper.y + upper.height == pytest.approx(first.y, abs=0.1)
+    chart = stacked(table, "%H:00")
+    tallest = max(a + b for a, b in counts)
+    top = int(chart.ticks[0][1])
+    assert top in range(tallest, max(2, 2 * tallest) + 1)
+    assert chart.is_empty == (tallest == 0)
+    for (a, b), bar in zip(counts, chart.bars, strict=True):
+        assert 0 <= bar.x < bar.x + bar.width <= 100
+        assert [block.kind for block in bar.blocks] == [kind for kind, count in (("a", a), ("b", b)) if count]
+        y = FLOOR
+        for block in bar.blocks:
+            assert block.y + block.height == pytest.approx(y, abs=0.1)
+            y = block.y
+        assert y >= TOP - 0.1
+        assert y == pytest.approx(FLOOR - (FLOOR - TOP) * (a + b) / top, abs=0.1)
 
 
 # -- parts ------------------------------------------------------------------------------------------

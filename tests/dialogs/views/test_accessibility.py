@@ -97,10 +97,12 @@ def pages_of(dialogs: dict[str, Dialog]) -> Iterator[str]:
         "/settings/limits/",
         "/models/",
         "/models/connect/",
+        "/models/connected/silent/",
         "/q4h/",
         "/ops/",
-        "/ops/costs/",
+        "/statistics/",
         "/import/",
+        "/glossary/",
     )
     yield from ("/models/test/model/", "/q4h/?tab=answered", "/no-such-page/")
     for name, dialog in dialogs.items():

@@ -104,3 +104,25 @@ def test_a_new_name_reaches_the_page_and_its_list() -> None:
     browser_of(UserFactory.create()).post(f"/d/{dialog.pk}/rename/", {"title": "Mine now"})
     dialog.refresh_from_db()
     assert dialog.title == "New name"
+
+
+def test_a_folder_holds_dialogs_in_the_navigation_and_is_its_owners_alone() -> None:
+    dialog, operator = titled("Berths"), make_operator()
+    client, move = browser_of(dialog.owner), f"/d/{dialog.pk}/folder/"
+    titled("Elsewhere", dialog.owner)
+    client.post(move, {"folder": "  Harbour   dues "})
+    page = client.get(f"/d/{dialog.pk}/").content.decode()
+    nav = page[page.index('id="nav-dialogs"') : page.index("All dialogs")]
+    assert (
+        nav.index('data-folder="Harbour dues" open') < nav.index("Berths") < nav.index("Today") < nav.index("Elsewhere")
+    )
+    assert '<option value="Harbour dues">' in page and 'name="folder" value="Harbour dues"' in page
+    for query in ("?folder=Harbour+dues", "?q=harbour"):
+        assert "in Harbour dues" in listed(client, query) and "Elsewhere" not in listed(client, query)
+        assert "Berths" not in listed(browser_of(operator), query)
+    assert "Harbour dues" not in listed(browser_of(operator), "?q=berths")
+    answer = client.post(move, {"folder": "x" * 61}, follow=True)
+    assert "has 61 characters; at most 60" in answer.content.decode()
+    assert "Only its owner" in browser_of(operator).post(move, {"folder": "Mine"}, follow=True).content.decode()
+    client.post(move, {"folder": " "})
+    assert "data-folder" not in client.get("/").content.decode()

@@ -198,6 +198,38 @@ def test_the_servers_own_words_are_shown_without_the_key(browser: Client) -> Non
         assert "not with a list of models" in said(browser.post(PAGE, typed(double)))
 
 
+# -- Changed afterwards
+
+
+def test_a_connected_provider_is_changed_once_its_server_answers(browser: Client, cloud: ChatDouble) -> None:
+    browser.post(USE, typed(cloud, model="gpt-5.6"))
+    row = ConnectedProvider.objects.get()
+    page, given = f"/models/connected/{row.pk}/", {"name": "Lab", "address": row.base_url, "key": "k-newer-0123456789"}
+    assert f"It answers for the agent {Agent.objects.get()}." in said(browser.get(page))
+    assert f'href="{page}"' in said(browser.get("/models/")) and KEY not in said(browser.get(page))
+    assert "Saved." in said(browser.post(page, given, follow=True))
+    assert cloud.requests[-1].account == "k-newer-0123456789" == key_of(limits.model_of(Agent.objects.get()))
+    cloud.routes["GET", "/v1/models"] = lambda record: Answer({"data": [{"id": "gpt-6"}]})
+    assert "No longer listed: gpt-5.6." in said(browser.post(page, {**given, "key": ""}, follow=True))
+    cloud.routes["GET", "/v1/models"] = lambda record: Answer({"error": {"message": "No"}}, 401)
+    before, refused = ConnectedProvider.objects.values().get(), browser.post(page, given)
+    assert (refused.status_code, refused["Cache-Control"]) == (400, "no-store") and "Not saved." in said(refused)
+    assert ConnectedProvider.objects.values().get() == before
+
+
+def test_a_stored_key_is_sent_to_no_other_server(browser: Client, cloud: ChatDouble) -> None:
+    browser.post(USE, typed(cloud, model="gpt-5.6"))
+    row = ConnectedProvider.objects.get()
+    with ChatDouble("deepseek", model="gpt-5.6") as other:
+        for address in (other.url, row.base_url.replace("http:", "https:")):
+            answer = browser.post(f"/models/connected/{row.pk}/", {"name": "Lab", "address": address})
+            assert "Type the key again: the stored one is only sent to" in said(answer)
+        assert other.requests == []
+        given = {"name": "Lab", "address": other.url, "key": KEY}
+        browser.post(f"/models/connected/{row.pk}/", given)
+    assert ConnectedProvider.objects.get().base_url == f"{other.url}/v1"
+
+
 # -- Beside the files, and in other processes
 
 
@@ -251,7 +283,7 @@ def test_others_find_no_such_page_and_are_offered_none(ollama: OllamaDouble) -> 
     client = browser_of(stranger)
     assert client.get(PAGE).status_code == client.post(PAGE, {}).status_code == 404
     assert client.post(USE, {"server": f"{ollama.url}/v1", "model": ollama.model}).status_code == 404
-    assert client.post(REMOVE, {"provider": "x"}).status_code == 404
+    assert client.post(REMOVE, {"provider": "x"}).status_code == client.get("/models/connected/x/").status_code == 404
     assert Client().get(PAGE)["Location"].startswith("/login/")
     assert not ConnectedProvider.objects.exists()
 

@@ -19,7 +19,7 @@ from django.test import Client
 from dialogs.accounts import api_keys
 from dialogs.context.config import current_config
 from dialogs.context.config import problems as problems_of_file
-from dialogs.models import Agent, ApiKey, PersonSettings
+from dialogs.models import Agent, ApiKey, PersonSettings, PromptTemplate
 from dialogs.store.wakeups import client as redis_client
 from remediation.config import ContextConfig
 from tests.dialogs.browsing import browser_of
@@ -311,3 +311,21 @@ def test_staff_edit_context_limits_under_the_rules_of_the_file(script: Script) -
     assert refused.status_code == 400
     assert "Default limit" in refused.content.decode()
     assert current_config().default_limit == 6000
+
+
+def test_templates_are_ones_own_and_have_one_name_each() -> None:
+    person, other = UserFactory.create(), UserFactory.create()
+    browser, address = browser_of(person), "/settings/templates/"
+    weekly = {"name": "weekly", "text": "What happened this week?"}
+    assert browser.post(address, weekly)["Location"] == "/settings/#templates"
+    row = PromptTemplate.objects.get()
+    assert browser.get("/api/templates").json() == [weekly] and browser_of(other).get("/api/templates").json() == []
+    refused = browser.post(address, {**weekly, "text": "Twice"})
+    assert refused.status_code == 400 and "You have a template /weekly." in html.unescape(refused.content.decode())
+    assert browser.post(address, {"name": "two words", "text": "x"}).status_code == 400
+    assert browser_of(other).post(address, {**weekly, "id": row.pk}).status_code == 302  # a new one, of their own
+    browser_of(other).post(address, {"id": row.pk, "delete": "yes"})
+    browser.post(address, {"id": row.pk, "name": "week", "text": "What now?"})
+    assert browser.get("/api/templates").json() == [{"name": "week", "text": "What now?"}]
+    browser.post(address, {"id": row.pk, "delete": "yes"})
+    assert list(PromptTemplate.objects.values_list("owner", "name")) == [(other.pk, "weekly")]

@@ -1,0 +1,34 @@
+"""The glossary of the documents as a page shows it: groups of terms, each with an anchor."""
+
+import functools
+import re
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import slugify
+
+from dialogs.pages.markdown import render
+
+_LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")  # to other documents, which are no pages
+_ROW = re.compile(r"\| (.+?) \| (.+) \|")
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    anchor: str
+    words: str
+    meaning: SafeString
+
+
+@functools.cache
+def groups() -> list[tuple[str, list[Term]]]:
+    """By the headings of the document; a term's anchor is the first of its words."""
+    found: list[tuple[str, list[Term]]] = []
+    for line in (settings.RESOURCES / "docs" / "glossary.md").read_text().splitlines():
+        if line.startswith("## "):
+            found.append((line[3:], []))
+        elif (row := _ROW.fullmatch(line)) and row[1] != "word":
+            meaning = mark_safe(render(_LINK.sub(r"\1", row[2])))  # nosec B308 B703  render() cleans it
+            found[-1][1].append(Term(slugify(row[1].split(",")[0]), row[1], meaning))
+    return found
