@@ -42,6 +42,7 @@ urlpatterns = [
     # Dialogs
     path("", home.home, name="home"),
     path("dialogs/", dialogs.index, name="dialogs"),
+    path("find/", dialogs.find, name="find-everywhere"),
     path("import/", importing.show, name="import"),
     path("d/new/", home.create, name="create-dialog"),
     path("d/selected/", dialogs.selected, name="selected-dialogs"),
@@ -64,6 +65,7 @@ urlpatterns = [
     path("d/<uuid:dialog_id>/reminders/<int:reminder_id>/", reminders.update, name="update-reminder"),
     path("d/<uuid:dialog_id>/reminders/<int:reminder_id>/delete/", reminders.delete, name="delete-reminder"),
     # Its context
+    path("d/<uuid:dialog_id>/find/", dialogs.find, name="find"),
     path("d/<uuid:dialog_id>/health/", context.health, name="health"),
     path("d/<uuid:dialog_id>/turn/<int:seq>/usage/", context.usage, name="usage"),
     path("d/<uuid:dialog_id>/turn/<int:seq>/", context.whole_turn, name="whole-turn"),

@@ -1,15 +1,24 @@
 """Agents in the admin, edited under the rules of ``team.yaml``."""
 
+from copy import copy
 from typing import Any, cast
 
 from django import forms
 from django.contrib import admin
-from django.http import HttpRequest
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from dialogs.agents.team_file import AGENT_ID, validate_agent
 from dialogs.context import limits
 from dialogs.context.config import current_config
 from dialogs.models import Agent, ConnectedProvider
+from dialogs.operations.dry_run import dry_run
+from dominds.llm.catalog.catalog import UnknownModel
 from dominds.readonly_admin import RecordAdmin, StaffReads
 from remediation.config import below_floor
 from remediation.policies.registry import choices
@@ -53,6 +62,20 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         return given
 
 
+class TrialForm(forms.ModelForm):  # type: ignore[type-arg]
+    """Settings to try on past dialogs. Never saved."""
+
+    context_policy = forms.ChoiceField(required=False)
+
+    class Meta:
+        model = Agent
+        fields = ("context_policy", "context_limit", "recall")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        cast(forms.ChoiceField, self.fields["context_policy"]).choices = policy_choices(self.instance.context_policy)
+
+
 def policy_choices(now: str) -> list[tuple[str, str]]:
     """Those that are installed, and what an agent names ``now`` though it is not: to be seen, and refused when saved."""
     found = [("", "the default of the model's kind"), *((policy.name, policy.label) for policy in choices())]
@@ -80,8 +103,39 @@ class AgentAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
     def reason(self, agent: Agent) -> str:
         return limits.unusable_reason(agent) or "–"
 
+    @admin.display(description="other settings")
+    def trial(self, agent: Agent) -> SafeString:
+        address = reverse("admin:dialogs_agent_dry_run", args=[agent.pk])
+        return format_html('<a href="{}">Try them on past dialogs</a>', address)
+
+    def get_urls(self) -> list[Any]:
+        view = self.admin_site.admin_view(self.dry_run)
+        return [path("<slug:agent_id>/dry-run/", view, name="dialogs_agent_dry_run"), *super().get_urls()]
+
+    def dry_run(self, request: HttpRequest, agent_id: str) -> HttpResponse:
+        """What the settings keep of the agent's newest dialogs, before and after a change that is not made."""
+        agent = get_object_or_404(Agent, pk=agent_id)
+        if not self.has_view_permission(request, agent):
+            raise PermissionDenied
+        form = TrialForm(request.POST or None, instance=copy(agent))
+        found = None
+        if form.is_valid():
+            try:
+                found = dry_run(agent, form.instance)
+            except UnknownModel as error:
+                form.add_error(None, str(error))
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": f"{agent}: other settings on past dialogs",
+            "agent": agent,
+            "form": form,
+            "found": found,
+        }
+        return TemplateResponse(request, "admin/dialogs/agent/dry_run.html", context)
+
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return ("id", "reason") if obj else ()
+        return ("id", "reason", "trial") if obj else ()
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         (name, options), *others = super().get_fieldsets(request, obj)

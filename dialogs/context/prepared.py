@@ -28,6 +28,12 @@ class Prepared:
     prompts: dict[str, str]  # versions, by name
 
 
+def is_wanted(dialog: Dialog) -> bool:
+    """For people alone, who wait: a program's next request follows at once, or never."""
+    agent = dialog.agent
+    return agent.prepare_rewrites and not agent.proxy and dialog.origin == Dialog.Origin.PERSON
+
+
 def is_known(dialog: Dialog, policy: str, sizes: Sizes) -> bool:
     """Whether the rewrite of what stands now was prepared, or was tried in vain: once is enough."""
     return _standing(dialog, policy, sizes) is not None
@@ -51,13 +57,13 @@ def prepared_for(dialog: Dialog, policy: str, sizes: Sizes) -> Prepared | None:
 
 
 def columns_of(
-    dialog: Dialog, policy: str, sizes: Sizes, rewritten: Rewritten, prompts: Mapping[str, str]
+    dialog: Dialog, policy: str, sizes: Sizes, rewritten: Rewritten | None, prompts: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Of the row that keeps it. Made before the dialog's row is held: it reads all units."""
+    """Of the row that keeps it, or that it was tried in vain. Made before the dialog's row is held: it reads all units."""
     return {
         "key": _key(dialog, policy, sizes, sizes.units),
         "covers": len(sizes.units),
-        "content": None if rewritten.failure else _to_json(rewritten, sizes.units),
+        "content": None if rewritten is None or rewritten.failure else _to_json(rewritten, sizes.units),
         "prompts": dict(prompts),
     }
 

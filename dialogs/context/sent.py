@@ -13,6 +13,7 @@ from dialogs.context.client import client_of
 from dialogs.context.reminder_statements import stored
 from dialogs.context.request import Prepared
 from dialogs.context.retrieval.recall import Recall
+from dialogs.context.sizes import parts_tokens
 from dialogs.context.view import View
 from dialogs.models import Dialog, RequestPart
 from dominds.llm.messages import chars_of
@@ -22,7 +23,7 @@ from remediation.prompts import Use, uses_of
 
 
 class Category(StrEnum):
-    """What a piece of a request is, in the order of requests."""
+    """What a piece of a request is, in the order of requests. Rows have sizes by place, so what is new comes last."""
 
     INSTRUCTIONS = "instructions"
     TOOLS = "tools"
@@ -32,7 +33,10 @@ class Category(StrEnum):
     REMINDERS = "reminders"
     RECALLED = "recalled"
     GUIDANCE = "guidance"
+    IMAGES = "images"
 
+
+CHARS_PER_TOKEN = 4  # of a request that nobody counted, and as many as an image counts for
 
 StoredUse = tuple[str, str, str]  # name and version of a prompt, and the digest of the part that holds its values
 UNKNOWN: StoredUse = ("", "", "")  # a text that no prompt was made into
@@ -42,7 +46,7 @@ UNKNOWN: StoredUse = ("", "", "")  # a text that no prompt was made into
 class Sent:
     """``digest`` is the SHA-256 of the body as it went out. ``position`` is that of the last turn of the view, of which the
     request holds ``messages``. ``instructions``, ``tools``, ``traits`` and ``statements`` are digests of parts. ``recalled``
-    are turns with the parts of their texts. ``sizes`` are characters, one for each category."""
+    are turns with the parts of their texts. ``sizes`` are characters, one for each category; an image has four a token."""
 
     digest: str
     epoch: int = 0
@@ -104,6 +108,7 @@ def remembered(
         Category.REMINDERS: chars_of(statement.message for statement in prepared.statements),
         Category.RECALLED: len(once.recalled),
         Category.GUIDANCE: sum(map(len, once.texts)) - len(once.recalled),
+        Category.IMAGES: parts_tokens(request.messages, model) * CHARS_PER_TOKEN,
     }
     sent = Sent(
         digest=hashlib.sha256(body).hexdigest(),

@@ -73,20 +73,24 @@ class Sizes:
         return math.ceil(self.counter.count(text) * self.factor)
 
 
+def facts_of(agent: Agent, model: ModelInfo, thresholds: Thresholds) -> CountingFacts:
+    return CountingFacts(
+        window=thresholds.context_limit,
+        model_id=model.model_id,
+        tokenizer=model.tokenizer,
+        agent_limit=agent.context_limit,
+        llm_type=agent.llm_type,
+        priority=agent.priority,
+        config=current_config(),
+    )
+
+
 def sizes_of(
     dialog: Dialog, units: Units, model: ModelInfo, thresholds: Thresholds, tools: Sequence[ToolSpec], policy: Policy
 ) -> Sizes:
     """Count a view by the rules and the limit of one compaction policy."""
-    config = current_config()
-    facts = CountingFacts(
-        window=thresholds.context_limit,
-        model_id=model.model_id,
-        tokenizer=model.tokenizer,
-        agent_limit=dialog.agent.context_limit,
-        llm_type=dialog.agent.llm_type,
-        priority=dialog.agent.priority,
-        config=config,
-    )
+    facts = facts_of(dialog.agent, model, thresholds)
+    config = facts.config
     counter = counter_for(model.model_id, policy.tokenizer(facts))
     calibration = calibration_of(dialog) or _first_calibration(model, units, counter)
     factor = calibration.slope if calibration else 1.0

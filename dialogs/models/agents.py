@@ -47,8 +47,8 @@ class Agent(models.Model):
         default=True, help_text="bring back into a request what is out of sight and bears on the newest message"
     )
     prepare_rewrites = models.BooleanField(
-        default=False, db_default=False,
-        help_text="make the rewrite that comes next while a dialog rests, so that no message waits for its summary",
+        default=True, db_default=True,
+        help_text="make the rewrite that comes next while a person's dialog rests, so that no message waits for its summary",
     )  # fmt: skip
     proxy = models.BooleanField(
         default=False, db_default=False,

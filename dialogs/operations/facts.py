@@ -4,11 +4,10 @@ from typing import Any
 
 from dialogs.context.retrieval.text_index import REMOVED_UNITS
 from dialogs.context.view import units_of_view
+from remediation.evaluation.measures import is_found
 from remediation.models import RemediationRun
-from remediation.recall.index import Index
-from remediation.recall.search import search
 from remediation.strategies.outcome import text_of
-from remediation.text.coverage import Required, Shown, missing_from, required_of
+from remediation.text.coverage import Shown, missing_from, required_of
 
 MOST_CHARS = 400_000  # of what people and the agent said, the newest, that facts are looked for in
 MOST_SEARCHES = 100  # for facts out of sight, the weightiest
@@ -18,8 +17,7 @@ def measure(run_id: int) -> dict[str, Any]:
     """``all`` of them, ``counts`` by fate, ``unsearched`` beyond what is searched for, and ``away``: what is out of sight,
     with its values and fate. The row has it from now on.
 
-    A fact is an exact value of what people and the agent said (tool output apart), or a rule or request as a whole. One is
-    searched for by the other words of its sentence, as somebody would who does not know it any more.
+    A fact is an exact value of what people and the agent said (tool output apart), or a rule or request as a whole.
     """
     run = RemediationRun.objects.defer("removed").get(pk=run_id)
     if run.facts is None:
@@ -33,7 +31,7 @@ def _measured(run: RemediationRun) -> dict[str, Any]:
     away = missing_from(Shown(text_of(units_of_view(run.dialog_id, run.view))), required)
     away.sort(key=lambda one: -one.statement.worth)
     with REMOVED_UNITS.of(run.dialog_id) as index:
-        found = [_is_found(index, one) for one in away[:MOST_SEARCHES]]
+        found = [is_found(index, one) for one in away[:MOST_SEARCHES]]
     return {
         "all": len(required),
         "counts": {
@@ -64,11 +62,3 @@ def _said(run: RemediationRun) -> list[tuple[str, str]]:
             break
         said.append((role, text))
     return said[::-1]
-
-
-def _is_found(index: Index, fact: Required) -> bool:
-    question = fact.statement.text
-    for value in fact.values:
-        question = question.replace(value, " ")
-    hits = search(index, question) or search(index, fact.statement.text)
-    return not Shown("\n".join(one.passage.text for hit in hits for one in (hit.hit, *hit.neighbours))).lacks(fact)

@@ -13,7 +13,7 @@ from dialogs.context.limits import catalog
 from dialogs.context.reminder_statements import Statement, Statements, placed
 from dialogs.context.request import Once, messages_of, tools_in
 from dialogs.context.retrieval.text_index import TURN_COLUMNS, passages_of_turn
-from dialogs.context.sent import Category, Sent, StoredUse, parts_named_by
+from dialogs.context.sent import Category, Sent, StoredUse, parts_named_by, sizes_of
 from dialogs.context.view import units_at
 from dialogs.models import Generation, RequestPart, Turn
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
@@ -163,7 +163,7 @@ class _Made:
                     Category.RECALLED, "Recalled", text, tuple(dict.fromkeys(t for t, _ in self.sent.recalled))
                 )
         uses = (*self.sent.nudge, *self.sent.guidance)
-        if chars := dict(zip(Category, self.sent.sizes, strict=True))[Category.GUIDANCE]:
+        if chars := sizes_of(self.generation.sent).get(Category.GUIDANCE):
             prompts = tuple(f"{name} {version}" for name, version, _ in uses)
             yield Piece(Category.GUIDANCE, "Guidance", "", chars, prompts=prompts)
 
@@ -175,23 +175,26 @@ class _Made:
                 while waiting and waiting[0].at <= before:
                     yield _piece(Category.REMINDERS, "Reminders", waiting.pop(0).message.text)
                 before += 1
-                yield _said(message, unit)
+                yield from _said(message, unit)
         for statement in waiting:
             yield _piece(Category.REMINDERS, "Reminders", statement.message.text)
 
 
-def _said(message: Message, unit: Unit) -> Piece:
+def _said(message: Message, unit: Unit) -> Iterator[Piece]:
     is_stand_in = unit.kind in STAND_INS
     category = Category.RESULTS if message.role is Role.TOOL else Category.MESSAGES
     calls = (f"{call.name}({call.arguments})" for call in message.tool_calls)
-    images = (f"[{part.label}]" for part in message.parts if isinstance(part, ImagePart))
-    return Piece(
-        Category.SUMMARY if is_stand_in else category,
-        "Stands for what was removed" if is_stand_in else LABELS[message.role],
-        "\n".join(filter(None, (message.text, *images, *calls))),
-        chars_of((message,)),
-        unit.source,
-    )
+    images = [part for part in message.parts if isinstance(part, ImagePart)]
+    if message.text or message.tool_calls or not images:
+        yield Piece(
+            Category.SUMMARY if is_stand_in else category,
+            "Stands for what was removed" if is_stand_in else LABELS[message.role],
+            "\n".join(filter(None, (message.text, *calls))),
+            chars_of((message,)),
+            unit.source,
+        )
+    for image in images:
+        yield Piece(Category.IMAGES, "Image", f"[{image.label}]", 0, unit.source)
 
 
 LABELS = {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.TOOL: "Tool result"}

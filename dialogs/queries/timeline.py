@@ -4,12 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from dialogs.context.sent import Category, sizes_of
+from dialogs.context.sent import CHARS_PER_TOKEN, Category, sizes_of
 from dialogs.models import Dialog, Generation, Question
 from health.models import HealthSnapshot
 
 MOST = 200  # moments that are shown at once
-CHARS_PER_TOKEN = 4  # of a request that nobody counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dialogs.context import prepared
 from dialogs.errors import NotFound
 from dialogs.models import Dialog
 from dialogs.runtime import auxiliary_calls
-from dialogs.runtime.rewrite import job_for, rewrite, toolbox_with_model, within_archive
+from dialogs.runtime.rewrite import Job, job_for, rewrite, toolbox_with_model, within_archive
 from dialogs.runtime.rewrite_deadline import RewriteTooLong, within
 from dialogs.runtime.situation import Situation, situation_of
 from dialogs.state import State
@@ -21,6 +21,7 @@ from dialogs.store.lease import Lease
 from dominds import budgets
 from dominds.llm.catalog.catalog import UnknownModel
 from dominds.llm.provider import ProviderError
+from remediation.context import Rewritten
 from remediation.models import PreparedRewrite
 from remediation.policies.ahead import rewrite_ahead
 
@@ -32,12 +33,16 @@ _threads = ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="prepare")
 
 
 class NotPrepared(Exception):
-    """A call failed, or a worker claimed the dialog meanwhile."""
+    """A call failed, or a worker claimed the dialog meanwhile. ``in_vain``: the same call would fail again, and may cost again."""
+
+    def __init__(self, cause: str, *, in_vain: bool) -> None:
+        super().__init__(cause)
+        self.in_vain = in_vain
 
 
 def may_be_near(situation: Situation) -> bool:
     """By what is known without a query: only a context that is more than half full is looked at again at rest."""
-    if not situation.dialog.agent.prepare_rewrites or not situation.policy.counts:
+    if not prepared.is_wanted(situation.dialog) or not situation.policy.counts:
         return False
     context = situation.context_before_generation
     return context.limit is not None and context.est_tokens * 2 > context.limit
@@ -66,7 +71,7 @@ def prepare(dialog_id: UUID, seconds: float = budgets.REWRITE_SECONDS.most) -> N
     try:
         with auxiliary_calls.watching(dialog) as watch:
             _prepare_within(watch, dialog, situation_of(dialog), seconds)
-    except (NotPrepared, RewriteTooLong, LeaseLost, NotFound, ProviderError, UnknownModel) as cause:
+    except (NotPrepared, LeaseLost, NotFound, ProviderError, UnknownModel) as cause:
         log.info("rewrite_not_prepared", dialog_id=str(dialog_id), cause=str(cause))
 
 
@@ -77,8 +82,7 @@ def _prepare_within(watch: Lease, dialog: Dialog, situation: Situation, seconds:
     job = job_for(situation, ahead.decision)
     job = replace(job, task=ahead.leaving_room(job.task))
     log.info("preparing_rewrite", dialog_id=str(dialog.pk), policy=job.policy.name, est_tokens=job.sizes.request)
-    toolbox = toolbox_with_model(job, partial(_ask, watch, dialog), lambda *_: None)
-    rewritten = within_archive(rewrite(job, within(toolbox, seconds)))
+    rewritten = _rewritten(watch, job, seconds)
     columns = prepared.columns_of(dialog, job.policy.name, job.sizes, rewritten, job.prompts)
     with watch.change(durable=False) as change:
         change.keeps_state = True
@@ -86,9 +90,21 @@ def _prepare_within(watch: Lease, dialog: Dialog, situation: Situation, seconds:
             PreparedRewrite.objects.update_or_create(dialog=dialog, defaults=columns)
 
 
+def _rewritten(watch: Lease, job: Job, seconds: float) -> Rewritten | None:
+    """None where it would be in vain to try again at the next rest."""
+    toolbox = toolbox_with_model(job, partial(_ask, watch, job.dialog), lambda *_: None)
+    try:
+        return within_archive(rewrite(job, within(toolbox, seconds)))
+    except (NotPrepared, RewriteTooLong) as cause:
+        if isinstance(cause, NotPrepared) and not cause.in_vain:
+            raise
+        log.info("rewrite_not_prepared", dialog_id=str(job.dialog.pk), cause=str(cause), again=False)
+        return None
+
+
 def _ask(watch: Lease, dialog: Dialog, purpose: str, instructions: str, text: str) -> str:
-    """Without a model's answer there is nothing worth keeping: whoever comes next asks again."""
+    """Without a model's answer there is nothing worth keeping: the rewrite asks again when it is due."""
     try:
         return auxiliary_calls.ask_at_rest(watch, dialog, purpose, instructions, text)
     except ProviderError as error:
-        raise NotPrepared(str(error)) from error
+        raise NotPrepared(str(error), in_vain=not (error.retryable or watch.lost)) from error

@@ -103,7 +103,7 @@ def perform(
 
 def _prepared(job: Job) -> Rewritten | None:
     """What was made for this while the dialog rested, if it still stands. What a person asks for is made for them."""
-    if not job.dialog.agent.prepare_rewrites or job.dialog.requested_rewrite or job.situation.view.interrupted:
+    if not prepared.is_wanted(job.dialog) or job.dialog.requested_rewrite or job.situation.view.interrupted:
         return None
     found = prepared.prepared_for(job.dialog, job.policy.name, job.sizes)
     if found is None:

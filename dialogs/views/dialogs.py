@@ -1,5 +1,6 @@
-"""The list of dialogs, and a dialog's page."""
+"""The list of dialogs, a dialog's page, and finding what was said."""
 
+from collections.abc import Iterator
 from uuid import UUID
 
 from django.contrib import messages
@@ -15,13 +16,14 @@ from django.views.decorators.http import require_GET, require_POST
 from dialogs.actions.messages import archive
 from dialogs.api.dialogs import download
 from dialogs.context import limits
+from dialogs.context.retrieval import search
 from dialogs.live.feeds import current_live_text
 from dialogs.live.frames import frames_after
 from dialogs.models import Agent, Dialog, Question, Turn
 from dialogs.pages import dialog_page, sidebar
 from dialogs.pages.chip import chip_of
 from dialogs.pages.dialog_page import DialogPage
-from dialogs.pages.entries import all_entries
+from dialogs.pages.entries import address_of, all_entries
 from dialogs.queries import export
 from dialogs.state import State
 from dialogs.views.answers import PersonRequest, dialog_or_404
@@ -53,6 +55,30 @@ def index(request: PersonRequest) -> HttpResponse:
         )
     template = "dialogs/_rows.html" if request.htmx and request.htmx.target == "dialog-rows" else "dialogs/list.html"
     return render(request, template, context)
+
+
+@login_required
+@require_GET
+def find(request: PersonRequest, dialog_id: UUID | None = None) -> HttpResponse:
+    """Passages of one dialog, or of all that the person takes part in, best first. Each leads to its place."""
+    query = request.GET.get("q", "")
+    dialog = dialog_or_404(dialog_id, request.user) if dialog_id else None
+    if dialog:
+        hits = [(dialog.pk, hit) for hit in search.in_turns(dialog.pk, query, ROWS)]
+    else:
+        hits = [(one.dialog_id, one.hit) for one in search.everywhere(request.user, query, ROWS)]
+    context = {"dialog": dialog, "query": query, "passages": list(_passages(hits)), "section": "dialogs"}
+    return render(request, "dialogs/find.html", context)
+
+
+def _passages(hits: list[tuple[UUID, search.Hit]]) -> Iterator[tuple[Turn, str, search.Hit]]:
+    """Each with its turn and the address of its place."""
+    named = {"dialog__in": {pk for pk, _ in hits}, "seq__in": {hit.text.number for _, hit in hits}}
+    rows = Turn.objects.filter(**named, position__isnull=False).select_related("dialog").defer("text")
+    turns = {(turn.dialog_id, turn.seq): turn for turn in rows}
+    for pk, hit in hits:
+        if turn := turns.get((pk, hit.text.number)):
+            yield turn, address_of(turn.dialog, turn.position or 0, f"turn-{turn.seq}"), hit
 
 
 def _matching(request: PersonRequest, given: dict[str, str]) -> QuerySet[Dialog]:

@@ -15,13 +15,18 @@ from remediation.evaluation.simulation import Request, Setup, Simulation
 from remediation.recall.query import query_of
 from remediation.recall.scoring import Archive
 from remediation.recall.search import search
+from remediation.strategies.hand_off import said_by_people_and_agent
+from remediation.text.coverage import Required, Shown, required_of
 
 PUNCTUATION = re.compile(r"[^\w\s]|_")
 SHORTEST_VALUE = 4  # characters of an argument that nobody guesses, beside a digit in it
 NEWEST_UNITS = 5  # what stands in them needs no remembering
 POSITIONS = ("first quarter", "second quarter", "third quarter", "last quarter")
 
+MOST_FACTS = 200  # of a dialog, the weightiest: each that is out of sight is searched for
+
 EVIDENCE, ANSWERS, NEEDED_LATER, SEARCH = "evidence in sight", "answers in sight", "needed later", "search"
+FACTS = "facts at the end"
 
 
 class State(StrEnum):
@@ -61,8 +66,8 @@ def normalised(text: str) -> str:
     return " ".join(PUNCTUATION.sub(" ", text.lower()).split())
 
 
-def run(dialog: Dialog, setup: Setup) -> Run:
-    """Feed the dialog; judge each tool call on the way, and each question at the end."""
+def run(dialog: Dialog, setup: Setup, *, facts: bool = False) -> Run:
+    """Feed the dialog; judge each tool call on the way, and at the end each question and, where asked for, all ``facts``."""
     simulation = Simulation(dialog, setup)
     fates: list[Fate] = []
     requests: list[Request] = []
@@ -77,6 +82,8 @@ def run(dialog: Dialog, setup: Setup) -> Run:
         question = question_unit(probe.question, len(dialog.turns) + 1, setup.counter.count_messages)
         requests.append(simulation.request(simulation.entered(question)))
         fates.append(_asked(simulation, probe, requests[-1]))
+    if facts:
+        fates += _facts(simulation)
     return Run(
         fates=tuple(fates),
         requests=len(requests),
@@ -169,6 +176,27 @@ def searched(dialog: Dialog, archive: Archive, units: Units) -> Iterator[Fate]:
                 for hit in (one.hit, *one.neighbours)
             )
         yield Fate(SEARCH, probe.kind, "", "", State.ONE_SEARCH_AWAY if is_found else State.LOST)
+
+
+def _facts(simulation: Simulation) -> Iterator[Fate]:
+    """What people and the agent said that a shorter text must still say."""
+    required = {one.statement.text: one for one in required_of(said_by_people_and_agent(simulation.units))}.values()
+    shown = Shown(simulation.request(simulation.view).text(simulation.dialog.instructions))
+    for one in sorted(required, key=lambda one: -one.statement.worth)[:MOST_FACTS]:
+        if not shown.lacks(one):
+            state = State.IN_SIGHT
+        else:
+            state = State.ONE_SEARCH_AWAY if is_found(simulation.index, one) else State.LOST
+        yield Fate(FACTS, "fact", one.statement.role, "", state)
+
+
+def is_found(archive: Archive, fact: Required) -> bool:
+    """By the other words of its sentence, as somebody searches who does not know it any more."""
+    question = fact.statement.text
+    for value in fact.values:
+        question = question.replace(value, " ")
+    hits = search(archive, question) or search(archive, fact.statement.text)
+    return not Shown("\n".join(one.passage.text for hit in hits for one in (hit.hit, *hit.neighbours))).lacks(fact)
 
 
 class _Past:

@@ -10,7 +10,14 @@ from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
 from remediation.strategies.headroom import most_of
 from remediation.strategies.outcome import is_ledger, newest_user, task_of
-from remediation.strategies.stand_ins import HANDOVER_CLOSING, HANDOVER_OPENING, TASK_BEGAN, stand_in, text_counter
+from remediation.strategies.stand_ins import (
+    HANDOVER_CLOSING,
+    HANDOVER_OPENING,
+    TASK_BEGAN,
+    stand_in,
+    summary_heading,
+    text_counter,
+)
 
 AIM_SHARE = 2  # a fresh start aims at the limit divided by this, priority 1 included
 SMALLEST_HANDOVER = 40  # tokens; less cannot hand anything over
@@ -77,6 +84,7 @@ def _handover(units: Units, kept: set[int], room: int, toolbox: Toolbox, opening
     gone = tuple(unit for index, unit in enumerate(units) if index not in kept)
     stay = tuple(unit for index, unit in enumerate(units) if index in kept)
     task = _task(units, kept, room, toolbox)
+    opening += summary_heading(gone)
     frame = text_counter(toolbox)(f"{opening}{HANDOVER_CLOSING}{task}") + 4
     most = most_of(limit) - ledger_budget(limit) - total_tokens(stay) - frame
     people = limit // PEOPLE_SHARE

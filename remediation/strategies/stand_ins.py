@@ -13,8 +13,9 @@ SUMMARY_HEADING = "[Summary of earlier turns]\n"  # where it is not known of whi
 HANDOVER_OPENING = "Resuming from overflow: "
 HANDOVER_CLOSING = "\nContinue task: "
 TASK_BEGAN = " – begun with: "  # before the first request, in a handover's closing
-OTHER_OPENING = re.compile(r"Resuming (?!from overflow: )[^\n]*\n")  # a line of its own
+OPENING = re.compile(rf"\A(?:{HANDOVER_OPENING}|Resuming [^\n]*\n)")
 SUMMARY_LINE = re.compile(r"\[Summary of (?:earlier turns|turns (\d{1,9})-(\d{1,9}))\]\n?")
+BEFORE_HEADING = re.compile(rf"{HANDOVER_OPENING}|[^\n]*\n")  # why an agent starts afresh, or how much was said
 COUNTS_LINE = re.compile(
     r"Previous \d{1,9} turns?: (\d{1,9}) user messages?, (\d{1,9}) model responses?, (\d{1,9}) tool calls?"
 )  # importance retention's summary, which ``retention`` writes
@@ -54,8 +55,13 @@ def summary_heading(replaced: Sequence[Unit]) -> str:
 
 def turns_of_summary(text: str) -> tuple[int, int] | None:
     """The first and last turn that a summary's heading names; None where it names none."""
-    found = SUMMARY_LINE.match(COUNTS_LINE.sub("", text, count=1).lstrip())
+    found = _heading_of(text)
     return (int(found[1]), int(found[2])) if found and found[1] else None
+
+
+def _heading_of(text: str) -> re.Match[str] | None:
+    before = BEFORE_HEADING.match(text)
+    return SUMMARY_LINE.match(text) or (SUMMARY_LINE.match(text, before.end()) if before else None)
 
 
 def sources_of(units: Sequence[Unit]) -> tuple[int, ...]:
@@ -87,16 +93,14 @@ def told(unit: Unit) -> str:
         return ""
     text = unit.text
     if unit.kind is UnitKind.SUMMARY:
-        text = COUNTS_LINE.sub("", text.partition(HANDOVER_CLOSING)[0]).strip()
-        text = without_heading(text)
-        text = OTHER_OPENING.sub("", text, count=1).strip() if text.startswith("Resuming ") else text.strip()
+        text = without_heading(COUNTS_LINE.sub("", text.partition(HANDOVER_CLOSING)[0]).strip()).strip()
     return text
 
 
 def without_heading(text: str) -> str:
-    """A summary without the frame that the model sees."""
-    named = SUMMARY_LINE.match(text)
-    return (text[named.end() :] if named else text).removeprefix(HANDOVER_OPENING)
+    """A summary without the frame that the model sees. A handover of an earlier version has no heading."""
+    named = _heading_of(text)
+    return text[named.end() :] if named else OPENING.sub("", text)
 
 
 def shortened(unit: Unit, text: str, toolbox: Toolbox) -> Unit:

@@ -90,6 +90,7 @@ def browser_stack(postgres: services.PostgresServer, django_db_blocker: Any) -> 
     members = {name: {"name": name.capitalize(), "provider": "lab", "model": name} for name in SCRIPTS}
     members["fills"]["context_policy"] = "none"
     members["plans"] |= {"context_policy": "breaking", "context_limit": 3_500, "priority_areas": ["To Do List"]}
+    members["plans"]["prepare_rewrites"] = False  # its rewrites are looked at while they are made
     llm = {"providers": {"lab": {"name": "Lab", "apiType": "scripted", "models": models}}}
     (stack.minds_dir / "llm.yaml").write_text(json.dumps(llm))
     (stack.minds_dir / "team.yaml").write_text(json.dumps({"members": members}))

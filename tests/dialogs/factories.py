@@ -37,6 +37,9 @@ class AgentFactory(factory.django.DjangoModelFactory[Agent]):
     provider = "test"
     model = "model"
     instructions = "Be brief."
+    prepare_rewrites = (
+        False  # in a thread of their own, beside what a test looks at; ``tests/flows/test_prepared_rewrites.py``
+    )
 
 
 class RewriteFactory(factory.django.DjangoModelFactory[RemediationRun]):

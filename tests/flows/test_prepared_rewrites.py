@@ -18,7 +18,7 @@ from remediation.policies.ahead import rewrite_ahead
 from tests.doubles.brains import Prompt, Reply
 from tests.doubles.local_servers import LocalDouble
 from tests.flows import pruner
-from tests.flows.conftest import Serve, dialog_with, overflows, say
+from tests.flows.conftest import OVER, Serve, dialog_with, overflows, say
 from tests.flows.test_compaction import prose
 from tests.flows.test_retention import is_summary
 from tests.harness.stack import eventually
@@ -29,11 +29,13 @@ LIMIT = 8_000
 
 
 class Clerk:
-    """Answers, and writes summaries that quote what it is given. ``held`` keeps a summary back until it is set."""
+    """Answers, and writes summaries that quote what it is given. ``held`` keeps a summary back until it is set; ``fails``
+    is what it says in place of one."""
 
     def __init__(self) -> None:
         self.held: threading.Event | None = None
         self.asked = threading.Event()
+        self.fails: Reply | None = None
 
     def __call__(self, prompt: Prompt) -> Reply:
         if pruner.is_asked(prompt.body):
@@ -43,6 +45,8 @@ class Clerk:
         self.asked.set()
         if self.held:
             self.held.wait(20)
+        if self.fails:
+            return self.fails
         said = [line for line in prompt.last.text.splitlines() if "person:" in line]
         return Reply(
             "## Goal\n" + "\n".join(f"{line.partition('person: ')[2][:160].rsplit(' ', 1)[0]}." for line in said)
@@ -159,6 +163,19 @@ def test_a_message_does_not_wait_for_a_preparation(server: LocalDouble, clerk: C
     eventually(lambda: is_ready(dialog))  # at the next rest
 
 
+def test_a_call_that_fails_for_good_is_not_made_at_each_rest(server: LocalDouble, clerk: Clerk) -> None:
+    clerk.fails = OVER
+    dialog, number = nearly_full(server)
+    eventually(lambda: PreparedRewrite.objects.filter(dialog=dialog, content__isnull=True).exists())
+    asked = dialog.generations.filter(purpose="summary")
+    made = asked.count()
+    say(dialog, message(number, 20))
+    prepare.prepare(dialog.pk)
+    assert asked.count() == made >= 1
+    clerk.fails = None
+    assert prepared.NOTE not in said_until_rewritten(dialog, number + 1).steps[-1]["note"]  # it asks when it is due
+
+
 def test_nothing_is_prepared_where_it_is_switched_off_or_was_lost(server: LocalDouble, clerk: Clerk) -> None:
     dialog, _ = nearly_full(server)
     eventually(lambda: is_ready(dialog))
@@ -172,7 +189,11 @@ def test_nothing_is_prepared_where_it_is_switched_off_or_was_lost(server: LocalD
     PreparedRewrite.objects.all().delete()  # as by a worker that died before it had stored it
     prepare.prepare(dialog.pk)
     assert is_ready(dialog) and len(server.bodies) > calls
-    Agent.objects.update(prepare_rewrites=False)
-    dialog = Dialog.objects.get(pk=dialog.pk)
-    assert not prepare.may_be_near(situation_of(dialog))
+    for change in ({"origin": Dialog.Origin.KEY}, {"agent__proxy": True}, {"agent__prepare_rewrites": False}):
+        dialog = Dialog.objects.get(pk=dialog.pk)
+        assert Agent().prepare_rewrites and prepare.may_be_near(situation_of(dialog))
+        for name, value in change.items():
+            of, _, column = name.rpartition("__")
+            setattr(dialog.agent if of else dialog, column, value)
+        assert not prepare.may_be_near(situation_of(dialog))
     connections.close_all()

@@ -1,5 +1,6 @@
 """Each request of a dialog, made again from rows, equals the bytes that its model's server received."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
@@ -9,7 +10,8 @@ import orjson
 import pytest
 
 from dialogs.accounts.api_keys import create_key
-from dialogs.actions import reminders, rewrite_requests
+from dialogs.actions import messages, reminders, rewrite_requests
+from dialogs.actions.attachments import checked
 from dialogs.context.sent import Category
 from dialogs.models import ApiKey, Dialog, Generation, RequestPart
 from dialogs.openai_api.conversations import begin
@@ -25,6 +27,7 @@ from tests.doubles.messages import MessagesDouble
 from tests.flows.conftest import Minds, Serve, go_on, say
 from tests.flows.doubled import dialog_at, start
 from tests.flows.test_growing_requests import BOUND, YELLOW, Mind
+from tests.pixels import picture
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -64,33 +67,42 @@ def undo(dialog: Dialog) -> None:
         rewrite_requests.undo(run.pk, dialog.owner)
 
 
+def live_through(dialog: Dialog, mind: Any, verb: str) -> None:
+    """Tools, reminders, images, the rewrite ``verb``, recall, its undo, guidance, a clear, other instructions."""
+    for text in ("look", "remember this", STORY, "look", STORY, "hello", "remember that"):
+        say(dialog, text)
+    messages.post_message(dialog.pk, "hello", attached=checked([("a.png", picture())]))
+    go_on(dialog)
+    rewrite_requests.request(dialog.pk, verb, dialog.owner)
+    go_on(dialog)
+    for text in (ASKED, "look"):
+        say(dialog, text)
+    undo(dialog)
+    mind.usage = YELLOW
+    for text in ("hello", "please clear"):
+        say(dialog, text)
+    mind.usage = None
+    reminders.delete(dialog.pk, dialog.reminders.latest("pk").pk)
+    dialog.agent.instructions += " Be kind."
+    dialog.agent.save()
+    say(dialog, ASKED)
+
+
 def test_every_request_of_an_eventful_dialog(double: MessagesDouble, dialog: Dialog) -> None:
-    mind: Any = double.brain
+    least = int(os.environ.get("DOMINDS_GENERATIONS", "60"))
     say(dialog, FACT)
-    for hand in (policy.by_hand for policy in by_hand()):
-        assert hand is not None
-        for text in ("look", "remember this", STORY, "look", STORY, "hello", "remember that"):
-            say(dialog, text)
-        rewrite_requests.request(dialog.pk, hand.verb, dialog.owner)
-        go_on(dialog)
-        for text in (ASKED, "look"):
-            say(dialog, text)
-        undo(dialog)
-        mind.usage = YELLOW
-        for text in ("hello", "please clear"):
-            say(dialog, text)
-        mind.usage = None
-        reminders.delete(dialog.pk, dialog.reminders.latest("pk").pk)
-        dialog.agent.instructions += " Be kind."
-        dialog.agent.save()
-        say(dialog, ASKED)
+    while dialog.generations.count() < least:
+        for policy in by_hand():
+            assert policy.by_hand is not None
+            live_through(dialog, double.brain, policy.by_hand.verb)
+    mind: Any = double.brain
     mind.usage = RED
     say(dialog, "hello")
     mind.usage = None
     say(dialog, "look")
     rows = list(dialog.generations.exclude(purpose__in=["prune", "summary"]).order_by("pk"))
     received = [each.digest for each in double.requests if each.digest in {row.sent["digest"] for row in rows}]
-    assert len(rows) >= 60
+    assert len(rows) >= least
     assert [row.sent["digest"] for row in rows] == received, "each went out as it is remembered"
     assert {row.pk: differs for row in rows if (differs := sent_request(row).differs)} == {}
     kinds = {piece.category for row in rows for piece in sent_request(row).pieces}

@@ -60,15 +60,17 @@ def limit_beside(limit: int) -> int:
 def recalled_for(dialog: Dialog, view: View, sizes: Sizes, model: ModelInfo, thresholds: Thresholds) -> Recall:
     choices = _CHOICES(dialog.pk)
     dismissed = {seq for seq, choice in choices if choice == RecallChoice.Choice.DISMISSED}
-    with TURNS.of(dialog.pk) as index:
+    pinned = [seq for seq, choice in choices if choice == RecallChoice.Choice.PINNED]
+    hidden = _in_sight(view) | dismissed
+    with TURNS.at_once(dialog.pk, hidden, pinned) as index:
         found = recall(
             index,
-            _in_sight(view) | dismissed,
+            hidden,
             "\n".join(_texts_of_no_turn(view)),
             query_of(view.units),
             math.floor(_room(sizes, model, thresholds) / sizes.factor),
             sizes.counter.count,
-            pinned=[seq for seq, choice in choices if choice == RecallChoice.Choice.PINNED],
+            pinned=pinned,
         )
     est_tokens = math.ceil(found.est_tokens * sizes.factor)
     return Recall(render(found), found.turns, found.passages, est_tokens, found.est_tokens)

@@ -1,16 +1,18 @@
 """What each process has indexed of dialogs' texts: turns are never changed, so each look reads only those since the last.
 
 An index is in memory alone. After a restart the first look at a dialog reads it whole: 50,000 turns take 3 to 9 s of a
-busy core, fewer in proportion (``tests/benchmarks/recall.py``).
+busy core, fewer in proportion (``tests/benchmarks/recall.py``). No message waits for that: until a thread is done with it,
+the newest turns have an index of their own.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
+import structlog
+from django.db import connection, connections
 from django.db.models import QuerySet
 
 from dialogs.errors import UNREADABLE
@@ -22,8 +24,12 @@ from remediation.recall.index import Index
 from remediation.recall.passages import Passage, passages_of
 from remediation.tokens.counting import count_characters
 
+log = structlog.get_logger(__name__)
+
 REMEMBERED_CHARS = 60_000_000  # of all texts that this process has indexed; an index takes about three times its texts
 _CHARS_PER_ENTRY = 200  # what the objects around a passage take, in characters of it
+AT_ONCE_CHARS = 400_000  # of texts that a message waits for: a tenth of a second of a core
+AT_ONCE_ROWS = 2_000  # that are read for them
 
 Since = Callable[[UUID, int], Sequence[Any]]
 PassagesOf = Callable[[Any], Sequence[Passage]]
@@ -37,6 +43,7 @@ class _Growing:
         self.index = Index()
         self.last = 0
         self.weight = 0
+        self.is_followed = False  # by a thread that takes in what a message does not wait for
 
     def grow(self, rows: Sequence[Any], passages_of_row: PassagesOf, place: str) -> None:
         found = [passage for row in rows for passage in passages_of_row(row)]
@@ -58,10 +65,13 @@ class TextIndex:
         """The index with every row that there is now; only for this thread, until the block ends."""
         growing = self._growing(dialog_id)
         with growing.lock:
-            if rows := self._since(dialog_id, growing.last):
-                growing.grow(rows, self._passages_of_row, self._place)
-                self._keep(dialog_id, growing)
+            self._grow(dialog_id, growing, self._since(dialog_id, growing.last))
             yield growing.index
+
+    def _grow(self, dialog_id: UUID, growing: _Growing, rows: Sequence[Any]) -> None:
+        if new := [row for row in rows if getattr(row, self._place) > growing.last]:
+            growing.grow(new, self._passages_of_row, self._place)
+            self._keep(dialog_id, growing)
 
     def _growing(self, dialog_id: UUID) -> _Growing:
         if connection.in_atomic_block:  # what a transaction under way reads may be rolled back
@@ -76,14 +86,78 @@ class TextIndex:
         return growing
 
 
-def passages_of_turn(row: Any) -> tuple[Passage, ...]:
-    """``row`` has the columns of ``TURN_COLUMNS``."""
+class TurnIndex(TextIndex):
+    @contextmanager
+    def at_once(self, dialog_id: UUID, in_sight: Collection[int], pinned: Collection[int]) -> Iterator[Index]:
+        """The index with every turn, unless much of it is still to be made: then of what is not ``in_sight`` the newest turns,
+        and those that are ``pinned``, while a thread makes the whole. Outside of transactions."""
+        growing = self._growing(dialog_id)
+        newest = _NEWEST_TURNS(dialog_id, growing.last)
+        if len(newest) < AT_ONCE_ROWS and sum(map(_chars_of, newest)) <= AT_ONCE_CHARS:
+            with growing.lock:
+                self._grow(dialog_id, growing, newest[::-1])
+                yield growing.index
+            return
+        self._follow(dialog_id, growing)
+        rows = _out_of_sight(newest, in_sight)
+        missing = set(pinned) - {row.seq for row in rows}
+        if missing:
+            rows += _columns(Turn.objects.filter(dialog_id=dialog_id, seq__in=missing))
+        rows.sort(key=lambda row: row.position)
+        yield Index(passage for row in rows for passage in self._passages_of_row(row))
+
+    def _follow(self, dialog_id: UUID, growing: _Growing) -> None:
+        with self._finding:
+            if growing.is_followed:
+                return
+            growing.is_followed = True
+        # Nobody waits for its end: not the next message, nor a worker that ends.
+        threading.Thread(target=self._take_in, args=(dialog_id, growing), name="text-index", daemon=True).start()
+
+    def _take_in(self, dialog_id: UUID, growing: _Growing) -> None:
+        try:
+            with _one_at_a_time, growing.lock:
+                self._grow(dialog_id, growing, self._since(dialog_id, growing.last))
+        except Exception:  # the next message tries again
+            log.exception("indexing_failed", dialog_id=str(dialog_id))
+        finally:
+            growing.is_followed = False
+            connections.close_all()
+
+
+_one_at_a_time = threading.Lock()
+
+
+def _out_of_sight(newest: Sequence[Any], in_sight: Collection[int]) -> list[Any]:
+    """Of rows, newest first, as many as a message waits for: none that is in sight, nor one that says the same."""
+    shown = {_text_of(row) for row in newest if row.seq in in_sight}
+    rows, room = [], AT_ONCE_CHARS
+    for row in newest:
+        text = _text_of(row)
+        if text in shown:
+            continue
+        room -= len(text)
+        if room < 0:
+            break
+        rows.append(row)
+    return rows
+
+
+def _text_of(row: Any) -> str:
     try:
         calls = [f"{call['name']}({call['arguments']})" for call in row.tool_calls or ()]
     except UNREADABLE:  # a damaged turn, maybe of an older round: it keeps neither from answering nor from being found
         calls = []
-    text = "\n".join(part for part in (row.text, *calls) if part)
-    return passages_of(row.seq, row.tool_name or row.role, text, count_characters)
+    return "\n".join(part for part in (row.text, *calls) if part)
+
+
+def _chars_of(row: Any) -> int:
+    return len(_text_of(row))
+
+
+def passages_of_turn(row: Any) -> tuple[Passage, ...]:
+    """``row`` has the columns of ``TURN_COLUMNS``."""
+    return passages_of(row.seq, row.tool_name or row.role, _text_of(row), count_characters)
 
 
 TURN_COLUMNS = ("seq", "role", "text", "tool_calls", "tool_name")
@@ -94,9 +168,17 @@ def said(turns: QuerySet[Turn]) -> QuerySet[Turn]:
     return turns.filter(position__isnull=False).exclude(role=Turn.Role.NOTICE).order_by("position")
 
 
+def _columns(turns: QuerySet[Turn]) -> QuerySet[Turn, Any]:
+    return said(turns).values_list(*TURN_COLUMNS, "position", named=True)
+
+
 def _turns_since(dialog_id: UUID, position: int) -> QuerySet[Turn, Any]:
-    turns = said(Turn.objects.filter(dialog_id=dialog_id, position__gt=position))
-    return turns.values_list(*TURN_COLUMNS, "position", named=True)
+    return _columns(Turn.objects.filter(dialog_id=dialog_id, position__gt=position))
+
+
+def _newest_turns(dialog_id: UUID, position: int) -> QuerySet[Turn, Any]:
+    """Newest first."""
+    return _turns_since(dialog_id, position).order_by("-position")[:AT_ONCE_ROWS]
 
 
 def _removed_since(dialog_id: UUID, pk: int) -> QuerySet[RemovedUnit, Any]:
@@ -108,5 +190,6 @@ def _passages_of_unit(row: Any) -> tuple[Passage, ...]:
     return passages_of(row.pk, row.kind, row.text, count_characters)
 
 
-TURNS = TextIndex(Select(_turns_since), passages_of_turn, "position")
+_NEWEST_TURNS = Select(_newest_turns)
+TURNS = TurnIndex(Select(_turns_since), passages_of_turn, "position")
 REMOVED_UNITS = TextIndex(Select(_removed_since), _passages_of_unit, "pk")

@@ -270,6 +270,30 @@ def test_an_agent_is_checked_by_the_rules_of_team_yaml(admin_browser: Client, fi
     assert not Agent.objects.exists()
 
 
+def test_other_settings_are_tried_on_past_dialogs_and_not_made(browser: Client, script: Script) -> None:
+    script({"text": "Noted: the port is 48151. " * 40})
+    dialog = make_dialog(context_policy="none")
+    for number in range(8):
+        messages.post_message(
+            dialog.pk, f"Depot {number} has valve V-{4100 + number}. " + "It rained in the hills. " * 60
+        )
+        drive(dialog.pk)
+    address = reverse("admin:dialogs_agent_dry_run", args=[dialog.agent_id])
+    assert address in browser.get(reverse("admin:dialogs_agent_change", args=[dialog.agent_id])).content.decode()
+    assert "As tried" not in browser.get(address).content.decode()
+    page = browser.post(address, {"context_policy": "breaking", "context_limit": "3500", "recall": "on"})
+    found = {name: (before, after) for name, before, after in page.context["found"].rows}
+    assert (page.context["found"].dialogs, page.context["found"].turns) == (1, 16)
+    assert found["limit, tokens"] == ("128,000", "3,500") and found["rewrites"][0] == "0" < found["rewrites"][1]
+    facts = [text.partition(":") for text in found["facts at the end"]]
+    assert facts[0][0] == facts[1][0] and int(facts[0][0]) == 8 and "0 one search away, 0 lost" in facts[0][2]
+    assert found["facts at the end"][1] in page.content.decode()
+    dialog.refresh_from_db()
+    assert (dialog.agent.context_policy, dialog.remediations.count()) == ("none", 0)
+    Agent.objects.update(model="gone")
+    assert "gone" in browser.post(address, {"context_policy": "breaking"}).content.decode()
+
+
 def test_plain_staff_see_agents_and_may_not_edit_them(browser: Client, script: Script) -> None:
     agent = AgentFactory.create()
     address = reverse("admin:dialogs_agent_change", args=[agent.pk])

@@ -120,6 +120,17 @@ def test_a_long_entry_is_read_in_parts(script: Script) -> None:
     assert use(dialog, "read_artifact", id=artifact.pk, offset=12_000).failed
 
 
+def test_a_handover_is_opened_like_any_summary(script: Script) -> None:
+    dialog = make_dialog()
+    say(dialog, "The pump is a Grundfos.", "It failed with E17.")
+    text = "Resuming after a milestone: the pump runs\n[Summary of turns 1-2]\nA Grundfos.\nContinue task: go on"
+    unit = remove(dialog, text, unit_id="handover-a")
+    listed = use(dialog, "read_archive", turns="1-4").text.splitlines()
+    assert listed[0].startswith(f"unit {unit.pk} (summary of turns 1-2): Resuming after a milestone")
+    assert [line.partition(":")[0] for line in listed[1:]] == ["seq 3 (user)", "seq 4 (assistant)"]
+    assert use(dialog, "read_archive", turns="1-2").text.startswith("seq 1 (user): The pump")
+
+
 def test_a_summary_is_opened_level_by_level(script: Script) -> None:
     dialog, other = make_dialog(), make_dialog()
     say(dialog, "The pump is a Grundfos.", "It failed with E17.", "Order a seal.", "And two bolts.")

@@ -93,6 +93,7 @@ def pages_of(dialogs: dict[str, Dialog]) -> Iterator[str]:
         "/dialogs/",
         "/dialogs/?q=nothing",
         "/dialogs/?state=archived",
+        "/find/?q=the",
         "/settings/",
         "/settings/limits/",
         "/models/",
@@ -109,6 +110,7 @@ def pages_of(dialogs: dict[str, Dialog]) -> Iterator[str]:
         here = f"/d/{dialog.pk}/"
         yield here
         if name in RICH:
+            yield f"{here}find/?q=message"
             yield from (f"{here}health/", f"{here}context/", f"{here}context/?preview=prune", f"{here}archive/")
             yield from (f"{here}archive/{run.pk}/" for run in RemediationRun.objects.filter(dialog=dialog)[:1])
             for turn in dialog.turns.filter(generation__isnull=False)[:1]:

@@ -75,6 +75,24 @@ def test_what_cannot_be_chosen_is_refused_and_strangers_find_nothing(dialog: Dia
     assert browser.get(f"{address}1/").status_code == 405
 
 
+def test_a_person_finds_passages_and_is_led_to_their_place(dialog: Dialog) -> None:
+    browser, stranger = browser_of(dialog.owner), browser_of(UserFactory.create())
+    here, everywhere = f"/d/{dialog.pk}/find/", "/find/"
+    assert f'href="{here}"' in browser.get(f"/d/{dialog.pk}/").content.decode()
+    assert f'href="{everywhere}?q=aunt"' in browser.get("/dialogs/?q=aunt").content.decode()
+    for address in (here, everywhere):
+        shown = browser.get(address, {"q": "my aunt"}).content.decode()
+        assert "&lt;b&gt;hives&lt;/b&gt; of my <mark>aunt</mark> stand" in shown
+        assert f'href="/d/{dialog.pk}/#turn-1"' in shown
+        assert ("Beside it: Noted." in shown) is (address == here), (
+            "of all dialogs only turns that hold a word are read"
+        )
+        assert "Nothing holds these words." in browser.get(address, {"q": "zebra"}).content.decode()
+        assert "Nothing holds" not in browser.get(address).content.decode()
+    assert stranger.get(here, {"q": "aunt"}).status_code == 404
+    assert "aunt</mark>" not in stranger.get(everywhere, {"q": "aunt"}).content.decode()
+
+
 def test_the_archive_page_marks_the_words_of_a_search(dialog: Dialog) -> None:
     run = dialog.remediations.create(
         round_number=2, policy="breaking", reason="test", est_before=2, est_after=1, base_position=1, view=[], removed=[]

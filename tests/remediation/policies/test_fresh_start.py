@@ -10,7 +10,7 @@ from remediation.decisions import BY_HAND
 from remediation.loops import LOOP_REASON
 from remediation.policies.fresh_start import COMPLETE_MILESTONE, POLICY
 from remediation.policies.policy import RewriteTask
-from remediation.strategies.stand_ins import told
+from remediation.strategies.stand_ins import sources_of, told, turns_of_summary
 from tests.remediation.building import model, numbered, prose, system, tool, toolbox, user
 
 FIRST = " ".join(f"requirement{place} holds" for place in range(60))  # 1,000 characters and more
@@ -41,6 +41,17 @@ def test_the_handover_names_its_reason() -> None:
     assert reached.startswith("Resuming after a milestone: the schema is done\n")
     assert fresh(history(), BY_HAND)[0].startswith("Resuming at a person's request.\n")
     assert fresh(history(), "more than 2 over-hits in an hour")[0].startswith("Resuming from overflow: ")
+
+
+def test_the_handover_names_the_turns_that_it_stands_for() -> None:
+    units = history(milestone("the schema is done"))
+    gone = sources_of([unit for unit in units if unit.text == FIRST or "harbour" in unit.text])
+    for reason in (LOOP_REASON, BY_HAND, "over"):
+        handover, view = fresh(units, reason)
+        assert turns_of_summary(handover) == (gone[0], gone[-1])
+        later = numbered(*[user("x")] * 9, model(prose("quay", 500)), user("And then?"))[9:]
+        again, _ = fresh((*view, *later), reason)
+        assert turns_of_summary(again) == (gone[0], sources_of(later)[0])  # the first handover's among them
 
 
 def test_the_task_goes_on_whole_through_one_fresh_start_after_the_other() -> None:

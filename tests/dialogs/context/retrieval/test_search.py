@@ -1,16 +1,17 @@
 """Search of what was said, on both databases: one dialog, its archive, all dialogs of a person."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import pytest
 from django.contrib.auth.models import User
 from django.db import transaction
 
 from dialogs.context.retrieval import search
-from dialogs.context.retrieval.text_index import TURNS
+from dialogs.context.retrieval.text_index import AT_ONCE_CHARS, TURNS
 from dialogs.models import Dialog, Turn
 from remediation.models import RemovedUnit
 from tests.dialogs.factories import RewriteFactory, UserFactory, make_dialog
+from tests.harness.stack import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -85,6 +86,30 @@ def test_an_index_larger_than_all_may_be_is_still_kept() -> None:
         pass
     with TURNS.of(dialog.pk) as second:
         assert first is second
+
+
+def test_a_message_waits_for_the_newest_turns_alone_and_later_ones_have_all() -> None:
+    dialog = hold(
+        make_dialog(), "the heron flies", "so it does. " * (AT_ONCE_CHARS // 12 + 1), "herons", "a heron sits"
+    )
+
+    def herons(in_sight: Collection[int] = (), pinned: Collection[int] = ()) -> set[int]:
+        with TURNS.at_once(dialog.pk, in_sight, pinned) as index:
+            return {passage.turn for passage in index.passages(index.postings(["heron"])["heron"].entries.tolist())}
+
+    assert herons() == {3, 4}
+    eventually(lambda: herons() == {1, 3, 4})
+    with TURNS.of(dialog.pk) as index:
+        assert index.entries_of([1, 2, 3, 4])[-1] == index.corpus.entries - 1, "each turn once"
+
+
+def test_what_is_pinned_or_older_than_all_in_sight_comes_at_once() -> None:
+    long = "so it does. " * (AT_ONCE_CHARS // 12 + 1)
+    for in_sight, pinned in (((), (1,)), ((2,), ())):
+        dialog = hold(make_dialog(), "the heron flies", long, "a heron sits")
+        with TURNS.at_once(dialog.pk, in_sight, pinned) as index:
+            assert index.entries_of([1]).tolist() == [0] and index.entries_of([3]).tolist() == [1]
+            assert not len(index.entries_of([2]))
 
 
 def test_the_archive_is_searched_by_the_same_ranking() -> None:

@@ -1,0 +1,127 @@
+"""Evaluation over history: what an agent's settings, as they are and as they might be, keep of its newest dialogs.
+
+No model is asked, so summaries are chosen by rule, and nothing is changed.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from dialogs.context.limits import model_of, policy_of, thresholds_of_model
+from dialogs.context.sizes import facts_of
+from dialogs.errors import UNREADABLE
+from dialogs.models import Agent, Turn
+from remediation.config import ContextConfig
+from remediation.context import Toolbox, Units
+from remediation.evaluation import policies as evaluated
+from remediation.evaluation.dialogs import Dialog
+from remediation.evaluation.formats import export
+from remediation.evaluation.measures import FACTS, NEEDED_LATER, run
+from remediation.evaluation.report import Result, Tally, result_of
+from remediation.evaluation.simulation import Recalling, Setup
+from remediation.policies.images_first import images_first
+from remediation.policies.policy import Policy, RewriteTask
+from remediation.recall.recall import SHARE
+from remediation.similarity.embeddings import LexicalEmbedder, RememberingEmbedder
+from remediation.tokens.counting import counter_for
+
+MOST_DIALOGS, MOST_TURNS = 20, 600  # together: some seconds of a core
+UNLIMITED = 1_000_000_000  # tokens, where no limit is known
+COLUMNS = ("seq", "role", "text", "tool_calls", "tool_call_id", "status", "position")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Of one set of settings over all dialogs together."""
+
+    policy: str
+    problem: str
+    limit: int | None
+    recall: bool
+    result: Result
+
+    def rows(self) -> Iterator[tuple[str, str]]:
+        """For people."""
+        result, facts = self.result, self.result.tallies.get(FACTS, Tally())
+        needed = self.result.tallies.get(NEEDED_LATER, Tally())
+        yield "policy", f"{self.policy}: {self.problem}" if self.problem else self.policy
+        yield "limit, tokens", f"{self.limit:,}" if self.limit else "unknown"
+        yield "recall", "on" if self.recall else "off"
+        yield "requests", f"{result.requests:,}"
+        yield "tokens a request, est.", f"{result.tokens_sent / max(1, result.requests):,.0f}"
+        yield "cache-readable", f"{100 * result.cached_share:.0f} %"
+        yield "requests over the limit", f"{result.over_budget:,}"
+        yield "rewrites", f"{result.rewrites:,}"
+        yield "facts at the end", _told(facts)
+        yield "values of calls that were said before", _told(needed)
+
+
+def _told(tally: Tally) -> str:
+    away = f"{tally.in_sight:,} in sight, {tally.one_search_away:,} one search away, {tally.lost:,} lost"
+    return f"{tally.needed:,}: {away}" if tally.needed else "none"
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    dialogs: int
+    turns: int
+    before: Outcome
+    after: Outcome
+
+    @property
+    def rows(self) -> list[tuple[str, str, str]]:
+        pairs = zip(self.before.rows(), self.after.rows(), strict=True)
+        return [(name, before, after) for (name, before), (_, after) in pairs]
+
+
+def dry_run(agent: Agent, proposed: Agent) -> DryRun:
+    """``proposed`` is the same agent with other settings, not saved. Raises ``UnknownModel``."""
+    dialogs = list(_newest_dialogs(agent))
+    return DryRun(
+        len(dialogs),
+        sum(len(dialog.turns) for dialog in dialogs),
+        _outcome(agent, dialogs),
+        _outcome(proposed, dialogs),
+    )
+
+
+def _newest_dialogs(agent: Agent) -> Iterator[Dialog]:
+    """Each whole, until they are so many turns together; of the last one its newest turns."""
+    room = MOST_TURNS
+    newest = agent.dialogs.filter(last_turn_seq__gt=0).order_by("-active_at", "pk")
+    for dialog_id in newest.values_list("pk", flat=True)[:MOST_DIALOGS]:
+        said = Turn.objects.filter(dialog=dialog_id, position__isnull=False).order_by("-position")
+        rows = list(said.values(*COLUMNS)[:room])
+        room -= len(rows)
+        with suppress(*UNREADABLE):  # a damaged turn
+            for dialog in export.read({"turns": rows}, str(dialog_id)):
+                yield replace(dialog, instructions=agent.instructions)
+        if room <= 0:
+            return
+
+
+def _outcome(agent: Agent, dialogs: list[Dialog]) -> Outcome:
+    model, choice = model_of(agent), policy_of(agent)
+    facts = facts_of(agent, model, thresholds_of_model(model))
+    limit = choice.policy.limit(facts)
+    counter = counter_for(model.model_id, choice.policy.tokenizer(facts))
+    toolbox = evaluated.toolbox_of(counter, RememberingEmbedder(LexicalEmbedder(), time.monotonic))
+    share = SHARE if agent.recall and choice.policy.rewrite else 0.0
+    setup = Setup(_evaluated(choice.policy, facts.config), limit or UNLIMITED, Recalling(share), counter, toolbox)
+    runs = [run(dialog, setup, facts=True) for dialog in dialogs]
+    result = result_of("history", choice.policy.name, setup.budget, share, runs)
+    return Outcome(choice.policy.label, choice.problem, limit, agent.recall, result)
+
+
+def _evaluated(policy: Policy, config: ContextConfig) -> evaluated.Policy:
+    """The product's policy as evaluation calls it."""
+    if policy.rewrite is None:
+        return evaluated.Policy(policy.name, None)
+    rewrite_task = policy.rewrite
+
+    def rewrite(units: Units, room: evaluated.Room, toolbox: Toolbox) -> Units:
+        task = RewriteTask(units, room.limit, room.target, 0, 0, room.limit, config)
+        return images_first(task, toolbox, rewrite_task).units
+
+    return evaluated.Policy(policy.name, rewrite, target_percent=policy.target_percent)
