@@ -10,7 +10,7 @@ def prepare(apps: Any, schema_editor: Any) -> None:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("dialogs", "0029_prepared_rewrites")]
+    dependencies = [("dialogs", "0030_identities")]
 
     operations = [
         migrations.AlterField(

@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('auth', '0012_alter_user_first_name_max_length'),
-        ('dialogs', '0029_prepared_rewrites'),
+        ('dialogs', '0031_prepare_by_default'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("dialogs", "0029_prepared_rewrites")]
+    dependencies = [("dialogs", "0032_folders_and_templates")]
 
     operations = [
         migrations.AlterField(
