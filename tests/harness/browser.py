@@ -34,7 +34,9 @@ def chromium() -> str:
     for name in wanted:
         if found := shutil.which(name):
             return found
-    raise FileNotFoundError(f"There is no {' and no '.join(wanted)}. `make test` installs one, or CHROMIUM names another.")
+    raise FileNotFoundError(
+        f"There is no {' and no '.join(wanted)}. `make test` installs one, or CHROMIUM names another."
+    )
 
 
 @pytest.fixture(scope="session")

@@ -132,7 +132,9 @@ def own_redis(supervisor: Supervisor) -> Iterator[None]:
     except embedded_redis.RedisDidNotStart as error:
         raise CommandError(str(error)) from error
     supervisor.adopt(Part("redis", lambda: embedded_redis.command_for(place), stops_last=True, quiet=True), process)
-    supervisor.environment["REDIS_URL"] = os.environ["REDIS_URL"] = settings.REDIS_URL = celery.conf.broker_url = place.url
+    supervisor.environment["REDIS_URL"] = os.environ["REDIS_URL"] = settings.REDIS_URL = celery.conf.broker_url = (
+        place.url
+    )
     address: Path = settings.REDIS_URL_FILE
     address.unlink(missing_ok=True)
     address.touch(mode=0o600)
