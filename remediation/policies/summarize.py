@@ -7,7 +7,7 @@ from remediation.context import Context, Rewritten, Toolbox, Units, step_of, tot
 from remediation.decisions import Decision
 from remediation.policies.policy import ByHand, Policy, RewriteTask
 from remediation.policies.retention import due, events, window_or_table
-from remediation.strategies.carrying import ledger_budget
+from remediation.strategies.carrying import ledger_reserve
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.importance import summarize, with_account
@@ -23,7 +23,7 @@ def before_generation(context: Context) -> Decision:
 
 def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
     attempt = Attempt(task.units, task.limit, toolbox.clock(), target=task.target)
-    room = max(1, task.target - ledger_budget(task.limit))
+    room = max(1, task.target - ledger_reserve(task.limit, task.units))
     light = tuple(unit for unit in task.units if not is_ledger(unit))
     light = mask_old_output(cut_fresh_results(light, room, toolbox), room, toolbox)
     kept = _newest(light, room, toolbox)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dominds.llm.messages import Role
 from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units
-from remediation.strategies.digest import said_in_summary
+from remediation.strategies.digest import plainness, said_in_summary
 from remediation.strategies.masking import OPENING, is_masked
 from remediation.strategies.outcome import LEDGER_PREFIX, is_ledger, text_of
 from remediation.strategies.stand_ins import stand_in, text_counter, told
@@ -12,6 +12,7 @@ from remediation.text.coverage import Shown
 from remediation.text.ledger import key_facts, render_ledger
 
 LEDGER_SHARE = 10  # the ledger gets at most the limit divided by this
+TALK_SHARE, TALK_LEDGER = 0.2, 100  # of its budget, and at least so many tokens: a ledger of nothing but plain talk
 MESSAGE_TOKENS = 10  # of an empty message, rounded up
 SMALLEST_LEDGER = 16  # tokens
 
@@ -25,6 +26,13 @@ class Carried:
 def ledger_budget(limit: int) -> int:
     """Tokens, the heading included."""
     return limit // LEDGER_SHARE
+
+
+def ledger_reserve(limit: int, units: Units) -> int:
+    """Tokens to leave for the ledger beside an account by rule. That holds the messages of plain talk whole, and lines cut out
+    of others tell less than one more message: then only rules and failures need a place."""
+    budget = ledger_budget(limit)
+    return max(min(budget, TALK_LEDGER), budget - int(budget * plainness(units) * (1 - TALK_SHARE)))
 
 
 def ledger_lines(units: Units) -> tuple[str, ...]:

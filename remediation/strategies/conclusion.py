@@ -3,7 +3,8 @@
 from dataclasses import dataclass, replace
 
 from remediation.context import Rewritten, StrategyStep, Toolbox, UnitKind, UnitRole, Units, total_tokens
-from remediation.strategies.carrying import carry, ledger_budget, removed_from
+from remediation.strategies.carrying import carry, ledger_budget, ledger_reserve, removed_from
+from remediation.strategies.digest import is_digest
 from remediation.strategies.exchanges import with_answers
 from remediation.strategies.headroom import LEAST_GAIN, gain_of, leaves_headroom
 from remediation.strategies.outcome import is_ledger
@@ -77,7 +78,9 @@ def _ledger_room(attempt: Attempt, after: Units) -> int:
     earlier = sum(unit.est_tokens for unit in attempt.before if is_ledger(unit))
     size = sum(unit.est_tokens for unit in after if not is_ledger(unit))
     saved = total_tokens(attempt.before) - earlier - size
-    return max(0, min(ledger_budget(attempt.limit), attempt.limit - size, earlier + saved // 2))
+    by_rule = is_digest(_summary_of(after, attempt.before))
+    budget = ledger_reserve(attempt.limit, attempt.before) if by_rule else ledger_budget(attempt.limit)
+    return max(0, min(budget, attempt.limit - size, earlier + saved // 2))
 
 
 def fail(attempt: Attempt, failure: str, toolbox: Toolbox) -> Rewritten:

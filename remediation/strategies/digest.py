@@ -15,7 +15,7 @@ from remediation.context import Toolbox, Unit, UnitKind, UnitRole, total_tokens
 from remediation.strategies.outcome import STAND_INS, is_ledger
 from remediation.strategies.stand_ins import text_counter, told
 from remediation.text.coverage import telling
-from remediation.text.statements import Statement, statements_of
+from remediation.text.statements import Kind, Statement, statements_of
 
 LABEL_TOKENS = 7  # of "Turn 12, person:" and its line break
 COST_OFFSET = 8  # tokens added to each price, so that long sentences are not punished in full measure
@@ -88,6 +88,11 @@ def _about(arguments: str) -> str:
     return found[1] if found else ""
 
 
+def is_digest(text: str) -> bool:
+    """Whether a summary is one that ``digest`` wrote."""
+    return any(ENTRY.fullmatch(line) for line in text.splitlines())
+
+
 def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int) -> str:
     """At most ``room`` tokens. People's messages are whole while they take no more than ``people_room``."""
     count = text_counter(toolbox)
@@ -125,8 +130,8 @@ def plainness(units: Sequence[Unit]) -> float:
 
 
 def _worths(statements: Sequence[Statement], plain: float) -> list[float]:
-    """Plain talk has few rules, values and failures: as far as all is talk, the words of a statement that others do not say
-    have as much say as those signs. On average the worth stays."""
+    """Plain talk has few rules, values and failures: as far as all is talk, a statement's worth goes with how many words it has
+    that others do not say. On average the worth stays, and no rule loses by it."""
     stems = [set(telling(statement.text)) for statement in statements] if plain else []
     seen = Counter(stem for row in stems for stem in row)
     most = math.log(max(2, len(statements)))
@@ -134,9 +139,11 @@ def _worths(statements: Sequence[Statement], plain: float) -> list[float]:
     average = sum(rarities) / max(1, len(rarities))
     if not average:
         return [statement.worth for statement in statements]
-    say = plain / 2
-    pairs = zip(statements, rarities, strict=True)
-    return [statement.worth * (1 - say + say * rarity / average) for statement, rarity in pairs]
+    factors = [1 - plain + plain * rarity / average for rarity in rarities]
+    return [
+        statement.worth * max(factor, statement.kind is Kind.RULE)
+        for statement, factor in zip(statements, factors, strict=True)
+    ]
 
 
 def _chosen(

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from remediation.context import Rewritten, Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
-from remediation.strategies.carrying import ledger_budget
+from remediation.strategies.carrying import ledger_budget, ledger_reserve
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.exchanges import is_question
 from remediation.strategies.fresh_results import cut_fresh_results
@@ -40,17 +40,17 @@ def recover(attempt: Attempt, toolbox: Toolbox, opening: str = HANDOVER_OPENING)
     """
     attempt = replace(attempt, recovered=True)
     limit = attempt.limit
-    before = cut_fresh_results(attempt.before, limit // AIM_SHARE - ledger_budget(limit), toolbox)
+    before = cut_fresh_results(attempt.before, limit // AIM_SHARE - ledger_reserve(limit, attempt.before), toolbox)
     toolbox.report("recovery", total_tokens(before), limit)
     kept = _kept(before, limit)
     used = sum(before[index].est_tokens for index in kept)
-    room = limit - used - ledger_budget(limit)
+    room = limit - used - ledger_reserve(limit, before)
     if room < SMALLEST_HANDOVER:
         return fail(attempt, irreducible(before, limit), toolbox)
     gone = tuple(unit for index, unit in enumerate(before) if index not in kept)
     if not gone:
         return fail(attempt, "A fresh start would remove nothing: every unit must stay.", toolbox)
-    aim = limit // AIM_SHARE - used - ledger_budget(limit)
+    aim = limit // AIM_SHARE - used - ledger_reserve(limit, before)
     handover = _handover(before, kept, min(room, max(aim, limit // 8, SMALLEST_HANDOVER)), toolbox, opening, limit)
     rewritten = conclude(attempt, _in_order(before, kept, handover), toolbox)
     if rewritten.est_after > limit:

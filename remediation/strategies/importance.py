@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from dominds.llm.messages import Message, Role
 from remediation.context import Rewritten, Toolbox, Unit, UnitKind, UnitRole, Units, step_of, total_tokens
-from remediation.strategies.carrying import ledger_budget
+from remediation.strategies.carrying import ledger_budget, ledger_reserve
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.exchanges import exchanges
 from remediation.strategies.fresh_results import cut_fresh_results
@@ -29,6 +29,7 @@ LIMITS_BY_NAME = {
 }  # tokens
 COUNTS_TOKENS = 40  # of the line of counts, rounded up
 HAND_OFF_SHARE = 0.5  # of what is free beside what must stay
+TALK_SHARE = 0.7  # the same where no tool was called, so that no failed call is to stay in sight
 TYPICAL_TOKENS = 50  # added to a price, so that a word of thanks is not the best for its tokens
 RESCUED_PERCENT = 75  # of the free room, which constraints and failures may fill before the scores decide
 
@@ -348,7 +349,7 @@ def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolb
     if before <= target_tokens:
         says = f"the messages take est. {before:,} of the {target_tokens:,} tokens that they may take."
         return fail(attempt, f"Nothing to prune: {says}", toolbox)
-    room = max(1, target_tokens - ledger_budget(limit))
+    room = max(1, target_tokens - ledger_reserve(limit, units))
     cut = cut_fresh_results(tuple(unit for unit in units if not is_ledger(unit)), room, toolbox)
     masked = mask_old_output(cut, room, toolbox)
     if total_tokens(masked) <= room:
@@ -356,7 +357,8 @@ def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolb
         return conclude(replace(attempt, steps=(step,)), masked, toolbox)
     light = tuple(unit for unit in masked if not _is_account(unit))
     standing = sum(light[index].est_tokens for index in _indispensable(light))
-    for_hand_off = max(COUNTS_TOKENS, int((room - standing) * HAND_OFF_SHARE))
+    share = HAND_OFF_SHARE if any(unit.role is UnitRole.TOOL for unit in units) else TALK_SHARE
+    for_hand_off = max(COUNTS_TOKENS, int((room - standing) * share))
     pruned = prune(light, max(1, room - for_hand_off), weights, toolbox.count)
     if pruned.failure and pruned.stats.final + COUNTS_TOKENS > limit:
         return fail(attempt, pruned.failure, toolbox)

@@ -11,7 +11,7 @@ from typing import Any
 
 from remediation.context import Rewritten, Toolbox, Unit, UnitKind, UnitRole, Units, step_of, total_tokens
 from remediation.prompts import Prompt, load, render
-from remediation.strategies.carrying import MESSAGE_TOKENS, ledger_budget
+from remediation.strategies.carrying import MESSAGE_TOKENS, ledger_budget, ledger_reserve
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.fresh_start import irreducible
@@ -263,7 +263,7 @@ def fallback(
     than ``whole_result`` tokens may be cut.
     """
     attempt = Attempt(units, limit, toolbox.clock(), target=target_tokens)
-    aim = (limit if target_tokens is None else min(limit, target_tokens)) - ledger_budget(limit)
+    aim = (limit if target_tokens is None else min(limit, target_tokens)) - ledger_reserve(limit, units)
     units = cut_fresh_results(units, aim, toolbox, whole=whole_result)
     kept = {i for i, unit in enumerate(units) if unit.role is UnitRole.SYSTEM or unit.pinned} | {newest_user(units)} - {
         -1

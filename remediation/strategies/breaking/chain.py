@@ -8,7 +8,7 @@ from remediation.strategies.breaking.chunk_by_type import content_type_chunking
 from remediation.strategies.breaking.discard_low_relevance import discard_low_rel
 from remediation.strategies.breaking.prioritize_recent import prioritize_recent
 from remediation.strategies.breaking.summarize_old import summarize_old
-from remediation.strategies.carrying import MESSAGE_TOKENS, ledger_budget
+from remediation.strategies.carrying import MESSAGE_TOKENS, ledger_budget, ledger_reserve
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.digest import digest
 from remediation.strategies.fresh_results import cut_fresh_results
@@ -70,7 +70,7 @@ def break_context(units: Units, config: ContextConfig, toolbox: Toolbox, limit: 
 
 def _run_of(units: Units, toolbox: Toolbox, limit: int, target: int) -> _Run:
     relevance = LastingRelevance(toolbox.relevance, task_of(units))
-    aim = max(1, min(target, limit) - ledger_budget(limit))
+    aim = max(1, min(target, limit) - ledger_reserve(limit, units))
     return _Run(limit, aim, replace(toolbox, relevance=relevance), relevance)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from remediation.context import UnitKind
-from remediation.strategies.carrying import carry, ledger_budget, ledger_lines, removed_from, said_by
+from remediation.strategies.carrying import carry, ledger_budget, ledger_lines, ledger_reserve, removed_from, said_by
 from remediation.strategies.masking import OPENING
 from remediation.strategies.outcome import is_ledger
 from remediation.strategies.stand_ins import stand_in
@@ -112,3 +112,10 @@ def test_a_line_that_stands_for_old_output_is_no_fact() -> None:
         tool("short"), messages=(*tool("short").messages[:1], replace(tool("short").messages[1], text=shown))
     )
     assert carry((done, *FACTS[4:]), FACTS[4:], 100, toolbox()).ledger == ()
+
+
+def test_a_ledger_takes_little_beside_an_account_of_plain_talk_by_rule() -> None:
+    said = numbered(*(user(f"Host db{i}.example.org has port {9000 + i}.") for i in range(99)))
+    work = numbered(*(tool(f"Host db{i}.example.org has port {9000 + i}.", id=f"t{i}") for i in range(99)))
+    assert [ledger_reserve(limit, said) for limit in (600, 5_000, 20_000)] == [60, 100, 400]
+    assert ledger_reserve(5_000, work) == ledger_budget(5_000)

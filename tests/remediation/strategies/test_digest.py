@@ -18,3 +18,9 @@ def test_of_plain_talk_what_nobody_else_says_goes_first() -> None:
     told = user("My sister restores an antique harpsichord beside the lighthouse!")
     lines = digest(numbered(told, *same), 60, toolbox(), 0)
     assert "harpsichord" in lines
+
+
+def test_of_plain_talk_no_rule_goes_for_rare_words() -> None:
+    talk = [user(f"My cousin keeps heron{day}, otter{day} and marten{day} in barn{day}!") for day in range(12)]
+    lines = digest(numbered(*talk, user("Never do it, please.")), 60, toolbox(), 0)
+    assert "Never do it" in lines
