@@ -7,9 +7,11 @@ from django.contrib import admin, messages
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.template.loader import render_to_string
 
-from dialogs.errors import Refusal
+from dialogs.errors import NotFound, Refusal
 from dialogs.operations import critic, interventions
+from dominds.llm.catalog.catalog import UnknownModel
 from dominds.readonly_admin import RecordAdmin
 from remediation.models import CleanupTask, Proposal
 
@@ -40,7 +42,18 @@ class ProposalAdmin(ActionsAdmin):
     list_filter = ("state", "kind")
     list_select_related = ("agent", "decided_by")
     search_fields = ("agent__id", "grounds")
+    readonly_fields = ("replay",)
     actions = ("accept", "reject")
+
+    @admin.display(description="on past dialogs")
+    def replay(self, proposal: Proposal) -> str:
+        """While it is open: afterwards the settings in force are others."""
+        if proposal.state != Proposal.State.OPEN:
+            return "–"
+        try:
+            return render_to_string("admin/_dry_run.html", {"found": critic.replay(proposal)})
+        except (UnknownModel, NotFound) as error:
+            return str(error)
 
     @admin.action(description="Accept selected proposals: apply the change")
     def accept(self, request: HttpRequest, selected: QuerySet[Proposal]) -> None:

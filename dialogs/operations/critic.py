@@ -1,5 +1,7 @@
 """The critic: reads rewards and errors of the recent past, proposes changes, and applies what a person accepts."""
 
+from copy import copy
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +14,7 @@ from dialogs.context.config import current_config, save_edits
 from dialogs.context.limits import thresholds_of
 from dialogs.errors import Conflict, Invalid, NotFound
 from dialogs.models import Agent
+from dialogs.operations.dry_run import DryRun, dry_run
 from remediation.context import StrategyStep
 from remediation.critic import PastError, PastRewrite, ProposalDraft, propose
 from remediation.models import ContextEvent, ContextSettings, Proposal, RemediationRun
@@ -30,6 +33,20 @@ def review() -> int:
     """Propose what the last week suggests. A proposal that is open, or was rejected within the week, is not repeated."""
     drafts = propose(_rewrites(), _errors())
     return sum(_keep(draft) for draft in drafts)
+
+
+def replay(proposal: Proposal) -> DryRun:
+    """What the change would keep of the agent's newest dialogs, beside what is in force. Raises ``UnknownModel``."""
+    agent, config = proposal.agent, current_config()
+    if agent is None:
+        raise NotFound("The agent of this proposal is gone.")
+    tried = copy(agent)
+    if proposal.kind == "limit":
+        tried.context_limit = proposal.change["context_limit"]
+    else:
+        strategy = replace(config.breaking_strategy, chain_order=tuple(proposal.change["chain_order"]))
+        config = replace(config, breaking_strategy=strategy)
+    return dry_run(agent, tried, config)
 
 
 def accept(proposal_id: int, user: User) -> Proposal:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from dialogs.context.config import current_config
 from dialogs.context.limits import model_of, policy_of, thresholds_of_model
 from dialogs.context.sizes import facts_of
 from dialogs.errors import UNREADABLE
@@ -75,14 +76,16 @@ class DryRun:
         return [(name, before, after) for (name, before), (_, after) in pairs]
 
 
-def dry_run(agent: Agent, proposed: Agent) -> DryRun:
-    """``proposed`` is the same agent with other settings, not saved. Raises ``UnknownModel``."""
+def dry_run(agent: Agent, proposed: Agent, config: ContextConfig | None = None) -> DryRun:
+    """``proposed`` is the same agent with other settings, not saved; ``config`` is tried with it in place of the one in
+    force. Raises ``UnknownModel``."""
+    in_force = current_config()
     dialogs = list(_newest_dialogs(agent))
     return DryRun(
         len(dialogs),
         sum(len(dialog.turns) for dialog in dialogs),
-        _outcome(agent, dialogs),
-        _outcome(proposed, dialogs),
+        _outcome(agent, dialogs, in_force),
+        _outcome(proposed, dialogs, config or in_force),
     )
 
 
@@ -101,9 +104,9 @@ def _newest_dialogs(agent: Agent) -> Iterator[Dialog]:
             return
 
 
-def _outcome(agent: Agent, dialogs: list[Dialog]) -> Outcome:
+def _outcome(agent: Agent, dialogs: list[Dialog], config: ContextConfig) -> Outcome:
     model, choice = model_of(agent), policy_of(agent)
-    facts = facts_of(agent, model, thresholds_of_model(model))
+    facts = replace(facts_of(agent, model, thresholds_of_model(model)), config=config)
     limit = choice.policy.limit(facts)
     counter = counter_for(model.model_id, choice.policy.tokenizer(facts))
     toolbox = evaluated.toolbox_of(counter, RememberingEmbedder(LexicalEmbedder(), time.monotonic))

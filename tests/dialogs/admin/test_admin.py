@@ -316,6 +316,8 @@ def test_proposals_and_tasks_are_decided(browser: Client, operator: User, script
         Proposal.objects.create(agent=agent, kind="limit", change={"context_limit": 6000}, grounds="x") for _ in "ab"
     ]
     address = reverse("admin:remediation_proposal_changelist")
+    opened = reverse("admin:remediation_proposal_change", args=[rows[0].pk])
+    assert "This agent has no dialogs yet." in browser.get(opened).content.decode()
     browser.post(address, {"action": "accept", "_selected_action": [rows[0].pk]})
     browser.post(address, {"action": "reject", "_selected_action": [rows[1].pk]})
     agent.refresh_from_db()

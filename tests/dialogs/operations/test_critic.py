@@ -91,6 +91,20 @@ def test_a_proposal_is_applied_when_accepted_and_decided_once(breaking: Dialog) 
         critic.reject(limit.pk, person)
 
 
+def test_a_proposal_is_replayed_on_past_dialogs(breaking: Dialog) -> None:
+    talk(breaking, 20)
+    raised = Proposal(agent=breaking.agent, kind="limit", change={"context_limit": 8_000})
+    found = {name: (before, after) for name, before, after in critic.replay(raised).rows}
+    assert found["limit, tokens"] == ("5,000", "8,000")
+    assert int(found["rewrites"][0]) > int(found["rewrites"][1])
+    order = list(reversed(current_config().breaking_strategy.chain_order))
+    reordered = critic.replay(Proposal(agent=breaking.agent, kind="order", change={"chain_order": order}))
+    assert reordered.before.result.requests == reordered.after.result.requests
+    assert reordered.before.result.tokens_sent != reordered.after.result.tokens_sent
+    breaking.agent.refresh_from_db()
+    assert breaking.agent.context_limit == 5_000
+
+
 def test_the_critic_proposes_once_what_recoveries_suggest(breaking: Dialog) -> None:
     talk(breaking, 20)
     run = RemediationRun.objects.filter(dialog=breaking).latest("id")
