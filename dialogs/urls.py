@@ -44,6 +44,7 @@ urlpatterns = [
     path("dialogs/", dialogs.index, name="dialogs"),
     path("find/", dialogs.find, name="find-everywhere"),
     path("import/", importing.show, name="import"),
+    path("import/progress/", importing.progress, name="import-progress"),
     path("d/new/", home.create, name="create-dialog"),
     path("d/selected/", dialogs.selected, name="selected-dialogs"),
     path("d/<uuid:dialog_id>/", dialogs.show, name="dialog"),

@@ -7,10 +7,11 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_http_methods
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_http_methods
 
 from dialogs.errors import Refusal
-from dialogs.models import Agent
+from dialogs.models import Agent, Dialog
 from dialogs.operations.importing.files import UnknownExport, conversations_in
 from dialogs.operations.importing.store import Imported, import_conversations
 from dialogs.views.answers import PersonRequest
@@ -50,6 +51,20 @@ def show(request: PersonRequest) -> HttpResponse:
         "section": "dialogs",
     }
     return render(request, "dialogs/import.html", context, status=400 if form.errors else 200)
+
+
+class ProgressForm(forms.Form):
+    since = forms.DateTimeField(required=False)
+
+
+@login_required
+@require_GET
+def progress(request: PersonRequest) -> HttpResponse:
+    """A line that says how many conversations have come ``since``, and asks again for itself as long as its page stands."""
+    form = ProgressForm(request.GET)
+    since = (form.is_valid() and form.cleaned_data["since"]) or timezone.now()
+    come = Dialog.objects.filter(owner=request.user, created_at__gte=since).exclude(source="").count()
+    return render(request, "dialogs/_import_progress.html", {"since": since.isoformat(), "come": come})
 
 
 def _imported(request: PersonRequest, file: IO[bytes], agent: Agent, *, dry_run: bool) -> list[Imported]:

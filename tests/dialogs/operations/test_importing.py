@@ -2,8 +2,10 @@
 
 import io
 import json
+import re
 import zipfile
 from collections.abc import Sequence
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -266,7 +268,11 @@ def test_a_person_imports_an_export_on_the_page(script: Script) -> None:
     dry = sent(owner, exports.chatgpt(), agent.pk, dry_run="on").content.decode()
     assert "1 would be imported of 1 conversation<" in dry
     assert not Dialog.objects.exists()
+    waiting = browser_of(owner).get("/import/progress/").content.decode()
+    asks_again = re.search(r'hx-get="([^"]+)"', waiting)
+    assert asks_again and "0 conversations imported so far" in waiting
     told = sent(owner, exports.chatgpt(), agent.pk).content.decode()
+    assert "1 conversation imported so far" in browser_of(owner).get(unescape(asks_again[1])).content.decode()
     dialog = Dialog.objects.get(owner=owner)
     assert f'<a href="/d/{dialog.pk}/">Rolls on a tray</a>' in told
     assert "messages of other branches (1)" in told
