@@ -10,7 +10,9 @@ export function applyPieces(html) {
   const placed = [];
   for (const piece of [...holder.content.children]) {
     const there = piece.id ? document.getElementById(piece.id) : null;
-    if (there ? replace(there, piece) : place(piece)) {
+    const source = piece.outerHTML;
+    if (there ? there.source !== source && replace(there, piece) : place(piece)) {
+      if ("position" in piece.dataset) piece.source = source; // an entry: it comes with a request's answer and by the socket
       localTimes(piece);
       window.htmx?.process(piece);
       placed.push(piece);

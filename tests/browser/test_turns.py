@@ -30,7 +30,7 @@ def test_a_turn_is_copied_answered_anew_edited_forked_and_rated(
     first = open_dialog("short")
     send(page, "What do you say?")
     answered(page)
-    copy_and_rate(page)
+    copy_and_rate(page, first)
     regenerate(page, first)
     edit_by_keys_alone(page)
     fork_on_a_phone(page)
@@ -40,8 +40,9 @@ def test_a_turn_is_copied_answered_anew_edited_forked_and_rated(
     ]
 
 
-def copy_and_rate(page: Page) -> None:
-    """Copied as it was written, and with its formatting; the mark of a rating stands under the answer at once."""
+def copy_and_rate(page: Page, dialog: Dialog) -> None:
+    """Copied as it was written, and with its formatting; the mark of a rating stands under the answer at once, which is drawn
+    anew once, or a click on it would be lost."""
     for button, formatted in (("Copy as Markdown", False), ("Copy with formatting", True)):
         open_menu(page, "#turn-2").get_by_role("button", name=button).click()
         expect(page.locator("#turn-menu")).to_be_hidden()  # it closes when all is done
@@ -51,7 +52,11 @@ def copy_and_rate(page: Page) -> None:
         assert page.evaluate(kinds) is formatted
     open_menu(page, "#turn-2").get_by_role("button", name="Good answer").click()
     expect(page.locator("#turn-2 .rated")).to_be_visible()
+    rated = page.query_selector("#turn-2")
     expect(page.locator("#turn-menu")).to_be_hidden()
+    newest = Dialog.objects.values_list("last_event_seq", flat=True).get(pk=dialog.pk)
+    expect(page.locator("#dialog")).to_have_attribute("data-seq", str(newest))
+    assert rated is not None and rated.evaluate("turn => turn.isConnected")
 
 
 def regenerate(page: Page, first: Dialog) -> None:
