@@ -11,9 +11,9 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods
 
 from dialogs.errors import Refusal
-from dialogs.models import Agent, Dialog
+from dialogs.models import Agent
 from dialogs.operations.importing.files import UnknownExport, conversations_in
-from dialogs.operations.importing.store import Imported, import_conversations
+from dialogs.operations.importing.store import Imported, import_conversations, imported_since
 from dialogs.views.answers import PersonRequest
 from dialogs.views.forms import problems_of
 
@@ -63,8 +63,8 @@ def progress(request: PersonRequest) -> HttpResponse:
     """A line that says how many conversations have come ``since``, and asks again for itself as long as its page stands."""
     form = ProgressForm(request.GET)
     since = (form.is_valid() and form.cleaned_data["since"]) or timezone.now()
-    come = Dialog.objects.filter(owner=request.user, created_at__gte=since).exclude(source="").count()
-    return render(request, "dialogs/_import_progress.html", {"since": since.isoformat(), "come": come})
+    context = {"since": since.isoformat(), "come": imported_since(request.user, since)}
+    return render(request, "dialogs/_import_progress.html", context)
 
 
 def _imported(request: PersonRequest, file: IO[bytes], agent: Agent, *, dry_run: bool) -> list[Imported]:

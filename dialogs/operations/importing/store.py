@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 
 from django.contrib.auth.models import User
@@ -40,6 +41,11 @@ def import_conversations(
 ) -> Iterator[Imported]:
     """One after the other, each in a transaction of its own: what was interrupted goes on when it is repeated."""
     return map(partial(_imported, owner=owner, agent_id=agent_id, dry_run=dry_run), found)
+
+
+def imported_since(owner: User, moment: datetime) -> int:
+    """How many dialogs."""
+    return Dialog.objects.filter(owner=owner, created_at__gte=moment).exclude(source="").count()
 
 
 def _imported(told: Conversation, owner: User, agent_id: str, dry_run: bool) -> Imported:
