@@ -31,6 +31,8 @@ document.addEventListener("htmx:afterSwap", (event) => localTimes(event.detail.e
 document.addEventListener("submit", (event) => {
   const words = event.target.dataset.confirm;
   if (words && !confirm(words)) event.preventDefault();
+  // Said by an event of its own: htmx would keep a form from being sent whose "submit" triggers something.
+  else event.target.querySelector("[data-on-sent]")?.dispatchEvent(new Event("sent"));
 });
 
 document.addEventListener("click", async (event) => {

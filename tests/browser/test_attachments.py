@@ -1,6 +1,7 @@
 """Files on their way into a message: chosen, pasted, dropped, taken out again by keys, sent and shown."""
 
 import base64
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -106,3 +107,19 @@ def test_a_photograph_that_is_too_long_is_made_smaller(
     answered(page)
     kept = dialog.turns.get(seq=1).attachments[0]
     assert (kept["width"], kept["height"], kept["media_type"]) == (2_000, 1_000, "image/jpeg")
+
+
+def test_an_export_is_sent_from_its_page_which_says_how_far_it_is(
+    open_dialog: Callable[[str], Dialog], page: Page, complaints: list[str]
+) -> None:
+    open_dialog("short")
+    page.goto(page.url.split("/d/")[0] + "/import/")
+    told = [{"role": "user", "content": "Which soil?"}, {"role": "assistant", "content": "Loam."}]
+    export = b"\n".join(
+        json.dumps({"messages": [*told, {"role": "user", "content": str(n)}]}).encode() for n in range(150)
+    )
+    page.get_by_label("Export").set_input_files({"name": "c.jsonl", "mimeType": "application/json", "buffer": export})
+    with page.expect_response(lambda response: "/import/progress/" in response.url) as progress:
+        page.get_by_role("button", name="Import").click()
+    assert progress.value.ok
+    expect(page.get_by_role("heading", name="150 imported of 150 conversations")).to_be_visible()
