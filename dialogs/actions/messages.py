@@ -16,7 +16,7 @@ from dialogs.actions.attachments import Attached, digests, stored, text_with
 from dialogs.actions.question_rows import close_question
 from dialogs.context.images import unseen_images
 from dialogs.context.limits import as_served, model_of, unusable_reason
-from dialogs.context.message_size import too_large
+from dialogs.context.sizes import too_large
 from dialogs.context.tool_calls import abandon
 from dialogs.errors import Conflict, Forbidden, Invalid, NotFound, RateLimited, TooLarge, TooLargeForModel
 from dialogs.models import Agent, Dialog, Generation, Question, Round, SiteSettings, Turn

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from dialogs.context.client import instructions_of
 from dialogs.context.config import current_config
 from dialogs.context.images import sendable, unseen_images
-from dialogs.context.limits import counted_by_server
+from dialogs.context.limits import counted_by_server, policy_for, thresholds_of_model
 from dialogs.context.reminder_statements import statements_of
 from dialogs.models import Agent, Dialog
 from dominds.llm.catalog.catalog import ModelInfo
-from dominds.llm.messages import Message, ToolSpec
+from dominds.llm.messages import Message, Role, ToolSpec
 from dominds.llm.providers.parts import part_tokens
 from health.levels import Thresholds
 from remediation.config import ContextConfig
@@ -26,6 +26,12 @@ from remediation.tokens.counting import Counter, counter_for
 SAMPLE_CHARS = (
     8_000  # of the newest text: enough to tell two vocabularies apart, little enough to count in milliseconds
 )
+
+# Of a message that no request to its model could hold:
+SHORT_CHARS = 2_000  # fit every window
+LEAST_CHARS_PER_TOKEN = 1.5
+SURE = {"calibrated": 0.95, "tokenizer": 0.8}  # of an estimate: what may fit is sent, and its provider decides
+COARSE = 0.6  # the same of characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,3 +166,30 @@ class StreamWatch:
     def __call__(self, text: str) -> StreamDecision:
         self._used += self._sizes.count_text(text)
         return self._ask(self._used, self._sizes.limit)
+
+
+def too_large(dialog: Dialog, model: ModelInfo, text: str) -> str:
+    """Why a message cannot be answered, with its size and what there is for it; empty where it may fit
+    (``docs/spec.md#too-large-message``).
+
+    Scripts have no window. Long texts are counted, and a server may be asked for its window: not within a transaction.
+    """
+    if not model.kind.is_server or len(text) < SHORT_CHARS:
+        return ""
+    thresholds = thresholds_of_model(model)
+    window = thresholds.context_limit and min(
+        thresholds.context_limit, thresholds.input_limit or thresholds.context_limit
+    )
+    if window is None or len(text) / LEAST_CHARS_PER_TOKEN * 2 < window:
+        return ""
+    unit = Unit("new", UnitKind.MESSAGE, UnitRole.USER, (Message(Role.USER, text),))
+    policy = policy_for(dialog, model.kind.family).policy
+    sizes = sizes_of(dialog, (unit,), model, thresholds, (), policy)
+    beside, own = sizes.fixed - sizes.output_room, sizes.units[0].est_tokens
+    if (beside + own) * SURE.get(sizes.source, COARSE) <= window:
+        return ""
+    return (
+        f"The message is too large for {model.model_id}: it has est. {own:,} tokens, and there is room for "
+        f"{max(0, window - beside):,}. The model takes {window:,}, and instructions and reminders have est. {beside:,} of them. "
+        "Send it in parts, or choose a model with a larger context."
+    )

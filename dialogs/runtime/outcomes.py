@@ -14,7 +14,6 @@ from dialogs.context.tool_calls import store_mind_cleared
 from dialogs.models import Agent, Dialog, Generation, Question, Round, Turn
 from dialogs.runtime import repeats, truncation
 from dialogs.runtime.attempts import AlreadyEnded, Attempt, finish, wake_after
-from dialogs.runtime.endings import notice_of
 from dialogs.runtime.refused_clear import told
 from dialogs.runtime.stream_reply import Reply
 from dialogs.store import discarded_log, json_shapes
@@ -138,8 +137,8 @@ def _kept(change: Change, attempt: Attempt, reply: Reply, package: str) -> None:
         log.info("stream_interrupted", dialog_id=str(dialog.pk), reason=reply.interrupted)
         dialog.changed_since_rewrite = True  # the stream filled the window: the policy may compact again
         return
-    if notice := notice_of(reply):
-        change.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=notice)
+    if reply.notice:
+        change.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=reply.notice)
     level = _report(change, attempt, reply.usage)
     set_counters(dialog, after_kept(counters_of(dialog), level, guided=attempt.generation.guided))
     if reply.tool_calls:

@@ -10,7 +10,7 @@ from dialogs.runtime.live_text import LiveAnswer
 from dialogs.store.lease import Lease
 from dominds.llm.messages import ToolCall
 from dominds.llm.provider import MalformedStream, ProviderError, ProviderTimeout, Stream, StreamAborted
-from dominds.llm.stream import Finished, ReasoningDelta, Started, StreamEvent, TextDelta, ToolCallDelta
+from dominds.llm.stream import Finished, FinishReason, ReasoningDelta, Started, StreamEvent, TextDelta, ToolCallDelta
 from dominds.llm.usage import UsageReport, UsageUnavailable
 from remediation.decisions import Abort, Continue, Interrupt, StreamDecision
 
@@ -18,6 +18,20 @@ TOTAL_SECONDS = 30 * 60
 WATCH_EVERY_CHARS = 200
 
 Watch = Callable[[str], StreamDecision]  # asked with each new stretch of output
+
+# What people are told of an answer that ended otherwise than by its own last word. It is kept as it came.
+MORE_OUTPUT = "output_length of its model, or max_tokens of the agent, allows more."
+NOTICES: dict[str, str] = {
+    FinishReason.LENGTH: f"The answer was cut off where the output that was asked for ended. {MORE_OUTPUT}",
+    FinishReason.THOUGHT_ONLY: (
+        f"The model spent all of its output on thinking, and said nothing. A lower effort leaves some for an answer; {MORE_OUTPUT}"
+    ),
+    FinishReason.WINDOW_EXCEEDED: "The answer was cut off: the model's context window is full.",
+    FinishReason.REFUSAL: "The model, or a filter of its provider, refused to answer.",
+    FinishReason.PAUSE: "The provider paused before the answer was whole. Send a message to go on.",
+    FinishReason.COMPACTION: "The provider shortened the conversation, and ended there. Send a message to go on.",
+}
+SILENT = "The model ended without a word."
 
 
 @dataclass
@@ -42,6 +56,13 @@ class Reply:
     @property
     def is_complete(self) -> bool:
         return not (self.error or self.stopped or self.lost or self.interrupted or self.aborted)
+
+    @property
+    def notice(self) -> str:
+        """Why the answer is not whole; empty where it is, or goes on after its calls."""
+        if self.tool_calls:
+            return ""
+        return NOTICES.get(self.finish_reason, "" if self.text.strip() else SILENT)
 
 
 def stream_reply(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dialogs.runtime.endings import NOTICES, SILENT
+from dialogs.runtime.stream_reply import NOTICES, SILENT
 from dominds.llm.stream import FinishReason
 from tests.doubles.brains import Reply, Scripted
 from tests.flows.conftest import Minds, say
