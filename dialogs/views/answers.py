@@ -10,13 +10,14 @@ import structlog
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
+from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from dialogs.actions.messages import check_may_act, owned
-from dialogs.errors import UNREADABLE, NotFound, RateLimited, Refusal
+from dialogs.errors import UNREADABLE, Invalid, NotFound, RateLimited, Refusal
 from dialogs.live.frames import frames_after
 from dialogs.models import Dialog
 from dialogs.views.forms import problems_of
@@ -99,8 +100,9 @@ def with_retry_after(answer: HttpResponse, refusal: Refusal) -> HttpResponse:
     return answer
 
 
-class SaysDamaged:
-    """Middleware: an error over what is stored of one dialog ends in a page about that dialog."""
+class SaysWhatIsWrong:
+    """Middleware: an error over what is stored of one dialog ends in a page about that dialog, and a form's field that
+    PostgreSQL cannot hold in a sentence."""
 
     sync_capable, async_capable = True, False
 
@@ -111,6 +113,8 @@ class SaysDamaged:
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        if isinstance(error, DataError) and "NUL" in str(error):
+            return refused(request, Invalid("What was sent holds a NUL character, which cannot be stored."), "/")
         found = request.resolver_match
         dialog_id = found.kwargs.get("dialog_id") if found else None
         if dialog_id is None or not isinstance(error, UNREADABLE):

@@ -263,6 +263,10 @@ def test_a_running_worker_hears_of_a_new_key(browser: Client, cloud: ChatDouble,
     assert cloud.requests[-1].account == "k-newer-0123456789"
 
 
+def test_a_form_that_no_database_can_hold_is_refused(browser: Client) -> None:
+    assert "holds a NUL character" in said(browser.post(REMOVE, {"provider": "a\x00b"}, follow=True))
+
+
 def test_a_removed_provider_takes_its_key_along(browser: Client, cloud: ChatDouble) -> None:
     browser.post(USE, typed(cloud, model="gpt-5.6"))
     row, agent = ConnectedProvider.objects.get(), Agent.objects.get()
