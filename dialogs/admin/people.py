@@ -13,7 +13,7 @@ from dialogs.accounts import api_keys, login
 from dialogs.context import spending
 from dialogs.models import ApiKey, EmbeddingUse, Identity, PersonSettings, PromptTemplate, SiteSettings
 from dominds.readonly_admin import RecordAdmin, StaffReads
-from remediation.spending import in_usd
+from remediation.spending import Spent
 
 
 @admin.register(ApiKey)
@@ -44,9 +44,13 @@ class ApiKeyAdmin(RecordAdmin):
 
 @admin.register(EmbeddingUse)
 class EmbeddingUseAdmin(RecordAdmin):
-    list_display = ("day", "person", "agent", "provider", "model", "calls", "prompt_tokens", "cost_usd", "unpriced")
+    list_display = ("day", "person", "agent", "provider", "model", "calls", "prompt_tokens", "cost")
     list_select_related = ("person",)
     ordering = ("-day",)
+
+    @admin.display(ordering="cost_usd")
+    def cost(self, row: EmbeddingUse) -> str:
+        return str(Spent(row.cost_usd, row.unpriced))
 
 
 @admin.register(Identity)
@@ -87,9 +91,9 @@ class PersonSettingsAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-ar
     list_select_related = ("user",)
     list_per_page = 50
 
-    @admin.display(description="spent this month, USD")
+    @admin.display(description="spent this month")
     def spent_this_month(self, row: PersonSettings) -> str:
-        return in_usd(spending.spent_this_month(row.user_id))
+        return str(spending.cost_this_month(row.user_id))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         own = [field.name for field in PersonSettings._meta.fields if field.name != "monthly_budget_usd"]

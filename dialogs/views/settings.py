@@ -1,6 +1,5 @@
 """A person's own settings: look, notifications, context display, password, API keys."""
 
-from decimal import Decimal
 from typing import Any
 
 from django import forms
@@ -23,6 +22,7 @@ from dialogs.permissions import OPERATE, may
 from dialogs.store import wakeups
 from dialogs.views.answers import PersonRequest, say_not_saved
 from dialogs.views.forms import ApiKeyForm, AppearanceForm, ContextDisplayForm, SiteForm
+from remediation.spending import Spent
 
 MOST_TEMPLATES = 100
 
@@ -42,7 +42,7 @@ def _page(request: PersonRequest, *, new_key: str = "", status: int = 200, **bou
         "look_form": AppearanceForm(instance=own),
         "display_form": ContextDisplayForm(instance=own),
         "monthly_budget_usd": own.monthly_budget_usd,
-        "spent_this_month": spending.spent_this_month(request.user.pk),
+        "cost_this_month": spending.cost_this_month(request.user.pk),
         "site_form": SiteForm(instance=SiteSettings.current()) if may(request.user, OPERATE) else None,
         "password_form": _password_form(request),
         "key_form": ApiKeyForm(),
@@ -59,11 +59,11 @@ def _page(request: PersonRequest, *, new_key: str = "", status: int = 200, **bou
     return answer
 
 
-def _keys_of(request: PersonRequest) -> list[tuple[ApiKey, Decimal]]:
+def _keys_of(request: PersonRequest) -> list[tuple[ApiKey, Spent]]:
     """Each with what it has cost this month."""
     keys = ApiKey.objects.filter(owner=request.user, revoked_at__isnull=True).order_by("-created_at")
-    spent = spending.spent_by_keys([key.pk for key in keys])
-    return [(key, Decimal(spent[key.pk])) for key in keys]
+    costs = spending.costs_of_keys([key.pk for key in keys])
+    return [(key, costs[key.pk]) for key in keys]
 
 
 @login_required
