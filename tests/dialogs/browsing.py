@@ -42,5 +42,5 @@ ONLY_POST = {
     "create-dialog", "selected-dialogs", "post-message", "remove-queued", "stop", "retry", "rename", "pin", "move", "close",
     "add-reminder", "update-reminder", "delete-reminder", "clear", "complete-milestone", "rewrite", "choose-recall",
     "undo", "answer", "cancel", "resolve", "finish-task", "intervene", "fork", "regenerate", "edit-turn", "rate-turn",
-    "pin-turn", "use-model", "remove-provider", "answer-by-mail", "cancel-by-mail", "resolve-by-mail",
+    "pin-turn", "folder", "undo-act", "use-model", "remove-provider", "answer-by-mail", "cancel-by-mail", "resolve-by-mail",
 }  # fmt: skip
