@@ -65,7 +65,7 @@ class IdentityAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
     raw_id_fields = ("user",)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        return {"issuer": settings.OIDC_ISSUER}
+        return {"issuer": next((one.issuer for one in settings.OIDC_PROVIDERS), "")}
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_active and request.user.is_superuser)
@@ -123,7 +123,7 @@ _log_in = admin.site.login
 def log_in(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
     """Within the limits of the other login page, which is also where others than passwords lead in."""
     if request.method != "POST":
-        if settings.OIDC_ISSUER and not request.user.is_authenticated:
+        if settings.OIDC_PROVIDERS and not request.user.is_authenticated:
             return redirect_to_login(request.GET.get("next") or reverse("admin:index"))
         return _log_in(request, extra_context)
     try:

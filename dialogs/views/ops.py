@@ -146,7 +146,9 @@ def _unpriced(days: dict[datetime, costs.Cost]) -> Callable[[datetime], str]:
 
 
 def _cost_caption(unpriced: int) -> str:
-    left_out = f" Not in the bars: {unpriced:,} call{'' if unpriced == 1 else 's'} of unknown price." if unpriced else ""
+    left_out = (
+        f" Not in the bars: {unpriced:,} call{'' if unpriced == 1 else 's'} of unknown price." if unpriced else ""
+    )
     return f"A bar leads to its day.{left_out}"
 
 

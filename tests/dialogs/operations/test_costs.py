@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dialogs.actions.messages import create_dialog
-from dialogs.models import EmbeddingUse
+from dialogs.models import Dialog, EmbeddingUse
 from dialogs.operations.costs import Cost, tables
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make_operator
@@ -81,6 +81,8 @@ def test_what_has_no_known_price_is_never_shown_as_free() -> None:
     assert "Not in the bars: 3 calls of unknown price." in page
     assert "$1.20 · 1 call of unknown price</text>" in page and " · unknown price</text>" in page
     assert "this month: unknown price." in browser_of(local.owner).get("/settings/").content.decode()
+    for dialog, cost, unpriced in ((local, "0", 2), (mixed, "1.2", 1)):
+        Dialog.objects.filter(pk=dialog.pk).update(cost_usd=cost, unpriced_generations=unpriced)
     page = browser.get("/admin/dialogs/dialog/").content.decode()
     assert "unknown price</td>" in page and "$1.20 and 1 call of unknown price</td>" in page
 

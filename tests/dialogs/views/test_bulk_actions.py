@@ -173,7 +173,12 @@ def test_a_folder_is_renamed_archived_and_removed_as_a_whole_and_each_can_be_und
     undone(client, page)
     assert "Cranes" in listed(client, "?folder=Harbour+dues")
 
-    for name, why in ((" ", "is blank"), ("Moved since", "already"), ("x" * 61, "at most 60"), ("x" * 501, "at most 500")):
+    for name, why in (
+        (" ", "is blank"),
+        ("Moved since", "already"),
+        ("x" * 61, "at most 60"),
+        ("x" * 501, "at most 500"),
+    ):
         assert why in act("rename", name=name)
     assert "You have no folder" in act("remove", folder="Never made")
     assert folders_of([*dialogs, other]) == {"Moved since", "Harbour dues", None}
