@@ -153,7 +153,9 @@ def _cost_caption(unpriced: int) -> str:
 
 
 def _in_dollars(cost: float, kind: str) -> str:
-    return in_usd(Decimal(str(cost)))
+    """Short at the axis, where all numbers are round."""
+    words = in_usd(Decimal(str(cost)))
+    return words if kind else words.rstrip("0").rstrip(".")
 
 
 def _tokens(cost: costs.Cost) -> dict[str, float]:
