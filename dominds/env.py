@@ -1,5 +1,6 @@
 """Typed readers of the environment. A bad value stops the start and is named, with what was expected."""
 
+import os
 import re
 from email.utils import parseaddr
 from pathlib import Path
@@ -10,12 +11,15 @@ from urllib.parse import unquote, urlsplit
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
+from dominds.oidc.registration import Registration
+
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"0", "false", "no", "off", ""})
 SERVER_ENGINE = "dominds.db.postgresql"
 FILE_ENGINE = "dominds.db.sqlite3"
 LOCAL_KINDS = ("lmstudio", "ollama", "llamacpp", "vllm")
 REDIS_SCHEMES = ("redis", "rediss")
+MOST_PROVIDERS = 9  # of sign-ins
 MAIL_PORTS = {"smtp": 25, "smtp+tls": 587, "smtp+ssl": 465}
 
 _env = environ.Env()
@@ -144,6 +148,45 @@ def issuer(name: str) -> str:
             name, found, "the issuer of an OpenID provider, such as https://id.example.org/realms/main"
         )
     return found
+
+
+def openid_providers(name: str) -> tuple[Registration, ...]:
+    """Return with which providers the server is registered: ``NAME_ISSUER``, ``NAME_CLIENT_ID`` and so on, of further ones
+    ``NAME_2_ISSUER`` up to ``NAME_9_ISSUER``."""
+    for variable in os.environ:
+        found = re.fullmatch(rf"{name}_(\d+)_\w+", variable)
+        if found and found[1] not in map(str, range(2, MOST_PROVIDERS + 1)):
+            raise BadEnvironment(variable, text(variable), f"{name}_2_... to {name}_{MOST_PROVIDERS}_...")
+    prefixes = (name, *(f"{name}_{number}" for number in range(2, MOST_PROVIDERS + 1)))
+    registered = tuple(
+        _openid_provider(prefix, number) for number, prefix in enumerate(prefixes, 1) if text(f"{prefix}_ISSUER")
+    )
+    for number, one in enumerate(registered):
+        if any(other.names(one.issuer) for other in registered[:number]):
+            raise BadEnvironment(
+                f"{prefixes[one.number - 1]}_ISSUER", one.issuer, "another issuer than those before it"
+            )
+    return registered
+
+
+def _openid_provider(prefix: str, number: int) -> Registration:
+    address = issuer(f"{prefix}_ISSUER")
+    client, secret = text(f"{prefix}_CLIENT_ID"), text(f"{prefix}_CLIENT_SECRET")
+    if not (client and secret):
+        raise ImproperlyConfigured(
+            f"{prefix}_ISSUER is set, but {prefix}_CLIENT_ID or {prefix}_CLIENT_SECRET is not. Set what the "
+            "provider gave you when you registered Dominds there, or unset the issuer, and start again."
+        )
+    return Registration(
+        text(f"{prefix}_NAME", urlsplit(address).hostname or "")[:40],
+        address,
+        client,
+        secret,
+        text(f"{prefix}_SCOPES", "openid profile email"),
+        text(f"{prefix}_GROUPS_CLAIM", "groups"),
+        flag(f"{prefix}_NEW_ACCOUNTS", default=True),
+        number,
+    )
 
 
 def mail(name: str) -> dict[str, Any]:

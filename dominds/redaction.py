@@ -25,7 +25,7 @@ _SHAPED = re.compile(r"\b(?:sk|pk|rk|xai|gsk|dmk|ghp|hf)[-_][A-Za-z0-9_-]{12,300
 _LINK = re.compile(r"(?P<before>/by-mail/|/shared/[0-9a-f]{32}\.)[A-Za-z0-9_:%-]{10,500}")
 
 # What an OpenID provider sends a browser back with: a code that signs in.
-_CALLBACK = re.compile(r"(?P<before>/login/callback/\?)[^\s\"\\]+")
+_CALLBACK = re.compile(r"(?P<before>/login/callback/(\d+/)?\?)[^\s\"\\]+")
 
 # What a match cannot be without, folded where the pattern ignores case: looking for it takes a tenth of a match's time,
 # and hardly any log line holds it.
@@ -84,7 +84,7 @@ def redact(text: str) -> str:
         text = _PASSWORD_IN_URL.sub(lambda match: match["before"] + MASK, text)
     if "/by-mail/" in text or "/shared/" in text:
         text = _LINK.sub(lambda match: match["before"] + MASK, text)
-    if "/login/callback/?" in text:
+    if "/login/callback/" in text:
         text = _CALLBACK.sub(lambda match: match["before"] + MASK, text)
     return _SHAPED.sub(MASK, text) if holds_any(text, IN_SHAPED) else text
 

@@ -8,7 +8,6 @@ network, and the pages demand HTTPS.
 import logging
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from csp.constants import NONCE, NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
@@ -205,6 +204,7 @@ STORAGES = {
     "staticfiles": {"BACKEND": "dominds.web.build.StampedStorage"},
 }
 WHITENOISE_USE_FINDERS = True  # the files of apps and packages as they are: nothing to collect, nothing to forget
+WHITENOISE_IMMUTABLE_FILE_TEST = r"/fonts/[^/]+\.[0-9a-f]{8}\.woff2$"  # a name with the file's hash
 WHITENOISE_ALLOW_ALL_ORIGINS = False  # nobody else needs our files
 DATA_UPLOAD_MAX_MEMORY_SIZE = budgets.BODY_BYTES.most  # the largest body of /v1; smaller limits are the views'
 PROMETHEUS_EXPORT_MIGRATIONS = False  # asks the database at import
@@ -226,19 +226,8 @@ EMAIL_TIMEOUT = 10  # seconds
 globals().update(_mail := env.mail("DOMINDS_EMAIL_URL"))
 MAIL_FROM = env.mail_sender("DOMINDS_EMAIL_FROM") if _mail else ""
 
-# -- Sign-in at an OpenID provider, beside passwords. Without an issuer there is none ----------------------------------------
-OIDC_ISSUER = env.issuer("DOMINDS_OIDC_ISSUER")
-OIDC_CLIENT_ID = env.text("DOMINDS_OIDC_CLIENT_ID")
-OIDC_CLIENT_SECRET = env.text("DOMINDS_OIDC_CLIENT_SECRET")
-OIDC_NAME = env.text("DOMINDS_OIDC_NAME", urlsplit(OIDC_ISSUER).hostname or "")[:40]
-OIDC_SCOPES = env.text("DOMINDS_OIDC_SCOPES", "openid profile email")
-OIDC_GROUPS_CLAIM = env.text("DOMINDS_OIDC_GROUPS_CLAIM", "groups")
-OIDC_NEW_ACCOUNTS = env.flag("DOMINDS_OIDC_NEW_ACCOUNTS", default=True)
-if OIDC_ISSUER and not (OIDC_CLIENT_ID and OIDC_CLIENT_SECRET):
-    raise ImproperlyConfigured(
-        "DOMINDS_OIDC_ISSUER is set, but DOMINDS_OIDC_CLIENT_ID or DOMINDS_OIDC_CLIENT_SECRET is not. Set what the "
-        "provider gave you when you registered Dominds there, or unset the issuer, and start again."
-    )
+# -- Sign-in at OpenID providers, beside passwords. Without an issuer there is none -----------------------------------------
+OIDC_PROVIDERS = env.openid_providers("DOMINDS_OIDC")
 
 # -- Limits of the public contract; 0 switches one off ---------------------------------------------
 MESSAGES_PER_MINUTE = env.number("DOMINDS_MESSAGES_PER_MINUTE", default=120)  # per person

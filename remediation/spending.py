@@ -50,6 +50,34 @@ class Spending:
 NOTHING_SPENT = Spending()
 
 
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """The sum of some calls as far as prices are known, and how many calls it leaves out."""
+
+    usd: Decimal = Decimal(0)
+    unpriced: int = 0
+
+    @property
+    def is_unknown(self) -> bool:
+        """Nothing is known of it: a sum of zero would look free."""
+        return bool(self.unpriced) and not self.usd
+
+    @property
+    def rest(self) -> str:
+        """What the sum leaves out; empty where it is whole."""
+        if not self.unpriced:
+            return ""
+        return f"{self.unpriced:,} call{'' if self.unpriced == 1 else 's'} of unknown price"
+
+    def __add__(self, other: "Spent") -> "Spent":
+        return Spent(self.usd + other.usd, self.unpriced + other.unpriced)
+
+    def __str__(self) -> str:
+        if self.is_unknown:
+            return "unknown price"
+        return f"{in_usd(self.usd)} and {self.rest}" if self.rest else in_usd(self.usd)
+
+
 def in_usd(cost: Decimal) -> str:
     """To the cent, and below a dollar to four significant digits."""
     places = 2 if cost >= 1 or not cost else max(2, min(10, 3 - cost.adjusted()))

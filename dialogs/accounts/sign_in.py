@@ -1,11 +1,12 @@
-"""People who sign in at the OpenID provider: which account is theirs, and the groups that the provider puts them in.
+"""People who sign in at OpenID providers: which account is theirs, the sign-ins that they link to it themselves, and the groups
+that providers put them in.
 
 An account is found by issuer and subject alone. Equal names and mail addresses prove nothing: there are providers where
 people choose their own.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain, count
 from typing import Any
 
@@ -16,39 +17,85 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 
+from dialogs.errors import Conflict, NotFound
 from dialogs.models import Identity
-from dominds.oidc.provider import FORBIDDEN, Registration, SignInFailed
+from dominds.oidc.provider import CONFLICT, FORBIDDEN
+from dominds.oidc.registration import Registration, SignInFailed
 
 log = structlog.get_logger(__name__)
 
 TRIES = 3  # to make an account while others are made
 MOST_NAME_CHARS = 120  # of the 150 that Django takes, so that a number fits behind it
 MOST_GROUPS = 1000  # of one claim
+MOST_IDENTITIES = 20  # of a person
+LAST_WAY_IN = (
+    "Nothing was changed: without it you could not log in any more. Link another sign-in first, or ask your operator for a "
+    "password."
+)
 NOT_IN_NAMES = re.compile(r"[^\w.@+-]+")  # what Django's user names leave out
 
 
-def registration() -> Registration | None:
-    """With which provider this server is registered, if with any."""
-    if not settings.OIDC_ISSUER:
-        return None
-    return Registration(
-        settings.OIDC_NAME,
-        settings.OIDC_ISSUER,
-        settings.OIDC_CLIENT_ID,
-        settings.OIDC_CLIENT_SECRET,
-        settings.OIDC_SCOPES,
-        settings.OIDC_GROUPS_CLAIM,
-    )
+def registered(number: int) -> Registration | None:
+    """The provider of this number, if the environment names one."""
+    return next((one for one in settings.OIDC_PROVIDERS if one.number == number), None)
 
 
-def person_of(claims: Mapping[str, Any]) -> User:
+def provider_of(identity: Identity) -> Registration | None:
+    """Where it signs in; none if that provider is no longer configured."""
+    return next((one for one in settings.OIDC_PROVIDERS if one.names(identity.issuer)), None)
+
+
+def person_of(claims: Mapping[str, Any], provider: Registration) -> User:
     """Whose sign-in this is, with an account of their own from the first one on, in the groups that the claims name now.
     Raises ``SignInFailed``."""
-    identity = _found(claims) or _made(claims)
+    identity = _found(claims) or _made(claims, provider)
     if not identity.user.is_active:
         raise SignInFailed("Your account here is switched off. Ask your operator.", "inactive account", FORBIDDEN)
-    _follow_groups(identity, claims.get(settings.OIDC_GROUPS_CLAIM))
+    _follow_groups(identity, claims.get(provider.groups_claim))
     return identity.user
+
+
+def link(user: User, claims: Mapping[str, Any], provider: Registration) -> bool:
+    """From now on this sign-in leads to this account, too; whether it did not before. Raises ``SignInFailed``."""
+    with transaction.atomic():
+        own = _locked(user)
+        identity, is_new = Identity.objects.get_or_create(
+            issuer=claims["iss"], subject=claims["sub"], defaults={"user": user}
+        )
+        if identity.user_id != user.pk:
+            text = (
+                f"This account at {provider.name} belongs to somebody else here. Log in with it, or ask your operator."
+            )
+            raise SignInFailed(text, "linked to another account", CONFLICT)
+        if is_new and len(own) >= MOST_IDENTITIES:
+            text = f"You have {MOST_IDENTITIES} sign-ins, and no more are kept. Unlink one."
+            raise SignInFailed(text, "too many identities", CONFLICT)
+    _follow_groups(identity, claims.get(provider.groups_claim))
+    return is_new
+
+
+def unlink(user: User, identity_id: int) -> Identity:
+    """The groups that it alone brought go with it. Raises ``NotFound``, and ``Conflict`` for the last way in."""
+    with transaction.atomic():
+        own = _locked(user)
+        identity = own.pop(identity_id, None)
+        if identity is None:
+            raise NotFound("You have no such sign-in, or it was unlinked before. Nothing was changed.")
+        if not user.has_usable_password() and not any(map(provider_of, own.values())):
+            raise Conflict("last_way_in", LAST_WAY_IN)
+        user.groups.remove(*(set(identity.groups.all()) - _given_by(own.values())))
+        identity.delete()
+    return identity
+
+
+def _locked(user: User) -> dict[int, Identity]:
+    """A person's sign-ins by their ids; nobody else links or unlinks one meanwhile."""
+    User.objects.select_for_update().get(pk=user.pk)
+    return {identity.pk: identity for identity in Identity.objects.filter(user=user)}
+
+
+def _given_by(identities: Iterable[Identity]) -> set[Group]:
+    return {group for identity in identities for group in identity.groups.all()}
 
 
 def _found(claims: Mapping[str, Any]) -> Identity | None:
@@ -56,9 +103,12 @@ def _found(claims: Mapping[str, Any]) -> Identity | None:
     return named.select_related("user").first()
 
 
-def _made(claims: Mapping[str, Any]) -> Identity:
-    if not settings.OIDC_NEW_ACCOUNTS:
-        text = f"You have no account here yet. Ask your operator for one, and name the subject {claims['sub']}."
+def _made(claims: Mapping[str, Any], provider: Registration) -> Identity:
+    if not provider.makes_accounts:
+        text = (
+            f"You have no account here yet. Ask your operator for one, and name the subject {claims['sub']}. If you "
+            f"have one, log in to it and link {provider.name} in its settings."
+        )
         raise SignInFailed(text, f"no account for the subject {claims['sub']}", FORBIDDEN)
     for _ in range(TRIES):
         user = User(username=_free_name(claims), email=_mail_address(claims))
@@ -96,17 +146,18 @@ def _mail_address(claims: Mapping[str, Any]) -> str:
 
 
 def _follow_groups(identity: Identity, claimed: Any) -> None:
-    """Only groups that exist here count. Memberships that an operator gave stay, whatever the claim says."""
+    """Only groups that exist here count. Memberships that an operator or another sign-in gave stay, whatever the claim says."""
     names = [claimed] if isinstance(claimed, str) else claimed if isinstance(claimed, list) else []
     names = [name for name in names[:MOST_GROUPS] if isinstance(name, str) and name.isprintable()]
     with transaction.atomic():
-        identity = Identity.objects.select_for_update(of=("self",)).select_related("user").get(pk=identity.pk)
-        given, own = set(identity.groups.all()), identity.user.groups
+        others = _locked(identity.user)
+        others.pop(identity.pk, None)
+        given, by_others, own = set(identity.groups.all()), _given_by(others.values()), identity.user.groups
         named = set(Group.objects.filter(name__in=names))
-        joined, left = named - set(own.all()), given - named
+        joined, left = named - set(own.all()), given - named - by_others
         own.remove(*left)
         own.add(*joined)
-        identity.groups.set((given & named) | joined)
+        identity.groups.set((named & (given | by_others)) | joined)
     if joined or left:
         shown = {"joined": sorted(map(str, joined)), "left": sorted(map(str, left))}
         log.info("groups_followed", person=identity.user_id, **shown)

@@ -193,18 +193,25 @@ def move(dialog: Dialog, by: User, folder: str) -> None:
     """Into a folder of its owner's navigation, which exists while a dialog is in it; without a name into none."""
     if dialog.owner_id != by.pk:
         raise Forbidden("Only its owner puts a dialog into a folder.")
-    name = " ".join(folder.replace(NUL, "").split())
+    Dialog.objects.filter(pk=dialog.pk).update(folder=folder_name(folder) or None)
+
+
+def folder_name(typed: str) -> str:
+    """Raises ``Invalid`` for one that is too long."""
+    name = " ".join(typed.replace(NUL, "").split())
     if len(name) > LONGEST_FOLDER:
         raise Invalid(
             f"The folder's name has {len(name):,} characters; at most {LONGEST_FOLDER} are allowed. Shorten it."
         )
-    Dialog.objects.filter(pk=dialog.pk).update(folder=name or None)
+    return name
 
 
-def archive(owner: User, ids: Sequence[UUID], *, away: bool) -> int:
-    """Archive one's own dialogs or bring them back; how many were. They go on as before, and a message brings one back."""
+def archive(owner: User, ids: Sequence[UUID], *, away: bool) -> list[UUID]:
+    """Archive one's own dialogs or bring them back; which were. They go on as before, and a message brings one back."""
     found = Dialog.objects.filter(owner=owner, pk__in=ids, archived_at__isnull=away)
-    return found.update(archived_at=Now() if away else None)
+    moved = list(found.values_list("pk", flat=True))
+    found.filter(pk__in=moved).update(archived_at=Now() if away else None)
+    return moved
 
 
 def stop(dialog_id: UUID, by: User | None = None) -> str:

@@ -27,6 +27,7 @@ from dialogs.models import (
 )
 from dialogs.store import events, json_shapes
 from dominds.readonly_admin import RecordAdmin, RecordInline, shortened
+from remediation.spending import Spent
 
 LISTS = (
     ("turns", "admin:dialogs_turn_changelist"),
@@ -60,12 +61,16 @@ class OpenQuestionInline(RecordInline):
 
 @admin.register(Dialog)
 class DialogAdmin(RecordAdmin):
-    list_display = ("__str__", "owner", "agent", "state", "round_number", "last_turn_seq", "cost_usd", "active_at")
+    list_display = ("__str__", "owner", "agent", "state", "round_number", "last_turn_seq", "cost", "active_at")
     list_filter = ("state", "agent", "active_at")
     list_select_related = ("owner", "agent")
     search_fields = ("=id", "title", "owner__username")
     ordering = ("-active_at",)
     inlines = (RoundInline, ReminderInline, OpenQuestionInline)
+
+    @admin.display(ordering="cost_usd")
+    def cost(self, dialog: Dialog) -> str:
+        return str(Spent(dialog.cost_usd, dialog.unpriced_generations))
 
     @admin.display(description="everything of it")
     def lists(self, dialog: Dialog) -> SafeString:

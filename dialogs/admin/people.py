@@ -13,7 +13,7 @@ from dialogs.accounts import api_keys, login
 from dialogs.context import spending
 from dialogs.models import ApiKey, EmbeddingUse, Identity, PersonSettings, PromptTemplate, SiteSettings
 from dominds.readonly_admin import RecordAdmin, StaffReads
-from remediation.spending import in_usd
+from remediation.spending import Spent
 
 
 @admin.register(ApiKey)
@@ -44,9 +44,13 @@ class ApiKeyAdmin(RecordAdmin):
 
 @admin.register(EmbeddingUse)
 class EmbeddingUseAdmin(RecordAdmin):
-    list_display = ("day", "person", "agent", "provider", "model", "calls", "prompt_tokens", "cost_usd", "unpriced")
+    list_display = ("day", "person", "agent", "provider", "model", "calls", "prompt_tokens", "cost")
     list_select_related = ("person",)
     ordering = ("-day",)
+
+    @admin.display(ordering="cost_usd")
+    def cost(self, row: EmbeddingUse) -> str:
+        return str(Spent(row.cost_usd, row.unpriced))
 
 
 @admin.register(Identity)
@@ -61,7 +65,7 @@ class IdentityAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
     raw_id_fields = ("user",)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        return {"issuer": settings.OIDC_ISSUER}
+        return {"issuer": next((one.issuer for one in settings.OIDC_PROVIDERS), "")}
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_active and request.user.is_superuser)
@@ -87,9 +91,9 @@ class PersonSettingsAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-ar
     list_select_related = ("user",)
     list_per_page = 50
 
-    @admin.display(description="spent this month, USD")
+    @admin.display(description="spent this month")
     def spent_this_month(self, row: PersonSettings) -> str:
-        return in_usd(spending.spent_this_month(row.user_id))
+        return str(spending.cost_this_month(row.user_id))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         own = [field.name for field in PersonSettings._meta.fields if field.name != "monthly_budget_usd"]
@@ -119,7 +123,7 @@ _log_in = admin.site.login
 def log_in(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
     """Within the limits of the other login page, which is also where others than passwords lead in."""
     if request.method != "POST":
-        if settings.OIDC_ISSUER and not request.user.is_authenticated:
+        if settings.OIDC_PROVIDERS and not request.user.is_authenticated:
             return redirect_to_login(request.GET.get("next") or reverse("admin:index"))
         return _log_in(request, extra_context)
     try:

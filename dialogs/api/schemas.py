@@ -96,6 +96,7 @@ class Sums(Schema):
     cache_write_tokens: int | None
     reasoning_tokens: int | None
     cost_usd: str | None
+    unpriced: int
 
 
 class NextRequest(Schema):

@@ -1,11 +1,12 @@
 """What a dialog and its owner have spent, and what its next requests may cost, from rows."""
 
-from collections import Counter
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
-from django.db.models import Count, Max, QuerySet, Sum
+from django.db.models import Case, Count, F, IntegerField, Max, Q, QuerySet, Sum, When
 from django.utils import timezone
 
 from dialogs.errors import Conflict
@@ -13,7 +14,7 @@ from dialogs.models import ApiKey, Dialog, EmbeddingUse, Generation
 from dominds.llm.catalog.catalog import ModelInfo
 from dominds.llm.models.prices import Price, price_of
 from remediation.context import Economy
-from remediation.spending import Spending, in_usd
+from remediation.spending import Spending, Spent, in_usd
 
 CACHE_KEPT = timedelta(minutes=5)  # by every provider at least, from the last request on
 
@@ -31,26 +32,35 @@ def spending_of(dialog: Dialog) -> Spending:
 
 
 def spent_this_month(owner_id: int) -> Decimal:
+    """As far as prices are known."""
+    return cost_this_month(owner_id).usd
+
+
+def cost_this_month(owner_id: int) -> Spent:
     """By the owner's dialogs that were active in it, which an index finds, and embeddings; months are UTC."""
     calls, embeddings = _of_this_month()
-    rows = (calls.filter(dialog__owner_id=owner_id), embeddings.filter(person_id=owner_id))
-    spent = (found.aggregate(spent=Sum("cost_usd", default=Decimal(0)))["spent"] for found in rows)
-    return sum(map(Decimal, spent), Decimal(0))
+    return _sums((calls, "dialog__owner"), (embeddings, "person"), of=[owner_id])[owner_id]
 
 
-def spent_by_keys(keys: Collection[int]) -> Counter[int]:
-    """USD by key: this month's calls of the dialogs that it holds by ``/v1``, and its embeddings."""
+def costs_of_keys(keys: Collection[int]) -> Mapping[int, Spent]:
+    """By key: this month's calls of the dialogs that it holds by ``/v1``, and its embeddings."""
     calls, embeddings = _of_this_month()
-    spent: Counter[int] = Counter()
-    for rows, key in ((calls, "dialog__client__key"), (embeddings, "key")):
-        found = rows.filter(**{f"{key}__in": keys}).order_by().values_list(key).annotate(Sum("cost_usd"))
-        spent.update(dict(found))
-    return spent
+    return _sums((calls, "dialog__client__key"), (embeddings, "key"), of=keys)
+
+
+def _sums(*tables: tuple[QuerySet[Any], str], of: Collection[int]) -> Mapping[int, Spent]:
+    """By the numbers that these columns hold; the rows come with ``unknown``, the calls without a cost."""
+    sums: defaultdict[int, Spent] = defaultdict(Spent)
+    for rows, column in tables:
+        found = rows.filter(**{f"{column}__in": of}).order_by().values_list(column)
+        for number, usd, unpriced in found.annotate(Sum("cost_usd", default=Decimal(0)), Sum("unknown", default=0)):
+            sums[number] += Spent(Decimal(usd), unpriced)
+    return sums
 
 
 def check_budget_of(key: ApiKey) -> None:
     """Raises ``Conflict`` where what a key may cost in a month is used up."""
-    if key.budget_usd is not None and (spent := Decimal(spent_by_keys([key.pk])[key.pk])) >= key.budget_usd:
+    if key.budget_usd is not None and (spent := costs_of_keys([key.pk])[key.pk].usd) >= key.budget_usd:
         raise Conflict(
             "budget_exceeded",
             f"The calls of the key {key} have cost {in_usd(spent)} this month, and its budget is "
@@ -60,8 +70,10 @@ def check_budget_of(key: ApiKey) -> None:
 
 def _of_this_month() -> tuple[QuerySet[Generation], QuerySet[EmbeddingUse]]:
     month = timezone.now().replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    calls = Generation.objects.filter(dialog__active_at__gte=month, started_at__gte=month, cost_usd__isnull=False)
-    return calls, EmbeddingUse.objects.filter(day__gte=month.date())
+    free = (Generation.Outcome.RUNNING, Generation.Outcome.FAILED)  # without a report
+    unknown = Case(When(~Q(outcome__in=free), cost_usd=None, then=1), default=0, output_field=IntegerField())
+    calls = Generation.objects.filter(dialog__active_at__gte=month, started_at__gte=month).annotate(unknown=unknown)
+    return calls, EmbeddingUse.objects.filter(day__gte=month.date()).annotate(unknown=F("unpriced"))
 
 
 def caching_price(model: ModelInfo, prompt_tokens: int) -> Price | None:

@@ -70,9 +70,10 @@ def stacked(
     least: float = 2,
     words: Callable[[float, str], str] = counted,
     address: Callable[[datetime], str] = lambda moment: "",
+    rest: Callable[[datetime], str] = lambda moment: "",
 ) -> Chart:
-    """A bar for each moment, its kinds upon each other; ``form`` writes the moment in its title. Each ``every``-th bar has a
-    label, and the axis goes to ``least`` where nothing is higher."""
+    """A bar for each moment, its kinds upon each other; ``form`` writes the moment in its title, and ``rest`` what its
+    bar leaves out. Each ``every``-th bar has a label, and the axis goes to ``least`` where nothing is higher."""
     top = _ceiling(max((sum(counts.values()) for _, counts in table), default=0), least)
     step = 100 / max(1, len(table))
     bars, totals = [], defaultdict[str, float](float)
@@ -80,7 +81,7 @@ def stacked(
         present = {kind: count for kind, count in counts.items() if count}
         for kind, count in counts.items():
             totals[kind] += count
-        said = [moment.strftime(form), *(words(count, kind) for kind, count in present.items())]
+        said = [moment.strftime(form), *(words(count, kind) for kind, count in present.items()), rest(moment)]
         x, name = index * step + step * (1 - BAR_SHARE) / 2, moment.strftime(label) if index % every == 0 else ""
         blocks = _blocks(present, top)
         bars.append(
@@ -88,7 +89,7 @@ def stacked(
                 round(x, 2),
                 round(step * BAR_SHARE, 2),
                 name,
-                " · ".join(said),
+                " · ".join(filter(None, said)),
                 address(moment) if blocks else "",
                 blocks,
             )

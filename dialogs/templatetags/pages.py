@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from dialogs.context import limits
 from dialogs.store import json_shapes
 from dominds.budgets import ATTACHMENT_BYTES, ATTACHMENTS
-from remediation.spending import in_usd
+from remediation.spending import Spent, in_usd
 
 register = template.Library()
 
@@ -65,6 +65,17 @@ def usd(cost: Decimal | str | None) -> SafeString | str:
     if not isinstance(cost, Decimal):
         return "unknown price"
     return format_html('<data value="{}">{}</data>', json_shapes.usd(cost), in_usd(cost))
+
+
+@register.simple_tag
+def spent(cost: Decimal, unpriced: int, budget: Decimal | None = None) -> SafeString | str:
+    """The cost of several calls, some of which may have no known price."""
+    found = Spent(cost, unpriced)
+    if found.is_unknown:
+        return str(found)
+    of = format_html(' <span class="muted">of {}</span>', usd(budget)) if budget is not None else ""
+    rest = format_html(' <span class="muted rest">and {}</span>', found.rest) if found.rest else ""
+    return format_html("{}{}{}", usd(cost), of, rest)
 
 
 @register.filter

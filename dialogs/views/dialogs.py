@@ -1,6 +1,8 @@
 """The list of dialogs, a dialog's page, and finding what was said."""
 
 from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
@@ -13,10 +15,12 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
-from dialogs.actions.messages import archive
+from dialogs.actions import folders
+from dialogs.actions.messages import folder_name
 from dialogs.api.dialogs import download
 from dialogs.context import limits
 from dialogs.context.retrieval import search
+from dialogs.errors import Refusal
 from dialogs.live.feeds import current_live_text
 from dialogs.live.frames import frames_after
 from dialogs.models import Agent, Dialog, Question, Turn
@@ -26,8 +30,8 @@ from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.entries import address_of, all_entries
 from dialogs.queries import export
 from dialogs.state import State
-from dialogs.views.answers import PersonRequest, dialog_or_404
-from dialogs.views.forms import ListFilter, SelectionForm, problems_of
+from dialogs.views.answers import PersonRequest, dialog_or_404, refused
+from dialogs.views.forms import FolderForm, ListFilter, SelectionForm, checked, problems_of
 
 ROWS = 30
 
@@ -45,6 +49,7 @@ def index(request: PersonRequest) -> HttpResponse:
         "form": form,
         "rows": rows,
         "found": found,
+        "folder": _folder(request, given.get("folder", ""), given.get("state", "")),
         "filtered": any(given.get(name) for name in ("q", "state", "agent", "origin", "owner", "folder")),
         "all_agents": Agent.objects.all(),
         "section": "dialogs",
@@ -69,6 +74,14 @@ def find(request: PersonRequest, dialog_id: UUID | None = None) -> HttpResponse:
         hits = [(one.dialog_id, one.hit) for one in search.everywhere(request.user, query, ROWS)]
     context = {"dialog": dialog, "query": query, "passages": list(_passages(hits)), "section": "dialogs"}
     return render(request, "dialogs/find.html", context)
+
+
+def _folder(request: PersonRequest, name: str, state: str) -> dict[str, Any] | None:
+    """The folder that the list shows, with what may be done with all of it."""
+    number = folders.held(request.user, name).count() if name and state != "archived" else 0
+    if not number:
+        return None
+    return {"name": name, "dialogs": number, "groups": list(request.user.groups.order_by("name"))}
 
 
 def _passages(hits: list[tuple[UUID, search.Hit]]) -> Iterator[tuple[Turn, str, search.Hit]]:
@@ -118,10 +131,55 @@ def selected(request: PersonRequest) -> HttpResponseBase:
         )
     else:
         away = form.cleaned_data["action"] == "archive"
-        number = archive(request.user, form.cleaned_data["dialog"], away=away)
-        said = "archived: found again under the state" if away else "back in the list"
-        messages.success(request, f"{number} dialog{'' if number == 1 else 's'} {said}{' “archived”' if away else ''}.")
-    return redirect(form.data.get("back", "") if _is_list(form.data.get("back", "")) else "dialogs")
+        _say(request, folders.archive(request.user, form.cleaned_data["dialog"], away=away))
+    return _back(request)
+
+
+@login_required
+@require_POST
+def folder(request: PersonRequest) -> HttpResponseBase:
+    """What one button of a folder does with all its dialogs."""
+    try:
+        given = checked(FolderForm(request.POST))
+        name, to = given["folder"], f"{reverse('dialogs')}?{urlencode({'folder': given['folder']})}"
+        match given["action"]:
+            case "export":
+                ids = list(folders.held(request.user, name).values_list("pk", flat=True))
+                return download(export.many_as_json(request.user, ids), "dialogs.json", "application/json")
+            case "rename":
+                _say(request, folders.rename(request.user, name, given["name"]))
+                to = f"{reverse('dialogs')}?{urlencode({'folder': folder_name(given['name'])})}"
+            case "share":
+                _say(request, folders.share(request.user, name, given["group"]))
+            case "archive":
+                _say(request, folders.archive_folder(request.user, name))
+                to = reverse("dialogs")
+            case _:
+                _say(request, folders.remove(request.user, name))
+                to = reverse("dialogs")
+    except Refusal as refusal:
+        return refused(request, refusal, reverse("dialogs"))
+    return redirect(to)
+
+
+@login_required
+@require_POST
+def undo(request: PersonRequest) -> HttpResponse:
+    try:
+        messages.success(request, folders.undo(request.user, request.POST.get("token", "")))
+    except Refusal as refusal:
+        messages.error(request, refusal.message)
+    return _back(request)
+
+
+def _say(request: PersonRequest, done: folders.Done) -> None:
+    """On the page that comes next, with a button to undo it."""
+    messages.success(request, done.said, extra_tags=done.undo)
+
+
+def _back(request: PersonRequest) -> HttpResponse:
+    to = request.POST.get("back", "")
+    return redirect(to if _is_list(to) else "dialogs")
 
 
 def _unselected(request: PersonRequest, form: SelectionForm) -> str:

@@ -119,6 +119,15 @@ class SelectionForm(forms.Form):
         cast(forms.ChoiceField, self.fields["dialog"]).choices = [(value, value) for value in ticked[:MOST_SELECTED]]
 
 
+class FolderForm(forms.Form):
+    """What to do with all dialogs of a folder; ``name`` is its new one, ``group`` one of theirs or empty for nobody."""
+
+    action = forms.ChoiceField(choices=[(name, name) for name in ("rename", "share", "export", "archive", "remove")])
+    folder = forms.CharField(max_length=60, strip=False)
+    name = forms.CharField(max_length=500, required=False)
+    group = forms.CharField(max_length=150, required=False, strip=False)
+
+
 class MessageForm(forms.Form):
     """Beside the text, which is stored or refused as it came."""
 

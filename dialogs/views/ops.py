@@ -22,7 +22,7 @@ from dialogs.operations import dashboard as server
 from dialogs.operations.bar_chart import Chart, counted, stacked
 from dialogs.permissions import OPERATE, may
 from dialogs.views.answers import PersonRequest
-from remediation.spending import in_usd
+from remediation.spending import Spent, in_usd
 
 ACTIONS: dict[str, Callable[..., None]] = {
     "interrupt": interventions.interrupt,
@@ -102,7 +102,10 @@ def statistics(request: PersonRequest) -> HttpResponse:
     context = {
         "days": costs.DAYS,
         "chosen": [(by, value, _narrowed({**chosen, by: ""})) for by, value in chosen.items()],
-        "cost_chart": _by_day([(day, {"cost": float(cost.cost_usd)}) for day, cost in days], chosen, _in_dollars, 0),
+        "cost_chart": _by_day(
+            [(day, {"cost": float(cost.cost_usd)}) for day, cost in days], chosen, _in_dollars, 0, _unpriced(dict(days))
+        ),
+        "cost_caption": _cost_caption(sum(cost.unpriced for _, cost in days)),
         "token_chart": _by_day([(day, _tokens(cost)) for day, cost in days], chosen, counted, 2),
         "tables": [(table.by, _lines(table, chosen)) for table in found if is_operator or table.by != "person"],
         "calls": costs.calls(request.user, held),
@@ -122,17 +125,37 @@ def _by_day(
     chosen: costs.Chosen,
     words: Callable[[float, str], str],
     least: float,
+    rest: Callable[[datetime], str] = lambda day: "",
 ) -> Chart:
     several = sum(any(sums.values()) for _, sums in table) > 1
 
     def address(day: datetime) -> str:
         return _narrowed({**chosen, "day": day.date().isoformat()}) if several else ""
 
-    return stacked(table, "%d %b", least=least, words=words, address=address)
+    return stacked(table, "%d %b", least=least, words=words, address=address, rest=rest)
+
+
+def _unpriced(days: dict[datetime, costs.Cost]) -> Callable[[datetime], str]:
+    """What the title of a day's bar says of the calls that are not in it."""
+
+    def rest(day: datetime) -> str:
+        found = Spent(days[day].cost_usd, days[day].unpriced)
+        return str(found) if found.is_unknown else found.rest
+
+    return rest
+
+
+def _cost_caption(unpriced: int) -> str:
+    left_out = (
+        f" Not in the bars: {unpriced:,} call{'' if unpriced == 1 else 's'} of unknown price." if unpriced else ""
+    )
+    return f"A bar leads to its day.{left_out}"
 
 
 def _in_dollars(cost: float, kind: str) -> str:
-    return in_usd(Decimal(str(cost)))
+    """Short at the axis, where all numbers are round."""
+    words = in_usd(Decimal(str(cost)))
+    return words if kind else words.rstrip("0").rstrip(".")
 
 
 def _tokens(cost: costs.Cost) -> dict[str, float]:

@@ -1,9 +1,9 @@
 """A person's own settings: look, notifications, context display, password, API keys."""
 
-from decimal import Decimal
 from typing import Any
 
 from django import forms
+from django.conf import settings as site
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_required
@@ -14,15 +14,17 @@ from django.urls import reverse
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_POST
 
-from dialogs.accounts import api_keys, login
+from dialogs.accounts import api_keys, login, sign_in
 from dialogs.actions import question_mail
 from dialogs.context import spending
-from dialogs.errors import Invalid
-from dialogs.models import ApiKey, PromptTemplate, SiteSettings
+from dialogs.errors import Invalid, Refusal
+from dialogs.models import ApiKey, Identity, PromptTemplate, SiteSettings
 from dialogs.permissions import OPERATE, may
 from dialogs.store import wakeups
-from dialogs.views.answers import PersonRequest, say_not_saved
+from dialogs.views.accounts import link_token
+from dialogs.views.answers import PersonRequest, refused, say_not_saved
 from dialogs.views.forms import ApiKeyForm, AppearanceForm, ContextDisplayForm, SiteForm
+from remediation.spending import Spent
 
 MOST_TEMPLATES = 100
 
@@ -42,13 +44,14 @@ def _page(request: PersonRequest, *, new_key: str = "", status: int = 200, **bou
         "look_form": AppearanceForm(instance=own),
         "display_form": ContextDisplayForm(instance=own),
         "monthly_budget_usd": own.monthly_budget_usd,
-        "spent_this_month": spending.spent_this_month(request.user.pk),
+        "cost_this_month": spending.cost_this_month(request.user.pk),
         "site_form": SiteForm(instance=SiteSettings.current()) if may(request.user, OPERATE) else None,
         "password_form": _password_form(request),
         "key_form": ApiKeyForm(),
         "sends_mail": question_mail.is_on(),
         "keys": _keys_of(request),
         "new_key": new_key,
+        **_sign_ins(request),
         "templates": PromptTemplate.objects.filter(owner=request.user),
         "template_form": TemplateForm(),
         "section": "settings",
@@ -59,11 +62,33 @@ def _page(request: PersonRequest, *, new_key: str = "", status: int = 200, **bou
     return answer
 
 
-def _keys_of(request: PersonRequest) -> list[tuple[ApiKey, Decimal]]:
+def _keys_of(request: PersonRequest) -> list[tuple[ApiKey, Spent]]:
     """Each with what it has cost this month."""
     keys = ApiKey.objects.filter(owner=request.user, revoked_at__isnull=True).order_by("-created_at")
-    spent = spending.spent_by_keys([key.pk for key in keys])
-    return [(key, Decimal(spent[key.pk])) for key in keys]
+    costs = spending.costs_of_keys([key.pk for key in keys])
+    return [(key, costs[key.pk]) for key in keys]
+
+
+def _sign_ins(request: PersonRequest) -> dict[str, Any]:
+    """Those that are linked, each with its provider, and the providers that are not."""
+    own = Identity.objects.filter(user=request.user).order_by("pk")
+    linked = [(identity, sign_in.provider_of(identity)) for identity in own]
+    used = [provider for _, provider in linked]
+    others = [provider for provider in site.OIDC_PROVIDERS if provider not in used]
+    return {"linked": linked, "linkable": others, "link_token": link_token(request.user) if others else ""}
+
+
+@login_required
+@require_POST
+def unlink(request: PersonRequest, identity_id: int) -> HttpResponse:
+    to = f"{reverse('settings')}#sign-ins"
+    try:
+        identity = sign_in.unlink(request.user, identity_id)
+    except Refusal as refusal:
+        return refused(request, refusal, to)
+    provider = sign_in.provider_of(identity)
+    messages.success(request, f"{provider.name if provider else identity.issuer} does not sign you in any more.")
+    return redirect(to)
 
 
 @login_required

@@ -17,41 +17,15 @@ import aiohttp
 
 from dominds.llm.http import event_loop
 from dominds.llm.json_text import NotJson, parsed
+from dominds.oidc.registration import Registration, SignInFailed
 
 DEADLINE_SECONDS = 12  # for all that one step asks of the provider, looking up its name included
 KEPT_SECONDS = 3600  # the provider's addresses and keys
 FRESH_SECONDS = 30  # keys that are younger are not fetched again for a token under an unknown one
 MOST_BYTES = 1_000_000  # of an answer
-OK, BAD_REQUEST, FORBIDDEN, SERVER_FAULT, BAD_GATEWAY = 200, 400, 403, 500, 502  # HTTP
+OK, BAD_REQUEST, FORBIDDEN, CONFLICT, SERVER_FAULT = 200, 400, 403, 409, 500  # HTTP
 
 Answer = TypeVar("Answer")
-
-
-class SignInFailed(Exception):
-    """Nobody was signed in. The text is for the person; ``reason`` is for the log and holds no secret."""
-
-    def __init__(self, text: str, reason: str, status: int = BAD_GATEWAY) -> None:
-        super().__init__(text)
-        self.reason, self.status = reason, status
-
-
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """What the operators of the provider and of this server agreed on. ``name`` stands on the button."""
-
-    name: str
-    issuer: str
-    client_id: str
-    client_secret: str = field(repr=False)
-    scopes: str = "openid profile email"
-    groups_claim: str = "groups"
-
-    def away(self, reason: str) -> SignInFailed:
-        text = f"{self.name} cannot be reached now. Try again in a minute, or log in with a password."
-        return SignInFailed(text, reason)
-
-    def misbehaved(self, reason: str) -> SignInFailed:
-        return SignInFailed(f"{self.name} gave an answer that cannot be trusted. Tell your operator.", reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +79,7 @@ _kept: dict[str, tuple[float, dict[str, Any]]] = {}  # by address; touched on th
 async def _document(registration: Registration) -> Mapping[str, str]:
     """The provider's addresses, and what else it says of itself."""
     found = await _kept_json(registration, f"{registration.issuer.rstrip('/')}/.well-known/openid-configuration")
-    if str(found.get("issuer")).rstrip("/") != registration.issuer.rstrip("/"):
+    if not registration.names(str(found.get("issuer"))):
         raise registration.misbehaved(f"the provider calls itself {str(found.get('issuer'))[:200]!r}")
     needs = urlsplit(registration.issuer).scheme
     for name in ("authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint"):

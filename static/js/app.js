@@ -38,7 +38,7 @@ document.addEventListener("submit", (event) => {
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");
   if (!button) return;
-  const source = button.dataset.copy ? document.querySelector(button.dataset.copy) : button.parentElement.querySelector("pre");
+  const source = button.dataset.copy ? document.querySelector(button.dataset.copy) : (button.closest(".code") ?? button.parentElement).querySelector("pre");
   try {
     await navigator.clipboard.writeText(source.innerText);
     toast("Copied.");

@@ -118,17 +118,35 @@ document.addEventListener("dominds:placed", (event) => {
   if (follower.following) trim();
 });
 
-/** A copy button on each block of code. */
+/** Buttons on each block of code: lines that wrap, a file, a copy. */
 function decorate(piece) {
   for (const code of piece.querySelectorAll(".code")) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "button small copy";
-    button.dataset.copy = "";
-    button.textContent = "Copy";
-    code.append(button);
+    const tools = Object.assign(document.createElement("div"), { className: "code-tools" });
+    tools.append(codeButton("Wrap", "wrap"), codeButton("Download", "download"), codeButton("Copy", "copy"));
+    code.querySelector("pre").before(tools);
   }
 }
+
+function codeButton(words, name) {
+  const button = Object.assign(document.createElement("button"), { type: "button", className: `link ${name}`, textContent: words });
+  if (name === "wrap") button.setAttribute("aria-pressed", "false");
+  button.dataset[name] = "";
+  return button;
+}
+
+const SUFFIXES = { python: "py", py: "py", javascript: "js", js: "js", typescript: "ts", ts: "ts", bash: "sh", sh: "sh", shell: "sh", html: "html", css: "css",
+  json: "json", yaml: "yaml", yml: "yaml", sql: "sql", rust: "rs", go: "go", java: "java", c: "c", cpp: "cpp", markdown: "md", diff: "diff", toml: "toml" };
+
+document.addEventListener("click", ({ target }) => {
+  const code = target.closest(".code");
+  if (target.matches(".code-tools .wrap")) target.setAttribute("aria-pressed", code.classList.toggle("wraps"));
+  else if (target.matches(".code-tools .download")) {
+    const href = URL.createObjectURL(new Blob([code.querySelector("pre").textContent], { type: "text/plain" }));
+    const name = `code.${SUFFIXES[code.querySelector(".code-head")?.textContent] ?? "txt"}`;
+    Object.assign(document.createElement("a"), { href, download: name }).click();
+    setTimeout(() => URL.revokeObjectURL(href), 10_000);
+  }
+});
 
 // Older messages come as one scrolls up, and go again when one is far below them.
 const older = new IntersectionObserver(

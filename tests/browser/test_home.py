@@ -45,6 +45,31 @@ def test_a_message_that_does_not_arrive_is_kept_and_makes_one_dialog(
     assert Dialog.objects.filter(owner=person).count() == 1
 
 
+SHIFTS = """() => new Promise((resolve) => {
+    let sum = 0;
+    new PerformanceObserver((list) => { for (const entry of list.getEntries()) sum += entry.value; }).observe({ type: "layout-shift", buffered: true });
+    setTimeout(() => resolve(sum), 500);
+})"""
+
+
+def test_no_line_moves_when_the_font_comes_late(stack: Stack, person: User, page: Page, log_in: LogIn) -> None:
+    log_in(page.context, person)
+    waiting: list[Route] = []
+
+    def hold(route: Route) -> None:
+        waiting.append(route)
+
+    page.route("**/static/fonts/*", hold)
+    page.goto(f"{stack.base_url}/glossary/", wait_until="domcontentloaded")
+    expect(page.get_by_role("heading", name="Glossary")).to_be_visible()
+    assert page.evaluate("document.fonts.check('400 15px Inter')") is False
+    page.wait_for_timeout(300)
+    for route in waiting:
+        route.continue_()
+    page.wait_for_function("document.fonts.check('400 15px Inter')")
+    assert page.evaluate(SHIFTS) < 0.02  # 0.1 is called good
+
+
 def test_what_a_page_can_do_is_found_by_name(open_dialog: Opener, page: Page, complaints: list[str]) -> None:
     dialog = open_dialog("short")
     field, listed = page.locator("#text"), page.get_by_role("listbox", name="Commands")

@@ -40,6 +40,25 @@ def test_a_turn_is_copied_answered_anew_edited_forked_and_rated(
     ]
 
 
+def test_code_is_wrapped_saved_and_copied(open_dialog: Opener, page: Page, complaints: list[str]) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    open_dialog("hostile")
+    send(page, "Show me some code")
+    answered(page)
+    code, text = page.locator(".turn-assistant .code"), "<script>window.hacked = 1</script>"
+    expect(code.locator("pre")).to_have_css("white-space-collapse", "preserve")
+    code.get_by_role("button", name="Wrap").click()
+    expect(code.get_by_role("button", name="Wrap")).to_have_attribute("aria-pressed", "true")
+    expect(code.locator("pre")).to_have_css("text-wrap-mode", "wrap")
+    with page.expect_download() as download:
+        code.get_by_role("button", name="Download").click()
+    assert download.value.suggested_filename == "code.html"
+    assert download.value.path().read_text().strip() == text
+    code.get_by_role("button", name="Copy").click()
+    expect(page.locator(".toast").last).to_have_text("Copied.")
+    assert page.evaluate("navigator.clipboard.readText()").strip() == text
+
+
 def copy_and_rate(page: Page, dialog: Dialog) -> None:
     """Copied as it was written, and with its formatting; the mark of a rating stands under the answer at once, which is drawn
     anew once, or a click on it would be lost."""

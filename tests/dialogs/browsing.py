@@ -38,9 +38,10 @@ def suspended_dialog(script: Script) -> tuple[Dialog, Question]:
 
 # Names of the addresses that only take a POST.
 ONLY_POST = {
-    "logout", "save-look", "save-context-display", "save-site", "change-password", "create-key", "revoke-key", "save-template",
+    "logout", "save-look", "save-context-display", "save-site", "change-password", "create-key", "revoke-key", "unlink",
+    "save-template",
     "create-dialog", "selected-dialogs", "post-message", "remove-queued", "stop", "retry", "rename", "pin", "move", "close",
     "add-reminder", "update-reminder", "delete-reminder", "clear", "complete-milestone", "rewrite", "choose-recall",
     "undo", "answer", "cancel", "resolve", "finish-task", "intervene", "fork", "regenerate", "edit-turn", "rate-turn",
-    "pin-turn", "use-model", "remove-provider", "answer-by-mail", "cancel-by-mail", "resolve-by-mail",
+    "pin-turn", "folder", "undo-act", "use-model", "remove-provider", "answer-by-mail", "cancel-by-mail", "resolve-by-mail",
 }  # fmt: skip

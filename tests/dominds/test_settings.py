@@ -126,6 +126,36 @@ def test_a_provider_of_sign_ins_needs_what_it_was_registered_with(load: Loader) 
     assert "DOMINDS_OIDC_ISSUER is set, but DOMINDS_OIDC_CLIENT_ID or DOMINDS_OIDC_CLIENT_SECRET is not" in done.stderr
 
 
+PROVIDERS = {
+    "DOMINDS_OIDC_ISSUER": "https://id.example.org", "DOMINDS_OIDC_CLIENT_ID": "dominds", "DOMINDS_OIDC_CLIENT_SECRET": "one",
+    "DOMINDS_OIDC_3_ISSUER": "https://id.example.org/b", "DOMINDS_OIDC_3_CLIENT_ID": "d3", "DOMINDS_OIDC_3_CLIENT_SECRET": "three",
+    "DOMINDS_OIDC_3_NAME": "Pilots", "DOMINDS_OIDC_3_NEW_ACCOUNTS": "off",
+}  # fmt: skip
+
+
+def test_further_providers_of_sign_ins_are_numbered(load: Loader) -> None:
+    shown = "from django.conf import settings as s; [print(one) for one in s.OIDC_PROVIDERS]"
+    first, third = load("-c", shown, **PROVIDERS).stdout.splitlines()
+    assert "name='id.example.org'" in first and "number=1" in first and "makes_accounts=True" in first
+    assert "name='Pilots'" in third and "number=3" in third and "makes_accounts=False" in third
+    assert "secret" not in first + third and "three" not in third
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"DOMINDS_OIDC_3_ISSUER": "https://id.example.org/"}, "should be another issuer than those before it"),
+        ({"DOMINDS_OIDC_3_CLIENT_ID": ""}, "DOMINDS_OIDC_3_ISSUER is set, but DOMINDS_OIDC_3_CLIENT_ID"),
+        ({"DOMINDS_OIDC_1_ISSUER": "https://a.example"}, "should be DOMINDS_OIDC_2_... to DOMINDS_OIDC_9_..."),
+        ({"DOMINDS_OIDC_10_NAME": "Ten"}, "should be DOMINDS_OIDC_2_... to DOMINDS_OIDC_9_..."),
+    ],
+)
+def test_a_bad_number_or_a_provider_named_twice_stops_the_start(load: Loader, more: dict[str, str], told: str) -> None:
+    done = load(**{**PROVIDERS, **more})
+    assert done.returncode != 0
+    assert told in done.stderr
+
+
 def test_the_settings_of_a_public_server_pass_djangos_deployment_checks(load: Loader) -> None:
     done = load(
         *("manage.py", "check", "--deploy", "--fail-level", "WARNING"),

@@ -12,7 +12,7 @@ from remediation.context import Context
 from remediation.decisions import Suspend
 from remediation.policies import decide
 from remediation.policies.registry import own
-from remediation.spending import BUDGET_KIND, Spending, in_usd
+from remediation.spending import BUDGET_KIND, Spending, Spent, in_usd
 
 USD = Decimal
 
@@ -40,6 +40,20 @@ def test_the_reason_says_what_was_spent_and_what_is_not_counted() -> None:
     )
     month = Spending(month=USD("0.05"), month_budget=USD("0.01")).reason
     assert month == "The dialogs of its owner have cost $0.05000 this month, and the budget is $0.01000."
+
+
+@pytest.mark.parametrize(
+    ("spent", "words"),
+    [
+        (Spent(), "$0.00"),
+        (Spent(USD("1.2")), "$1.20"),
+        (Spent(unpriced=14), "unknown price"),  # zero would look free
+        (Spent(USD("1.2"), 1), "$1.20 and 1 call of unknown price"),
+        (Spent(USD("1.2")) + Spent(unpriced=1_400), "$1.20 and 1,400 calls of unknown price"),
+    ],
+)
+def test_a_sum_says_which_calls_it_leaves_out(spent: Spent, words: str) -> None:
+    assert str(spent) == words
 
 
 amounts = st.decimals(0, 1_000, places=4)

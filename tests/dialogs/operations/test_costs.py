@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dialogs.actions.messages import create_dialog
-from dialogs.models import EmbeddingUse
+from dialogs.models import Dialog, EmbeddingUse
 from dialogs.operations.costs import Cost, tables
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make_operator
@@ -61,6 +61,30 @@ def test_a_bar_leads_to_less_down_to_the_calls() -> None:
     assert f"/calls/{older.pk}/" in page and f"/calls/{spent.pk}/" not in page
     for odd in ("day=never", "agent=%00", "model=" + "x" * 300):
         assert operator.get(f"/statistics/?{odd}").status_code == 200
+
+
+def test_what_has_no_known_price_is_never_shown_as_free() -> None:
+    """On the statistics, in the settings, in the admin: a sum of nothing known is unknown, any other names what it leaves out."""
+    local, mixed = make_dialog(id="local"), make_dialog(id="mixed")
+    day = timedelta(days=1)
+    for _ in range(2):
+        generation(local, model="local", ago=day)
+    generation(mixed, model="dear", cost_usd=Decimal("1.2"))
+    generation(mixed, model="local")
+    generation(mixed, model="broken", outcome="failed")
+    browser = browser_of(make_operator(is_superuser=True))
+    page = browser.get("/statistics/").content.decode()
+    rows = dict(re.findall(r"/statistics/\?(?:model|agent)=([^\"]*)\".*?</td><td class=\"right\">(.*?)</td>", page))
+    rest = '<data value="1.20">$1.20</data> <span class="muted rest">and 1 call of unknown price</span>'
+    assert (rows["local"], rows["test%2Flocal"], rows["mixed"]) == ("unknown price", "unknown price", rest)
+    assert rows["test%2Fbroken"] == '<data value="0.00">$0.00</data>'  # refused before it cost anything
+    assert "Not in the bars: 3 calls of unknown price." in page
+    assert "$1.20 · 1 call of unknown price</text>" in page and " · unknown price</text>" in page
+    assert "this month: unknown price." in browser_of(local.owner).get("/settings/").content.decode()
+    for dialog, cost, unpriced in ((local, "0", 2), (mixed, "1.2", 1)):
+        Dialog.objects.filter(pk=dialog.pk).update(cost_usd=cost, unpriced_generations=unpriced)
+    page = browser.get("/admin/dialogs/dialog/").content.decode()
+    assert "unknown price</td>" in page and "$1.20 and 1 call of unknown price</td>" in page
 
 
 def test_everybody_else_sees_their_own(client: Client) -> None:

@@ -19,6 +19,7 @@ from dialogs.actions.questions import ASK_HUMAN
 from dialogs.actions.sharing import token_of
 from dialogs.models import Dialog, Question
 from dialogs.urls import urlpatterns
+from dominds.oidc.registration import Registration
 from remediation.models import RemediationRun
 from tests.dialogs.browsing import ONLY_POST
 from tests.dialogs.conftest import Script
@@ -104,6 +105,7 @@ def pages_of(dialogs: dict[str, Dialog]) -> Iterator[str]:
         "/statistics/",
         "/import/",
         "/glossary/",
+        "/dialogs/?folder=Harbour+dues",
     )
     yield from ("/models/test/model/", "/q4h/?tab=answered", "/no-such-page/")
     for name, dialog in dialogs.items():
@@ -180,10 +182,10 @@ def refused_sign_in(axe: Axe, base: str, settings: Any) -> list[str]:
     """The login page with a provider's button, and why it led nowhere."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         closed = taken.getsockname()[1]
-    settings.OIDC_ISSUER, settings.OIDC_NAME = f"http://127.0.0.1:{closed}", "Harbour ID"
+    settings.OIDC_PROVIDERS = (Registration("Harbour ID", f"http://127.0.0.1:{closed}", "dominds", "secret"),)
     axe.page.goto(f"{base}/login/provider/")
     axe.page.get_by_text("cannot be reached now").wait_for()
-    settings.OIDC_ISSUER = ""
+    settings.OIDC_PROVIDERS = ()
     return axe.found()
 
 

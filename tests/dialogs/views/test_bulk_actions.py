@@ -1,13 +1,14 @@
 """Several dialogs at once from the list, and a dialog's new name."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 
-from dialogs.actions import messages
+from dialogs.actions import messages, sharing
 from dialogs.models import Dialog
 from dialogs.store import events
 from tests.dialogs.browsing import browser_of
@@ -126,3 +127,97 @@ def test_a_folder_holds_dialogs_in_the_navigation_and_is_its_owners_alone() -> N
     assert "Only its owner" in browser_of(operator).post(move, {"folder": "Mine"}, follow=True).content.decode()
     client.post(move, {"folder": " "})
     assert "data-folder" not in client.get("/").content.decode()
+
+
+def in_folder(name: str, *titles: str) -> list[Dialog]:
+    owner = UserFactory.create()
+    made = [titled(title, owner) for title in titles]
+    Dialog.objects.filter(owner=owner).update(folder=name)
+    return made
+
+
+def undone(client: Any, page: str) -> str:
+    """What the page says after its button to undo was pressed."""
+    found = re.search(r'name="token" value="([^"]+)"', page)
+    assert found is not None, page
+    return str(client.post("/d/undo/", {"token": found[1]}, follow=True).content.decode())
+
+
+def folders_of(dialogs: list[Dialog]) -> set[str | None]:
+    return set(Dialog.objects.filter(pk__in=[dialog.pk for dialog in dialogs]).values_list("folder", flat=True))
+
+
+def test_a_folder_is_renamed_archived_and_removed_as_a_whole_and_each_can_be_undone() -> None:
+    dialogs = in_folder("Harbour dues", "Berths", "Cranes")
+    other = titled("Elsewhere", dialogs[0].owner)
+    client = browser_of(other.owner)
+
+    def act(action: str, folder: str = "Harbour dues", **more: str) -> str:
+        answer = client.post("/d/folder/", {"action": action, "folder": folder, **more}, follow=True)
+        return str(answer.content.decode())
+
+    assert "2 dialogs" in listed(client, "?folder=Harbour+dues") and "2 dialogs" not in listed(client)
+    page = act("rename", name="  Harbour  fees ")
+    assert folders_of(dialogs) == {"Harbour fees"} and 'id="folder-name"' in page
+    assert "Undone, for 2 dialogs." in undone(client, page) and folders_of(dialogs) == {"Harbour dues"}
+
+    page = act("remove")
+    assert folders_of(dialogs) == {None} and "data-folder" not in page
+    client.post(f"/d/{dialogs[0].pk}/folder/", {"folder": "Moved since"})
+    assert "Undone, for 1 dialog." in undone(client, page)
+    assert folders_of(dialogs) == {"Moved since", "Harbour dues"}
+
+    page = act("archive")
+    assert "Cranes" not in listed(client) and "Cranes" in listed(client, "?state=archived")
+    assert "You have no folder" in act("archive")
+    undone(client, page)
+    assert "Cranes" in listed(client, "?folder=Harbour+dues")
+
+    for name, why in (
+        (" ", "is blank"),
+        ("Moved since", "already"),
+        ("x" * 61, "at most 60"),
+        ("x" * 501, "at most 500"),
+    ):
+        assert why in act("rename", name=name)
+    assert "You have no folder" in act("remove", folder="Never made")
+    assert folders_of([*dialogs, other]) == {"Moved since", "Harbour dues", None}
+
+
+def test_a_whole_folder_is_exported_and_shared_with_a_group_of_its_owners() -> None:
+    dialogs = in_folder("Harbour dues", "Berths", "Cranes")
+    owner, member = dialogs[0].owner, UserFactory.create()
+    client = browser_of(owner)
+    assert "Share all" not in listed(client, "?folder=Harbour+dues")
+    for name in ("Pilots", "Tugs"):
+        group = Group.objects.create(name=name)
+        group.user_set.add(owner, *([member] if name == "Pilots" else []))
+    sharing.share(dialogs[0].pk, "Tugs", owner)
+    assert "Share all" in listed(client, "?folder=Harbour+dues")
+    answer = client.post("/d/folder/", {"action": "export", "folder": "Harbour dues"})
+    assert len(json.loads(async_to_sync(whole)(answer))) == 2
+    share = {"action": "share", "folder": "Harbour dues", "group": "Pilots"}
+    page = client.post("/d/folder/", share, follow=True).content.decode()
+    assert "2 dialogs shared with Pilots." in page
+    assert "Berths" in listed(browser_of(member)) and "Cranes" in listed(browser_of(member))
+    assert browser_of(member).post("/d/folder/", {**share, "group": "", "action": "remove"}, follow=True)
+    assert folders_of(dialogs) == {"Harbour dues"}  # which is another's
+    undone(client, page)
+    names = Dialog.objects.filter(owner=owner).values_list("group__name", flat=True)
+    assert set(names) == {"Tugs", None}
+    refused = client.post("/d/folder/", {**share, "group": "Admirals"}, follow=True).content.decode()
+    assert "You belong to no group" in refused
+
+
+def test_only_who_did_it_undoes_it_and_not_for_ever() -> None:
+    dialog = titled("Put away")
+    client = browser_of(dialog.owner)
+    page = client.post(SELECTED, {"action": "archive", "dialog": [str(dialog.pk)]}, follow=True).content.decode()
+    assert "There is no such thing" in undone(browser_of(UserFactory.create()), page)
+    for token in ("", "forged:token:x"):
+        assert "for an hour" in client.post("/d/undo/", {"token": token}, follow=True).content.decode()
+    dialog.refresh_from_db()
+    assert dialog.archived_at is not None
+    assert "Undone, for 1 dialog." in undone(client, page)
+    dialog.refresh_from_db()
+    assert dialog.archived_at is None

@@ -2,9 +2,11 @@
 
 import http.client
 import logging
+import re
 import socket
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -14,8 +16,10 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 
 from dialogs.models import Identity
+from dialogs.views.accounts import link_token
 from dominds import logs
 from dominds.oidc import provider as oidc
+from dominds.oidc.registration import Registration
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.factories import PASSWORD, UserFactory
 from tests.doubles.oidc import CLIENT, SECRET, Provider, openid_provider
@@ -35,9 +39,8 @@ def provider(settings: Any) -> Iterator[Provider]:
         yield double
 
 
-def configure(settings: Any, issuer: str) -> None:
-    settings.OIDC_ISSUER, settings.OIDC_NAME = issuer, "Harbour ID"
-    settings.OIDC_CLIENT_ID, settings.OIDC_CLIENT_SECRET = CLIENT, SECRET
+def configure(settings: Any, issuer: str, **more: Any) -> None:
+    settings.OIDC_PROVIDERS = (Registration("Harbour ID", issuer, CLIENT, SECRET, **more),)
 
 
 def location(address: str) -> str:
@@ -83,7 +86,7 @@ def test_without_an_issuer_there_is_no_other_sign_in() -> None:
 
 def test_the_first_sign_in_makes_an_ordinary_account_and_later_ones_find_it(provider: Provider) -> None:
     client = Client()
-    button = '<a class="button wide-button" href="/login/provider/?next=/q4h/">Sign in with Harbour ID</a>'
+    button = '<a class="button wide-button" href="/login/provider/1/?next=/q4h/">Sign in with Harbour ID</a>'
     assert button in client.get("/login/", {"next": "/q4h/"}).content.decode()
     assert sign_in(client, "/q4h/")["Location"] == "/q4h/"
     assert is_inside(client)
@@ -231,7 +234,7 @@ def test_a_code_works_once_and_for_a_while(provider: Provider) -> None:
 
 def test_what_the_operators_did_not_agree_on_is_said(provider: Provider, settings: Any) -> None:
     client = Client()
-    settings.OIDC_CLIENT_SECRET = "another secret"
+    settings.OIDC_PROVIDERS = (replace(settings.OIDC_PROVIDERS[0], client_secret="another secret"),)
     assert_refused(sign_in(client), client, 502, "Harbour ID refused this server, not you.")
     assert provider.refusals == ["invalid_client"]
     provider.redirect_uris = ("https://elsewhere.example/login/callback/",)
@@ -239,7 +242,7 @@ def test_what_the_operators_did_not_agree_on_is_said(provider: Provider, setting
     connection.request("GET", client.get("/login/provider/")["Location"].removeprefix(provider.issuer))
     assert connection.getresponse().status == 400
     oidc._kept.clear()
-    settings.OIDC_ISSUER = provider.issuer.replace("127.0.0.1", "localhost")
+    configure(settings, provider.issuer.replace("127.0.0.1", "localhost"))
     assert_refused(client.get("/login/provider/"), client, 502, "cannot be trusted")
 
 
@@ -251,7 +254,8 @@ def test_a_sign_in_that_the_provider_denies_ends_on_the_login_page(provider: Pro
 
 
 def test_accounts_are_made_only_where_that_is_allowed(provider: Provider, settings: Any) -> None:
-    settings.OIDC_NEW_ACCOUNTS, client = False, Client()
+    configure(settings, provider.issuer, makes_accounts=False)
+    client = Client()
     assert_refused(sign_in(client), client, 403, "Ask your operator for one, and name the subject 248289.")
     root = browser_of(User.objects.get(is_superuser=True))
     page = root.get("/admin/dialogs/identity/add/").content.decode()
@@ -308,13 +312,140 @@ def test_no_log_holds_what_signs_in(provider: Provider) -> None:
         back = sent_back(client)
         kept = client.cookies["sessionid_sign_in"].value
         client.get(back)
-        client.get(back)
+        for address in (back, back.replace("callback/", "callback/1/")):
+            Client().get(address)
     finally:
         root.setLevel(level)
         for handler in handlers:
             root.removeHandler(handler)
     query = parse_qs(urlsplit(back).query)
     text = stream.getvalue()
-    assert "signed_in" in text and "/login/callback/?[redacted]" in text
+    assert "signed_in" in text and "/login/callback/?[redacted]" in text and "/login/callback/1/?[redacted]" in text
     for secret in (query["code"][0], query["state"][0], kept, SECRET, *provider.tokens, "eyJ"):
         assert secret not in text
+
+
+# -- Several providers, and several sign-ins of one person ----------------------------------------------------------------
+
+SECOND_CALLBACK = "http://testserver/login/callback/2/"
+
+
+@pytest.fixture
+def second(provider: Provider, settings: Any) -> Iterator[Provider]:
+    with openid_provider(SECOND_CALLBACK, person={"sub": "p-7", "preferred_username": "pilot", "groups": []}) as double:
+        settings.OIDC_PROVIDERS += (Registration("Pilots", double.issuer, CLIENT, SECRET, number=2),)
+        yield double
+
+
+def came_back(client: Client, address: str) -> Any:
+    """From the provider to which this address of ours leads."""
+    left = client.get(address)
+    assert left.status_code == 302, left.content.decode()
+    return client.get(location(left["Location"]).removeprefix("http://testserver"), follow=True)
+
+
+def settings_page(client: Client) -> str:
+    return str(client.get("/settings/").content.decode())
+
+
+def address_to_link(client: Client, name: str) -> str:
+    found = re.search(rf'<a class="button" href="([^"]+)">Link {name}</a>', settings_page(client))
+    assert found is not None
+    return found[1]
+
+
+def test_each_provider_has_its_button_and_its_people(second: Provider, provider: Provider) -> None:
+    page = Client().get("/login/").content.decode()
+    assert page.index("Sign in with Harbour ID") < page.index('"/login/provider/2/">Sign in with Pilots')
+    sign_in(Client())
+    client = Client()
+    came_back(client, "/login/provider/2/")
+    assert client.get("/").context["user"].username == "pilot"
+    assert set(Identity.objects.values_list("issuer", flat=True)) == {provider.issuer, second.issuer}
+    assert Client().get("/login/provider/3/").status_code == Client().get("/login/callback/3/").status_code == 404
+
+
+def test_an_answer_of_one_provider_is_not_taken_for_anothers(second: Provider, provider: Provider) -> None:
+    """A provider that turned evil asks the browser to bring it the code of the other one."""
+    client = Client()
+    back = sent_back(client)
+    assert_refused(client.get(back.replace("callback/", "callback/2/")), client, 400, "was not begun in this browser")
+    client.get("/login/provider/2/")
+    assert_refused(client.get(back), client, 400, "was not begun in this browser")
+    assert not provider.tokens and not second.tokens
+
+
+def test_a_person_links_another_sign_in_to_their_account(second: Provider) -> None:
+    person, client = UserFactory.create(username="lovelace"), Client()
+    client.login(username="lovelace", password=PASSWORD)
+    assert "You log in with your password alone." in settings_page(client)
+    page = came_back(client, address_to_link(client, "Pilots")).content.decode()
+    assert "Pilots signs you in from now on." in page and "account p-7" in page and "Link Harbour ID" in page
+    assert "Link Pilots" not in page
+    again = Client()
+    came_back(again, "/login/provider/2/")
+    assert again.get("/").context["user"] == person
+    assert User.objects.filter(username="pilot").count() == 0
+
+
+def test_a_sign_in_of_somebody_else_is_not_taken_over(second: Provider) -> None:
+    came_back(Client(), "/login/provider/2/")
+    pilot = User.objects.get(username="pilot")
+    client = browser_of(UserFactory.create())
+    page = came_back(client, address_to_link(client, "Pilots")).content.decode()
+    assert "belongs to somebody else here" in page and 'aria-labelledby="sign-ins-title"' in page
+    assert Identity.objects.get().user == pilot
+
+
+def test_only_the_person_themselves_begins_a_link_and_ends_it(second: Provider) -> None:
+    """No other site sends them off to link something, and whoever is logged in when they come back gets nothing."""
+    client, other = browser_of(UserFactory.create()), UserFactory.create()
+    for token in ("", "forged", link_token(other)):
+        assert client.get("/login/provider/2/", {"link": token})["Location"] == "/"
+    left = client.get(address_to_link(client, "Pilots"))["Location"]
+    client.force_login(other)
+    page = client.get(location(left).removeprefix("http://testserver"), follow=True).content.decode()
+    assert "was not begun in this browser" in page
+    assert not Identity.objects.exists()
+
+
+def test_the_last_way_in_cannot_be_unlinked(second: Provider, settings: Any) -> None:
+    harbour = Group.objects.create(name="harbour")
+    second.person["groups"] = ["harbour"]
+    client = Client()
+    sign_in(client)
+    ada = client.get("/").context["user"]
+    first = Identity.objects.get()
+    address = f"/settings/sign-ins/{first.pk}/unlink/"
+    assert "you could not log in any more" in client.post(address, follow=True).content.decode()
+    came_back(client, address_to_link(client, "Pilots"))
+    assert set(ada.groups.all()) == {harbour}
+    assert "There is no such page" not in browser_of(UserFactory.create()).post(address, follow=True).content.decode()
+    assert Identity.objects.count() == 2  # somebody else unlinks nothing
+    other = Identity.objects.exclude(pk=first.pk).get()
+    both, settings.OIDC_PROVIDERS = settings.OIDC_PROVIDERS, settings.OIDC_PROVIDERS[:1]
+    assert "could not log in" in client.post(address, follow=True).content.decode()  # the other leads nowhere now
+    settings.OIDC_PROVIDERS = both
+    page = client.post(f"/settings/sign-ins/{other.pk}/unlink/", follow=True).content.decode()
+    assert "Pilots does not sign you in any more." in page
+    assert not ada.groups.exists()  # that it alone brought
+    ada.set_password(PASSWORD)
+    ada.save()
+    client.force_login(ada)
+    assert "does not sign you in any more" in client.post(address, follow=True).content.decode()
+    assert not Identity.objects.exists()
+
+
+def test_a_group_that_two_providers_name_is_left_with_the_second(second: Provider, provider: Provider) -> None:
+    harbour = Group.objects.create(name="harbour")
+    provider.person["groups"] = second.person["groups"] = ["harbour"]
+    client = Client()
+    sign_in(client)
+    ada = client.get("/").context["user"]
+    came_back(client, address_to_link(client, "Pilots"))
+    provider.person["groups"] = []
+    sign_in(Client())
+    assert set(ada.groups.all()) == {harbour}
+    second.person["groups"] = []
+    came_back(Client(), "/login/provider/2/")
+    assert not ada.groups.exists()

@@ -1,9 +1,14 @@
 """What machines ask: life, readiness, numbers; and the headers that every page carries."""
 
+import hashlib
+import re
+
 import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 from django.test import Client
+
+from tests.harness.stack import ROOT
 
 pytestmark = pytest.mark.server
 
@@ -81,3 +86,16 @@ async def test_static_files_are_served_by_the_asgi_server_too(async_client: obje
     answer = await async_client.get("/static/admin/css/base.css")
     assert answer.status_code == 200
     assert len(answer.content) == int(answer["Content-Length"])
+
+
+def test_fonts_are_kept_for_ever_under_the_hash_in_their_names(client: Client) -> None:
+    styles = (ROOT / "static/css/fonts.css").read_text()
+    named = re.findall(r'url\("\.\./fonts/([^"]+)"\)', styles)
+    assert sorted(named) == sorted(path.name for path in (ROOT / "static/fonts").glob("*.woff2"))
+    for name in named:
+        answer = client.get(f"/static/fonts/{name}")
+        assert hashlib.sha256(answer.content).hexdigest()[:8] == name.split(".")[1]
+        assert "max-age=315360000" in answer["Cache-Control"] and "immutable" in answer["Cache-Control"]
+    page = (ROOT / "templates/base.html").read_text()
+    preloaded = re.search(r'<link rel="preload" href="{% get_static_prefix %}fonts/([^"]+)"', page)
+    assert preloaded is not None and preloaded[1] == named[0]  # the one that every page needs

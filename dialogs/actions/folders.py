@@ -1,0 +1,125 @@
+"""What a person does with several of their dialogs at once: those that are ticked, or all of a folder. It can be undone for an
+hour, by what is signed into the page that says that it was done."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.core import signing
+from django.db import transaction
+from django.db.models import F, QuerySet
+
+from dialogs.actions import messages, sharing
+from dialogs.errors import Conflict, Invalid, NotFound
+from dialogs.models import Dialog
+
+UNDO_SECONDS = 3600
+MOST_SHARED = 300  # each is a change of its own, which its pages hear of
+_SALT = "dialogs.undo"
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What was done, in words, and what undoing it takes; the latter is empty where nothing changed."""
+
+    said: str
+    undo: str = field(default="", repr=False)
+
+
+def held(owner: User, folder: str) -> QuerySet[Dialog]:
+    """What the folder shows: its dialogs that are not archived."""
+    return Dialog.objects.filter(owner=owner, folder=folder, archived_at=None)
+
+
+def archive(owner: User, ids: Sequence[UUID], *, away: bool) -> Done:
+    """Of one's own alone."""
+    moved = messages.archive(owner, ids, away=away)
+    said = "archived: found again under the state “archived”" if away else "back in the list"
+    return Done(f"{_dialogs(len(moved))} {said}.", _signed(owner, "archive", away, {"": moved}))
+
+
+def archive_folder(owner: User, folder: str) -> Done:
+    return archive(owner, _ids(held(owner, folder), folder), away=True)
+
+
+def rename(owner: User, folder: str, name: str) -> Done:
+    """Archived dialogs go along. Two folders do not become one, since nobody could tell them apart again."""
+    wanted = messages.folder_name(name)
+    if not wanted:
+        raise Invalid("The new name is blank. Write one, or remove the folder.")
+    if wanted != folder and Dialog.objects.filter(owner=owner, folder=wanted).exists():
+        raise Invalid(f"You have a folder “{wanted}” already. Choose another name.")
+    return Done(f"The folder is called “{wanted}” now.", _moved(owner, folder, wanted))
+
+
+def remove(owner: User, folder: str) -> Done:
+    undo = _moved(owner, folder, None)
+    return Done(f"The folder “{folder}” is gone; its dialogs are in none now.", undo)
+
+
+@transaction.atomic
+def _moved(owner: User, folder: str, to: str | None) -> str:
+    found = Dialog.objects.filter(owner=owner, folder=folder)
+    ids = _ids(found, folder)
+    found.filter(pk__in=ids).update(folder=to)
+    return _signed(owner, "move", to, {folder: ids})
+
+
+def share(owner: User, folder: str, group: str) -> Done:
+    """With a group of theirs; without a name with none."""
+    rows = held(owner, folder)
+    ids = _ids(rows, folder)
+    if len(ids) > MOST_SHARED:
+        raise Invalid(f"“{folder}” holds {len(ids):,} dialogs; at most {MOST_SHARED} are shared at once.")
+    before: defaultdict[str, list[UUID]] = defaultdict(list)
+    for pk, name in rows.annotate(group_name=F("group__name")).values_list("pk", "group_name"):
+        if (name or "") != group:
+            sharing.share(pk, group, owner)
+            before[name or ""].append(pk)
+    said = f"shared with {group}" if group else "seen by you alone now"
+    return Done(f"{_dialogs(len(ids))} {said}.", _signed(owner, "share", group, before))
+
+
+def undo(by: User, token: str) -> str:
+    """Put back what an act changed, as far as nobody changed it since; says what was done. Raises ``Conflict``."""
+    try:
+        act = signing.loads(token, salt=_SALT, max_age=UNDO_SECONDS)
+    except signing.BadSignature:
+        raise Conflict("too_late", "This can be undone for an hour, and no longer. Nothing was changed.") from None
+    if act["by"] != by.pk:
+        raise NotFound()
+    back = sum(_put_back(by, act["act"], act["to"], before, map(UUID, ids)) for before, ids in act["before"].items())
+    return f"Undone, for {_dialogs(back)}."
+
+
+def _put_back(by: User, act: str, now: Any, before: str, ids: Iterable[UUID]) -> int:
+    rows = Dialog.objects.filter(owner=by, pk__in=list(ids))
+    match act:
+        case "archive":
+            return len(messages.archive(by, list(rows.values_list("pk", flat=True)), away=not now))
+        case "move":
+            return rows.filter(folder=now).update(folder=before)
+    still = rows.filter(group__name=now or None).values_list("pk", flat=True)
+    return len([sharing.share(pk, before, by) for pk in still])
+
+
+def _signed(by: User, act: str, now: Any, before: dict[str, list[UUID]]) -> str:
+    """``now`` is what the act made of them: only what still stands so is put back. ``before`` are dialogs by what they were."""
+    told = {name: [pk.hex for pk in ids] for name, ids in before.items() if ids}
+    said = {"by": by.pk, "act": act, "to": now, "before": told}
+    return signing.dumps(said, salt=_SALT, compress=True) if told else ""
+
+
+def _ids(rows: QuerySet[Dialog], folder: str) -> list[UUID]:
+    """Raises ``NotFound`` for a folder without any."""
+    ids = list(rows.values_list("pk", flat=True))
+    if not ids:
+        raise NotFound(f"You have no folder “{folder[:60]}”, or nothing is left in it.")
+    return ids
+
+
+def _dialogs(number: int) -> str:
+    return f"{number:,} dialog{'' if number == 1 else 's'}"

@@ -1,0 +1,39 @@
+"""With which OpenID providers this server is registered. Loaded by the settings, so it imports nothing large."""
+
+from dataclasses import dataclass, field
+
+BAD_GATEWAY = 502  # HTTP
+
+
+class SignInFailed(Exception):
+    """Nobody was signed in. The text is for the person; ``reason`` is for the log and holds no secret."""
+
+    def __init__(self, text: str, reason: str, status: int = BAD_GATEWAY) -> None:
+        super().__init__(text)
+        self.reason, self.status = reason, status
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What the operators of the provider and of this server agreed on. ``name`` stands on the button; ``number`` is that of
+    the environment, and part of the redirect address from the second one on."""
+
+    name: str
+    issuer: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    scopes: str = "openid profile email"
+    groups_claim: str = "groups"
+    makes_accounts: bool = True
+    number: int = 1
+
+    def names(self, issuer: str) -> bool:
+        """Whether this is how the provider calls itself; a slash at the end is no difference."""
+        return self.issuer.rstrip("/") == issuer.rstrip("/")
+
+    def away(self, reason: str) -> SignInFailed:
+        text = f"{self.name} cannot be reached now. Try again in a minute, or log in with a password."
+        return SignInFailed(text, reason)
+
+    def misbehaved(self, reason: str) -> SignInFailed:
+        return SignInFailed(f"{self.name} gave an answer that cannot be trusted. Tell your operator.", reason)
