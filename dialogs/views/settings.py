@@ -20,7 +20,7 @@ from dialogs.context import spending
 from dialogs.errors import Invalid
 from dialogs.models import ApiKey, PromptTemplate, SiteSettings
 from dialogs.permissions import OPERATE, may
-from dialogs.store import wakeups
+from dialogs.store import charging, wakeups
 from dialogs.views.answers import PersonRequest, say_not_saved
 from dialogs.views.forms import ApiKeyForm, AppearanceForm, ContextDisplayForm, SiteForm
 
@@ -62,7 +62,7 @@ def _page(request: PersonRequest, *, new_key: str = "", status: int = 200, **bou
 def _keys_of(request: PersonRequest) -> list[tuple[ApiKey, Decimal]]:
     """Each with what it has cost this month."""
     keys = ApiKey.objects.filter(owner=request.user, revoked_at__isnull=True).order_by("-created_at")
-    spent = spending.spent_by_keys([key.pk for key in keys])
+    spent = charging.spent_by_keys([key.pk for key in keys])
     return [(key, Decimal(spent[key.pk])) for key in keys]
 
 
