@@ -22,6 +22,13 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.AddField(
+            model_name="client",
+            name="system_messages",
+            field=models.JSONField(
+                help_text="those in the middle of the conversation: [[seq of the turn before it, text]]", null=True
+            ),
+        ),
+        migrations.AddField(
             model_name="dialog",
             name="key",
             field=models.ForeignKey(
