@@ -64,3 +64,11 @@ class RateLimited(Refusal):
     def __init__(self, message: str, retry_after_seconds: int) -> None:
         super().__init__("rate_limited", message)
         self.retry_after_seconds = retry_after_seconds
+
+
+class BudgetSpent(RateLimited):
+    """What an API key may cost in a month is used up."""
+
+    def __init__(self, message: str, retry_after_seconds: int) -> None:
+        super().__init__(message, retry_after_seconds)
+        self.code = "budget_exceeded"

@@ -28,8 +28,8 @@ def create_key(
     budget_usd: Decimal | None = None,
 ) -> str:
     """Make a key for a person and return it; it cannot be read again. It holds for so many days, or until it is revoked."""
-    if budget_usd is not None and scope != ApiKey.Scope.V1:
-        raise Invalid("Only a key for agents as models alone has a budget: others also spend as their owner does.")
+    if budget_usd is not None and scope == ApiKey.Scope.READ:
+        raise Invalid("A key that may only read asks no model: it has no budget.")
     key = PREFIX + secrets.token_urlsafe(32)
     ApiKey.objects.create(
         owner=owner,

@@ -64,7 +64,7 @@ def regenerate(branch: Branch, provider: str = "", model: str = "") -> Dialog:
                 _move(change.dialog, provider, model)
             change.mark(message.seq, Turn.Status.ANSWERING)
             change.begin_message(message.seq)
-            change.wakes = True
+            change.asks_work = True
         return made
 
     return _made(branch, f"regenerate {provider}/{model}", begin, replaces=True)

@@ -151,7 +151,7 @@ def accept_within(
     if author:  # a person takes part now
         dialog.expires_at = None
     dialog.failure = ""
-    change.wakes = True
+    change.asks_work = True
     return turn
 
 
@@ -251,7 +251,7 @@ def retry(dialog_id: UUID, by: User | None = None) -> str:
             raise Conflict("agent_unusable", reason)
         change.act(by, f"asked for message {ended.seq} to be answered again")
         answer_again(change, ended)
-        change.wakes = True
+        change.asks_work = True
     return dialog.state
 
 

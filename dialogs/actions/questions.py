@@ -117,7 +117,7 @@ def _end_ordinary(question_id: UUID, user: User, state: str, result: str) -> Que
             change.take_next_message()  # those that were sent meanwhile
         else:
             _hand_to_agent(change, question, result)
-        change.wakes = True
+        change.asks_work = True
     return question
 
 
@@ -153,7 +153,7 @@ def resolve(question_id: UUID, user: User, action: str, /, **options: object) ->
         close_question(change, question, user, Question.State.RESOLVED)
         taken.perform(change, question, user, given)
         LogEntry.objects.log_actions(user.pk, [question], CHANGE, change_message=f"Resolved by: {action}")
-        change.wakes = True
+        change.asks_work = True
     return question
 
 

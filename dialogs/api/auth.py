@@ -14,6 +14,7 @@ from ninja.utils import check_csrf
 from dialogs.accounts import api_keys
 from dialogs.errors import Refusal
 from dialogs.models import ApiKey
+from dialogs.store.charging import charge
 
 
 class PersonRequest(HttpRequest):
@@ -63,7 +64,10 @@ class KeyAuth(HttpBearer):
         key = api_keys.key_of(token) if token else None
         if key is not None and not _allows(key, str(request.method)):
             raise ScopeRefused(key)
-        return key.owner if key is not None else None
+        if key is None:
+            return None
+        charge(key)
+        return key.owner
 
 
 class SessionAuth(APIKeyCookie):

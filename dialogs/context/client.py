@@ -1,8 +1,32 @@
-"""What a client of ``/v1`` brings to a dialog: instructions after the agent's, settings of its own, the tool it insists on."""
+"""What a client of ``/v1`` brings to a dialog: instructions after the agent's, and others in the middle of the conversation,
+settings of its own, the tool it insists on."""
 
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from operator import attrgetter
 from typing import Any
 
 from dialogs.models import Client, Dialog
+from dominds.llm.messages import Message, Role
+from remediation.context import Unit
+
+
+@dataclass(frozen=True, slots=True)
+class SystemMessage:
+    """An instruction that stands behind so many messages of the view. To a model that takes none there it goes as the
+    user's, and marked."""
+
+    at: int
+    text: str
+    as_user: bool = False
+
+    @property
+    def message(self) -> Message:
+        return (
+            Message(Role.USER, f"<system>\n{self.text}\n</system>") if self.as_user else Message(Role.SYSTEM, self.text)
+        )
 
 
 def client_of(dialog: Dialog) -> Client | None:
@@ -14,6 +38,26 @@ def instructions_of(dialog: Dialog) -> str:
     """The agent's, and after them what the client's system messages say."""
     client = client_of(dialog)
     return "\n\n".join(text for text in (dialog.agent.instructions, client.instructions if client else "") if text)
+
+
+def system_messages_of(
+    dialog: Dialog, units: Sequence[Unit], *, as_user: bool = False
+) -> tuple[str, tuple[SystemMessage, ...]]:
+    """What the client said as system in the middle, each where it was said: before the first unit that is of later turns alone,
+    so that it stands behind a summary of what went before it. Those with nothing before them are instructions, the first part.
+    """
+    client = client_of(dialog)
+    said: list[tuple[int, str]] = (client.system_messages if client else None) or []
+    if not said:
+        return "", ()
+    ends = [0, *accumulate(len(unit.messages) for unit in units)]
+    newest = list(
+        accumulate((min(unit.source, default=0) for unit in units), max)
+    )  # so far: in it a place is looked up
+    found = (SystemMessage(ends[bisect_right(newest, after)], text, as_user) for after, text in said)
+    placed = sorted(found, key=attrgetter("at"))
+    first = "\n\n".join(message.text for message in placed if not message.at)
+    return first, tuple(message for message in placed if message.at)
 
 
 def params_of(dialog: Dialog) -> dict[str, Any]:

@@ -6,11 +6,13 @@ Statements are the runtime's own; they are kept on the dialog's row and begin an
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
 
+from dialogs.context.client import SystemMessage
 from dialogs.models import Dialog, Reminder
 from dominds.db.prepared import Select
 from dominds.llm.messages import Message, Role
@@ -52,12 +54,17 @@ def stored(statements: Statements) -> list[list[Any]]:
     return [[statement.at, statement.lines] for statement in statements]
 
 
-def placed(messages: Sequence[Message], statements: Statements) -> tuple[Message, ...]:
-    """A view's messages with each statement in its place."""
+def in_order(system: Sequence[SystemMessage], statements: Statements) -> list[SystemMessage | Statement]:
+    """What stands between the messages of a view. In one place the client's words go first: they were said before."""
+    return sorted((*system, *statements), key=attrgetter("at"))
+
+
+def placed(messages: Sequence[Message], between: Sequence[SystemMessage | Statement]) -> tuple[Message, ...]:
+    """A view's messages with all of these in their places."""
     found, start = list[Message](), 0
-    for statement in statements:
-        found += (*messages[start : statement.at], statement.message)
-        start = max(start, statement.at)
+    for one in between:
+        found += (*messages[start : one.at], one.message)
+        start = max(start, one.at)
     return (*found, *messages[start:])
 
 

@@ -9,7 +9,7 @@ import orjson
 
 from dialogs.context import client
 from dialogs.context.images import sendable
-from dialogs.context.reminder_statements import Statements, placed, statements_of
+from dialogs.context.reminder_statements import Statements, in_order, placed, statements_of
 from dialogs.context.view import View
 from dialogs.models import Dialog
 from dominds.llm.messages import ANY_TOOL, Message, Request, Role, ToolSpec, chars_of
@@ -57,6 +57,7 @@ class Prepared:
     offered: str
     once: Once
     bound_to_once: bool
+    system: tuple[client.SystemMessage, ...] = ()
 
     @property
     def text_chars(self) -> int:
@@ -75,10 +76,14 @@ def prepare(
     nudge: str = "",
     required_tool: str = "",
     can_force: bool = True,
+    takes_system: bool = True,
     output: int | None = None,
     cursor: str = "",
 ) -> Prepared:
-    instructions, offered = client.instructions_of(dialog), _tools_json(tools)
+    """``takes_system``: the model takes system messages in the middle."""
+    first, system = client.system_messages_of(dialog, view.units, as_user=not takes_system)
+    instructions = "\n\n".join(filter(None, (client.instructions_of(dialog), first)))
+    offered = _tools_json(tools)
     said, left_out = sendable(view.messages, model)
     unlike = (str(left_out),) if left_out else ()
     beginning = _digest(model.provider_id, model.model_id, instructions, offered, view.base, *unlike)
@@ -91,7 +96,7 @@ def prepare(
     request = Request(
         model=model.model_id,
         instructions=instructions,
-        messages=placed(said, statements) + added,
+        messages=placed(said, in_order(system, statements)) + added,
         tools=tuple(tools),
         force=(required_tool or asked_for or None) if forces else None,
         max_output_tokens=output,
@@ -99,11 +104,12 @@ def prepare(
         conversation=str(dialog.pk),
         cursor=cursor,
     )
-    beside = (*(statement.message for statement in statements), *added)
+    beside = (*(one.message for one in in_order(system, statements)), *added)
+    ours = "".join(message.text for message in system)
     reminders = statements[-1].lines if statements else ""
     return Prepared(
         request=request,
-        frame=_digest(model.provider_id, model.model_id, instructions, reminders + recalled, offered, *unlike),
+        frame=_digest(model.provider_id, model.model_id, instructions, ours + reminders + recalled, offered, *unlike),
         base=view.base,
         chars=len(instructions) + view.chars + chars_of(beside) + len(offered),
         guided=bool(guidance),
@@ -112,6 +118,7 @@ def prepare(
         offered=offered,
         once=once,
         bound_to_once=bool(added) and model.is_bound,
+        system=system,
     )
 
 

@@ -45,8 +45,9 @@ UNKNOWN: StoredUse = ("", "", "")  # a text that no prompt was made into
 @dataclass(frozen=True, slots=True)
 class Sent:
     """``digest`` is the SHA-256 of the body as it went out. ``position`` is that of the last turn of the view, of which the
-    request holds ``messages``. ``instructions``, ``tools``, ``traits`` and ``statements`` are digests of parts. ``recalled``
-    are turns with the parts of their texts. ``sizes`` are characters, one for each category; an image has four a token."""
+    request holds ``messages``. ``instructions``, ``tools``, ``traits`` and ``statements`` are digests of parts. ``system`` are
+    messages of that role in the middle: how many stand before each, and its part; ``as_user`` where the model takes none.
+    ``recalled`` are turns with the parts of their texts. ``sizes`` are characters, one for each category; an image has four a token."""
 
     digest: str
     epoch: int = 0
@@ -56,6 +57,8 @@ class Sent:
     tools: str = ""
     traits: str = ""
     statements: str = ""
+    system: tuple[tuple[int, str], ...] = ()
+    as_user: bool = False
     goes_on: bool = False
     recalled: tuple[tuple[int, int], ...] = ()
     nudge: tuple[StoredUse, ...] = ()
@@ -100,7 +103,7 @@ def remembered(
 
     stated = orjson.dumps(stored(prepared.statements)).decode() if prepared.statements else ""
     sizes = {
-        Category.INSTRUCTIONS: len(request.instructions),
+        Category.INSTRUCTIONS: len(request.instructions) + chars_of(one.message for one in prepared.system),
         Category.TOOLS: len(prepared.offered) if request.tools else 0,
         Category.SUMMARY: view.summary_chars,
         Category.MESSAGES: view.chars - view.summary_chars - view.result_chars,
@@ -119,6 +122,8 @@ def remembered(
         tools=part(prepared.offered),
         traits=part(traits_of(model)),
         statements=part(stated, of_dialog=True),
+        system=tuple((one.at, part(one.text)) for one in prepared.system),
+        as_user=any(one.as_user for one in prepared.system),
         goes_on=once.goes_on,
         recalled=recalled.passages,
         nudge=uses(once.nudge),
@@ -146,4 +151,5 @@ def sizes_of(sent: Mapping[str, Any] | None) -> dict[Category, int]:
 
 def parts_named_by(sent: Sent) -> set[str]:
     values = {values for _, _, values in (*sent.nudge, *sent.guidance)}
-    return {sent.instructions, sent.tools, sent.traits, sent.statements, *values} - {""}
+    system = {text for _, text in sent.system}
+    return {sent.instructions, sent.tools, sent.traits, sent.statements, *system, *values} - {""}

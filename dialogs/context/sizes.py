@@ -5,11 +5,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from dialogs.context.client import instructions_of
+from dialogs.context.client import instructions_of, system_messages_of
 from dialogs.context.config import current_config
 from dialogs.context.images import sendable, unseen_images
 from dialogs.context.limits import counted_by_server, policy_for, thresholds_of_model
-from dialogs.context.reminder_statements import statements_of
+from dialogs.context.reminder_statements import in_order, statements_of
 from dialogs.models import Agent, Dialog
 from dominds.llm.catalog.catalog import ModelInfo
 from dominds.llm.messages import Message, Role, ToolSpec
@@ -102,8 +102,9 @@ def sizes_of(
     factor = calibration.slope if calibration else 1.0
     limit = policy.limit(facts)
     room = output_buffer(model.output_length, limit) if policy.reserves_answer else 0
-    beside = tuple(statement.message for statement in statements_of(dialog, 0))
-    frame = estimate_request(instructions_of(dialog), beside, tools, counter, calibration, room)
+    first, system = system_messages_of(dialog, units)
+    beside = tuple(one.message for one in in_order(system, statements_of(dialog, 0)))
+    frame = estimate_request(instructions_of(dialog) + first, beside, tools, counter, calibration, room)
     raw = [counter.count_messages(unit.messages) for unit in units]
     shown = iter(sendable(tuple([message for unit in units for message in unit.messages]), model)[0])
     parts = [parts_tokens([next(shown) for _ in unit.messages], model) for unit in units]

@@ -11,6 +11,7 @@ from dialogs.api import problems
 from dialogs.api.auth import PersonRequest, ScopeRefused, Unauthorized, bearer_of
 from dialogs.errors import Refusal
 from dialogs.models import ApiKey
+from dialogs.store.charging import charge
 from dominds.web import busy_database
 from dominds.web.socket_origin import is_own
 
@@ -53,6 +54,7 @@ def _key_of(request: HttpRequest) -> ApiKey:
         raise Unauthorized("Send `Authorization: Bearer KEY`. `manage.py apikey USERNAME` makes a key.")
     if key.scope == ApiKey.Scope.V1:
         raise ScopeRefused(key)
+    charge(key)
     return key
 
 

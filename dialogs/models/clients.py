@@ -53,6 +53,9 @@ class Client(models.Model):
         max_length=200, blank=True, default="", db_default="", help_text="whom it speaks for, as it says"
     )
     instructions = models.TextField(blank=True, help_text="its system messages; they follow the agent's instructions")
+    system_messages = models.JSONField(
+        null=True, help_text="those in the middle of the conversation: [[seq of the turn before it, text]]"
+    )
     tools = models.JSONField(default=list, help_text="[{name, description, parameters}], run on its side")
     required_tool = models.CharField(
         max_length=120, blank=True, help_text="the tool that the next answer must call; * is any of them"

@@ -123,6 +123,10 @@ class Dialog(models.Model):
     )
     fork_count = models.PositiveIntegerField(default=0, db_default=0, help_text="dialogs that branch off this one")
 
+    key = models.ForeignKey(
+        "dialogs.ApiKey", null=True, on_delete=models.SET_NULL, related_name="+", db_index=False,
+        help_text="whose call set it to work last, and pays for that; empty: a person",
+    )  # fmt: skip
     answering_seq = models.PositiveIntegerField(null=True, help_text="the user turn that is being answered")
     continuing = models.BooleanField(default=False, help_text="a generation is owed without a message")
     requested_rewrite = models.CharField(
@@ -269,6 +273,10 @@ class Generation(models.Model):
         CRASHED = "crashed"
 
     dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, db_index=False, related_name="generations")
+    key = models.ForeignKey(
+        "dialogs.ApiKey", null=True, on_delete=models.SET_NULL, related_name="+", db_index=False,
+        help_text="that pays for it; empty: none",
+    )  # fmt: skip
     round_number = models.PositiveIntegerField()
     purpose = models.CharField(max_length=12, choices=Purpose.choices)
     outcome = models.CharField(max_length=10, choices=Outcome.choices, default=Outcome.RUNNING)
@@ -308,7 +316,10 @@ class Generation(models.Model):
     finished_at = models.DateTimeField(null=True)
 
     class Meta:
-        indexes = [models.Index(fields=["dialog", "-id"], name="generation_newest")]
+        indexes = [
+            models.Index(fields=["dialog", "-id"], name="generation_newest"),
+            models.Index(fields=["key", "started_at"], condition=models.Q(key__isnull=False), name="generation_by_key"),
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["dialog"], condition=models.Q(outcome="running"), name="one_running_generation_per_dialog"

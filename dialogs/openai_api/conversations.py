@@ -7,14 +7,16 @@ the message. What is told of no dialog, or goes on from an older place of one, b
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Subquery
+from django.db.models import Case, F, Q, Subquery, Value, When
 
 from dialogs.actions import messages, questions, told_history
 from dialogs.actions.attachments import stored, text_with
+from dialogs.context.client import client_of
 from dialogs.context.limits import unusable_reason
 from dialogs.context.tool_calls import Result
 from dialogs.context.view import unresolved_calls, view_of_turns
@@ -22,9 +24,9 @@ from dialogs.errors import Conflict, Forbidden
 from dialogs.models import Agent, ApiKey, Client, Dialog, Generation, Question, Turn
 from dialogs.openai_api import lifetime, options
 from dialogs.openai_api.errors import ApiError, invalid
-from dialogs.openai_api.finding import AT_HEAD, Candidate, after_head, find
+from dialogs.openai_api.finding import ANSWER_TO_AGENT, AT_HEAD, Candidate, after_head, find
 from dialogs.openai_api.forks import copyable, fork, message_of
-from dialogs.openai_api.history import ClientMessage, Conversation, conversation_of
+from dialogs.openai_api.history import ClientMessage, Conversation, conversation_of, placed
 from dialogs.openai_api.likeness import Keys, answer_key, exchanges_of, keys_of
 from dialogs.openai_api.parsing import ChatRequest
 from dialogs.permissions import ACT_IN_ALL, may
@@ -34,6 +36,8 @@ from dialogs.state import State
 from dialogs.store.change import open_change
 from dialogs.tools.registry import tools_of
 from remediation.models import RemediationRun
+
+CHANGED = "changed"  # no digest: the next request begins another epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +178,7 @@ def _found(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation, 
 
 
 def _locked(dialog_id: UUID) -> Dialog:
-    return Dialog.objects.select_for_update(of=("self",)).select_related("agent").get(pk=dialog_id)
+    return Dialog.objects.select_for_update(of=("self",)).select_related("agent", "client").get(pk=dialog_id)
 
 
 def _forked(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation, origin: Candidate | None) -> Run:
@@ -191,6 +195,8 @@ def _post(
 ) -> Run:
     """The caller holds the dialog's row, or has just made it."""
     after_generation, after_rewrite = _newest(dialog)
+    last_seq, known = dialog.last_turn_seq, client_of(dialog) if dialog.last_turn_seq else None
+    system = (known.system_messages if known else None) or []
     client = Client(
         dialog=dialog,
         key=key,
@@ -210,6 +216,8 @@ def _post(
     seq = _post_results(dialog, told, ahead) if told.results else 0
     if told.has_message or not told.results:
         seq = (_ask_again(dialog) if again else 0) or _post_message(dialog, key, told)
+    if system or told.system:
+        _note_system(dialog, told, system, last_seq)
     queued = dialog.turns.filter(seq=seq, status=Turn.Status.QUEUED).exists()
     return Run(
         dialog_id=dialog.pk,
@@ -231,6 +239,21 @@ def _newest(dialog: Dialog) -> tuple[int, int]:
     found = Dialog.objects.filter(pk=dialog.pk).values_list(*(Subquery(rows.values("pk")[:1]) for rows in of_dialog))
     generation, rewrite = found.get()
     return generation or 0, rewrite or 0
+
+
+def _note_system(dialog: Dialog, told: Conversation, known: list[Any], last_seq: int) -> None:
+    """Keep the system messages in the middle, as the newest request tells them: one that tells nothing of the past adds its own
+    to those that are known. Where one came to stand before ``last_seq``, or is gone, what was sent has changed."""
+    turns = dialog.turns.filter(Q(position__isnull=False) | Q(status=Turn.Status.QUEUED)).exclude(role=Turn.Role.NOTICE)
+    role = Case(When(ANSWER_TO_AGENT, then=Value("user")), default=F("role"))
+    rows = turns.order_by(F("position").asc(nulls_last=True), "seq").values_list("seq", role, "tool_call_id")
+    new: list[Any] = [list(one) for one in placed(told.system, list(rows) if told.system else ())]
+    new = new if told.before else known + new
+    if new == known:
+        return
+    Client.objects.filter(dialog=dialog.pk).update(system_messages=new or None)
+    if new[: len(known)] != known or any(after < last_seq for after, _ in new[len(known) :]):
+        Dialog.objects.filter(pk=dialog.pk).exclude(beginning="").update(beginning=CHANGED)
 
 
 def _post_results(dialog: Dialog, told: Conversation, ahead: _Ahead) -> int:

@@ -8,10 +8,11 @@ from django.db.models import F
 from django.utils import timezone
 
 from dialogs.context.limits import model_of
-from dialogs.context.spending import check_budget_of, spent_this_month
+from dialogs.context.spending import spent_this_month
 from dialogs.errors import Conflict
 from dialogs.models import Agent, ApiKey, EmbeddingUse, PersonSettings
 from dialogs.openai_api.errors import ApiError
+from dialogs.store.charging import check_budget_of
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
 from dominds.llm.embeddings import embed
 from dominds.llm.models.prices import cost_of

@@ -30,7 +30,7 @@ class ApiError(Exception):
         answer = JsonResponse(body, status=self.status)
         if self.retry_after_seconds is not None:
             answer["Retry-After"] = str(self.retry_after_seconds)
-        if self.status != 429:
+        if self.status != 429 or self.code == "budget_exceeded":
             answer["x-should-retry"] = "false"  # the official clients would repeat 409 and 500, and so post twice
         return answer
 

@@ -29,7 +29,8 @@ from dialogs.state import State
 CANDIDATES = 8
 LAST_TURNS = 8  # of a dialog, in which what was said last is looked for
 SHORTEST_QUOTE, QUOTED_CHARS = 20, 120  # without white space; programs cut what they quote
-SPOKEN = Q(role__in=[Turn.Role.USER, Turn.Role.ASSISTANT]) | Q(tool_name=ASK_HUMAN, status=Turn.Status.OK)
+ANSWER_TO_AGENT = Q(tool_name=ASK_HUMAN, status=Turn.Status.OK)
+SPOKEN = Q(role__in=[Turn.Role.USER, Turn.Role.ASSISTANT]) | ANSWER_TO_AGENT
 AT_HEAD = (State.IDLE, State.FAILED, State.WAITING)
 
 

@@ -1,6 +1,6 @@
 """Conversations as clients tell them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dialogs.actions.attachments import Attached
@@ -17,7 +17,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class ClientMessage:
-    """One message of a conversation: ``role`` is user, assistant or tool; ``position`` its place in a stored dialog.
+    """One message of a conversation: ``role`` is system, user, assistant or tool; ``position`` its place in a stored dialog.
     ``digests`` are those of its files, which one that is told has with their contents."""
 
     role: str
@@ -35,15 +35,29 @@ class ClientMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class SystemPlace:
+    """A system message in the middle of what is told, and where: behind the result of ``call_id``, behind a message of the
+    user's (``behind_user``) or behind an answer, with so many messages of the user's ``before_end``. A dialog holds turns that
+    its client does not know, but not of its user."""
+
+    text: str
+    before_end: int
+    behind_user: bool = False
+    call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Conversation:
     """What was said before, and what is new: a user message, the results of the tools that were called last, or both.
-    ``ahead`` are new messages before that one: the user's, or what was said beside the dialog."""
+    ``ahead`` are new messages before that one: the user's, or what was said beside the dialog. ``system`` are the messages of
+    that role, which stand in none of these."""
 
     before: tuple[ClientMessage, ...]
     message: str = ""
     results: tuple[ClientMessage, ...] = ()
     ahead: tuple[ClientMessage, ...] = ()
     attached: tuple[Attached, ...] = ()
+    system: tuple[SystemPlace, ...] = ()
 
     @property
     def has_message(self) -> bool:
@@ -55,8 +69,10 @@ class Conversation:
         return (*self.before, *self.ahead, *([newest] if self.has_message else []))
 
 
-def conversation_of(messages: Sequence[ClientMessage]) -> Conversation:
-    """Cut before the user messages, and before the tool results, at the end. The last message is one of these."""
+def conversation_of(told: Sequence[ClientMessage]) -> Conversation:
+    """Cut before the user messages, and before the tool results, at the end. The last message is one of these, but for system
+    messages."""
+    messages = [said for said in told if said.role != "system"]
     last = len(messages)
     while last and messages[last - 1].role == "user":
         last -= 1
@@ -65,5 +81,39 @@ def conversation_of(messages: Sequence[ClientMessage]) -> Conversation:
         first -= 1
     *ahead, newest = messages[last:] or [ClientMessage("user", "")]
     return Conversation(
-        tuple(messages[:first]), newest.text, tuple(messages[first:last]), tuple(ahead), newest.attached
+        tuple(messages[:first]),
+        newest.text,
+        tuple(messages[first:last]),
+        tuple(ahead),
+        newest.attached,
+        tuple(_system_places(told)),
     )
+
+
+Row = tuple[int, str, str]  # of a turn: its seq, whose it was, the call that it is the result of
+
+
+def placed(system: Iterable[SystemPlace], turns: Sequence[Row]) -> list[tuple[int, str]]:
+    """System messages, each with the seq of the turn of a dialog that it follows, 0 for none."""
+    results = {call_id: seq for seq, _, call_id in turns if call_id}
+    users = [place for place, (_, role, _) in enumerate(turns) if role == "user"]
+    found: list[tuple[int, str]] = []
+    for one in system:
+        number = len(users) - one.before_end  # of the user's messages, as many stand before it
+        if one.behind_user:
+            behind = users[number - 1] if number > 0 else -1
+        else:
+            behind = users[max(number, 0)] - 1 if users and number < len(users) else len(turns) - 1
+        found.append((results.get(one.call_id) or (turns[behind][0] if behind >= 0 else 0), one.text))
+    return found
+
+
+def _system_places(told: Sequence[ClientMessage]) -> Iterator[SystemPlace]:
+    left = sum(said.role == "user" for said in told)
+    behind = ClientMessage("assistant", "")
+    for said in told:
+        if said.role == "system":
+            yield SystemPlace(said.text, left, behind.role == "user", behind.call_id)
+            continue
+        left -= said.role == "user"
+        behind = said

@@ -28,8 +28,8 @@ NOTICE_MODES = ("text", "comment", "off")
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """``tools`` as ``Client.tools`` stores them. ``instructions`` are the client's system messages, ``params`` what it asks
-    of the model. ``notices`` is empty where it does not say. ``labels`` are its metadata, sent back as they came."""
+    """``tools`` as ``Client.tools`` stores them. ``instructions`` are the system messages at the beginning, ``params`` what it
+    asks of the model. ``notices`` is empty where it does not say. ``labels`` are its metadata, sent back as they came."""
 
     model: str
     messages: tuple[ClientMessage, ...]
@@ -63,15 +63,18 @@ def body_of(raw: bytes) -> dict[str, Any]:
     return body
 
 
-def chat_request(body: dict[str, Any], dialog_header: str = "", policy: str = "") -> ChatRequest:
-    """``policy`` is a header's as well. The bodies of other protocols are translated into this one. Raises ``ApiError``."""
+def chat_request(
+    body: dict[str, Any], dialog_header: str = "", policy: str = "", instructions_end: int | None = None
+) -> ChatRequest:
+    """``policy`` is a header's as well. The bodies of other protocols are translated into this one. System messages up to the
+    first other message are instructions, unless the protocol says where these end. Raises ``ApiError``."""
     model = body.get("model")
     if not isinstance(model, str) or not model:
         raise invalid("Name an agent: GET /v1/models lists them.", "model")
     metadata = _mapping(body.get("metadata"), "metadata")
     options = _stream_options(body.get("stream_options"))
     tools = _tools(body)
-    instructions, messages = _messages(body.get("messages"))
+    instructions, messages = _messages(body.get("messages"), instructions_end)
     return ChatRequest(
         model=_storable(model, "model"),
         messages=messages,
@@ -148,8 +151,8 @@ def _dialog_id(found: Any) -> UUID | None:
 # Messages
 
 
-def _messages(found: Any) -> tuple[str, tuple[ClientMessage, ...]]:
-    """The system messages joined, and the conversation."""
+def _messages(found: Any, instructions_end: int | None) -> tuple[str, tuple[ClientMessage, ...]]:
+    """The system messages of the beginning joined, and the conversation."""
     if not isinstance(found, list) or not found:
         raise invalid("messages must be a list with at least one message.", "messages")
     check_number(len(found))
@@ -165,7 +168,10 @@ def _messages(found: Any) -> tuple[str, tuple[ClientMessage, ...]]:
         text = _text(content, f"{param}.content")
         match role:
             case "system" | "developer":
-                system.append(text)
+                if said or (instructions_end is not None and index >= instructions_end):
+                    said += [ClientMessage("system", text)] if text else []
+                else:
+                    system.append(text)
             case "assistant":
                 calls = _calls(message.get("tool_calls"), f"{param}.tool_calls")
                 said.append(ClientMessage("assistant", without_notices(text), calls))
@@ -175,9 +181,10 @@ def _messages(found: Any) -> tuple[str, tuple[ClientMessage, ...]]:
                 )
             case _:
                 raise invalid("role must be system, developer, user, assistant or tool.", f"{param}.role")
-    if not said:
+    last = next((message.role for message in reversed(said) if message.role != "system"), "")
+    if not last:
         raise invalid("System messages alone are no request: send what is to be answered as the user's.", "messages")
-    if said[-1].role == "assistant":
+    if last == "assistant":
         raise invalid(
             "An answer cannot be begun for the model: the last message must be the user's or a tool's.", "messages"
         )

@@ -19,7 +19,6 @@ from django.views.decorators.csrf import csrf_exempt
 from dialogs.accounts import api_keys
 from dialogs.api.auth import ScopeRefused, bearer_of
 from dialogs.api.sse import streamed
-from dialogs.context.spending import check_budget_of
 from dialogs.errors import Refusal
 from dialogs.live.db_threads import in_db_thread
 from dialogs.models import Agent, ApiKey, Dialog
@@ -39,6 +38,7 @@ from dialogs.openai_api.responses.request import read as read_response
 from dialogs.openai_api.responses.retrieval import response_of
 from dialogs.openai_api.wire import Asked, Said, Sent, Writer
 from dialogs.queries import overviews
+from dialogs.store.charging import charge, check_budget_of
 from dominds.db.outcome import OutcomeUnknown
 
 log = structlog.get_logger(__name__)
@@ -105,6 +105,7 @@ def _key_of(request: HttpRequest) -> ApiKey:
         raise ApiError(401, "invalid_api_key", "This API key does not hold. Make one with `manage.py apikey USERNAME`.")
     if key.scope == ApiKey.Scope.READ:
         raise of_refusal(ScopeRefused(key))
+    charge(key)
     return key
 
 

@@ -87,12 +87,12 @@ class ChatBody:
             self.sources.append(self.sources[-1])
             self._shown = []
 
-    def request(self, dialog_header: str, policy: str) -> ChatRequest:
+    def request(self, dialog_header: str, policy: str, instructions_end: int | None = None) -> ChatRequest:
         """Raises ``ApiError``; its ``param`` names the client's own field."""
         self._show()
         try:
             body = {**self.options, "messages": self.messages, "tools": self.tools}
-            return chat_request(body, dialog_header, policy)
+            return chat_request(body, dialog_header, policy, instructions_end)
         except ApiError as error:
             if error.param:
                 error.param = MESSAGE.sub(lambda found: self.sources[int(found[1])], error.param)

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 import orjson
 from django.utils.functional import cached_property
 
+from dialogs.context.client import SystemMessage
 from dialogs.context.config import prompts_folder
 from dialogs.context.images import loaded, sendable
 from dialogs.context.limits import catalog
-from dialogs.context.reminder_statements import Statement, Statements, placed
+from dialogs.context.reminder_statements import Statement, Statements, in_order, placed
 from dialogs.context.request import Once, messages_of, tools_in
 from dialogs.context.retrieval.text_index import TURN_COLUMNS, passages_of_turn
 from dialogs.context.sent import Category, Sent, StoredUse, parts_named_by, sizes_of
@@ -77,6 +78,7 @@ class _Made:
         self._parts = {digest: part.text for digest, part in named.items()}
         self.instructions, self.offered = self._part(sent.instructions), self._part(sent.tools) or "[]"
         self.statements = _statements(self._part(sent.statements))
+        self.system = [SystemMessage(at, self._part(text), sent.as_user) for at, text in sent.system]
         self.units = _first(units_at(generation.dialog_id, generation.base, sent.position), sent.messages)
         self.once = Once(
             sent.goes_on, self._recalled(), self._filled(sent.nudge), self._filled(sent.guidance), sent.called
@@ -114,7 +116,8 @@ class _Made:
         return Request(
             model=self.generation.model,
             instructions=self.instructions,
-            messages=placed(sendable(said, self._model)[0], self.statements) + messages_of(self.once),
+            messages=placed(sendable(said, self._model)[0], in_order(self.system, self.statements))
+            + messages_of(self.once),
             tools=tools_in(self.offered),
             force=sent.force or None,
             max_output_tokens=sent.output,
@@ -168,16 +171,21 @@ class _Made:
             yield Piece(Category.GUIDANCE, "Guidance", "", chars, prompts=prompts)
 
     def _said(self) -> Iterator[Piece]:
-        """The view's messages, with the reminders where they were stated."""
-        waiting, before = list(self.statements), 0
+        """The view's messages, with what stands between them."""
+        waiting, before = in_order(self.system, self.statements), 0
         for unit in self.units:
             for message in unit.messages:
                 while waiting and waiting[0].at <= before:
-                    yield _piece(Category.REMINDERS, "Reminders", waiting.pop(0).message.text)
+                    yield _between(waiting.pop(0))
                 before += 1
                 yield from _said(message, unit)
-        for statement in waiting:
-            yield _piece(Category.REMINDERS, "Reminders", statement.message.text)
+        yield from map(_between, waiting)
+
+
+def _between(one: SystemMessage | Statement) -> Piece:
+    if isinstance(one, SystemMessage):
+        return _piece(Category.INSTRUCTIONS, "System message", one.message.text)
+    return _piece(Category.REMINDERS, "Reminders", one.message.text)
 
 
 def _said(message: Message, unit: Unit) -> Iterator[Piece]:

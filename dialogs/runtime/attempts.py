@@ -88,6 +88,7 @@ def begin(
             dialog.clear_episode += 1
         generation = Generation(
             dialog=dialog,
+            key_id=dialog.key_id,
             round_number=dialog.round_number,
             purpose=Generation.Purpose.FORCED_CLEAR if forced else Generation.Purpose.REPLY,
             attempt=dialog.failed_clears + 1 if forced else dialog.tries + 1,

@@ -215,6 +215,7 @@ def _begin(lease: Lease, dialog: Dialog, model: ModelInfo, purpose: str, chars: 
 def _columns(dialog: Dialog, model: ModelInfo, purpose: str, chars: int) -> dict[str, Any]:
     return {
         "dialog": dialog,
+        "key_id": dialog.key_id,
         "round_number": dialog.round_number,
         "purpose": purpose,
         "epoch": dialog.epoch,

@@ -86,5 +86,5 @@ def accept(dialog_id: UUID, results: Mapping[str, Judged], *, goes_on: bool = Tr
             raise Conflict("tool_calls_not_open", "The dialog has no message that these results belong to.")
         if goes_on:
             messages.answer_again(change, message)
-            change.wakes = True
+            change.asks_work = True
     return message.seq

@@ -139,6 +139,7 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
         nudge="" if plan.clear_only else situation.nudge,
         required_tool=CLEAR_MIND if plan.clear_only else "",
         can_force=repeats.can_force(dialog, situation.model) if plan.clear_only or required_tool_of(dialog) else True,
+        takes_system=repeats.takes_system(dialog, situation.model),
         output=situation.output_for(plan, recalled),
         cursor=cursor_of(dialog, situation.model),
     )

@@ -21,13 +21,19 @@ from dominds.llm.provider import (
     RefusedForGood,
     RequestRefused,
     StaleReasoning,
+    SystemRefused,
 )
 
 REMEMBERED = timedelta(days=30)  # a model that refused to be forced may have learned to be since
 ROOM_SHARE = 0.9  # of what a provider's own numbers leave: some name the least that a prompt can be
-UNFORCED, OUTPUT, STALE = "unforced", "output", "stale"
-REFUSALS = tuple(error.kind for error in (AuthFailed, RequestRefused, RefusedForGood, ForcingRefused, StaleReasoning))
+UNFORCED, OUTPUT, STALE, SYSTEM = "unforced", "output", "stale", "system"
+REFUSALS = tuple(
+    error.kind for error in (AuthFailed, RequestRefused, RefusedForGood, ForcingRefused, SystemRefused, StaleReasoning)
+)
 ANSWERS = (Generation.Purpose.REPLY, Generation.Purpose.FORCED_CLEAR)
+_without_system: set[tuple[str, str]] = (
+    set()
+)  # models that refused system messages in the middle, as far as this process saw
 
 
 def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None) -> bool:
@@ -37,6 +43,9 @@ def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None)
         case StaleReasoning() if STALE not in dialog.repeats:
             new_epoch(dialog)
             dialog.repeats = {**dialog.repeats, STALE: True}
+        case SystemRefused() if attempt.prepared.system and SYSTEM not in dialog.repeats:
+            _without_system.add((attempt.generation.provider, attempt.generation.model))
+            dialog.repeats = {**dialog.repeats, SYSTEM: True}
         case OutputBudgetTooLarge() if OUTPUT not in dialog.repeats and (less := less_output(request, error)):
             dialog.repeats = {**dialog.repeats, OUTPUT: less}
         case ForcingRefused() if request.force:
@@ -93,6 +102,12 @@ def less_output(request: Request, error: OutputBudgetTooLarge) -> int | None:
 def can_force(dialog: Dialog, model: ModelInfo) -> bool:
     """Whether a call may be forced, as far as the model's refusals tell."""
     return UNFORCED not in dialog.repeats and _REFUSED.first(model.provider_id, model.model_id) is None
+
+
+def takes_system(dialog: Dialog, model: ModelInfo) -> bool:
+    """Whether the model takes system messages in the middle, as far as its refusals tell: chat templates differ, on one kind of
+    server too."""
+    return SYSTEM not in dialog.repeats and (model.provider_id, model.model_id) not in _without_system
 
 
 def _refusals(provider: str, model: str) -> QuerySet[ForcingRefusal, Any]:

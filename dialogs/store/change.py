@@ -17,7 +17,7 @@ from dialogs.errors import NotFound
 from dialogs.models import Dialog, Generation, Question, Turn
 from dialogs.permissions import members_of
 from dialogs.state import Facts, State, state_of
-from dialogs.store import events, wakeups
+from dialogs.store import charging, events, wakeups
 from dialogs.store.text import storable
 from dominds.db import prepared
 from dominds.db.prepared import Select
@@ -42,6 +42,7 @@ class Change:
         self.dialog = dialog
         self._durable = durable
         self.wakes = False
+        self.asks_work = False  # set by changes that set the dialog to work: wakes, at the cost of who asks
         self.keeps_state = False  # set by changes that cannot alter the state, to spare a query
         self.lease_seconds: int | None = None  # set by a claim: the lease runs from the database's now
         self._new_events: list[events.NewEvent] = []
@@ -125,9 +126,11 @@ class Change:
             self.event("state", state=state.value, failure=dialog.failure)
             if state in (State.WAITING, State.SUSPENDED, State.IDLE, State.FAILED):
                 poke_people(dialog)
+        if self.asks_work and state in (State.QUEUED, State.GENERATING):
+            dialog.key_id = charging.charged()
         first = dialog.last_event_seq + 1
         dialog.last_event_seq += len(self._new_events)
-        wakes = self.wakes and state is State.QUEUED
+        wakes = (self.wakes or self.asks_work) and state is State.QUEUED
         events.store(dialog, first, self._new_events, is_step=wakes or not self._durable)
         self._write()
         if wakes:

@@ -239,7 +239,7 @@ class ApiKeyForm(forms.Form):
     keep_days = WholeNumber(1, 3_650, "days", required=False, label="Keep its dialogs for (days)")
     budget_usd = forms.DecimalField(
         min_value=0, max_value=exits.MOST_USD, decimal_places=2, required=False,
-        label="Budget a month (USD), for agents as models only",
+        label="Budget a month (USD)",
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from dialogs.context import spending
 from dialogs.errors import Invalid, Refusal
 from dialogs.models import ApiKey, Identity, PromptTemplate, SiteSettings
 from dialogs.permissions import OPERATE, may
-from dialogs.store import wakeups
+from dialogs.store import charging, wakeups
 from dialogs.views.accounts import link_token
 from dialogs.views.answers import PersonRequest, refused, say_not_saved
 from dialogs.views.forms import ApiKeyForm, AppearanceForm, ContextDisplayForm, SiteForm
@@ -65,7 +65,7 @@ def _page(request: PersonRequest, *, new_key: str = "", status: int = 200, **bou
 def _keys_of(request: PersonRequest) -> list[tuple[ApiKey, Spent]]:
     """Each with what it has cost this month."""
     keys = ApiKey.objects.filter(owner=request.user, revoked_at__isnull=True).order_by("-created_at")
-    costs = spending.costs_of_keys([key.pk for key in keys])
+    costs = charging.costs_of_keys([key.pk for key in keys])
     return [(key, costs[key.pk]) for key in keys]
 
 

@@ -20,6 +20,7 @@ from dominds.llm.provider import (
     RefusedForGood,
     RequestRefused,
     StaleReasoning,
+    SystemRefused,
 )
 
 MAX_MESSAGE_CHARS = 500
@@ -52,6 +53,16 @@ FINAL_TEXT = re.compile(
 FORCING_TEXT = re.compile(r"\btool[_ ]choice\b", re.I)
 FORCING_WRONG = re.compile(  # beside a mention of it
     r"not support|unsupported|incompatible|not compatible|invalid|not allowed|may not|cannot|(only|must be) .{0,20}auto",
+    re.I,
+)
+SYSTEM_TEXT = re.compile(
+    "|".join(
+        (
+            r"system message must be at the beginning",  # templates of Qwen 3.5 and later, on any local server
+            r"role '?system'? is not supported on this model",  # Anthropic before Opus 4.8
+            r"messages\.\d+: .{0,40}system.{0,40}must (follow|precede)",  # Anthropic, of their places
+        )
+    ),
     re.I,
 )
 STALE_TEXT = re.compile(
@@ -136,6 +147,7 @@ ADVICE: dict[type[ProviderError], str] = {
     OutputBudgetTooLarge: "Less output has to be asked for, or the request become shorter.",
     RefusedForGood: "Check the account, or choose another model.",
     ForcingRefused: "Set supports_tool_choice to false for this model in llm.yaml.",
+    SystemRefused: "It is sent again with these as the user's.",
     StaleReasoning: "It is sent again without what the model thought before.",
     RequestRefused: "Check the model and its settings in llm.yaml.",
 }
@@ -195,6 +207,8 @@ def kind_of(complaint: Complaint) -> type[ProviderError]:
 def _refusal(complaint: Complaint) -> type[ProviderError] | None:
     """A refusal that says what would have to be otherwise. Servers report some of them as their own failure."""
     text, codes = complaint.text[:READ_CHARS], complaint.codes
+    if SYSTEM_TEXT.search(text):
+        return SystemRefused
     if codes & STALE_CODES or STALE_TEXT.search(text):
         return StaleReasoning
     if FORCING_TEXT.search(f"{complaint.param} {text}") and FORCING_WRONG.search(text):

@@ -7,6 +7,7 @@ from typing import Any
 
 
 class Role(StrEnum):
+    SYSTEM = "system"  # an instruction that was given in the middle; those at the beginning are the request's
     USER = "user"
     ASSISTANT = "assistant"
     TOOL = "tool"

@@ -121,6 +121,12 @@ class ForcingRefused(RequestRefused):
     kind = "forcing_refused"
 
 
+class SystemRefused(RequestRefused):
+    """The model takes no system message in the middle. The same request with the user's in their place may do."""
+
+    kind = "system_refused"
+
+
 class StaleReasoning(RequestRefused):
     """The provider does not take earlier reasoning back, or misses it. The same request in a new epoch may do."""
 

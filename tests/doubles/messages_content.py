@@ -1,6 +1,6 @@
 """What Anthropic's Messages API refuses in the messages of a request.
 
-No source quotes the words for a system message behind an answer; they are ours.
+No source quotes the words for a system message behind an answer, or before a user's turn; they are ours.
 """
 
 import re
@@ -26,6 +26,12 @@ def _systems(request: MessagesRequest) -> Iterator[int]:
 
 def _system_unknown(request: MessagesRequest) -> Offence:
     return None if request.family.has_systems else next(({"at": at} for at in _systems(request)), None)
+
+
+def _system_before_user(request: MessagesRequest) -> Offence:
+    after = {at + 1 for at in _systems(request)}
+    said = enumerate(request.body["messages"])
+    return next(({"at": at - 1} for at, message in said if at in after and message["role"] == "user"), None)
 
 
 def _system_misplaced(request: MessagesRequest) -> Offence:
@@ -184,6 +190,7 @@ CONTENT = (
     Rule("system first", _system_first, "messages.0: use the top-level 'system' parameter for the initial system prompt"),
     Rule("system unknown", _system_unknown, "role 'system' is not supported on this model"),
     Rule("system misplaced", _system_misplaced, "messages.{at}: a `system` message must follow a user turn"),
+    Rule("system before a user", _system_before_user, "messages.{at}: a `system` message must precede an assistant turn or be last"),
     Rule("no content", _no_content, "messages.{at}: all messages must have non-empty content except for the optional final assistant message"),
     Rule("empty text", _empty_text, "messages: text content blocks must be non-empty"),
     Rule("blank text", _blank_text, "messages: text content blocks must contain non-whitespace text"),

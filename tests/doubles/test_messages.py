@@ -82,6 +82,7 @@ RULES: dict[str, tuple[str, Body, Body, str]] = {
     "system first": ("anthropic-5.5", talk(("user", "a"), ("system", "b")), talk(("system", "b"), ("user", "a")), "messages.0: use the top-level 'system' parameter for the initial system prompt"),
     "system after an answer": ("anthropic-5.5", talk(("user", "a"), ("system", "b")), talk(("user", "a"), ("assistant", "b"), ("system", "c"), ("user", "d")), "messages.2: a `system` message must follow a user turn"),
     "system between use and result": ("anthropic-5.5", talk(("user", "a"), ("assistant", [USE]), ("user", [RESULT]), ("system", "b")), talk(("user", "a"), ("assistant", [USE]), ("system", "b"), ("user", [RESULT])), "messages.2: a `system` message must follow a user turn"),
+    "system before a user": ("anthropic-5.5", talk(("user", "a"), ("system", "b"), ("assistant", "c"), ("user", "d")), talk(("user", "a"), ("system", "b"), ("user", "c")), "messages.1: a `system` message must precede an assistant turn or be last"),
     "system before 4.8": ("anthropic-4", base(), talk(("user", "a"), ("system", "b")), "role 'system' is not supported on this model"),
     "use without result": ("anthropic-5.5", ROUND, talk(("user", "hello"), ("assistant", [USE]), ("user", "and?")), NO_RESULT),
     "result after text": ("anthropic-5.5", talk(("user", "a"), ("assistant", [USE]), ("user", [RESULT, {"type": "text", "text": "b"}])), talk(("user", "a"), ("assistant", [USE]), ("user", [{"type": "text", "text": "b"}, RESULT])), NO_RESULT),

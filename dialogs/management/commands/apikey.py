@@ -22,7 +22,7 @@ class Command(BaseCommand):
             "--keep-days", type=int, help="how long dialogs that it makes are kept; for ever, if left out"
         )
 
-        parser.add_argument("--budget-usd", type=Decimal, help="what it may cost a month; with --scope v1 alone")
+        parser.add_argument("--budget-usd", type=Decimal, help="what it may cost a month")
 
     def handle(self, *args: Any, username: str, scope: str, **options: Any) -> None:
         user = User.objects.filter(username=username).first()

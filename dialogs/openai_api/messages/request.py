@@ -36,8 +36,11 @@ def chat_request_of(body: dict[str, Any], dialog_header: str = "", policy: str =
             raise invalid("This is not offered here: leave it out.", name)
     _system(chat, body.get("system"))
     loaded: set[str] = set()
-    for index, message in enumerate(listed(body.get("messages"), "messages")):
-        _message(chat, mapping(message, f"messages.{index}"), f"messages.{index}", loaded)
+    said = [mapping(message, f"messages.{at}") for at, message in enumerate(listed(body.get("messages"), "messages"))]
+    newest = max((at for at, message in enumerate(said) if message.get("role") == "user"), default=0)
+    for index, message in enumerate(said):
+        if index > newest or not message.get("clear_at"):  # a system message of one turn is gone with the next
+            _message(chat, message, f"messages.{index}", loaded)
     tools = [(f"tools.{index}", item) for index, item in enumerate(listed(body.get("tools"), "tools"))]
     chat.tools = [_tool(item, param) for param, item in tools if not _is_deferred(item, loaded)]
     chat.options |= _options(body)

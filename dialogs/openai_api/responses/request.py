@@ -35,15 +35,20 @@ def read(sent: Sent) -> Asked:
     chat = ChatBody({name: body[name] for name in SAME if body.get(name) is not None} | _options(body))
     tools = Tools()
     tools.add(body.get("tools"), "tools")
-    if body.get("instructions"):
-        chat.say("system", body["instructions"], "instructions")
-    _previous(chat, key, body)
+    stored = _previous(key, body)
+    instructions = body.get("instructions") or (stored.instructions if stored else "")
+    if instructions:
+        chat.say("system", instructions, "instructions")
+    instructions_end = len(chat.messages)  # unlike them, system messages of the input stay where they were said
+    if stored:
+        _go_on(chat, stored, body)
     _input(chat, tools, key, body.get("input"))
     tools.check()
     chat.options["tool_choice"] = tools.choice(body.get("tool_choice"))
     chat.tools = tools.functions
     encrypts = ENCRYPTED in listed(body.get("include"), "include")
-    return Asked(chat.request(sent.dialog, sent.policy), partial(ResponseWriter, body, tools, encrypts))
+    request = chat.request(sent.dialog, sent.policy, instructions_end)
+    return Asked(request, partial(ResponseWriter, body, tools, encrypts))
 
 
 def _options(body: dict[str, Any]) -> dict[str, Any]:
@@ -66,18 +71,19 @@ def _options(body: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _previous(chat: ChatBody, key: ApiKey, body: dict[str, Any]) -> None:
-    """Goes on with the dialog where the response is its end, else from that place of the conversation."""
+def _previous(key: ApiKey, body: dict[str, Any]) -> Stored | None:
     given = body.get("previous_response_id")
     if given is None:
-        return
+        return None
     try:
-        stored = Stored(key, Place.of_id(given))
+        return Stored(key, Place.of_id(given))
     except NotFound:
         words = f"Previous response with id {given!r} not found."
         raise ApiError(400, "previous_response_not_found", words, param="previous_response_id") from None
-    if not chat.messages and stored.instructions:
-        chat.say("system", stored.instructions, "previous_response_id")
+
+
+def _go_on(chat: ChatBody, stored: Stored, body: dict[str, Any]) -> None:
+    """With the dialog where the response is its end, else from that place of the conversation."""
     if stored.is_head and stored.dialog.agent_id == body.get("model"):
         chat.options["metadata"] = {**mapping(body.get("metadata"), "metadata"), "dialog_id": str(stored.dialog.pk)}
     else:

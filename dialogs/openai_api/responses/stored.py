@@ -97,10 +97,16 @@ class Stored:
             self._say(chat, turn, source)
 
     def say_all(self, chat: ChatBody, source: str) -> None:
-        """The conversation up to the end of this response."""
+        """The conversation up to the end of this response, with the system messages in it."""
         last = self.turns[-1] if self.turns else self.message
+        client = client_of(self.dialog)
+        system = list((client.system_messages if client else None) or [])
         for turn in self._placed(0).filter(position__lte=last.position):
+            while system and system[0][0] < turn.seq:
+                chat.say("system", system.pop(0)[1], source)
             self._say(chat, turn, source)
+        for _, text in filter(lambda one: one[0] <= last.seq, system):
+            chat.say("system", text, source)
 
     def _say(self, chat: ChatBody, turn: Turn, source: str) -> None:
         is_theirs = self._is_from_client(turn)

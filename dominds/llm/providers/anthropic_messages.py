@@ -144,19 +144,27 @@ def _lacks_thinking(messages: list[dict[str, Any]]) -> bool:
 
 
 def messages_of(request: Request, owner: Owner, echo: Echo) -> list[dict[str, Any]]:
-    """Roles must alternate here, so neighbours of one side are merged. Empty blocks are refused, so they go."""
+    """Roles must alternate here, so neighbours of one side are merged. Empty blocks are refused, so they go. A system
+    message has its place between a user's turn and an answer: one that was said before that turn waits for its end."""
     stable = _last_stable(request.messages)
     merged: list[dict[str, Any]] = []
+    system: list[dict[str, Any]] = []
     for position, message in enumerate(request.messages):
-        role = "assistant" if message.role is Role.ASSISTANT else "user"
         blocks = _blocks(message, owner, echo)
+        if message.role is Role.SYSTEM:
+            system += blocks
+            continue
+        role = "assistant" if message.role is Role.ASSISTANT else "user"
         if position == stable and blocks:
             blocks[-1] = {**blocks[-1], **CACHE_HERE}
+        if system and role == "assistant" and blocks and merged and merged[-1]["role"] == "user":
+            merged.append({"role": "system", "content": system})
+            system = []
         if merged and merged[-1]["role"] == role:
             merged[-1]["content"].extend(blocks)
         elif blocks:
             merged.append({"role": role, "content": blocks})
-    return merged
+    return [*merged, {"role": "system", "content": system}] if system else merged
 
 
 def _last_stable(messages: tuple[Message, ...]) -> int:
@@ -165,13 +173,14 @@ def _last_stable(messages: tuple[Message, ...]) -> int:
     That is the last tool result since the last answer, else the first user message since then.
     """
     start = next((at + 1 for at in reversed(range(len(messages))) if messages[at].role is Role.ASSISTANT), 0)
+    start = next((at for at in range(start, len(messages)) if messages[at].role is not Role.SYSTEM), start)
     results = [at for at in range(start, len(messages)) if messages[at].role is Role.TOOL]
     return results[-1] if results else start
 
 
 def _blocks(message: Message, owner: Owner, echo: Echo) -> list[dict[str, Any]]:
     match message.role:
-        case Role.USER:
+        case Role.USER | Role.SYSTEM:
             return [*_text_blocks(message.text), *map(_part, message.parts)]
         case Role.TOOL:
             return [{"type": "tool_result", "tool_use_id": message.tool_call_id, "content": message.text or "(empty)"}]

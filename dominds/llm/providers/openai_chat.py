@@ -111,8 +111,8 @@ def _rich_message(message: Message, owner: Owner, echo: Echo) -> dict[str, Any]:
     match message.role:
         case Role.TOOL:
             return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.text}
-        case Role.USER:
-            return {"role": "user", "content": [*_text_part(message.text), *map(_part, message.parts)]}
+        case Role.USER | Role.SYSTEM:
+            return {"role": message.role, "content": [*_text_part(message.text), *map(_part, message.parts)]}
         case Role.ASSISTANT:
             return _answer(message, owner, echo)
 

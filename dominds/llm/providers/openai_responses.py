@@ -97,6 +97,8 @@ def _choice(name: str, forcing: Forcing) -> Any:
 
 def _items(message: Message, owner: Owner) -> Iterator[dict[str, Any]]:
     match message.role:
+        case Role.SYSTEM:
+            yield {"role": "developer", "content": message.text}
         case Role.USER:
             yield {"role": "user", "content": _content(message) if message.parts else message.text}
         case Role.TOOL:

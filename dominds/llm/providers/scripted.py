@@ -47,6 +47,7 @@ from dominds.llm.provider import (
     RequestRefused,
     StaleReasoning,
     StreamAborted,
+    SystemRefused,
 )
 from dominds.llm.providers.wire import with_own_ids
 from dominds.llm.stream import Finished, FinishReason, ReasoningDelta, Started, StreamEvent, TextDelta, ToolCallDelta
@@ -69,6 +70,7 @@ ERRORS: dict[str, type[ProviderError]] = {
         RefusedForGood,
         ForcingRefused,
         StaleReasoning,
+        SystemRefused,
         OutputBudgetTooLarge,
         NetworkFailed,
         MalformedStream,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dialogs.openai_api.composing import Composer, Restarted, Thoughts
 from dialogs.openai_api.errors import ApiError
-from dialogs.openai_api.history import ClientMessage, conversation_of
+from dialogs.openai_api.history import ClientMessage, conversation_of, placed
 from dialogs.openai_api.likeness import Fit, exchanges_of, fit, without_additions
 from dialogs.openai_api.messages.request import chat_request_of
 from dialogs.openai_api.notices import NOTICES, without_notices
@@ -141,6 +141,27 @@ def test_what_is_new_is_the_newest_message_or_the_results_at_the_end() -> None:
     assert (found.before, found.ahead, found.message) == ((user("a"), assistant("b")), (user("c"),), "d")
 
 
+def system(text: str) -> ClientMessage:
+    return ClientMessage("system", text)
+
+
+def test_a_system_message_follows_the_turn_that_it_followed() -> None:
+    """Of a dialog that holds more than its client knows: a round of the agent's own tool, 4 and 5, and calls of the client's."""
+    turns = [(1, "user", ""), (2, "assistant", ""), (3, "user", ""), (4, "assistant", ""), (5, "tool", "own"),
+             (6, "assistant", ""), (7, "user", ""), (8, "assistant", ""), (9, "tool", "c1")]  # fmt: skip
+    result = ClientMessage("tool", "x", call_id="c1")
+    told = [system("before all"), user("a"), assistant("b"), system("behind b"), user("c"), assistant("d"), system("behind d"),
+            user("e"), system("behind e"), assistant(""), result, system("behind the result")]  # fmt: skip
+    whole = conversation_of(told)
+    assert (whole.before, whole.results) == (tuple(said for said in told[:-2] if said.role != "system"), (result,))
+    assert placed(whole.system, turns) == [
+        (0, "before all"), (2, "behind b"), (6, "behind d"), (7, "behind e"), (9, "behind the result"),
+    ]  # fmt: skip
+    cut = conversation_of([system("a summary"), *told[6:]])
+    assert placed(cut.system, turns)[0] == (6, "a summary"), "where the head was cut, it stands before what is told"
+    assert placed(cut.system, ()) == [(0, one.text) for one in cut.system]
+
+
 @given(st.text(alphabet="ab \n.C", max_size=30), st.sampled_from(NOTICES), st.text(alphabet="ab \n", max_size=30))
 def test_notices_are_taken_out_as_whole_lines_only(before: str, notice: str, after: str) -> None:
     assert without_notices(f"{before}\n{notice}\n{after}") == f"{before}\n{after}"
@@ -268,17 +289,20 @@ def test_more_messages_than_a_transaction_should_store_are_refused(
         assert refused.value.status == 400
 
 
-def test_system_messages_become_instructions_and_notices_are_stripped() -> None:
+def test_system_messages_of_the_beginning_are_instructions_and_notices_are_stripped() -> None:
     messages = [
         {"role": "system", "content": "Be kind."},
+        {"role": "developer", "content": "Be polite."},
         {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
         {"role": "assistant", "content": f"{COMPACTING}\n\nyes"},
         {"role": "developer", "content": "Be brief."},
         {"role": "user", "content": "c"},
     ]
     found = parse(orjson.dumps(HI | {"messages": messages}))
-    assert found.instructions == "Be kind.\n\nBe brief."
-    assert [said.text.strip() for said in found.messages] == ["a\nb", "yes", "c"]
+    assert found.instructions == "Be kind.\n\nBe polite."
+    assert [(said.role, said.text.strip()) for said in found.messages] == [
+        ("user", "a\nb"), ("assistant", "yes"), ("system", "Be brief."), ("user", "c"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,27 @@ def test_blocks_become_messages() -> None:
     assert found.messages[1].calls == tuple(Call(name, "weather", '{"city":"Rome"}') for name in "ab")
 
 
+def test_system_messages_stay_where_they_were_said() -> None:
+    """But for those of one turn, which are gone with the next one."""
+    passing = {"role": "system", "content": "Mind the tide.", "clear_at": "next_user_message"}
+    messages = [
+        {"role": "user", "content": "Hi"},
+        passing,
+        {"role": "assistant", "content": "Hello."},
+        {"role": "user", "content": "Go on"},
+        {"role": "system", "content": [{"type": "text", "text": "Be brief."}]},
+        {**passing, "content": "Mind the wind."},
+    ]
+    found = chat_request_of({**MESSAGE, "system": "Be kind.", "messages": messages})
+    assert found.instructions == "Be kind."
+    assert [(said.role, said.text) for said in found.messages[2:]] == [
+        ("user", "Go on"), ("system", "Be brief."), ("system", "Mind the wind."),
+    ]  # fmt: skip
+    items = [{"role": "developer", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
+    told = of_response({**RESPONSE, "instructions": "Be kind.", "input": items})
+    assert (told.instructions, told.messages[0].role, told.messages[0].text) == ("Be kind.", "system", "Be brief.")
+
+
 def test_images_of_results_stand_behind_the_last_of_them() -> None:
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": coded(picture())}}
     url = f"data:image/png;base64,{coded(picture())}"
@@ -249,8 +270,10 @@ def test_codex_is_read_as_it_asks() -> None:
     }
     found = of_response(body)
     assert [tool["name"] for tool in found.tools] == ["functions__exec"]
-    assert (found.instructions, found.store, found.include_reasoning) == ("Be brief.", False, False)
-    assert [message.text for message in found.messages] == ["<environment_context/>", "Fix it"]
+    assert (found.instructions, found.store, found.include_reasoning) == ("", False, False)
+    assert [(message.role, message.text) for message in found.messages] == [
+        ("system", "Be brief."), ("user", "<environment_context/>"), ("user", "Fix it"),
+    ]  # fmt: skip
     assert found.params == {"reasoning_effort": "medium", "verbosity": "low", "parallel_tool_calls": False}
 
 

@@ -16,6 +16,7 @@ from dominds.llm.provider import (
     RefusedForGood,
     RequestRefused,
     StaleReasoning,
+    SystemRefused,
 )
 
 
@@ -281,6 +282,12 @@ REFUSALS: list[tuple[str, str, type[ProviderError]]] = [
         ForcingRefused,
     ),
     ("LM Studio", "Invalid tool_choice type: 'object'. Supported string values: none, auto, required", ForcingRefused),
+    (
+        "vLLM, llama.cpp, LM Studio",
+        "Error rendering prompt with jinja template: System message must be at the beginning.",
+        SystemRefused,
+    ),
+    ("Anthropic, before Opus 4.8", "role 'system' is not supported on this model", SystemRefused),
     (
         "Anthropic, binding",
         "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation. "

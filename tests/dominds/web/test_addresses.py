@@ -31,7 +31,9 @@ def asked(kind: str, path: str) -> list[dict[str, Any]]:
     return sent
 
 
-@pytest.mark.parametrize("path", ["/d/\ud800/", "/\udcff", "/api/\ud800", "/v1/\ud800", "/static/\ud800", "/models/connected/\x00/"])
+@pytest.mark.parametrize(
+    "path", ["/d/\ud800/", "/\udcff", "/api/\ud800", "/v1/\ud800", "/static/\ud800", "/models/connected/\x00/"]
+)
 def test_what_no_address_can_hold_is_refused(path: str) -> None:
     assert asked("http", path)[0]["status"] == 400
 

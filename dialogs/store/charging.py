@@ -1,0 +1,91 @@
+"""At whose cost models are asked: that of the API key whose call set a dialog to work, or of its person alone.
+
+The key of the request under way is noted where it is known, at the door. A change that sets a dialog to work takes it from here,
+whatever call it belongs to, and is refused where the key's budget is used up. Each model call's row names the key.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from contextvars import ContextVar
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from django.db.models import Case, F, IntegerField, Q, QuerySet, Sum, When
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.utils import timezone
+from django.utils.decorators import sync_only_middleware
+
+from dialogs.errors import BudgetSpent
+from dialogs.models import ApiKey, EmbeddingUse, Generation
+from dominds.web.middleware import Handler
+from remediation.spending import Spent, in_usd
+
+_key: ContextVar[ApiKey | None] = ContextVar("charged_key", default=None)
+
+
+def charge(key: ApiKey) -> None:
+    """What the request under way sets to work is at the cost of this key."""
+    _key.set(key)
+
+
+@sync_only_middleware
+def of_one_request(get_response: Handler) -> Handler:
+    def answer(request: HttpRequest) -> HttpResponseBase:
+        before = _key.set(None)  # threads go on to other requests
+        try:
+            return get_response(request)
+        finally:
+            _key.reset(before)
+
+    return answer
+
+
+def charged() -> int | None:
+    """The id of the key that pays; None: no key does. Raises ``BudgetSpent``."""
+    key = _key.get()
+    if key is None:
+        return None
+    check_budget_of(key)
+    return key.pk
+
+
+def check_budget_of(key: ApiKey) -> None:
+    """Raises ``BudgetSpent`` where what a key may cost in a month is used up."""
+    if key.budget_usd is not None and (spent := costs_of_keys([key.pk])[key.pk].usd) >= key.budget_usd:
+        next_month = (month_begin() + timedelta(days=32)).replace(day=1)
+        raise BudgetSpent(
+            f"The calls of the key {key} have cost {in_usd(spent)} this month, and its budget is "
+            f"{in_usd(key.budget_usd)}. Wait for the next month, or use a key with another budget.",
+            int((next_month - timezone.now()).total_seconds()) + 1,
+        )
+
+
+def costs_of_keys(keys: Collection[int]) -> Mapping[int, Spent]:
+    """By key: this month's model calls that it set to work, and its embeddings."""
+    calls, embeddings = of_this_month()
+    return sums((calls, "key"), (embeddings, "key"), of=keys)
+
+
+def of_this_month() -> tuple[QuerySet[Generation], QuerySet[EmbeddingUse]]:
+    """Model calls and embeddings, with ``unknown``, the calls without a cost; months are UTC."""
+    free = (Generation.Outcome.RUNNING, Generation.Outcome.FAILED)  # without a report
+    unknown = Case(When(~Q(outcome__in=free), cost_usd=None, then=1), default=0, output_field=IntegerField())
+    calls = Generation.objects.filter(started_at__gte=month_begin()).annotate(unknown=unknown)
+    embeddings = EmbeddingUse.objects.filter(day__gte=month_begin().date()).annotate(unknown=F("unpriced"))
+    return calls, embeddings
+
+
+def sums(*tables: tuple[QuerySet[Any], str], of: Collection[int]) -> Mapping[int, Spent]:
+    """By the numbers that these columns hold."""
+    found: defaultdict[int, Spent] = defaultdict(Spent)
+    for rows, column in tables:
+        grouped = rows.filter(**{f"{column}__in": of}).order_by().values_list(column)
+        for number, usd, unpriced in grouped.annotate(Sum("cost_usd", default=Decimal(0)), Sum("unknown", default=0)):
+            found[number] += Spent(Decimal(usd), unpriced)
+    return found
+
+
+def month_begin() -> datetime:
+    return timezone.now().replace(day=1, hour=0, minute=0, second=0, microsecond=0)
