@@ -4,10 +4,12 @@ from typing import Any
 from uuid import UUID
 
 from celery import shared_task
-from celery.signals import worker_shutting_down
+from celery.signals import worker_ready, worker_shutting_down
+from django.conf import settings
 from django.db import connections
 
 from dialogs.actions import deliveries
+from dialogs.operations import sweeping
 from dialogs.runtime.driver import drive
 from dialogs.store import wakeups
 from dialogs.store.lease import keeper
@@ -29,6 +31,14 @@ def deliver_notice(delivery_id: int) -> None:
         deliveries.deliver(delivery_id)
     finally:
         connections.close_all()
+
+
+@worker_ready.connect(weak=False)
+def sweep_beside(**_: Any) -> None:
+    """On one machine what wakes dialogs may die with what drives them: neither is of use alone."""
+    if settings.SWEEPS:
+        ending = sweeping.run_beside(settings.WORKER_BEFORE)
+        worker_shutting_down.connect(lambda **_: ending.set(), weak=False)
 
 
 @worker_shutting_down.connect(weak=False)

@@ -15,6 +15,7 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from dominds import gc_tuning
+from dominds.local import gate
 from dominds.web import daphne_patch, warmup
 from dominds.web.admission import admitted
 from dominds.web.socket_origin import same_origin_only
@@ -37,3 +38,4 @@ application = watched(
 daphne_patch.patch_sending()
 daphne_patch.patch_receiving()
 gc_tuning.settle()
+gate.pass_through()

@@ -22,6 +22,7 @@ from django.conf import settings
 
 from dominds import gc_tuning, telemetry
 from dominds.llm.circuit_breaker import circuits
+from dominds.local import gate
 from dominds.worker import heartbeats
 from dominds.worker.canary import EVERY_SECONDS, Canary
 
@@ -103,6 +104,7 @@ def watch_for_deafness(sender: Any, **_: Any) -> None:
 def start_telemetry(**_: Any) -> None:
     """Spans come from workers: they make the model calls."""
     telemetry.start("dominds-worker")
+    gate.pass_through()  # all tasks are loaded by now
 
 
 @setup_logging.connect

@@ -6,26 +6,19 @@ network, and the pages demand HTTPS.
 """
 
 import logging
-from pathlib import Path
 from typing import Any
 
 from csp.constants import NONCE, NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from dominds import budgets, env, logs
+from dominds.local.places import DATA_DIR, HOME_DIR, REDIS_URL_FILE, RESOURCES
 from dominds.local.secret_key import kept_key
 from dominds.redaction import remember_environment
 
-BASE_DIR = Path(__file__).resolve().parent.parent
-# A checkout keeps its data, templates and static files side by side. An installed wheel carries the files inside the
-# package, and keeps data in the folder where it was started.
-IN_CHECKOUT = (BASE_DIR / "manage.py").is_file()
-RESOURCES = BASE_DIR if IN_CHECKOUT else BASE_DIR / "dominds" / "resources"
-HOME_DIR = BASE_DIR if IN_CHECKOUT else Path.cwd()
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 DEBUG = env.flag("DEBUG", default=False)
-DATA_DIR = env.folder("DOMINDS_DATA_DIR", "var", base=HOME_DIR)
 MINDS_DIR = env.folder("DOMINDS_MINDS_DIR", ".minds", base=HOME_DIR)
 WORKSPACE_DIR = env.folder("DOMINDS_WORKSPACE_DIR", "workspace", base=HOME_DIR)  # what agents with file tools may read
 
@@ -57,11 +50,8 @@ DATABASES: dict[str, dict[str, Any]] = {
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 env.make_folder("DOMINDS_DATA_DIR", DATA_DIR)
 
+
 # -- Redis -----------------------------------------------------------------------------------------
-# `manage.py up` writes the address of its own Redis here, so that commands beside it find it.
-REDIS_URL_FILE = DATA_DIR / "redis.url"
-
-
 def _own_redis() -> str:
     return REDIS_URL_FILE.read_text().strip() if REDIS_URL_FILE.is_file() else "redis://127.0.0.1:6379/0"
 
@@ -229,6 +219,10 @@ MAIL_FROM = env.mail_sender("DOMINDS_EMAIL_FROM") if _mail else ""
 
 # -- Sign-in at OpenID providers, beside passwords. Without an issuer there is none -----------------------------------------
 OIDC_PROVIDERS = env.openid_providers("DOMINDS_OIDC")
+
+# -- What `up` tells the worker that it starts -------------------------------------------------------
+SWEEPS = env.flag("DOMINDS_SWEEPS", default=False)
+WORKER_BEFORE = env.text("DOMINDS_WORKER_BEFORE")
 
 # -- Limits of the public contract; 0 switches one off ---------------------------------------------
 MESSAGES_PER_MINUTE = env.number("DOMINDS_MESSAGES_PER_MINUTE", default=120)  # per person

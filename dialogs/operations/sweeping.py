@@ -1,8 +1,11 @@
 """What the sweeper does every 5 s: wake dialogs whose wake-up was lost or whose worker vanished, and send notices that are due."""
 
+import itertools
+import threading
 from datetime import timedelta
 
 import structlog
+from django.db import DatabaseError, close_old_connections
 from django.db.models import Q
 from django.db.models.functions import Now
 
@@ -11,13 +14,54 @@ from dialogs.models import Dialog
 from dialogs.operations import critic, expiry
 from dialogs.state import State
 from dialogs.store import discarded_log, wakeups
-from dialogs.store.lease import LEASE_SECONDS
+from dialogs.store.lease import LEASE_SECONDS, free_leases_of
+from dominds.worker import heartbeats
 
 log = structlog.get_logger(__name__)
 
 SWEEP_SECONDS = 5
 GRACE_SECONDS = 1  # a fresh wake-up may still be on its way
 MOST_AT_ONCE = 1_000
+TIDY_EVERY = 3600 // SWEEP_SECONDS
+
+
+def run(ending: threading.Event) -> None:
+    """Sweep until ``ending`` is set: at once, since nobody did while this process started."""
+    name = heartbeats.part_name("sweeper")
+    for number in itertools.count():
+        heartbeats.beat("sweeper", name)
+        try:
+            sweep()
+            notify()
+            if number % TIDY_EVERY == 1:
+                tidy()
+        except DatabaseError as error:
+            log.warning("sweep_failed", error=str(error))
+        close_old_connections()
+        if ending.wait(SWEEP_SECONDS):
+            break
+    heartbeats.leave(name)
+
+
+def run_beside(worker_before: str) -> threading.Event:
+    """Sweep in a thread of this process, after the leases of a worker that is known to be dead are freed. Setting the event
+    ends it; a failure does not."""
+    ending = threading.Event()
+
+    def go_on() -> None:
+        before = worker_before
+        while not ending.is_set():
+            try:
+                if before:
+                    log.info("worker_gone", worker=before, leases_freed=free_leases_of(before))
+                    before = ""
+                run(ending)
+            except Exception:
+                log.exception("sweeper_failed")
+                ending.wait(1)
+
+    threading.Thread(target=go_on, name="sweeper", daemon=True).start()
+    return ending
 
 
 def sweep() -> int:

@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Left
 
 from dialogs.context.lineage import lineage
-from dialogs.context.retrieval.search import Hit, Text, in_removed_units, in_turns, words_of
+from dialogs.context.retrieval.search import Hit, Text, in_removed_units, in_turns, searches_newest, words_of
 from dialogs.context.tool_calls import Result
 from dialogs.models import Artifact, Dialog, Turn
 from dialogs.tools.tool import Invocation, Tool, parameters
@@ -34,6 +34,8 @@ def search_archive(call: Invocation) -> Result:
     found = [*_described(turns, _labels_of_turns(call, turns)), *_described(units, _labels_of_units(call, units))]
     if not found:
         return Result(f"Nothing earlier in this dialog mentions any of: {query[:200]}. Try other words, or fewer.")
+    if searches_newest(call.dialog_id):
+        found.append("(The newest that hold one of these words: the whole is searched again in some seconds.)")
     return Result("\n\n".join(found))
 
 

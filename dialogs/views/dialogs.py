@@ -72,7 +72,13 @@ def find(request: PersonRequest, dialog_id: UUID | None = None) -> HttpResponse:
         hits = [(dialog.pk, hit) for hit in search.in_turns(dialog.pk, query, ROWS)]
     else:
         hits = [(one.dialog_id, one.hit) for one in search.everywhere(request.user, query, ROWS)]
-    context = {"dialog": dialog, "query": query, "passages": list(_passages(hits)), "section": "dialogs"}
+    context = {
+        "dialog": dialog,
+        "query": query,
+        "passages": list(_passages(hits)),
+        "newest_only": dialog is not None and bool(query) and search.searches_newest(dialog.pk),
+        "section": "dialogs",
+    }
     return render(request, "dialogs/find.html", context)
 
 

@@ -11,9 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from redis import Redis
-from redis.exceptions import RedisError
-
 START_SECONDS = 10
 START_ATTEMPTS = 5  # between choosing a free port and binding it, another program may take it
 
@@ -89,11 +86,13 @@ def command_for(place: RedisPlace) -> list[str]:
 
 
 def answers(place: RedisPlace) -> bool:
-    """Say whether this very server answers; a stranger on the port would refuse the password."""
+    """Say whether this very server answers; a stranger on the port would refuse the password. Without the client's library,
+    which would take ten times the memory of all else in ``up``."""
     try:
-        with Redis.from_url(place.url, socket_timeout=1, socket_connect_timeout=1) as client:
-            return bool(client.ping())
-    except (RedisError, OSError):
+        with socket.create_connection(("127.0.0.1", place.port), timeout=1) as server, server.makefile("rb") as answer:
+            server.sendall(f"AUTH {place.password}\r\nPING\r\n".encode())
+            return [answer.readline(100), answer.readline(100)] == [b"+OK\r\n", b"+PONG\r\n"]
+    except OSError:
         return False
 
 

@@ -9,7 +9,8 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -72,6 +73,8 @@ class Supervisor:
         self.say = say
         self.running: list[Running] = []
         self.ending = threading.Event()
+        self._kept: list[str] | None = None
+        self._saying = threading.Lock()
 
     def run(self, each_tick: Callable[[], None] = lambda: None) -> None:
         """Watch the parts until a signal asks to stop, then stop them.
@@ -135,7 +138,24 @@ class Supervisor:
                 if line:
                     running.lines.append(line)
                 if line and not running.part.quiet:
-                    self.say(f"[{running.part.name}] {line}")
+                    self._say_or_keep(f"[{running.part.name}] {line}")
+
+    def _say_or_keep(self, line: str) -> None:
+        with self._saying:
+            if self._kept is None:
+                self.say(line)
+            else:
+                self._kept.append(line)
+
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        """Keep what the parts say until the block ends; when it fails, that is why, and nobody needs to read the rest."""
+        self._kept = []
+        yield
+        with self._saying:
+            for line in self._kept:
+                self.say(line)
+            self._kept = None
 
     def stop(self) -> None:
         """Stop every part and whatever it started. Takes at most about ten seconds."""

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from django.core.management import get_commands
 
-from dominds.management.commands import up
+from dominds.local import up
 from tests.harness.stack import ROOT
 
 

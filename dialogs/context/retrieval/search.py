@@ -1,6 +1,6 @@
 """Search of what was said: one dialog, its archive, or all dialogs of a person, by the ranking that recall has."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
@@ -8,11 +8,22 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 
-from dialogs.context.retrieval.text_index import REMOVED_UNITS, TURN_COLUMNS, TURNS, passages_of_turn, said
+from dialogs.context.retrieval.text_index import (
+    AT_ONCE_CHARS,
+    REMOVED_UNITS,
+    TURN_COLUMNS,
+    TURNS,
+    UNIT_COLUMNS,
+    PassagesOf,
+    passages_of_turn,
+    passages_of_unit,
+    said,
+)
 from dialogs.models import Turn
 from dialogs.permissions import reach_of, within
+from remediation.models import RemovedUnit
 from remediation.recall.index import Index
 from remediation.recall.passages import Passage
 from remediation.recall.query import Query, query_weights
@@ -23,7 +34,8 @@ from remediation.recall.snippets import Part, snippet
 
 MOST_QUERY_CHARS = 2_000
 NEIGHBOUR_CHARS = 160
-# Of all dialogs of a person no index is kept: the newest turns that hold a word of the query are ranked among themselves.
+# Of all dialogs of a person no index is kept, and of a long one it may still be in the making: the newest turns that hold a
+# word of the query are ranked among themselves.
 MOST_CANDIDATES = 1_000
 MOST_WORDS = 12
 NO_ROW = -1  # between turns that do not follow each other
@@ -56,14 +68,27 @@ def words_of(query: str) -> frozenset[str]:
 
 def in_turns(dialog_id: UUID, query: str, most: int = MOST_HITS, hidden: Collection[int] = ()) -> list[Hit]:
     """Over all rounds of a dialog, best first, without the ``hidden`` turns. The last may only be near what is asked for."""
-    with TURNS.of(dialog_id) as index:
-        return _hits(index, query, most, hidden)
+    with TURNS.unless_cold(dialog_id) as index:
+        if index is not None:
+            return _hits(index, query, most, hidden)
+    turns = _holding(words_of(query), said(Turn.objects.filter(dialog_id=dialog_id)).order_by("-position"))
+    rows = _first(turns.values_list(*TURN_COLUMNS, "position", named=True), hidden)
+    return [hit for _, hit in _among(rows, passages_of_turn, lambda a, b: b.position == a.position + 1, query, most)]
 
 
 def in_removed_units(dialog_id: UUID, query: str, most: int = MOST_HITS, hidden: Collection[int] = ()) -> list[Hit]:
     """In what rewrites took out of the model's sight, best first."""
-    with REMOVED_UNITS.of(dialog_id) as index:
-        return _hits(index, query, most, hidden)
+    with REMOVED_UNITS.unless_cold(dialog_id) as index:
+        if index is not None:
+            return _hits(index, query, most, hidden)
+    units = _holding(words_of(query), RemovedUnit.objects.filter(dialog_id=dialog_id).order_by("-pk"))
+    rows = _first(units.values_list(*UNIT_COLUMNS, named=True), hidden)
+    return [hit for _, hit in _among(rows, passages_of_unit, lambda a, b: b.pk == a.pk + 1, query, most)]
+
+
+def searches_newest(dialog_id: UUID) -> bool:
+    """Whether the dialog's index is still in the making: the newest of its texts with a word of the query are found."""
+    return TURNS.is_being_made(dialog_id) or REMOVED_UNITS.is_being_made(dialog_id)
 
 
 def _hits(index: Index, query: str, most: int, hidden: Collection[int]) -> list[Hit]:
@@ -91,36 +116,56 @@ class DialogHit:
 
 def everywhere(person: User, query: str, most: int = MOST_HITS) -> list[DialogHit]:
     """Over all dialogs that this person takes part in, best first."""
-    asked = words_of(query)
-    rows = _candidates(person, asked)
-    index = Index(_apart(rows))
-    hits = []
-    numbers = [row.seq for row in rows]
-    for found in search(index, query[:MOST_QUERY_CHARS], most, hidden=[NO_ROW]):
-        row = rows[found.hit.passage.turn]
-        hits.append(DialogHit(row.dialog_id, row.title, _renumbered(_hit(found, asked), numbers)))
-    return hits
+    theirs = said(Turn.objects.filter(within(person.pk, reach_of(person).groups, "dialog__")))
+    turns = _holding(words_of(query), theirs.order_by("-pk").annotate(title=F("dialog__title")))
+    rows = turns.values_list(*TURN_COLUMNS, "position", "dialog_id", "title", named=True)
+    found = sorted(rows, key=lambda row: (str(row.dialog_id), row.position))
+    hits = _among(found, passages_of_turn, _follows, query, most)
+    return [DialogHit(row.dialog_id, row.title, hit) for row, hit in hits]
 
 
-def _candidates(person: User, asked: Iterable[str]) -> list[Any]:
-    """Turns that hold a word by its letters, in the order of their dialogs. The longest words are looked for."""
+def _follows(before: Any, row: Any) -> bool:
+    return bool(row.dialog_id == before.dialog_id and row.position == before.position + 1)
+
+
+def _holding(asked: Iterable[str], rows: QuerySet[Any]) -> QuerySet[Any]:
+    """Those that hold a word by its letters, as many as are ranked. The longest words are looked for."""
     stems = sorted((word.removesuffix("y") for word in asked), key=lambda stem: (-len(stem), stem))[:MOST_WORDS]
     if not stems:
-        return []
-    held = reduce(or_, (Q(text__icontains=stem) for stem in stems))
-    theirs = within(person.pk, reach_of(person).groups, "dialog__")
-    turns = said(Turn.objects.filter(held, theirs)).order_by("-pk").annotate(title=F("dialog__title"))
-    rows = turns.values_list(*TURN_COLUMNS, "position", "dialog_id", "title", named=True)[:MOST_CANDIDATES]
-    return sorted(rows, key=lambda row: (str(row.dialog_id), row.position))
+        return rows.none()
+    return rows.filter(reduce(or_, (Q(text__icontains=stem) for stem in stems)))[:MOST_CANDIDATES]
 
 
-def _apart(rows: Sequence[Any]) -> Iterator[Passage]:
+def _first(rows: Iterable[Any], hidden: Collection[int]) -> list[Any]:
+    """Of rows, newest first, as many as a search waits for, in the order of their dialog. Each begins with its number."""
+    kept: list[Any] = []
+    room = AT_ONCE_CHARS
+    for row in rows:
+        if row[0] not in hidden:
+            room -= len(row.text)
+            if room < 0 and kept:
+                break
+            kept.append(row)
+    return kept[::-1]
+
+
+def _among(
+    rows: Sequence[Any], passages_of_row: PassagesOf, follows: Callable[[Any, Any], bool], query: str, most: int
+) -> Iterator[tuple[Any, Hit]]:
+    """Hits among these rows alone, best first, each with its row."""
+    asked, numbers = words_of(query), [row[0] for row in rows]
+    index = Index(_apart(rows, passages_of_row, follows))
+    for found in search(index, query[:MOST_QUERY_CHARS], most, hidden=[NO_ROW]):
+        yield rows[found.hit.passage.turn], _renumbered(_hit(found, asked), numbers)
+
+
+def _apart(rows: Sequence[Any], passages_of_row: PassagesOf, follows: Callable[[Any, Any], bool]) -> Iterator[Passage]:
     """Passages by the places of their rows; what lies between rows that do not follow each other keeps them apart."""
     before: Any = None
     for place, row in enumerate(rows):
-        if before and not (row.dialog_id == before.dialog_id and row.position == before.position + 1):
+        if before and not follows(before, row):
             yield from [Passage(NO_ROW, "", "", 0)] * FARTHEST_NEIGHBOUR
-        yield from (replace(passage, turn=place) for passage in passages_of_turn(row))
+        yield from (replace(passage, turn=place) for passage in passages_of_row(row))
         before = row
 
 

@@ -1,8 +1,8 @@
 """What each process has indexed of dialogs' texts: turns are never changed, so each look reads only those since the last.
 
 An index is in memory alone. After a restart the first look at a dialog reads it whole: 50,000 turns take 3 to 9 s of a
-busy core, fewer in proportion (``tests/benchmarks/recall.py``). No message waits for that: until a thread is done with it,
-the newest turns have an index of their own.
+busy core, fewer in proportion (``tests/benchmarks/recall.py``). Nobody waits for that: until a thread is done with it, the
+newest turns have an index of their own for a message, and a search has the database look for its words.
 """
 
 import threading
@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 
 REMEMBERED_CHARS = 60_000_000  # of all texts that this process has indexed; an index takes about three times its texts
 _CHARS_PER_ENTRY = 200  # what the objects around a passage take, in characters of it
-AT_ONCE_CHARS = 400_000  # of texts that a message waits for: a tenth of a second of a core
+AT_ONCE_CHARS = 400_000  # of texts that a message or a search waits for: a tenth of a second of a core
 AT_ONCE_ROWS = 2_000  # that are read for them
 
 Since = Callable[[UUID, int], Sequence[Any]]
@@ -43,7 +43,7 @@ class _Growing:
         self.index = Index()
         self.last = 0
         self.weight = 0
-        self.is_followed = False  # by a thread that takes in what a message does not wait for
+        self.is_followed = False  # by a thread that takes in what nobody waits for
 
     def grow(self, rows: Sequence[Any], passages_of_row: PassagesOf, place: str) -> None:
         found = [passage for row in rows for passage in passages_of_row(row)]
@@ -53,10 +53,11 @@ class _Growing:
 
 
 class TextIndex:
-    """Indexes of one kind of row. ``since`` reads a dialog's rows after a place in their order; ``place`` is its column."""
+    """Indexes of one kind of row. ``since`` reads a dialog's rows after a place in their order, and ``newest`` the newest of
+    them first; ``place`` is its column."""
 
-    def __init__(self, since: Since, passages_of_row: PassagesOf, place: str) -> None:
-        self._since, self._passages_of_row, self._place = since, passages_of_row, place
+    def __init__(self, since: Since, newest: Since, passages_of_row: PassagesOf, place: str) -> None:
+        self._since, self._newest, self._passages_of_row, self._place = since, newest, passages_of_row, place
         self._known = Bounded[_Growing](REMEMBERED_CHARS)
         self._finding = threading.Lock()
 
@@ -67,6 +68,32 @@ class TextIndex:
         with growing.lock:
             self._grow(dialog_id, growing, self._since(dialog_id, growing.last))
             yield growing.index
+
+    @contextmanager
+    def unless_cold(self, dialog_id: UUID) -> Iterator[Index | None]:
+        """The same, or None while much of it is still to be made, which a thread does. Outside of transactions."""
+        with self._unless_cold(dialog_id) as (index, _):
+            yield index
+
+    @contextmanager
+    def _unless_cold(self, dialog_id: UUID) -> Iterator[tuple[Index | None, Sequence[Any]]]:
+        """And the newest rows that it did not have, newest first."""
+        growing = self._growing(dialog_id)
+        newest = self._newest(dialog_id, growing.last)
+        if len(newest) < AT_ONCE_ROWS and sum(map(self._chars_of, newest)) <= AT_ONCE_CHARS:
+            with growing.lock:
+                self._grow(dialog_id, growing, newest[::-1])
+                yield growing.index, newest
+        else:
+            self._follow(dialog_id, growing)
+            yield None, newest
+
+    def is_being_made(self, dialog_id: UUID) -> bool:
+        growing = self._known.get(dialog_id)
+        return growing is not None and growing.is_followed
+
+    def _chars_of(self, row: Any) -> int:
+        return len(row.text)
 
     def _grow(self, dialog_id: UUID, growing: _Growing, rows: Sequence[Any]) -> None:
         if new := [row for row in rows if getattr(row, self._place) > growing.last]:
@@ -85,40 +112,19 @@ class TextIndex:
             self._known.put(dialog_id, growing, min(growing.weight, REMEMBERED_CHARS))
         return growing
 
-
-class TurnIndex(TextIndex):
-    @contextmanager
-    def at_once(self, dialog_id: UUID, in_sight: Collection[int], pinned: Collection[int]) -> Iterator[Index]:
-        """The index with every turn, unless much of it is still to be made: then of what is not ``in_sight`` the newest turns,
-        and those that are ``pinned``, while a thread makes the whole. Outside of transactions."""
-        growing = self._growing(dialog_id)
-        newest = _NEWEST_TURNS(dialog_id, growing.last)
-        if len(newest) < AT_ONCE_ROWS and sum(map(_chars_of, newest)) <= AT_ONCE_CHARS:
-            with growing.lock:
-                self._grow(dialog_id, growing, newest[::-1])
-                yield growing.index
-            return
-        self._follow(dialog_id, growing)
-        rows = _out_of_sight(newest, in_sight)
-        missing = set(pinned) - {row.seq for row in rows}
-        if missing:
-            rows += _columns(Turn.objects.filter(dialog_id=dialog_id, seq__in=missing))
-        rows.sort(key=lambda row: row.position)
-        yield Index(passage for row in rows for passage in self._passages_of_row(row))
-
     def _follow(self, dialog_id: UUID, growing: _Growing) -> None:
         with self._finding:
             if growing.is_followed:
                 return
             growing.is_followed = True
-        # Nobody waits for its end: not the next message, nor a worker that ends.
+        # Nobody waits for its end: not the next message, nor a process that ends.
         threading.Thread(target=self._take_in, args=(dialog_id, growing), name="text-index", daemon=True).start()
 
     def _take_in(self, dialog_id: UUID, growing: _Growing) -> None:
         try:
             with _one_at_a_time, growing.lock:
                 self._grow(dialog_id, growing, self._since(dialog_id, growing.last))
-        except Exception:  # the next message tries again
+        except Exception:  # the next message or search tries again
             log.exception("indexing_failed", dialog_id=str(dialog_id))
         finally:
             growing.is_followed = False
@@ -126,6 +132,26 @@ class TurnIndex(TextIndex):
 
 
 _one_at_a_time = threading.Lock()
+
+
+class TurnIndex(TextIndex):
+    @contextmanager
+    def at_once(self, dialog_id: UUID, in_sight: Collection[int], pinned: Collection[int]) -> Iterator[Index]:
+        """The index with every turn, unless much of it is still to be made: then of what is not ``in_sight`` the newest turns,
+        and those that are ``pinned``, while a thread makes the whole. Outside of transactions."""
+        with self._unless_cold(dialog_id) as (index, newest):
+            if index is not None:
+                yield index
+                return
+        rows = _out_of_sight(newest, in_sight)
+        missing = set(pinned) - {row.seq for row in rows}
+        if missing:
+            rows += _columns(Turn.objects.filter(dialog_id=dialog_id, seq__in=missing))
+        rows.sort(key=lambda row: row.position)
+        yield Index(passage for row in rows for passage in self._passages_of_row(row))
+
+    def _chars_of(self, row: Any) -> int:
+        return len(_text_of(row))
 
 
 def _out_of_sight(newest: Sequence[Any], in_sight: Collection[int]) -> list[Any]:
@@ -151,16 +177,13 @@ def _text_of(row: Any) -> str:
     return "\n".join(part for part in (row.text, *calls) if part)
 
 
-def _chars_of(row: Any) -> int:
-    return len(_text_of(row))
-
-
 def passages_of_turn(row: Any) -> tuple[Passage, ...]:
     """``row`` has the columns of ``TURN_COLUMNS``."""
     return passages_of(row.seq, row.tool_name or row.role, _text_of(row), count_characters)
 
 
 TURN_COLUMNS = ("seq", "role", "text", "tool_calls", "tool_name")
+UNIT_COLUMNS = ("pk", "kind", "text")
 
 
 def said(turns: QuerySet[Turn]) -> QuerySet[Turn]:
@@ -177,19 +200,22 @@ def _turns_since(dialog_id: UUID, position: int) -> QuerySet[Turn, Any]:
 
 
 def _newest_turns(dialog_id: UUID, position: int) -> QuerySet[Turn, Any]:
-    """Newest first."""
     return _turns_since(dialog_id, position).order_by("-position")[:AT_ONCE_ROWS]
 
 
 def _removed_since(dialog_id: UUID, pk: int) -> QuerySet[RemovedUnit, Any]:
     units = RemovedUnit.objects.filter(dialog_id=dialog_id, pk__gt=pk).order_by("pk")
-    return units.values_list("pk", "kind", "text", named=True)
+    return units.values_list(*UNIT_COLUMNS, named=True)
 
 
-def _passages_of_unit(row: Any) -> tuple[Passage, ...]:
+def _newest_removed(dialog_id: UUID, pk: int) -> QuerySet[RemovedUnit, Any]:
+    return _removed_since(dialog_id, pk).order_by("-pk")[:AT_ONCE_ROWS]
+
+
+def passages_of_unit(row: Any) -> tuple[Passage, ...]:
+    """``row`` has the columns of ``UNIT_COLUMNS``."""
     return passages_of(row.pk, row.kind, row.text, count_characters)
 
 
-_NEWEST_TURNS = Select(_newest_turns)
-TURNS = TurnIndex(Select(_turns_since), passages_of_turn, "position")
-REMOVED_UNITS = TextIndex(Select(_removed_since), _passages_of_unit, "pk")
+TURNS = TurnIndex(Select(_turns_since), Select(_newest_turns), passages_of_turn, "position")
+REMOVED_UNITS = TextIndex(Select(_removed_since), Select(_newest_removed), passages_of_unit, "pk")

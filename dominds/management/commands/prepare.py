@@ -1,6 +1,8 @@
 """``manage.py prepare``: what must have happened before the parts start. ``up`` calls it; with many machines, run it once."""
 
 import os
+import sys
+from argparse import ArgumentParser
 from typing import Any
 
 import stamina
@@ -10,6 +12,7 @@ from django.core.management.base import BaseCommand
 from django.db import OperationalError, connection, connections
 
 from dominds import env
+from dominds.local.up import NOBODY_ADMINISTERS
 
 LOCK_NOT_AVAILABLE = "55P03"  # of PostgreSQL's error codes
 MIGRATE_SECONDS = 120.0
@@ -20,13 +23,20 @@ class Command(BaseCommand):
 
     help = "Bring the tables up to date, load the agents of .minds, and make the first administrator if one is named."
 
-    def handle(self, **_: Any) -> None:
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        says = f"end with {NOBODY_ADMINISTERS} where nobody may administer yet, and /setup/ is open"
+        parser.add_argument("--exit-code", action="store_true", help=says)
+
+    def handle(self, *, exit_code: bool, **_: Any) -> None:
         migrate()
         if "sync_agents" in get_commands():
             call_command("sync_agents")
         if name := make_administrator():
             self.stdout.write(f"Made the administrator '{name}'.")
+        administered = not exit_code or has_administrator()
         connections.close_all()
+        if not administered:
+            sys.exit(NOBODY_ADMINISTERS)
 
 
 def migrate() -> None:

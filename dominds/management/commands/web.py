@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from dominds import env
-from dominds.management.commands.up import DEFAULT_PORT, refuse_open_host, web_command
+from dominds.local.up import DEFAULT_PORT, refuse_open_host, web_command
 
 
 class Command(BaseCommand):

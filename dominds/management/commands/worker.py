@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from dominds.management.commands.up import DEFAULT_CONCURRENCY, new_worker_name, worker_command
+from dominds.local.up import DEFAULT_CONCURRENCY, new_worker_name, worker_command
 
 
 class Command(BaseCommand):

@@ -123,6 +123,17 @@ def test_the_administrator_named_by_the_environment_is_made(up: Up) -> None:
     assert "/setup/" not in up.output
 
 
+def test_the_process_that_only_waits_is_small(up: Up) -> None:
+    assert psutil.Process(up.process.pid).memory_full_info().pss < 30_000_000
+
+
+def test_what_keeps_it_from_starting_is_said_once(another: Callable[..., Up]) -> None:
+    """By the preparation: web and worker, which fail beside it, are not heard."""
+    refused = another(SECRET_KEY="", DATABASE_URL="postgres://nobody@127.0.0.1:1/none", DOMINDS_LOG="console")
+    assert refused.process.wait(60) == 1
+    assert refused.output.count("SECRET_KEY is not set") == 1
+
+
 def test_the_data_folder_is_its_owners_alone_and_no_password_is_printed(up: Up) -> None:
     assert (up.data.stat().st_mode & 0o077) == 0
     assert ((up.data / "redis.url").stat().st_mode & 0o077) == 0
@@ -139,7 +150,7 @@ def test_a_killed_worker_is_replaced_under_a_new_name(up: Up) -> None:
     eventually(lambda: "worker ended (code -9); starting it again" in up.output)
     new = up.part("dominds.celery worker")
     assert new.cmdline()[-1] != old_name
-    eventually(lambda: f"{old_name.removesuffix('@%h')} is gone: 0 leases freed" in up.output)
+    eventually(lambda: re.search(rf"worker_gone.* leases_freed=0 worker={old_name.removesuffix('@%h')}", up.output))
     assert up.get("/readyz") == 200
 
 
@@ -150,7 +161,7 @@ def test_a_killed_redis_comes_back_at_its_address(up: Up) -> None:
 
 
 def test_a_message_whose_wake_was_lost_is_answered(up: Up) -> None:
-    """By the sweeper, which is no process of its own here."""
+    """By the sweeper, a thread of the worker, which was killed and started again by the tests before."""
     program = """
         from django.contrib.auth.models import User
         from dialogs.actions.messages import start_dialog

@@ -112,6 +112,36 @@ def test_what_is_pinned_or_older_than_all_in_sight_comes_at_once() -> None:
             assert not len(index.entries_of([2]))
 
 
+def test_a_search_waits_for_no_index_and_finds_old_turns_too() -> None:
+    long = "so it does. " * (AT_ONCE_CHARS // 12 + 1)
+    dialog = hold(make_dialog(), "the heron flies", long, "herons", "a boat", "a heron sits")
+
+    def holding_it() -> list[int]:
+        hits = search.in_turns(dialog.pk, "heron", hidden=[5])
+        return sorted(hit.text.number for hit in hits if hit.text.is_match)
+
+    assert holding_it() == [1, 3]
+    assert search.searches_newest(dialog.pk)
+    eventually(lambda: not search.searches_newest(dialog.pk))
+    assert holding_it() == [1, 3]
+
+
+def test_a_search_of_a_large_archive_waits_for_no_index() -> None:
+    dialog = make_dialog()
+    run = RewriteFactory.create(dialog=dialog)
+    texts = ("red boat", "so it does. " * (AT_ONCE_CHARS // 12 + 1), "a blue sail on a red boat", "hills")
+    made = [
+        RemovedUnit.objects.create(
+            run=run, dialog=dialog, unit_id=f"u{n}", kind="log", role="user", est_tokens=1, text=text
+        )
+        for n, text in enumerate(texts)
+    ]
+    hits = search.in_removed_units(dialog.pk, "blue sail, red")
+    assert [hit.text.number for hit in hits] == [made[2].pk, made[0].pk]
+    assert search.searches_newest(dialog.pk)
+    eventually(lambda: not search.searches_newest(dialog.pk))
+
+
 def test_the_archive_is_searched_by_the_same_ranking() -> None:
     dialog = make_dialog()
     run = RewriteFactory.create(dialog=dialog)

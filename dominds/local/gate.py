@@ -1,0 +1,25 @@
+"""What ``up`` starts loads its code beside the preparation of the database, and waits here until that is done."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+VARIABLE = "DOMINDS_GATE"  # the file whose lock `up` holds; other starts wait for nothing
+
+
+@contextmanager
+def closed(folder: Path) -> Iterator[dict[str, str]]:
+    """Hold back whatever is started with this environment until the block ends. The kernel opens it when ``up`` dies."""
+    path = folder / "up.gate"
+    with path.open("w") as gate:
+        fcntl.flock(gate, fcntl.LOCK_EX)
+        yield {VARIABLE: str(path)}
+
+
+def pass_through() -> None:
+    """Wait while the gate is closed. A part that is started again later finds it open."""
+    if path := os.environ.get("DOMINDS_GATE"):
+        with Path(path).open() as gate:
+            fcntl.flock(gate, fcntl.LOCK_SH)

@@ -1,0 +1,226 @@
+"""``dominds up``: the whole product on this machine, until Ctrl-C.
+
+This process waits for others as long as they live, so it imports no Django: 150 MB less.
+"""
+
+import errno
+import fcntl
+import os
+import socket
+import subprocess
+import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from dominds import env
+from dominds.local import embedded_redis, gate
+from dominds.local.places import DATA_DIR, HOME_DIR, REDIS_URL_FILE
+from dominds.local.processes import Process, spawn
+from dominds.local.supervisor import Part, PartKeepsDying, Supervisor, say
+
+HELP = "Start the embedded parts, migrations, web and worker, which sweeps; Ctrl-C or SIGTERM stops them all."
+DEFAULT_PORT = 8000
+DEFAULT_CONCURRENCY = 64  # threads of the worker, so many dialogs at once
+LARGEST_SOCKET_FRAME = 65_536  # bytes a browser may send; long prompts go by POST
+SOCKET_LIFE_SECONDS = 12 * 60 * 60
+NOBODY_ADMINISTERS = 3  # exit code of `prepare --exit-code`
+
+
+class CannotStart(SystemExit):
+    """Printed on standard error; the exit code is 1."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    parser = ArgumentParser(prog="dominds up", description=HELP, formatter_class=RawDescriptionHelpFormatter)
+    add_options(parser)
+    given = parser.parse_args(arguments)
+    run(given.host, given.port, given.concurrency)
+
+
+def add_options(parser: ArgumentParser) -> None:
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
+    parser.add_argument("--port", type=int, default=None, help="port to listen on (default: PORT, or 8000)")
+    parser.add_argument(
+        "--concurrency", type=int, default=DEFAULT_CONCURRENCY, help="dialogs that the worker runs at once"
+    )
+
+
+def run(host: str, port: int | None, concurrency: int) -> None:
+    """Start everything, restart what dies, stop everything together.
+
+    1. One Dominds in a data folder, with a Redis of its own unless one is named.
+    2. Web and worker load their code while the database is prepared, and wait at the gate.
+    3. They are watched until a signal asks to stop.
+    """
+    port = port or env.number("PORT", default=DEFAULT_PORT, minimum=1)
+    refuse_open_host(host)
+    refuse_busy_port(host, port)
+    env.make_folder("DOMINDS_DATA_DIR", DATA_DIR)
+    supervisor = Supervisor(os.environ | {"PYTHONUNBUFFERED": "1"}, HOME_DIR, say)
+    supervisor.listen_for_signals()
+    with ExitStack() as opened:
+        opened.enter_context(alone_in(DATA_DIR))
+        opened.callback(supervisor.stop)
+        if not env.text("REDIS_URL"):
+            opened.enter_context(own_redis(supervisor))
+        with gate.closed(DATA_DIR) as held_back, supervisor.silent():
+            supervisor.environment |= held_back
+            supervisor.start(Part("web", lambda: web_command(host, port)))
+            supervisor.start(worker_part(concurrency))
+            administered = prepare(supervisor)
+        try:
+            supervisor.run(Announcement(host, port, administered))
+        except PartKeepsDying as error:
+            raise CannotStart(str(error)) from None
+        say("Dominds has stopped.")
+
+
+# -- before the start ------------------------------------------------------------------------------
+
+
+def refuse_open_host(host: str) -> None:
+    """Refuse to listen for a network before it was said by which names people come."""
+    if host in ("127.0.0.1", "localhost", "::1") or env.text("ALLOWED_HOSTS"):
+        return
+    raise CannotStart(
+        f"--host {host} would open Dominds to the network, but ALLOWED_HOSTS is not set. "
+        "Set it to the names that people type (ALLOWED_HOSTS=dominds.example.org), or leave --host out. "
+        "Pages are then served for HTTPS only; DOMINDS_HTTPS=off allows plain HTTP."
+    )
+
+
+def refuse_busy_port(host: str, port: int) -> None:
+    """Say clearly that the port is taken, before anything is started."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            why = "is already in use" if error.errno == errno.EADDRINUSE else f"cannot be used: {error.strerror}"
+            raise CannotStart(
+                f"Port {port} on {host} {why}. Stop the other program, or choose another port with --port or PORT."
+            ) from None
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Hold the data folder. Two supervisors in one would free each other's work."""
+    with (folder / "up.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CannotStart(
+                f"Another Dominds runs with the data in {folder}. Stop it, or set DOMINDS_DATA_DIR to another folder."
+            ) from None
+        yield
+
+
+@contextmanager
+def own_redis(supervisor: Supervisor) -> Iterator[None]:
+    """Run a Redis of our own and tell its address to the parts, and to commands that run beside them."""
+
+    def start(command: list[str]) -> Process:
+        return spawn(command, os.environ, subprocess.PIPE, HOME_DIR)
+
+    try:
+        place, process = embedded_redis.start_in(DATA_DIR / "redis", start)
+    except embedded_redis.RedisDidNotStart as error:
+        raise CannotStart(str(error)) from error
+    supervisor.adopt(Part("redis", lambda: embedded_redis.command_for(place), stops_last=True, quiet=True), process)
+    supervisor.environment["REDIS_URL"] = place.url
+    REDIS_URL_FILE.unlink(missing_ok=True)
+    REDIS_URL_FILE.touch(mode=0o600)
+    REDIS_URL_FILE.write_text(place.url)
+    try:
+        yield
+    finally:
+        REDIS_URL_FILE.unlink(missing_ok=True)
+
+
+def prepare(supervisor: Supervisor) -> bool:
+    """Prepare the database, in a process that ends with all that it has loaded; whether somebody may administer."""
+    command = [sys.executable, "-m", "dominds", "prepare", "--exit-code"]
+    process = spawn(command, supervisor.environment, subprocess.PIPE, HOME_DIR)
+    assert process.stdout is not None
+    with process.stdout as output:
+        for line in output:
+            say(line.decode(errors="replace").rstrip())
+    if (code := process.wait()) not in (0, NOBODY_ADMINISTERS):
+        raise CannotStart(code if code > 0 else 1)
+    return code == 0
+
+
+# -- the parts -------------------------------------------------------------------------------------
+
+
+# Each can be started alone on another machine by the same command; the sweeper by ``dominds sweep``.
+
+
+def web_command(host: str, port: int) -> list[str]:
+    options = {
+        "--bind": host,
+        "--port": port,
+        "--verbosity": 0,
+        "--websocket_timeout": SOCKET_LIFE_SECONDS,
+        "--websocket-max-message-size": LARGEST_SOCKET_FRAME,
+        "--application-close-timeout": 5,  # seconds
+        "--server-name": "dominds",
+    }
+    words = [str(word) for option in options.items() for word in option]
+    return [sys.executable, "-m", "daphne", *words, "dominds.asgi:application"]
+
+
+def worker_part(concurrency: int) -> Part:
+    """Return the worker, which sweeps as well. It gets a new name at each start, and frees the dead one's leases by name."""
+    names = [""]
+
+    def command() -> list[str]:
+        names.append(new_worker_name())
+        return ["env", f"DOMINDS_WORKER_BEFORE={names[-2]}", *worker_command(names[-1], concurrency)]
+
+    return Part("worker", command, {"DOMINDS_SWEEPS": "1"})
+
+
+def new_worker_name() -> str:
+    return f"worker-{os.urandom(4).hex()}"
+
+
+def worker_command(name: str, concurrency: int) -> list[str]:
+    celery = [sys.executable, "-m", "celery", "-q", "-A", "dominds.celery", "worker"]
+    pool = ["--pool", "threads", "--concurrency", str(concurrency)]
+    # env: the worker itself learns its name, which it writes into the leases that it takes.
+    return ["env", f"DOMINDS_WORKER={name}", *celery, *pool, "--without-gossip", "--without-mingle", "-n", f"{name}@%h"]
+
+
+# -- the word that it is ready ---------------------------------------------------------------------
+
+
+class Announcement:
+    """Says once where Dominds is, when it answers there."""
+
+    def __init__(self, host: str, port: int, administered: bool) -> None:
+        self.host = "127.0.0.1" if host in ("0.0.0.0", "localhost") else host  # nosec B104: only compared
+        self.port = port
+        self.shown = f"[{self.host}]" if ":" in self.host else self.host
+        self.address = f"http://{self.shown}:{port}/"
+        self.administered = administered
+        self.made = False
+
+    def __call__(self) -> None:
+        if not self.made and self._answers():
+            self.made = True
+            say(f"Dominds is at {self.address}")
+            if not self.administered:
+                say(f"First start: make the administrator at {self.address}setup/")
+
+    def _answers(self) -> bool:
+        """By hand: a library for HTTP brings one for TLS, which takes more memory than all else here."""
+        try:
+            with socket.create_connection((self.host, self.port), timeout=1) as server, server.makefile("rb") as answer:
+                server.sendall(f"GET /readyz HTTP/1.0\r\nHost: {self.shown}\r\n\r\n".encode())
+                return answer.read(10_000).split(maxsplit=2)[1:2] == [b"200"]
+        except OSError:
+            return False
