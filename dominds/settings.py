@@ -140,7 +140,7 @@ INSTALLED_APPS = [
     "dominds",
 ]
 MIDDLEWARE = [
-    "dominds.web.addresses.readable_only",
+    "dominds.web.middleware.readable_only",
     "dominds.web.middleware.asked_by_address",
     "dominds.web.busy_database.asked_again",
     "django.middleware.security.SecurityMiddleware",
@@ -242,9 +242,8 @@ if OIDC_ISSUER and not (OIDC_CLIENT_ID and OIDC_CLIENT_SECRET):
 
 # -- Limits of the public contract; 0 switches one off ---------------------------------------------
 MESSAGES_PER_MINUTE = env.number("DOMINDS_MESSAGES_PER_MINUTE", default=120)  # per person
-BRIEF_HOURS = env.number(
-    "DOMINDS_BRIEF_HOURS", default=24
-)  # how long what a client does not store is kept; 0: for ever
+# How long what a client does not store is kept; 0: for ever.
+BRIEF_HOURS = env.number("DOMINDS_BRIEF_HOURS", default=24)
 RUNNING_DIALOGS = env.number("DOMINDS_RUNNING_DIALOGS", default=50)  # per person
 
 # Bounds of what comes from outside are read by dominds.budgets, which cannot complain: a bad value stops the start here.
