@@ -1,4 +1,4 @@
-"""What each process has indexed of dialogs' texts: turns are never changed, so each look reads only those since the last.
+"""In-memory index of each dialog's words: turns are never changed, so each look reads only those since the last.
 
 An index is in memory alone. After a restart the first look at a dialog reads it whole: 50,000 turns take 3 to 9 s of a
 busy core, fewer in proportion (``tests/benchmarks/recall.py``). No message waits for that: until a thread is done with it,
@@ -92,7 +92,7 @@ class TurnIndex(TextIndex):
         """The index with every turn, unless much of it is still to be made: then of what is not ``in_sight`` the newest turns,
         and those that are ``pinned``, while a thread makes the whole. Outside of transactions."""
         growing = self._growing(dialog_id)
-        newest = _NEWEST_TURNS(dialog_id, growing.last)
+        newest = _newest_turns(dialog_id, growing.last)
         if len(newest) < AT_ONCE_ROWS and sum(map(_chars_of, newest)) <= AT_ONCE_CHARS:
             with growing.lock:
                 self._grow(dialog_id, growing, newest[::-1])
@@ -176,6 +176,7 @@ def _turns_since(dialog_id: UUID, position: int) -> QuerySet[Turn, Any]:
     return _columns(Turn.objects.filter(dialog_id=dialog_id, position__gt=position))
 
 
+@Select
 def _newest_turns(dialog_id: UUID, position: int) -> QuerySet[Turn, Any]:
     """Newest first."""
     return _turns_since(dialog_id, position).order_by("-position")[:AT_ONCE_ROWS]
@@ -190,6 +191,5 @@ def _passages_of_unit(row: Any) -> tuple[Passage, ...]:
     return passages_of(row.pk, row.kind, row.text, count_characters)
 
 
-_NEWEST_TURNS = Select(_newest_turns)
 TURNS = TurnIndex(Select(_turns_since), passages_of_turn, "position")
 REMOVED_UNITS = TextIndex(Select(_removed_since), _passages_of_unit, "pk")
