@@ -1,5 +1,7 @@
 """What a service refuses, in one family. Pages show the message, the API also the code."""
 
+from django.http import Http404
+
 UNREADABLE = (LookupError, TypeError, ValueError, AttributeError)  # what stored values of a wrong shape lead to
 
 
@@ -34,7 +36,9 @@ class Forbidden(Refusal):
         super().__init__("permission_required", message)
 
 
-class NotFound(Refusal):
+class NotFound(Refusal, Http404):
+    """A page that meets it is Django's page for that."""
+
     status = 404
 
     def __init__(self, message: str = "There is no such thing, or it is not yours.") -> None:

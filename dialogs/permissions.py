@@ -28,7 +28,7 @@ def may(user: User, permission: str) -> bool:
     """Whether this person was given the permission, directly or through a group. Superusers have all."""
     if not user.is_active:
         return False
-    return user.is_superuser or bool(_GRANTED(user.pk, permission))
+    return user.is_superuser or bool(_granted(user.pk, permission))
 
 
 class Shared(Protocol):
@@ -50,7 +50,7 @@ def reach_of(user: User) -> Reach:
     """Read once for each ``user`` object, which lives as long as a request."""
     found: Reach | None = vars(user).get("_reach")
     if found is None:
-        rows = _REACH(user.pk)
+        rows = _reach(user.pk)
         sees_all = user.is_active and (user.is_superuser or any(granted for _, granted in rows))
         found = Reach(sees_all, frozenset(group for group, _ in rows if group is not None))
         vars(user)["_reach"] = found
@@ -79,6 +79,7 @@ def may_share(user: User, dialog: Shared) -> bool:
     return dialog.owner_id == user.pk or may(user, ACT_IN_ALL)
 
 
+@Select
 def _granted(user_id: int, permission: str) -> QuerySet[Permission, int]:
     return Permission.objects.filter(_given(user_id, permission)).values_list("pk", flat=True)[:1]
 
@@ -88,18 +89,13 @@ def _given(user_id: int, permission: str) -> Q:
     return named & (Q(user=user_id) | Q(group__user=user_id))
 
 
-_GRANTED: Select[int] = Select(_granted)
-
-
+@Select
 def _reach(user_id: int) -> QuerySet[User, Any]:
-    """A row for each group, or one without."""
+    """A row for each group, or one without: its number, and whether the person may see all dialogs."""
     granted = Exists(Permission.objects.filter(_given(user_id, VIEW_ALL)))
     return User.objects.filter(pk=user_id).annotate(sees_all=granted).values_list("groups", "sees_all")
 
 
-def _members(group_id: int) -> QuerySet[User, int]:
+@Select
+def members_of(group_id: int) -> QuerySet[User, int]:
     return User.objects.filter(groups=group_id, is_active=True).values_list("pk", flat=True)
-
-
-_REACH: Select[tuple[int | None, bool]] = Select(_reach)
-members_of: Select[int] = Select(_members)

@@ -1,4 +1,4 @@
-"""Records in the admin: what happened is read there, by all staff, and never edited."""
+"""Read-only admin classes: whoever may read all dialogs sees these records, and nobody edits them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Secrets that people type into pages, as they stand in the database: encrypted under the signing key."""
+"""Encryption, under the signing key, of secrets that people type into pages."""
 
 from base64 import urlsafe_b64encode
 

@@ -129,7 +129,7 @@ INSTALLED_APPS = [
     "dominds",
 ]
 MIDDLEWARE = [
-    "dominds.web.addresses.readable_only",
+    "dominds.web.middleware.readable_only",
     "dominds.web.middleware.asked_by_address",
     "dominds.web.busy_database.asked_again",
     "django.middleware.security.SecurityMiddleware",
@@ -226,9 +226,8 @@ WORKER_BEFORE = env.text("DOMINDS_WORKER_BEFORE")
 
 # -- Limits of the public contract; 0 switches one off ---------------------------------------------
 MESSAGES_PER_MINUTE = env.number("DOMINDS_MESSAGES_PER_MINUTE", default=120)  # per person
-BRIEF_HOURS = env.number(
-    "DOMINDS_BRIEF_HOURS", default=24
-)  # how long what a client does not store is kept; 0: for ever
+# How long what a client does not store is kept; 0: for ever.
+BRIEF_HOURS = env.number("DOMINDS_BRIEF_HOURS", default=24)
 RUNNING_DIALOGS = env.number("DOMINDS_RUNNING_DIALOGS", default=50)  # per person
 
 # Bounds of what comes from outside are read by dominds.budgets, which cannot complain: a bad value stops the start here.

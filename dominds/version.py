@@ -1,4 +1,4 @@
-"""Which Dominds this is."""
+"""The installed version of Dominds."""
 
 from importlib.metadata import PackageNotFoundError, version
 

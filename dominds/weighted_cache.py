@@ -1,4 +1,4 @@
-"""What a process remembers of what it has read or made, within bounds."""
+"""Weighted LRU cache, one per process."""
 
 import threading
 from collections import OrderedDict

@@ -1,4 +1,4 @@
-"""Rewrites, their archive and their troubles: to read. What asks for a decision stands where it can be carried out."""
+"""Rewrites, their archive and context events in the admin, read-only. What asks for a decision stands where it is carried out."""
 
 from django.contrib import admin
 

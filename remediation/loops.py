@@ -1,4 +1,4 @@
-"""When an agent runs in circles: the same calls with the same results again and again, or a context that keeps overflowing."""
+"""Loops of an agent: the same calls with the same results again and again, or a context that keeps overflowing."""
 
 import json
 from collections.abc import Sequence

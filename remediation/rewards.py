@@ -1,4 +1,4 @@
-"""What a rewrite was worth (docs/spec.md#reward)."""
+"""Reward of a rewrite (docs/spec.md#reward)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace

@@ -211,7 +211,7 @@ def _dollars(text: str) -> Decimal:
         amount = Decimal("NaN")
     if not amount.is_finite() or not 0 <= amount <= MOST_USD:
         raise Invalid(f"budget_usd is {text!r}, expected an amount in USD up to {MOST_USD:,}, such as 2.50.")
-    return amount.quantize(Decimal("0.01"), ROUND_UP)
+    return amount.quantize(CENT, ROUND_UP)
 
 
 def _doubled(question: Question) -> str:

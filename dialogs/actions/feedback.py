@@ -1,4 +1,4 @@
-"""What people think of answers."""
+"""Feedback on answers: a thumb up or down."""
 
 from uuid import UUID
 

@@ -328,7 +328,7 @@ def unusable(dialog_id: UUID, attached: Sequence[Attached] = (), text: str = "")
 
     Raises ``Invalid`` where an image is attached and the model sees none, ``TooLargeForModel`` for such a text.
     """
-    dialog = _DIALOG.first(dialog_id)
+    dialog = _with_agent.first(dialog_id)
     return _unusable(dialog, text, attached) if dialog is not None else ""
 
 
@@ -343,11 +343,9 @@ def _unusable(dialog: Dialog, text: str, attached: Sequence[Attached]) -> str:
     return ""
 
 
+@Select
 def _with_agent(dialog_id: UUID) -> QuerySet[Dialog]:
     return Dialog.objects.select_related("agent").filter(pk=dialog_id)
-
-
-_DIALOG = Select(_with_agent)
 
 
 def check_rate(dialog: Dialog) -> None:
@@ -379,7 +377,7 @@ def shortened(text: str) -> str:
 
 def owned(dialog_id: UUID, user: User) -> Dialog:
     """The dialog, if this person may see it; otherwise it does not exist."""
-    dialog = _DIALOG.first(dialog_id)
+    dialog = _with_agent.first(dialog_id)
     if dialog is None or not may_see(user, dialog):
         raise NotFound()
     return dialog

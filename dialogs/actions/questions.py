@@ -43,6 +43,14 @@ def _in(dialogs: QuerySet[Dialog]) -> QuerySet[Question]:
     return Question.objects.filter(dialog__in=dialogs).select_related("dialog__agent", "dialog__owner", "resolved_by")
 
 
+def question_for(user: User, question_id: UUID) -> Question:
+    """The question, if this person may see it. Raises ``NotFound``."""
+    question = questions_of(user).filter(pk=question_id).first()
+    if question is None:
+        raise NotFound
+    return question
+
+
 def older_than(rows: QuerySet[Question], hours: int) -> QuerySet[Question]:
     return rows.filter(created_at__lt=timezone.now() - timedelta(hours=hours))
 
@@ -98,8 +106,7 @@ def cancel(question_id: UUID, user: User) -> Question:
 
 
 def _end_ordinary(question_id: UUID, user: User, state: str, result: str) -> Question:
-    dialog_id = _dialog_of(question_id, user)
-    with open_change(dialog_id) as change:
+    with open_change(question_for(user, question_id).dialog_id) as change:
         question = _open(question_id)
         check_may_act(change.dialog, user)
         if question.kind in SUSPENDING:
@@ -132,7 +139,7 @@ def resolve(question_id: UUID, user: User, action: str, /, **options: object) ->
     """Take one exit of a question that suspends its dialog, with the options that it asks for."""
     taken = exit_named(action)
     given = taken.options_of(options)
-    dialog_id = _dialog_of(question_id, user)
+    dialog_id = question_for(user, question_id).dialog_id
     _ask_server(dialog_id, given.get("provider", ""), given.get("model", ""))
     with open_change(dialog_id) as change:
         question = _open(question_id)
@@ -162,13 +169,6 @@ def _ask_server(dialog_id: UUID, provider: str, model: str) -> None:
     dialog = Dialog.objects.select_related("agent").get(pk=dialog_id)
     dialog.provider, dialog.model = provider or dialog.provider, model or dialog.model
     thresholds_of(dialog)
-
-
-def _dialog_of(question_id: UUID, user: User) -> UUID:
-    dialog_id = questions_of(user).filter(pk=question_id).values_list("dialog_id", flat=True).first()
-    if dialog_id is None:
-        raise NotFound()
-    return dialog_id
 
 
 def _open(question_id: UUID) -> Question:

@@ -66,7 +66,10 @@ def export_dialog(
     request: PersonRequest, dialog_id: UUID, kind: Annotated[Literal["md", "json"], Query(alias="format")] = "json"
 ) -> StreamingHttpResponse:
     """The dialog, whole, as a file."""
-    dialog = messages.owned(dialog_id, request.auth)
+    return exported(messages.owned(dialog_id, request.auth), kind)
+
+
+def exported(dialog: Dialog, kind: Literal["md", "json"]) -> StreamingHttpResponse:
     if kind == "md":
         return download(export.as_markdown(dialog), f"dialog-{str(dialog.pk)[:8]}.md", "text/markdown")
     return download(export.as_json(dialog), f"dialog-{str(dialog.pk)[:8]}.json", "application/json")

@@ -10,7 +10,7 @@ from ninja import Query, Router
 
 from dialogs.actions import messages
 from dialogs.api.auth import PersonRequest, recheck_of
-from dialogs.api.lists import Window
+from dialogs.api.lists import Window, number_in
 from dialogs.api.schemas import EventOut
 from dialogs.api.sse import EventStream, streamed
 from dialogs.store import events
@@ -30,7 +30,7 @@ async def list_events(
     if "text/event-stream" not in request.headers.get("Accept", ""):
         return await sync_to_async(_listed)(request, dialog_id, window)
     await sync_to_async(_admit)(request, dialog_id)
-    after = max(window.after, _last_seen(request))
+    after = max(window.after, number_in(request.headers.get("Last-Event-ID")) or 0)
     return streamed(EventStream(dialog_id, request.auth.pk, after, recheck_of(request)).read())
 
 
@@ -42,8 +42,3 @@ def _admit(request: PersonRequest, dialog_id: UUID) -> None:
     messages.owned(dialog_id, request.auth)
     if not connection.in_atomic_block:
         connection.close()  # back to the pool: the stream reads on other threads, for hours
-
-
-def _last_seen(request: PersonRequest) -> int:
-    value = request.headers.get("Last-Event-ID", "")
-    return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else 0

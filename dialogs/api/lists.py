@@ -38,6 +38,11 @@ class UuidWindow(Schema):
     limit: Limit
 
 
+def number_in(text: str | None) -> int | None:
+    """A number from an address or a header; None for anything else, and for one that no row has."""
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 19 else None
+
+
 def oldest_first(rows: QuerySet[Row], window: UuidWindow) -> QuerySet[Row]:
     """Rows with ``created_at`` and a UUID, in the order in which they were made."""
     ordered = rows.order_by("created_at", "pk")

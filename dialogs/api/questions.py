@@ -13,7 +13,6 @@ from dialogs.actions import exits, questions
 from dialogs.api.auth import PersonRequest
 from dialogs.api.lists import Text, UuidWindow, oldest_first
 from dialogs.api.schemas import QuestionOut
-from dialogs.errors import NotFound
 from dialogs.models import Question
 from dialogs.store import json_shapes
 
@@ -101,10 +100,7 @@ def resolve(request: PersonRequest, question_id: UUID, given: ExitTaken) -> dict
 
 
 def _read(user: User, question_id: UUID) -> dict[str, Any]:
-    row = questions.questions_of(user).filter(pk=question_id).first()
-    if row is None:
-        raise NotFound
-    return _shown(row)
+    return _shown(questions.question_for(user, question_id))
 
 
 def _shown(row: Question) -> dict[str, Any]:

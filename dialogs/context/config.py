@@ -50,15 +50,13 @@ def save_edits(content: dict[str, Any]) -> list[Problem]:
 
 
 def _merged(reading: Reading) -> dict[str, Any]:
-    edits = _EDITS.first()
+    edits = _edits.first()
     return _laid_over(_content(reading), edits if isinstance(edits, dict) else {})
 
 
+@Select
 def _edits() -> QuerySet[ContextSettings, Any]:
     return ContextSettings.objects.order_by("pk").values_list("config", flat=True)[:1]
-
-
-_EDITS: Select[Any] = Select(_edits)
 
 
 def _file() -> Reading:

@@ -1,4 +1,4 @@
-"""Where a dialog branches off: the dialogs whose beginning it shares."""
+"""Lineage of a branch: the dialogs whose beginning it shares."""
 
 from dialogs.models import Dialog
 

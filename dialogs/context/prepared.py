@@ -1,4 +1,4 @@
-"""The rewrite that was prepared while a dialog rested: kept under a key of all that it was made from, used while that stands."""
+"""Prepared rewrites, made while a dialog rests: kept under a key of all that they were made from, used while that stands."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

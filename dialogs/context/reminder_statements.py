@@ -70,12 +70,10 @@ def placed(messages: Sequence[Message], between: Sequence[SystemMessage | Statem
 
 def lines_of(dialog: Dialog) -> str:
     """The reminders of now, one a line."""
-    found = _REMINDERS(dialog.pk) if dialog.has_reminders else []
+    found = _reminders(dialog.pk) if dialog.has_reminders else []
     return "\n".join(f"[reminder {pk}] {text}" for pk, text in found)
 
 
+@Select
 def _reminders(dialog_id: UUID) -> QuerySet[Reminder, Any]:
     return Reminder.objects.filter(dialog_id=dialog_id).values_list("pk", "text")
-
-
-_REMINDERS = Select(_reminders)

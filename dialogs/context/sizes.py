@@ -23,9 +23,8 @@ from remediation.text.classify import kind_of, priority_of
 from remediation.tokens.calibration import Calibration, Counted, estimate_request, margin_of, output_buffer
 from remediation.tokens.counting import Counter, counter_for
 
-SAMPLE_CHARS = (
-    8_000  # of the newest text: enough to tell two vocabularies apart, little enough to count in milliseconds
-)
+# Of the newest text: enough to tell two vocabularies apart, little enough to count in milliseconds.
+SAMPLE_CHARS = 8_000
 
 # Of a message that no request to its model could hold:
 SHORT_CHARS = 2_000  # fit every window

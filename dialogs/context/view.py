@@ -23,11 +23,9 @@ from remediation.prompts import Prompt, load, render
 _TURN_COLUMNS = (
     "seq", "position", "role", "status", "text", "tool_calls", "tool_call_id", "provider_items", "attachments",
 )  # fmt: skip
-_OPENING = (
-    "carried",
-    "standing_run",
-    "has_package",
-)  # of a round, for each look; its package can be long, and is read once
+WHOLE = "1:0"  # base of a view that no rewrite or clear has touched
+# Of a round, for each look; its package can be long, and is read once.
+_OPENING = ("carried", "standing_run", "has_package")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,7 @@ _heads = Bounded[Head](REMEMBERED_CHARS)
 
 def view_of(dialog: Dialog) -> View:
     """The current round as the newest rewrite that stands left it, with every turn since."""
-    current = _ROUND.one(dialog.pk, dialog.round_number)
+    current = _round.one(dialog.pk, dialog.round_number)
     opening = _opening(current.has_package)
     version = opening.version if opening else ""
     start = (dialog.pk, dialog.round_number, current.standing_run, version, *current.carried)
@@ -80,7 +78,7 @@ def view_of_turns(dialog: Dialog, turns: Sequence[Turn]) -> View:
     """What a dialog that is not stored yet begins with."""
     units = tuple(group(turns))
     messages = messages_of(units)
-    return View(_pinned(dialog, units), messages, chars_of(messages), base="1:0")
+    return View(_pinned(dialog, units), messages, chars_of(messages), base=WHOLE)
 
 
 def units_at(dialog_id: UUID, base: str, position: int) -> Units:
@@ -97,6 +95,7 @@ def standing_run(dialog: Dialog) -> RemediationRun | None:
     return _STANDING.first(dialog.pk, dialog.round_number)
 
 
+@Select
 def _round(dialog_id: UUID, number: int) -> QuerySet[Round, Any]:
     told: dict[str, Any] = {
         "standing_run": Subquery(_standing(dialog_id, number).values("pk")),
@@ -169,7 +168,7 @@ def _shown_turns(turns: QuerySet[Turn]) -> QuerySet[Turn, Any]:
     return placed.order_by("position").values_list(*_TURN_COLUMNS, named=True)
 
 
-_ROUND, _STANDING, _TURNS_SINCE = Select(_round), Select(_standing), Select(_turns_since)
+_STANDING, _TURNS_SINCE = Select(_standing), Select(_turns_since)
 
 
 def _opening_units(dialog_id: UUID, number: int, opening: Prompt | None) -> Units:
@@ -235,7 +234,7 @@ class Call:
 
 def unresolved_calls(dialog: Dialog) -> tuple[Call, ...]:
     """What the newest reply of the round still waits for, in the model's order."""
-    newest = _NEWEST_REPLY.first(dialog.pk, dialog.round_number)
+    newest = _newest_reply.first(dialog.pk, dialog.round_number)
     if newest is None or not newest[1]:
         return ()
     position, calls = newest[0], list(newest[1])
@@ -251,12 +250,10 @@ def without_results(calls: Sequence[Mapping[str, str]], answered: Set[str]) -> t
     return tuple(Call(call["id"], call["name"], call["arguments"], ids) for call in calls if call["id"] not in answered)
 
 
+@Select
 def _newest_reply(dialog_id: UUID, round_number: int) -> QuerySet[Turn, Any]:
     replies = Turn.objects.filter(
         dialog_id=dialog_id, round_number=round_number, role=Turn.Role.ASSISTANT, status=Turn.Status.COMPLETE
     )
     # ``seq`` has an index, and for answers it is the order of positions.
     return replies.order_by("-seq").values_list("position", "tool_calls")[:1]
-
-
-_NEWEST_REPLY = Select(_newest_reply)

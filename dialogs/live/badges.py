@@ -1,4 +1,4 @@
-"""A person as a web process serves them: the badges that all their pages share."""
+"""A person's badges, shared by all their pages of a web process."""
 
 import asyncio
 from typing import Any

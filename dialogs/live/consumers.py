@@ -212,9 +212,8 @@ class PageSocket(AsyncWebsocketConsumer):
         self._hub.show_badges(self)
         while not self._goodbye:
             with suppress(TimeoutError):
-                async with asyncio.timeout(
-                    TICK_SECONDS
-                ):  # unlike wait_for it makes no task, at each frame of each socket
+                # Unlike wait_for it makes no task, at each frame of each socket.
+                async with asyncio.timeout(TICK_SECONDS):
                     await self._wake.wait()
             self._wake.clear()
             try:

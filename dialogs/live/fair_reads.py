@@ -1,4 +1,4 @@
-"""Reads for sockets, in turns: those of one dialog or one person, and those known to be slow, never hold up everybody's.
+"""Fair database reads for sockets: those of one dialog or one person, and those known to be slow, never hold up the others.
 
 A read draws pieces of a page, so more than a few at once only take turns at the processor. One that is still not done after its
 turn waits for the database, or is very long: it goes on beside the turns of others, and is cancelled where too many do. The next

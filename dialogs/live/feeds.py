@@ -1,4 +1,4 @@
-"""One dialog as a web process watches it: the draft of its running answer, shared by all its sockets."""
+"""The live text of one dialog's running answer, shared by all its sockets of a web process."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -119,7 +119,7 @@ class Feed:
 
     async def _load(self) -> None:
         try:
-            generation = await in_db_thread(_running_reply, self.dialog_id)
+            generation = await in_db_thread(_running_replies.first, self.dialog_id)
             if not generation or generation <= self.ended:
                 return
             found = await self._redis.mget(_keys(generation))
@@ -168,12 +168,10 @@ def for_page(frame: dict[str, Any]) -> dict[str, Any] | None:
     return cut if cut["text"] or cut.get("reasoning") or tail is not None else None
 
 
+@Select
 def _running_replies(dialog_id: UUID) -> QuerySet[Generation, int]:
     running = Generation.objects.filter(dialog_id=dialog_id, outcome="running", purpose="reply")
     return running.order_by("pk").values_list("pk", flat=True)[:1]
-
-
-_running_reply = Select(_running_replies).first
 
 
 def _thought(position: int, text: str) -> dict[str, Any]:
@@ -191,7 +189,7 @@ def _texts(found: Any) -> list[str]:
 
 def current_live_text(dialog_id: UUID) -> dict[str, Any] | None:
     """The live draft from its beginning, for a page that polls. Without Redis there is none."""
-    generation = _running_reply(dialog_id)
+    generation = _running_replies.first(dialog_id)
     if not generation:
         return None
     try:

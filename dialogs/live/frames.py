@@ -55,7 +55,7 @@ def frames_after(dialog_id: UUID, user_id: int, seq: int, generation: str | None
     rows, turns = events.read(
         dialog_id, seq, BATCH
     )  # before the rest: pieces may be newer than their event, never older
-    dialog = _DIALOG.first(dialog_id)
+    dialog = _dialog.first(dialog_id)
     viewer = dialog and _viewer(dialog, user_id)
     if not viewer or not dialog:
         return None
@@ -72,12 +72,10 @@ def frames_after(dialog_id: UUID, user_id: int, seq: int, generation: str | None
     return frames
 
 
+@Select
 def _dialog(dialog_id: UUID) -> QuerySet[Dialog]:
     found = Dialog.objects.filter(pk=dialog_id).select_related("agent", "owner", "client", "group")
     return found.annotate(database_generation=Subquery(SiteSettings.objects.values("generation")[:1]))
-
-
-_DIALOG = Select(_dialog)
 
 
 def _viewer(dialog: Dialog, user_id: int) -> User | None:
@@ -206,7 +204,7 @@ def badges_of(user_id: int) -> Frame | None:
     viewer = active_person(user_id)
     if viewer is None:
         return None
-    waiting = _WAITING_FOR_ALL() if reach_of(viewer).all else _WAITING(user_id)
+    waiting = _waiting_for_all() if reach_of(viewer).all else _waiting(user_id)
     newest = max(waiting, key=lambda question: question.created_at, default=None)
     return {
         "type": "badges",
@@ -233,15 +231,14 @@ def _look(own: PersonSettings) -> dict[str, Any]:
     }
 
 
+@Select
 def _waiting_for_all() -> QuerySet[Question]:
     return questions.open_questions_in(Dialog.objects.all())
 
 
+@Select
 def _waiting(user_id: int) -> QuerySet[Question]:
     return questions.open_questions_in(Dialog.objects.filter(within(user_id, Group.objects.filter(user=user_id))))
-
-
-_WAITING, _WAITING_FOR_ALL = Select(_waiting), Select(_waiting_for_all)
 
 
 def _notification(question: Question) -> dict[str, str]:

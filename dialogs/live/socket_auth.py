@@ -1,4 +1,4 @@
-"""Who is behind a socket, and what they may see: asked when it opens, at each look, and each minute from then on."""
+"""Authentication of sockets: whose one is and what they may see, asked when it opens, at each look, and each minute from then on."""
 
 from uuid import UUID
 
@@ -18,7 +18,7 @@ from dominds.db.prepared import Select
 
 def person_of(session_key: str) -> User | None:
     """The active person whose session still stands, and whose password has not changed since it began."""
-    stored = _SESSION.first(session_key) if session_key else None
+    stored = _session.first(session_key) if session_key else None
     session = SessionStore().decode(stored) if stored else {}
     number = str(session.get(SESSION_KEY, ""))
     if not number.isdecimal() or session.get(BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:
@@ -31,22 +31,25 @@ def person_of(session_key: str) -> User | None:
     return person if any(constant_time_compare(said, one) for one in known) else None
 
 
+def active_person(user_id: int) -> User | None:
+    return _people.first(user_id)
+
+
 def may_see(person: User, dialog_id: UUID) -> bool:
-    dialog = _DIALOG.first(dialog_id)
+    dialog = _dialog.first(dialog_id)
     return dialog is not None and permissions.may_see(person, dialog)
 
 
+@Select
 def _session(key: str) -> QuerySet[Session, str]:
     return Session.objects.filter(session_key=key, expire_date__gt=Now()).values_list("session_data", flat=True)
 
 
-def _person(user_id: int) -> QuerySet[User]:
+@Select
+def _people(user_id: int) -> QuerySet[User]:
     return User.objects.filter(pk=user_id, is_active=True)
 
 
+@Select
 def _dialog(dialog_id: UUID) -> QuerySet[Dialog]:
     return Dialog.objects.filter(pk=dialog_id).only("owner", "group")
-
-
-_SESSION, _DIALOG = Select(_session), Select(_dialog)
-active_person = Select(_person).first

@@ -1,4 +1,4 @@
-"""Who may ask the MCP server: holders of a key, from no other site's page."""
+"""Access to the MCP server: for holders of a key, and from no other site's page."""
 
 from typing import Any, cast
 

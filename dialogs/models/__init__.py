@@ -2,9 +2,10 @@
 
 from dialogs.models.agents import Agent, ConnectedProvider, ForcingRefusal
 from dialogs.models.clients import ApiKey, Client, EmbeddingUse
-from dialogs.models.conversation import Dialog, Generation, Reminder, Turn
+from dialogs.models.conversation import Dialog, Reminder, Turn
 from dialogs.models.deliveries import Delivery
 from dialogs.models.events import Event
+from dialogs.models.generations import Generation
 from dialogs.models.people import Identity
 from dialogs.models.questions import Question
 from dialogs.models.requests import RequestPart

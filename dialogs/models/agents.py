@@ -1,4 +1,4 @@
-"""Who answers, the providers that were connected on the page, and which models refused to be forced."""
+"""Agents, the providers that were connected on the page, and models that refused a forced call."""
 
 from django.db import models
 from django.db.models.functions import Now

@@ -254,82 +254,6 @@ class Dialog(models.Model):
         return self.answering_seq is not None or self.continuing or bool(self.requested_rewrite)
 
 
-class Generation(models.Model):
-    """One model call, kept or not. Usage columns are null when the provider reported none."""
-
-    class Purpose(models.TextChoices):
-        REPLY = "reply"
-        FORCED_CLEAR = "forced_clear"
-        PRUNE = "prune"
-        SUMMARY = "summary"
-        TITLE = "title"
-
-    class Outcome(models.TextChoices):
-        RUNNING = "running"
-        KEPT = "kept"
-        DISCARDED = "discarded"
-        FAILED = "failed"
-        STOPPED = "stopped"
-        CRASHED = "crashed"
-
-    dialog = models.ForeignKey(Dialog, on_delete=models.PROTECT, db_index=False, related_name="generations")
-    key = models.ForeignKey(
-        "dialogs.ApiKey", null=True, on_delete=models.SET_NULL, related_name="+", db_index=False,
-        help_text="that pays for it; empty: none",
-    )  # fmt: skip
-    round_number = models.PositiveIntegerField()
-    purpose = models.CharField(max_length=12, choices=Purpose.choices)
-    outcome = models.CharField(max_length=10, choices=Outcome.choices, default=Outcome.RUNNING)
-    attempt = models.PositiveSmallIntegerField(default=1, help_text="k of a forced clear, or the try of a reply")
-    epoch = models.PositiveIntegerField()
-    provider = models.CharField(max_length=80)
-    model = models.CharField(max_length=120)
-    answers_seq = models.PositiveIntegerField(null=True, help_text="the user turn it works for")
-    guided = models.BooleanField(default=False)
-    clear_episode = models.PositiveIntegerField(null=True)
-    prompt_tokens = models.PositiveIntegerField(null=True)
-    completion_tokens = models.PositiveIntegerField(null=True)
-    total_tokens = models.PositiveIntegerField(null=True)
-    cache_read_tokens = models.PositiveIntegerField(
-        null=True, help_text="of the prompt, read from the provider's cache"
-    )
-    cache_write_tokens = models.PositiveIntegerField(null=True, help_text="of the prompt, written to it")
-    reasoning_tokens = models.PositiveIntegerField(null=True, help_text="of the completion")
-    cost_usd = models.DecimalField(
-        max_digits=18, decimal_places=10, null=True,
-        help_text="by the reported tokens and the catalog's price of that day; empty where either is unknown",
-    )  # fmt: skip
-    frame = models.CharField(max_length=32, blank=True, help_text="hash of model, instructions, tools and reminders")
-    base = models.CharField(max_length=40, blank=True, help_text="the round and rewrite that its messages start from")
-    sent = models.JSONField(null=True, help_text="hash of its request, and what it is made again from: see Sent")
-    recalled = models.JSONField(default=list, help_text="seqs of the turns that its request brought back into sight")
-    request_chars = models.PositiveIntegerField(default=0)
-    est_prompt_tokens = models.PositiveIntegerField(null=True)
-    est_tools_tokens = models.PositiveIntegerField(null=True, help_text="of est_prompt_tokens")
-    cursor = models.CharField(max_length=200, blank=True)
-    finish_reason = models.CharField(max_length=40, blank=True)
-    skipped_calls = models.PositiveSmallIntegerField(default=0, help_text="calls beside an accepted clear, not run")
-    error_kind = models.CharField(max_length=24, blank=True)
-    error = models.TextField(blank=True)
-    started_at = models.DateTimeField(db_default=Now())
-    first_token_ms = models.PositiveIntegerField(null=True)
-    finished_at = models.DateTimeField(null=True)
-
-    class Meta:
-        indexes = [
-            models.Index(fields=["dialog", "-id"], name="generation_newest"),
-            models.Index(fields=["key", "started_at"], condition=models.Q(key__isnull=False), name="generation_by_key"),
-        ]
-        constraints = [
-            models.UniqueConstraint(
-                fields=["dialog"], condition=models.Q(outcome="running"), name="one_running_generation_per_dialog"
-            )
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.purpose} {self.outcome}"
-
-
 class TurnQuerySet(models.QuerySet["Turn"]):
     def queued(self) -> "TurnQuerySet":
         """Messages that wait. None has a position yet, and by that the index finds them."""
@@ -382,7 +306,7 @@ class Turn(models.Model):
         null=True, help_text="{text, ms}: what the model thought, as far as it was shown, and from first to last word"
     )
     client_message_id = models.CharField(max_length=120, null=True)  # noqa: DJ001  null: not sent by a client; unique otherwise
-    generation = models.ForeignKey(Generation, null=True, on_delete=models.PROTECT, related_name="turns")
+    generation = models.ForeignKey("dialogs.Generation", null=True, on_delete=models.PROTECT, related_name="turns")
     liked = models.BooleanField(null=True, help_text="what a person thinks of the answer; empty: nobody said")
     author = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, db_index=False, on_delete=models.SET_NULL, related_name="+",

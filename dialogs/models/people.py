@@ -1,4 +1,4 @@
-"""Who people are elsewhere."""
+"""Accounts of people at an OpenID provider."""
 
 from django.conf import settings
 from django.contrib.auth.models import Group

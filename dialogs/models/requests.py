@@ -1,4 +1,4 @@
-"""What requests are made of."""
+"""Parts of requests, each stored once."""
 
 from django.db import models
 

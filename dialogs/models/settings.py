@@ -1,4 +1,4 @@
-"""What people and operators chose."""
+"""Settings of people and of the site, and people's templates."""
 
 from django.conf import settings
 from django.core.exceptions import ValidationError

@@ -1,4 +1,4 @@
-"""What stands beside turns: choices of what is recalled, and results of tools that were too large to be seen whole."""
+"""Rows beside turns: recall choices, tool results that were too large to be seen whole, and images."""
 
 from django.db import models
 from django.db.models.functions import Now

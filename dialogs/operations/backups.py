@@ -1,4 +1,4 @@
-"""One file that holds everything Dominds keeps, and the way back.
+"""Backup of everything that Dominds keeps to one file, and its restoration.
 
 A backup is a tar archive: ``manifest.json``, the database in one consistent snapshot, and the YAML files of ``.minds``.
 The database part is what the database itself makes best (``pg_dump``; SQLite's online copy), or the portable JSON lines

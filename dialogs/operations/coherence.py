@@ -1,4 +1,4 @@
-"""How alike the text before and after a rewrite is: measured when somebody asks, since it takes longer than the rewrite."""
+"""Likeness of the text before and after a rewrite: measured on demand, since it takes longer than the rewrite."""
 
 from dialogs.context.view import units_of_view
 from remediation.models import RemediationRun

@@ -1,4 +1,4 @@
-"""What became of the facts in what a rewrite removed: in sight, one search away, or lost. Measured when somebody looks."""
+"""Fate of the facts that a rewrite removed: in sight, one search away, or lost. Measured on demand."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What an operator does to a dialog that does not get on. Every action is logged beside those of the admin."""
+"""An operator's interventions in a dialog that is stuck. Every action is logged beside those of the admin."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""Sums over rows that only ever grow in number: the past is added up once, and then only what came since."""
+"""Running totals over rows that are only added: the past is summed once, and then only what came since."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence

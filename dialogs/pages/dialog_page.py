@@ -121,7 +121,7 @@ class DialogPage:
 
     @cached_property
     def running(self) -> Generation | None:
-        return _RUNNING.first(self.dialog.pk)
+        return _running.first(self.dialog.pk)
 
     @property
     def activity(self) -> str:
@@ -162,14 +162,14 @@ class DialogPage:
 
     @cached_property
     def queued(self) -> list[Turn]:
-        return _QUEUED(self.dialog.pk)
+        return _queued(self.dialog.pk)
 
     @cached_property
     def may_retry(self) -> bool:
         """Whether the newest message ended without an answer and nothing is going on."""
         if self.state not in (State.IDLE, State.FAILED):
             return False
-        newest = _NEWEST_MESSAGE.first(self.dialog.pk)
+        newest = _newest_message.first(self.dialog.pk)
         return newest is not None and newest.status in (Turn.Status.FAILED, Turn.Status.STOPPED)
 
     @cached_property
@@ -209,7 +209,7 @@ class DialogPage:
         """The last rewrites, newest first."""
         return [
             Operation(row.pk, title_of(row.shown_as), row.est_before - row.est_after, bool(row.undone_at))
-            for row in _OPERATIONS(self.dialog.pk)
+            for row in _operations(self.dialog.pk)
         ]
 
     @property
@@ -254,19 +254,23 @@ class DialogPage:
         return render_to_string(entry.template, {"page": self, "entry": entry}, self.request)
 
 
+@Select
 def _running(dialog_id: UUID) -> QuerySet[Generation]:
     return Generation.objects.filter(dialog_id=dialog_id, outcome=Generation.Outcome.RUNNING).order_by("pk")[:1]
 
 
+@Select
 def _queued(dialog_id: UUID) -> QuerySet[Turn]:
     return Turn.objects.queued().filter(dialog_id=dialog_id).order_by("seq")
 
 
+@Select
 def _newest_message(dialog_id: UUID) -> QuerySet[Turn]:
     said = Turn.objects.filter(dialog_id=dialog_id, role=Turn.Role.USER, position__isnull=False)
     return said.order_by("-position")[:1]
 
 
+@Select
 def _operations(dialog_id: UUID) -> QuerySet[RemediationRun, Any]:
     """``shown_as`` says fresh start, as the transcript does, of whatever ended in a handover."""
     is_handover = When(recovered=True, summary__contains=HANDOVER_CLOSING, then=Value(FRESH_START.name))
@@ -292,10 +296,6 @@ def _snapshots(limit: int) -> Select[Any]:
         )
 
     return Select(snapshots)
-
-
-_RUNNING, _QUEUED, _NEWEST_MESSAGE = Select(_running), Select(_queued), Select(_newest_message)
-_OPERATIONS: Select[Any] = Select(_operations)
 
 
 def usage_points(dialog: Dialog, limit: int = SPARK_POINTS) -> list[dict[str, Any]]:

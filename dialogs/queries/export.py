@@ -20,7 +20,7 @@ BATCH = 200
 
 def as_markdown(dialog: Dialog) -> Iterator[str]:
     """What was said, in its order, under a heading per turn."""
-    yield f"# {dialog}\n\nAgent: {json_shapes.agent_name(dialog.agent)} · {dialog.created_at:%Y-%m-%d %H:%M} UTC\n"
+    yield f"# {dialog}\n\nAgent: {dialog.agent} · {dialog.created_at:%Y-%m-%d %H:%M} UTC\n"
     rounds = {row.number: row for row in dialog.rounds.all()}
     shown = 1
     for turn in _turns(dialog):

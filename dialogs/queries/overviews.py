@@ -23,7 +23,7 @@ def _of_agent(agent: Agent, config: ContextConfig) -> dict[str, Any]:
     choice = limits.policy_of(agent)
     return {
         "id": agent.pk,
-        "name": json_shapes.agent_name(agent),
+        "name": str(agent),
         "provider": agent.provider,
         "model": agent.model,
         "model_context_limit": window,

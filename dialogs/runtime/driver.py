@@ -60,8 +60,8 @@ def drive(dialog_id: UUID) -> None:
             try:
                 while lease.holds and (dialog := pending_work(lease)):
                     awaits_title = dialog.awaits_title
-                    if tools := tool_runs.pending(dialog):
-                        tool_runs.run(lease, dialog, tools)
+                    if calls := tool_runs.pending(dialog):
+                        tool_runs.run(lease, dialog, calls)
                     else:
                         is_near = step(lease, dialog)
             except LeaseLost as loss:

@@ -101,7 +101,7 @@ def less_output(request: Request, error: OutputBudgetTooLarge) -> int | None:
 
 def can_force(dialog: Dialog, model: ModelInfo) -> bool:
     """Whether a call may be forced, as far as the model's refusals tell."""
-    return UNFORCED not in dialog.repeats and _REFUSED.first(model.provider_id, model.model_id) is None
+    return UNFORCED not in dialog.repeats and _refusals.first(model.provider_id, model.model_id) is None
 
 
 def takes_system(dialog: Dialog, model: ModelInfo) -> bool:
@@ -110,9 +110,7 @@ def takes_system(dialog: Dialog, model: ModelInfo) -> bool:
     return SYSTEM not in dialog.repeats and (model.provider_id, model.model_id) not in _without_system
 
 
+@Select
 def _refusals(provider: str, model: str) -> QuerySet[ForcingRefusal, Any]:
     found = ForcingRefusal.objects.filter(provider=provider, model=model, refused_at__gt=Now() - REMEMBERED)
     return found.values_list("pk")[:1]
-
-
-_REFUSED = Select(_refusals)

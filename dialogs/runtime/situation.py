@@ -32,9 +32,8 @@ from remediation.policies.registry import with_verb
 from remediation.tokens.calibration import Counted
 
 BEFORE_CRITICAL_PERCENT = 95  # of the critical threshold, where a policy acts at the latest: estimates err by a little
-WORTH_REWRITING_PERCENT = (
-    50  # of the critical threshold: with less in sight a rewrite would not answer a critical report
-)
+# Of the critical threshold: with less in sight a rewrite would not answer a critical report.
+WORTH_REWRITING_PERCENT = 50
 SHORT_ANSWER = 4_000  # tokens: a re-entry package, a summary
 LEAST_CHARS_PER_TOKEN = 1.5
 FRAME_TOKENS = 8_000  # instructions, tools and reminders, at most in general

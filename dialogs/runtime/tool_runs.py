@@ -1,6 +1,5 @@
 """Runs of the tool calls of a kept reply: each result is stored in a transaction of its own."""
 
-from dataclasses import dataclass
 from functools import partial
 
 import structlog
@@ -25,39 +24,32 @@ log = structlog.get_logger(__name__)
 UNKNOWN_OUTCOME = "The worker died while this ran; whether it took effect is not known. Check before you run it again."
 
 
-@dataclass(frozen=True, slots=True)
-class PendingTools:
-    calls: tuple[Call, ...]
-
-
-def pending(dialog: Dialog) -> PendingTools | None:
+def pending(dialog: Dialog) -> tuple[Call, ...]:
+    """The calls of the last reply that are to be run here."""
     calls = unresolved_calls(dialog) if dialog.newest_reply_calls else ()
-    return None if not calls or client_tools.wait_for_client(dialog, calls) else PendingTools(calls)
+    return () if calls and client_tools.wait_for_client(dialog, calls) else calls
 
 
-def run(lease: Lease, dialog: Dialog, work: PendingTools) -> None:
+def run(lease: Lease, dialog: Dialog, calls: tuple[Call, ...]) -> None:
     """Run the calls in the model's order, ``clear_mind`` last. Stops between calls when asked to.
 
     Calls that a client of ``/v1`` runs are handed over when the others are done.
     """
     tools = offered_to(dialog)
-    clients = client_tools.of_client(dialog, work.calls)
-    beside_clear = client_tools.has_clear(work.calls)
+    clients = client_tools.of_client(dialog, calls)
+    beside_clear = client_tools.has_clear(calls)
     if clients and beside_clear:
         _hand_over(lease, clients, beside_clear=True)
-    clears = [call for call in work.calls if call.name == CLEAR_MIND]
-    for call in sorted(work.calls, key=lambda call: call.name == CLEAR_MIND):
+    clears = [call for call in calls if call.name == CLEAR_MIND]
+    for call in sorted(calls, key=lambda call: call.name == CLEAR_MIND):
         if call in clients:
             continue
         if lease.stopping or not lease.holds:
             return
         if call in clears and len(clears) > 1:  # as in a forced attempt, two are invalid
-            _store(
-                lease, call, Result(f"Refused: clear_mind was called {len(clears)} times. Call it once.", failed=True)
-            )
-            continue
-        tool = tools.get(call.name)
-        if _run_one(lease, dialog, call, tool):
+            refusal = f"Refused: clear_mind was called {len(clears)} times. Call it once."
+            _store(lease, call, Result(refusal, failed=True))
+        elif _run_one(lease, dialog, call, tools.get(call.name)):
             return
     if clients and not beside_clear:
         _hand_over(lease, clients, beside_clear=False)

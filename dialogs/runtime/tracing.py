@@ -7,6 +7,7 @@ import structlog
 from opentelemetry.trace import Span
 from structlog.contextvars import bound_contextvars
 
+from dialogs.context.view import WHOLE
 from dialogs.models import Dialog, Generation
 from dialogs.runtime.stream_reply import Reply
 from dialogs.store.lease import Lease
@@ -86,7 +87,7 @@ def rewriting(dialog: Dialog, policy: str, est_before: int, limit: int | None) -
 
 def _is_compacted(generation: Generation) -> bool:
     """Whether the request began with a re-entry package or what a rewrite left, in place of what was said."""
-    return bool(generation.base) and generation.base != "1:0"
+    return bool(generation.base) and generation.base != WHOLE
 
 
 def _describe(span: Span, reply: Reply) -> None:

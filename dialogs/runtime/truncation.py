@@ -20,7 +20,7 @@ def is_suspected(generation: Generation, text_chars: int, usage: Usage) -> bool:
     """
     if is_far_below(text_chars, usage.prompt_tokens):
         return True
-    previous = _CREDIBLE.first(generation.dialog_id, generation.round_number, generation.pk)
+    previous = _credible_before.first(generation.dialog_id, generation.round_number, generation.pk)
     if previous is None:
         return False
     frame, base, chars, guided, prompt_tokens = previous
@@ -47,10 +47,8 @@ def _kept_before(dialog_id: UUID, round_number: int, generation_id: int) -> Quer
     )
 
 
+@Select
 def _credible_before(dialog_id: UUID, round_number: int, generation_id: int) -> QuerySet[Generation, Any]:
     suspected = HealthSnapshot.objects.filter(reason=UnknownReason.TRUNCATION_SUSPECTED)
     credible = _kept_before(dialog_id, round_number, generation_id).exclude(snapshot__in=suspected).order_by("-id")
     return credible.values_list("frame", "base", "request_chars", "guided", "prompt_tokens")[:1]
-
-
-_CREDIBLE = Select(_credible_before)

@@ -145,9 +145,8 @@ class Change:
         """Only what differs from what was read: most changes touch a few of the row's many columns."""
         before, now = self._before, vars(self.dialog)
         columns = {name: now[name] for name in _WRITTEN if now[name] != before[name]}
-        if (
-            self._new_events and self._durable
-        ):  # a step on the way is not worth a new place in the index of recent dialogs
+        # A step on the way is not worth a new place in the index of recent dialogs.
+        if self._new_events and self._durable:
             columns["active_at"] = _NOW
         if self.lease_seconds is not None:
             columns["lease_until"] = _after(self.lease_seconds)

@@ -110,13 +110,13 @@ def after(dialog_id: UUID, seq: int, limit: int = 1000) -> list[dict[str, Any]]:
 def read(dialog_id: UUID, seq: int, limit: int) -> tuple[list[StoredEvent], dict[int, Turn]]:
     """The next events, and by ``seq`` the turns that they name: a ``turn`` event stores no more than that number."""
     last = seq + limit  # numbers have no gaps
-    rows = _ROWS(dialog_id, seq + 1, last)
+    rows = _rows_with(dialog_id, seq + 1, last)
     events = [event for row in rows for event in events_in(row) if seq < event.seq <= last]
     seqs = {event.data["turn"] for event in events if event.type == "turn"}
     if len(seqs) > FEW:
         turns: Iterable[Turn] = _turns(dialog_id).filter(seq__in=seqs)
     else:
-        turns = [turn for number in seqs for turn in _TURN(dialog_id, number)]
+        turns = [turn for number in seqs for turn in _turn(dialog_id, number)]
     return events, {turn.seq: turn for turn in turns}
 
 
@@ -156,6 +156,7 @@ def hydrated(events: Iterable[StoredEvent], turns: Mapping[int, Turn]) -> list[d
     ]
 
 
+@Select
 def _rows_with(dialog_id: UUID, first: int, last: int) -> QuerySet[Event]:
     """The rows that hold the events ``first`` to ``last``: the one that ``first`` is in, and those after it."""
     rows = Event.objects.filter(dialog_id=dialog_id)
@@ -163,15 +164,10 @@ def _rows_with(dialog_id: UUID, first: int, last: int) -> QuerySet[Event]:
     return rows.filter(seq__gte=Coalesce(begun, Value(0)), seq__lte=last).order_by("seq")
 
 
-_ROWS = Select(_rows_with)
-
-
 def _turns(dialog_id: UUID) -> QuerySet[Turn]:
     return Turn.objects.filter(dialog_id=dialog_id).select_related("generation__snapshot", "author")
 
 
+@Select
 def _turn(dialog_id: UUID, seq: int) -> QuerySet[Turn]:
     return _turns(dialog_id).filter(seq=seq)
-
-
-_TURN = Select(_turn)

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from dialogs.models import Agent, Dialog, Generation, Question, Reminder, Turn
+from dialogs.models import Dialog, Generation, Question, Reminder, Turn
 from health.levels import Judgement, Thresholds
 from health.models import HealthSnapshot
 
@@ -134,7 +134,3 @@ def question(row: Question, attempts: list[Generation]) -> dict[str, Any]:
         "resolved_by": row.resolved_by.get_username() if row.resolved_by else None,
         "resolved_at": when(row.resolved_at),
     }
-
-
-def agent_name(row: Agent) -> str:
-    return row.name or row.id

@@ -70,7 +70,7 @@ class Lease:
     def read_dialog(self) -> Dialog:
         """The row as it is; the first time, as the claim has just left it."""
         claimed, self.claimed = self.claimed, None
-        return claimed or _WHOLE.one(self.dialog_id)
+        return claimed or _whole.one(self.dialog_id)
 
     def work_for(self, answering_seq: int | None) -> None:
         """Work for this message from now on; a stop that was pressed for the one before is void."""
@@ -100,11 +100,9 @@ class Lease:
         return open_change(self.dialog_id, epoch=self.epoch, durable=durable)
 
 
+@Select
 def _whole(dialog_id: UUID) -> QuerySet[Dialog]:
     return Dialog.objects.filter(pk=dialog_id).whole()
-
-
-_WHOLE = Select(_whole)
 
 
 def worker_name() -> str:

@@ -11,13 +11,13 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.db import DataError
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.actions.messages import check_may_act, owned
-from dialogs.errors import UNREADABLE, Invalid, NotFound, RateLimited, Refusal
+from dialogs.errors import UNREADABLE, Invalid, RateLimited, Refusal
 from dialogs.live.frames import frames_after
 from dialogs.models import Dialog
 from dialogs.views.forms import problems_of
@@ -33,15 +33,19 @@ class PersonRequest(HttpRequest):
     by_mail: bool  # set for who is not logged in: ``user`` follows from the link of a mail, for one question
 
 
-View = Callable[..., HttpResponse]
+View = Callable[..., HttpResponseBase]
 
 
-def dialog_or_404(dialog_id: UUID, user: User) -> Dialog:
-    """The dialog, if this person may see it; otherwise there is no such page."""
-    try:
-        return owned(dialog_id, user)
-    except NotFound as error:
-        raise Http404(error.message) from error
+def dialog_page(view: Callable[..., HttpResponseBase]) -> View:
+    """A page about a dialog, for those who may see it. The view is called with the request and the dialog."""
+
+    @login_required
+    @require_GET
+    @wraps(view)
+    def show(request: PersonRequest, dialog_id: UUID, **kwargs: Any) -> HttpResponseBase:
+        return view(request, owned(dialog_id, request.user), **kwargs)
+
+    return show
 
 
 def dialog_action(view: Callable[..., object]) -> View:
@@ -54,7 +58,7 @@ def dialog_action(view: Callable[..., object]) -> View:
     @require_POST
     @wraps(view)
     def act(request: PersonRequest, dialog_id: UUID, **kwargs: Any) -> HttpResponse:
-        dialog = dialog_or_404(dialog_id, request.user)
+        dialog = owned(dialog_id, request.user)
         try:
             check_may_act(dialog, request.user)
             view(request, dialog, **kwargs)
@@ -112,7 +116,7 @@ class SaysWhatIsWrong:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         return self.get_response(request)
 
-    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+    def process_exception(self, request: PersonRequest, error: Exception) -> HttpResponse | None:
         if isinstance(error, DataError) and "NUL" in str(error):
             return refused(request, Invalid("What was sent holds a NUL character, which cannot be stored."), "/")
         found = request.resolver_match

@@ -1,31 +1,24 @@
 """What the page tells about a dialog's context: its health over time, one turn's usage, the whole as a file."""
 
-from uuid import UUID
-
-from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.db.models import Q
 from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET
+from django.shortcuts import get_object_or_404, redirect, render
 
-from dialogs.api.dialogs import download
-from dialogs.models import Generation, Turn
+from dialogs.api.dialogs import exported
+from dialogs.models import Dialog, Generation, Turn
 from dialogs.pages.dialog_page import DialogPage, usage_points
 from dialogs.pages.entries import address_of, calls_of
-from dialogs.queries import export
-from dialogs.views.answers import PersonRequest, dialog_or_404
+from dialogs.views.answers import PersonRequest, dialog_page
 
 ROWS = 50
 CHART_POINTS = 200
 
 
-@login_required
-@require_GET
-def health(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
+@dialog_page
+def health(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     """Every model call with the level it led to; discarded ones too, without their text."""
-    dialog = dialog_or_404(dialog_id, request.user)
     generations = dialog.generations.select_related("snapshot").order_by("-pk")
     context = {
         "page": DialogPage(dialog, request.user, request=request),
@@ -36,15 +29,12 @@ def health(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     return render(request, "dialogs/health.html", context)
 
 
-@login_required
-@require_GET
-def usage(request: PersonRequest, dialog_id: UUID, seq: int) -> HttpResponse:
+@dialog_page
+def usage(request: PersonRequest, dialog: Dialog, seq: int) -> HttpResponse:
     """Where the numbers under one answer come from."""
-    dialog = dialog_or_404(dialog_id, request.user)
     turn = dialog.turns.select_related("generation__snapshot").filter(seq=seq).first()
-    if (
-        turn is not None and dialog.forked_from_id and (turn.position or 0) < dialog.own_from
-    ):  # copied: its call stands where it was made
+    # The call of a copied turn stands where it was made.
+    if turn is not None and dialog.forked_from_id and (turn.position or 0) < dialog.own_from:
         return redirect("usage", dialog_id=dialog.forked_from_id, seq=seq)
     if turn is None or turn.generation is None:
         raise Http404
@@ -61,15 +51,11 @@ def usage(request: PersonRequest, dialog_id: UUID, seq: int) -> HttpResponse:
     return render(request, "dialogs/usage.html", context)
 
 
-@login_required
-@require_GET
-def whole_turn(request: PersonRequest, dialog_id: UUID, seq: int) -> HttpResponse:
+@dialog_page
+def whole_turn(request: PersonRequest, dialog: Dialog, seq: int) -> HttpResponse:
     """One turn as plain text, whole: what was said, or a call's arguments and result; with
     ``?text`` its text alone. Pages cut what is long."""
-    dialog = dialog_or_404(dialog_id, request.user)
-    turn = dialog.turns.filter(seq=seq).first()
-    if turn is None:
-        raise Http404
+    turn = get_object_or_404(dialog.turns, seq=seq)
     if "text" in request.GET:
         return HttpResponse(turn.text, content_type="text/plain; charset=utf-8")
     asked, _ = calls_of(dialog, [turn]).get(turn.tool_call_id, (None, None))
@@ -79,15 +65,11 @@ def whole_turn(request: PersonRequest, dialog_id: UUID, seq: int) -> HttpRespons
     return HttpResponse("\n\n".join(part for part in parts if part), content_type="text/plain; charset=utf-8")
 
 
-@login_required
-@require_GET
-def export_markdown(request: PersonRequest, dialog_id: UUID) -> HttpResponseBase:
-    dialog = dialog_or_404(dialog_id, request.user)
-    return download(export.as_markdown(dialog), f"dialog-{str(dialog.pk)[:8]}.md", "text/markdown")
+@dialog_page
+def export_markdown(request: PersonRequest, dialog: Dialog) -> HttpResponseBase:
+    return exported(dialog, "md")
 
 
-@login_required
-@require_GET
-def export_json(request: PersonRequest, dialog_id: UUID) -> HttpResponseBase:
-    dialog = dialog_or_404(dialog_id, request.user)
-    return download(export.as_json(dialog), f"dialog-{str(dialog.pk)[:8]}.json", "application/json")
+@dialog_page
+def export_json(request: PersonRequest, dialog: Dialog) -> HttpResponseBase:
+    return exported(dialog, "json")

@@ -16,21 +16,22 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.actions import folders
-from dialogs.actions.messages import folder_name
+from dialogs.actions.messages import folder_name, owned
 from dialogs.api.dialogs import download
+from dialogs.api.lists import number_in
 from dialogs.context import limits
 from dialogs.context.retrieval import search
 from dialogs.errors import Refusal
 from dialogs.live.feeds import current_live_text
 from dialogs.live.frames import frames_after
 from dialogs.models import Agent, Dialog, Question, Turn
-from dialogs.pages import dialog_page, sidebar
+from dialogs.pages import sidebar
 from dialogs.pages.chip import chip_of
-from dialogs.pages.dialog_page import DialogPage
+from dialogs.pages.dialog_page import STATES, DialogPage
 from dialogs.pages.entries import address_of, all_entries
 from dialogs.queries import export
 from dialogs.state import State
-from dialogs.views.answers import PersonRequest, dialog_or_404, refused
+from dialogs.views.answers import PersonRequest, dialog_page, refused
 from dialogs.views.forms import FolderForm, ListFilter, SelectionForm, checked, problems_of
 
 ROWS = 30
@@ -44,7 +45,7 @@ def index(request: PersonRequest) -> HttpResponse:
     form.is_valid()
     given = form.cleaned_data
     found = Paginator(_matching(request, given), ROWS).get_page(given.get("page") or 1)
-    rows = [(dialog, dialog_page.STATES[State(dialog.state)], chip_of(limits.health_of(dialog))) for dialog in found]
+    rows = [(dialog, STATES[State(dialog.state)], chip_of(limits.health_of(dialog))) for dialog in found]
     context = {
         "form": form,
         "rows": rows,
@@ -67,7 +68,7 @@ def index(request: PersonRequest) -> HttpResponse:
 def find(request: PersonRequest, dialog_id: UUID | None = None) -> HttpResponse:
     """Passages of one dialog, or of all that the person takes part in, best first. Each leads to its place."""
     query = request.GET.get("q", "")
-    dialog = dialog_or_404(dialog_id, request.user) if dialog_id else None
+    dialog = owned(dialog_id, request.user) if dialog_id else None
     if dialog:
         hits = [(dialog.pk, hit) for hit in search.in_turns(dialog.pk, query, ROWS)]
     else:
@@ -199,10 +200,9 @@ def _is_list(path: str) -> bool:
     return path.partition("?")[0] == reverse("dialogs")
 
 
-@login_required
-@require_GET
-def show(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
-    return show_page(request, DialogPage(dialog_or_404(dialog_id, request.user), request.user, request=request))
+@dialog_page
+def show(request: PersonRequest, dialog: Dialog) -> HttpResponse:
+    return show_page(request, DialogPage(dialog, request.user, request=request))
 
 
 def show_page(request: PersonRequest, page: DialogPage) -> HttpResponse:
@@ -221,26 +221,21 @@ def show_page(request: PersonRequest, page: DialogPage) -> HttpResponse:
 
 def before_of(request: HttpRequest) -> int | None:
     """The position that the asked page of a transcript ends before; anything else means the newest page."""
-    before = request.GET.get("before", "")
-    return int(before) if before.isascii() and before.isdigit() else None
+    return number_in(request.GET.get("before"))
 
 
-@login_required
-@require_GET
-def older(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
+@dialog_page
+def older(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     """The next page of the transcript upward, to stand before what is there."""
-    page = DialogPage(dialog_or_404(dialog_id, request.user), request.user, request=request)
-    entries, older_than = all_entries(page.dialog, before_of(request))
+    page = DialogPage(dialog, request.user, request=request)
+    entries, older_than = all_entries(dialog, before_of(request))
     return render(request, "dialogs/_older.html", {"page": page, "entries": entries, "older": older_than})
 
 
-@login_required
-@require_GET
-def frames(request: PersonRequest, dialog_id: UUID) -> JsonResponse:
+@dialog_page
+def frames(request: PersonRequest, dialog: Dialog) -> JsonResponse:
     """What the socket would have sent after ``after``, for a page whose socket cannot connect; asked every two seconds."""
-    dialog = dialog_or_404(dialog_id, request.user)
-    after = request.GET.get("after", "")
-    seq = int(after) if after.isascii() and after.isdigit() and len(after) < 10 else 0
+    seq = number_in(request.GET.get("after")) or 0
     found = frames_after(dialog.pk, request.user.pk, seq, request.GET.get("of")) or []
     draft = current_live_text(dialog.pk)
     return JsonResponse({"frames": [*found, draft] if draft else found})

@@ -4,22 +4,16 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST
 
 from dialogs.actions import attachments, messages
 from dialogs.api.attachments import image_of
-from dialogs.errors import NotFound, Refusal
+from dialogs.errors import Refusal
 from dialogs.models import Dialog
 from dialogs.pages.dialog_page import DialogPage
-from dialogs.views.answers import (
-    PersonRequest,
-    changed_since,
-    dialog_action,
-    dialog_or_404,
-    with_retry_after,
-)
+from dialogs.views.answers import PersonRequest, changed_since, dialog_action, dialog_page, with_retry_after
 from dialogs.views.dialogs import show_page
 from dialogs.views.forms import MessageForm, checked
 from dominds.budgets import ATTACHMENT_BYTES
@@ -29,7 +23,7 @@ from dominds.budgets import ATTACHMENT_BYTES
 @require_POST
 def post_message(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     """Accept a message. A worker answers it; the page hears of both through its socket."""
-    dialog = dialog_or_404(dialog_id, request.user)
+    dialog = messages.owned(dialog_id, request.user)
     text = request.POST.get("text", "").replace("\r\n", "\n")  # as it came, so that a refusal keeps it
     try:
         messages.check_may_act(dialog, request.user)
@@ -47,13 +41,9 @@ def files_of(request: PersonRequest) -> Iterator[tuple[str, bytes]]:
         yield file.name or "", file.read(ATTACHMENT_BYTES.most + 1)
 
 
-@login_required
-@require_GET
-def image(request: PersonRequest, dialog_id: UUID, sha256: str) -> HttpResponse:
-    try:
-        return image_of(dialog_or_404(dialog_id, request.user), sha256)
-    except NotFound as error:
-        raise Http404(error.message) from error
+@dialog_page
+def image(request: PersonRequest, dialog: Dialog, sha256: str) -> HttpResponse:
+    return image_of(dialog, sha256)
 
 
 def _refused(request: PersonRequest, dialog: Dialog, text: str, refusal: Refusal) -> HttpResponse:

@@ -7,7 +7,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.db.models import Q, QuerySet
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
@@ -76,7 +76,7 @@ def _filtered(rows: QuerySet[Question], given: dict[str, str]) -> QuerySet[Quest
 @login_required
 @require_GET
 def show(request: PersonRequest, question_id: UUID) -> HttpResponse:
-    question = _question_or_404(request, question_id)
+    question = questions.question_for(request.user, question_id)
     if request.htmx and request.htmx.target == "reader":
         context = {**_shown(request, question), **_evidence(request, question)}
         return render(request, "questions/_reader.html", context)
@@ -128,7 +128,7 @@ def _is_by_mail(request: PersonRequest) -> bool:
 @require_POST
 def answer(request: PersonRequest, question_id: UUID) -> HttpResponse:
     """Answer an ordinary question; the run goes on."""
-    question = _question_or_404(request, question_id)
+    question = questions.question_for(request.user, question_id)
     text = request.POST.get("text", "").replace("\r\n", "\n")
     try:
         checked(AnswerForm(request.POST))
@@ -144,7 +144,7 @@ def answer(request: PersonRequest, question_id: UUID) -> HttpResponse:
 @login_required
 @require_POST
 def cancel(request: PersonRequest, question_id: UUID) -> HttpResponse:
-    question = _question_or_404(request, question_id)
+    question = questions.question_for(request.user, question_id)
     try:
         questions.cancel(question.pk, request.user)
     except Refusal as refusal:
@@ -156,7 +156,7 @@ def cancel(request: PersonRequest, question_id: UUID) -> HttpResponse:
 @require_POST
 def resolve(request: PersonRequest, question_id: UUID) -> HttpResponse:
     """Take one of the exits of a question that suspends its dialog."""
-    question = _question_or_404(request, question_id)
+    question = questions.question_for(request.user, question_id)
     form = ExitForm(question, request.POST)
     if not form.is_valid():
         return _page(request, question, error=form.problem, exits=form, status=400)
@@ -167,20 +167,13 @@ def resolve(request: PersonRequest, question_id: UUID) -> HttpResponse:
     return _done(request, question, "Done. The dialog is no longer suspended.")
 
 
-def _question_or_404(request: PersonRequest, question_id: UUID) -> Question:
-    question = questions.questions_of(request.user).filter(pk=question_id).first()
-    if question is None:
-        raise Http404
-    return question
-
-
 def _refused(
     request: PersonRequest, question: Question, refusal: Refusal, text: str = "", exits: ExitForm | None = None
 ) -> HttpResponse:
     """The reason, with what was typed kept in its form. The question is read again: another person may have been first."""
     if request.htmx and not _is_by_mail(request):
         return refused(request, refusal, f"/d/{question.dialog_id}/")
-    question = _question_or_404(request, question.pk)
+    question = questions.question_for(request.user, question.pk)
     return _page(request, question, error=refusal.message, text=text, exits=exits, status=refusal.status)
 
 

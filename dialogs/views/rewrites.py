@@ -7,10 +7,12 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.http import Http404, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST
 
 from dialogs.actions import rewrite_requests
+from dialogs.actions.messages import owned
 from dialogs.errors import Refusal
 from dialogs.models import Dialog
 from dialogs.operations import coherence, facts
@@ -19,7 +21,7 @@ from dialogs.pages.context_panel import run_lines
 from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.entries import address_of
 from dialogs.queries import context_report
-from dialogs.views.answers import PersonRequest, dialog_action, dialog_or_404
+from dialogs.views.answers import PersonRequest, dialog_action, dialog_page
 from dialogs.views.forms import PackageForm, checked
 from dominds.llm.catalog.catalog import UnknownModel
 from remediation.context import UnitKind
@@ -30,11 +32,11 @@ ROWS = 50
 
 @login_required
 @require_POST
-def request(request: PersonRequest, dialog_id: UUID, kind: str) -> HttpResponse:
+def request(request: PersonRequest, dialog_id: UUID, kind: str) -> HttpResponseBase:
     """Asked for by a page's script, which has put the policy's question. Without scripts the preview is the question."""
     verb = kind.replace("-", "_")
     if not request.htmx and "confirmed" not in request.POST and with_verb(verb):
-        dialog = dialog_or_404(dialog_id, request.user)
+        dialog = owned(dialog_id, request.user)
         messages.warning(request, "Nothing is done yet. This is what would go: confirm it below, or go back.")
         return redirect(f"/d/{dialog.pk}/context/?preview={verb}")
     return _request(request, dialog_id, verb=verb)
@@ -61,11 +63,9 @@ def undo(request: PersonRequest, dialog: Dialog, run_id: int) -> None:
     rewrite_requests.undo(run_id, request.user, dialog.pk)
 
 
-@login_required
-@require_GET
-def context(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
+@dialog_page
+def context(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     """What the model would see now, unit by unit; with ``preview``, what a rewrite would take away, without doing it."""
-    dialog = dialog_or_404(dialog_id, request.user)
     policy = with_verb(request.GET.get("preview", ""))
     asked = policy.by_hand if policy else None
     page = DialogPage(dialog, request.user, request=request)
@@ -77,11 +77,9 @@ def context(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     return render(request, "dialogs/context.html", shown)
 
 
-@login_required
-@require_GET
-def predictions(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
+@dialog_page
+def predictions(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     """The rewrites by hand, each with what it would come to."""
-    dialog = dialog_or_404(dialog_id, request.user)
     page = DialogPage(dialog, request.user, request=request)
     if page.may_rewrite:
         with suppress(Refusal, UnknownModel):  # their own pages say why
@@ -113,11 +111,9 @@ def _why(points: dict[str, float]) -> str:
     return " + ".join(f"{part:g} {cause}" for cause, part in points.items() if part)
 
 
-@login_required
-@require_GET
-def archive(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
+@dialog_page
+def archive(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     """Everything that rewrites took out of the model's sight, searchable; nothing is ever deleted."""
-    dialog = dialog_or_404(dialog_id, request.user)
     query = request.GET.get("q", "")
     hits = context_report.found_in_archive(dialog, query, ROWS) if query else []
     found = None if query else Paginator(context_report.archive(dialog), ROWS).get_page(request.GET.get("page") or 1)
@@ -133,11 +129,9 @@ def archive(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     return render(request, "dialogs/archive.html", context)
 
 
-@login_required
-@require_GET
-def archived_run(request: PersonRequest, dialog_id: UUID, run_id: int) -> HttpResponse:
+@dialog_page
+def archived_run(request: PersonRequest, dialog: Dialog, run_id: int) -> HttpResponse:
     """One rewrite: what stood and what stands, aligned and page by page, and what became of the facts in what went."""
-    dialog = dialog_or_404(dialog_id, request.user)
     lines = run_lines(dialog, pk=run_id)
     if not lines:
         raise Http404

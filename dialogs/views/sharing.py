@@ -5,18 +5,19 @@ from uuid import UUID
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import AnonymousUser
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from dialogs.actions import sharing
+from dialogs.actions.messages import owned
 from dialogs.api.attachments import image_of
-from dialogs.errors import NotFound, Refusal
+from dialogs.errors import Refusal
 from dialogs.models import Dialog
 from dialogs.pages.entries import all_entries
 from dialogs.permissions import may_share
-from dialogs.views.answers import PersonRequest, dialog_or_404, refused
+from dialogs.views.answers import PersonRequest, refused
 from dialogs.views.dialogs import before_of
 from dialogs.views.forms import SharingForm, checked
 
@@ -24,7 +25,7 @@ from dialogs.views.forms import SharingForm, checked
 @login_required
 @require_http_methods(["GET", "POST"])
 def show(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(dialog_id, request.user)
+    dialog = owned(dialog_id, request.user)
     if request.method == "POST":
         try:
             messages.success(request, _changed(request, dialog))
@@ -63,7 +64,7 @@ def _changed(request: PersonRequest, dialog: Dialog) -> str:
 @require_GET
 def shared(request: HttpRequest, token: str) -> HttpResponse:
     """What was said, for anyone who has the link: no navigation, nothing to press. It looks the same to who is logged in."""
-    dialog = _linked_or_404(token)
+    dialog = sharing.linked(token)
     entries, older = all_entries(dialog, before_of(request))
     context = {"dialog": dialog, "token": token, "entries": entries, "older": older, "user": AnonymousUser()}
     answer = render(request, "dialogs/shared.html", context)
@@ -74,17 +75,7 @@ def shared(request: HttpRequest, token: str) -> HttpResponse:
 
 @require_GET
 def image(request: HttpRequest, token: str, sha256: str) -> HttpResponse:
-    try:
-        answer = image_of(_linked_or_404(token), sha256)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    answer = image_of(sharing.linked(token), sha256)
     answer["Cache-Control"] = "no-store"  # unlike the owner's: the link may be taken back
     answer["X-Robots-Tag"] = "noindex"
     return answer
-
-
-def _linked_or_404(token: str) -> Dialog:
-    try:
-        return sharing.linked(token)
-    except NotFound as error:
-        raise Http404(error.message) from error

@@ -1,31 +1,27 @@
 """Back to any model call of a dialog: its request as it was sent, all calls on one line, two requests beside each other."""
 
 from typing import Any
-from uuid import UUID
 
-from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
-from django.http import Http404, HttpResponse
-from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, render
 
+from dialogs.api.lists import number_in
 from dialogs.models import Dialog, Generation
 from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.timeline import drawn
 from dialogs.queries.request_diff import diff
 from dialogs.queries.sent_requests import sent_request
 from dialogs.queries.timeline import MOST, moment_of, moments
-from dialogs.views.answers import PersonRequest, dialog_or_404
+from dialogs.views.answers import PersonRequest, dialog_page
 
 PIECES = 50  # of a request on one page
 LARGEST = 9_223_372_036_854_775_807  # of a row's number
 
 
-@login_required
-@require_GET
-def timeline(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
-    dialog = dialog_or_404(dialog_id, request.user)
-    shown = moments(dialog, _number(request.GET.get("before")))
+@dialog_page
+def timeline(request: PersonRequest, dialog: Dialog) -> HttpResponse:
+    shown = moments(dialog, number_in(request.GET.get("before")))
     context = {
         "drawing": drawn(shown),
         "newest_first": shown[::-1],
@@ -35,11 +31,9 @@ def timeline(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     return _page(request, dialog, "dialogs/timeline.html", context)
 
 
-@login_required
-@require_GET
-def call(request: PersonRequest, dialog_id: UUID, generation_id: int) -> HttpResponse:
+@dialog_page
+def call(request: PersonRequest, dialog: Dialog, generation_id: int) -> HttpResponse:
     """One call's request, by category and in its order."""
-    dialog = dialog_or_404(dialog_id, request.user)
     generation = _generation(dialog, generation_id)
     sent = sent_request(generation)
     numbers = dialog.generations.values_list("pk", flat=True)
@@ -58,12 +52,10 @@ def call(request: PersonRequest, dialog_id: UUID, generation_id: int) -> HttpRes
     return _page(request, dialog, "dialogs/call.html", context)
 
 
-@login_required
-@require_GET
-def compare(request: PersonRequest, dialog_id: UUID, generation_id: int) -> HttpResponse:
+@dialog_page
+def compare(request: PersonRequest, dialog: Dialog, generation_id: int) -> HttpResponse:
     """This call's request beside that of the call ``with``."""
-    dialog = dialog_or_404(dialog_id, request.user)
-    first, second = sorted((generation_id, _number(request.GET.get("with")) or 0))
+    first, second = sorted((generation_id, number_in(request.GET.get("with")) or 0))
     before, after = _generation(dialog, first), _generation(dialog, second)
     left, right = sent_request(before), sent_request(after)
     context = {"before": before, "after": after, "sides": (left, right), "diff": diff(left.pieces, right.pieces)}
@@ -71,14 +63,7 @@ def compare(request: PersonRequest, dialog_id: UUID, generation_id: int) -> Http
 
 
 def _generation(dialog: Dialog, pk: int) -> Generation:
-    found = dialog.generations.select_related("snapshot").filter(pk=min(pk, LARGEST)).first()
-    if found is None:
-        raise Http404
-    return found
-
-
-def _number(text: str | None) -> int | None:
-    return min(int(text), LARGEST) if text and text.isascii() and text.isdecimal() and len(text) < 20 else None
+    return get_object_or_404(dialog.generations.select_related("snapshot"), pk=min(pk, LARGEST))
 
 
 def _page(request: PersonRequest, dialog: Dialog, template: str, context: dict[str, Any]) -> HttpResponse:

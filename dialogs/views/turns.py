@@ -5,44 +5,39 @@ from functools import wraps
 from uuid import UUID, uuid4
 
 from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpResponse
-from django.shortcuts import redirect, render
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST
 
 from dialogs.actions import feedback, forks, recall_choices
-from dialogs.actions.messages import check_may_act
+from dialogs.actions.messages import check_may_act, owned
 from dialogs.context.limits import catalog
 from dialogs.errors import Forbidden, Refusal
 from dialogs.models import Dialog, Turn
 from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.entries import address_of
 from dialogs.pages.recalled import recalled_turns
-from dialogs.views.answers import PersonRequest, View, dialog_action, dialog_or_404, refused, with_toast
+from dialogs.views.answers import PersonRequest, View, dialog_action, dialog_page, refused, with_toast
 from dialogs.views.forms import EditForm, RegenerateForm, TurnForm, checked
 
 
-@login_required
-@require_GET
-def place(request: PersonRequest, dialog_id: UUID, position: int) -> HttpResponse:
+@dialog_page
+def place(request: PersonRequest, dialog: Dialog, position: int) -> HttpResponse:
     """To where the dialog shows this place of the conversation; to its end, while it does not reach so far."""
-    dialog = dialog_or_404(dialog_id, request.user)
     seq = dialog.turns.filter(position=position).values_list("seq", flat=True).first()
-    return redirect(f"/d/{dialog_id}/#latest" if seq is None else address_of(dialog, position, f"turn-{seq}"))
+    return redirect(f"/d/{dialog.pk}/#latest" if seq is None else address_of(dialog, position, f"turn-{seq}"))
 
 
-@login_required
-@require_GET
-def actions(request: PersonRequest, dialog_id: UUID, seq: int) -> HttpResponse:
+@dialog_page
+def actions(request: PersonRequest, dialog: Dialog, seq: int) -> HttpResponse:
     """The menu of a turn; without scripts a page of its own."""
-    return _menu(request, dialog_or_404(dialog_id, request.user), seq)
+    return _menu(request, dialog, seq)
 
 
 def _menu(request: PersonRequest, dialog: Dialog, seq: int, text: str = "", problem: str = "") -> HttpResponse:
     turns = dialog.turns.select_related("generation").filter(position__isnull=False)
-    turn = turns.filter(seq=seq).exclude(role=Turn.Role.NOTICE).first()
-    if turn is None:
-        raise Http404
+    turn = get_object_or_404(turns.exclude(role=Turn.Role.NOTICE), seq=seq)
     page = DialogPage(dialog, request.user, request=request)
     context = {
         "page": page,
@@ -82,7 +77,7 @@ def _branch_action(view: Callable[[PersonRequest, forks.Branch], Dialog]) -> Vie
     @require_POST
     @wraps(view)
     def act(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
-        dialog = dialog_or_404(dialog_id, request.user)
+        dialog = owned(dialog_id, request.user)
         form = TurnForm(request.POST)
         try:
             check_may_act(dialog, request.user)
@@ -129,7 +124,7 @@ def rate(request: PersonRequest, dialog: Dialog) -> None:
 @require_POST
 def pin(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     """Let a turn come back into each request, or as the runtime finds it."""
-    dialog = dialog_or_404(dialog_id, request.user)
+    dialog = owned(dialog_id, request.user)
     choice = request.POST.get("choice", "")
     try:
         check_may_act(dialog, request.user)
@@ -144,32 +139,28 @@ def pin(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     return redirect("turn-actions", dialog_id=dialog_id, seq=seq)
 
 
-@login_required
-@require_GET
-def recalled(request: PersonRequest, dialog_id: UUID, generation_id: int) -> HttpResponse:
+@dialog_page
+def recalled(request: PersonRequest, dialog: Dialog, generation_id: int) -> HttpResponse:
     """A page of its own; within a dialog's page the list alone."""
-    return _listed(request, dialog_id, generation_id)
+    return _listed(request, dialog, generation_id)
 
 
 @login_required
 @require_POST
 def choose_recall(request: PersonRequest, dialog_id: UUID, generation_id: int, seq: int) -> HttpResponse:
-    dialog = dialog_or_404(dialog_id, request.user)
+    dialog = owned(dialog_id, request.user)
     try:
         check_may_act(dialog, request.user)
         recall_choices.choose(dialog.pk, seq, request.POST.get("choice", ""))
     except Refusal as refusal:
         return refused(request, refusal, f"/d/{dialog_id}/recalled/{generation_id}/")
     if request.htmx:
-        return _listed(request, dialog_id, generation_id)
+        return _listed(request, dialog, generation_id)
     return redirect("recalled", dialog_id=dialog_id, generation_id=generation_id)
 
 
-def _listed(request: PersonRequest, dialog_id: UUID, generation_id: int) -> HttpResponse:
-    dialog = dialog_or_404(dialog_id, request.user)
-    generation = dialog.generations.filter(pk=generation_id).first()
-    if generation is None:
-        raise Http404
+def _listed(request: PersonRequest, dialog: Dialog, generation_id: int) -> HttpResponse:
+    generation = get_object_or_404(dialog.generations, pk=generation_id)
     context = {
         "page": DialogPage(dialog, request.user, request=request),
         "generation": generation,

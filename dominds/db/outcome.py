@@ -1,4 +1,4 @@
-"""What became of a change when the database failed: known for what was not committed, and not for a lost reply.
+"""Outcome of a change after a database error: undone, or unknown where the reply to a commit was lost.
 
 Both database engines mix this in. Who serves a request compares ``changes_so_far`` before and after.
 """

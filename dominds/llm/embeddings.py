@@ -1,4 +1,4 @@
-"""Embeddings of a provider that speaks OpenAI's wire, asked for and handed on as they are."""
+"""Embeddings of a provider that speaks OpenAI's wire format, passed on unchanged."""
 
 from collections.abc import Mapping
 from typing import Any

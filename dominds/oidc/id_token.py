@@ -1,4 +1,4 @@
-"""What an ID token proves (OpenID Connect Core 1.0, 3.1.3.7). A module of its own: PyJWT is loaded where people sign in, and
+"""Verification of ID tokens (OpenID Connect Core 1.0, 3.1.3.7). A module of its own: PyJWT is loaded where people sign in, and
 nowhere else."""
 
 import secrets

@@ -1,4 +1,4 @@
-"""How many sockets may be on their way in at once.
+"""Bound on socket handshakes under way at once.
 
 After a restart all pages come back within seconds. Taken in together they all took longer than a browser waits for a
 handshake (ten seconds), so they left, came again, and a server that was busy with those who had left took in nobody: of
@@ -16,7 +16,7 @@ TRY_LATER = 1013
 
 
 def admitted(application: Application) -> Application:
-    """The same ASGI application for sockets, of which so many at once are asked who they are."""
+    """The same ASGI application for sockets, with so many handshakes at once."""
     places = asyncio.Semaphore(AT_ONCE)
 
     async def call(scope: Any, receive: Any, send: Any) -> None:
@@ -26,21 +26,21 @@ def admitted(application: Application) -> Application:
         except TimeoutError:
             await send({"type": "websocket.close", "code": TRY_LATER})
             return
-        at_the_door = True
+        has_place = True
 
-        def go_in() -> None:
-            nonlocal at_the_door
-            if at_the_door:
-                at_the_door = False
+        def give_back() -> None:
+            nonlocal has_place
+            if has_place:
+                has_place = False
                 places.release()
 
-        async def tell(message: Any) -> None:
+        async def forward(message: Any) -> None:
             await send(message)
-            go_in()  # accepted, or sent away
+            give_back()  # accepted, or closed
 
         try:
-            await application(scope, receive, tell)
+            await application(scope, receive, forward)
         finally:
-            go_in()
+            give_back()
 
     return call

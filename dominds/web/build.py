@@ -1,4 +1,4 @@
-"""Which build this process serves: one short name for its version and its own static files."""
+"""The build that this process serves: a short hash of its version and its static files."""
 
 import hashlib
 from pathlib import Path

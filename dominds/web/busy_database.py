@@ -1,8 +1,7 @@
-"""A database that is busy or away: pages answer 503 and say what is known, and what only reads is asked once more."""
+"""Answers while the database is busy or away: 503 with what is known, and one more try for what only reads."""
 
 import sys
 import time
-from collections.abc import Callable
 
 import structlog
 from django.db import InterfaceError, OperationalError, close_old_connections
@@ -13,6 +12,7 @@ from django.utils.decorators import sync_only_middleware
 from django.views.defaults import server_error
 
 from dominds.db.outcome import OutcomeUnknown, changes_so_far
+from dominds.web.middleware import Handler
 
 log = structlog.get_logger(__name__)
 
@@ -45,7 +45,7 @@ def marked(response: HttpResponse) -> HttpResponse:
 
 
 @sync_only_middleware
-def asked_again(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Callable[[HttpRequest], HttpResponseBase]:
+def asked_again(get_response: Handler) -> Handler:
     """Repeat a read once when the database was away for a moment: it changes nothing, and nobody needs to hear of it."""
 
     def answer(request: HttpRequest) -> HttpResponseBase:

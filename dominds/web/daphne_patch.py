@@ -1,4 +1,4 @@
-"""What Daphne does otherwise here: socket messages of any size go out at once, and requests come in within a time and a size."""
+"""Patches of Daphne: socket messages of any size go out at once, and requests must arrive within a time and a size."""
 
 import json
 import sys

@@ -4,11 +4,27 @@ from collections.abc import Callable
 
 from django.conf import settings
 from django.core.exceptions import DisallowedHost
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.decorators import sync_only_middleware
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
 PROBES = frozenset({"/livez", "/readyz"})
+
+
+@sync_only_middleware
+def readable_only(get_response: Handler) -> Handler:
+    """Refuse NUL and half of a surrogate pair in an address: no name holds them, and they cannot be stored or logged."""
+
+    def answer(request: HttpRequest) -> HttpResponseBase:
+        try:
+            request.path.encode()
+        except UnicodeEncodeError:
+            return HttpResponse("The address holds half of a character.\n", status=400, content_type="text/plain")
+        if "\x00" in request.path:
+            return HttpResponse("The address holds a NUL character.\n", status=400, content_type="text/plain")
+        return get_response(request)
+
+    return answer
 
 
 @sync_only_middleware

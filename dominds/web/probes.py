@@ -1,4 +1,4 @@
-"""What a machine asks the server: does it live, is it ready, what are its numbers."""
+"""Probes for machines: liveness, readiness, metrics."""
 
 import asyncio
 import hmac

@@ -1,4 +1,4 @@
-"""Loads beside a process's first calls what somebody's first answer would otherwise wait for."""
+"""Warm-up beside a process's first calls, of what somebody's first answer would otherwise wait for."""
 
 from collections.abc import Callable
 from threading import Thread

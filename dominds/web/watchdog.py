@@ -1,4 +1,4 @@
-"""Says when the event loop of a web process stands still, and what holds it up. Every socket of the process waits meanwhile.
+"""Watchdog of a web process's event loop: logs when it stands still and what holds it up. Every socket waits meanwhile.
 
 It ends nothing: a loop that goes on has lost no one, and one that never does is found by ``/livez``.
 """
@@ -30,7 +30,7 @@ def watched(application: Application) -> Application:
 
 
 class Watchdog:
-    """A thread that asks a loop to say a word, four times a second, and listens for it.
+    """A thread that asks a loop to set an event, four times a second, and sees whether it does.
 
     A process that is frozen, or that gets no processor, is not a loop that is held up: then this thread does not run either.
     So time counts as far as this thread was awake, or the process was busy (one C call that keeps all other threads out).

@@ -1,7 +1,7 @@
-"""Who is at work on which machine: every worker and sweeper leaves a word in Redis each ten seconds.
+"""Heartbeats: every worker and sweeper writes one to Redis every ten seconds.
 
-Ages come from the time that Redis has left before it drops the word, so no two machines' clocks are compared. Nothing
-depends on these words; they are for the operator's eyes.
+Ages come from the time that Redis has left before it drops one, so no two machines' clocks are compared. Nothing
+depends on them; they are for the operator's eyes.
 """
 
 import os
@@ -18,14 +18,14 @@ from redis import Redis, RedisError
 log = structlog.get_logger(__name__)
 
 KEPT_SECONDS = 300  # a part that has said nothing for so long is forgotten
-LATE_SECONDS = 30  # three words missed
+LATE_SECONDS = 30  # three missed
 _NAMES = "dominds:parts"
 _TIMEOUT_SECONDS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """The last word of one part. ``busy`` and ``waiting`` count a worker's messages; sweepers have none."""
+    """The last of one part. ``busy`` and ``waiting`` count a worker's messages; sweepers have none."""
 
     name: str
     kind: str  # "worker" or "sweeper"
@@ -45,7 +45,7 @@ def part_name(kind: str) -> str:
 
 
 def beat(kind: str, name: str, **said: Any) -> None:
-    """Leave a word. Never raises: a part must not fail because nobody can hear it."""
+    """Write a heartbeat. Never raises: a part must not fail because Redis is away."""
     try:
         with _client() as client, client.pipeline() as pipe:
             pipe.sadd(_NAMES, name)
@@ -56,7 +56,7 @@ def beat(kind: str, name: str, **said: Any) -> None:
 
 
 def leave(name: str) -> None:
-    """Say goodbye: a part that was stopped on purpose is not late."""
+    """Delete it: a part that was stopped on purpose is not late."""
     try:
         with _client() as client:
             client.delete(_key(name))

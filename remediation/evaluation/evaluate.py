@@ -1,4 +1,4 @@
-"""All dialogs under all policies."""
+"""Evaluation of all dialogs under all policies."""
 
 import time
 from collections import defaultdict

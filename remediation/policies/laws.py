@@ -1,4 +1,4 @@
-"""What holds for every rewrite, whichever policy made it."""
+"""Laws of every rewrite, whichever policy made it."""
 
 from remediation.context import Unit, UnitRole, Units, total_tokens
 from remediation.strategies.outcome import newest_user

@@ -1,4 +1,4 @@
-"""What a request asks for: the words of the newest message, and for less those of the exchange that led to it."""
+"""Query of a request: the words of the newest message, and for less those of the exchange that led to it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

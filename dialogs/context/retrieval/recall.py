@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 from dialogs.context.retrieval.text_index import TURNS
 from dialogs.context.sizes import Sizes
-from dialogs.context.view import View
+from dialogs.context.view import WHOLE, View
 from dialogs.models import Dialog, PersonSettings, RecallChoice
 from dominds.db.prepared import Select
 from dominds.llm.catalog.catalog import ModelInfo
@@ -22,7 +22,6 @@ from remediation.recall.query import query_of
 from remediation.recall.recall import recall, render, room_for
 from remediation.tokens.calibration import output_buffer
 
-WHOLE = "1:0"  # base of a view that no rewrite or clear has touched
 UNKNOWN_LIMIT_TOKENS = 1_024  # for recalled text where nobody knows the model's window
 MOST_PERCENT = 90  # of a limit, for request and answer: a policy that watches answers interrupts one that goes beyond
 
@@ -44,7 +43,7 @@ NOTHING = Recall()
 
 def is_wanted(dialog: Dialog) -> bool:
     """Unless the agent or the dialog's owner has it off. A proxy's requests are the program's own."""
-    return dialog.agent.recall and not dialog.agent.proxy and _OWNERS_CHOICE.first(dialog.owner_id) is not False
+    return dialog.agent.recall and not dialog.agent.proxy and _owners_choice.first(dialog.owner_id) is not False
 
 
 def is_on(dialog: Dialog, view: View) -> bool:
@@ -58,7 +57,7 @@ def limit_beside(limit: int) -> int:
 
 
 def recalled_for(dialog: Dialog, view: View, sizes: Sizes, model: ModelInfo, thresholds: Thresholds) -> Recall:
-    choices = _CHOICES(dialog.pk)
+    choices = _choices(dialog.pk)
     dismissed = {seq for seq, choice in choices if choice == RecallChoice.Choice.DISMISSED}
     pinned = [seq for seq, choice in choices if choice == RecallChoice.Choice.PINNED]
     hidden = _in_sight(view) | dismissed
@@ -102,12 +101,11 @@ def _texts_of_no_turn(view: View) -> Iterable[str]:
     return (unit.text for unit in view.units if unit.id in view.by_value or not unit.source)
 
 
+@Select
 def _owners_choice(owner_id: int) -> QuerySet[PersonSettings, bool]:
     return PersonSettings.objects.filter(user_id=owner_id).values_list("recall", flat=True)[:1]
 
 
+@Select
 def _choices(dialog_id: UUID) -> QuerySet[RecallChoice, tuple[int, str]]:
     return RecallChoice.objects.filter(dialog_id=dialog_id).order_by("seq").values_list("seq", "choice")
-
-
-_OWNERS_CHOICE, _CHOICES = Select(_owners_choice), Select(_choices)

@@ -1,4 +1,4 @@
-"""What each process has indexed of dialogs' texts: turns are never changed, so each look reads only those since the last.
+"""In-memory index of each dialog's words: turns are never changed, so each look reads only those since the last.
 
 An index is in memory alone. After a restart the first look at a dialog reads it whole: 50,000 turns take 3 to 9 s of a
 busy core, fewer in proportion (``tests/benchmarks/recall.py``). Nobody waits for that: until a thread is done with it, the

@@ -1,10 +1,12 @@
-"""A lock that is given to whoever has waited longest."""
+"""First-in, first-out lock."""
 
 import threading
 from collections import deque
 
 
 class Turns:
+    """A lock that is given to whoever has waited longest."""
+
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._waiting: deque[threading.Lock] = deque()

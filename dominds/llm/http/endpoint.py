@@ -1,4 +1,4 @@
-"""Where a model server is, and how patient we are with it."""
+"""Address and time-outs of a model server."""
 
 import ipaddress
 from dataclasses import dataclass, field

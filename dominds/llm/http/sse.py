@@ -63,9 +63,8 @@ class SseParser:
         self._after_carriage_return = chunk.endswith(b"\r")
         if b"\r" in chunk:
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        while (
-            BLANK_LINES in chunk
-        ):  # 64 MB of them would keep the loop for half a minute, and one ends an event as well
+        # 64 MB of them would keep the loop for half a minute, and one ends an event as well.
+        while BLANK_LINES in chunk:
             chunk = chunk.replace(BLANK_LINES, b"\n\n")
         return COMMENTS.sub(b"\n\n", chunk)
 

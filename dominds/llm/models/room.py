@@ -6,9 +6,8 @@ LEAST_OUTPUT_TOKENS = 16  # OpenAI refuses less
 LEAST_MARGIN_TOKENS = 64
 MARGIN_SHARE = 0.05  # of the prompt: what an estimate may be off by
 CALIBRATED_SHARE = 0.01  # once reports have corrected it, but for new text of another kind
-SHORTEST_ANSWER = (
-    2_048  # tokens: asked for before such text is feared, since a refusal is repeated and a cut answer is not
-)
+# Tokens: asked for before such text is feared, since a refusal is repeated and a cut answer is not.
+SHORTEST_ANSWER = 2_048
 
 
 def output_room(

@@ -1,4 +1,4 @@
-"""What of a model shapes the requests to it, as a text that can be stored: the catalog may say something else tomorrow."""
+"""Traits of a model that shape the requests to it, as a text to store: the catalog may say something else tomorrow."""
 
 from dataclasses import replace
 from functools import lru_cache

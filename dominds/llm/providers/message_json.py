@@ -1,4 +1,4 @@
-"""JSON of a conversation's messages; that of the messages in the last request is remembered."""
+"""JSON of a conversation's messages; that of the last request's messages is cached."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Reader of local servers' own APIs: with little patience, and answers kept for a moment."""
+"""Reader of local servers' own APIs, with short time-outs and briefly cached answers."""
 
 import threading
 import time

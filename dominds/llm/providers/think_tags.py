@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from dominds.llm.stream import ReasoningDelta, TextDelta
 
 NAMES = ("think", "mm:think", "thinking", "thought")  # mm: MiniMax; thought: Google
-CLOSING = {f"<{name}>": f"</{name}>" for name in NAMES} | {
-    "[THINK]": "[/THINK]"
-}  # by opening tag; the last is Mistral's
+# By opening tag; the last is Mistral's.
+CLOSING = {f"<{name}>": f"</{name}>" for name in NAMES} | {"[THINK]": "[/THINK]"}
 
 
 class ThinkTags:
