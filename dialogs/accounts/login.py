@@ -12,7 +12,7 @@ import structlog
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.contrib.auth.signals import user_logged_in, user_logged_out
-from django.db import transaction
+from django.db import connection, transaction
 from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
 
@@ -27,7 +27,7 @@ ATTEMPTS_OF_ACCOUNT = 20  # from all addresses
 ATTEMPTS_AT_PROVIDER = 30  # of an address; an office shares one
 WINDOW_SECONDS = 60  # from the first attempt on
 HASHES_AT_ONCE = 2  # one takes a third of a second of a processor, which pages need as well
-WAIT_SECONDS = 5
+WAIT_SECONDS = 15  # fifty people who come at once need ten
 TOO_MANY, BUSY = 429, 503  # HTTP
 _hashing = threading.BoundedSemaphore(HASHES_AT_ONCE)
 
@@ -69,8 +69,11 @@ class LoginRefused(Exception):
 @contextmanager
 def password_check() -> Iterator[None]:
     """One of the few places to hash a password in. Raises ``LoginRefused`` when none comes free in time."""
-    if not _hashing.acquire(timeout=WAIT_SECONDS):
-        raise LoginRefused(BUSY, WAIT_SECONDS)
+    if not _hashing.acquire(blocking=False):
+        if not connection.in_atomic_block:
+            connection.close()  # others need it meanwhile
+        if not _hashing.acquire(timeout=WAIT_SECONDS):
+            raise LoginRefused(BUSY, WAIT_SECONDS)
     try:
         yield
     finally:
