@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("dialogs", "0033_webhook_rewrites"),
+        ("dialogs", "0034_charged_keys_and_system_messages"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
