@@ -28,6 +28,7 @@ from dialogs.pages import dialog_page, sidebar
 from dialogs.pages.chip import chip_of
 from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.entries import address_of, all_entries
+from dialogs.permissions import may_act
 from dialogs.queries import export
 from dialogs.state import State
 from dialogs.views.answers import PersonRequest, dialog_or_404, refused
@@ -217,6 +218,23 @@ def before_of(request: HttpRequest) -> int | None:
     """The position that the asked page of a transcript ends before; anything else means the newest page."""
     before = request.GET.get("before", "")
     return int(before) if before.isascii() and before.isdigit() else None
+
+
+@login_required
+@require_GET
+def menu(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
+    """What the navigation offers for a dialog. Without scripts the dialog's own menu does."""
+    dialog = dialog_or_404(dialog_id, request.user)
+    if not request.htmx:
+        return redirect("dialog", dialog_id=dialog_id)
+    named = Dialog.objects.filter(owner=request.user, archived_at=None, folder__isnull=False)
+    context = {
+        "dialog": dialog,
+        "own": dialog.owner_id == request.user.pk,
+        "may_act": may_act(request.user, dialog),
+        "folders": named.order_by("folder").values_list("folder", flat=True).distinct(),
+    }
+    return render(request, "dialogs/_nav_menu.html", context)
 
 
 @login_required
