@@ -56,6 +56,7 @@ urlpatterns = [
     path("d/folder/", dialogs.folder, name="folder"),
     path("d/undo/", dialogs.undo, name="undo-act"),
     path("d/<uuid:dialog_id>/", dialogs.show, name="dialog"),
+    path("d/<uuid:dialog_id>/menu/", dialogs.menu, name="dialog-menu"),
     path("d/<uuid:dialog_id>/older", dialogs.older, name="older"),
     path("d/<uuid:dialog_id>/frames", dialogs.frames, name="frames"),
     path("d/<uuid:dialog_id>/messages/", post_message, name="post-message"),

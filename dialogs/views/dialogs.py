@@ -29,6 +29,7 @@ from dialogs.pages import sidebar
 from dialogs.pages.chip import chip_of
 from dialogs.pages.dialog_page import STATES, DialogPage
 from dialogs.pages.entries import address_of, all_entries
+from dialogs.permissions import may_act
 from dialogs.queries import export
 from dialogs.state import State
 from dialogs.views.answers import PersonRequest, dialog_page, refused
@@ -222,6 +223,21 @@ def show_page(request: PersonRequest, page: DialogPage) -> HttpResponse:
 def before_of(request: HttpRequest) -> int | None:
     """The position that the asked page of a transcript ends before; anything else means the newest page."""
     return number_in(request.GET.get("before"))
+
+
+@dialog_page
+def menu(request: PersonRequest, dialog: Dialog) -> HttpResponse:
+    """What the navigation offers for a dialog. Without scripts the dialog's own menu does."""
+    if not request.htmx:
+        return redirect("dialog", dialog_id=dialog.pk)
+    named = Dialog.objects.filter(owner=request.user, archived_at=None, folder__isnull=False)
+    context = {
+        "dialog": dialog,
+        "own": dialog.owner_id == request.user.pk,
+        "may_act": may_act(request.user, dialog),
+        "folders": named.order_by("folder").values_list("folder", flat=True).distinct(),
+    }
+    return render(request, "dialogs/_nav_menu.html", context)
 
 
 @dialog_page

@@ -20,6 +20,11 @@ export function readTurns() {
   for (const [id, count] of listed.map((entry) => entry.split(":"))) turns.set(id, Number(count));
   const open = openFolders();
   for (const folder of document.querySelectorAll(".nav-folder")) folder.open ||= open.has(folder.dataset.folder);
+  for (const link of document.querySelectorAll("#nav-dialogs li > a")) {
+    if (link.pathname !== location.pathname || link.hasAttribute("aria-current")) continue;
+    link.setAttribute("aria-current", "page");
+    link.closest(".nav-folder")?.setAttribute("open", "");
+  }
   markNews();
 }
 
@@ -46,3 +51,49 @@ function markNews() {
 document.addEventListener("visibilitychange", () => document.hidden || markNews());
 document.addEventListener("htmx:afterSettle", (event) => event.target.id === "nav-dialogs" && readTurns());
 document.addEventListener("dominds:placed", (event) => event.detail.some((piece) => piece.id.startsWith("recent-")) && markNews());
+
+// What can be done with a dialog: one button for all rows, in that which one points at or has reached by keys.
+const menu = document.getElementById("nav-menu");
+const more = Object.assign(document.createElement("button"), { type: "button", className: "nav-more" });
+more.setAttribute("aria-haspopup", "dialog");
+more.innerHTML = '<svg class="icon" aria-hidden="true"><use href="#i-more"/></svg>';
+
+for (const kind of menu ? ["mouseover", "focusin"] : []) {
+  document.getElementById("nav").addEventListener(kind, ({ target }) => {
+    const row = target.closest("#nav-dialogs li");
+    if (!row || row === more.parentElement) return;
+    more.setAttribute("aria-label", `Actions: ${row.querySelector(".cut").textContent}`);
+    row.append(more);
+  });
+}
+
+more.addEventListener("click", async () => {
+  const row = more.closest("li");
+  const address = row.querySelector("a").href;
+  const answer = await fetch(`${address}menu/`, { headers: { "HX-Request": "true" } }).catch(() => null);
+  if (!answer?.ok || answer.redirected) return location.assign(address);
+  menu.innerHTML = await answer.text();
+  window.htmx?.process(menu);
+  menu.showPopover();
+  standBeside(row);
+  menu.querySelector("button, summary, a")?.focus();
+});
+
+/** Below the row, or higher where it would leave the window. */
+function standBeside(row) {
+  const place = row.getBoundingClientRect();
+  const top = Math.min(place.bottom, innerHeight - menu.offsetHeight - 8);
+  Object.assign(menu.style, { top: `${Math.max(8, top)}px`, left: `${Math.max(8, Math.min(place.left + 24, innerWidth - menu.offsetWidth - 8))}px` });
+}
+
+menu?.addEventListener("toggle", (event) => {
+  if (!event.target.matches("details")) return;
+  event.target.querySelector("input")?.select();
+  if (more.isConnected) standBeside(more.closest("li"));
+}, true);
+menu?.addEventListener("htmx:afterRequest", (event) => {
+  if (!event.detail.successful) return;
+  menu.hidePopover();
+  const words = new URLSearchParams({ q: document.getElementById("nav-search").value });
+  window.htmx.ajax("GET", `/dialogs/?${words}`, { target: "#nav-dialogs", swap: "outerHTML" });
+});

@@ -70,6 +70,30 @@ def test_no_line_moves_when_the_font_comes_late(stack: Stack, person: User, page
     assert page.evaluate(SHIFTS) < 0.02  # 0.1 is called good
 
 
+def test_a_dialog_is_pinned_and_renamed_from_the_navigation(
+    open_dialog: Opener, page: Page, complaints: list[str]
+) -> None:
+    """By keys from its row on, and while another page is open."""
+    dialog = open_dialog("short")
+    Dialog.objects.filter(pk=dialog.pk).update(title="Berths")
+    page.goto(page.url.partition("/d/")[0] + "/settings/")
+    row = page.locator(f"#recent-{dialog.pk} > a")
+    row.focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    menu = page.get_by_role("dialog", name="Actions for this dialog")
+    menu.get_by_role("button", name="Pin").click()
+    expect(page.locator("#nav-dialogs").get_by_role("heading", name="Pinned")).to_be_visible()
+    expect(menu).to_be_hidden()
+    row.hover()
+    page.get_by_role("button", name="Actions: Berths").click()
+    menu.get_by_text("Rename…").click()
+    menu.get_by_label("New title").fill("Harbour dues")
+    page.keyboard.press("Enter")
+    expect(row).to_have_text(re.compile("Harbour dues"))
+    assert page.url.endswith("/settings/")
+
+
 def test_what_a_page_can_do_is_found_by_name(open_dialog: Opener, page: Page, complaints: list[str]) -> None:
     dialog = open_dialog("short")
     field, listed = page.locator("#text"), page.get_by_role("listbox", name="Commands")

@@ -221,3 +221,19 @@ def test_only_who_did_it_undoes_it_and_not_for_ever() -> None:
     assert "Undone, for 1 dialog." in undone(client, page)
     dialog.refresh_from_db()
     assert dialog.archived_at is None
+
+
+def test_the_menu_of_a_row_offers_what_its_reader_may_do() -> None:
+    [dialog] = in_folder("Harbour dues", "Berths")
+    owner, member, group = browser_of(dialog.owner), UserFactory.create(), Group.objects.create(name="Pilots")
+    group.user_set.add(dialog.owner, member)
+    sharing.share(dialog.pk, "Pilots", dialog.owner)
+    address, script = f"/d/{dialog.pk}/menu/", {"HX-Request": "true"}
+    page = owner.get(address, headers=script).content.decode()
+    assert all(words in page for words in ("Pin", "Rename…", '<option value="Harbour dues">', "Archive dialog"))
+    page = browser_of(member).get(address, headers=script).content.decode()
+    assert "Rename…" in page and "Export as Markdown" in page
+    assert not any(words in page for words in ("Pin<", "Move to folder…", "Archive dialog"))
+    assert browser_of(UserFactory.create()).get(address, headers=script).status_code == 404
+    assert owner.get(address)["Location"] == f"/d/{dialog.pk}/"
+    assert "Archive dialog" in owner.get(f"/d/{dialog.pk}/").content.decode()

@@ -207,6 +207,7 @@ def own_addresses(dialog: Dialog) -> list[str]:
         "health/",
         "context/",
         "archive/",
+        "menu/",
         "export.md",
         "export.json",
         "frames?after=0",
