@@ -7,12 +7,17 @@ function say(problem) {
   for (const words of problems.children) words.hidden = words.dataset.problem !== problem;
 }
 
+/** Without a network Chromium waits for its push service for ever. */
+function soon(answer) {
+  return Promise.race([answer, new Promise((_, refuse) => setTimeout(refuse, 20_000, new Error("no answer")))]);
+}
+
 async function subscribe() {
   if ((await Notification.requestPermission()) !== "granted") return "denied";
   await navigator.serviceWorker.register(form.dataset.worker);
   const { pushManager } = await navigator.serviceWorker.ready;
   await (await pushManager.getSubscription())?.unsubscribe(); // it may hold for another key, or for somebody else
-  const found = await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: form.dataset.key });
+  const found = await soon(pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: form.dataset.key }));
   const { endpoint, keys } = found.toJSON();
   form.elements.address.value = endpoint;
   form.elements.key.value = keys.p256dh;
