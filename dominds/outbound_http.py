@@ -8,6 +8,7 @@ import http.client
 import ipaddress
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -16,6 +17,7 @@ from urllib.parse import urlsplit
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 SCHEMES = {"http": 80, "https": 443}
 SHARED = ipaddress.ip_network("100.64.0.0/10")  # carrier-grade NAT: neither private nor global to the standard library
+MOST_ADDRESSES = 4  # of a name that are tried
 TRANSLATED = ipaddress.ip_network("64:ff9b::/96")  # NAT64: an IPv4 address in the last four bytes
 
 
@@ -94,8 +96,12 @@ def _unwrapped(address: Address) -> Address:
 
 
 def post(url: str, body: bytes, headers: Mapping[str, str], *, timeout_seconds: float, allow_private: bool) -> int:
-    """Send a POST and return the status. Raises ``Refused``, ``OSError`` or ``http.client.HTTPException``."""
-    with _connection(url, timeout_seconds, allow_private=allow_private) as connection:
+    """Send a POST and return the status. Raises ``Refused``, ``OSError`` or ``http.client.HTTPException``. ``timeout_seconds``
+    holds for each wait, and for the answer as a whole."""
+    with (
+        _connection(url, timeout_seconds, allow_private=allow_private) as connection,
+        _cut_after(timeout_seconds, connection.sock),
+    ):
         return _answer(connection, "POST", url, headers, body).status
 
 
@@ -141,8 +147,25 @@ def _connection(
         connection.close()
 
 
+@contextmanager
+def _cut_after(seconds: float, connected: socket.socket) -> Iterator[None]:
+    """End the connection then, whatever still drips from it: whoever reads finds its end."""
+
+    def cut() -> None:
+        with suppress(OSError):
+            connected.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds, cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 def _socket(addresses: list[Address], port: int, timeout_seconds: float) -> socket.socket:
-    *others, last = dict.fromkeys(map(str, addresses))
+    *others, last = list(dict.fromkeys(map(str, addresses)))[:MOST_ADDRESSES]
     for address in others:
         with suppress(OSError):
             return socket.create_connection((address, port), timeout_seconds)

@@ -3,8 +3,10 @@
 import socket
 import socketserver
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from http.client import HTTPException
 from typing import Any
 
 import pytest
@@ -117,6 +119,25 @@ def test_a_redirect_is_not_followed() -> None:
             assert send(f"http://127.0.0.1:{port}/hook?a=b") == 302
     assert asked[0].startswith(b"POST /hook?a=b HTTP/1.1\r\n")
     assert not asked_inside
+
+
+def test_an_answer_that_drips_is_given_up() -> None:
+    """Each byte comes in time, but the whole never."""
+
+    class Drips(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with suppress(OSError):
+                for byte in b"HTTP/1.1 200 OK" + b"x" * 100:
+                    self.request.sendall(bytes([byte]))
+                    time.sleep(0.1)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Drips) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        begun_at, url = time.monotonic(), f"http://127.0.0.1:{server.server_address[1]}/"
+        with pytest.raises((OSError, HTTPException)):
+            outbound_http.post(url, b"{}", {}, timeout_seconds=0.5, allow_private=True)
+        assert time.monotonic() - begun_at < 3
+        server.shutdown()
 
 
 def test_a_name_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
