@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand
 from django.db import OperationalError, connection, connections
 
 from dominds import env
+from dominds.db import fresh
 from dominds.local.up import NOBODY_ADMINISTERS
 
 LOCK_NOT_AVAILABLE = "55P03"  # of PostgreSQL's error codes
@@ -28,7 +29,8 @@ class Command(BaseCommand):
         parser.add_argument("--exit-code", action="store_true", help=says)
 
     def handle(self, *, exit_code: bool, **_: Any) -> None:
-        migrate()
+        if not fresh.lay():
+            migrate()
         if "sync_agents" in get_commands():
             call_command("sync_agents")
         if name := make_administrator():
