@@ -22,6 +22,10 @@ MIGRATE_SECONDS = 120.0
 class Command(BaseCommand):
     """Migrate, load the agents, make the administrator whom the environment names."""
 
+    # Of what people write and install. Django's own checks are of the code, which does not change between two starts; they would
+    # load every page, a third of the time that this takes.
+    requires_system_checks = ["installation"]
+
     help = "Bring the tables up to date, load the agents of .minds, and make the first administrator if one is named."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
