@@ -11,7 +11,7 @@ from dominds.yaml_fields import classes_of
 from remediation.policies.registry import registry
 
 
-@checks.register()
+@checks.register("installation")
 def team_is_sound(**_: Any) -> list[checks.CheckMessage]:
     """But for their models, which ``sync_agents`` judges: checks run where there is no database yet, or none that answers."""
     files = (team_file.current_team(with_models=False), team_file.read_team(team_file.DEMO_FILE, with_models=False))
@@ -19,18 +19,18 @@ def team_is_sound(**_: Any) -> list[checks.CheckMessage]:
     return [checks.Warning(str(found), id="dialogs.W001") for found in classes_of(problems)]
 
 
-@checks.register()
+@checks.register("installation")
 def policies_are_sound(**_: Any) -> list[checks.CheckMessage]:
     return [checks.Warning(str(problem), id="dialogs.W003") for problem in registry().problems]
 
 
-@checks.register()
+@checks.register("installation")
 def mcp_servers_are_sound(**_: Any) -> list[checks.CheckMessage]:
     found = classes_of(mcp_config.current_config().problems)
     return [checks.Warning(str(problem), id="dialogs.W002") for problem in found]
 
 
-@checks.register()
+@checks.register("installation")
 def mails_have_links(**_: Any) -> list[checks.CheckMessage]:
     if settings.PUBLIC_URL or not settings.MAIL_FROM:
         return []

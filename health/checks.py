@@ -15,7 +15,7 @@ from health.traps import traps_of
 DETAILS = "`dominds check_files --details` lists each."
 
 
-@checks.register()
+@checks.register("installation")
 def catalog_is_sound(**_: Any) -> list[checks.CheckMessage]:
     catalog = current_catalog(Path(settings.MINDS_DIR))
     return [*_problems(catalog), *_traps(catalog.models.values()), *_critical_rules(catalog.models.values())]

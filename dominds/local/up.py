@@ -189,10 +189,9 @@ def new_worker_name() -> str:
 
 
 def worker_command(name: str, concurrency: int) -> list[str]:
-    celery = [sys.executable, "-m", "celery", "-q", "-A", "dominds.celery", "worker"]
-    pool = ["--pool", "threads", "--concurrency", str(concurrency)]
+    worker = [sys.executable, "-m", "dominds.worker", "--concurrency", str(concurrency), "-n", f"{name}@%h"]
     # env: the worker itself learns its name, which it writes into the leases that it takes.
-    return ["env", f"DOMINDS_WORKER={name}", *celery, *pool, "--without-gossip", "--without-mingle", "-n", f"{name}@%h"]
+    return ["env", f"DOMINDS_WORKER={name}", *worker]
 
 
 # -- the word that it is ready ---------------------------------------------------------------------

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import call_command
 from django.db import connections
 
 from dialogs.context import connected
+from dominds.db import fresh
 from dominds.settings import SQLITE_OPTIONS
 from tests.dialogs.factories import write_minds
 from tests.harness import transactions
@@ -43,18 +43,18 @@ def _nothing_slow_within_transactions(_django_db_marker: None) -> Iterator[None]
 
 
 @pytest.fixture(scope="session")
-def migrated_lite(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) -> Path:
-    """A migrated SQLite database to copy: to migrate one computes for seconds."""
-    file = tmp_path_factory.mktemp("lite") / "migrated.sqlite3"
+def laid_lite(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) -> Path:
+    """An SQLite database to copy, as a new install has it."""
+    file = tmp_path_factory.mktemp("lite") / "laid.sqlite3"
     with django_db_blocker.unblock(), _lite_at(file):
-        call_command("migrate", database="lite", interactive=False, verbosity=0)
+        assert fresh.lay("lite")
     return file
 
 
 @pytest.fixture
-def lite(tmp_path: Path, migrated_lite: Path, django_db_blocker: Any) -> Iterator[str]:
+def lite(tmp_path: Path, laid_lite: Path, django_db_blocker: Any) -> Iterator[str]:
     """The alias of a migrated SQLite database."""
-    file = shutil.copy(migrated_lite, tmp_path / "lite.sqlite3")
+    file = shutil.copy(laid_lite, tmp_path / "lite.sqlite3")
     with django_db_blocker.unblock(), _lite_at(file):
         yield "lite"
 

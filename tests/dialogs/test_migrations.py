@@ -1,7 +1,11 @@
 """What an older version stored reads the same after an upgrade."""
 
+import re
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +18,7 @@ from dialogs.api.schemas import EventOut
 from dialogs.models import Agent, Dialog, Event
 from dialogs.store import events
 from dialogs.store.change import open_change
+from dominds.db import fresh
 from tests.dialogs.event_lists import events_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -114,3 +119,31 @@ def test_the_version_before_may_go_on_beside_the_new_tables(old: str) -> None:
         (6, "notice"), (7, "notice"), (8, "title"), (9, "notice"),
     ]  # fmt: skip
     assert models.get_model("dialogs", "Event").objects.get(pk=theirs.pk).data == {"title": "Theirs"}
+
+
+def test_a_new_file_is_laid_as_its_migrations_would_leave_it(lite: str, tmp_path: Path) -> None:
+    """Columns, constraints, indexes and rows, all but the order of columns; and nothing is left to migrate."""
+    laid = shape_of(Path(connections[lite].settings_dict["NAME"]))
+    assert not fresh.lay(lite), "there are tables"
+    migrated = tmp_path / "migrated.sqlite3"
+    connections[lite].close()
+    connections[lite].settings_dict["NAME"] = str(migrated)
+    call_command("migrate", database=lite, interactive=False, verbosity=0)
+    assert shape_of(migrated) == laid
+
+
+def shape_of(file: Path) -> dict[str, Any]:
+    """Of each table its columns and constraints, as the SQL has them, and how many rows it has; of each index its SQL.
+
+    Content types and permissions come after either, by signals that the tests have switched off.
+    """
+    shape: dict[str, Any] = {}
+    with closing(sqlite3.connect(file)) as database:
+        for kind, name, sql in database.execute(
+            "SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
+        ):
+            parts = re.split(r', (?="|CONSTRAINT |UNIQUE )', sql.partition("(")[2].removesuffix(")"))
+            shape[name] = (kind, sorted(parts) if kind == "table" else sql)
+            if kind == "table" and name not in ("django_content_type", "auth_permission"):
+                shape[f"{name}, rows"] = database.execute(f'SELECT COUNT(*) FROM "{name}"').fetchone()
+    return shape

@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand
 from django.db import OperationalError, connection, connections
 
 from dominds import env
+from dominds.db import fresh
 from dominds.local.up import NOBODY_ADMINISTERS
 
 LOCK_NOT_AVAILABLE = "55P03"  # of PostgreSQL's error codes
@@ -21,6 +22,10 @@ MIGRATE_SECONDS = 120.0
 class Command(BaseCommand):
     """Migrate, load the agents, make the administrator whom the environment names."""
 
+    # Of what people write and install. Django's own checks are of the code, which does not change between two starts; they would
+    # load every page, a third of the time that this takes.
+    requires_system_checks = ["installation"]
+
     help = "Bring the tables up to date, load the agents of .minds, and make the first administrator if one is named."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -28,7 +33,8 @@ class Command(BaseCommand):
         parser.add_argument("--exit-code", action="store_true", help=says)
 
     def handle(self, *, exit_code: bool, **_: Any) -> None:
-        migrate()
+        if not fresh.lay():
+            migrate()
         if "sync_agents" in get_commands():
             call_command("sync_agents")
         if name := make_administrator():

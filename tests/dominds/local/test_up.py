@@ -144,11 +144,11 @@ def test_the_data_folder_is_its_owners_alone_and_no_password_is_printed(up: Up) 
 
 
 def test_a_killed_worker_is_replaced_under_a_new_name(up: Up) -> None:
-    old = up.part("dominds.celery worker")
+    old = up.part("dominds.worker")
     old_name = old.cmdline()[-1]
     old.kill()
     eventually(lambda: "worker ended (code -9); starting it again" in up.output)
-    new = up.part("dominds.celery worker")
+    new = up.part("dominds.worker")
     assert new.cmdline()[-1] != old_name
     eventually(lambda: re.search(rf"worker_gone.* leases_freed=0 worker={old_name.removesuffix('@%h')}", up.output))
     assert up.get("/readyz") == 200

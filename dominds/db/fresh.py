@@ -1,0 +1,33 @@
+"""The tables of a new SQLite file, made as the models have them.
+
+All migrations, one after the other, take a new file 4 s of CPU, four fifths of it to draw up models that are altered again.
+What they would leave is known: the models, as `makemigrations --check` says, and no rows. A database that has any table
+is upgraded by its migrations.
+"""
+
+from django.apps import apps
+from django.core.management.sql import emit_post_migrate_signal
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.migrations.executor import MigrationExecutor
+
+
+def lay(alias: str = DEFAULT_DB_ALIAS) -> bool:
+    """Make all tables in one transaction and note the migrations as done, where there is no table yet; whether it was done."""
+    connection = connections[alias]
+    if connection.vendor != "sqlite" or connection.introspection.table_names():
+        return False
+    executor = MigrationExecutor(connection)
+    migrations = [migration for migration, _ in executor.migration_plan(executor.loader.graph.leaf_nodes())]
+    with connection.schema_editor() as editor:
+        if connection.introspection.table_names():  # another process was first
+            return False
+        for app in apps.get_app_configs():
+            for model in app.get_models() if app.label in executor.loader.migrated_apps else ():
+                if model._meta.managed and not model._meta.proxy:
+                    editor.create_model(model)
+        done = executor.recorder.Migration
+        editor.create_model(done)
+        rows = (done(app=migration.app_label, name=migration.name) for migration in migrations)
+        executor.recorder.migration_qs.bulk_create(rows)
+    emit_post_migrate_signal(verbosity=0, interactive=False, db=alias)
+    return True

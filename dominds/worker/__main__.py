@@ -1,0 +1,33 @@
+"""``python -m dominds.worker``: what ``celery -q -A dominds.celery worker --pool threads --without-gossip --without-mingle`` runs.
+
+Celery's command line loads its other commands first, with a library for prompts: a third of the CPU of a worker's start.
+"""
+
+import sys
+from argparse import ArgumentParser
+
+from celery.utils.nodenames import default_nodename, host_format
+
+from dominds.celery import app
+
+
+def main() -> None:
+    parser = ArgumentParser(prog="python -m dominds.worker", description="Run one worker.")
+    parser.add_argument("--concurrency", type=int, required=True, help="dialogs that it runs at once")
+    parser.add_argument("-n", "--hostname", help="its name among Celery's workers; %%h stands for the host")
+    given = parser.parse_args()
+    worker = app.Worker(
+        hostname=host_format(default_nodename(given.hostname)),
+        pool_cls="threads",
+        concurrency=given.concurrency,
+        loglevel="WARNING",
+        quiet=True,
+        without_gossip=True,
+        without_mingle=True,
+    )
+    worker.start()
+    sys.exit(worker.exitcode)
+
+
+if __name__ == "__main__":
+    main()
