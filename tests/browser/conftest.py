@@ -1,5 +1,6 @@
 """One stack of real processes for all browser tests, with scripted agents that are slow enough to watch."""
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,9 +13,10 @@ from playwright.sync_api import BrowserContext, Page, expect
 from dialogs.actions import messages
 from dialogs.models import Dialog
 from tests.dialogs.factories import UserFactory
+from tests.harness import services
 from tests.harness.browser import session_key
 from tests.harness.live import orm_on
-from tests.harness.stack import Stack, eventually
+from tests.harness.stack import Stack, eventually, running
 
 expect.set_options(timeout=15_000)
 
@@ -69,12 +71,17 @@ SCRIPTS: dict[str, dict[str, Any]] = {
         ],
     },
 }
+KEY_VARIABLE = "BROWSER_TEST_API_KEY"  # for doubles of providers that a test starts
 LIMITS = {"lights": 128_000, "refuses": 1_000, "relents": 1_000, "fills": 2_000}
 
 
 @pytest.fixture(scope="session")
-def browser_stack(with_agents: Any) -> Stack:
-    """The stack behind ``stack``; use that. Files that drive a browser come last, so nobody lends it other agents meanwhile."""
+def browser_stack(postgres: services.PostgresServer, django_db_blocker: Any) -> Iterator[Stack]:
+    """The stack behind ``stack``; use that."""
+    stack = Stack.on_new_database(postgres, "dominds_browser", settings={KEY_VARIABLE: "k-browser-0123456789"})
+    stack.minds_dir.mkdir(parents=True, exist_ok=True)
+    for name, script in SCRIPTS.items():
+        (stack.minds_dir / f"{name}.yaml").write_text(json.dumps(script, ensure_ascii=False))
     models = {
         name: {"script": f"{name}.yaml", "context_length": LIMITS.get(name, 200_000), "supports_tool_choice": True}
         for name in SCRIPTS
@@ -85,9 +92,12 @@ def browser_stack(with_agents: Any) -> Stack:
     members["plans"] |= {"context_policy": "breaking", "context_limit": 3_500, "priority_areas": ["To Do List"]}
     members["plans"]["prepare_rewrites"] = False  # its rewrites are looked at while they are made
     llm = {"providers": {"lab": {"name": "Lab", "apiType": "scripted", "models": models}}}
-    with with_agents(SCRIPTS, llm=llm, team={"members": members}) as stack:
-        _wait_for_the_worker(stack)
-    return stack
+    (stack.minds_dir / "llm.yaml").write_text(json.dumps(llm))
+    (stack.minds_dir / "team.yaml").write_text(json.dumps({"members": members}))
+    with running(stack) as started:
+        with orm_on(started.database_url, django_db_blocker):
+            _wait_for_the_worker(started)
+        yield started
 
 
 def _wait_for_the_worker(stack: Stack) -> None:

@@ -12,13 +12,12 @@ from playwright.sync_api import Page, expect
 
 from dialogs.actions import messages
 from dialogs.models import Dialog
-from tests.browser.conftest import LogIn, answered, send
+from tests.browser.conftest import KEY_VARIABLE, LogIn, answered, send
 from tests.dialogs.factories import AgentFactory
 from tests.doubles.brains import Call, Prompt, Reply
 from tests.doubles.local_servers import VLLMDouble
 from tests.doubles.messages import MessagesDouble
 from tests.doubles.serving import Double
-from tests.harness.live import KEY_VARIABLE
 from tests.harness.stack import Stack
 
 THOUGHT = "".join(f"{number}. I weigh <b>this</b> 🤔 and that.\n" for number in range(1, 41))

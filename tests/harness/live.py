@@ -5,7 +5,7 @@ Nothing is rolled back between such tests, so each makes people and dialogs of i
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,7 +18,6 @@ from tests.harness import services
 from tests.harness.stack import Api, Stack, eventually, running
 
 LIVE_DATABASE = "dominds_live"
-KEY_VARIABLE = "LIVE_TEST_API_KEY"  # of doubles of providers that tests start
 __all__ = ["Api", "Stack", "eventually"]
 
 
@@ -44,27 +43,9 @@ def _switch_to(name: str) -> None:
 
 @pytest.fixture(scope="session")
 def shared_stack(postgres: services.PostgresServer) -> Iterator[Stack]:
-    """The stack behind ``live_stack`` and ``with_agents``; use those."""
-    with running(
-        Stack.on_new_database(postgres, LIVE_DATABASE, settings={KEY_VARIABLE: "sk-test-0123456789"})
-    ) as stack:
+    """The stack behind ``live_stack``; use that."""
+    with running(Stack.on_new_database(postgres, LIVE_DATABASE)) as stack:
         yield stack
-
-
-@pytest.fixture(scope="session")
-def with_agents(shared_stack: Stack, django_db_blocker: Any) -> Callable[..., AbstractContextManager[Stack]]:
-    """``with_agents(scripts, llm=..., team=...)`` lends the running stack with other agents beside those of the demo, and
-    with the ORM on it, to the tests of a file. Its other parts are as they were: no killed parts, no changed settings."""
-
-    @contextmanager
-    def lend(scripts: dict[str, Any], **files: object) -> Iterator[Stack]:
-        with orm_on(shared_stack.database_url, django_db_blocker):
-            for old in shared_stack.minds_dir.glob("*.yaml"):
-                old.unlink()
-            shared_stack.write_minds(scripts, **files)
-            yield shared_stack
-
-    return lend
 
 
 @pytest.fixture
@@ -79,14 +60,20 @@ def live_stack(shared_stack: Stack, request: pytest.FixtureRequest, django_db_bl
 def make_stack(
     request: pytest.FixtureRequest, tmp_path: Path, django_db_blocker: Any
 ) -> Iterator[Callable[..., Stack]]:
-    """Make a private stack with further environment, which the ORM follows: ``make_stack(settings={...})``."""
+    """Make a private stack that the test may break: ``make_stack(workers=2)``, ``make_stack(sqlite=True)``.
+
+    The ORM follows the newest PostgreSQL one; an SQLite stack is looked at through its pages and commands.
+    """
     _refuse_test_database(request)
     with ExitStack() as opened:
 
-        def make(settings: dict[str, str]) -> Stack:
+        def make(workers: int = 1, *, sqlite: bool = False, **options: Any) -> Stack:
+            if sqlite:
+                url = f"sqlite:///{tmp_path / f'stack-{len(list(tmp_path.iterdir()))}.sqlite3'}"
+                return opened.enter_context(running(Stack(url, **options), workers))
             name = f"stack_{tmp_path.name[:40]}".lower()
-            made = Stack.on_new_database(services.start_postgres(), name, settings=settings)
-            stack = opened.enter_context(running(made))
+            made = Stack.on_new_database(services.start_postgres(), name, **options)
+            stack = opened.enter_context(running(made, workers))
             opened.enter_context(orm_on(stack.database_url, django_db_blocker))
             return stack
 

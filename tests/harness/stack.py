@@ -258,10 +258,10 @@ class Stack:
 
         return Api(self.base_url, create_key(user, name="test"))
 
-    def write_minds(self, scripts: dict[str, Any] | None = None, **files: object) -> None:
+    def write_minds(self, **files: object) -> None:
         """Write ``minds_dir/NAME.yaml`` from values (JSON is YAML), and load them."""
-        for name, content in {**(scripts or {}), **files}.items():
-            (self.minds_dir / f"{name}.yaml").write_text(json.dumps(content, ensure_ascii=False))
+        for name, content in files.items():
+            (self.minds_dir / f"{name}.yaml").write_text(json.dumps(content))
         self.sync_agents()
 
 

@@ -19,8 +19,9 @@ from tests.doubles.local_servers import VLLMDouble
 from tests.doubles.messages import MessagesDouble
 from tests.doubles.responses import ResponsesDouble
 from tests.doubles.serving import Double
-from tests.harness.live import KEY_VARIABLE
-from tests.harness.stack import Stack
+from tests.harness.live import orm_on
+from tests.harness.services import start_postgres
+from tests.harness.stack import Stack, running
 
 WINDOW = 6_000
 NOWHERE = "http://127.0.0.1:9/v1"
@@ -62,7 +63,7 @@ def doubles() -> Iterator[dict[str, Double]]:
 
 
 @pytest.fixture(scope="module")
-def stack(doubles: dict[str, Double], with_agents: Any) -> Iterator[Stack]:
+def stack(doubles: dict[str, Double], django_db_blocker: Any) -> Iterator[Stack]:
     local, gpt, claude = doubles["local"], doubles["openai"], doubles["anthropic"]
     kinds = {
         "local": ("vllm", f"{local.url}/v1", {"local": {}}),
@@ -71,14 +72,16 @@ def stack(doubles: dict[str, Double], with_agents: Any) -> Iterator[Stack]:
         "away": ("openai-compatible", NOWHERE, {"away": {"context_length": 8_000}}),
     }
     providers = {
-        name: {"name": name, "apiType": kind, "baseUrl": url, "apiKeyEnvVar": KEY_VARIABLE, "models": models}
+        name: {"name": name, "apiType": kind, "baseUrl": url, "apiKeyEnvVar": "SOME_KEY", "models": models}
         for name, (kind, url, models) in kinds.items()
     }
     members = {
         name: {"provider": name, "model": next(iter(models)), "proxy": True} for name, (_, _, models) in kinds.items()
     }
     members["worker"] = {"provider": "local", "model": "local", "instructions": "Be brief."}
-    with with_agents({}, llm={"providers": providers}, team={"members": members}) as stack:
+    made = Stack.on_new_database(start_postgres(), "proxy_live", settings={"SOME_KEY": "sk-test"})
+    with running(made) as stack, orm_on(made.database_url, django_db_blocker):
+        stack.write_minds(llm={"providers": providers}, team={"members": members})
         yield stack
 
 
