@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.conf import settings as django_settings
@@ -11,6 +12,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.signals import post_migrate
 from hypothesis import HealthCheck, Phase, settings
 from redis import Redis
+from xdist.scheduler import LoadFileScheduling
 
 from tests.harness import services
 
@@ -45,9 +47,50 @@ if os.environ.get("DOMINDS_UNIT"):  # to read them takes each worker three secon
     collect_ignore += ["browser", "dialogs", "faults", "flows", "security"]
 
 
+# Files whose tests share real processes, by the fixture that starts them: on one worker they are started once, for nine
+# seconds of CPU, and not on each of four. They come first, since they take the longest.
+TOGETHER = {
+    "browser_stack": ("tests/browser/",),
+    "shared_stack": (
+        "tests/dialogs/api/test_live.py",
+        "tests/dialogs/mcp_server/test_live.py",
+        "tests/dialogs/openai_api/test_live.py",
+        "tests/dialogs/openai_api/test_protocols_live.py",
+        "tests/dialogs/openai_api/test_proxy.py",
+        "tests/dialogs/openai_api/test_resending.py",
+        "tests/platform/test_harness.py",
+    ),
+    "arena": (
+        "tests/faults/test_dependencies.py",
+        "tests/faults/test_machine.py",
+        "tests/faults/test_random.py",
+        "tests/faults/test_sockets.py",
+        "tests/faults/test_workers.py",
+    ),
+}
+
+
+class Scheduling(LoadFileScheduling):
+    """A file stays on one worker, and so do those that share processes."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return next((fixture for fixture, files in TOGETHER.items() if file.startswith(files)), file)
+
+
+@pytest.hookimpl(optionalhook=True)  # not with -p no:xdist
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling | None:
+    return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what needs no server, and leave the long ones to ``make faults``."""
+    """Put first what shares processes, mark what needs no server, and leave the long ones to ``make faults``."""
+    first = tuple(file for files in TOGETHER.values() for file in files)
+    items.sort(key=lambda item: not item.nodeid.startswith(first))
     for item in items:
+        for fixture, files in TOGETHER.items():
+            if fixture in getattr(item, "fixturenames", ()) and not item.nodeid.startswith(files):
+                raise pytest.UsageError(f"Add the file of {item.nodeid} to TOGETHER: it uses {fixture}.")
         served = any(item.get_closest_marker(name) for name in ("django_db", "server"))
         if not served and not COSTLY_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("unit")

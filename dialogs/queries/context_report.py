@@ -11,6 +11,7 @@ from dialogs.context.sizes import Sizes
 from dialogs.models import Dialog
 from dialogs.runtime import rewrite
 from dialogs.runtime.situation import Situation, situation_of
+from dialogs.store.json_shapes import usd, when
 from remediation.context import Unit
 from remediation.models import RemediationRun, RemovedUnit
 from remediation.strategies.importance import Weights, score_parts
@@ -88,8 +89,6 @@ def _removed(unit: Unit) -> dict[str, Any]:
 
 
 def remediation_json(run: RemediationRun) -> dict[str, Any]:
-    from dialogs.store.json_shapes import usd, when
-
     return {
         "id": run.pk,
         "round": run.round_number,

@@ -6,6 +6,7 @@ from typing import Any
 
 from dialogs.context.sent import CHARS_PER_TOKEN, Category, sizes_of
 from dialogs.models import Dialog, Generation, Question
+from dialogs.store.json_shapes import usd, when
 from health.models import HealthSnapshot
 
 MOST = 200  # moments that are shown at once
@@ -133,8 +134,6 @@ def _questions(dialog: Dialog, shown: list[Generation]) -> dict[int, list[Mark]]
 
 
 def moment_json(moment: Moment) -> dict[str, Any]:
-    from dialogs.store.json_shapes import usd, when
-
     row, snapshot = moment.generation, moment.snapshot
     return {
         "generation": row.pk,

@@ -8,6 +8,7 @@ from typing import Any
 from django import template
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.dateformat import format as date_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
@@ -138,8 +139,6 @@ def moment(value: datetime | None, form: str = "H:i") -> SafeString | str:
     """A time that the page's script shows in the reader's own zone."""
     if value is None:
         return ""
-    from django.utils.dateformat import format as date_format
-
     shown = date_format(value, form)
     return format_html(
         '<time datetime="{}" data-form="{}" title="{} UTC">{}</time>',

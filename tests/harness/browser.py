@@ -1,13 +1,10 @@
-"""Debian's Chromium for pytest-playwright, logged in without a form."""
+"""Debian's Chromium for pytest-playwright, and sessions for it without a login form."""
 
 import os
 import shutil
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-from tests.harness.stack import Stack
 
 FLAGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
@@ -49,16 +46,6 @@ def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[s
 def browser_context_args(browser_context_args: dict[str, Any]) -> dict[str, Any]:
     """Give every page the same size and language."""
     return {**browser_context_args, "viewport": {"width": 1280, "height": 800}, "locale": "en-GB"}
-
-
-@pytest.fixture
-def log_in(live_stack: Stack, context: Any) -> Callable[[Any], None]:
-    """Return ``log_in(user)``: give the browser that person's session."""
-
-    def set_cookie(user: Any) -> None:
-        context.add_cookies([{"name": "sessionid", "value": session_key(user), "url": live_stack.base_url}])
-
-    return set_cookie
 
 
 def open_details(page: Any) -> None:

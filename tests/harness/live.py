@@ -1,4 +1,4 @@
-"""Fixtures around ``Stack``: one that the whole run shares, and a maker of private ones for tests that break things.
+"""Fixtures around ``Stack``: one that the whole run shares, and a maker of private ones.
 
 In a test with ``live_stack`` the ORM sees the stack's database: rows are made with factories and read back as usual.
 Nothing is rolled back between such tests, so each makes people and dialogs of its own.
@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 from django.contrib.contenttypes.models import ContentType
 from django.db import connection, connections
+from django.test import override_settings
 
 from tests.harness import services
 from tests.harness.stack import Api, Stack, eventually, running
@@ -43,9 +44,25 @@ def _switch_to(name: str) -> None:
 
 @pytest.fixture(scope="session")
 def shared_stack(postgres: services.PostgresServer) -> Iterator[Stack]:
-    """The stack behind ``live_stack``; use that."""
-    with running(Stack.on_new_database(postgres, LIVE_DATABASE)) as stack:
+    """The stack behind ``live_stack``; use that, or ``with_agents``. To start another one takes nine seconds of CPU."""
+    with running(Stack.on_new_database(postgres, LIVE_DATABASE, settings={"SOME_KEY": "sk-test"})) as stack:
         yield stack
+
+
+@contextmanager
+def with_agents(stack: Stack, blocker: Any, **minds: object) -> Iterator[Stack]:
+    """The shared stack with these ``minds_dir/NAME.yaml`` while the block runs, and the ORM on its database."""
+    from dialogs.agents import team_file
+
+    with orm_on(stack.database_url, blocker), override_settings(MINDS_DIR=stack.minds_dir):
+        try:
+            stack.place_minds(**minds)
+            team_file.synchronise()
+            yield stack
+        finally:
+            for path in stack.minds_dir.iterdir():
+                path.unlink()
+            team_file.synchronise()
 
 
 @pytest.fixture
@@ -60,20 +77,14 @@ def live_stack(shared_stack: Stack, request: pytest.FixtureRequest, django_db_bl
 def make_stack(
     request: pytest.FixtureRequest, tmp_path: Path, django_db_blocker: Any
 ) -> Iterator[Callable[..., Stack]]:
-    """Make a private stack that the test may break: ``make_stack(workers=2)``, ``make_stack(sqlite=True)``.
-
-    The ORM follows the newest PostgreSQL one; an SQLite stack is looked at through its pages and commands.
-    """
+    """Make a private stack, with settings of its own. The ORM follows the newest one."""
     _refuse_test_database(request)
     with ExitStack() as opened:
 
-        def make(workers: int = 1, *, sqlite: bool = False, **options: Any) -> Stack:
-            if sqlite:
-                url = f"sqlite:///{tmp_path / f'stack-{len(list(tmp_path.iterdir()))}.sqlite3'}"
-                return opened.enter_context(running(Stack(url, **options), workers))
+        def make(**options: Any) -> Stack:
             name = f"stack_{tmp_path.name[:40]}".lower()
             made = Stack.on_new_database(services.start_postgres(), name, **options)
-            stack = opened.enter_context(running(made, workers))
+            stack = opened.enter_context(running(made))
             opened.enter_context(orm_on(stack.database_url, django_db_blocker))
             return stack
 

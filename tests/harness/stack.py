@@ -258,10 +258,15 @@ class Stack:
 
         return Api(self.base_url, create_key(user, name="test"))
 
-    def write_minds(self, **files: object) -> None:
-        """Write ``minds_dir/NAME.yaml`` from values (JSON is YAML), and load them."""
+    def place_minds(self, **files: object) -> None:
+        """Write ``minds_dir/NAME.yaml`` from values (JSON is YAML)."""
+        self.minds_dir.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             (self.minds_dir / f"{name}.yaml").write_text(json.dumps(content))
+
+    def write_minds(self, **files: object) -> None:
+        """The same, and load them."""
+        self.place_minds(**files)
         self.sync_agents()
 
 

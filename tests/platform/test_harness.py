@@ -1,7 +1,6 @@
-"""The tests' own servers: real PostgreSQL and Redis, and a stack whose parts can be broken one by one."""
+"""The tests' own servers: real PostgreSQL and Redis, and a stack on them."""
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from django.db import connection
 from redis import Redis
 
 from tests.harness.live import LIVE_DATABASE
-from tests.harness.stack import Stack, eventually
+from tests.harness.stack import Stack
 
 pytestmark = pytest.mark.server
 
@@ -43,29 +42,3 @@ def test_the_orm_and_the_live_processes_see_the_same_rows(live_stack: Stack) -> 
 def test_the_test_database_is_back_after_a_live_one() -> None:
     assert connection.settings_dict["NAME"].startswith("test_")
     assert not get_user_model().objects.filter(username="live-ada").exists()
-
-
-def test_parts_of_a_private_stack_can_be_killed_and_replaced(make_stack: Callable[..., Stack]) -> None:
-    stack = make_stack(workers=2)
-    assert len(stack.workers) == 2
-    stack.workers[0].kill()
-    assert len(stack.workers) == 1
-    new = stack.start_worker()
-    eventually(lambda: " ready." in new.log())
-    stack.redis.kill()
-    stack.redis.start()
-    stack.web.terminate()
-    stack.wait_until_ready(stack.start_web())
-
-
-def test_a_stack_runs_on_sqlite_too(make_stack: Callable[..., Stack]) -> None:
-    stack = make_stack(sqlite=True)
-    stack.create_person("ada")
-    assert stack.api("ada").get("/api/dialogs").json() == []
-
-
-def test_the_browser_is_logged_in_without_a_form(live_stack: Stack, page: Any, log_in: Callable[[Any], None]) -> None:
-    log_in(get_user_model().objects.create_superuser("browser-ada"))
-    page.goto(f"{live_stack.base_url}/admin/")
-    assert "Log in" not in page.title()
-    assert page.locator("#user-tools").inner_text().upper().startswith("WELCOME")

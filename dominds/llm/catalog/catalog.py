@@ -15,7 +15,8 @@ from dominds.llm.catalog import fields
 from dominds.llm.models import params
 from dominds.llm.models.model import DEFAULT_CADENCE_GENERATIONS, Echo, ModelInfo, ProviderKind, Thinking
 from dominds.llm.providers.kinds import KINDS, kind_named, playing
-from dominds.llm.providers.scripted import SCRIPTS, BadScript, load_script
+from dominds.llm.providers.script_file import BadScript, load_script
+from dominds.llm.providers.scripted import SCRIPTS
 from dominds.yaml_fields import Problem, Reading
 from dominds.yaml_file import BadYaml
 

@@ -12,32 +12,24 @@ from django.contrib.auth.models import User
 from dialogs.accounts.api_keys import create_key
 from dialogs.models import ApiKey, Dialog
 from tests.dialogs.factories import UserFactory
-from tests.harness.live import orm_on
-from tests.harness.services import start_postgres
-from tests.harness.stack import Api, Stack, eventually, running
+from tests.harness.live import with_agents
+from tests.harness.stack import Api, Stack, eventually
 
 TEXT = "one two three four five six seven eight nine ten " * 8
 REASONING = "They say hi; I think of what to say to that."
 
 
 @pytest.fixture(scope="module")
-def stack(django_db_blocker: Any) -> Iterator[Stack]:
-    made = Stack.on_new_database(start_postgres(), "api_live")
-    with running(made) as stack, orm_on(made.database_url, django_db_blocker):
-        steps = [
-            {
-                "reasoning": REASONING,
-                "text": TEXT,
-                "chunk_delay_ms": 100,
-                "usage": {"prompt_tokens": 50, "completion_tokens": 5},
-            }
-        ]
-        (stack.minds_dir / "slow.yaml").write_text(json.dumps({"steps": steps}))
-        model = {"name": "slow", "script": "slow.yaml", "context_length": 128_000}
-        providers = {"play": {"name": "Play", "apiType": "scripted", "models": {"slow": model}}}
-        stack.write_minds(
-            llm={"providers": providers}, team={"members": {"slow": {"provider": "play", "model": "slow"}}}
-        )
+def stack(shared_stack: Stack, django_db_blocker: Any) -> Iterator[Stack]:
+    usage = {"prompt_tokens": 50, "completion_tokens": 5}
+    step = {"reasoning": REASONING, "text": TEXT, "chunk_delay_ms": 100, "usage": usage}
+    model = {"name": "slow", "script": "slow.yaml", "context_length": 128_000}
+    minds = {
+        "llm": {"providers": {"play": {"name": "Play", "apiType": "scripted", "models": {"slow": model}}}},
+        "team": {"members": {"slow": {"provider": "play", "model": "slow"}}},
+        "slow": {"steps": [step]},
+    }
+    with with_agents(shared_stack, django_db_blocker, **minds) as stack:
         yield stack
 
 

@@ -14,9 +14,8 @@ from openai import OpenAI
 from dialogs.accounts.api_keys import create_key
 from dialogs.models import Dialog, Generation, Question, Turn
 from tests.dialogs.factories import UserFactory
-from tests.harness.live import orm_on
-from tests.harness.services import start_postgres
-from tests.harness.stack import Stack, eventually, running
+from tests.harness.live import with_agents
+from tests.harness.stack import Stack, eventually
 
 COMPACTING, COMPACTED = "Compacting conversation history...", "Context compacted, continuing..."
 FIXED = {"prompt_tokens": 50, "completion_tokens": 5}
@@ -62,22 +61,18 @@ SCRIPTS: dict[str, list[dict[str, Any]]] = {
 
 
 @pytest.fixture(scope="module")
-def stack(django_db_blocker: Any) -> Iterator[Stack]:
-    made = Stack.on_new_database(start_postgres(), "openai_live")
-    with running(made) as stack, orm_on(made.database_url, django_db_blocker):
-        models: dict[str, Any] = {
-            name: {"name": name, "script": f"{name}.yaml", "context_length": 128_000} for name in SCRIPTS
-        }
-        models["endless"] |= {"context_length": 12_000, "kind": "lmstudio"}
-        models["long"] |= {"context_length": 8_000, "kind": "lmstudio"}
-        models["unloaded"] = {"name": "unloaded", "script": "plain.yaml", "kind": "lmstudio"}
-        members = {
-            name: {"name": name, "provider": "play", "model": name, "instructions": "Be brief."} for name in models
-        }
-        for name, steps in SCRIPTS.items():
-            (stack.minds_dir / f"{name}.yaml").write_text(json.dumps({"steps": steps}))
-        providers = {"play": {"name": "Play", "apiType": "scripted", "models": models}}
-        stack.write_minds(llm={"providers": providers}, team={"members": members})
+def stack(shared_stack: Stack, django_db_blocker: Any) -> Iterator[Stack]:
+    models: dict[str, Any] = {
+        name: {"name": name, "script": f"{name}.yaml", "context_length": 128_000} for name in SCRIPTS
+    }
+    models["endless"] |= {"context_length": 12_000, "kind": "lmstudio"}
+    models["long"] |= {"context_length": 8_000, "kind": "lmstudio"}
+    models["unloaded"] = {"name": "unloaded", "script": "plain.yaml", "kind": "lmstudio"}
+    members = {name: {"name": name, "provider": "play", "model": name, "instructions": "Be brief."} for name in models}
+    providers = {"play": {"name": "Play", "apiType": "scripted", "models": models}}
+    minds = {"llm": {"providers": providers}, "team": {"members": members}}
+    scripts = {name: {"steps": steps} for name, steps in SCRIPTS.items()}
+    with with_agents(shared_stack, django_db_blocker, **minds, **scripts) as stack:
         yield stack
 
 

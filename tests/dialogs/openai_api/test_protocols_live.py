@@ -23,9 +23,8 @@ from tests.doubles.images import images_in
 from tests.doubles.local_servers import VLLMDouble
 from tests.doubles.rules import Refusal, RequestRefused
 from tests.doubles.serving import Answer, Double, Exchange
-from tests.harness.live import orm_on
-from tests.harness.services import start_postgres
-from tests.harness.stack import Stack, running
+from tests.harness.live import with_agents
+from tests.harness.stack import Stack
 from tests.pixels import coded, picture
 
 FIXED = {"prompt_tokens": 50, "completion_tokens": 5}
@@ -92,15 +91,12 @@ def seer() -> Iterator[Double]:
 
 
 @pytest.fixture(scope="module")
-def stack(django_db_blocker: Any, seer: Double) -> Iterator[Stack]:
-    made = Stack.on_new_database(start_postgres(), "protocols_live")
-    with running(made) as stack, orm_on(made.database_url, django_db_blocker), Embedder(model="embedder") as embedder:
+def stack(shared_stack: Stack, django_db_blocker: Any, seer: Double) -> Iterator[Stack]:
+    with Embedder(model="embedder") as embedder:
         models = {name: {"name": name, "script": f"{name}.yaml", "context_length": 128_000} for name in SCRIPTS}
         members = {
             name: {"name": name, "provider": "play", "model": name, "instructions": "Be brief."} for name in SCRIPTS
         }
-        for name, steps in SCRIPTS.items():
-            (stack.minds_dir / f"{name}.yaml").write_text(json.dumps({"steps": steps}))
         members["embedder"] = {"name": "embedder", "provider": "vectors", "model": "embedder"}
         members |= {name: {"name": name, "provider": "eyes", "model": name} for name in ("seer", "blind")}
         sight: Any = {
@@ -116,8 +112,10 @@ def stack(django_db_blocker: Any, seer: Double) -> Iterator[Stack]:
                 "name": "Vectors", "apiType": "openai-compatible", "baseUrl": f"{embedder.url}/v1", "models": vectors,
             },
         }  # fmt: skip
-        stack.write_minds(llm={"providers": providers}, team={"members": members})
-        yield stack
+        minds = {"llm": {"providers": providers}, "team": {"members": members}}
+        scripts = {name: {"steps": steps} for name, steps in SCRIPTS.items()}
+        with with_agents(shared_stack, django_db_blocker, **minds, **scripts) as stack:
+            yield stack
 
 
 @pytest.fixture

@@ -19,9 +19,8 @@ from tests.doubles.local_servers import VLLMDouble
 from tests.doubles.messages import MessagesDouble
 from tests.doubles.responses import ResponsesDouble
 from tests.doubles.serving import Double
-from tests.harness.live import orm_on
-from tests.harness.services import start_postgres
-from tests.harness.stack import Stack, running
+from tests.harness.live import with_agents
+from tests.harness.stack import Stack
 
 WINDOW = 6_000
 NOWHERE = "http://127.0.0.1:9/v1"
@@ -63,7 +62,7 @@ def doubles() -> Iterator[dict[str, Double]]:
 
 
 @pytest.fixture(scope="module")
-def stack(doubles: dict[str, Double], django_db_blocker: Any) -> Iterator[Stack]:
+def stack(shared_stack: Stack, doubles: dict[str, Double], django_db_blocker: Any) -> Iterator[Stack]:
     local, gpt, claude = doubles["local"], doubles["openai"], doubles["anthropic"]
     kinds = {
         "local": ("vllm", f"{local.url}/v1", {"local": {}}),
@@ -79,9 +78,8 @@ def stack(doubles: dict[str, Double], django_db_blocker: Any) -> Iterator[Stack]
         name: {"provider": name, "model": next(iter(models)), "proxy": True} for name, (_, _, models) in kinds.items()
     }
     members["worker"] = {"provider": "local", "model": "local", "instructions": "Be brief."}
-    made = Stack.on_new_database(start_postgres(), "proxy_live", settings={"SOME_KEY": "sk-test"})
-    with running(made) as stack, orm_on(made.database_url, django_db_blocker):
-        stack.write_minds(llm={"providers": providers}, team={"members": members})
+    minds = {"llm": {"providers": providers}, "team": {"members": members}}
+    with with_agents(shared_stack, django_db_blocker, **minds) as stack:
         yield stack
 
 

@@ -17,9 +17,8 @@ from remediation.models import RemediationRun
 from tests.dialogs.factories import UserFactory
 from tests.doubles.brains import Prompt, Reply
 from tests.doubles.local_servers import LMStudioDouble
-from tests.harness.live import orm_on
-from tests.harness.services import start_postgres
-from tests.harness.stack import Api, Stack, running
+from tests.harness.live import with_agents
+from tests.harness.stack import Api, Stack
 
 TURNS = 12
 WINDOW = 8_000
@@ -43,17 +42,13 @@ class Server:
 
 
 @pytest.fixture(scope="module")
-def server(django_db_blocker: Any) -> Iterator[Server]:
-    made = Stack.on_new_database(start_postgres(), "resending")
-    with (
-        LMStudioDouble(answer, model=MODEL, window=WINDOW) as double,
-        running(made) as stack,
-        orm_on(made.database_url, django_db_blocker),
-    ):
+def server(shared_stack: Stack, django_db_blocker: Any) -> Iterator[Server]:
+    with LMStudioDouble(answer, model=MODEL, window=WINDOW) as double:
         entry = {"apiType": "lmstudio", "baseUrl": f"{double.url}/v1", "models": {MODEL: {"context_length": WINDOW}}}
         member = {"name": "Agent", "provider": "lmstudio", "model": MODEL, "instructions": "Be brief."}
-        stack.write_minds(llm={"providers": {"lmstudio": entry}}, team={"members": {"agent": member}})
-        yield Server(stack, double)
+        minds = {"llm": {"providers": {"lmstudio": entry}}, "team": {"members": {"agent": member}}}
+        with with_agents(shared_stack, django_db_blocker, **minds) as stack:
+            yield Server(stack, double)
 
 
 # -- shapes --------------------------------------------------------------------------------------------------------------

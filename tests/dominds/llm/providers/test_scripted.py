@@ -20,7 +20,8 @@ from dominds.llm.provider import (
     RequestRefused,
     StreamAborted,
 )
-from dominds.llm.providers.scripted import SCRIPTS, BadScript, Scripted, load_script, script_from, size_chars, step_for
+from dominds.llm.providers.script_file import BadScript, load_script, script_from
+from dominds.llm.providers.scripted import SCRIPTS, Scripted, size_chars, step_for
 from dominds.llm.stream import Finished, FinishReason, Started, StreamEvent, TextDelta
 from dominds.llm.usage import Usage, UsageUnavailable
 from tests.dominds.llm.asking import ADD_REMINDER, CLEAR_MIND, HELLO, Outcome, ask, events_of

@@ -1,0 +1,242 @@
+"""The YAML file that a scripted provider plays::
+
+    usage: estimate            # default of its steps: estimate (default), none, or {prompt_tokens, completion_tokens}
+    chars_per_token: 4         # for estimates; chunk_chars: 12, chunk_delay_ms: 0 and delay_ms: 0 are defaults, too
+    steps:
+      - match: "context health"   # a regular expression, searched in the newest messages
+        text: "I clear my mind."
+        tool_calls: [{name: clear_mind, arguments: {reminder_content: "Go on with step 3."}}]
+      - text: "Hello, you said: {{last_user}}"
+        repeat: 1                 # the text, this many times over: to fill a context
+        reasoning: "They greet me."  # thought before the text
+        finish: refusal           # why it stops, where that is neither the text's end nor its calls
+        usage: {prompt_tokens: 1200, completion_tokens: 80}
+      - error: overloaded         # or {kind, message, retry_after}; after the step's text, if it has one
+
+The first step whose ``match`` is found (case matters, a dot spans lines) in what came after the model's last answer is
+taken. Otherwise the steps without ``match`` are taken in order, by the request's cursor; the last one repeats.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from dominds.llm.json_text import dumped
+from dominds.llm.messages import ToolCall
+from dominds.llm.provider import (
+    AuthFailed,
+    ContextOverflow,
+    ForcingRefused,
+    MalformedStream,
+    NetworkFailed,
+    OutputBudgetTooLarge,
+    Overloaded,
+    ProviderError,
+    ProviderTimeout,
+    RateLimited,
+    RefusedForGood,
+    RequestRefused,
+    StaleReasoning,
+    SystemRefused,
+)
+from dominds.llm.stream import FinishReason
+from dominds.yaml_file import read_yaml
+
+MAX_REPEATED_CHARS = 8_000_000
+MAX_DELAY_MS = 3_600_000
+
+ERRORS: dict[str, type[ProviderError]] = {
+    kind.kind: kind
+    for kind in (
+        RateLimited,
+        Overloaded,
+        ContextOverflow,
+        AuthFailed,
+        RequestRefused,
+        RefusedForGood,
+        ForcingRefused,
+        StaleReasoning,
+        SystemRefused,
+        OutputBudgetTooLarge,
+        NetworkFailed,
+        MalformedStream,
+        ProviderTimeout,
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedUsage:
+    """What a step reports: fixed counts, as written and not yet believed; neither: ``kind`` estimate or none."""
+
+    kind: str = "estimate"
+    prompt: Any = None
+    completion: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedError:
+    kind: type[ProviderError]
+    message: str
+    retry_after_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    match: re.Pattern[str] | None = None
+    text: str = ""
+    reasoning: str = ""
+    repeat: int = 1
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: ScriptedUsage = ScriptedUsage()
+    delay_ms: int = 0
+    chunk_delay_ms: int = 0
+    finish: FinishReason | None = None
+    error: ScriptedError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    steps: tuple[Step, ...]
+    chars_per_token: float = 4.0
+    chunk_chars: int = 12
+
+
+class BadScript(ValueError):
+    """A script says something that cannot be played; the text names the path inside it and the reason."""
+
+
+def load_script(path: Path) -> Script:
+    """The script in a file, read again when the file changes. Raises ``BadScript`` or ``BadYaml``."""
+    try:
+        stat = path.stat()
+    except OSError as error:
+        raise BadScript(f"the file cannot be read ({error.strerror})") from error
+    return _load_script(path, stat.st_mtime_ns, stat.st_size)
+
+
+@lru_cache(maxsize=64)
+def _load_script(path: Path, _mtime_ns: int, _size_bytes: int) -> Script:
+    found = read_yaml(path)
+    if found.double_keys:
+        raise BadScript(f"{found.double_keys[0]}: the key occurs twice")
+    return script_from(found.document)
+
+
+STEP_KEYS = {
+    "match", "text", "reasoning", "repeat", "tool_calls", "usage", "delay_ms", "chunk_delay_ms", "finish", "error",
+}  # fmt: skip
+SCRIPT_KEYS = {"steps", "usage", "delay_ms", "chunk_delay_ms", "chars_per_token", "chunk_chars", "name", "description"}
+
+
+def script_from(document: Any) -> Script:
+    """Check a script's document. Raises ``BadScript`` at the first fault."""
+    top = _mapping(document, "the file", SCRIPT_KEYS)
+    steps = top.get("steps")
+    if not isinstance(steps, list) or not steps:
+        raise BadScript("steps: expected a list with at least one step")
+    defaults = {key: top[key] for key in ("usage", "delay_ms", "chunk_delay_ms") if key in top}
+    return Script(
+        steps=tuple(_step(step, f"steps[{position}]", defaults) for position, step in enumerate(steps)),
+        chars_per_token=_number(top.get("chars_per_token", 4.0), "chars_per_token", 0.1, 1000.0),
+        chunk_chars=int(_number(top.get("chunk_chars", 12), "chunk_chars", 1, 1_000_000)),
+    )
+
+
+def _step(found: Any, path: str, defaults: Mapping[str, Any]) -> Step:
+    step = {**defaults, **_mapping(found, path, STEP_KEYS)}
+    text = _text(step.get("text", ""), f"{path}.text")
+    most = max(1, MAX_REPEATED_CHARS // max(1, len(text)))
+    calls = step.get("tool_calls") or []
+    if not isinstance(calls, list):
+        raise BadScript(f"{path}.tool_calls: expected a list, found {calls!r}")
+    return Step(
+        match=_pattern(step.get("match"), f"{path}.match"),
+        text=text,
+        repeat=int(_number(step.get("repeat", 1), f"{path}.repeat", 1, most)),
+        tool_calls=tuple(_call(call, f"{path}.tool_calls[{at}]") for at, call in enumerate(calls)),
+        usage=_usage(step.get("usage", "estimate"), f"{path}.usage"),
+        delay_ms=int(_number(step.get("delay_ms", 0), f"{path}.delay_ms", 0, MAX_DELAY_MS)),
+        chunk_delay_ms=int(_number(step.get("chunk_delay_ms", 0), f"{path}.chunk_delay_ms", 0, MAX_DELAY_MS)),
+        reasoning=_text(step.get("reasoning", ""), f"{path}.reasoning"),
+        finish=_finish(step.get("finish"), f"{path}.finish"),
+        error=_error(step.get("error"), f"{path}.error"),
+    )
+
+
+def _call(found: Any, path: str) -> ToolCall:
+    call = _mapping(found, path, {"name", "arguments", "id"})
+    arguments = call.get("arguments", {})
+    if not isinstance(arguments, str):
+        try:
+            arguments = dumped(arguments).decode()
+        except TypeError as error:
+            raise BadScript(f"{path}.arguments: {error}") from error
+    return ToolCall(_text(call.get("id", ""), f"{path}.id"), _text(call.get("name"), f"{path}.name"), arguments)
+
+
+def _usage(found: Any, path: str) -> ScriptedUsage:
+    """Fixed counts are not checked here: a script may play a server that reports nonsense."""
+    if found in (None, "none"):
+        return ScriptedUsage("none")
+    if found == "estimate":
+        return ScriptedUsage("estimate")
+    counts = _mapping(found, path, {"prompt_tokens", "completion_tokens"})
+    return ScriptedUsage("fixed", counts.get("prompt_tokens"), counts.get("completion_tokens", 0))
+
+
+def _finish(found: Any, path: str) -> FinishReason | None:
+    if found is None:
+        return None
+    try:
+        return FinishReason(found)
+    except ValueError as error:
+        raise BadScript(f"{path}: expected one of {', '.join(FinishReason)}, found {found!r}") from error
+
+
+def _error(found: Any, path: str) -> ScriptedError | None:
+    if found is None:
+        return None
+    error = {"kind": found} if isinstance(found, str) else _mapping(found, path, {"kind", "message", "retry_after"})
+    kind = ERRORS.get(str(error.get("kind")))
+    if kind is None:
+        raise BadScript(f"{path}: expected one of {', '.join(ERRORS)}, found {error.get('kind')!r}")
+    wait = error.get("retry_after")
+    return ScriptedError(
+        kind,
+        _text(error.get("message", f"The script plays the error '{kind.kind}'."), f"{path}.message"),
+        None if wait is None else _number(wait, f"{path}.retry_after", 0, 1_000_000),
+    )
+
+
+def _pattern(found: Any, path: str) -> re.Pattern[str] | None:
+    if found is None:
+        return None
+    try:
+        return re.compile(_text(found, path), re.DOTALL)
+    except re.error as error:
+        raise BadScript(f"{path}: no regular expression: {error}") from error
+
+
+def _mapping(found: Any, path: str, keys: set[str]) -> Mapping[str, Any]:
+    if not isinstance(found, Mapping):
+        raise BadScript(f"{path}: expected a mapping, found {type(found).__name__}")
+    unknown = [str(key) for key in found if key not in keys]
+    if unknown:
+        raise BadScript(f"{path}.{unknown[0]}: unknown key; known are {', '.join(sorted(keys))}")
+    return found
+
+
+def _text(found: Any, path: str) -> str:
+    if not isinstance(found, str):
+        raise BadScript(f"{path}: expected text, found {found!r}")
+    return found
+
+
+def _number(found: Any, path: str, least: float, most: float) -> float:
+    if isinstance(found, bool) or not isinstance(found, int | float) or not least <= found <= most:
+        raise BadScript(f"{path}: expected a number from {least:g} to {most:g}, found {found!r}")
+    return found
