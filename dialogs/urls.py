@@ -39,6 +39,9 @@ urlpatterns = [
     path("settings/templates/", settings.save_template, name="save-template"),
     path("settings/keys/", settings.create_key, name="create-key"),
     path("settings/keys/<int:key_id>/revoke/", settings.revoke_key, name="revoke-key"),
+    path("settings/push/", settings.subscribe_push, name="subscribe-push"),
+    path("settings/push/<int:subscription_id>/remove/", settings.remove_push, name="remove-push"),
+    path("push-worker.js", settings.push_worker, name="push-worker"),
     # Dialogs
     path("", home.home, name="home"),
     path("dialogs/", dialogs.index, name="dialogs"),

@@ -95,9 +95,13 @@ TURN_CHARS = _budget("DOMINDS_TURN_CHARS", 50_000, "characters of one turn on a 
 ARCHIVED_UNITS = _budget("DOMINDS_ARCHIVED_MESSAGES", 100_000, "messages at once")
 REWRITE_SECONDS = _budget("DOMINDS_REWRITE_SECONDS", 600, "seconds for one rewrite")
 
+# -- Push notifications --------------------------------------------------------------------------------------------------
+# Each question is sent to all of them.
+PUSH_BROWSERS = _budget("DOMINDS_PUSH_BROWSERS", 10, "browsers of one person")
+
 ALL = (
     ANSWER_BYTES, ANSWER_CHARS, HEADER_BYTES, HEADERS, EVENT_BYTES, CALLS, ARGUMENT_CHARS, LISTING_BYTES, TOOL_BYTES,
     BODY_BYTES, TOLD_MESSAGES, RECEIVE_SECONDS, ATTACHMENT_BYTES, ATTACHMENTS, IMAGE_PIXELS, REQUEST_IMAGES,
     REQUEST_IMAGE_BYTES, FORK_ROWS, TURN_CHARS, ARCHIVED_UNITS,
-    REWRITE_SECONDS,
+    REWRITE_SECONDS, PUSH_BROWSERS,
 )  # fmt: skip

@@ -226,6 +226,11 @@ EMAIL_TIMEOUT = 10  # seconds
 globals().update(_mail := env.mail("DOMINDS_EMAIL_URL"))
 MAIL_FROM = env.mail_sender("DOMINDS_EMAIL_FROM") if _mail else ""
 
+# -- Push notifications of questions, to browsers that people subscribed ------------------------------------------------------
+WEB_PUSH = env.flag("DOMINDS_WEB_PUSH", default=True)
+# Push services' addresses come from any person's browser, not from staff: nothing inside is called unless this says so.
+PRIVATE_PUSH = env.flag("DOMINDS_PRIVATE_PUSH", default=False)
+
 # -- Sign-in at an OpenID provider, beside passwords. Without an issuer there is none ----------------------------------------
 OIDC_ISSUER = env.issuer("DOMINDS_OIDC_ISSUER")
 OIDC_CLIENT_ID = env.text("DOMINDS_OIDC_CLIENT_ID")

@@ -1,9 +1,10 @@
-"""The outbox: notices by mail and webhook are stored with the change that they are about, and sent after its commit.
+"""The outbox: notices by mail, webhook and push are stored with the change that they are about, and sent after its commit.
 
 Each is sent at least once: a worker that dies in between leaves its notice to the next, and the sweeper finds what is due.
 """
 
 import json
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -13,8 +14,8 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from dialogs.actions import question_mail, webhook
-from dialogs.models import Delivery, Dialog, PersonSettings, Question, SiteSettings
+from dialogs.actions import question_mail, web_push, webhook
+from dialogs.models import Delivery, Dialog, PersonSettings, PushSubscription, Question, SiteSettings
 from dialogs.store import wakeups
 from remediation.models import RemediationRun
 
@@ -34,6 +35,7 @@ def question_opened(question: Question) -> None:
     _call(site, OPENED, webhook.question_body(question), question)
     if person := _asked(question):
         _store(Delivery(channel=Delivery.Channel.MAIL, event=OPENED, question=question, person=person))
+    _push(OPENED, question, web_push.reached(question))
 
 
 def question_closed(question: Question) -> None:
@@ -53,10 +55,12 @@ def rewritten(dialog: Dialog, run: RemediationRun) -> None:
 def escalate() -> int:
     """Notify again of questions that are open for longer than the site allows. Returns how many."""
     site = SiteSettings.current()
-    if not site.question_deadline_minutes or not (site.webhook_url or question_mail.is_on()):
+    if not site.question_deadline_minutes:
         return 0
     opened_before = Now() - timedelta(minutes=site.question_deadline_minutes)
     overdue = Question.objects.filter(state=Question.State.OPEN, escalated_at=None, created_at__lt=opened_before)
+    if not (site.webhook_url or question_mail.is_on()):
+        overdue = overdue.filter(web_push.ASKED_BY_PUSH) if web_push.is_on() else overdue.none()
     found = list(overdue.select_related("dialog__agent", "dialog__owner")[:MOST_AT_ONCE])
     return sum(_escalate(site, question) for question in found)
 
@@ -67,13 +71,15 @@ def _escalate(site: SiteSettings, question: Question) -> int:
     recipients: list[User | None] = [person] if (person := _asked(question)) else []
     if site.escalation_address and question_mail.is_on():
         recipients.append(None)
-    if not recipients and not site.webhook_url:
+    browsers = web_push.reached(question)
+    if not recipients and not browsers and not site.webhook_url:
         return 0
     mine = Question.objects.filter(pk=question.pk, state=Question.State.OPEN, escalated_at=None)
     if not mine.update(escalated_at=Now()):
         return 0
     for recipient in recipients:
         _store(Delivery(channel=Delivery.Channel.MAIL, event=OVERDUE, question=question, person=recipient))
+    _push(OVERDUE, question, browsers)
     _call(site, OVERDUE, webhook.question_body(question), question)
     return 1
 
@@ -84,6 +90,19 @@ def _asked(question: Question) -> User | None:
     if not question_mail.is_on() or not owner.email or not owner.is_active:
         return None
     return None if PersonSettings.objects.filter(user=owner, question_mails=False).exists() else owner
+
+
+def _push(event: str, question: Question, browsers: list[PushSubscription]) -> None:
+    for browser in browsers:
+        _store(
+            Delivery(
+                channel=Delivery.Channel.PUSH,
+                event=event,
+                question=question,
+                person_id=browser.user_id,
+                subscription=browser,
+            )
+        )
 
 
 def _call(site: SiteSettings, event: str, body: dict[str, Any], question: Question | None = None) -> None:
@@ -100,6 +119,13 @@ def _store(row: Delivery) -> None:
 # -- Sending --------------------------------------------------------------------------------------------------------------
 
 
+SENDERS: dict[str, Callable[[Delivery], bool]] = {
+    Delivery.Channel.MAIL: question_mail.send,
+    Delivery.Channel.WEBHOOK: webhook.send,
+    Delivery.Channel.PUSH: web_push.send,
+}
+
+
 def wake_due() -> None:
     """Send what was lost on its way to a worker, failed before, or was left by a worker that vanished."""
     due = Delivery.objects.filter(due_at__lte=Now()).order_by("due_at")
@@ -112,10 +138,11 @@ def deliver(delivery_id: int) -> None:
     mine = Delivery.objects.filter(pk=delivery_id, due_at__lte=Now())
     if not mine.update(due_at=Now() + timedelta(seconds=LEASE_SECONDS), tries=F("tries") + 1):
         return
-    row = Delivery.objects.select_related("question__dialog__agent", "person").get(pk=delivery_id)
+    rows = Delivery.objects.select_related("question__dialog__agent", "person", "subscription__user")
+    row = rows.get(pk=delivery_id)
     this = Delivery.objects.filter(pk=delivery_id, tries=row.tries)
     try:
-        is_sent = (question_mail if row.channel == Delivery.Channel.MAIL else webhook).send(row)
+        is_sent = SENDERS[row.channel](row)
     except (webhook.Failed, question_mail.Failed) as failed:
         pause = RETRY_AFTER[row.tries - 1] if failed.may_pass and row.tries <= len(RETRY_AFTER) else None
         log.warning(

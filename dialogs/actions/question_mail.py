@@ -36,7 +36,7 @@ def send(row: Delivery) -> bool:
         return False
     if row.person is not None and not row.person.is_active:
         return False
-    what = "Still waiting for you" if row.event == "question.overdue" else "Needs you"
+    what = "Still waiting for you" if row.is_reminder else "Needs you"
     subject = " ".join(f"{what}: {question.dialog.agent} in “{question.dialog}”".split())
     mail = EmailMessage(subject[:200], _text(row, question, site), settings.MAIL_FROM, [address])
     mail.extra_headers = {"Auto-Submitted": "auto-generated"}
@@ -52,7 +52,7 @@ def _text(row: Delivery, question: Question, site: SiteSettings) -> str:
     may_answer = question.kind == Question.Kind.QUESTION or (row.person is not None and may(row.person, RESOLVE))
     context = {
         "question": question,
-        "is_overdue": row.event == "question.overdue",
+        "is_overdue": row.is_reminder,
         "answer_by": question.created_at + timedelta(minutes=minutes) if minutes else None,
         "base": base,
         "is_mine": row.person is not None,

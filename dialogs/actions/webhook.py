@@ -102,18 +102,22 @@ def send(row: Delivery) -> bool:
             sealed_before = "The webhook's secret was stored under another SECRET_KEY: enter it again in the settings."
             raise Failed(sealed_before, may_pass=True) from None
         headers[SIGNATURE] = signature_of(secret, body, int(time.time()))
+    status = post(site.webhook_url, body, headers, allow_private=settings.PRIVATE_WEBHOOKS)
+    check_status("The webhook", status)
+    return True
+
+
+def post(url: str, body: bytes, headers: dict[str, str], *, allow_private: bool) -> int:
+    """The status of the answer, which is not followed where it leads elsewhere. Raises ``Failed`` where there is none."""
     try:
-        status = outbound_http.post(
-            site.webhook_url,
-            body,
-            headers,
-            timeout_seconds=TIMEOUT_SECONDS,
-            allow_private=settings.PRIVATE_WEBHOOKS,
-        )
+        return outbound_http.post(url, body, headers, timeout_seconds=TIMEOUT_SECONDS, allow_private=allow_private)
     except outbound_http.Refused as error:
         raise Failed(str(error), may_pass=False) from error
     except (OSError, ValueError, HTTPException) as error:
         raise Failed(f"{type(error).__name__}: {error}", may_pass=True) from error
+
+
+def check_status(who: str, status: int) -> None:
+    """Raises ``Failed``."""
     if status >= 300:
-        raise Failed(f"The webhook answered with HTTP {status}.", may_pass=status >= 500 or status in PASSING)
-    return True
+        raise Failed(f"{who} answered with HTTP {status}.", may_pass=status >= 500 or status in PASSING)

@@ -11,7 +11,15 @@ from django.urls import reverse
 
 from dialogs.accounts import api_keys, login
 from dialogs.context import spending
-from dialogs.models import ApiKey, EmbeddingUse, Identity, PersonSettings, PromptTemplate, SiteSettings
+from dialogs.models import (
+    ApiKey,
+    EmbeddingUse,
+    Identity,
+    PersonSettings,
+    PromptTemplate,
+    PushSubscription,
+    SiteSettings,
+)
 from dominds.readonly_admin import RecordAdmin, StaffReads
 from remediation.spending import in_usd
 
@@ -77,6 +85,13 @@ class PromptTemplateAdmin(RecordAdmin):
     list_display = ("__str__", "owner")
     list_select_related = ("owner",)
     fields = ("owner", "name")
+
+
+@admin.register(PushSubscription)
+class PushSubscriptionAdmin(RecordAdmin):
+    list_display = ("__str__", "user", "created_at")
+    list_select_related = ("user",)
+    fields = ("user", "browser", "created_at")
 
 
 @admin.register(PersonSettings)

@@ -3,7 +3,7 @@
 from dialogs.models.agents import Agent, ConnectedProvider, ForcingRefusal
 from dialogs.models.clients import ApiKey, Client, EmbeddingUse
 from dialogs.models.conversation import Dialog, Generation, Reminder, Turn
-from dialogs.models.deliveries import Delivery
+from dialogs.models.deliveries import Delivery, PushSubscription
 from dialogs.models.events import Event
 from dialogs.models.people import Identity
 from dialogs.models.questions import Question
@@ -28,6 +28,7 @@ __all__ = [
     "Identity",
     "PersonSettings",
     "PromptTemplate",
+    "PushSubscription",
     "Question",
     "RecallChoice",
     "Reminder",

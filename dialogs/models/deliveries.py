@@ -7,19 +7,40 @@ from django.db.models.functions import Now
 from dialogs.models.questions import Question
 
 
+class PushSubscription(models.Model):
+    """A browser that a person wants to be notified in, as its push service knows it (Push API, RFC 8030)."""
+
+    ADDRESS_CHARS = 1_000  # those of today's services have 150 to 700
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="push_subscriptions")
+    address = models.CharField(max_length=ADDRESS_CHARS, unique=True)
+    key = models.CharField(max_length=88, help_text="the browser's public key")
+    secret = models.CharField(max_length=24, help_text="what it shares with this server")
+    browser = models.CharField(max_length=60)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return self.browser
+
+
 class Delivery(models.Model):
     """One notice to one address. ``due_at`` is empty once it was sent, given up, or no longer needed."""
 
     class Channel(models.TextChoices):
         MAIL = "mail"
         WEBHOOK = "webhook"
+        PUSH = "push"
 
     channel = models.CharField(max_length=8, choices=Channel.choices)
     event = models.CharField(max_length=24)
     question = models.ForeignKey(Question, null=True, on_delete=models.CASCADE, related_name="deliveries")
     person = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="+")
+    subscription = models.ForeignKey(PushSubscription, null=True, on_delete=models.CASCADE, related_name="+")
     body = models.TextField(
-        blank=True, help_text="JSON for a webhook, until it was sent; mails are written when they are sent"
+        blank=True, help_text="JSON for a webhook, until it was sent; others are written when they are sent"
     )
     tries = models.PositiveSmallIntegerField(default=0)
     due_at = models.DateTimeField(null=True, db_default=Now())
@@ -36,3 +57,7 @@ class Delivery(models.Model):
 
     def __str__(self) -> str:
         return f"{self.event} by {self.channel}"
+
+    @property
+    def is_reminder(self) -> bool:
+        return self.event == "question.overdue"

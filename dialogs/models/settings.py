@@ -87,6 +87,9 @@ class SiteSettings(models.Model):
     sealed_webhook_secret = models.TextField(
         blank=True, default="", db_default="", editable=False, help_text="encrypted; empty: calls are not signed"
     )
+    sealed_push_key = models.TextField(
+        blank=True, default="", db_default="", editable=False, help_text="encrypted; signs push notifications"
+    )
     question_deadline_minutes = models.PositiveIntegerField(
         null=True, blank=True, help_text="a question that is open for longer is escalated; empty: none is"
     )

@@ -1,21 +1,22 @@
-"""A person's own settings: look, notifications, context display, password, API keys."""
+"""A person's own settings: look, notifications, browsers, context display, password, API keys."""
 
 from decimal import Decimal
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.forms import PasswordChangeForm
-from django.http import HttpResponse, QueryDict
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_POST
 
-from dialogs.accounts import api_keys, login
-from dialogs.actions import question_mail
+from dialogs.accounts import api_keys, login, push_browser
+from dialogs.actions import question_mail, web_push
 from dialogs.context import spending
 from dialogs.errors import Invalid
 from dialogs.models import ApiKey, PromptTemplate, SiteSettings
@@ -47,6 +48,7 @@ def _page(request: PersonRequest, *, new_key: str = "", status: int = 200, **bou
         "password_form": _password_form(request),
         "key_form": ApiKeyForm(),
         "sends_mail": question_mail.is_on(),
+        "push": _push_of(request),
         "keys": _keys_of(request),
         "new_key": new_key,
         "templates": PromptTemplate.objects.filter(owner=request.user),
@@ -186,3 +188,50 @@ def revoke_key(request: PersonRequest, key_id: int) -> HttpResponse:
     else:
         messages.error(request, "You have no such key, or it was revoked before. Nothing was changed.")
     return redirect("settings")
+
+
+# -- Push notifications ----------------------------------------------------------------------------------------------------
+
+
+def _push_of(request: PersonRequest) -> dict[str, Any]:
+    if not web_push.is_on():
+        return {"is_on": False}
+    browsers, this = list(web_push.subscriptions_of(request.user)), push_browser.subscription_of(request)
+    return {
+        "is_on": True,
+        "key": web_push.public_key(),
+        "browsers": browsers,
+        "own": this if this in browsers else None,
+    }
+
+
+@login_required
+@require_POST
+def subscribe_push(request: PersonRequest) -> HttpResponse:
+    given = {name: request.POST.get(name, "") for name in ("address", "key", "secret")}
+    answer = redirect(f"{reverse('settings')}#push")
+    try:
+        subscribed = web_push.subscribe(request.user, browser=request.headers.get("User-Agent", ""), **given)
+    except Invalid as refusal:
+        messages.error(request, f"Not subscribed. {refusal.message}")
+        return answer
+    push_browser.remember(answer, subscribed)
+    messages.success(request, "Subscribed. Questions that wait for you are shown by this browser from now on.")
+    return answer
+
+
+@login_required
+@require_POST
+def remove_push(request: PersonRequest, subscription_id: int) -> HttpResponse:
+    removed, _ = web_push.subscriptions_of(request.user).filter(pk=subscription_id).delete()
+    messages.success(
+        request, "Removed. That browser is not notified any more." if removed else "It was removed before."
+    )
+    return redirect(f"{reverse('settings')}#push")
+
+
+@require_GET
+def push_worker(request: HttpRequest) -> HttpResponse:
+    """The service worker. Its address is its scope, and must stay; browsers ask for it without a session as well."""
+    script = (settings.RESOURCES / "static" / "js" / "push_worker.js").read_bytes()
+    return HttpResponse(script, content_type="text/javascript; charset=utf-8", headers={"Cache-Control": "no-cache"})

@@ -29,13 +29,16 @@ function showLook(look) {
   if (look.breaking.shown === "no") bar.hidden = true;
 }
 
-function tell(question) {
+async function tell(question) {
   const address = `/q4h/${question.id}/`;
   const isHere = document.getElementById("dialog")?.dataset.dialog === question.dialog;
   if (isHere && !document.hidden) return; // the banner says it
   const wanted = document.body.dataset.notify === "on" && "Notification" in window && Notification.permission === "granted";
   if (wanted && document.hidden) {
-    const note = new Notification(`A question waits: ${question.title}`, { body: question.text, tag: question.id });
+    const [title, shown] = [`A question waits: ${question.title}`, { body: question.text, tag: question.id, data: { path: address } }];
+    const worker = await navigator.serviceWorker?.getRegistration();
+    if (worker) return worker.showNotification(title, shown); // in place of the one that it was pushed, or that replaces it
+    const note = new Notification(title, shown);
     note.onclick = () => { focus(); location.assign(address); };
   } else {
     toast(`A question waits: ${question.title}`, "ask", address);

@@ -39,6 +39,7 @@ def suspended_dialog(script: Script) -> tuple[Dialog, Question]:
 # Names of the addresses that only take a POST.
 ONLY_POST = {
     "logout", "save-look", "save-context-display", "save-site", "change-password", "create-key", "revoke-key", "save-template",
+    "subscribe-push", "remove-push",
     "create-dialog", "selected-dialogs", "post-message", "remove-queued", "stop", "retry", "rename", "pin", "move", "close",
     "add-reminder", "update-reminder", "delete-reminder", "clear", "complete-milestone", "rewrite", "choose-recall",
     "undo", "answer", "cancel", "resolve", "finish-task", "intervene", "fork", "regenerate", "edit-turn", "rate-turn",

@@ -1,0 +1,49 @@
+"""Which push subscription is this browser's, by a signed cookie: who logs out of it, or lets somebody else log in, is not notified
+there any more. A session that ends by itself ends no notifications: they are for people who are away."""
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.contrib.auth.signals import user_logged_in, user_logged_out
+from django.dispatch import receiver
+from django.http import HttpRequest, HttpResponse
+
+from dialogs.models import PushSubscription
+
+SALT = "dialogs.push"
+COOKIE_SECONDS = 400 * 24 * 3600  # browsers keep none for longer
+
+
+def remember(answer: HttpResponse, subscription: PushSubscription) -> None:
+    answer.set_signed_cookie(
+        _cookie(),
+        str(subscription.pk),
+        salt=SALT,
+        max_age=COOKIE_SECONDS,
+        secure=settings.SESSION_COOKIE_SECURE,
+        httponly=True,
+        samesite="Lax",
+    )
+
+
+def subscription_of(request: HttpRequest) -> PushSubscription | None:
+    """Of the browser that sent this, whoever is logged in."""
+    number = request.get_signed_cookie(_cookie(), default="", salt=SALT)
+    return PushSubscription.objects.filter(pk=number).first() if number else None
+
+
+def _cookie() -> str:
+    return f"{settings.SESSION_COOKIE_NAME}_push"  # which holds the suffix that keeps two instances apart
+
+
+@receiver(user_logged_out)
+def forget(sender: Any, request: HttpRequest, **kwargs: Any) -> None:
+    if found := subscription_of(request):
+        found.delete()
+
+
+@receiver(user_logged_in)
+def forget_others(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> None:
+    if (found := subscription_of(request)) and found.user_id != user.pk:
+        found.delete()

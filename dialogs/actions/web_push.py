@@ -1,0 +1,205 @@
+"""Questions (Q4H) in browsers that have no page open: which browsers a person subscribed, and the notices to them by Web Push."""
+
+import json
+import re
+import time
+from email.utils import parseaddr
+
+import structlog
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
+from django.urls import reverse
+
+from dialogs.actions import webhook
+from dialogs.errors import Invalid
+from dialogs.models import Delivery, PushSubscription, Question, SiteSettings
+from dialogs.permissions import may_see
+from dominds import budgets, outbound_http, sealing, web_push
+
+log = structlog.get_logger(__name__)
+
+KEPT_SECONDS = 24 * 3600  # by the push service, for a browser that is away
+GONE = (404, 410)  # the browser took its subscription back, or was not seen for months
+MOST_TITLE, MOST_TEXT = 120, 300  # characters; a screen shows fewer, and six bytes for each still fit
+BROWSERS = {  # what their names for themselves hold; most of them name others as well
+    "Edg": "Edge", "OPR": "Opera", "SamsungBrowser": "Samsung Internet", "Firefox": "Firefox", "FxiOS": "Firefox",
+    "CriOS": "Chrome", "Chrome": "Chrome", "Safari": "Safari",
+}  # fmt: skip
+SYSTEMS = {
+    "Android": "Android", "iPhone": "iPhone", "iPad": "iPad", "Windows": "Windows", "Mac OS X": "macOS",
+    "CrOS": "ChromeOS", "Linux": "Linux",
+}  # fmt: skip
+
+
+def is_on() -> bool:
+    return bool(settings.WEB_PUSH)
+
+
+# -- Subscriptions -------------------------------------------------------------------------------------------------------
+
+
+def subscribe(user: User, *, address: str, key: str, secret: str, browser: str) -> PushSubscription:
+    """Notify this browser, which is nobody else's from now on. Raises ``Invalid``.
+
+    The address comes from the browser, which may be anybody's program. It is checked here, and again whenever it is called.
+    """
+    if not is_on():
+        raise Invalid("This server sends no push notifications: its operator has switched them off.")
+    given = {"user": user, "browser": named(browser), **_checked(address, key, secret)}
+    with transaction.atomic():
+        User.objects.select_for_update().get(pk=user.pk)  # one at a time counts
+        others = PushSubscription.objects.filter(user=user).exclude(address=address)
+        if others.count() >= budgets.PUSH_BROWSERS.most:
+            raise Invalid(
+                f"{budgets.PUSH_BROWSERS.sentence('You cannot subscribe')} Remove one that you no longer use."
+            )
+        return PushSubscription.objects.update_or_create(address=address, defaults=given)[0]
+
+
+def _checked(address: str, key: str, secret: str) -> dict[str, str]:
+    """The keys as they are stored."""
+    most = PushSubscription.ADDRESS_CHARS
+    if len(address) > most or not re.fullmatch(r"https://[!-~]+", address):
+        raise Invalid(f"A push service's address begins with https:// and has at most {most:,} ASCII characters.")
+    try:
+        outbound_http.check(address, allow_private=settings.PRIVATE_PUSH)
+    except outbound_http.Refused as refused:
+        raise Invalid(f"The push service may not be called. {refused}") from refused
+    try:
+        point, word = web_push.from_text(key), web_push.from_text(secret)
+        web_push.check_browser_keys(point, word)
+    except ValueError as error:
+        raise Invalid(f"The browser's keys cannot be used: {error}.") from error
+    return {"key": web_push.as_text(point), "secret": web_push.as_text(word)}
+
+
+def named(user_agent: str) -> str:
+    """A browser as its owner calls it."""
+    browser = next((name for mark, name in BROWSERS.items() if mark in user_agent), "A browser")
+    system = next((name for mark, name in SYSTEMS.items() if mark in user_agent), "")
+    return f"{browser} on {system}" if system else browser
+
+
+def subscriptions_of(user: User) -> QuerySet[PushSubscription]:
+    return PushSubscription.objects.filter(user=user)
+
+
+ASKED_BY_PUSH = Exists(PushSubscription.objects.filter(user=OuterRef("dialog__owner")))  # of questions
+
+
+def reached(question: Question) -> list[PushSubscription]:
+    """The browsers of the person who is asked: the dialog's owner."""
+    owner = question.dialog.owner
+    return list(subscriptions_of(owner)) if is_on() and owner.is_active else []
+
+
+# -- The server's key pair -----------------------------------------------------------------------------------------------
+
+
+def public_key() -> str:
+    """What browsers subscribe with, of the pair that is made once for the site.
+
+    One that was sealed under a signing key that is gone is replaced, and with it the subscriptions, which hold for it alone.
+    Nobody comes here before they log in under the new signing key."""
+    try:
+        key = _key()
+    except sealing.Unreadable:
+        key = None
+    return web_push.as_text(web_push.point_of(key or _make_key()))
+
+
+def _key() -> EllipticCurvePrivateKey | None:
+    """Raises ``sealing.Unreadable``."""
+    sealed = SiteSettings.current().sealed_push_key
+    return web_push.read_key(sealing.unseal(sealed)) if sealed else None
+
+
+@transaction.atomic
+def _make_key() -> EllipticCurvePrivateKey:
+    SiteSettings.objects.get_or_create(singleton=True)
+    site = SiteSettings.objects.select_for_update().get(singleton=True)
+    try:
+        if key := _key():
+            return key  # another was first
+    except sealing.Unreadable:
+        lost, _ = PushSubscription.objects.all().delete()
+        log.warning("push_key_replaced", reason="stored under another SECRET_KEY", subscriptions=lost)
+    kept = web_push.new_key()
+    site.sealed_push_key = sealing.seal(kept)
+    site.save(update_fields=["sealed_push_key"])
+    return web_push.read_key(kept)
+
+
+# -- Sending -------------------------------------------------------------------------------------------------------------
+
+
+def send(row: Delivery) -> bool:
+    """Send the notice; False where it is no longer needed. Raises ``webhook.Failed``."""
+    question, browser = row.question, row.subscription
+    if question is None or browser is None or question.state != Question.State.OPEN or not is_on():
+        return False
+    if browser.user_id != row.person_id or not browser.user.is_active or not may_see(browser.user, question.dialog):
+        return False
+    status = webhook.post(
+        browser.address,
+        web_push.encrypted(_text(row, question), web_push.from_text(browser.key), web_push.from_text(browser.secret)),
+        {
+            "Authorization": web_push.authorization(_signing_key(), browser.address, _contact(), int(time.time())),
+            "Content-Encoding": "aes128gcm",
+            "Content-Type": "application/octet-stream",
+            "TTL": str(KEPT_SECONDS),
+            "Urgency": "high" if row.is_reminder else "normal",
+            "Topic": question.pk.hex,  # of those that wait for a browser, the newest about a question stays
+        },
+        allow_private=settings.PRIVATE_PUSH,
+    )
+    if status in GONE:
+        log.info("push_subscription_gone", person=browser.user_id, browser=browser.browser, status=status)
+        browser.delete()
+        return False
+    webhook.check_status("The push service", status)
+    return True
+
+
+def _signing_key() -> EllipticCurvePrivateKey:
+    try:
+        key = _key()
+    except sealing.Unreadable:
+        raise webhook.Failed(
+            "The key for push notifications was stored under another SECRET_KEY: see SECRET_KEY_FALLBACKS.",
+            may_pass=True,
+        ) from None
+    if key is None:
+        raise webhook.Failed(
+            "There is no key for push notifications: each browser must subscribe again.", may_pass=False
+        )
+    return key
+
+
+def _contact() -> str:
+    """Whom a push service's people may write to."""
+    if settings.MAIL_FROM:
+        return f"mailto:{parseaddr(settings.MAIL_FROM)[1]}"
+    if settings.PUBLIC_URL.startswith("https://"):
+        return str(settings.PUBLIC_URL)
+    return f"https://{settings.ALLOWED_HOSTS[0].removeprefix('.').replace('*', 'localhost')}"
+
+
+def _text(row: Delivery, question: Question) -> bytes:
+    waits = "Still waiting for you" if row.is_reminder else "Needs you"
+    shown = {
+        "title": _shortened(f"{waits}: {question.dialog.agent} in “{question.dialog}”", MOST_TITLE),
+        "body": _shortened(question.text, MOST_TEXT),
+        "path": reverse("question", args=[question.pk]),
+        "tag": str(question.pk),  # in place of the one about the same question that is still shown
+        "again": row.is_reminder,
+    }
+    return json.dumps(shown, ensure_ascii=False).encode()
+
+
+def _shortened(text: str, most: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
