@@ -50,7 +50,7 @@ if os.environ.get("DOMINDS_UNIT"):  # to read them takes each worker three secon
 # Files whose tests share real processes, by the fixture that starts them: on one worker they are started once, for nine
 # seconds of CPU, and not on each of four. They come first, since they take the longest.
 TOGETHER = {
-    "browser_stack": ("tests/browser/",),
+    "playwright": ("tests/browser/", "tests/dialogs/views/test_accessibility.py"),
     "shared_stack": (
         "tests/dialogs/api/test_live.py",
         "tests/dialogs/mcp_server/test_live.py",
@@ -71,11 +71,17 @@ TOGETHER = {
 
 
 class Scheduling(LoadFileScheduling):
-    """A file stays on one worker, and so do those that share processes."""
+    """A file stays on one worker, and so do those that share processes. The one that drives a browser does nothing else: from
+    its first page on, Playwright's event loop keeps other tests from running theirs."""
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
         return next((fixture for fixture, files in TOGETHER.items() if file.startswith(files)), file)
+
+    def _reschedule(self, node: Any) -> None:
+        if "playwright" in self.assigned_work[node] and not node.shutting_down:
+            node.shutdown()  # once it has done what it has
+        super()._reschedule(node)
 
 
 @pytest.hookimpl(optionalhook=True)  # not with -p no:xdist
@@ -84,9 +90,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling |
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put first what shares processes, mark what needs no server, and leave the long ones to ``make faults``."""
-    first = tuple(file for files in TOGETHER.values() for file in files)
-    items.sort(key=lambda item: not item.nodeid.startswith(first))
+    """Put first what shares processes or may take long, mark what needs no server, and leave the long ones to ``make faults``."""
+    together = tuple(file for files in TOGETHER.values() for file in files)
+    in_one_process = not os.environ.get("PYTEST_XDIST_WORKER")  # there what drives a browser must be last
+    seconds = dict.fromkeys((item.path for item in items), 0.0)
+    for item in items:
+        if limit := item.get_closest_marker("timeout"):
+            seconds[item.path] = max(seconds[item.path], limit.args[0])
+
+    def place(item: pytest.Item) -> tuple[bool, bool, float]:
+        drives = item.nodeid.startswith(TOGETHER["playwright"])
+        return drives is in_one_process, not item.nodeid.startswith(together), -seconds[item.path]
+
+    items.sort(key=place)
     for item in items:
         for fixture, files in TOGETHER.items():
             if fixture in getattr(item, "fixturenames", ()) and not item.nodeid.startswith(files):

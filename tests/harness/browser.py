@@ -12,19 +12,6 @@ FLAGS = (
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run files that drive a browser last: from then on, Playwright's event loop keeps other tests from running theirs.
-
-    Of both kinds, the files that may take longest go first, so that no worker is left alone with one.
-    """
-    driving = {item.path for item in items if "playwright" in getattr(item, "fixturenames", ())}
-    seconds = dict.fromkeys((item.path for item in items), 0.0)
-    for item in items:
-        if limit := item.get_closest_marker("timeout"):
-            seconds[item.path] = max(seconds[item.path], limit.args[0])
-    items.sort(key=lambda item: (item.path in driving, -seconds[item.path]))
-
-
 def chromium() -> str:
     """Return the browser to test with."""
     wanted = [name] if (name := os.environ.get("CHROMIUM")) else ["chromium-headless-shell", "chromium"]
