@@ -1,7 +1,7 @@
 """Dialogs that begin with what was said elsewhere: in another dialog up to some place, or as a client tells it.
 
-What is shared with another dialog is copied, and what rewrites made of it: no rewrite is repeated. Nothing comes along of what
-happened there later, reminders neither.
+What is shared with another dialog is copied inside the database, and what rewrites made of it: no rewrite is repeated. Nothing comes
+along of what happened there, reminders neither (``docs/decisions/0009-forks-copy.md``).
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from django.contrib.auth.models import User
-from django.db.models import F, QuerySet
+from django.db.models import Case, F, Max, QuerySet, Value, When
 
 from dialogs.actions import messages, told_history
 from dialogs.actions.attachments import named_by, stored, text_with
@@ -50,25 +50,23 @@ def fork(owner: User, agent_id: str, told: Conversation, origin: Candidate | Non
     before = told.before
     asked = told.message or next((said.text for said in before if said.role == "user"), "")
     dialog = messages.create_dialog(owner, agent_id, title_of(asked), origin=Dialog.Origin.KEY)
-    turns: list[Turn] = []
+    last: Turn | None = None
     held = Dialog.objects.select_for_update(of=("self",))
     source = held.filter(pk=origin.dialog_id).first() if origin else None  # None: it has expired meanwhile
     if origin is not None and source is not None:
-        turns = _copied(origin, source, dialog)
+        last = _copy(origin, source, dialog)
         numbered = [replace(said, position=number) for number, said in enumerate(before)]
         later = exchanges_of(numbered)[origin.shared :]
         before = before[later[0].begin :] if later else ()
-    turns += _told(dialog, before, turns[-1] if turns else None)
+    turns = _told(dialog, before, last)
     Turn.objects.bulk_create(turns, batch_size=BATCH)
     events = (
         Event(dialog=dialog, seq=number, type="turn", data={"turn": turn.seq}) for number, turn in enumerate(turns, 1)
     )
     Event.objects.bulk_create(events, batch_size=BATCH)
-    if turns:
-        dialog.last_turn_seq = max(turn.seq for turn in turns)
-        dialog.last_position = turns[-1].position or 0
-        dialog.round_number = turns[-1].round_number
-        dialog.last_event_seq = len(turns)
+    if last := turns[-1] if turns else last:
+        dialog.last_turn_seq, dialog.last_position = last.seq, last.position or 0
+        dialog.round_number, dialog.last_event_seq = last.round_number, len(turns)
         dialog.save()
     return dialog
 
@@ -81,25 +79,26 @@ def title_of(message: str) -> str:
     return messages.shortened(message[begin:]) or messages.shortened(message)
 
 
-def _copied(origin: Candidate, source: Dialog, dialog: Dialog) -> list[Turn]:
-    """Turns of the origin up to where the dialogs part, for the new one; what else belongs to them is stored here."""
+def _copy(origin: Candidate, source: Dialog, dialog: Dialog) -> Turn:
+    """Store the origin's turns up to where the dialogs part for the new one, with what belongs to them. Returns the last one, with
+    the highest seq of all."""
     for column in _OF_ITS_MODEL:
         setattr(dialog, column, getattr(source, column))
-    turns = list(_shared_turns(origin))
-    for turn in turns:
-        turn.pk, turn.dialog, turn.generation, turn.client_message_id = None, dialog, None, None
-        if turn.status in _UNDER_WAY:
-            turn.status = Turn.Status.SUPERSEDED
-    call_ids = [turn.tool_call_id for turn in turns if turn.tool_call_id]
-    copy_rows(source.artifacts.filter(tool_call_id__in=call_ids), dialog_id=dialog.pk)
-    copy_rows(source.attachments.filter(sha256__in=named_by(turns)), dialog_id=dialog.pk)
-    copy_rows(source.rounds.filter(number__range=(2, turns[-1].round_number)), dialog_id=dialog.pk)
-    taken = source.remediations.filter(base_position__lte=turns[-1].position, undone_at__isnull=True)
-    copy_rewrites(taken, dialog)
-    dialog.own_from = (turns[-1].position or 0) + 1
+    turns = _shared_turns(origin)
+    last = turns.only("position", "round_number").latest("position")
+    last.seq = turns.aggregate(seq=Max("seq"))["seq"]
+    ended = Case(When(status__in=_UNDER_WAY, then=Value(Turn.Status.SUPERSEDED.value)), default=F("status"))
+    copy_rows(turns, dialog_id=dialog.pk, status=ended, generation_id=None, client_message_id=None)
+    calls = turns.exclude(tool_call_id="").values("tool_call_id")
+    copy_rows(source.artifacts.filter(tool_call_id__in=calls), dialog_id=dialog.pk)
+    named = named_by(turns.filter(attachments__isnull=False).only("attachments"))
+    copy_rows(source.attachments.filter(sha256__in=named), dialog_id=dialog.pk)
+    copy_rows(source.rounds.filter(number__range=(2, last.round_number)), dialog_id=dialog.pk)
+    copy_rewrites(source.remediations.filter(base_position__lte=last.position, undone_at__isnull=True), dialog)
+    dialog.own_from = (last.position or 0) + 1
     dialog.forked_from = owner_of(source, dialog.own_from)
     Dialog.objects.filter(pk=dialog.forked_from.pk).update(fork_count=F("fork_count") + 1)
-    return turns
+    return last
 
 
 def _told(dialog: Dialog, before: Sequence[ClientMessage], last: Turn | None) -> list[Turn]:

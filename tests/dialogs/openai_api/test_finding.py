@@ -18,6 +18,7 @@ from dialogs.runtime.driver import drive
 from remediation.models import RemediationRun
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
+from tests.dialogs.event_lists import event_data
 from tests.dialogs.factories import AgentFactory, UserFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -148,6 +149,7 @@ def test_a_fork_takes_nothing_along_of_what_came_later(key: ApiKey, agent: str) 
     assert Dialog.objects.get(pk=origin.pk).fork_count == 1
     assert f"/d/{origin.pk}/" in browser_of(key.owner).get(f"/d/{fork.pk}/").content.decode()
     assert fork.last_position == fork.last_turn_seq == 6
+    assert min(data["seq"] for data in event_data(fork, "turn")) == 5, "what was copied did not happen here"
 
 
 def test_files_behind_the_conversation_are_told_as_they_change(key: ApiKey, agent: str) -> None:
