@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from remediation.text.exact_tokens import exact_tokens
 from remediation.text.statements import MEMORABLE, REQUEST, STRONG, Kind, RoleText, Statement, statements_of
@@ -46,16 +47,34 @@ class Shown:
     def __init__(self, text: str) -> None:
         self.text = folded(text)
         self.stems = frozenset(telling(text))
-        self._spaced = f" {' '.join(WORD.findall(self.text))} "
+
+    @cached_property
+    def _words(self) -> list[str]:
+        return WORD.findall(self.text)
+
+    @cached_property
+    def _places(self) -> dict[str, list[int]]:
+        """Of each word. To look through the whole text for each value took the square of a conversation's length."""
+        places: dict[str, list[int]] = {}
+        for place, word in enumerate(self._words):
+            places.setdefault(word, []).append(place)
+        return places
 
     def has_value(self, value: str) -> bool:
         """The value stands there as a word of its own: 40 is not in 140."""
-        words = " ".join(WORD.findall(folded(value)))
-        return (
-            not words
-            or f" {words} " in self._spaced
-            or (len(words) > 5 and CJK.search(words) is not None and words in self.text)
-        )
+        words = WORD.findall(folded(value))
+        return not words or self._has_words(words) or self._has_signs(" ".join(words))
+
+    def _has_words(self, words: list[str]) -> bool:
+        """One after the other. Where the rarest of them stands, the others may stand around it."""
+        rarest = min(words, key=lambda word: len(self._places.get(word, ())))
+        before, after = words.index(rarest), len(words)
+        begins = (place - before for place in self._places.get(rarest, ()))
+        return any(begin >= 0 and self._words[begin : begin + after] == words for begin in begins)
+
+    def _has_signs(self, words: str) -> bool:
+        """Chinese and Japanese are written without spaces between words."""
+        return len(words) > 5 and CJK.search(words) is not None and words in self.text
 
     def share_of(self, text: str) -> float:
         """Of the telling words of ``text``, how many stand here."""

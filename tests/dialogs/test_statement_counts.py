@@ -1,4 +1,4 @@
-"""How many statements, transactions and pieces the common paths take. A limit may be lowered; none may be raised.
+"""How many statements, transactions, bytes and pieces the common paths take. A limit may be lowered; none may be raised.
 
 Each path runs warm: what a process prepares once is no part of it. Statements are those of the thread that does the work.
 """
@@ -36,6 +36,7 @@ WARM_UP = 4  # exchanges
 class Count:
     statements: list[str]
     transactions: int = 0
+    sent: int = 0  # characters of values that went to the database; names, ids and times differ a little
 
 
 @contextmanager
@@ -44,6 +45,7 @@ def counted() -> Iterator[Count]:
 
     def note(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
         count.statements.append(sql)
+        count.sent += sum(len(str(value)) for value in rest[0] or ())
         return execute(sql, *rest)
 
     with watched() as ended, connection.execute_wrapper(note):
@@ -51,9 +53,10 @@ def counted() -> Iterator[Count]:
     count.transactions = len(ended)
 
 
-def check(count: Count, statements: int, transactions: int) -> None:
+def check(count: Count, statements: int, transactions: int, sent: int) -> None:
     assert len(count.statements) <= statements, "\n".join(count.statements)
     assert count.transactions <= transactions
+    assert count.sent <= sent
 
 
 def talked(script: Script, **agent: Any) -> Dialog:
@@ -71,8 +74,8 @@ def test_a_turn(script: Script) -> None:
         messages.post_message(dialog.pk, "One more")
     with counted() as driving:
         drive(dialog.pk)
-    check(posting, statements=7, transactions=1)
-    check(driving, statements=19, transactions=3)
+    check(posting, statements=7, transactions=1, sent=400)
+    check(driving, statements=19, transactions=3, sent=1_600)
 
 
 def test_a_turn_of_a_policy_that_counts(script: Script) -> None:
@@ -80,7 +83,7 @@ def test_a_turn_of_a_policy_that_counts(script: Script) -> None:
     messages.post_message(dialog.pk, "One more")
     with counted() as driving:
         drive(dialog.pk)
-    check(driving, statements=22, transactions=3)
+    check(driving, statements=22, transactions=3, sent=1_800)
 
 
 def test_a_rewrite(script: Script) -> None:
@@ -90,7 +93,7 @@ def test_a_rewrite(script: Script) -> None:
         messages.post_message(dialog.pk, "Do consider this carefully, step by step. " * 20)
         with counted() as driving:
             drive(dialog.pk)
-    check(driving, statements=51, transactions=6)
+    check(driving, statements=51, transactions=6, sent=57_000)
 
 
 def test_a_look_at_a_dialog(script: Script) -> None:
@@ -98,8 +101,10 @@ def test_a_look_at_a_dialog(script: Script) -> None:
     browser = browser_of(dialog.owner)
     browser.get(f"/d/{dialog.pk}/")
     with counted() as looking:
-        browser.get(f"/d/{dialog.pk}/")
-    check(looking, statements=27, transactions=0)
+        page = browser.get(f"/d/{dialog.pk}/").content.decode()
+    check(looking, statements=27, transactions=0, sent=800)
+    assert len(elements(page)) <= 106
+    assert len(page) <= 38_500  # characters
 
 
 def test_the_pieces_of_a_turn_on_an_open_page(script: Script) -> None:
@@ -111,7 +116,7 @@ def test_the_pieces_of_a_turn_on_an_open_page(script: Script) -> None:
         frames = frames_after(dialog.pk, dialog.owner_id, seq) or []
     pieces = sum(len(elements(frame.get("html", ""))) for frame in frames)
     size = sum(len(frame.get("html", "")) for frame in frames)
-    check(drawing, statements=13, transactions=0)
+    check(drawing, statements=13, transactions=0, sent=650)
     assert pieces <= 16
     assert size <= 9_000  # characters; names and times differ a little
 
@@ -127,5 +132,5 @@ def test_a_call_of_v1(script: Script) -> None:
         with counted() as relaying:
             look = _look(run, 0)
             _ended(run, look.status)
-    check(calling, statements=19, transactions=1)
-    check(relaying, statements=11, transactions=0)
+    check(calling, statements=19, transactions=1, sent=1_200)
+    check(relaying, statements=11, transactions=0, sent=520)

@@ -81,6 +81,16 @@ def test_time_grows_with_length_alone(reader: str, shape: str) -> None:
     assert_linear(read_anew, SHAPES[shape], CHARS)
 
 
+def test_each_value_of_a_long_text_is_looked_up() -> None:
+    """A rewrite asks of each fact that goes whether what stays says it: both grow with the conversation."""
+
+    def looked_up(values: int) -> list[bool]:
+        shown = Shown(" ".join(f"item{at} of {values}" for at in range(values)))
+        return [shown.has_value(f"item{at} is") for at in range(values)]
+
+    assert_linear(looked_up, lambda values: values, 8_000)
+
+
 def history(units: int) -> Units:
     """Questions, answers and what tools printed, about ever other things."""
     talk = []
