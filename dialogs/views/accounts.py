@@ -191,7 +191,7 @@ def _links_of(request: HttpRequest) -> int | None:
 
 def _linked(request: HttpRequest, wanted: int, claims: dict[str, Any], provider: Registration) -> HttpResponse:
     user = request.user
-    if not user.is_authenticated or user.pk != wanted:
+    if not isinstance(user, User) or user.pk != wanted:
         raise _not_begun("another person is logged in by now")
     is_new = sign_in.link(user, claims, provider)
     log.info("sign_in_linked", person=user.pk, provider=provider.issuer)

@@ -11,16 +11,42 @@ export function startTurns() {
     const link = event.target.closest("[data-turn-menu]");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
+    if (await fill(link)) show(link);
+  });
+
+  /** The menu, unseen as yet, with what can be done with the link's turn; false where another page tells it. */
+  async function fill(link) {
     const answer = await fetch(link.href, { headers: { "HX-Request": "true" } }).catch(() => null);
-    if (!answer?.ok || answer.redirected) return location.assign(link.href);
+    if (!answer?.ok || answer.redirected) return location.assign(link.href), false;
     menu.innerHTML = await answer.text();
     localTimes(menu);
     window.htmx?.process(menu);
+    return true;
+  }
+
+  function show(link) {
     menu.showPopover();
     beside = link;
     standBeside(beside);
     menu.querySelector("a, button, summary")?.focus();
+  }
+
+  // One button under the newest answer does what its menu offers as well.
+  const again = Object.assign(document.createElement("button"), { type: "button", className: "icon-button small again", title: "Regenerate" });
+  again.setAttribute("aria-label", "Regenerate");
+  again.innerHTML = '<svg class="icon" aria-hidden="true"><use href="#i-retry"/></svg>';
+  again.addEventListener("click", async () => {
+    const link = again.nextElementSibling;
+    if (!(await fill(link))) return;
+    const form = menu.querySelector("form[action$='/regenerate/']");
+    form ? form.requestSubmit() : show(link);
   });
+  const standUnderNewest = () => {
+    const newest = [...document.querySelectorAll("#entries .turn-assistant [data-turn-menu]")].at(-1);
+    if (newest && newest !== again.nextElementSibling) newest.before(again);
+  };
+  standUnderNewest();
+  document.addEventListener("dominds:placed", standUnderNewest);
   menu.addEventListener("toggle", (event) => event.target === menu && event.newState === "closed" && menu.replaceChildren());
   menu.addEventListener("toggle", (event) => { // what unfolds may need more room
     if (!event.target.matches("details")) return;

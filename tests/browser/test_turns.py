@@ -80,7 +80,7 @@ def copy_and_rate(page: Page, dialog: Dialog) -> None:
 
 def regenerate(page: Page, first: Dialog) -> None:
     """In a dialog of its own, which leads back to the first, and from there again to the second."""
-    open_menu(page, "#turn-2").get_by_role("button", name="Regenerate", exact=True).click()
+    page.locator("#turn-2").get_by_role("button", name="Regenerate").click()
     page.wait_for_url(lambda url: str(first.pk) not in url)
     answered(page)
     second = page.url
