@@ -212,13 +212,14 @@ def test_the_api_shares_a_dialog(camps: tuple[Camp, Camp]) -> None:
 COMPARES_OWNERS = {
     "dialogs/permissions.py": "the rule",
     "dialogs/actions/messages.py": "one's own to pin and to archive; rates count for the owner",
+    "dialogs/actions/folders.py": "folders are their owner's",
     "dialogs/actions/forks.py": "whose branch takes the place of its origin",
-    "dialogs/context/spending.py": "costs count for the owner",
     "dialogs/live/frames.py": "spares the owner a statement",
     "dialogs/openai_api/conversations.py": "only the owner's key writes by /v1",
     "dialogs/operations/importing/store.py": "an import is its owner's",
     "dialogs/pages/home.py": "the agent that a person chose last",
     "dialogs/pages/sidebar.py": "pinned by its owner",
+    "dialogs/views/dialogs.py": "the folders that a dialog may be moved to are its owner's",
     "dialogs/views/questions.py": "the questions of one's own dialogs, of those that one may see",
 }
 
