@@ -1,5 +1,6 @@
 """Reads a YAML file that people write, without trusting it: bounded size, depth and aliases, double keys noticed."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,15 @@ class YamlFile:
 
     document: Any
     double_keys: tuple[str, ...] = ()
+
+
+def stamp_of(path: str | Path) -> tuple[int, int]:
+    """What changes with a file: modification time in nanoseconds and size in bytes; (0, -1) where there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116  asked several times for each generation, and a Path costs as much again
+    except OSError:
+        return 0, -1
+    return found.st_mtime_ns, found.st_size
 
 
 def read_yaml(path: Path) -> YamlFile:

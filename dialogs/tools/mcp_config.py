@@ -41,6 +41,7 @@ from dominds.yaml_fields import (
     truth,
     web_address,
 )
+from dominds.yaml_file import stamp_of
 
 FILE_NAME = "mcp.yaml"
 SERVER_ID = re.compile(r"[A-Za-z0-9_-]{1,32}")
@@ -149,18 +150,10 @@ def current_config() -> McpConfig:
     global _current  # noqa: PLW0603  one per process
     path = Path(settings.MINDS_DIR) / FILE_NAME
     with _loading:
-        stamp = _stamp(path)
+        stamp = stamp_of(path)
         if _current is None or _current[:2] != (path, stamp):
             _current = (path, stamp, read_config(path))
         return _current[2]
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    try:
-        found = path.stat()
-    except OSError:
-        return 0, -1
-    return found.st_mtime_ns, found.st_size
 
 
 def read_config(path: Path) -> McpConfig:

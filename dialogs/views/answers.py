@@ -11,7 +11,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.db import DataError
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
@@ -20,6 +20,7 @@ from dialogs.actions.messages import check_may_act, owned
 from dialogs.errors import UNREADABLE, Invalid, RateLimited, Refusal
 from dialogs.live.frames import frames_after
 from dialogs.models import Dialog
+from dialogs.permissions import OPERATE, may
 from dialogs.views.forms import problems_of
 
 log = structlog.get_logger(__name__)
@@ -34,6 +35,19 @@ class PersonRequest(HttpRequest):
 
 
 View = Callable[..., HttpResponseBase]
+
+
+def for_operators(view: Callable[..., HttpResponseBase]) -> View:
+    """For everybody else the page does not exist."""
+
+    @login_required
+    @wraps(view)
+    def shown(request: PersonRequest, **kwargs: Any) -> HttpResponseBase:
+        if not may(request.user, OPERATE):
+            raise Http404
+        return view(request, **kwargs)
+
+    return shown
 
 
 def dialog_page(view: Callable[..., HttpResponseBase]) -> View:

@@ -4,8 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
@@ -13,8 +12,7 @@ from dialogs.context import limits
 from dialogs.context.config import current_config, save_edits
 from dialogs.context.config import problems as problems_of_file
 from dialogs.models import Agent
-from dialogs.permissions import OPERATE, may
-from dialogs.views.answers import PersonRequest, say_not_saved
+from dialogs.views.answers import PersonRequest, for_operators, say_not_saved
 from dialogs.views.forms import LimitsForm, LlmLimits
 from dominds.llm.catalog.catalog import UnknownModel
 from remediation.config import ContextConfig, effective_limit
@@ -30,11 +28,9 @@ class AgentLimit:
     source: str
 
 
-@login_required
+@for_operators
 @require_http_methods(["GET", "POST"])
 def show(request: PersonRequest) -> HttpResponse:
-    if not may(request.user, OPERATE):
-        raise Http404
     config = current_config()
     form = LimitsForm(request.POST or None, initial=_limits(config))
     rows = LlmLimits(

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
 from urllib.parse import urlencode
 
 from django import forms
@@ -12,6 +11,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.views.decorators.cache import cache_control
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -20,8 +20,7 @@ from dialogs.agents.connecting import Server
 from dialogs.context import connected, limits
 from dialogs.errors import Refusal
 from dialogs.models import Agent, ConnectedProvider
-from dialogs.permissions import OPERATE, may
-from dialogs.views.answers import PersonRequest, View
+from dialogs.views.answers import PersonRequest, View, for_operators
 from dialogs.views.forms import ServerForm, checked
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel, retirement_of
 from dominds.llm.models.prices import Price, price_of
@@ -99,23 +98,12 @@ def show(request: PersonRequest, provider: str, model: str) -> HttpResponse:
 # -- Connect a model
 
 
-def for_operators(view: Callable[..., HttpResponse]) -> View:
-    """There is no such page for others; and no copy of it stays anywhere, since a key may have been typed into it."""
-
-    @sensitive_post_parameters()
-    @login_required
-    @wraps(view)
-    def answer(request: PersonRequest, **kwargs: str) -> HttpResponse:
-        if not may(request.user, OPERATE):
-            raise Http404
-        found = view(request, **kwargs)
-        found["Cache-Control"] = "no-store"
-        return found
-
-    return answer
+def with_keys(view: Callable[..., HttpResponse]) -> View:
+    """For operators; no copy of the page stays anywhere, since a key may have been typed into it."""
+    return for_operators(sensitive_post_parameters()(cache_control(no_store=True)(view)))
 
 
-@for_operators
+@with_keys
 @require_http_methods(["GET", "POST"])
 def connect(request: PersonRequest) -> HttpResponse:
     """What runs on this machine, and a form for what runs elsewhere. A POST asks the typed server what it has."""
@@ -159,7 +147,7 @@ def _connect_page(
     return render(request, "models/connect.html", context, status=status)
 
 
-@for_operators
+@with_keys
 @require_POST
 def use(request: PersonRequest) -> HttpResponse:
     """An agent on a listed model; its person goes on to the composer. ``server`` is a local one, else the form says where."""
@@ -182,7 +170,7 @@ class ProviderForm(ServerForm):
     name = forms.CharField(max_length=120)
 
 
-@for_operators
+@with_keys
 @require_http_methods(["GET", "POST"])
 def edit(request: PersonRequest, provider: str) -> HttpResponse:
     row = get_object_or_404(ConnectedProvider, pk=provider)
@@ -204,7 +192,7 @@ def edit(request: PersonRequest, provider: str) -> HttpResponse:
     return render(request, "models/provider.html", context, status=400 if request.method == "POST" else 200)
 
 
-@for_operators
+@with_keys
 @require_POST
 def remove(request: PersonRequest) -> HttpResponse:
     """Agents that use the provider stay, and say why they cannot answer."""

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
-from functools import wraps
 from typing import Any
 from urllib.parse import urlencode
 
@@ -21,7 +20,7 @@ from dialogs.operations import costs, interventions
 from dialogs.operations import dashboard as server
 from dialogs.operations.bar_chart import Chart, counted, stacked
 from dialogs.permissions import OPERATE, may
-from dialogs.views.answers import PersonRequest
+from dialogs.views.answers import PersonRequest, for_operators
 from remediation.spending import Spent, in_usd
 
 ACTIONS: dict[str, Callable[..., None]] = {
@@ -39,20 +38,7 @@ DONE = {
 }
 
 
-def for_staff(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """For everybody else the page does not exist."""
-
-    @login_required
-    @wraps(view)
-    def shown(request: PersonRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if not may(request.user, OPERATE):
-            raise Http404
-        return view(request, *args, **kwargs)
-
-    return shown
-
-
-@for_staff
+@for_operators
 @require_GET
 def dashboard(request: PersonRequest) -> HttpResponse:
     """The page; htmx fetches its inner part again every ten seconds."""
@@ -183,7 +169,7 @@ def _admin_list(model: str) -> str:
         return ""
 
 
-@for_staff
+@for_operators
 @require_POST
 def intervene(request: PersonRequest, dialog_id: Any, action: str) -> HttpResponse:
     if action not in ACTIONS:
@@ -191,7 +177,7 @@ def intervene(request: PersonRequest, dialog_id: Any, action: str) -> HttpRespon
     return _do(request, action, lambda: ACTIONS[action](dialog_id, request.user))
 
 
-@for_staff
+@for_operators
 @require_POST
 def finish_task(request: PersonRequest, task_id: int) -> HttpResponse:
     return _do(request, "finish", lambda: interventions.finish_task(task_id, request.user))

@@ -1,7 +1,6 @@
 """Which models there are and what is known of them: shipped metadata under ``.minds/llm.yaml``, field by field."""
 
 import difflib
-import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ from dominds.llm.providers.kinds import KINDS, kind_named, playing
 from dominds.llm.providers.script_file import BadScript, load_script
 from dominds.llm.providers.scripted import SCRIPTS
 from dominds.yaml_fields import Problem, Reading
-from dominds.yaml_file import BadYaml
+from dominds.yaml_file import BadYaml, stamp_of
 
 __all__ = ["Catalog", "ModelInfo", "ProviderInfo", "UnknownModel", "current_catalog", "load_catalog", "retirement_of"]
 
@@ -240,7 +239,7 @@ class _Read:
     were: tuple[tuple[int, int], ...]
 
     def is_current(self, connected: Connected) -> bool:
-        return self.connected is connected and self.were == tuple(map(_stat, self.files))
+        return self.connected is connected and self.were == tuple(map(stamp_of, self.files))
 
 
 _current: dict[Path, _Read] = {}
@@ -255,17 +254,8 @@ def current_catalog(minds_dir: Path, connected: Connected = NONE) -> Catalog:
         return known.catalog
     with _loading:
         own = (str(minds_dir), str(minds_dir / FILE_NAME))
-        were = tuple(map(_stat, own))  # before they are read: what is written meanwhile must be read again
+        were = tuple(map(stamp_of, own))  # before they are read: what is written meanwhile must be read again
         catalog = load_catalog(minds_dir, connected)
         scripts = tuple(sorted({model.script for model in catalog.models.values() if model.script}))
-        _current[minds_dir] = _Read(catalog, connected, own + scripts, (*were, *map(_stat, scripts)))
+        _current[minds_dir] = _Read(catalog, connected, own + scripts, (*were, *map(stamp_of, scripts)))
         return catalog
-
-
-def _stat(path: str) -> tuple[int, int]:
-    """Modification time in nanoseconds and size in bytes; of a missing file (0, -1)."""
-    try:
-        found = os.stat(path)  # noqa: PTH116  asked several times for each generation, and a Path costs as much again
-    except OSError:
-        return 0, -1
-    return found.st_mtime_ns, found.st_size
