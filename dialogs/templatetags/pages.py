@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 from dialogs.context import limits
 from dialogs.store import json_shapes
@@ -56,20 +57,20 @@ def term(anchor: str, words: str) -> SafeString:
 @register.filter
 def tokens(number: int | str | None) -> str:
     """Thousands apart. What is unknown stays unknown, also where a row is missing: Django hands a filter "" then."""
-    return f"{number:,}" if isinstance(number, int) else "unknown"
+    return f"{number:,}" if isinstance(number, int) else _("unknown")
 
 
 @register.filter
 def usd(cost: Decimal | str | None) -> SafeString | str:
     """Dollars as people read them; a program reads all digits."""
     if not isinstance(cost, Decimal):
-        return "unknown price"
+        return _("unknown price")
     return format_html('<data value="{}">{}</data>', json_shapes.usd(cost), in_usd(cost))
 
 
 @register.filter
 def percent(ratio: float | str | None) -> str:
-    return f"{ratio * 100:.1f} %" if isinstance(ratio, int | float) else "unknown"
+    return f"{ratio * 100:.1f} %" if isinstance(ratio, int | float) else _("unknown")
 
 
 @register.filter
@@ -91,7 +92,7 @@ def bars(points: list[dict[str, Any]]) -> SafeString:
         "",
         '<rect x="{}" y="{}" width="8" height="{}" data-level="{}"><title>{} · {}</title></rect>',
         (
-            (point["x"], point["y"], point["height"], row.level, _reported(row.prompt_tokens), row.level)
+            (point["x"], point["y"], point["height"], row.level, _reported(row.prompt_tokens), _(row.level))
             for point in points
             for row in (point["snapshot"],)
         ),
@@ -99,7 +100,9 @@ def bars(points: list[dict[str, Any]]) -> SafeString:
 
 
 def _reported(prompt_tokens: int | None) -> str:
-    return tokens(prompt_tokens) + ("" if prompt_tokens is None else " prompt tokens")
+    if prompt_tokens is None:
+        return _("unknown")
+    return _("{number:,} prompt tokens").format(number=prompt_tokens)
 
 
 @register.filter
@@ -109,12 +112,20 @@ def age(moment: datetime | None) -> str:
         return ""
     seconds = max(0, int((timezone.now() - moment).total_seconds()))
     if seconds < MINUTE:
-        return "just now"
+        return _("just now")
     if seconds < HOUR:
-        return f"{seconds // MINUTE} min"
+        return _("{number} min").format(number=seconds // MINUTE)
     if seconds < DAY:
-        return f"{seconds // HOUR} h"
-    return f"{seconds // DAY} d"
+        return _("{number} h").format(number=seconds // HOUR)
+    return _("{number} d").format(number=seconds // DAY)
+
+
+@register.filter
+def ago(moment: datetime) -> str:
+    """The same for a sentence."""
+    if (timezone.now() - moment).total_seconds() < MINUTE:
+        return _("just now")
+    return _("{age} ago").format(age=age(moment))
 
 
 @register.filter
@@ -129,7 +140,7 @@ def moment(value: datetime | None, form: str = "H:i") -> SafeString | str:
         return ""
     from django.utils.dateformat import format as date_format
 
-    shown = date_format(value, form)
+    shown = date_format(value, _(form))
     return format_html(
         '<time datetime="{}" data-form="{}" title="{} UTC">{}</time>',
         value.isoformat(),

@@ -13,6 +13,7 @@ from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from dialogs.actions.messages import check_may_act, owned
@@ -85,7 +86,7 @@ def refused(request: PersonRequest, refusal: Refusal, back_to: str) -> HttpRespo
 
 def say_not_saved(request: HttpRequest, *forms: Any) -> None:
     """At the top of the page that comes next: why nothing was saved. The fields say it too, but may be out of sight."""
-    messages.error(request, f"Not saved. {' '.join(problems_of(*forms))}")
+    messages.error(request, _("Not saved. {reason}").format(reason=" ".join(problems_of(*forms))))
 
 
 def with_toast(answer: HttpResponse, text: str, kind: str = "success") -> HttpResponse:

@@ -11,6 +11,8 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.actions.messages import archive
@@ -25,7 +27,6 @@ from dialogs.pages.chip import chip_of
 from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.entries import address_of, all_entries
 from dialogs.queries import export
-from dialogs.state import State
 from dialogs.views.answers import PersonRequest, dialog_or_404
 from dialogs.views.forms import ListFilter, SelectionForm, problems_of
 
@@ -40,7 +41,7 @@ def index(request: PersonRequest) -> HttpResponse:
     form.is_valid()
     given = form.cleaned_data
     found = Paginator(_matching(request, given), ROWS).get_page(given.get("page") or 1)
-    rows = [(dialog, dialog_page.STATES[State(dialog.state)], chip_of(limits.health_of(dialog))) for dialog in found]
+    rows = [(dialog, dialog_page.state_label(dialog.state), chip_of(limits.health_of(dialog))) for dialog in found]
     context = {
         "form": form,
         "rows": rows,
@@ -119,15 +120,23 @@ def selected(request: PersonRequest) -> HttpResponseBase:
     else:
         away = form.cleaned_data["action"] == "archive"
         number = archive(request.user, form.cleaned_data["dialog"], away=away)
-        said = "archived: found again under the state" if away else "back in the list"
-        messages.success(request, f"{number} dialog{'' if number == 1 else 's'} {said}{' “archived”' if away else ''}.")
+        said = (
+            ngettext(
+                "{number} dialog archived: found again under the state “archived”.",
+                "{number} dialogs archived: found again under the state “archived”.",
+                number,
+            )
+            if away
+            else ngettext("{number} dialog back in the list.", "{number} dialogs back in the list.", number)
+        )
+        messages.success(request, said.format(number=number))
     return redirect(form.data.get("back", "") if _is_list(form.data.get("back", "")) else "dialogs")
 
 
 def _unselected(request: PersonRequest, form: SelectionForm) -> str:
     if not request.POST.getlist("dialog"):
-        return "No dialog was ticked. Tick some, then choose what to do with them."
-    return f"Nothing was done. {' '.join(problems_of(form))}"
+        return _("No dialog was ticked. Tick some, then choose what to do with them.")
+    return _("Nothing was done. {reason}").format(reason=" ".join(problems_of(form)))
 
 
 def _is_list(path: str) -> bool:

@@ -14,6 +14,8 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.errors import Refusal
@@ -31,11 +33,11 @@ ACTIONS: dict[str, Callable[..., None]] = {
     "retry": interventions.retry,
 }
 DONE = {
-    "interrupt": "Asked the worker to stop.",
-    "wake": "Woken: a worker takes up the dialog now.",
-    "fail": "The message was marked as failed; its owner sees that and can retry.",
-    "retry": "The message is being answered again.",
-    "finish": "The cleanup task is done.",
+    "interrupt": gettext_noop("Asked the worker to stop."),
+    "wake": gettext_noop("Woken: a worker takes up the dialog now."),
+    "fail": gettext_noop("The message was marked as failed; its owner sees that and can retry."),
+    "retry": gettext_noop("The message is being answered again."),
+    "finish": gettext_noop("The cleanup task is done."),
 }
 
 
@@ -180,5 +182,5 @@ def _do(request: PersonRequest, action: str, act: Callable[[], None]) -> HttpRes
     except Refusal as refusal:
         messages.error(request, refusal.message)
     else:
-        messages.success(request, DONE[action])
+        messages.success(request, _(DONE[action]))
     return redirect("ops")

@@ -8,6 +8,7 @@ from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.actions import rewrite_requests
@@ -35,7 +36,7 @@ def request(request: PersonRequest, dialog_id: UUID, kind: str) -> HttpResponse:
     verb = kind.replace("-", "_")
     if not request.htmx and "confirmed" not in request.POST and with_verb(verb):
         dialog = dialog_or_404(dialog_id, request.user)
-        messages.warning(request, "Nothing is done yet. This is what would go: confirm it below, or go back.")
+        messages.warning(request, _("Nothing is done yet. This is what would go: confirm it below, or go back."))
         return redirect(f"/d/{dialog.pk}/context/?preview={verb}")
     return _request(request, dialog_id, verb=verb)
 
