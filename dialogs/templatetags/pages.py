@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from dialogs.context import limits
 from dialogs.store import json_shapes
 from dominds.budgets import ATTACHMENT_BYTES, ATTACHMENTS
+from health.levels import Level
 from remediation.spending import in_usd
 
 register = template.Library()
@@ -88,21 +89,20 @@ def chart_width(points: list[dict[str, float]]) -> float:
 @register.simple_tag
 def bars(points: list[dict[str, Any]]) -> SafeString:
     """The bars of the chart. Up to sixty at each answer: as a loop in the template they took most of drawing its end."""
+    reported, levels = _("{number:,} prompt tokens"), {level: _(level) for level in Level}
     return format_html_join(
         "",
         '<rect x="{}" y="{}" width="8" height="{}" data-level="{}"><title>{} · {}</title></rect>',
         (
-            (point["x"], point["y"], point["height"], row.level, _reported(row.prompt_tokens), _(row.level))
+            (point["x"], point["y"], point["height"], row.level, _size(row.prompt_tokens, reported), levels[row.level])
             for point in points
             for row in (point["snapshot"],)
         ),
     )
 
 
-def _reported(prompt_tokens: int | None) -> str:
-    if prompt_tokens is None:
-        return _("unknown")
-    return _("{number:,} prompt tokens").format(number=prompt_tokens)
+def _size(prompt_tokens: int | None, reported: str) -> str:
+    return _("unknown") if prompt_tokens is None else reported.format(number=prompt_tokens)
 
 
 @register.filter
