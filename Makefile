@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := run
-.PHONY: run test unit pictures faults clients bench weights lint lock audit setup setup-dev browser proxies clean
+.PHONY: run test unit pictures faults clients bench weights words lint lock audit setup setup-dev browser proxies clean
 
 # Containers often set it. Then each of the hundreds of processes that the tests start compiles all it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -54,6 +54,10 @@ weights: setup-dev
 # The README's pictures, taken of the running product.
 pictures: setup-dev browser
 	$(BIN)/python -m tests.pictures
+
+# What is marked as a text of pages, into the catalogs of `locale`, and what runs, out of them. See CONTRIBUTING.md.
+words: setup-dev
+	$(BIN)/python -m tests.words
 
 lint: setup-dev
 	$(BIN)/ruff check .

@@ -147,6 +147,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "dialogs.accounts.language.in_chosen_language",
     "dialogs.views.answers.SaysWhatIsWrong",
     "django_prometheus.middleware.PrometheusAfterMiddleware",
 ]
@@ -166,7 +167,8 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "csp.context_processors.nonce",
-            ]
+            ],
+            "builtins": ["django.templatetags.i18n", "dialogs.templatetags.words"],
         },
     }
 ]
@@ -184,9 +186,12 @@ LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/login/"
 
 # -- Pages -----------------------------------------------------------------------------------------
+# People choose among these; programs, models and logs get English. A language is a folder of LOCALE_PATHS.
 LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
+LOCALE_PATHS = [RESOURCES / "locale"]
 TIME_ZONE = "UTC"
-USE_I18N = False
+USE_I18N = True
 USE_TZ = True
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [RESOURCES / "static"]

@@ -11,6 +11,8 @@ from django.contrib.auth.models import User
 from django.core import signing
 from django.db import transaction
 from django.db.models import F, QuerySet
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from dialogs.actions import messages, sharing
 from dialogs.errors import Conflict, Invalid, NotFound
@@ -37,8 +39,16 @@ def held(owner: User, folder: str) -> QuerySet[Dialog]:
 def archive(owner: User, ids: Sequence[UUID], *, away: bool) -> Done:
     """Of one's own alone."""
     moved = messages.archive(owner, ids, away=away)
-    said = "archived: found again under the state “archived”" if away else "back in the list"
-    return Done(f"{_dialogs(len(moved))} {said}.", _signed(owner, "archive", away, {"": moved}))
+    said = (
+        ngettext(
+            "{number:,} dialog archived: found again under the state “archived”.",
+            "{number:,} dialogs archived: found again under the state “archived”.",
+            len(moved),
+        )
+        if away
+        else ngettext("{number:,} dialog back in the list.", "{number:,} dialogs back in the list.", len(moved))
+    )
+    return Done(said.format(number=len(moved)), _signed(owner, "archive", away, {"": moved}))
 
 
 def archive_folder(owner: User, folder: str) -> Done:
@@ -52,12 +62,12 @@ def rename(owner: User, folder: str, name: str) -> Done:
         raise Invalid("The new name is blank. Write one, or remove the folder.")
     if wanted != folder and Dialog.objects.filter(owner=owner, folder=wanted).exists():
         raise Invalid(f"You have a folder “{wanted}” already. Choose another name.")
-    return Done(f"The folder is called “{wanted}” now.", _moved(owner, folder, wanted))
+    return Done(_("The folder is called “{name}” now.").format(name=wanted), _moved(owner, folder, wanted))
 
 
 def remove(owner: User, folder: str) -> Done:
     undo = _moved(owner, folder, None)
-    return Done(f"The folder “{folder}” is gone; its dialogs are in none now.", undo)
+    return Done(_("The folder “{name}” is gone; its dialogs are in none now.").format(name=folder), undo)
 
 
 @transaction.atomic
@@ -79,8 +89,12 @@ def share(owner: User, folder: str, group: str) -> Done:
         if (name or "") != group:
             sharing.share(pk, group, owner)
             before[name or ""].append(pk)
-    said = f"shared with {group}" if group else "seen by you alone now"
-    return Done(f"{_dialogs(len(ids))} {said}.", _signed(owner, "share", group, before))
+    said = (
+        ngettext("{number:,} dialog shared with {group}.", "{number:,} dialogs shared with {group}.", len(ids))
+        if group
+        else ngettext("{number:,} dialog seen by you alone now.", "{number:,} dialogs seen by you alone now.", len(ids))
+    )
+    return Done(said.format(number=len(ids), group=group), _signed(owner, "share", group, before))
 
 
 def undo(by: User, token: str) -> str:
@@ -92,7 +106,7 @@ def undo(by: User, token: str) -> str:
     if act["by"] != by.pk:
         raise NotFound()
     back = sum(_put_back(by, act["act"], act["to"], before, map(UUID, ids)) for before, ids in act["before"].items())
-    return f"Undone, for {_dialogs(back)}."
+    return ngettext("Undone, for {number:,} dialog.", "Undone, for {number:,} dialogs.", back).format(number=back)
 
 
 def _put_back(by: User, act: str, now: Any, before: str, ids: Iterable[UUID]) -> int:
@@ -119,7 +133,3 @@ def _ids(rows: QuerySet[Dialog], folder: str) -> list[UUID]:
     if not ids:
         raise NotFound(f"You have no folder “{folder[:60]}”, or nothing is left in it.")
     return ids
-
-
-def _dialogs(number: int) -> str:
-    return f"{number:,} dialog{'' if number == 1 else 's'}"

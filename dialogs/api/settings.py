@@ -15,7 +15,7 @@ from dialogs.permissions import OPERATE, may
 
 router = Router(tags=["settings"])
 DISPLAY = (
-    "theme", "notifications", "show_breaking_progress", "progress_detail", "auto_hide_seconds", "highlight_p1",
+    "theme", "language", "notifications", "show_breaking_progress", "progress_detail", "auto_hide_seconds", "highlight_p1",
     "recall",
 )  # fmt: skip
 
@@ -26,6 +26,7 @@ class SettingsChange(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     theme: Literal["system", "light", "dark"] = "system"
+    language: Literal["", "en", "zh-hans"] = Field("", description="of the pages; empty: what the browser prefers")
     notifications: bool = False
     show_breaking_progress: bool = True
     progress_detail: Literal["minimal", "normal", "detailed"] = "normal"

@@ -49,6 +49,8 @@ def streamed(pieces: AsyncIterator[bytes]) -> StreamingHttpResponse:
 class EventStream:
     """One reader of a dialog. A ``hub.Listener``: woken on the loop, it then reads what is due."""
 
+    language = ""
+
     def __init__(self, dialog_id: UUID, user_id: int, after: int, holds: Callable[[], bool]) -> None:
         self.user_id = user_id
         self._dialog_id, self._seq, self._holds = dialog_id, after, holds

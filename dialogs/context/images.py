@@ -5,6 +5,9 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
 from dialogs.models import Attachment
 from dominds.budgets import REQUEST_IMAGE_BYTES, REQUEST_IMAGES
 from dominds.llm.messages import ImagePart, Message, Request
@@ -51,13 +54,14 @@ def unsent(messages: tuple[Message, ...], model: ModelInfo) -> str:
     left_out = sendable(messages, model)[1]
     if not left_out:
         return ""
-    said_with = f"of {left_out:,} message{'s' * (left_out != 1)}"
+    said_with = ngettext("of {number:,} message", "of {number:,} messages", left_out).format(number=left_out)
     if unseen_images(model):
-        return f"This model sees no images: a line stands for each of those {said_with}."
-    return (
-        f"The model no longer sees the oldest images, those {said_with}: a request takes at most "
-        f"{_told(bounds_of(model))}. Attach one again to show it."
-    )
+        unseen = _("This model sees no images: a line stands for each of those {said_with}.")
+        return unseen.format(said_with=said_with)
+    return _(
+        "The model no longer sees the oldest images, those {said_with}: a request takes at most {bounds}. "
+        "Attach one again to show it."
+    ).format(said_with=said_with, bounds=_told(bounds_of(model)))
 
 
 def bounds_of(model: ModelInfo) -> ImageBounds:

@@ -22,17 +22,17 @@ class Person:
         self.user_id = user_id
         self.listeners: set[Listener] = set()
         self._shown: dict[Listener, dict[str, Any] | None] = {}
-        self._badges: dict[str, Any] | None = None  # as last counted
+        self._badges: dict[str, dict[str, Any]] = {}  # as last counted, by language
         self._due = True
         self._counting: asyncio.Task[None] | None = None
 
     def show_badges(self, listener: Listener) -> None:
         """Tell this listener of the badges, now and whenever they change."""
         self._shown[listener] = None
-        if self._badges is None or self._due:
+        if self._due or listener.language not in self._badges:
             self.count_badges()
         else:
-            self._show(self._badges)
+            self._show()
 
     def forget(self, listener: Listener) -> None:
         self.listeners.discard(listener)
@@ -45,11 +45,11 @@ class Person:
 
     async def _count(self) -> None:
         while self._due and self._shown:
-            if self._badges is not None:
+            if self._badges:
                 await asyncio.sleep(BADGES_SECONDS)
             self._due = False
             try:
-                badges = await in_db_thread(badges_of, self.user_id)
+                badges = await in_db_thread(badges_of, self.user_id, {listener.language for listener in self._shown})
             except Exception as error:  # noqa: BLE001  the database is away: what is shown stays, and is counted again
                 log.warning("badges_not_counted", user_id=self.user_id, error=str(error) or type(error).__name__)
                 await asyncio.sleep(RETRY_SECONDS)
@@ -57,10 +57,13 @@ class Person:
                 continue
             if badges is not None:
                 self._badges = badges
-                self._show(badges)
+                self._show()
 
-    def _show(self, badges: dict[str, Any]) -> None:
+    def _show(self) -> None:
         for listener, shown in tuple(self._shown.items()):
-            if badges != shown:
+            badges = self._badges.get(listener.language)
+            if badges is None:
+                self.count_badges()  # its page was opened while others' were counted
+            elif badges != shown:
                 self._shown[listener] = badges
                 listener.on_frame(badges)

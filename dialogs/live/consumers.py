@@ -27,6 +27,7 @@ from dialogs.live.feeds import Feed, for_page
 from dialogs.live.frames import BATCH, Frame, frames_after
 from dialogs.live.hub import hub, session_mark
 from dialogs.live.socket_auth import may_see, person_of
+from dialogs.pages.language import drawn_in, known
 
 log = structlog.get_logger(__name__)
 
@@ -48,6 +49,7 @@ class PageSocket(AsyncWebsocketConsumer):
     """``/ws/dialogs/ID/?after=SEQ``: a dialog's events, its draft, and the person's badges. ``/ws/me/``: the badges."""
 
     scope: WebSocketScope
+    language = ""
 
     async def dispatch(self, message: dict[str, Any]) -> None:
         """As Channels does, without asking the database about its connections at every acknowledgement."""
@@ -78,6 +80,7 @@ class PageSocket(AsyncWebsocketConsumer):
         self._admitted = True
         self._sent_seq = _cursor(self.scope["query_string"])
         self._generation = _generation(self.scope["query_string"])
+        self.language = _language(self.scope["query_string"])
         self._start()
         await self.accept()
         self._writer = asyncio.create_task(self._write())
@@ -192,7 +195,9 @@ class PageSocket(AsyncWebsocketConsumer):
             nonlocal begun
             begun = max(self._strange, feed.generation)  # generations begin with an event, which is found now
             self._unsure, self._wanted, self._strange = False, 0, 0
-            return partial(frames_after, dialog_id, self.user_id, self._sent_seq, self._generation)
+            return partial(
+                drawn_in, self.language, frames_after, dialog_id, self.user_id, self._sent_seq, self._generation
+            )
 
         found = await self._hub.reads.read(dialog_id, self.user_id, begin)
         if found is None:
@@ -334,6 +339,11 @@ def _cursor(query: bytes) -> int:
 def _generation(query: bytes) -> str | None:
     """The generation of the database that the cursor is of; pages say it, programs need not."""
     return parse_qs(query.decode("latin-1"), keep_blank_values=True).get("of", [None])[-1]
+
+
+def _language(query: bytes) -> str:
+    """The language of the page that opened the socket; programs get English."""
+    return known(parse_qs(query.decode("latin-1")).get("lang", [""])[-1].lower())
 
 
 def _admission(session_key: str, dialog_id: UUID | None) -> tuple[int, int]:

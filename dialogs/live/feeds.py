@@ -30,6 +30,7 @@ class Listener(Protocol):
     """A socket. Called on the loop; must not block."""
 
     user_id: int
+    language: str  # of what is drawn for it
 
     def on_poke(self, seq: int) -> None:
         """The dialog has events up to ``seq``; 0: look yourself."""

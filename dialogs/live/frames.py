@@ -4,7 +4,7 @@ Pieces are rendered from the rows as they are now, so a repeated or late event c
 each piece is rendered once, with the last event that asks for it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -20,8 +20,9 @@ from dialogs.live.socket_auth import active_person
 from dialogs.models import Dialog, PersonSettings, Question, Round, SiteSettings, Turn
 from dialogs.pages import sidebar
 from dialogs.pages.context_panel import run_lines
-from dialogs.pages.dialog_page import DialogPage
+from dialogs.pages.dialog_page import DialogPage, recent_dialogs
 from dialogs.pages.entries import Entry, run_entry, turn_entries
+from dialogs.pages.language import drawn_in
 from dialogs.permissions import may_see, reach_of, within
 from dialogs.state import State
 from dialogs.store import events
@@ -199,22 +200,27 @@ def _standing_run_piece(page: DialogPage) -> list[str]:
     return [page.entry(run_entry(line)) for line in run_lines(page.dialog, pk=standing.pk)] if standing else []
 
 
-def badges_of(user_id: int) -> Frame | None:
-    """How many questions wait for this person and how their dialogs stand, as a frame; the newest question for a notification, and how they want their pages."""
+def badges_of(user_id: int, languages: Collection[str] = ("en",)) -> dict[str, Frame] | None:
+    """How many questions wait for this person and how their dialogs stand, as a frame in each of the languages; the newest
+    question for a notification, and how they want their pages."""
     viewer = active_person(user_id)
     if viewer is None:
         return None
     waiting = _waiting_for_all() if reach_of(viewer).all else _waiting(user_id)
     newest = max(waiting, key=lambda question: question.created_at, default=None)
-    return {
+    dialogs = list(recent_dialogs(viewer, sidebar.NEWEST))
+    frame = {
         "type": "badges",
         "questions": len(waiting),
-        "dialogs": sidebar.marks(viewer),
         "build": BUILD,
         "newest": _notification(newest) if newest else None,
         "look": _look(PersonSettings.objects.filter(user_id=user_id).first() or PersonSettings()),
-        "html": render_to_string("_badge.html", {"waiting": len(waiting)}),
     }
+    return {language: frame | drawn_in(language, _badge_words, dialogs, len(waiting)) for language in languages}
+
+
+def _badge_words(dialogs: Sequence[Dialog], waiting: int) -> Frame:
+    return {"dialogs": sidebar.marks(dialogs), "html": render_to_string("_badge.html", {"waiting": waiting})}
 
 
 def _look(own: PersonSettings) -> dict[str, Any]:

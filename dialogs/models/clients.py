@@ -3,6 +3,7 @@
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 from dialogs.models.conversation import Dialog
 
@@ -11,9 +12,9 @@ class ApiKey(models.Model):
     """A key of one person, stored as a hash and shown once."""
 
     class Scope(models.TextChoices):
-        ALL = "all", "everything that its owner can do"
-        V1 = "v1", "agents as models, by /v1"
-        READ = "read", "reading, by /api"
+        ALL = "all", _("everything that its owner can do")
+        V1 = "v1", _("agents as models, by /v1")
+        READ = "read", _("reading, by /api")
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_keys")
     name = models.CharField(max_length=80, blank=True)

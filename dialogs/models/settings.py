@@ -4,6 +4,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from dialogs.models.agents import Agent
 from dominds import outbound_http
@@ -13,9 +14,9 @@ class PersonSettings(models.Model):
     """How one person wants the pages."""
 
     class Detail(models.TextChoices):
-        MINIMAL = "minimal"
-        NORMAL = "normal"
-        DETAILED = "detailed"
+        MINIMAL = "minimal", _("Minimal")
+        NORMAL = "normal", _("Normal")
+        DETAILED = "detailed", _("Detailed")
 
     class Theme(models.TextChoices):
         SYSTEM = "system"
@@ -24,6 +25,9 @@ class PersonSettings(models.Model):
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="dominds_settings")
     theme = models.CharField(max_length=8, choices=Theme.choices, default=Theme.SYSTEM)
+    language = models.CharField(
+        max_length=12, blank=True, default="", db_default="", help_text="of the pages; empty: what the browser prefers"
+    )
     notifications = models.BooleanField(default=False)
     question_mails = models.BooleanField(default=True, db_default=True)
     show_breaking_progress = models.BooleanField(default=True)

@@ -101,6 +101,8 @@ class Look:
 class Relay:
     """One client that waits for one answer. A ``hub.Listener``."""
 
+    language = ""
+
     def __init__(self, run: Run, *, drafts: bool, notices_as_text: bool, reasoning: bool = False) -> None:
         self.user_id = run.user_id
         self._run, self._wants_drafts, self._notices_as_text = run, drafts, notices_as_text

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from math import floor, log10
 
+from django.utils.translation import gettext as _
+
 TOP, FLOOR = 28.0, 128.0  # pixels from above; what the bar under the pointer stands for is said above TOP
 BAR_SHARE = 0.7  # of its place
 
@@ -16,7 +18,7 @@ BAR_SHARE = 0.7  # of its place
 def counted(number: float, kind: str) -> str:
     """Whole where it is of a kind, and short at the axis."""
     if kind:
-        return f"{number:,.0f} {kind}"
+        return f"{number:,.0f} {_(kind)}"
     scale, unit = next(
         ((scale, unit) for scale, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if number >= scale), (1, "")
     )

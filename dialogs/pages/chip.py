@@ -3,19 +3,22 @@
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop as noop
+
 REASONS = {
-    "usage_unavailable": ("usage not reported", "The provider reported no usage for the last answer."),
-    "limit_unknown": ("limit unknown", "The catalog names no context window for this model."),
-    "awaiting_report": ("awaiting report", "How full the context is becomes known with the next answer."),
+    "usage_unavailable": (noop("usage not reported"), noop("The provider reported no usage for the last answer.")),
+    "limit_unknown": (noop("limit unknown"), noop("The catalog names no context window for this model.")),
+    "awaiting_report": (noop("awaiting report"), noop("How full the context is becomes known with the next answer.")),
     "truncation_suspected": (
-        "truncation suspected",
-        "The reported prompt became smaller: the server may have dropped part of it.",
+        noop("truncation suspected"),
+        noop("The reported prompt became smaller: the server may have dropped part of it."),
     ),
 }
 SOURCES = {
-    "context_length": "context_length of the model",
-    "input_length": "input_length of the model, since it names no context_length",
-    "loaded_context_length": "the context length that LM Studio loaded the model with",
+    "context_length": noop("context_length of the model"),
+    "input_length": noop("input_length of the model, since it names no context_length"),
+    "loaded_context_length": noop("the context length that LM Studio loaded the model with"),
 }
 GAUGE_WIDTH = 100
 
@@ -50,11 +53,13 @@ def chip_of(health: dict[str, Any]) -> Chip:
 def _text(health: dict[str, Any], shown: int | None) -> str:
     limit, reason = health["model_context_limit"], health["reason"]
     if shown is None:
-        return f"unknown · {REASONS[reason][0]}"
+        return _("unknown · {reason}").format(reason=_(REASONS[reason][0]))
     if limit is None:
-        return f"{shown:,} tok · {REASONS['limit_unknown'][0]}"
-    words = REASONS[reason][0] if reason else health["level"].capitalize()
-    return f"{shown:,} tok · {percent(shown, limit)} of {limit:,} · {words}"
+        return _("{number:,} tok · {reason}").format(number=shown, reason=_(REASONS["limit_unknown"][0]))
+    words = _(REASONS[reason][0]) if reason else _(health["level"].capitalize())
+    return _("{number:,} tok · {percent} of {limit:,} · {words}").format(
+        number=shown, percent=percent(shown, limit), limit=limit, words=words
+    )
 
 
 def percent(tokens: int, limit: int) -> str:
@@ -62,12 +67,15 @@ def percent(tokens: int, limit: int) -> str:
 
 
 def _notes(health: dict[str, Any]) -> list[str]:
-    notes = [REASONS[health["reason"]][1]] if health["reason"] else ["Prompt tokens of the last answer, as reported."]
+    reason = health["reason"]
+    notes = [_(REASONS[reason][1]) if reason else _("Prompt tokens of the last answer, as reported.")]
     if limit := health["model_context_limit"]:
-        notes.append(f"Window: {limit:,} tokens ({SOURCES.get(health['limit_source'], health['limit_source'])}).")
+        source = health["limit_source"]
+        source = _(SOURCES[source]) if source in SOURCES else source
+        notes.append(_("Window: {limit:,} tokens ({source}).").format(limit=limit, source=source))
     critical = health["critical_max_tokens"]
     if critical and critical <= health["optimal_max_tokens"]:
-        notes.append("Critical comes before caution, so this model has no caution band.")
+        notes.append(_("Critical comes before caution, so this model has no caution band."))
     return notes
 
 

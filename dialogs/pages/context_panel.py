@@ -6,6 +6,8 @@ from typing import Any
 
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from dialogs.context.images import unsent
 from dialogs.context.limits import policy_of
@@ -97,7 +99,7 @@ class RunLine:
         before, after = short(self.run.est_before), short(self.run.est_after)
         if before == after:  # what a rewrite saved must show
             before, after = f"{self.run.est_before:,}", f"{self.run.est_after:,}"
-        return f"est. {before} → {after} tokens"
+        return _("est. {before} → {after} tokens").format(before=before, after=after)
 
     @property
     def economy(self) -> str:
@@ -117,9 +119,9 @@ class RunLine:
     def strategies(self) -> list[str]:
         """Each strategy once, in words, with how often it ran; and the recovery, if nothing else helped."""
         ran = Counter(step["strategy"] for step in self.run.steps if isinstance(step, dict) and "strategy" in step)
-        said = [name.replace("_", " ") + (f" ×{times}" if times > 1 else "") for name, times in ran.items()]
+        said = [_(name.replace("_", " ")) + (f" ×{times}" if times > 1 else "") for name, times in ran.items()]
         if self.run.recovered:
-            said.append("fresh start" if self.is_handover else "truncation")
+            said.append(_("fresh start") if self.is_handover else _("truncation"))
         return said
 
     @property
@@ -130,11 +132,15 @@ class RunLine:
 
 def _economy(balance: Balance) -> str:
     requests = balance.requests_to_pay
-    pays = "does not pay" if requests is None else f"pays after {requests:,} request{'' if requests == 1 else 's'}"
-    return (
-        f"Saves est. {balance.saved_tokens:,} cached tokens ({in_usd(balance.saving)}) in each later request; reading the new "
-        f"beginning once without the cache costs est. {in_usd(balance.reread)}: {pays}."
-    )
+    pays = _("does not pay")
+    if requests is not None:
+        pays = ngettext("pays after {number:,} request", "pays after {number:,} requests", requests).format(
+            number=requests
+        )
+    return _(
+        "Saves est. {tokens:,} cached tokens ({saving}) in each later request; reading the new beginning once without the "
+        "cache costs est. {reread}: {pays}."
+    ).format(tokens=balance.saved_tokens, saving=in_usd(balance.saving), reread=in_usd(balance.reread), pays=pays)
 
 
 def _waiting(situation: Situation) -> str:
@@ -147,7 +153,8 @@ def _waiting(situation: Situation) -> str:
     if not isinstance(due, Rewrite) or not waits(context, due, policy.name):
         return ""
     balance = balance_of(context.est_prompt, due.target_tokens, economy.price)
-    return f"The next rewrite waits up to {MOST_WAITING_PERCENT} % of the limit, since it would cost more than it saves. {_economy(balance)}"
+    waiting = _("The next rewrite waits up to {percent} % of the limit, since it would cost more than it saves.")
+    return f"{waiting.format(percent=MOST_WAITING_PERCENT)} {_economy(balance)}"
 
 
 def run_lines(dialog: Dialog, **chosen: Any) -> list[RunLine]:

@@ -12,6 +12,8 @@ from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.functional import cached_property  # functools' own holds one lock for all pages until Python 3.12
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from dialogs.actions import questions, reminders
 from dialogs.actions.exits import Exit, exits_for
@@ -37,13 +39,13 @@ OPERATIONS_SHOWN = 3
 
 ENDED_WELL = (Generation.Outcome.KEPT, Generation.Outcome.DISCARDED)  # others report nothing, mostly
 STATES = {
-    State.IDLE: "Idle",
-    State.QUEUED: "Queued",
-    State.GENERATING: "Generating",
-    State.WAITING: "Waiting for you",
-    State.SUSPENDED: "Suspended",
-    State.FAILED: "Failed",
-    State.CLOSED: "Closed",
+    State.IDLE: gettext_noop("Idle"),
+    State.QUEUED: gettext_noop("Queued"),
+    State.GENERATING: gettext_noop("Generating"),
+    State.WAITING: gettext_noop("Waiting for you"),
+    State.SUSPENDED: gettext_noop("Suspended"),
+    State.FAILED: gettext_noop("Failed"),
+    State.CLOSED: gettext_noop("Closed"),
 }
 
 
@@ -86,7 +88,7 @@ class DialogPage:
 
     @property
     def state_label(self) -> str:
-        return STATES[State(self.dialog.state)]
+        return state_label(self.dialog.state)
 
     @property
     def is_busy(self) -> bool:
@@ -127,19 +129,22 @@ class DialogPage:
     def activity(self) -> str:
         """What is going on, in a few words; empty when nothing is."""
         if self.dialog.stop_requested and self.is_busy:
-            return "Stopping…"
+            return _("Stopping…")
         if self.state == State.QUEUED:
-            return "Waiting for the provider…" if self.dialog.wake_at else "Waiting for a worker…"
+            return _("Waiting for the provider…") if self.dialog.wake_at else _("Waiting for a worker…")
         if self.state != State.GENERATING:
             return ""
         if self.running is None:
-            return "Working…"
+            return _("Working…")
         match self.running.purpose:
             case Generation.Purpose.FORCED_CLEAR:
-                return f"Attempt {self.running.attempt} of 3: asking the agent to clear its mind…"
+                told = _("Attempt {number} of 3: asking the agent to clear its mind…")
+                return told.format(number=self.running.attempt)
             case Generation.Purpose.PRUNE | Generation.Purpose.SUMMARY:
-                return "Compacting conversation history..."
-        return "Generating…" if self.running.attempt == 1 else f"Generating… (try {self.running.attempt})"
+                return _("Compacting conversation history...")
+        if self.running.attempt == 1:
+            return _("Generating…")
+        return _("Generating… (try {number})").format(number=self.running.attempt)
 
     @cached_property
     def question(self) -> Question | None:
@@ -231,7 +236,8 @@ class DialogPage:
         """How far a countdown to an automatic clear has come; empty without one."""
         if self.dialog.agent.critical_policy != Agent.CriticalPolicy.COUNTDOWN or not self.dialog.guided_generations:
             return ""
-        return f"{self.dialog.guided_generations} of {COUNTDOWN_GENERATIONS} guided answers, then its mind is cleared"
+        told = _("{number} of {all} guided answers, then its mind is cleared")
+        return told.format(number=self.dialog.guided_generations, all=COUNTDOWN_GENERATIONS)
 
     @cached_property
     def display(self) -> PersonSettings:
@@ -252,6 +258,10 @@ class DialogPage:
 
     def entry(self, entry: Entry) -> str:
         return render_to_string(entry.template, {"page": self, "entry": entry}, self.request)
+
+
+def state_label(state: str) -> str:
+    return _(STATES[State(state)])
 
 
 @Select

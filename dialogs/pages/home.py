@@ -7,6 +7,8 @@ from uuid import uuid4
 from django.contrib.auth.models import User
 from django.urls import reverse
 from django.utils.functional import cached_property
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from dialogs.context import limits
 from dialogs.models import Agent, Dialog
@@ -15,9 +17,9 @@ from dialogs.permissions import OPERATE, may
 from dominds.llm.models.model import ModelInfo
 
 SUGGESTIONS = (
-    "Explain to me, step by step, how ",
-    "Read this text and tell me what is unclear: ",
-    "Plan with me how to ",
+    gettext_noop("Explain to me, step by step, how "),
+    gettext_noop("Read this text and tell me what is unclear: "),
+    gettext_noop("Plan with me how to "),
 )
 RECENT = 5
 
@@ -72,9 +74,8 @@ class HomePage:
     @property
     def suggestions(self) -> list[tuple[Agent, list[str]]]:
         """Three for each agent."""
-        return [
-            (agent, _texts(agent.suggestions) or list(SUGGESTIONS[:3])) for agent, reason in self.agents if not reason
-        ]
+        usual = [_(text) for text in SUGGESTIONS]
+        return [(agent, _texts(agent.suggestions) or usual) for agent, reason in self.agents if not reason]
 
     @cached_property
     def recent(self) -> list[Dialog]:

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext, pgettext
+
 from dialogs.context.sent import sizes_of
 from dialogs.queries.timeline import split_by_chars
 from health.forecast import answers_until, growth_per_answer
@@ -79,17 +82,22 @@ def _forecast(health: dict[str, Any], tokens: int, growth: float) -> str:
     told = list[str]()
     for label, threshold in (*ahead, ("Critical", critical)):
         answers = answers_until(threshold, tokens, growth)
-        told.append(f"{_about(answers)}{'' if told else ' answer' if answers == 1 else ' answers'} until {label}")
+        about, level = _about(answers), _(label)
+        if told:
+            told.append(_("{about} until {level}").format(about=about, level=level))
+        else:
+            first = ngettext("{about} answer until {level}", "{about} answers until {level}", answers)
+            told.append(first.format(about=about, level=level))
         if answers > FAR:
             break
-    sentence = ", ".join(told)
-    return f"{sentence[0].upper()}{sentence[1:]}."
+    sentence = pgettext("between two clauses", ", ").join(told)
+    return f"{sentence[0].upper()}{sentence[1:]}{pgettext('end of a sentence', '.')}"
 
 
 def _about(answers: int) -> str:
     if answers > FAR:
-        return f"more than {FAR}"
-    return f"about {NUMBERS[answers] if answers < len(NUMBERS) else answers}"
+        return _("more than {number}").format(number=FAR)
+    return _("about {number}").format(number=_(NUMBERS[answers]) if answers < len(NUMBERS) else answers)
 
 
 def _change(last: Sequence[Any]) -> tuple[str, str]:
@@ -99,7 +107,7 @@ def _change(last: Sequence[Any]) -> tuple[str, str]:
     if None in (before.prompt_tokens, after.prompt_tokens) or before.prompt_tokens == after.prompt_tokens:
         return "", ""
     change = f"{after.prompt_tokens - before.prompt_tokens:+,}".replace("-", "−")
-    (round_before, _, run_before), (number, _, run) = (row.generation__base.partition(":") for row in last)
+    (round_before, _colon, run_before), (number, _colon, run) = (row.generation__base.partition(":") for row in last)
     if number != round_before:
-        return change, "a new round"
-    return change, "a rewrite or its undo" if run != run_before else ""
+        return change, _("a new round")
+    return change, _("a rewrite or its undo") if run != run_before else ""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db.models.functions import Left
+from django.utils.translation import gettext as _
 
 from dialogs.models import Dialog
 from remediation.context import UnitKind
@@ -170,8 +171,13 @@ def _line(
 
 def _before(gone: Item, unit: RemovedUnit | None) -> Side:
     if unit is None:
-        return Side("", "[Not in the archive.]", turns=tuple(gone["turns"]))
-    return Side(unit.role, unit.text, f"{unit.kind} · est. {unit.est_tokens:,} tok", tuple(gone["turns"]))
+        return Side("", _("[Not in the archive.]"), turns=tuple(gone["turns"]))
+    return Side(
+        unit.role,
+        unit.text,
+        _("{kind} · est. {number:,} tok").format(kind=_(unit.kind), number=unit.est_tokens),
+        tuple(gone["turns"]),
+    )
 
 
 def _after(stands: Item, turns: Mapping[int, Any]) -> Side:
@@ -188,7 +194,7 @@ def _why(gone: Item, stands: Item | None, run: RemediationRun) -> str:
     if stands and any(message["text"].startswith(OPENING) for message in stands["messages"]):
         return REASONS["mask"]
     if reasons := reasons_of(gone.get("by") or (), run.policy, run.steps):
-        return "; ".join(reasons)
+        return "; ".join(_(reason) for reason in reasons)
     if run.recovered:
         return HANDOVER if HANDOVER_CLOSING in run.summary else TRUNCATED
     return WRITTEN_ANEW if str(gone["id"]).startswith(LEDGER_PREFIX) else run.reason

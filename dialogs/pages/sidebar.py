@@ -1,5 +1,6 @@
 """A person's dialogs in the navigation: what is pinned, folders, then the newest by the day on which something happened."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, tzinfo
 from itertools import groupby
@@ -10,10 +11,10 @@ from django.contrib.auth.models import User
 from django.db.models import F, Q
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from dialogs.models import Dialog
-from dialogs.pages.dialog_page import STATES, recent_dialogs
-from dialogs.state import State
+from dialogs.pages.dialog_page import recent_dialogs, state_label
 
 NEWEST = 30
 MOST_KEPT = 300
@@ -42,7 +43,7 @@ def sections(request: HttpRequest, user: User) -> list[Section]:
     others = [dialog for dialog in recent_dialogs(user, NEWEST) if dialog.pk not in kept]
     today = timezone.now().astimezone(zone).date()
     days = groupby(others, lambda dialog: _day(dialog.active_at.astimezone(zone).date(), today))
-    shown = [("Pinned", pinned, False), *((name, folders[name], True) for name in sorted(folders, key=str.casefold))]
+    shown = [(_("Pinned"), pinned, False), *((name, folders[name], True) for name in sorted(folders, key=str.casefold))]
     shown += [(title, list(group), False) for title, group in days]
     return [Section(title, _labelled(group), is_folder) for title, group, is_folder in shown if group]
 
@@ -51,20 +52,17 @@ def found(request: HttpRequest, user: User, dialogs: list[Dialog], words: str) -
     """What the template shows for these words; without words, what it shows else."""
     if not words:
         return {"sections": sections(request, user)}
-    shown = [Section("Found", _labelled(dialogs))] if dialogs else []
-    return {"sections": shown, "words": words, "none": "No dialog matches."}
+    shown = [Section(_("Found"), _labelled(dialogs))] if dialogs else []
+    return {"sections": shown, "words": words, "none": _("No dialog matches.")}
 
 
-def marks(user: User) -> list[tuple[str, str, str, int]]:
+def marks(dialogs: Iterable[Dialog]) -> list[tuple[str, str, str, int]]:
     """What open pages need to keep up: id, state, its words and the number of turns of the newest dialogs."""
-    return [
-        (str(dialog.pk), dialog.state, state, dialog.last_turn_seq)
-        for dialog, state in _labelled(list(recent_dialogs(user, NEWEST)))
-    ]
+    return [(str(dialog.pk), dialog.state, state, dialog.last_turn_seq) for dialog, state in _labelled(dialogs)]
 
 
-def _labelled(dialogs: list[Dialog]) -> list[tuple[Dialog, str]]:
-    return [(dialog, STATES[State(dialog.state)]) for dialog in dialogs]
+def _labelled(dialogs: Iterable[Dialog]) -> list[tuple[Dialog, str]]:
+    return [(dialog, state_label(dialog.state)) for dialog in dialogs]
 
 
 def _zone(name: str) -> tzinfo:
@@ -78,9 +76,9 @@ def _zone(name: str) -> tzinfo:
 def _day(then: date, today: date) -> str:
     match (today - then).days:
         case days if days < 1:
-            return "Today"
+            return _("Today")
         case 1:
-            return "Yesterday"
+            return _("Yesterday")
         case days if days < 7:
-            return "Last 7 days"
-    return "Earlier"
+            return _("Last 7 days")
+    return _("Earlier")

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+
 from dialogs.context.sent import Category
 from dialogs.queries.timeline import Moment
 from health.models import HealthSnapshot
@@ -96,11 +98,13 @@ def _column(moment: Moment, x: int, top: int) -> Column:
 
 def _words(moment: Moment) -> str:
     row = moment.generation
-    size = f"{moment.tokens:,} tokens reported" if moment.is_reported else f"est. {moment.tokens:,} tokens"
-    parts = ", ".join(f"{kind.value} {tokens:,}" for kind, tokens in moment.shares.items() if tokens)
+    size = (_("{number:,} tokens reported") if moment.is_reported else _("est. {number:,} tokens")).format(
+        number=moment.tokens
+    )
+    parts = ", ".join(f"{_(kind.value)} {tokens:,}" for kind, tokens in moment.shares.items() if tokens)
     marks = "; ".join(mark.text for mark in moment.marks)
-    whole = f"Call {row.pk}, {row.outcome}: {size}"
-    return ". ".join(filter(None, (whole, parts and f"est. {parts}", marks)))
+    whole = _("Call {number}, {outcome}: {size}").format(number=row.pk, outcome=_(row.outcome), size=size)
+    return ". ".join(filter(None, (whole, parts and _("est. {parts}").format(parts=parts), marks)))
 
 
 def _path(values: Sequence[int | None], first: int, top: int) -> Iterator[str]:

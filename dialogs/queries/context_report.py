@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 
 from dialogs.actions.rewrite_requests import policy_with
 from dialogs.context.retrieval import search
@@ -72,8 +73,8 @@ def predictions_of(dialog: Dialog, verbs: Iterable[str]) -> dict[str, str]:
     situation, told = situation_of(dialog), dict[str, str]()
     for verb in verbs:
         found = _preview(situation, verb, situation.sizes_for(policy_with(verb)))
-        sizes = f"est. {found['est_before']:,} → {found['est_after']:,} tokens"
-        told[verb] = "would change nothing" if found["problem"] else sizes
+        sizes = _("est. {before:,} → {after:,} tokens").format(before=found["est_before"], after=found["est_after"])
+        told[verb] = _("would change nothing") if found["problem"] else sizes
     return told
 
 

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from dialogs.context.sent import CHARS_PER_TOKEN, Category, sizes_of
 from dialogs.models import Dialog, Generation, Question
 from dialogs.store.json_shapes import usd, when
@@ -103,15 +105,15 @@ def _marks(row: Generation, previous: Generation | None) -> list[Mark]:
     if previous is not None and row.base and previous.base:
         (number, run), (number_before, run_before) = _base(row), _base(previous)
         if number != number_before:
-            found.append(Mark("round", f"Round {number} began"))
+            found.append(Mark("round", _("Round {number} began").format(number=number)))
         if run > run_before or (run and number != number_before):
-            found.append(Mark("rewrite", f"Rewrite {run}"))
+            found.append(Mark("rewrite", _("Rewrite {number}").format(number=run)))
         elif run < run_before and number == number_before:
-            found.append(Mark("undo", f"Rewrite {run_before} was undone"))
+            found.append(Mark("undo", _("Rewrite {number} was undone").format(number=run_before)))
     if row.outcome == Generation.Outcome.CRASHED:
-        found.append(Mark("crash", "Its worker was lost"))
+        found.append(Mark("crash", _("Its worker was lost")))
     elif row.outcome == Generation.Outcome.FAILED:
-        found.append(Mark("failure", f"Failed: {row.error_kind or 'unknown'}"))
+        found.append(Mark("failure", _("Failed: {reason}").format(reason=row.error_kind or _("unknown"))))
     return found
 
 
@@ -128,7 +130,7 @@ def _questions(dialog: Dialog, shown: list[Generation]) -> dict[int, list[Mark]]
     asked = dialog.questions.filter(created_at__gte=shown[0].started_at).order_by("created_at")
     for question in asked[: 2 * MOST]:
         row = next((row for row in reversed(shown) if row.started_at <= question.created_at), shown[0])
-        kind = "Question for a human" if question.kind == Question.Kind.QUESTION else question.get_kind_display()
+        kind = _("Question for a human") if question.kind == Question.Kind.QUESTION else _(question.get_kind_display())
         found.setdefault(row.pk, []).append(Mark("question", kind))
     return found
 

@@ -25,7 +25,8 @@ class Frame:
 
     @cached_property
     def look(self) -> PersonSettings:
-        return login.settings_of(self.user)
+        """As the middleware found it when it looked for the language."""
+        return getattr(self.request, "own_settings", None) or login.settings_of(self.user)
 
     @cached_property
     def waiting(self) -> int:

@@ -11,10 +11,13 @@ from django.utils import timezone
 from django.utils.dateformat import format as date_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from dialogs.context import limits
 from dialogs.store import json_shapes
 from dominds.budgets import ATTACHMENT_BYTES, ATTACHMENTS
+from health.levels import Level
 from remediation.spending import Spent, in_usd
 
 register = template.Library()
@@ -57,14 +60,14 @@ def term(anchor: str, words: str) -> SafeString:
 @register.filter
 def tokens(number: int | str | None) -> str:
     """Thousands apart. What is unknown stays unknown, also where a row is missing: Django hands a filter "" then."""
-    return f"{number:,}" if isinstance(number, int) else "unknown"
+    return f"{number:,}" if isinstance(number, int) else _("unknown")
 
 
 @register.filter
 def usd(cost: Decimal | str | None) -> SafeString | str:
     """Dollars as people read them; a program reads all digits."""
     if not isinstance(cost, Decimal):
-        return "unknown price"
+        return _("unknown price")
     return format_html('<data value="{}">{}</data>', json_shapes.usd(cost), in_usd(cost))
 
 
@@ -73,15 +76,20 @@ def spent(cost: Decimal, unpriced: int, budget: Decimal | None = None) -> SafeSt
     """The cost of several calls, some of which may have no known price."""
     found = Spent(cost, unpriced)
     if found.is_unknown:
-        return str(found)
-    of = format_html(' <span class="muted">of {}</span>', usd(budget)) if budget is not None else ""
-    rest = format_html(' <span class="muted rest">and {}</span>', found.rest) if found.rest else ""
+        return _("unknown price")
+    of = (
+        format_html(' <span class="muted">{}</span>', format_html(_("of {}"), usd(budget)))
+        if budget is not None
+        else ""
+    )
+    left_out = ngettext("and {:,} call of unknown price", "and {:,} calls of unknown price", unpriced).format(unpriced)
+    rest = format_html(' <span class="muted rest">{}</span>', left_out) if unpriced else ""
     return format_html("{}{}{}", usd(cost), of, rest)
 
 
 @register.filter
 def percent(ratio: float | str | None) -> str:
-    return f"{ratio * 100:.1f} %" if isinstance(ratio, int | float) else "unknown"
+    return f"{ratio * 100:.1f} %" if isinstance(ratio, int | float) else _("unknown")
 
 
 @register.filter
@@ -99,19 +107,20 @@ def chart_width(points: list[dict[str, float]]) -> float:
 @register.simple_tag
 def bars(points: list[dict[str, Any]]) -> SafeString:
     """The bars of the chart. Up to sixty at each answer: as a loop in the template they took most of drawing its end."""
+    reported, levels = _("{number:,} prompt tokens"), {level: _(level) for level in Level}
     return format_html_join(
         "",
         '<rect x="{}" y="{}" width="8" height="{}" data-level="{}"><title>{} · {}</title></rect>',
         (
-            (point["x"], point["y"], point["height"], row.level, _reported(row.prompt_tokens), row.level)
+            (point["x"], point["y"], point["height"], row.level, _size(row.prompt_tokens, reported), levels[row.level])
             for point in points
             for row in (point["snapshot"],)
         ),
     )
 
 
-def _reported(prompt_tokens: int | None) -> str:
-    return tokens(prompt_tokens) + ("" if prompt_tokens is None else " prompt tokens")
+def _size(prompt_tokens: int | None, reported: str) -> str:
+    return _("unknown") if prompt_tokens is None else reported.format(number=prompt_tokens)
 
 
 @register.filter
@@ -121,12 +130,20 @@ def age(moment: datetime | None) -> str:
         return ""
     seconds = max(0, int((timezone.now() - moment).total_seconds()))
     if seconds < MINUTE:
-        return "just now"
+        return _("just now")
     if seconds < HOUR:
-        return f"{seconds // MINUTE} min"
+        return _("{number} min").format(number=seconds // MINUTE)
     if seconds < DAY:
-        return f"{seconds // HOUR} h"
-    return f"{seconds // DAY} d"
+        return _("{number} h").format(number=seconds // HOUR)
+    return _("{number} d").format(number=seconds // DAY)
+
+
+@register.filter
+def ago(moment: datetime) -> str:
+    """The same for a sentence."""
+    if (timezone.now() - moment).total_seconds() < MINUTE:
+        return _("just now")
+    return _("{age} ago").format(age=age(moment))
 
 
 @register.filter
@@ -139,7 +156,7 @@ def moment(value: datetime | None, form: str = "H:i") -> SafeString | str:
     """A time that the page's script shows in the reader's own zone."""
     if value is None:
         return ""
-    shown = date_format(value, form)
+    shown = date_format(value, _(form))
     return format_html(
         '<time datetime="{}" data-form="{}" title="{} UTC">{}</time>',
         value.isoformat(),

@@ -22,6 +22,7 @@ from django.core import signing
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods
@@ -60,7 +61,7 @@ def setup(request: HttpRequest) -> HttpResponse:
             login(request, user, backend=BACKEND)
             return redirect("home")
         messages.error(
-            request, "Somebody made the first account a moment ago. Log in with it, or ask its owner for one."
+            request, _("Somebody made the first account a moment ago. Log in with it, or ask its owner for one.")
         )
         return redirect("login")
     return render(request, "accounts/setup.html", {"form": form})
@@ -69,7 +70,7 @@ def setup(request: HttpRequest) -> HttpResponse:
 def _too_late(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         messages.error(
-            request, "No account was made: there is a first one already. Log in, or ask its owner for yours."
+            request, _("No account was made: there is a first one already. Log in, or ask its owner for yours.")
         )
     return redirect("login")
 
@@ -195,7 +196,8 @@ def _linked(request: HttpRequest, wanted: int, claims: dict[str, Any], provider:
         raise _not_begun("another person is logged in by now")
     is_new = sign_in.link(user, claims, provider)
     log.info("sign_in_linked", person=user.pk, provider=provider.issuer)
-    messages.success(request, f"{provider.name} signs you in from now on." if is_new else "It was linked before.")
+    said = _("{provider} signs you in from now on.") if is_new else _("It was linked before.")
+    messages.success(request, said.format(provider=provider.name))
     return redirect(f"{reverse('settings')}#sign-ins")
 
 

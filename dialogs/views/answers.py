@@ -14,6 +14,7 @@ from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.actions.messages import check_may_act, owned
@@ -104,7 +105,7 @@ def refused(request: PersonRequest, refusal: Refusal, back_to: str) -> HttpRespo
 
 def say_not_saved(request: HttpRequest, *forms: Any) -> None:
     """At the top of the page that comes next: why nothing was saved. The fields say it too, but may be out of sight."""
-    messages.error(request, f"Not saved. {' '.join(problems_of(*forms))}")
+    messages.error(request, _("Not saved. {reason}").format(reason=" ".join(problems_of(*forms))))
 
 
 def with_toast(answer: HttpResponse, text: str, kind: str = "success") -> HttpResponse:

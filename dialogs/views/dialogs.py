@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.actions import folders
@@ -27,11 +28,10 @@ from dialogs.live.frames import frames_after
 from dialogs.models import Agent, Dialog, Question, Turn
 from dialogs.pages import sidebar
 from dialogs.pages.chip import chip_of
-from dialogs.pages.dialog_page import STATES, DialogPage
+from dialogs.pages.dialog_page import DialogPage, state_label
 from dialogs.pages.entries import address_of, all_entries
 from dialogs.permissions import may_act
 from dialogs.queries import export
-from dialogs.state import State
 from dialogs.views.answers import PersonRequest, dialog_page, refused
 from dialogs.views.forms import FolderForm, ListFilter, SelectionForm, checked, problems_of
 
@@ -46,7 +46,7 @@ def index(request: PersonRequest) -> HttpResponse:
     form.is_valid()
     given = form.cleaned_data
     found = Paginator(_matching(request, given), ROWS).get_page(given.get("page") or 1)
-    rows = [(dialog, STATES[State(dialog.state)], chip_of(limits.health_of(dialog))) for dialog in found]
+    rows = [(dialog, state_label(dialog.state), chip_of(limits.health_of(dialog))) for dialog in found]
     context = {
         "form": form,
         "rows": rows,
@@ -192,8 +192,8 @@ def _back(request: PersonRequest) -> HttpResponse:
 
 def _unselected(request: PersonRequest, form: SelectionForm) -> str:
     if not request.POST.getlist("dialog"):
-        return "No dialog was ticked. Tick some, then choose what to do with them."
-    return f"Nothing was done. {' '.join(problems_of(form))}"
+        return _("No dialog was ticked. Tick some, then choose what to do with them.")
+    return _("Nothing was done. {reason}").format(reason=" ".join(problems_of(form)))
 
 
 def _is_list(path: str) -> bool:

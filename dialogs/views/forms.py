@@ -4,9 +4,12 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from django import forms
+from django.conf import settings
 from django.contrib.auth.forms import BaseUserCreationForm
 from django.contrib.auth.models import User
 from django.http import QueryDict
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from dialogs.actions import exits, questions
 from dialogs.errors import Invalid
@@ -40,27 +43,38 @@ def checked(form: forms.Form) -> dict[str, Any]:
 class Explained(forms.Field):
     """A number that is refused with what was found and what is allowed."""
 
-    allowed = ""
+    @property
+    def allowed(self) -> str:
+        raise NotImplementedError
 
     def clean(self, value: Any) -> Any:
         try:
             return super().clean(value)
         except forms.ValidationError as error:
-            found = "nothing" if value in self.empty_values else f"“{str(value)[:40]}”"
-            raise forms.ValidationError(f"found {found}. {self.allowed}") from error
+            found = gettext("nothing") if value in self.empty_values else f"“{str(value)[:40]}”"
+            told = gettext("found {value}. {allowed}").format(value=found, allowed=self.allowed)
+            raise forms.ValidationError(told) from error
 
 
 class WholeNumber(Explained, forms.IntegerField):
     def __init__(self, least: int, most: int, unit: str, **options: Any) -> None:
         super().__init__(min_value=least, max_value=most, **options)
-        self.allowed = f"Give a whole number of {unit} from {least:,} to {most:,}."
+        self._bounds = least, most, unit
+
+    @property
+    def allowed(self) -> str:
+        least, most, unit = self._bounds
+        told = gettext("Give a whole number of {unit} from {least:,} to {most:,}.")
+        return told.format(unit=gettext(unit), least=least, most=most)
 
 
 class Share(Explained, forms.FloatField):
-    allowed = "Give a number above 0 and up to 1, such as 0.8."
-
     def __init__(self, **options: Any) -> None:
         super().__init__(min_value=0.01, max_value=1, **options)
+
+    @property
+    def allowed(self) -> str:
+        return gettext("Give a number above 0 and up to 1, such as 0.8.")
 
 
 class SetupForm(BaseUserCreationForm):  # type: ignore[type-arg]
@@ -87,14 +101,14 @@ class ListFilter(forms.Form):
     q = forms.CharField(max_length=200, required=False)
     state = forms.ChoiceField(
         choices=[
-            ("", "any state"),
+            ("", _("any state")),
             *((state.value, label) for state, label in STATES.items()),
-            ("archived", "archived"),
+            ("archived", _("archived")),
         ],
         required=False,
     )
     agent = forms.CharField(max_length=64, required=False)
-    origin = forms.ChoiceField(choices=[("", "people and programs"), *Dialog.Origin.choices], required=False)
+    origin = forms.ChoiceField(choices=[("", _("people and programs")), *Dialog.Origin.choices], required=False)
     owner = forms.CharField(max_length=150, required=False)
     folder = forms.CharField(max_length=60, required=False)
     page = forms.IntegerField(min_value=1, required=False)
@@ -137,7 +151,7 @@ class MessageForm(forms.Form):
 class TurnForm(forms.Form):
     """Which turn an action is about. Not in the address, so that a dialog has each action once."""
 
-    seq = WholeNumber(1, MOST_TOKENS, "turns", label="Turn")
+    seq = WholeNumber(1, MOST_TOKENS, "turns", label=_("Turn"))
     request_id = forms.CharField(max_length=120, required=False)
 
 
@@ -200,7 +214,7 @@ class ExitForm(forms.Form):
     def problem(self) -> str:
         """Why the form is not valid, in one line."""
         if "action" in self.errors:
-            return "Choose one of the ways out."
+            return gettext("Choose one of the ways out.")
         return " ".join(str(message) for messages in self.errors.values() for message in messages)
 
     def options(self) -> dict[str, str]:
@@ -212,7 +226,7 @@ class ExitForm(forms.Form):
 
 
 def _control(field: exits.Field, question: Question) -> forms.CharField:
-    label = {"aria-label": field.label}
+    label = {"aria-label": gettext(field.label)}
     if isinstance(field, exits.ChoiceField):
         choices = forms.Select(attrs=label, choices=field.choices(question))
         return forms.CharField(required=False, widget=choices)
@@ -225,30 +239,35 @@ class QuestionFilter(forms.Form):
         choices=[(name, name) for name in ("open", "mine", "answered", "resolved", "cancelled")], required=False
     )
     kind = forms.ChoiceField(
-        choices=[("", "any kind"), *Question.Kind.choices],
+        choices=[("", _("any kind")), *Question.Kind.choices],
         required=False,
     )
     agent = forms.CharField(max_length=64, required=False)
-    age = forms.ChoiceField(choices=[("", "any age"), *questions.AGES], required=False)
+    age = forms.ChoiceField(choices=[("", _("any age")), *questions.AGES], required=False)
 
 
 class ApiKeyForm(forms.Form):
-    name = forms.CharField(max_length=80, required=False, label="What it is for")
-    scope = forms.ChoiceField(choices=ApiKey.Scope.choices, required=False, label="May be used for")
-    days = WholeNumber(1, 3_650, "days", required=False, label="Holds for (days)")
-    keep_days = WholeNumber(1, 3_650, "days", required=False, label="Keep its dialogs for (days)")
+    name = forms.CharField(max_length=80, required=False, label=_("What it is for"))
+    scope = forms.ChoiceField(choices=ApiKey.Scope.choices, required=False, label=_("May be used for"))
+    days = WholeNumber(1, 3_650, "days", required=False, label=_("Holds for (days)"))
+    keep_days = WholeNumber(1, 3_650, "days", required=False, label=_("Keep its dialogs for (days)"))
     budget_usd = forms.DecimalField(
         min_value=0, max_value=exits.MOST_USD, decimal_places=2, required=False,
-        label="Budget a month (USD)",
+        label=_("Budget a month (USD)"),
     )  # fmt: skip
 
 
 class AppearanceForm(forms.ModelForm):  # type: ignore[type-arg]
-    email = forms.EmailField(required=False, label="Mail address", widget=forms.EmailInput({"autocomplete": "email"}))
+    language = forms.ChoiceField(
+        choices=[("", _("As the browser says")), *settings.LANGUAGES], required=False, label=_("Language")
+    )
+    email = forms.EmailField(
+        required=False, label=_("Mail address"), widget=forms.EmailInput({"autocomplete": "email"})
+    )
 
     class Meta:
         model = PersonSettings
-        fields = ("theme", "notifications", "question_mails")
+        fields = ("theme", "language", "notifications", "question_mails")
         widgets = {"theme": forms.RadioSelect}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -267,16 +286,16 @@ class ContextDisplayForm(forms.ModelForm):  # type: ignore[type-arg]
     """How one person sees the context's state."""
 
     auto_hide_seconds = WholeNumber(
-        1, 10, "seconds", label="Auto-hide delay", widget=forms.NumberInput(attrs={"type": "range", "step": 1})
+        1, 10, "seconds", label=_("Auto-hide delay"), widget=forms.NumberInput(attrs={"type": "range", "step": 1})
     )
 
     class Meta:
         model = PersonSettings
         fields = ("show_breaking_progress", "progress_detail", "auto_hide_seconds", "highlight_p1", "recall")
         labels = {
-            "show_breaking_progress": "Show context breaking progress",
-            "progress_detail": "Progress detail level",
-            "highlight_p1": "Highlight P1 protection",
+            "show_breaking_progress": _("Show context breaking progress"),
+            "progress_detail": _("Progress detail level"),
+            "highlight_p1": _("Highlight P1 protection"),
         }
 
 
@@ -284,20 +303,20 @@ class LimitsForm(forms.Form):
     """Limits of ``context.yaml``. Only shapes are checked here; the rules are those of ``context.yaml``."""
 
     min_limit = WholeNumber(
-        1, MOST_TOKENS, "tokens", label="Global minimum", help_text="tokens; no limit lies below it"
+        1, MOST_TOKENS, "tokens", label=_("Global minimum"), help_text=_("tokens; no limit lies below it")
     )
     default_limit = WholeNumber(
-        1, MOST_TOKENS, "tokens", label="Default limit", help_text="tokens, for agents without their own"
+        1, MOST_TOKENS, "tokens", label=_("Default limit"), help_text=_("tokens, for agents without their own")
     )
     warning_threshold = Share(
-        label="Warning threshold", help_text="share of the limit above which a context is broken down"
+        label=_("Warning threshold"), help_text=_("share of the limit above which a context is broken down")
     )
     recovery_mode = forms.ChoiceField(
-        label="When nothing helps",
+        label=_("When nothing helps"),
         choices=[
-            ("fresh_start", "start fresh from a handover"),
-            ("truncate", "keep what is important and newest"),
-            ("error", "fail the message with the cause"),
+            ("fresh_start", _("start fresh from a handover")),
+            ("truncate", _("keep what is important and newest")),
+            ("error", _("fail the message with the cause")),
         ],
     )
 
@@ -305,9 +324,9 @@ class LimitsForm(forms.Form):
 class LlmLimitForm(forms.Form):
     """The limit of one LLM type; an empty row is left out."""
 
-    type = forms.CharField(label="LLM type", max_length=40, required=False)
-    limit = WholeNumber(1, MOST_TOKENS, "tokens", label="Limit", required=False)
-    follow_default = forms.BooleanField(label="Follow default", required=False)
+    type = forms.CharField(label=_("LLM type"), max_length=40, required=False)
+    limit = WholeNumber(1, MOST_TOKENS, "tokens", label=_("Limit"), required=False)
+    follow_default = forms.BooleanField(label=_("Follow default"), required=False)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -318,9 +337,11 @@ class LlmLimitForm(forms.Form):
         given = super().clean() or {}
         limit = given.get("limit")
         if limit and not given.get("type"):
-            self.add_error("type", f"found a limit of {limit:,} tokens without one. Name the type, or empty the row.")
+            told = gettext("found a limit of {limit:,} tokens without one. Name the type, or empty the row.")
+            self.add_error("type", told.format(limit=limit))
         if given.get("type") and not limit and not given.get("follow_default") and "limit" not in self.errors:
-            self.add_error("limit", f"found none for {given['type']}. Give one, or tick “Follow default”.")
+            told = gettext("found none for {type}. Give one, or tick “Follow default”.")
+            self.add_error("limit", told.format(type=given["type"]))
         return given
 
 
@@ -328,23 +349,24 @@ class LlmLimitRows(forms.BaseFormSet):  # type: ignore[type-arg]
     def clean(self) -> None:
         types = [row.cleaned_data.get("type") for row in self.forms if row.is_valid() and row not in self.deleted_forms]
         if doubled := sorted({name for name in types if name and types.count(name) > 1}):
-            raise forms.ValidationError(f"There are two rows of {', '.join(doubled)}. Keep one of them.")
+            told = gettext("There are two rows of {types}. Keep one of them.")
+            raise forms.ValidationError(told.format(types=", ".join(doubled)))
 
 
 LlmLimits = forms.formset_factory(LlmLimitForm, LlmLimitRows, extra=1, can_delete=True, max_num=100)
 
 
 class SiteForm(forms.ModelForm):  # type: ignore[type-arg]
-    webhook_url = forms.URLField(required=False, assume_scheme="https", label="Webhook", max_length=200)
+    webhook_url = forms.URLField(required=False, assume_scheme="https", label=_("Webhook"), max_length=200)
     webhook_secret = forms.CharField(
         required=False,
         max_length=200,
-        label="Webhook secret",
+        label=_("Webhook secret"),
         widget=forms.PasswordInput({"autocomplete": "off"}),
     )
-    unsigned = forms.BooleanField(required=False, label="Forget the secret")
+    unsigned = forms.BooleanField(required=False, label=_("Forget the secret"))
     question_deadline_minutes = WholeNumber(
-        1, 1_000_000, "minutes", required=False, label="Answers are due within (minutes)"
+        1, 1_000_000, "minutes", required=False, label=_("Answers are due within (minutes)")
     )
 
     class Meta:
@@ -352,7 +374,7 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]
         fields = (
             "pruning_agent", "write_titles", "webhook_url", "question_deadline_minutes", "escalation_address",
         )  # fmt: skip
-        labels = {"escalation_address": "Overdue questions also to"}
+        labels = {"escalation_address": _("Overdue questions also to")}
 
     def save(self, commit: bool = True) -> Any:
         if secret := self.cleaned_data["webhook_secret"]:
@@ -364,7 +386,7 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         field = cast("forms.ModelChoiceField[Agent]", self.fields["pruning_agent"])
-        field.empty_label = "Same as current agent"
+        field.empty_label = _("Same as current agent")
         field.queryset = Agent.objects.filter(enabled=True)
 
 
@@ -372,7 +394,7 @@ class ServerForm(forms.Form):
     """A model server at an address that somebody types."""
 
     KINDS = [
-        ("", "Known by its address"),
+        ("", _("Known by its address")),
         ("openai-compatible", "OpenAI-compatible (chat completions)"),
         ("openai", "OpenAI (Responses)"),
         ("anthropic", "Anthropic (Messages)"),
@@ -395,11 +417,11 @@ class ServerForm(forms.Form):
         try:
             _ = urlsplit(address).port
         except ValueError as error:
-            raise forms.ValidationError(f"It is no web address: {error}.") from error
+            raise forms.ValidationError(gettext("It is no web address: {error}.").format(error=error)) from error
         return address
 
     def clean_key(self) -> str:
         key = str(self.cleaned_data["key"])
         if not key.isascii() or not key.isprintable():
-            raise forms.ValidationError("It holds characters that no key has.")
+            raise forms.ValidationError(gettext("It holds characters that no key has."))
         return key

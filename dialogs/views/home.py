@@ -5,6 +5,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils import translation
 from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.actions import attachments
@@ -55,4 +56,6 @@ def create(request: PersonRequest) -> HttpResponse:
 @login_required
 @require_GET
 def glossary(request: PersonRequest) -> HttpResponse:
-    return render(request, "glossary.html", {"groups": words.groups(), "section": "glossary"})
+    return render(
+        request, "glossary.html", {"groups": words.groups(translation.get_language() or "en"), "section": "glossary"}
+    )

@@ -8,6 +8,8 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_http_methods
 
 from dialogs.errors import Refusal
@@ -22,11 +24,11 @@ MOST_AT_ONCE = 500  # new dialogs; the same file again brings the next ones
 
 
 class ImportForm(forms.Form):
-    file = forms.FileField(label="Export")
+    file = forms.FileField(label=gettext_lazy("Export"))
     agent = forms.ModelChoiceField(
-        Agent.objects.filter(enabled=True).order_by("-is_default", "pk"), label="Agent", empty_label=None
+        Agent.objects.filter(enabled=True).order_by("-is_default", "pk"), label=gettext_lazy("Agent"), empty_label=None
     )
-    dry_run = forms.BooleanField(label="Only tell what would be imported", required=False)
+    dry_run = forms.BooleanField(label=gettext_lazy("Only tell what would be imported"), required=False)
 
 
 @login_required
@@ -41,7 +43,7 @@ def show(request: PersonRequest) -> HttpResponse:
         except (UnknownExport, Refusal) as refusal:
             form.add_error("file", str(refusal))
     if form.errors:
-        messages.error(request, f"Nothing was imported. {' '.join(problems_of(form))}")
+        messages.error(request, _("Nothing was imported. {reason}").format(reason=" ".join(problems_of(form))))
     context = {
         "form": form,
         "results": results,

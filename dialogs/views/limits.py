@@ -6,6 +6,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from dialogs.context import limits
@@ -38,7 +39,7 @@ def show(request: PersonRequest) -> HttpResponse:
     )
     if request.method == "POST":
         if all((form.is_valid(), rows.is_valid())) and _saved(form, rows):
-            messages.success(request, "Saved. It holds from the next model call on.")
+            messages.success(request, _("Saved. It holds from the next model call on."))
             return redirect("limits")
         say_not_saved(request, form, rows)
     context = {

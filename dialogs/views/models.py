@@ -11,6 +11,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import cache_control
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -160,7 +161,7 @@ def use(request: PersonRequest) -> HttpResponse:
     except Refusal as refusal:
         messages.error(request, refusal.message)
         return _connect_page(request, ServerForm() if local else form, status=refusal.status)
-    messages.success(request, f"Connected. {agent} answers now.")
+    messages.success(request, _("Connected. {agent} answers now.").format(agent=agent))
     return redirect(f"{reverse('home')}?{urlencode({'agent': agent.pk})}")
 
 
@@ -181,7 +182,7 @@ def edit(request: PersonRequest, provider: str) -> HttpResponse:
             messages.success(request, connecting.change(row, given["name"], given["address"], given["key"]))
             return redirect("connect")
         except Refusal as refusal:
-            messages.error(request, f"Not saved. {refusal.message}")
+            messages.error(request, _("Not saved. {reason}").format(reason=refusal.message))
     context = {
         "row": row,
         "form": form,
@@ -198,8 +199,8 @@ def remove(request: PersonRequest) -> HttpResponse:
     """Agents that use the provider stay, and say why they cannot answer."""
     provider = request.POST.get("provider", "")
     if connected.remove(provider):
-        said = "Removed, with its key. What llm.yaml says of it still holds."
+        said = _("Removed, with its key. What llm.yaml says of it still holds.")
         messages.success(request, f"{said} {connecting.used_by(provider).replace('It answers', 'It answered')}")
     else:
-        messages.error(request, "There is no such provider, or it was removed before. Nothing was changed.")
+        messages.error(request, _("There is no such provider, or it was removed before. Nothing was changed."))
     return redirect("connect")

@@ -13,6 +13,8 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
 from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.errors import Refusal
@@ -30,11 +32,11 @@ ACTIONS: dict[str, Callable[..., None]] = {
     "retry": interventions.retry,
 }
 DONE = {
-    "interrupt": "Asked the worker to stop.",
-    "wake": "Woken: a worker takes up the dialog now.",
-    "fail": "The message was marked as failed; its owner sees that and can retry.",
-    "retry": "The message is being answered again.",
-    "finish": "The cleanup task is done.",
+    "interrupt": gettext_noop("Asked the worker to stop."),
+    "wake": gettext_noop("Woken: a worker takes up the dialog now."),
+    "fail": gettext_noop("The message was marked as failed; its owner sees that and can retry."),
+    "retry": gettext_noop("The message is being answered again."),
+    "finish": gettext_noop("The cleanup task is done."),
 }
 
 
@@ -126,16 +128,19 @@ def _unpriced(days: dict[datetime, costs.Cost]) -> Callable[[datetime], str]:
 
     def rest(day: datetime) -> str:
         found = Spent(days[day].cost_usd, days[day].unpriced)
-        return str(found) if found.is_unknown else found.rest
+        if found.is_unknown:
+            return _("unknown price")
+        left_out = ngettext("{:,} call of unknown price", "{:,} calls of unknown price", found.unpriced)
+        return left_out.format(found.unpriced) if found.unpriced else ""
 
     return rest
 
 
 def _cost_caption(unpriced: int) -> str:
-    left_out = (
-        f" Not in the bars: {unpriced:,} call{'' if unpriced == 1 else 's'} of unknown price." if unpriced else ""
-    )
-    return f"A bar leads to its day.{left_out}"
+    left_out = ngettext(
+        "Not in the bars: {:,} call of unknown price.", "Not in the bars: {:,} calls of unknown price.", unpriced
+    ).format(unpriced)
+    return " ".join([_("A bar leads to its day."), *([left_out] if unpriced else [])])
 
 
 def _in_dollars(cost: float, kind: str) -> str:
@@ -189,5 +194,5 @@ def _do(request: PersonRequest, action: str, act: Callable[[], None]) -> HttpRes
     except Refusal as refusal:
         messages.error(request, refusal.message)
     else:
-        messages.success(request, DONE[action])
+        messages.success(request, _(DONE[action]))
     return redirect("ops")

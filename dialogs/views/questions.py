@@ -10,6 +10,8 @@ from django.db.models import Q, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.actions import questions
@@ -37,7 +39,7 @@ def index(request: PersonRequest) -> HttpResponse:
     chosen = next((row for row in found if str(row.pk) == request.GET.get("at")), next(iter(found), None))
     context = {
         "tab": tab,
-        "tabs": [(name, label, _of_tab(visible, request, name).count()) for name, label in TABS],
+        "tabs": [(name, pgettext("tab", label), _of_tab(visible, request, name).count()) for name, label in TABS],
         "form": form,
         "found": found,
         "chosen_id": chosen.pk if chosen else None,
@@ -137,8 +139,8 @@ def answer(request: PersonRequest, question_id: UUID) -> HttpResponse:
         questions.answer(question.pk, request.user, text)
     except Refusal as refusal:
         return _refused(request, question, refusal, text)
-    words = "Answered. The program can read it now." if question.is_from_outside else "Answered. The agent goes on."
-    return _done(request, question, words)
+    for_program = _("Answered. The program can read it now.")
+    return _done(request, question, for_program if question.is_from_outside else _("Answered. The agent goes on."))
 
 
 @login_required
@@ -149,7 +151,7 @@ def cancel(request: PersonRequest, question_id: UUID) -> HttpResponse:
         questions.cancel(question.pk, request.user)
     except Refusal as refusal:
         return _refused(request, question, refusal)
-    return _done(request, question, "The question was cancelled.")
+    return _done(request, question, _("The question was cancelled."))
 
 
 @login_required
@@ -164,7 +166,7 @@ def resolve(request: PersonRequest, question_id: UUID) -> HttpResponse:
         questions.resolve(question.pk, request.user, form.cleaned_data["action"], **form.options())
     except Refusal as refusal:
         return _refused(request, question, refusal, exits=form)
-    return _done(request, question, "Done. The dialog is no longer suspended.")
+    return _done(request, question, _("Done. The dialog is no longer suspended."))
 
 
 def _refused(

@@ -9,6 +9,7 @@ from django.core.paginator import Paginator
 from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from dialogs.actions import rewrite_requests
@@ -37,7 +38,7 @@ def request(request: PersonRequest, dialog_id: UUID, kind: str) -> HttpResponseB
     verb = kind.replace("-", "_")
     if not request.htmx and "confirmed" not in request.POST and with_verb(verb):
         dialog = owned(dialog_id, request.user)
-        messages.warning(request, "Nothing is done yet. This is what would go: confirm it below, or go back.")
+        messages.warning(request, _("Nothing is done yet. This is what would go: confirm it below, or go back."))
         return redirect(f"/d/{dialog.pk}/context/?preview={verb}")
     return _request(request, dialog_id, verb=verb)
 

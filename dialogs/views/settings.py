@@ -11,10 +11,14 @@ from django.contrib.auth.forms import PasswordChangeForm
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils import translation
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_POST
 
 from dialogs.accounts import api_keys, login, push_browser, sign_in
+from dialogs.accounts.language import language_of
 from dialogs.actions import question_mail, web_push
 from dialogs.context import spending
 from dialogs.errors import Invalid, Refusal
@@ -88,7 +92,8 @@ def unlink(request: PersonRequest, identity_id: int) -> HttpResponse:
     except Refusal as refusal:
         return refused(request, refusal, to)
     provider = sign_in.provider_of(identity)
-    messages.success(request, f"{provider.name if provider else identity.issuer} does not sign you in any more.")
+    said = _("{provider} does not sign you in any more.")
+    messages.success(request, said.format(provider=provider.name if provider else identity.issuer))
     return redirect(to)
 
 
@@ -109,7 +114,7 @@ def save_context_display(request: PersonRequest) -> HttpResponse:
 @require_POST
 def save_site(request: PersonRequest) -> HttpResponse:
     if not may(request.user, OPERATE):
-        messages.error(request, "Not saved. These settings hold for everybody: only an operator may change them.")
+        messages.error(request, _("Not saved. These settings hold for everybody: only an operator may change them."))
         return redirect("settings")
     return _save(request, SiteForm(request.POST, instance=SiteSettings.current()), "site_form")
 
@@ -120,7 +125,8 @@ def _save(request: PersonRequest, form: "forms.ModelForm[Any]", name: str) -> Ht
         return _page(request, status=400, **context)
     form.save()
     wakeups.poke_user(request.user.pk)  # their open pages follow at once
-    messages.success(request, "Saved.")
+    translation.activate(language_of(request))  # which may be another one now
+    messages.success(request, _("Saved."))
     return redirect("settings")
 
 
@@ -128,13 +134,16 @@ class TemplateForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = PromptTemplate
         fields = ("name", "text")
+        labels = {"name": gettext_lazy("Name"), "text": gettext_lazy("Text")}
         widgets = {"text": forms.Textarea({"rows": 4, "maxlength": 20_000})}
 
     def clean_name(self) -> str:
         name = str(self.cleaned_data["name"])
         held = PromptTemplate.objects.filter(owner=self.instance.owner, name=name)
         if held.exclude(pk=self.instance.pk).exists():
-            raise forms.ValidationError(f"You have a template /{name}. Edit that one, or choose another name.")
+            raise forms.ValidationError(
+                _("You have a template /{name}. Edit that one, or choose another name.").format(name=name)
+            )
         return name
 
 
@@ -145,16 +154,19 @@ def save_template(request: PersonRequest) -> HttpResponse:
     held, number = PromptTemplate.objects.filter(owner=request.user), request.POST.get("id", "")
     row = held.filter(pk=int(number)).first() if number.isascii() and number.isdigit() and len(number) < 10 else None
     if "delete" in request.POST:
-        messages.success(request, f"{row} is deleted." if row else "It was deleted before.")
+        messages.success(
+            request, _("{template} is deleted.").format(template=row) if row else _("It was deleted before.")
+        )
         held.filter(pk=row.pk if row else 0).delete()
         return redirect(f"{reverse('settings')}#templates")
     if row is None and held.count() >= MOST_TEMPLATES:
-        messages.error(request, f"Not saved. You have {MOST_TEMPLATES} templates, and no more are kept. Delete one.")
+        refusal = _("Not saved. You have {number} templates, and no more are kept. Delete one.")
+        messages.error(request, refusal.format(number=MOST_TEMPLATES))
         return redirect("settings")
     form = TemplateForm(request.POST, instance=row or PromptTemplate(owner=request.user))
     if not form.is_valid():
         return _page(request, status=400, template_form=form)
-    messages.success(request, f"Saved. Type {form.save()} at the beginning of a message.")
+    messages.success(request, _("Saved. Type {template} at the beginning of a message.").format(template=form.save()))
     return redirect(f"{reverse('settings')}#templates")
 
 
@@ -172,7 +184,7 @@ def change_password(request: PersonRequest) -> HttpResponse:
     try:
         return login.try_to_log_in(request, lambda: _change_password(request))
     except login.LoginRefused as refusal:
-        messages.error(request, f"Not saved. {refusal}")
+        messages.error(request, _("Not saved. {reason}").format(reason=refusal))
         answer = _page(request, status=refusal.status)
         answer["Retry-After"] = str(refusal.seconds)
         return answer
@@ -185,7 +197,7 @@ def _change_password(request: PersonRequest) -> HttpResponse:
     form.save()
     update_session_auth_hash(request, request.user)  # this session stays; all others end
     login.request_recheck(request.user)
-    messages.success(request, "Your password was changed. Other sessions are logged out; your API keys still hold.")
+    messages.success(request, _("Your password was changed. Other sessions are logged out; your API keys still hold."))
     return redirect("settings")
 
 
@@ -208,9 +220,9 @@ def create_key(request: PersonRequest) -> HttpResponse:
 @require_POST
 def revoke_key(request: PersonRequest, key_id: int) -> HttpResponse:
     if api_keys.revoke(request.user, key_id):
-        messages.success(request, "The key was revoked. Programs that use it are refused from now on.")
+        messages.success(request, _("The key was revoked. Programs that use it are refused from now on."))
     else:
-        messages.error(request, "You have no such key, or it was revoked before. Nothing was changed.")
+        messages.error(request, _("You have no such key, or it was revoked before. Nothing was changed."))
     return redirect("settings")
 
 
@@ -237,19 +249,20 @@ def subscribe_push(request: PersonRequest) -> HttpResponse:
     try:
         subscribed = web_push.subscribe(request.user, browser=request.headers.get("User-Agent", ""), **given)
     except Invalid as refusal:
-        messages.error(request, f"Not subscribed. {refusal.message}")
+        messages.error(request, _("Not subscribed. {reason}").format(reason=refusal.message))
         return answer
     push_browser.remember(answer, subscribed)
-    messages.success(request, "Subscribed. Questions that wait for you are shown by this browser from now on.")
+    messages.success(request, _("Subscribed. Questions that wait for you are shown by this browser from now on."))
     return answer
 
 
 @login_required
 @require_POST
 def remove_push(request: PersonRequest, subscription_id: int) -> HttpResponse:
-    removed, _ = web_push.subscriptions_of(request.user).filter(pk=subscription_id).delete()
+    removed, _count = web_push.subscriptions_of(request.user).filter(pk=subscription_id).delete()
     messages.success(
-        request, "Removed. That browser is not notified any more." if removed else "It was removed before."
+        request,
+        _("Removed. That browser is not notified any more.") if removed else _("It was removed before."),
     )
     return redirect(f"{reverse('settings')}#push")
 

@@ -8,6 +8,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from dialogs.actions import sharing
@@ -53,12 +54,14 @@ def _changed(request: PersonRequest, dialog: Dialog) -> str:
     match given["action"]:
         case "link":
             sharing.make_link(dialog.pk, request.user)
-            return "Anyone with the link can read this dialog now."
+            return _("Anyone with the link can read this dialog now.")
         case "revoke":
             sharing.revoke_link(dialog.pk, request.user)
-            return "The link shows nothing any more."
+            return _("The link shows nothing any more.")
     sharing.share(dialog.pk, given["group"], request.user)
-    return f"Shared with {given['group']}." if given["group"] else "Only its owner sees this dialog now."
+    if given["group"]:
+        return _("Shared with {group}.").format(group=given["group"])
+    return _("Only its owner sees this dialog now.")
 
 
 @require_GET

@@ -8,6 +8,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from dialogs.actions import feedback, forks, recall_choices
@@ -133,9 +134,8 @@ def pin(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     except Refusal as refusal:
         return refused(request, refusal, f"/d/{dialog_id}/")
     if request.htmx:
-        return with_toast(
-            HttpResponse(), "Pinned: recalled first in each request." if choice else "Not pinned any more."
-        )
+        pinned = _("Pinned: recalled first in each request.")
+        return with_toast(HttpResponse(), pinned if choice else _("Not pinned any more."))
     return redirect("turn-actions", dialog_id=dialog_id, seq=seq)
 
 

@@ -4,6 +4,7 @@ import "./palette.js";
 import { applyPieces, localTimes, toast } from "./page.js";
 import { readTurns } from "./sidebar.js";
 import { Connection } from "./socket.js";
+import { language, tr } from "./words.js";
 
 localTimes(document);
 readTurns();
@@ -21,11 +22,13 @@ function isOld(xhr) {
 }
 
 document.addEventListener("dominds:toast", (event) => toast(event.detail.text, event.detail.kind));
+// A piece comes in the language of its page.
+document.addEventListener("htmx:configRequest", (event) => { event.detail.headers["X-Page-Language"] = language; });
 document.addEventListener("htmx:sendError", (event) => {
-  if (event.detail.elt.id !== "composer") toast("No connection to the server. Nothing was changed.", "error");
+  if (event.detail.elt.id !== "composer") toast(tr("No connection to the server. Nothing was changed."), "error");
 });
 document.addEventListener("htmx:responseError", (event) => {
-  if (event.detail.xhr.status >= 500) toast("The server failed at this. Try again in a moment.", "error");
+  if (event.detail.xhr.status >= 500) toast(tr("The server failed at this. Try again in a moment."), "error");
 });
 document.addEventListener("htmx:afterSwap", (event) => localTimes(event.detail.elt.isConnected ? event.detail.elt : document));
 document.addEventListener("submit", (event) => {
@@ -41,10 +44,10 @@ document.addEventListener("click", async (event) => {
   const source = button.dataset.copy ? document.querySelector(button.dataset.copy) : (button.closest(".code") ?? button.parentElement).querySelector("pre");
   try {
     await navigator.clipboard.writeText(source.innerText);
-    toast("Copied.");
+    toast(tr("Copied."));
   } catch {
     getSelection().selectAllChildren(source);
-    toast("Selected: copy it with your keyboard.");
+    toast(tr("Selected: copy it with your keyboard."));
   }
 });
 
@@ -69,7 +72,7 @@ function step(by) {
 
 document.querySelector("[name='notifications']")?.addEventListener("change", async (event) => {
   if (event.target.checked && "Notification" in window && (await Notification.requestPermission()) !== "granted") {
-    toast("This browser does not allow notifications here. Allow them in its settings.", "error");
+    toast(tr("This browser does not allow notifications here. Allow them in its settings."), "error");
   }
 });
 for (const range of document.querySelectorAll("input[type='range']")) {
@@ -93,7 +96,7 @@ for (const row of document.querySelectorAll("[data-follows]")) {
 
 if ("person" in document.body.dataset && !document.getElementById("dialog")) {
   new Connection({
-    path: () => "/ws/me/",
+    path: () => `/ws/me/?lang=${language}`,
     onFrame: (frame) => frame.type === "badges" && showBadges(frame),
     onState: () => {},
   }).open();

@@ -1,5 +1,6 @@
 // Files of a message that is being written: chosen, pasted or dropped, shown small, and sent with the form.
 import { announce } from "./page.js";
+import { tr } from "./words.js";
 
 const SMALLER_PX = 2000; // what a photograph that is too long for the server is made to fit
 const JPEG_QUALITY = 0.85;
@@ -46,11 +47,11 @@ export function startAttachments(form, { refuse, changed }) {
     if (input.disabled) return;
     for (const file of added) {
       const fitting = file.size > mostBytes ? await smaller(file) : file;
-      if (fitting.size > mostBytes) refuse(`“${file.name}” was not attached. ${input.dataset.tooLong}`);
-      else if (files.length >= mostFiles) refuse(`“${file.name}” was not attached. ${input.dataset.tooMany}`);
+      if (fitting.size > mostBytes) refuse(tr("“{name}” was not attached. {reason}", { name: file.name, reason: input.dataset.tooLong }));
+      else if (files.length >= mostFiles) refuse(tr("“{name}” was not attached. {reason}", { name: file.name, reason: input.dataset.tooMany }));
       else {
         files.push(fitting);
-        announce(`Attached ${fitting.name}`);
+        announce(tr("Attached {name}", { name: fitting.name }));
       }
     }
     show();
@@ -71,7 +72,7 @@ export function startAttachments(form, { refuse, changed }) {
     const remove = shown.querySelector("button");
     name.textContent = file.name;
     size.textContent = words(file.size);
-    remove.setAttribute("aria-label", `Remove ${file.name}`);
+    remove.setAttribute("aria-label", tr("Remove {name}", { name: file.name }));
     remove.addEventListener("click", () => {
       files = files.filter((other) => other !== file);
       show();
@@ -106,7 +107,7 @@ export function startAttachments(form, { refuse, changed }) {
 }
 
 function words(bytes) {
-  return bytes < 1000 ? `${bytes} bytes` : bytes < 1e6 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+  return bytes < 1000 ? tr("{number} bytes", { number: bytes }) : bytes < 1e6 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }
 
 /** A small square of the picture; nothing of what is none. */

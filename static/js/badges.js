@@ -1,6 +1,7 @@
 // How many questions wait for this person: in the navigation, in the title, as a toast or a notification. And their settings.
 import { applyPieces, toast } from "./page.js";
 import { markDialogs } from "./sidebar.js";
+import { tr } from "./words.js";
 
 let known = null;
 let saidOld = false;
@@ -11,7 +12,7 @@ export function showBadges(frame) {
   showLook(frame.look);
   if (frame.build !== document.body.dataset.build && !saidOld) {
     saidOld = true;
-    toast("Dominds was updated. Reload this page.", "ask", location.href);
+    toast(tr("Dominds was updated. Reload this page."), "ask", location.href);
   }
   document.title = (frame.questions ? `(${frame.questions}) ` : "") + document.title.replace(/^\(\d+\) /, "");
   const isNew = known !== null && frame.newest && frame.questions > known.count && frame.newest.id !== known.newest;
@@ -35,12 +36,12 @@ async function tell(question) {
   if (isHere && !document.hidden) return; // the banner says it
   const wanted = document.body.dataset.notify === "on" && "Notification" in window && Notification.permission === "granted";
   if (wanted && document.hidden) {
-    const [title, shown] = [`A question waits: ${question.title}`, { body: question.text, tag: question.id, data: { path: address } }];
+    const [title, shown] = [tr("A question waits: {title}", { title: question.title }), { body: question.text, tag: question.id, data: { path: address } }];
     const worker = await navigator.serviceWorker?.getRegistration();
     if (worker) return worker.showNotification(title, shown); // in place of the one that it was pushed, or that replaces it
     const note = new Notification(title, shown);
     note.onclick = () => { focus(); location.assign(address); };
   } else {
-    toast(`A question waits: ${question.title}`, "ask", address);
+    toast(tr("A question waits: {title}", { title: question.title }), "ask", address);
   }
 }

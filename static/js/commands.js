@@ -1,5 +1,6 @@
 // What the page's buttons do, by name: after a slash in the composer, and in the palette.
 import { Choices, element, narrowed } from "./choices.js";
+import { tr } from "./words.js";
 
 /** Of a button or link a click; of something folded, that it opens with `rest` in its field. */
 export function commands() {
@@ -46,7 +47,7 @@ async function ownTemplates(field) {
 /** A message that begins with the name of a command is none. */
 export function startSlash(form) {
   const field = form.elements.namedItem("text");
-  const list = element("ul", "slash", "", { role: "listbox", id: "slash", popover: "manual", tabindex: "0", "aria-label": "Commands" });
+  const list = element("ul", "slash", "", { role: "listbox", id: "slash", popover: "manual", tabindex: "0", "aria-label": tr("Commands") });
   form.prepend(list);
   const clear = () => {
     field.value = "";
@@ -58,7 +59,7 @@ export function startSlash(form) {
     item.run();
   });
   let templates = null;
-  const all = () => [...commands(), ...(templates ?? []), { slash: "/templates", name: "/templates", hint: "Texts of your own", run: () => location.assign("/settings/#templates") }];
+  const all = () => [...commands(), ...(templates ?? []), { slash: "/templates", name: "/templates", hint: tr("Texts of your own"), run: () => location.assign("/settings/#templates") }];
   const look = () => {
     const isSlash = /^\/\S*$/.test(field.value);
     choices.show(isSlash ? narrowed(all(), field.value.slice(1)) : []);

@@ -3,6 +3,7 @@
 import { startAttachments } from "./attachments.js";
 import { startSlash } from "./commands.js";
 import { randomId } from "./page.js";
+import { tr } from "./words.js";
 
 const SAVE_MS = 500;
 
@@ -69,14 +70,14 @@ export function startComposer(dialogId) {
       messageId.value = randomId();
       document.dispatchEvent(new Event("dominds:sent"));
     } else if (event.detail.xhr.status >= 500) {
-      fail("The server failed at this.");
+      fail(tr("The server failed at this."));
     } else if (event.detail.xhr.status === 413 && !error().textContent) {
-      error().textContent = "All of it together is too long for one request. Send fewer files at once.";
+      error().textContent = tr("All of it together is too long for one request. Send fewer files at once.");
     }
     if (!event.detail.successful) attachments.ended();
     field.focus({ preventScroll: true });
   });
-  form.addEventListener("htmx:sendError", () => fail("Not sent: no connection."));
+  form.addEventListener("htmx:sendError", () => fail(tr("Not sent: no connection.")));
 
   /** What was typed while the message was on its way. */
   const unsent = () => (field.value.startsWith(sent) ? field.value.slice(sent.length).trimStart() : field.value);
@@ -84,9 +85,9 @@ export function startComposer(dialogId) {
   /** The same message id goes out again, also after a reload, so that a repeat is never a second message. */
   function fail(reason) {
     sessionStorage.setItem(`${key}:id`, messageId.value);
-    const again = Object.assign(document.createElement("button"), { type: "button", className: "link", textContent: "Retry" });
+    const again = Object.assign(document.createElement("button"), { type: "button", className: "link", textContent: tr("Retry") });
     again.addEventListener("click", () => document.querySelector("#composer-state [data-primary]:enabled")?.click());
-    error().replaceChildren(`${reason} Your text is kept. `, again);
+    error().replaceChildren(tr("{reason} Your text is kept. ", { reason }), again);
   }
 
   /** Whatever sends the text submits the form, which stays: the socket may replace a button before the answer to it is here. */
@@ -101,7 +102,7 @@ export function startComposer(dialogId) {
     if (field.disabled !== may) return;
     field.disabled = !may;
     attachments.allow(may);
-    field.placeholder = may ? `${field.labels[0].textContent}…` : "Sending is disabled";
+    field.placeholder = may ? `${field.labels[0].textContent}…` : tr("Sending is disabled");
   };
   document.addEventListener("dominds:placed", obey);
   obey();

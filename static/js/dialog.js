@@ -8,27 +8,30 @@ import { announce, applyPieces, localTimes, toast } from "./page.js";
 import { startSide } from "./side.js";
 import { Connection } from "./socket.js";
 import { startTurns } from "./turns.js";
+import { language, tr } from "./words.js";
 
 const KEPT_ENTRIES = 200;
 const CONNECTION_WORDS = {
-  live: "Live",
-  reconnecting: "Reconnecting…",
-  offline: "Offline",
-  polling: "Live updates blocked: asking every 2 s",
+  live: tr("Live"),
+  reconnecting: tr("Reconnecting…"),
+  offline: tr("Offline"),
+  polling: tr("Live updates blocked: asking every 2 s"),
 };
+
+const LEVELS = { healthy: tr("healthy"), caution: tr("caution"), critical: tr("critical"), unknown: tr("unknown") };
 
 const root = document.getElementById("dialog");
 const id = root.dataset.dialog;
 const entries = document.getElementById("entries");
 const transcript = document.getElementById("transcript");
 const follower = new Follower(transcript, entries, document.getElementById("jump"));
-const draft = new Draft(entries, document.querySelector("#text").labels[0].textContent.replace(/^Message /, ""), () => connection.restart());
+const draft = new Draft(entries, document.querySelector("#text").labels[0].dataset.who, () => connection.restart());
 let seq = Number(root.dataset.seq);
 let state = document.getElementById("state").dataset.state;
 let level = document.getElementById("ring").dataset.level;
 
 const connection = new Connection({
-  path: () => `/ws/dialogs/${id}/?after=${seq}&of=${root.dataset.of}`,
+  path: () => `/ws/dialogs/${id}/?after=${seq}&of=${root.dataset.of}&lang=${language}`,
   pollPath: () => `/d/${id}/frames?after=${seq}&of=${root.dataset.of}`,
   onFrame: receive,
   onState: showConnection,
@@ -46,8 +49,8 @@ function receive(frame) {
   else if (frame.type === "generation") generated(frame.data);
   else if (frame.type === "health") showLevel();
   else if (frame.type === "contextBreakingUpdate") showBreaking(frame.data);
-  else if (frame.type === "context:pruned") toast(`Context pruned: ${frame.data.removed} items removed`);
-  else if (frame.type === "remediation" && frame.data.undone) toast("Undone: what was removed is seen again.");
+  else if (frame.type === "context:pruned") toast(tr("Context pruned: {number} items removed", { number: frame.data.removed }));
+  else if (frame.type === "remediation" && frame.data.undone) toast(tr("Undone: what was removed is seen again."));
   else if (frame.type === "notice") told(frame.data.text);
   else if (frame.type === "state") showState(frame.data.state);
 }
@@ -56,8 +59,8 @@ function receive(frame) {
 function showState(now) {
   if (now === state) return;
   state = now;
-  if (now === "generating") announce("Generating");
-  else if (now === "failed") announce("The message was not answered");
+  if (now === "generating") announce(tr("Generating"));
+  else if (now === "failed") announce(tr("The message was not answered"));
 }
 
 function told(text) {
@@ -75,22 +78,22 @@ function turned(turn, placed) {
   if (turn.generation) draft.finish(turn.generation, false);
   if (placed.some((piece) => piece.isNew && piece.id === `turn-${turn.seq}`) && turn.role !== "tool") follower.arrived(1);
   if (turn.role === "assistant" && turn.text && ["complete", "stopped"].includes(turn.status)) {
-    const words = turn.text.trim().split(/\s+/).length;
-    announce(`Answer ${turn.status === "stopped" ? "stopped" : "complete"}, ${words} words`);
+    const number = turn.text.trim().split(/\s+/).length;
+    announce(turn.status === "stopped" ? tr("Answer stopped, {number} words", { number }) : tr("Answer complete, {number} words", { number }));
   }
 }
 
 function generated(generation) {
   if (generation.outcome !== "running") draft.finish(generation.id, ["kept", "stopped"].includes(generation.outcome));
   else if (generation.purpose === "forced_clear") {
-    announce(`Attempt ${generation.attempt} of 3: asking the agent to clear its mind`);
+    announce(tr("Attempt {number} of 3: asking the agent to clear its mind", { number: generation.attempt }));
   }
 }
 
 /** Screen readers hear of the context when its level changes, not at every number. */
 function showLevel() {
   const { level: now, words } = document.getElementById("ring").dataset;
-  if (now !== level) announce(`Context ${now}: ${words}`);
+  if (now !== level) announce(tr("Context {level}: {words}", { level: LEVELS[now], words }));
   level = now;
 }
 
@@ -122,7 +125,7 @@ document.addEventListener("dominds:placed", (event) => {
 function decorate(piece) {
   for (const code of piece.querySelectorAll(".code")) {
     const tools = Object.assign(document.createElement("div"), { className: "code-tools" });
-    tools.append(codeButton("Wrap", "wrap"), codeButton("Download", "download"), codeButton("Copy", "copy"));
+    tools.append(codeButton(tr("Wrap"), "wrap"), codeButton(tr("Download"), "download"), codeButton(tr("Copy"), "copy"));
     code.querySelector("pre").before(tools);
   }
 }
@@ -208,7 +211,7 @@ function trim() {
   document.getElementById("older")?.remove();
   const link = document.createElement("a");
   const before = Math.ceil(Number(first.dataset.position));
-  Object.assign(link, { id: "older", className: "older", href: `/d/${id}/?before=${before}`, textContent: "Load older messages" });
+  Object.assign(link, { id: "older", className: "older", href: `/d/${id}/?before=${before}`, textContent: tr("Load older messages") });
   link.setAttribute("hx-get", `/d/${id}/older?before=${before}`);
   link.setAttribute("hx-trigger", "click, older");
   link.setAttribute("hx-swap", "outerHTML");

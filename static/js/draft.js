@@ -1,4 +1,5 @@
 // The answer as it is written: finished blocks as HTML, the open end as one growing text node.
+import { tr } from "./words.js";
 
 export class Draft {
   /** `lost` is called when something is missing: the server then sends the draft again from its beginning. */
@@ -40,9 +41,10 @@ export class Draft {
     this.node.className = "turn turn-assistant live";
     this.node.innerHTML =
       '<header><h3 class="who"></h3></header>' +
-      '<details class="reasoning" open hidden><summary>Reasoning…</summary><div class="plain" tabindex="0"></div></details>' +
+      '<details class="reasoning" open hidden><summary></summary><div class="plain" tabindex="0"></div></details>' +
       '<div class="body md" hx-disable></div><div class="body tail"></div>';
     this.node.querySelector(".who").textContent = this.who;
+    this.node.querySelector("summary").textContent = tr("Reasoning…");
     [this.body, this.tailBox] = this.node.querySelectorAll(".body");
     this.tail = this.tailBox.appendChild(document.createTextNode(""));
     this.reasoning = this.node.querySelector(".reasoning");
@@ -77,7 +79,7 @@ export class Draft {
     if (this.isFolded) return;
     this.isFolded = true;
     this.reasoning.open = false;
-    this.reasoning.firstChild.textContent = "Reasoning";
+    this.reasoning.firstChild.textContent = tr("Reasoning");
   }
 
   setTail(text) {

@@ -21,7 +21,7 @@ function say(name, words) {
   if (!place || !words) return;
   place.textContent = words;
   const button = place.closest("button");
-  button.setAttribute("aria-label", `${button.getAttribute("aria-label").split(":")[0]}: ${words}`);
+  button.setAttribute("aria-label", button.getAttribute("aria-label").replace(/([:：]\s*).*/, (_, mark) => mark + words));
 }
 
 form.addEventListener("change", show);

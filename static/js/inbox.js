@@ -1,5 +1,6 @@
 // The inbox of questions on a wide screen: the chosen one beside the list, and keys. Elsewhere rows are links to pages.
 import { localTimes, toast } from "./page.js";
+import { tr } from "./words.js";
 
 const reader = document.getElementById("reader");
 const rows = [...document.querySelectorAll(".inbox [data-row]")];
@@ -16,7 +17,7 @@ async function read(row) {
     if (!answer.ok || answer.redirected) return location.assign(row.href); // logged out, or no longer there
     reader.innerHTML = await answer.text();
   } catch {
-    return toast("No connection to the server. The question was not loaded.", "error");
+    return toast(tr("No connection to the server. The question was not loaded."), "error");
   }
   reader.scrollTop = 0;
   htmx.process(reader);

@@ -2,6 +2,7 @@
 import { Choices, element, narrowed } from "./choices.js";
 import { commands } from "./commands.js";
 import { toast } from "./page.js";
+import { tr } from "./words.js";
 
 const SEARCH_MS = 200;
 let palette = null;
@@ -16,10 +17,10 @@ document.addEventListener("keydown", (event) => {
 });
 
 function build() {
-  const dialog = element("dialog", "palette", "", { "aria-label": "Go to, or do" });
-  const field = element("input", "", "", { type: "search", role: "combobox", "aria-expanded": "true", "aria-label": "Dialogs, agents, actions", placeholder: "Dialogs, agents, actions", autocomplete: "off" });
-  const list = element("ul", "palette-list", "", { role: "listbox", id: "palette-list", "aria-label": "Found" });
-  const none = element("p", "muted", "Nothing found.", { role: "status" });
+  const dialog = element("dialog", "palette", "", { "aria-label": tr("Go to, or do") });
+  const field = element("input", "", "", { type: "search", role: "combobox", "aria-expanded": "true", "aria-label": tr("Dialogs, agents, actions"), placeholder: tr("Dialogs, agents, actions"), autocomplete: "off" });
+  const list = element("ul", "palette-list", "", { role: "listbox", id: "palette-list", "aria-label": tr("Found") });
+  const none = element("p", "muted", tr("Nothing found."), { role: "status" });
   dialog.append(field, list, none);
   document.body.append(dialog);
   let timer = 0;
@@ -59,17 +60,18 @@ function build() {
   return dialog;
 }
 
-const GROUPS = ["Dialogs", "This page", "New dialog with", "Go to", "Look"];
-const order = (item) => GROUPS.indexOf(item.group);
+const GROUPS = { dialogs: tr("Dialogs"), here: tr("This page"), agents: tr("New dialog with"), pages: tr("Go to"), look: tr("Look") };
+const THEMES = { system: tr("system"), light: tr("light"), dark: tr("dark") };
+const order = (item) => Object.values(GROUPS).indexOf(item.group);
 const go = (href) => () => location.assign(href);
 
 function actions() {
   const pages = [...document.querySelectorAll("[data-key='n'], .nav-links a")];
   return [
-    ...commands().map((item) => ({ ...item, name: item.hint, hint: item.slash, group: "This page" })),
-    ...pages.map((link) => ({ name: link.textContent.trim(), group: "Go to", run: () => link.click() })),
-    { name: "Keyboard", hint: "?", group: "Go to", run: () => document.getElementById("keys").showPopover() },
-    ...["system", "light", "dark"].map((theme) => ({ name: `Theme: ${theme}`, group: "Look", run: () => wear(theme) })),
+    ...commands().map((item) => ({ ...item, name: item.hint, hint: item.slash, group: GROUPS.here })),
+    ...pages.map((link) => ({ name: link.textContent.trim(), group: GROUPS.pages, run: () => link.click() })),
+    { name: tr("Keyboard"), hint: "?", group: GROUPS.pages, run: () => document.getElementById("keys").showPopover() },
+    ...Object.entries(THEMES).map(([theme, words]) => ({ name: tr("Theme: {theme}", { theme: words }), group: GROUPS.look, run: () => wear(theme) })),
   ];
 }
 
@@ -79,12 +81,12 @@ async function foundDialogs(typed) {
   const holder = document.createElement("template");
   holder.innerHTML = (await answer?.text()) ?? "";
   const links = [...holder.content.querySelectorAll("li a")].slice(0, typed ? 20 : 5);
-  return links.map((link) => ({ name: link.querySelector(".cut").textContent, hint: link.querySelector(".state-dot").title, group: "Dialogs", run: go(link.href) }));
+  return links.map((link) => ({ name: link.querySelector(".cut").textContent, hint: link.querySelector(".state-dot").title, group: GROUPS.dialogs, run: go(link.href) }));
 }
 
 async function allAgents() {
   const listed = (await (await ask("/api/agents"))?.json()) ?? [];
-  return listed.filter((agent) => agent.usable).map((agent) => ({ name: agent.name, hint: agent.model, group: "New dialog with", run: go(`/?agent=${encodeURIComponent(agent.id)}`) }));
+  return listed.filter((agent) => agent.usable).map((agent) => ({ name: agent.name, hint: agent.model, group: GROUPS.agents, run: go(`/?agent=${encodeURIComponent(agent.id)}`) }));
 }
 
 async function ask(address, headers = {}) {
@@ -100,5 +102,5 @@ async function wear(theme) {
   const { "X-CSRFToken": token } = JSON.parse(document.body.getAttribute("hx-headers"));
   const answer = await fetch("/api/settings", { method: "PATCH", headers: { "X-CSRFToken": token, "Content-Type": "application/json" }, body: JSON.stringify({ theme }) }).catch(() => null);
   if (answer?.ok) document.documentElement.dataset.theme = theme;
-  else toast("Not saved: the server could not be asked.", "error");
+  else toast(tr("Not saved: the server could not be asked."), "error");
 }

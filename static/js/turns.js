@@ -1,5 +1,6 @@
 // What one does with a turn: its menu, copies of it, and how long a tool runs.
 import { localTimes, toast } from "./page.js";
+import { tr } from "./words.js";
 
 const GAP_PX = 6;
 
@@ -60,9 +61,9 @@ export function startTurns() {
     if (!button) return;
     try {
       await (button.dataset.copyText ? copyText(button.dataset.copyText) : copyRich(document.querySelector(button.dataset.copyRich)));
-      toast("Copied.");
+      toast(tr("Copied."));
     } catch {
-      toast("This browser does not allow copying here. Select the text and copy it with your keyboard.", "error");
+      toast(tr("This browser does not allow copying here. Select the text and copy it with your keyboard."), "error");
     }
     menu.hidePopover();
   });
@@ -97,5 +98,5 @@ function copyRich(body) {
 
 function elapsed(since) {
   const seconds = Math.max(0, Math.round((Date.now() - since) / 1000));
-  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  return seconds < 60 ? tr("{number} s", { number: seconds }) : tr("{minutes} min {seconds} s", { minutes: Math.floor(seconds / 60), seconds: seconds % 60 });
 }

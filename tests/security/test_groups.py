@@ -77,7 +77,7 @@ def test_lists_searches_and_counts_of_one_group_know_nothing_of_the_other(camps:
         exported = client.post("/d/selected/", {"action": "export", "dialog": [own.dialog.pk, other.dialog.pk]})
         text = b"".join(_chunks(exported)).decode()
         assert (own.word in text, other.word in text) == (True, False)
-        badges = badges_of(own.member.pk) or {}
+        badges = (badges_of(own.member.pk) or {})["en"]
         assert (badges["questions"], [row[0] for row in badges["dialogs"]]) == (1, [str(own.dialog.pk)])
 
 
@@ -160,7 +160,7 @@ def test_who_leaves_the_group_sees_nothing_from_then_on(camps: tuple[Camp, Camp]
     assert client.get(f"/d/{own.dialog.pk}/").status_code == 404
     assert client.get("/api/dialogs").json() == []
     assert frames_after(own.dialog.pk, own.member.pk, 0) is None
-    assert (badges_of(own.member.pk) or {})["questions"] == 0
+    assert (badges_of(own.member.pk) or {})["en"]["questions"] == 0
 
 
 def test_a_group_that_is_deleted_leaves_its_dialogs_to_their_owners(camps: tuple[Camp, Camp]) -> None:

@@ -170,6 +170,24 @@ def test_html_comes_beside_the_data_and_shows_what_the_page_shows(script: Script
     go(scenario)
 
 
+def test_each_page_of_a_person_gets_pieces_and_badges_in_its_own_language(script: Script) -> None:
+    dialog = make_dialog()
+    answer(dialog)
+    path = path_of(dialog)
+
+    async def scenario() -> None:
+        async with listening(path, dialog.owner) as english, listening(f"{path}&lang=zh-Hans", dialog.owner) as chinese:
+            for page, state, badge in ((english, "Idle", "Needs you"), (chinese, "空闲", "需要您处理")):
+                frames = await frames_until(page, is_state("idle"))
+                assert f"</span>{state}</span>" in frames[-1]["html"]
+                if not (badges := [frame for frame in frames if frame["type"] == "badges"]):
+                    badges = (await frames_until(page, lambda frame: frame["type"] == "badges"))[-1:]
+                assert {row[2] for row in badges[-1]["dialogs"]} == {state}
+                assert badge in badges[-1]["html"]
+
+    go(scenario)
+
+
 def drafted(frames: list[Frame]) -> str:
     """The text as a page puts it together from drafts: by position, from the last beginning on."""
     text = ""

@@ -22,6 +22,13 @@ def test_each_word_that_pages_link_is_explained_once() -> None:
     assert not [term for term in terms if "](" in term.meaning or "<a" in term.meaning]
 
 
+def test_a_translated_glossary_explains_the_same_words() -> None:
+    assert [term.anchor for _, found in groups("zh-hans") for term in found] == [
+        term.anchor for _, found in groups() for term in found
+    ]
+    assert {"智能体", "圆环"} <= {term.words for _, found in groups("zh-hans") for term in found}
+
+
 @pytest.mark.django_db
 def test_the_page_is_for_who_is_logged_in() -> None:
     page = browser_of(UserFactory.create()).get("/glossary/").content.decode()

@@ -46,7 +46,7 @@ def test_pages_and_frames_name_the_build(script: Script, tmp_path: Path) -> None
     assert f"js/app.js?v={BUILD}" in page
     badges = badges_of(dialog.owner_id)
     assert badges is not None
-    assert badges["build"] == BUILD
+    assert badges["en"]["build"] == BUILD
     (tmp_path / "app.js").write_text("1")
     first = build_of([tmp_path])
     (tmp_path / "app.js").write_text("2")

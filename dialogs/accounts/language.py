@@ -1,0 +1,39 @@
+"""Which language a request is answered in: the person's choice, or else what their browser prefers."""
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.utils import translation
+from django.utils.cache import patch_vary_headers
+from django.utils.decorators import sync_only_middleware
+
+from dialogs.accounts.login import settings_of
+from dialogs.pages.language import known
+from dominds.web.middleware import Handler
+
+FOR_PROGRAMS = ("/api/", "/v1/", "/mcp", "/metrics")
+PAGE_HEADER = "X-Page-Language"  # htmx says which language the page is in: a piece of it comes in the same
+
+
+@sync_only_middleware
+def in_chosen_language(get_response: Handler) -> Handler:
+    def answer(request: HttpRequest) -> HttpResponseBase:
+        with translation.override(language_of(request)):
+            response = get_response(request)
+        if response.get("Content-Type", "").startswith("text/html"):
+            patch_vary_headers(response, ("Accept-Language",))
+        return response
+
+    return answer
+
+
+def language_of(request: HttpRequest) -> str:
+    if request.path_info.startswith(FOR_PROGRAMS):
+        return known("")
+    if PAGE_HEADER in request.headers:
+        return known(request.headers[PAGE_HEADER].lower())
+    if isinstance(request.user, User):
+        request.own_settings = own = settings_of(request.user)  # type: ignore[attr-defined]
+        if own.language:
+            return known(own.language)
+    return translation.get_language_from_request(request)

@@ -1,0 +1,102 @@
+"""Each page and each piece of it comes in its reader's language; programs and what is stored stay English."""
+
+from collections.abc import AsyncIterator
+from typing import cast
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.contrib.auth.models import User
+from django.test import Client
+
+from dialogs.actions import messages
+from dialogs.models import Dialog, PersonSettings, Turn
+from dialogs.runtime.driver import drive
+from tests.dialogs.browsing import HTMX, browser_of
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import UserFactory, make_dialog
+
+pytestmark = pytest.mark.django_db(transaction=True)
+CHINESE = {"Accept-Language": "zh-CN,zh;q=0.9,en;q=0.5"}
+
+
+@pytest.fixture
+def dialog(script: Script) -> Dialog:
+    script({"text": "Hello."})
+    dialog = make_dialog()
+    messages.post_message(dialog.pk, "Hello")
+    drive(dialog.pk)
+    return dialog
+
+
+def page(client: Client, address: str, **headers: str) -> str:
+    answer = client.get(address, headers=headers or None)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def choose(user: User, language: str) -> None:
+    PersonSettings.objects.update_or_create(user=user, defaults={"language": language})
+
+
+def test_pages_speak_the_language_that_a_person_chose(dialog: Dialog) -> None:
+    client = browser_of(dialog.owner)
+    look = {"theme": "system", "language": "zh-hans", "email": ""}
+    saved = client.post("/settings/look/", look, follow=True, headers={"Accept-Language": "en"})
+    html = saved.content.decode()
+    assert saved.status_code == 200 and '<html lang="zh-Hans" dir="ltr"' in html
+    assert "已保存。" in html and "外观与通知" in html and "Look and notifications" not in html
+    assert "phrases.zh-hans.js" in html
+    assert "今天想做些什么？" in page(client, "/")
+    shown = page(client, f"/d/{dialog.pk}/")
+    assert "上下文健康" in shown and "空闲" in shown and f"给 {dialog.agent} 发消息" in shown
+    assert "Context health" not in shown
+    choose(dialog.owner, "en")
+    assert "Context health" in page(client, f"/d/{dialog.pk}/", **CHINESE)
+
+
+def test_without_a_choice_the_browser_says_which(dialog: Dialog) -> None:
+    client = browser_of(dialog.owner)
+    assert '<html lang="en" dir="ltr"' in page(client, "/")
+    assert "phrases." not in page(client, "/")
+    assert '<html lang="zh-Hans"' in page(client, "/", **CHINESE)
+    assert '<html lang="en"' in page(client, "/", **{"Accept-Language": "xx"})
+    assert "创建第一个账户" in page(Client(), "/setup/", **CHINESE)
+
+
+def test_a_piece_comes_in_the_language_of_its_page(dialog: Dialog) -> None:
+    client = browser_of(dialog.owner)
+    choose(dialog.owner, "zh-hans")
+    address = f"/d/{dialog.pk}/turn/1/actions/"
+    assert "Copy text" in page(client, address, **HTMX, **{"X-Page-Language": "en"})
+    assert "复制文本" in page(client, address, **HTMX, **{"X-Page-Language": "zh-Hans"})
+    assert "复制文本" in page(client, address, **HTMX)
+
+
+def test_programs_get_english_whatever_their_person_chose(dialog: Dialog) -> None:
+    client = browser_of(dialog.owner)
+    choose(dialog.owner, "zh-hans")
+    assert client.get("/api/settings").json()["language"] == "zh-hans"
+    gone = client.get("/api/dialogs/00000000-0000-0000-0000-000000000000", headers=CHINESE).json()
+    assert gone["error"]["message"].isascii()
+    answer = client.get(f"/d/{dialog.pk}/export.json", headers=CHINESE)
+
+    async def read() -> bytes:
+        return b"".join([piece async for piece in cast(AsyncIterator[bytes], answer.streaming_content)])
+
+    exported = async_to_sync(read)().decode()
+    assert exported.isascii() and "\\u" not in exported
+
+
+def test_what_is_stored_is_english(script: Script, dialog: Dialog) -> None:
+    choose(dialog.owner, "zh-hans")
+    client = browser_of(dialog.owner)
+    client.post(f"/d/{dialog.pk}/messages/", {"text": "Go on", "client_message_id": "m-2"}, headers=CHINESE)
+    client.post(f"/d/{dialog.pk}/stop/", headers=CHINESE)
+    assert all(turn.text.isascii() for turn in Turn.objects.filter(dialog=dialog))
+
+
+def test_a_language_that_there_is_not_is_refused(dialog: Dialog) -> None:
+    user = UserFactory.create()
+    answer = browser_of(user).post("/settings/look/", {"theme": "dark", "language": "tlh", "email": ""})
+    assert answer.status_code == 400
+    assert not PersonSettings.objects.filter(user=user, language="tlh").exists()
