@@ -6,7 +6,7 @@ People's sentences go before the agent's, and what tools printed is only named.
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -15,7 +15,7 @@ from remediation.context import Toolbox, Unit, UnitKind, UnitRole, total_tokens
 from remediation.strategies.outcome import STAND_INS, is_ledger
 from remediation.strategies.stand_ins import text_counter, told
 from remediation.text.coverage import telling
-from remediation.text.statements import Kind, Statement, statements_of
+from remediation.text.statements import SPELLED, Kind, Statement, statements_of
 
 LABEL_TOKENS = 5  # of "12 person:" and its line break
 COST_OFFSET = 8  # tokens added to each price, so that long sentences are not punished in full measure
@@ -23,6 +23,10 @@ RECENCY = 0.6  # how much more the newest counts than the oldest
 WHOLE_TOKENS = 48  # up to which a text is not parted
 PARAGRAPH_TOKENS = 100  # the same of plain talk, whose messages are no longer
 LEAST_WORTH = 0.8  # of the agent's sentences
+# What counts where no tool is called, beside rare words.
+VALUE_BONUS, MOST_VALUES = 0.5, 2  # what a rare value, name or date adds, and how many of them do
+QUESTION = 0.5  # of its worth that a question has
+AGENTS_SHARE = 0.6  # of its worth that the agent's long text has; of plain talk the agent's messages count whole
 CALLS_SHARE = 0.12  # of the room: what the list of calls may take
 FILLS = 3  # rounds at most, each with the tokens that the one before left over
 OMITTED = "[…]"
@@ -103,7 +107,8 @@ def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int)
     talk = [entry for entry in said if entry.role != "tool"]
     statements = statements_of([(entry.role, entry.text) for entry in talk])
     plain = plainness(units)
-    worths = _worths(statements, plain)
+    talk_share = plain if any(entry.role == "tool" for entry in said) else (1 + plain) / 2
+    worths = _worths(statements, talk_share, AGENTS_SHARE + (1 - AGENTS_SHARE) * plain)
     prices = [count(statement.text) + 1 for statement in statements]
     whole = WHOLE_TOKENS + plain * (PARAGRAPH_TOKENS - WHOLE_TOKENS)
     order = _in_order(statements, worths, prices, _candidates(statements, prices, whole), min(people_room, room))
@@ -139,21 +144,38 @@ def plainness(units: Sequence[Unit]) -> float:
     return max(0.0, 2 * sum(short) / max(1, total_tokens(said)) - 1)
 
 
-def _worths(statements: Sequence[Statement], plain: float) -> list[float]:
-    """Plain talk has few rules, values and failures: as far as all is talk, a statement's worth goes with how many words it has
-    that others do not say. On average the worth stays, and no rule loses by it."""
-    stems = [set(telling(statement.text)) for statement in statements] if plain else []
-    seen = Counter(stem for row in stems for stem in row)
-    most = math.log(max(2, len(statements)))
-    rarities = [sum(1 - math.log(seen[stem]) / most for stem in row) for row in stems]
-    average = sum(rarities) / max(1, len(rarities))
-    if not average:
-        return [statement.worth for statement in statements]
-    factors = [1 - plain + plain * rarity / average for rarity in rarities]
+def _worths(statements: Sequence[Statement], talk_share: float, agents_share: float) -> list[float]:
+    """As far as all is talk, what is told counts. On average the worth stays, and no rule loses by it."""
+    own = [statement.worth for statement in statements]
+    talk = _worths_in_talk(statements, agents_share) if talk_share else own
+    scale = sum(own) / (sum(talk) or 1.0)
     return [
-        statement.worth * max(factor, statement.kind is Kind.RULE)
-        for statement, factor in zip(statements, factors, strict=True)
+        max(worth + talk_share * (scale * told - worth), worth if statement.kind is Kind.RULE else 0.0)
+        for worth, told, statement in zip(own, talk, statements, strict=True)
     ]
+
+
+def _worths_in_talk(statements: Sequence[Statement], agents_share: float) -> list[float]:
+    """The words of a statement that others do not say, the rarest most; names, values and dates among them add to it. What a
+    question asks for stands in its answer."""
+    stems = [set(telling(statement.text)) for statement in statements]
+    rarity = _rarities(stems)
+    rarity_of_value = _rarities([statement.tokens for statement in statements])
+
+    def worth(statement: Statement, row: Collection[str]) -> float:
+        values = sum(rarity_of_value[value] for value in statement.tokens) + bool(SPELLED.search(statement.text))
+        told = sum(rarity[stem] for stem in row) * (1 + VALUE_BONUS * min(MOST_VALUES, values))
+        share = agents_share if statement.role == "assistant" else 1.0
+        return told * share * (QUESTION if statement.text.endswith(("?", "？")) else 1.0)
+
+    return [worth(statement, row) for statement, row in zip(statements, stems, strict=True)]
+
+
+def _rarities(rows: Sequence[Collection[str]]) -> dict[str, float]:
+    """Of each entry, from 0 where every row has it to 1 where one has."""
+    seen = Counter(entry for row in rows for entry in row)
+    most = math.log(max(2, len(rows)))
+    return {entry: (1 - math.log(times) / most) ** 2 for entry, times in seen.items()}
 
 
 def _in_order(

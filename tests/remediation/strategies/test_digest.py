@@ -33,6 +33,25 @@ def test_an_account_of_talk_fills_its_room() -> None:
     assert 300 - 20 <= words(digest(units, 300, toolbox(), 0)) <= 300
 
 
+def test_of_plain_talk_the_agents_messages_count_as_much_as_peoples() -> None:
+    units = numbered(*((user, model)[day % 2](f"My cousin keeps {prose(f'bird{day}', 12)}") for day in range(60)))
+    lines = digest(units, 300, toolbox(), 0).splitlines()
+    assert 0.3 <= sum(" agent: " in line for line in lines) / len(lines) <= 0.7
+
+
+def test_of_plain_talk_a_question_goes_before_what_is_told() -> None:
+    talk = [
+        (
+            user(f"Does your cousin keep heron{day}, otter{day} and marten{day}?"),
+            model(f"He keeps heron{day} and tapir{day} now."),
+        )
+        for day in range(20)
+    ]
+    lines = digest(numbered(*(said for pair in talk for said in pair)), 60, toolbox(), 0)
+    assert "tapir" in lines
+    assert "otter" not in lines
+
+
 def test_what_was_left_out_is_marked_between_sentences_alone() -> None:
     text = f"Hello there. {prose('idle', 60)} The port is 48151. {prose('vain', 60)} The host is db7.example.org. Goodbye now."
     line = digest(numbered(model(text)), 22, toolbox(), 0)
