@@ -6,7 +6,7 @@ People's sentences go before the agent's, and what tools printed is only named.
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -15,17 +15,24 @@ from remediation.context import Toolbox, Unit, UnitKind, UnitRole, total_tokens
 from remediation.strategies.outcome import STAND_INS, is_ledger
 from remediation.strategies.stand_ins import text_counter, told
 from remediation.text.coverage import telling
-from remediation.text.statements import Kind, Statement, statements_of
+from remediation.text.statements import SPELLED, Kind, Statement, statements_of
 
-LABEL_TOKENS = 7  # of "Turn 12, person:" and its line break
+LABEL_TOKENS = 5  # of "12 person:" and its line break
 COST_OFFSET = 8  # tokens added to each price, so that long sentences are not punished in full measure
 RECENCY = 0.6  # how much more the newest counts than the oldest
 WHOLE_TOKENS = 48  # up to which a text is not parted
 PARAGRAPH_TOKENS = 100  # the same of plain talk, whose messages are no longer
 LEAST_WORTH = 0.8  # of the agent's sentences
+# What counts where no tool is called, beside rare words.
+VALUE_BONUS, MOST_VALUES = 0.5, 2  # what a rare value, name or date adds, and how many of them do
+QUESTION = 0.5  # of its worth that a question has
+AGENTS_SHARE = 0.6  # of its worth that the agent's long text has; of plain talk the agent's messages count whole
 CALLS_SHARE = 0.12  # of the room: what the list of calls may take
+FILLS = 3  # rounds at most, each with the tokens that the one before left over
 OMITTED = "[…]"
-ENTRY = re.compile(r"Turns? (\d{1,9})(?:-\d{1,9})?, (person|agent|called): (.*)", re.S)
+ENTRY = re.compile(
+    r"(?:Turns? )?(\d{1,9})(?:-\d{1,9})?,? (person|agent|called): (.*)", re.S
+)  # "Turn 12, person:" is older
 LABELS = {"user": "person", "assistant": "agent", "tool": "called"}
 ROLES = {"person": "user", "agent": "assistant", "called": "tool"}
 
@@ -100,25 +107,33 @@ def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int)
     talk = [entry for entry in said if entry.role != "tool"]
     statements = statements_of([(entry.role, entry.text) for entry in talk])
     plain = plainness(units)
-    worths = _worths(statements, plain)
+    talk_share = plain if any(entry.role == "tool" for entry in said) else (1 + plain) / 2
+    worths = _worths(statements, talk_share, AGENTS_SHARE + (1 - AGENTS_SHARE) * plain)
     prices = [count(statement.text) + 1 for statement in statements]
     whole = WHOLE_TOKENS + plain * (PARAGRAPH_TOKENS - WHOLE_TOKENS)
-    candidates = _candidates(statements, prices, whole)
-    calls_room = int(room * CALLS_SHARE)
-    calls = _calls(said, calls_room, count)
-    chosen = _chosen(statements, worths, prices, candidates, room - calls_room, people_room)
+    order = _in_order(statements, worths, prices, _candidates(statements, prices, whole), min(people_room, room))
+    calls = _calls(said, int(room * CALLS_SHARE), count)
+    chosen: list[list[int]] = []
     text = _joined(talk, statements, chosen, calls)
+    for _ in range(FILLS):  # prices are estimates: what they leave over is filled as well
+        before = len(chosen)
+        _take(chosen, order, statements, prices, room - count(text))
+        if len(chosen) == before:
+            break
+        text = _joined(talk, statements, chosen, calls)
     while chosen and count(text) > room:
-        worst = min(chosen, key=lambda place: (statements[place].role == "user", worths[place]))
-        chosen.discard(worst)
+        chosen.pop()
         text = _joined(talk, statements, chosen, calls)
     return text if chosen else ""
 
 
 def _joined(
-    talk: Sequence[Said], statements: Sequence[Statement], chosen: set[int], calls: Sequence[tuple[int, str]]
+    talk: Sequence[Said],
+    statements: Sequence[Statement],
+    chosen: Sequence[Sequence[int]],
+    calls: Sequence[tuple[int, str]],
 ) -> str:
-    lines = [*_lines(talk, statements, chosen), *calls]
+    lines = [*_lines(talk, statements, {place for places in chosen for place in places}), *calls]
     return "\n".join(line for _, line in sorted(lines, key=lambda pair: pair[0]))
 
 
@@ -129,58 +144,82 @@ def plainness(units: Sequence[Unit]) -> float:
     return max(0.0, 2 * sum(short) / max(1, total_tokens(said)) - 1)
 
 
-def _worths(statements: Sequence[Statement], plain: float) -> list[float]:
-    """Plain talk has few rules, values and failures: as far as all is talk, a statement's worth goes with how many words it has
-    that others do not say. On average the worth stays, and no rule loses by it."""
-    stems = [set(telling(statement.text)) for statement in statements] if plain else []
-    seen = Counter(stem for row in stems for stem in row)
-    most = math.log(max(2, len(statements)))
-    rarities = [sum(1 - math.log(seen[stem]) / most for stem in row) for row in stems]
-    average = sum(rarities) / max(1, len(rarities))
-    if not average:
-        return [statement.worth for statement in statements]
-    factors = [1 - plain + plain * rarity / average for rarity in rarities]
+def _worths(statements: Sequence[Statement], talk_share: float, agents_share: float) -> list[float]:
+    """As far as all is talk, what is told counts. On average the worth stays, and no rule loses by it."""
+    own = [statement.worth for statement in statements]
+    talk = _worths_in_talk(statements, agents_share) if talk_share else own
+    scale = sum(own) / (sum(talk) or 1.0)
     return [
-        statement.worth * max(factor, statement.kind is Kind.RULE)
-        for statement, factor in zip(statements, factors, strict=True)
+        max(worth + talk_share * (scale * told - worth), worth if statement.kind is Kind.RULE else 0.0)
+        for worth, told, statement in zip(own, talk, statements, strict=True)
     ]
 
 
-def _chosen(
+def _worths_in_talk(statements: Sequence[Statement], agents_share: float) -> list[float]:
+    """The words of a statement that others do not say, the rarest most; names, values and dates among them add to it. What a
+    question asks for stands in its answer."""
+    stems = [set(telling(statement.text)) for statement in statements]
+    rarity = _rarities(stems)
+    rarity_of_value = _rarities([statement.tokens for statement in statements])
+
+    def worth(statement: Statement, row: Collection[str]) -> float:
+        values = sum(rarity_of_value[value] for value in statement.tokens) + bool(SPELLED.search(statement.text))
+        told = sum(rarity[stem] for stem in row) * (1 + VALUE_BONUS * min(MOST_VALUES, values))
+        share = agents_share if statement.role == "assistant" else 1.0
+        return told * share * (QUESTION if statement.text.endswith(("?", "？")) else 1.0)
+
+    return [worth(statement, row) for statement, row in zip(statements, stems, strict=True)]
+
+
+def _rarities(rows: Sequence[Collection[str]]) -> dict[str, float]:
+    """Of each entry, from 0 where every row has it to 1 where one has."""
+    seen = Counter(entry for row in rows for entry in row)
+    most = math.log(max(2, len(rows)))
+    return {entry: (1 - math.log(times) / most) ** 2 for entry, times in seen.items()}
+
+
+def _in_order(
     statements: Sequence[Statement],
     worths: Sequence[float],
     prices: Sequence[int],
-    candidates: Sequence[Sequence[int]],
-    room: int,
+    candidates: Sequence[list[int]],
     people_room: int,
-) -> set[int]:
-    chosen: set[int] = set()
-    labelled: set[int] = set()
-
-    def take(places: Sequence[int], left: int) -> int:
-        price = sum(prices[place] for place in places)
-        price += 0 if statements[places[0]].source in labelled else LABEL_TOKENS
-        if price > left:
-            return left
-        chosen.update(places)
-        labelled.add(statements[places[0]].source)
-        return left - price
-
-    people = [place for place, statement in enumerate(statements) if statement.role == "user"]
-    if sum(prices[place] for place in people) <= min(people_room, room):
-        for place in people:
-            room = take([place], room)
+) -> list[list[int]]:
+    """What may stand in the account, the best first: what people said in its order where all of that fits into
+    ``people_room``, then what is worth most for its price."""
+    people = [[place] for place, statement in enumerate(statements) if statement.role == "user"]
+    first = people if sum(prices[place] for (place,) in people) <= people_room else []
     last = max(1, len(statements) - 1)
 
     def density(places: Sequence[int]) -> float:
         worth = sum(worths[place] for place in places) * (1 + RECENCY * places[0] / last)
         return float(-worth / (sum(prices[place] for place in places) + COST_OFFSET) ** 0.8)
 
-    for places in sorted(candidates, key=lambda places: (density(places), places[0])):
-        worth = max(worths[place] for place in places)
-        if places[0] not in chosen and (worth >= LEAST_WORTH or statements[places[0]].role == "user"):
-            room = take(places, room)
-    return chosen
+    def may_stand(places: Sequence[int]) -> bool:
+        if statements[places[0]].role == "user":
+            return not first
+        return max(worths[place] for place in places) >= LEAST_WORTH
+
+    return [*first, *filter(may_stand, sorted(candidates, key=lambda places: (density(places), places[0])))]
+
+
+def _take(
+    chosen: list[list[int]],
+    order: Sequence[list[int]],
+    statements: Sequence[Statement],
+    prices: Sequence[int],
+    room: int,
+) -> None:
+    """Adds to ``chosen`` what fits into ``room`` tokens, tried in ``order``."""
+    taken = {places[0] for places in chosen}
+    labelled = {statements[place].source for place in taken}
+    for places in order:
+        source = statements[places[0]].source
+        price = sum(prices[place] for place in places) + (0 if source in labelled else LABEL_TOKENS)
+        if places[0] not in taken and price <= room:
+            chosen.append(places)
+            labelled.add(source)
+            room -= price
 
 
 def _candidates(statements: Sequence[Statement], prices: Sequence[int], most_whole: float) -> list[list[int]]:
@@ -195,22 +234,20 @@ def _candidates(statements: Sequence[Statement], prices: Sequence[int], most_who
 
 
 def _lines(talk: Sequence[Said], statements: Sequence[Statement], chosen: set[int]) -> list[tuple[int, str]]:
-    """One line for each text of which something stands, with a mark where sentences of it are left out."""
+    """One line for each text of which something stands, with a mark where sentences between others are left out."""
     lines: list[tuple[int, str]] = []
-    for source, group in groupby(enumerate(statements), key=lambda pair: pair[1].source):
+    for source, group in groupby(sorted(chosen), key=lambda place: statements[place].source):
         parts: list[str] = []
-        for place, statement in group:
-            if place in chosen:
-                parts.append(statement.text)
-            elif parts[-1:] != [OMITTED]:
-                parts.append(OMITTED)
-        if parts != [OMITTED]:
-            lines.append((talk[source].turn, _labelled(talk[source], " ".join(parts))))
+        last = -1
+        for place in group:
+            parts += [OMITTED, statements[place].text] if parts and place > last + 1 else [statements[place].text]
+            last = place
+        lines.append((talk[source].turn, _labelled(talk[source], " ".join(parts))))
     return lines
 
 
 def _labelled(said: Said, text: str) -> str:
-    return f"Turn {said.turn}, {LABELS.get(said.role, 'person')}: {text}" if said.turn else text
+    return f"{said.turn} {LABELS.get(said.role, 'person')}: {text}" if said.turn else text
 
 
 def _calls(said: Sequence[Said], room: int, count: Callable[[str], int]) -> list[tuple[int, str]]:
@@ -221,7 +258,7 @@ def _calls(said: Sequence[Said], room: int, count: Callable[[str], int]) -> list
             by_turn.setdefault(entry.turn, []).append(entry.text)
     lines: list[tuple[int, str]] = []
     for turn in sorted(by_turn, reverse=True):
-        line = f"Turn {turn}, called: {'; '.join(by_turn[turn])}"
+        line = f"{turn} called: {'; '.join(by_turn[turn])}"
         room -= count(line) + 1
         if room < 0:
             break

@@ -17,6 +17,7 @@ from remediation.text.summaries import extractive_summary, summary_problem, with
 REMOVED_SHARE = 5  # a summary gets the tokens of what it stands for divided by this, while there is room
 FEWEST_TOKENS, MOST_TOKENS = 300, 2_000
 SMALLEST_ROOM = 24  # tokens; less says nothing
+LARGEST_ACCOUNT = 0.75  # of the tokens that an account by rule stands for; a longer one would be a copy
 RESULT_HEAD, RESULT_TAIL = 900, 500  # characters of a tool's result that the summariser reads
 ARGUMENTS_CHARS = 300
 TASK_CHARS = 600
@@ -57,6 +58,7 @@ def hand_off(
         return HandOff(_within(summary, most, toolbox), note, by_model=True)
     if room < SMALLEST_ROOM:
         return HandOff("")
+    room = min(room, max(SMALLEST_ROOM, int(total_tokens(gone) * LARGEST_ACCOUNT)))
     people = room if people_room is None else people_room
     by_rule = redact(digest(gone, room, toolbox, people))
     if not by_rule:

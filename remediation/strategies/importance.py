@@ -18,7 +18,7 @@ from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
 from remediation.strategies.headroom import most_of
 from remediation.strategies.masking import mask_old_output
 from remediation.strategies.outcome import is_ledger, newest_user
-from remediation.strategies.stand_ins import COUNTS_LINE, put_in_place, summary_heading
+from remediation.strategies.stand_ins import COUNTS_LINE, heading_tokens, put_in_place, summary_heading
 
 TARGET_PERCENT = 80  # of the limit
 DEFAULT_LIMIT = 100_000  # tokens, for a model that neither the catalog nor the table knows
@@ -380,7 +380,7 @@ def with_account(units: Units, pruned: Units, room: int, toolbox: Toolbox, limit
     gone = {index for index, unit in enumerate(units) if unit.id not in kept and not is_ledger(unit)}
     replaced = tuple(units[index] for index in sorted(gone))
     counted = counts_unit(replaced, toolbox.count)
-    beside = total_tokens(pruned) + counted.est_tokens
+    beside = total_tokens(pruned) + counted.est_tokens + heading_tokens(replaced, toolbox)
     most = most_of(limit) - ledger_budget(limit) - beside
     handed = hand_off(replaced, pruned, room - beside, toolbox, limit // PEOPLE_SHARE, most)
     text = f"{counted.text}\n{summary_heading(replaced)}{handed.text}" if handed.text else counted.text

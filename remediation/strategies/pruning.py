@@ -11,7 +11,7 @@ from typing import Any
 
 from remediation.context import Rewritten, Toolbox, Unit, UnitKind, UnitRole, Units, step_of, total_tokens
 from remediation.prompts import Prompt, load, render
-from remediation.strategies.carrying import MESSAGE_TOKENS, ledger_budget, ledger_reserve
+from remediation.strategies.carrying import ledger_budget, ledger_reserve
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.fresh_start import irreducible
@@ -19,7 +19,14 @@ from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
 from remediation.strategies.headroom import most_of
 from remediation.strategies.masking import mask
 from remediation.strategies.outcome import STAND_INS, is_ledger, newest_user, task_of
-from remediation.strategies.stand_ins import put_in_place, shortened, stand_in, summary_heading, text_counter
+from remediation.strategies.stand_ins import (
+    heading_tokens,
+    put_in_place,
+    shortened,
+    stand_in,
+    summary_heading,
+    text_counter,
+)
 from remediation.strategies.truncate import newest_fitting
 from remediation.text.ledger import redact
 from remediation.text.summaries import summary_problem
@@ -292,7 +299,7 @@ def _handed_over(units: Units, lighter: Units, kept: set[int], aim: int, toolbox
     if not gone:
         return stay
     replaced = tuple(units[index] for index in sorted(gone))
-    beside = total_tokens(stay) + MESSAGE_TOKENS
+    beside = total_tokens(stay) + heading_tokens(replaced, toolbox)
     most = most_of(limit) - ledger_budget(limit) - beside
     handed = hand_off(replaced, stay, aim - beside, toolbox, limit // PEOPLE_SHARE, most)
     if not handed.text:

@@ -59,6 +59,11 @@ def turns_of_summary(text: str) -> tuple[int, int] | None:
     return (int(found[1]), int(found[2])) if found and found[1] else None
 
 
+def heading_tokens(replaced: Sequence[Unit], toolbox: Toolbox) -> int:
+    """What a summary's message takes beside its words."""
+    return toolbox.count((Message(role=Role.USER, text=summary_heading(replaced)),))
+
+
 def _heading_of(text: str) -> re.Match[str] | None:
     before = BEFORE_HEADING.match(text)
     return SUMMARY_LINE.match(text) or (SUMMARY_LINE.match(text, before.end()) if before else None)

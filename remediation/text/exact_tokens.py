@@ -56,9 +56,14 @@ TOKENS: tuple[tuple[str, str, float], ...] = (
 )
 # Plain words are stepped over in one go: trying every shape at each of their letters was most of the work.
 PLAIN_WORD = r"(?<!\w)[a-z]{1,40}(?=[,;:)]? (?![=@])|[,;:.)]*$|\. )"
+# A sentence begins behind who says it, as in "Jon: Agreed!": its first word is no name for its capital.
+FIRST_WORD = r"^[A-Z][\w'-]{0,30}: [A-Z][\w'’-]{0,30}(?=[,!?]| [a-z])"
 TOKEN = re.compile(
     "|".join(
-        (f"(?P<plain>{PLAIN_WORD})", *(f"(?P<k{place}>{pattern})" for place, (_, pattern, _) in enumerate(TOKENS)))
+        (
+            f"(?P<plain>{PLAIN_WORD}|{FIRST_WORD})",
+            *(f"(?P<k{place}>{pattern})" for place, (_, pattern, _) in enumerate(TOKENS)),
+        )
     )
 )
 WORTH = {f"k{place}": worth for place, (_, _, worth) in enumerate(TOKENS)}

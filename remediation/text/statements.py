@@ -57,7 +57,9 @@ class Statement:
 SPELLED = re.compile(
     r"\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|hundred|thousand|half|twice|once|"
     r"zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|monday|tuesday|wednesday|thursday|friday|saturday|sunday|"
-    r"montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag|today|tomorrow|tonight|heute|morgen|übermorgen)\b",
+    r"montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag|today|tomorrow|tonight|heute|morgen|übermorgen|"
+    r"yesterday|weekend|(?:last|next) (?:night|week|month|year|spring|summer|autumn|fall|winter)|(?:days?|weeks?|months?|years?) ago|"
+    r"gestern|wochenende|(?:letzte|nächste)[nrs]? (?:nacht|woche|monat|jahr)|vor \w+ (?:tagen|wochen|monaten|jahren))\b",
     re.I,
 )
 

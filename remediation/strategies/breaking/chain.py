@@ -8,7 +8,7 @@ from remediation.strategies.breaking.chunk_by_type import content_type_chunking
 from remediation.strategies.breaking.discard_low_relevance import discard_low_rel
 from remediation.strategies.breaking.prioritize_recent import prioritize_recent
 from remediation.strategies.breaking.summarize_old import summarize_old
-from remediation.strategies.carrying import MESSAGE_TOKENS, ledger_budget, ledger_reserve
+from remediation.strategies.carrying import ledger_budget, ledger_reserve
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.digest import digest
 from remediation.strategies.fresh_results import cut_fresh_results
@@ -18,7 +18,7 @@ from remediation.strategies.headroom import most_of
 from remediation.strategies.lasting import LastingRelevance
 from remediation.strategies.masking import mask_old_output
 from remediation.strategies.outcome import STAND_INS, StrategyOutcome, is_ledger, task_of, touchable
-from remediation.strategies.stand_ins import stand_in, summary_heading
+from remediation.strategies.stand_ins import heading_tokens, stand_in, summary_heading
 from remediation.strategies.truncate import truncate
 from remediation.text.ledger import redact
 
@@ -93,7 +93,7 @@ def _accounted(progress: _Progress, start: _Progress, run: _Run) -> _Progress:
         for unit in start.units
         if unit.id not in present and unit.kind not in STAND_INS and not set(unit.source) <= spoken_for
     )
-    room = min(run.aim + progress.excess - progress.tokens, total_tokens(gone) // 2) - MESSAGE_TOKENS
+    room = min(run.aim + progress.excess - progress.tokens, total_tokens(gone) // 2) - heading_tokens(gone, run.toolbox)
     text = digest(gone, room, run.toolbox, run.limit // PEOPLE_SHARE) if gone and room >= SMALLEST_DIGEST else ""
     if not text:
         return progress

@@ -7,7 +7,7 @@ from remediation.context import Toolbox, UnitKind, Units, total_tokens
 from remediation.strategies.carrying import MESSAGE_TOKENS
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
 from remediation.strategies.outcome import StrategyOutcome, text_of, touchable
-from remediation.strategies.stand_ins import put_in_place, stand_in, summary_heading
+from remediation.strategies.stand_ins import heading_tokens, put_in_place, stand_in, summary_heading
 
 LOOKS_UNLIKE = 0.4  # by wording, where faithful summaries have 0.44 to 0.68; a note warns below: coverage decides
 ROOM_SHARE = 0.45  # of the target, which a summary may fill where more must go than it leaves
@@ -28,7 +28,8 @@ def summarize_old(
     if not chosen:
         return StrategyOutcome(units, "nothing old to summarise")
     size = sum(units[index].est_tokens for index in chosen)
-    free = target_tokens - (total_tokens(units) - size)
+    heading = heading_tokens([units[index] for index in sorted(chosen)], toolbox)
+    free = target_tokens - (total_tokens(units) - size) - heading
     room = max(options.summary_length, min(size // LARGEST_SHARE, max(free, int(target_tokens * ROOM_SHARE))))
     most = most_tokens - (total_tokens(units) - size) - MESSAGE_TOKENS
     outcome = replace_by_summary(units, chosen, room, toolbox, target_tokens // PEOPLE_SHARE, most)

@@ -1,7 +1,9 @@
 """The account by rule of what went."""
 
+from remediation.context import UnitKind
 from remediation.strategies.digest import digest
-from tests.remediation.building import numbered, prose, toolbox, user
+from remediation.strategies.stand_ins import SUMMARY_HEADING
+from tests.remediation.building import model, numbered, prose, toolbox, user, words
 
 PARAGRAPH = "We moved the stand to the lake. It was windy. Anna brought the red boat and we sold forty rolls."
 
@@ -24,3 +26,42 @@ def test_of_plain_talk_no_rule_goes_for_rare_words() -> None:
     talk = [user(f"My cousin keeps heron{day}, otter{day} and marten{day} in barn{day}!") for day in range(12)]
     lines = digest(numbered(*talk, user("Never do it, please.")), 60, toolbox(), 0)
     assert "Never do it" in lines
+
+
+def test_an_account_of_talk_fills_its_room() -> None:
+    units = numbered(*(user(prose(f"subject{day}", 18)) for day in range(60)))
+    assert 300 - 20 <= words(digest(units, 300, toolbox(), 0)) <= 300
+
+
+def test_of_plain_talk_the_agents_messages_count_as_much_as_peoples() -> None:
+    units = numbered(*((user, model)[day % 2](f"My cousin keeps {prose(f'bird{day}', 12)}") for day in range(60)))
+    lines = digest(units, 300, toolbox(), 0).splitlines()
+    assert 0.3 <= sum(" agent: " in line for line in lines) / len(lines) <= 0.7
+
+
+def test_of_plain_talk_a_question_goes_before_what_is_told() -> None:
+    talk = [
+        (
+            user(f"Does your cousin keep heron{day}, otter{day} and marten{day}?"),
+            model(f"He keeps heron{day} and tapir{day} now."),
+        )
+        for day in range(20)
+    ]
+    lines = digest(numbered(*(said for pair in talk for said in pair)), 60, toolbox(), 0)
+    assert "tapir" in lines
+    assert "otter" not in lines
+
+
+def test_what_was_left_out_is_marked_between_sentences_alone() -> None:
+    text = f"Hello there. {prose('idle', 60)} The port is 48151. {prose('vain', 60)} The host is db7.example.org. Goodbye now."
+    line = digest(numbered(model(text)), 22, toolbox(), 0)
+    assert line == "1 agent: The port is 48151. […] The host is db7.example.org."
+
+
+def test_an_earlier_account_is_read_back_in_its_older_form_too() -> None:
+    earlier = "Turn 3, person: Write to mail@ledger.example.org. […]\n5 agent: The port is 48151."
+    units = numbered(user(SUMMARY_HEADING + earlier, kind=UnitKind.SUMMARY), user("Thanks."))
+    assert digest(units, 60, toolbox(), 60).splitlines()[:2] == [
+        "2 person: Thanks.",
+        "3 person: Write to mail@ledger.example.org.",
+    ]

@@ -137,8 +137,8 @@ def test_an_earlier_summary_is_revised_in_parts_that_fit() -> None:
 def test_without_a_model_people_are_quoted_whole_and_the_agent_in_short() -> None:
     text = digest(DIALOG, 90, toolbox(), 60)
     assert words(text) <= 90
-    assert "Turn 1, person: The booking service falls over every evening." in text
-    assert "Turn 4, person: fine. please raise POOL_SIZE to 12 after the gala, not before" in text
+    assert "1 person: The booking service falls over every evening." in text
+    assert "4 person: fine. please raise POOL_SIZE to 12 after the gala, not before" in text
     assert "max_size is 4" in text
 
 
@@ -147,7 +147,7 @@ def test_a_digest_of_a_digest_does_not_nest() -> None:
     once = digest(DIALOG, 90, box, 60)
     summary = user(SUMMARY_HEADING + once, id="s", kind=UnitKind.SUMMARY)
     twice = digest((summary, *numbered(model("The gala went well, nobody lost a seat."))), 120, box, 60)
-    assert twice.count("Turn 1, person:") == 1
+    assert twice.count("1 person:") == 1
     assert "Never touch the printers." in twice
 
 

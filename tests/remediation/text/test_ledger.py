@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from remediation.text.exact_tokens import worth_of
 from remediation.text.ledger import RULE, key_facts, render_ledger
 from remediation.tokens import characters_per_four as count
 
@@ -52,6 +53,11 @@ FACTS = [
 @pytest.mark.parametrize(("role", "text", "kept"), FACTS, ids=[kept for _, _, kept in FACTS])
 def test_a_fact_is_kept(role, text, kept):
     assert kept in render_ledger(key_facts([(role, text)], 200, count))
+
+
+def test_a_sentences_first_word_after_its_speaker_is_no_name():
+    assert worth_of("Jon: Agreed!") == worth_of("Note: The build is slow.") == 0
+    assert worth_of("Owner: Maria") == worth_of("id: A, owner: Maria") / 1.5 > 0
 
 
 SUBJECTS = ["module", "service", "cache", "handler", "review", "layout", "report", "queue", "widget", "draft"]

@@ -164,7 +164,7 @@ def test_it_goes_on_past_the_limit_to_the_target() -> None:
 
 
 def test_it_stops_as_soon_as_the_target_is_reached() -> None:
-    rewritten = break_context(talk(40, 40), SMALL, toolbox(relevant=lambda text: 0.1), 2000, 1200)
+    rewritten = break_context(talk(40, 40), SMALL, toolbox(relevant=lambda text: 0.1), 2000, 1300)
     assert [step.strategy for step in rewritten.steps] == ["summarize_old"]
 
 
