@@ -13,6 +13,7 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from threading import Event, Thread
 
 from dominds import env
 from dominds.local import embedded_redis, gate
@@ -25,6 +26,8 @@ DEFAULT_PORT = 8000
 DEFAULT_CONCURRENCY = 64  # threads of the worker, so many dialogs at once
 LARGEST_SOCKET_FRAME = 65_536  # bytes a browser may send; long prompts go by POST
 SOCKET_LIFE_SECONDS = 12 * 60 * 60
+ASKED_EVERY_SECONDS = 0.1  # until it answers
+ANSWER_SECONDS = 30
 NOBODY_ADMINISTERS = 3  # exit code of `prepare --exit-code`
 
 
@@ -70,8 +73,10 @@ def run(host: str, port: int | None, concurrency: int) -> None:
             supervisor.start(Part("web", lambda: web_command(host, port)))
             supervisor.start(worker_part(concurrency))
             administered = prepare(supervisor)
+        announcement = Announcement(host, port, administered)
+        Thread(target=announcement.make, args=(supervisor.ending,), name="announcement", daemon=True).start()
         try:
-            supervisor.run(Announcement(host, port, administered))
+            supervisor.run()
         except PartKeepsDying as error:
             raise CannotStart(str(error)) from None
         say("Dominds has stopped.")
@@ -206,19 +211,23 @@ class Announcement:
         self.shown = f"[{self.host}]" if ":" in self.host else self.host
         self.address = f"http://{self.shown}:{port}/"
         self.administered = administered
-        self.made = False
 
-    def __call__(self) -> None:
-        if not self.made and self._answers():
-            self.made = True
-            say(f"Dominds is at {self.address}")
-            if not self.administered:
-                say(f"First start: make the administrator at {self.address}setup/")
+    def make(self, ending: Event) -> None:
+        """One question at a time: on a busy machine those that nobody waits for any more would hold the server up."""
+        while not ending.wait(ASKED_EVERY_SECONDS):
+            if self._answers():
+                say(f"Dominds is at {self.address}")
+                if not self.administered:
+                    say(f"First start: make the administrator at {self.address}setup/")
+                return
 
     def _answers(self) -> bool:
         """By hand: a library for HTTP brings one for TLS, which takes more memory than all else here."""
         try:
-            with socket.create_connection((self.host, self.port), timeout=1) as server, server.makefile("rb") as answer:
+            with (
+                socket.create_connection((self.host, self.port), timeout=ANSWER_SECONDS) as server,
+                server.makefile("rb") as answer,
+            ):
                 server.sendall(f"GET /readyz HTTP/1.0\r\nHost: {self.shown}\r\n\r\n".encode())
                 return answer.read(10_000).split(maxsplit=2)[1:2] == [b"200"]
         except OSError:
