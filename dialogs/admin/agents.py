@@ -15,12 +15,13 @@ from django.utils.safestring import SafeString
 
 from dialogs.agents.team_file import AGENT_ID, validate_agent
 from dialogs.context import limits
-from dialogs.context.config import current_config
+from dialogs.context.config import current_config, with_settings
 from dialogs.models import Agent, ConnectedProvider
 from dialogs.operations.dry_run import dry_run
 from dominds.llm.catalog.catalog import UnknownModel
 from dominds.readonly_admin import RecordAdmin, StaffReads
-from remediation.config import below_floor
+from dominds.yaml_file import BadYaml
+from remediation.config import ContextConfig, below_floor
 from remediation.policies.registry import choices
 
 LISTED = "team.yaml, or the demo team, names this agent: at the next start its fields are read from there again."
@@ -66,6 +67,14 @@ class TrialForm(forms.ModelForm):  # type: ignore[type-arg]
     """Settings to try on past dialogs. Never saved."""
 
     context_policy = forms.ChoiceField(required=False)
+    settings = forms.CharField(
+        label="settings of context.yaml",
+        required=False,
+        max_length=20_000,
+        widget=forms.Textarea(attrs={"rows": 6, "cols": 60}),
+        help_text="In YAML, in place of those in force: limits, the order of the chain, options of its strategies.",
+    )
+    dialog = forms.UUIDField(required=False, help_text="Only this one, by its id. Empty: the newest.")
 
     class Meta:
         model = Agent
@@ -74,6 +83,15 @@ class TrialForm(forms.ModelForm):  # type: ignore[type-arg]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         cast(forms.ChoiceField, self.fields["context_policy"]).choices = policy_choices(self.instance.context_policy)
+
+    def clean_settings(self) -> ContextConfig:
+        try:
+            config, found = with_settings(self.cleaned_data["settings"])
+        except BadYaml as error:
+            raise forms.ValidationError(f"What is written {error}.") from None
+        if found:
+            raise forms.ValidationError([str(problem) for problem in found])
+        return config
 
 
 def policy_choices(now: str) -> list[tuple[str, str]]:
@@ -117,11 +135,11 @@ class AgentAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
         agent = get_object_or_404(Agent, pk=agent_id)
         if not self.has_view_permission(request, agent):
             raise PermissionDenied
-        form = TrialForm(request.POST or None, instance=copy(agent))
+        form = TrialForm(request.POST or None, instance=copy(agent), initial={"dialog": request.GET.get("dialog")})
         found = None
         if form.is_valid():
             try:
-                found = dry_run(agent, form.instance)
+                found = dry_run(agent, form.instance, form.cleaned_data["settings"], form.cleaned_data["dialog"])
             except UnknownModel as error:
                 form.add_error(None, str(error))
         context = {

@@ -82,8 +82,13 @@ class DialogAdmin(RecordAdmin):
         addresses = (reverse("export-markdown", args=[dialog.pk]), reverse("export-json", args=[dialog.pk]))
         return format_html('<a href="{}">Markdown</a> · <a href="{}">JSON</a>', *addresses)
 
+    @admin.display(description="other settings")
+    def trial(self, dialog: Dialog) -> SafeString:
+        address = reverse("admin:dialogs_agent_dry_run", args=[dialog.agent_id])
+        return format_html('<a href="{}?dialog={}">Try them on this dialog</a>', address, dialog.pk)
+
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
-        return ["lists", "exports", *(field.name for field in Dialog._meta.concrete_fields)]
+        return ["lists", "exports", "trial", *(field.name for field in Dialog._meta.concrete_fields)]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         return self.get_fields(request, obj)

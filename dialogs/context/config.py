@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 
 from dominds.db.prepared import Select
 from dominds.yaml_fields import Problem, Reading
+from dominds.yaml_file import BadYaml, parse_yaml
 from remediation import prompts
 from remediation.config import ContextConfig
 from remediation.config_file import FILE, limits_below_floor, parse_context_config
@@ -47,6 +48,16 @@ def save_edits(content: dict[str, Any]) -> list[Problem]:
     if not found:
         ContextSettings.objects.update_or_create(singleton=True, defaults={"config": content})
     return found
+
+
+def with_settings(written: str) -> tuple[ContextConfig, list[Problem]]:
+    """The configuration in force under settings of ``context.yaml`` that are not saved, and what is wrong with these. Raises
+    ``BadYaml``."""
+    document = parse_yaml(written.encode()).document
+    if document is not None and not isinstance(document, dict):
+        raise BadYaml("is no mapping of settings to values")
+    content = (document or {}).get("context_config", document or {})
+    return parse_context_config(_laid_over(_merged(_file()), content))
 
 
 def _merged(reading: Reading) -> dict[str, Any]:

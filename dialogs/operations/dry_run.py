@@ -7,12 +7,16 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from uuid import UUID
+
+from django.db.models import QuerySet
 
 from dialogs.context.config import current_config
 from dialogs.context.limits import model_of, policy_of, thresholds_of_model
 from dialogs.context.sizes import facts_of
 from dialogs.errors import UNREADABLE
 from dialogs.models import Agent, Turn
+from dialogs.models import Dialog as Row
 from remediation.config import ContextConfig
 from remediation.context import Toolbox, Units
 from remediation.evaluation import policies as evaluated
@@ -76,11 +80,13 @@ class DryRun:
         return [(name, before, after) for (name, before), (_, after) in pairs]
 
 
-def dry_run(agent: Agent, proposed: Agent, config: ContextConfig | None = None) -> DryRun:
+def dry_run(
+    agent: Agent, proposed: Agent, config: ContextConfig | None = None, dialog_id: UUID | None = None
+) -> DryRun:
     """``proposed`` is the same agent with other settings, not saved; ``config`` is tried with it in place of the one in
-    force. Raises ``UnknownModel``."""
+    force; ``dialog_id`` names one dialog in place of the newest ones. Raises ``UnknownModel``."""
     in_force = current_config()
-    dialogs = list(_newest_dialogs(agent))
+    dialogs = list(_newest_dialogs(agent.dialogs.filter(pk=dialog_id) if dialog_id else agent.dialogs.all()))
     return DryRun(
         len(dialogs),
         sum(len(dialog.turns) for dialog in dialogs),
@@ -89,17 +95,17 @@ def dry_run(agent: Agent, proposed: Agent, config: ContextConfig | None = None) 
     )
 
 
-def _newest_dialogs(agent: Agent) -> Iterator[Dialog]:
+def _newest_dialogs(found: QuerySet[Row]) -> Iterator[Dialog]:
     """Each whole, until they are so many turns together; of the last one its newest turns."""
     room = MOST_TURNS
-    newest = agent.dialogs.filter(last_turn_seq__gt=0).order_by("-active_at", "pk")
-    for dialog_id in newest.values_list("pk", flat=True)[:MOST_DIALOGS]:
+    newest = found.filter(last_turn_seq__gt=0).order_by("-active_at", "pk")
+    for dialog_id, instructions in newest.values_list("pk", "agent__instructions")[:MOST_DIALOGS]:
         said = Turn.objects.filter(dialog=dialog_id, position__isnull=False).order_by("-position")
         rows = list(said.values(*COLUMNS)[:room])
         room -= len(rows)
         with suppress(*UNREADABLE):  # a damaged turn
             for dialog in export.read({"turns": rows}, str(dialog_id)):
-                yield replace(dialog, instructions=agent.instructions)
+                yield replace(dialog, instructions=instructions)
         if room <= 0:
             return
 

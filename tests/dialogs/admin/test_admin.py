@@ -290,6 +290,16 @@ def test_other_settings_are_tried_on_past_dialogs_and_not_made(browser: Client, 
     assert found["facts at the end"][1] in page.content.decode()
     dialog.refresh_from_db()
     assert (dialog.agent.context_policy, dialog.remediations.count()) == ("none", 0)
+    given = {"context_policy": "breaking", "context_limit": "3500", "dialog": str(dialog.pk)}
+    assert str(dialog.pk) in browser.get(f"{address}?dialog={dialog.pk}").content.decode()
+    tried = [
+        browser.post(address, given | {"settings": settings}).context["found"].rows
+        for settings in ("", "min_limit: 5000")
+    ]
+    assert tried[0] != tried[1]
+    for wrong, why in (("min_limit: -1", "min_limit"), ("- 1", "no mapping"), ("{", "not YAML")):
+        assert why in browser.post(address, given | {"settings": wrong}).content.decode()
+    assert browser.post(address, given | {"dialog": str(make_dialog().pk)}).context["found"].dialogs == 0
     Agent.objects.update(model="gone")
     assert "gone" in browser.post(address, {"context_policy": "breaking"}).content.decode()
 
