@@ -31,8 +31,9 @@ _SUMS: dict[str, Any] = {
     "cache_read_tokens": Sum("cache_read_tokens"),
     "cache_write_tokens": Sum("cache_write_tokens"),
     "reasoning_tokens": Sum("reasoning_tokens"),
+    # Before the sum, which hides the column of its name.
     "unpriced": Count("pk", filter=Q(cost_usd=None) & ~Q(outcome=Generation.Outcome.FAILED)),
-    "cost_usd": Sum("cost_usd"),  # last: behind it the name means the sum
+    "cost_usd": Sum("cost_usd"),
 }
 
 
