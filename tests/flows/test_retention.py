@@ -115,7 +115,10 @@ def seen(messages: list[dict[str, Any]], text: str) -> bool:
     if text in FAILING.values():
         calls = [call["id"] for message in messages for call in message.get("tool_calls") or () if text in str(call)]
         return any(message.get("tool_call_id") in calls and text in message["content"] for message in messages)
-    return any(message.get("content") == text for message in messages)
+    contents = [message.get("content") or "" for message in messages]
+    lines = [line for content in contents for line in content.splitlines()]
+    # Whole, in the account behind turn and speaker, or in the ledger.
+    return text in contents or f"- {text}" in lines or any(line.partition(": ")[2] == text for line in lines)
 
 
 def test_an_overflow_where_no_limit_is_known_prunes_what_was_refused(serve: Serve) -> None:
