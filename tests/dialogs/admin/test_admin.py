@@ -327,7 +327,7 @@ def test_proposals_and_tasks_are_decided(browser: Client, operator: User, script
     ]
     address = reverse("admin:remediation_proposal_changelist")
     opened = reverse("admin:remediation_proposal_change", args=[rows[0].pk])
-    assert "This agent has no dialogs yet." in browser.get(opened).content.decode()
+    assert "There is no such dialog of this agent." in browser.get(opened).content.decode()
     browser.post(address, {"action": "accept", "_selected_action": [rows[0].pk]})
     browser.post(address, {"action": "reject", "_selected_action": [rows[1].pk]})
     agent.refresh_from_db()
