@@ -17,7 +17,8 @@ from dialogs.actions import webhook
 from dialogs.errors import Invalid
 from dialogs.models import Delivery, PushSubscription, Question, SiteSettings
 from dialogs.permissions import may_see
-from dominds import budgets, outbound_http, sealing, web_push
+from dominds import budgets, outbound_http, sealing
+from dominds.web import web_push
 
 log = structlog.get_logger(__name__)
 

@@ -45,7 +45,7 @@ class Explained(forms.Field):
 
     @property
     def allowed(self) -> str:
-        raise NotImplementedError
+        raise NotImplementedError  # each kind of number says what it takes
 
     def clean(self, value: Any) -> Any:
         try:

@@ -10,7 +10,8 @@ from typing import Any
 import jwt
 import pytest
 
-from dominds import outbound_http, web_push
+from dominds import outbound_http
+from dominds.web import web_push
 from tests.doubles.push import DAY, PushService, push_service
 
 OTHER = web_push.read_key(web_push.new_key())

@@ -6,7 +6,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from dominds import web_push
+from dominds.web import web_push
 from tests.doubles.push import Browser, bytes_of, text_of
 
 # RFC 8291, section 5 and appendix A.
