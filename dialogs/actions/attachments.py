@@ -24,12 +24,13 @@ UNNAMED = "file"
 
 @dataclass(frozen=True)
 class Attached:
-    """A file that was checked. An image has ``pixels``, any other is text."""
+    """A file that was checked. An image has ``pixels``, any other is text. ``detail`` is that of ``ImagePart``."""
 
     name: str
     media_type: str
     content: bytes = field(repr=False)
     pixels: tuple[int, int] | None = None
+    detail: str = ""
 
     @cached_property
     def sha256(self) -> str:
@@ -142,4 +143,5 @@ def _told(file: Attached) -> dict[str, Any]:
     known = {"name": file.name, "media_type": file.media_type, "sha256": file.sha256, "bytes": len(file.content)}
     if file.pixels is None:
         return {**known, "chars": len(file.block)}
-    return {**known, "width": file.pixels[0], "height": file.pixels[1]}
+    detail = {"detail": file.detail} if file.detail else {}
+    return {**known, "width": file.pixels[0], "height": file.pixels[1], **detail}

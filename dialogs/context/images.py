@@ -21,10 +21,16 @@ IMAGE = "image"
 def images_of(attachments: Sequence[Mapping[str, Any]] | None) -> tuple[ImagePart, ...]:
     """Those that a turn names, without their bytes."""
     return tuple(
-        ImagePart(file["media_type"], b"", file["name"], file["sha256"], file["bytes"], (file["width"], file["height"]))
+        ImagePart(
+            file["media_type"], b"", file["name"], file["sha256"], file["bytes"], _pixels(file), file.get("detail", "")
+        )
         for file in attachments or ()
         if "width" in file
     )
+
+
+def _pixels(file: Mapping[str, Any]) -> tuple[int, int]:
+    return file["width"], file["height"]
 
 
 def unseen_images(model: ModelInfo) -> str:

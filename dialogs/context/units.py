@@ -86,7 +86,7 @@ def unit_to_json(unit: Unit, original: bool) -> dict[str, Any]:
 def _parts_json(message: Message) -> dict[str, Any]:
     """Images by name and key, never their bytes."""
     images = [
-        [part.media_type, part.name, part.key, part.size, part.pixels]
+        [part.media_type, part.name, part.key, part.size, part.pixels, *([part.detail] if part.detail else [])]
         for part in message.parts
         if isinstance(part, ImagePart)
     ]
@@ -95,8 +95,8 @@ def _parts_json(message: Message) -> dict[str, Any]:
 
 def _parts_from_json(images: Sequence[Sequence[Any]]) -> tuple[ImagePart, ...]:
     return tuple(
-        ImagePart(media_type, b"", name, key, size, pixels and tuple(pixels))
-        for media_type, name, key, size, pixels in images
+        ImagePart(media_type, b"", name, key, size, pixels and tuple(pixels), *detail)
+        for media_type, name, key, size, pixels, *detail in images
     )
 
 

@@ -15,19 +15,29 @@ from dominds.llm.providers.kinds import KINDS
 
 # Read elsewhere. The dialog is the key of the provider's cache, whatever key a client would choose.
 OURS = frozenset({"model", "messages", "metadata", "stream", "stream_options", "store", "include_reasoning", "tools",
-                  "tool_choice", "prompt_cache_key"})  # fmt: skip
+                  "tool_choice", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"})  # fmt: skip
 PEOPLE = ("user", "safety_identifier")  # kept apart here, whatever the model's provider makes of them
-# What nobody here can do, with the values that do not ask for it.
-REFUSED: Mapping[str, tuple[Any, ...]] = {
-    "n": (1,),
-    "logprobs": (False,),
-    "top_logprobs": (0,),
-    "modalities": (["text"],),
-    "audio": (),
-    "prediction": (),
-    "web_search_options": (),
-    "functions": ([],),
-    "function_call": (),
+# What nobody here can do, of a request and of what it holds, with the values that do not ask for it.
+REFUSED: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
+    "request": {
+        "n": (1,),
+        "logprobs": (False,),
+        "top_logprobs": (0,),
+        "modalities": (["text"],),
+        "audio": (),
+        "moderation": (),
+        "prediction": (),
+        "web_search_options": (),
+        "functions": ([],),
+        "function_call": (),
+    },
+    "message": {"audio": (), "function_call": ()},
+    "call": {"async": (False,), "caller": ({"type": "direct"},)},
+    "tool": {"async": (False,), "allowed_callers": (["direct"],)},
+    "reasoning": {"mode": ("standard",)},
+    "file": {"detail": ("auto",)},
+    "image": {"transformations": ()},
+    "document": {"citations": ({"enabled": False},), "context": ("",)},
 }
 WHY = {
     "n": "Only one choice is offered: leave n out.",
@@ -43,9 +53,8 @@ def asked_of_model(body: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in body.items():
         if value is None or name in OURS:
             continue
-        if name in REFUSED:
-            if value not in REFUSED[name]:
-                raise invalid(WHY.get(name, f"{name} is not offered here: leave it out."), name)
+        if name in REFUSED["request"]:
+            check_offered("request", {name: value})
         elif name in FOR_THE_MODEL:
             asked[name] = _storable(value, name)
         else:
@@ -53,6 +62,14 @@ def asked_of_model(body: Mapping[str, Any]) -> dict[str, Any]:
     if {"max_tokens", "max_completion_tokens"} <= asked.keys():
         raise invalid("max_tokens and max_completion_tokens say the same: send one of them.", "max_tokens")
     return asked
+
+
+def check_offered(part: str, found: Mapping[str, Any], param: str = "") -> None:
+    """``part`` is a key of ``REFUSED``. Raises ``ApiError`` by the name of the first field that is not offered."""
+    for name, harmless in REFUSED[part].items():
+        if found.get(name) is not None and found[name] not in harmless:
+            reason = WHY.get(name, f"{name} is not offered here: leave it out.")
+            raise invalid(reason, f"{param}.{name}" if param else name)
 
 
 def _storable(value: Any, name: str) -> Any:

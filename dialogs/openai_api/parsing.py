@@ -1,7 +1,7 @@
 """Reads the body of ``POST /v1/chat/completions``. What cannot be honoured is refused with the field's name."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +12,7 @@ from dialogs.errors import Invalid
 from dialogs.openai_api.errors import ApiError, invalid
 from dialogs.openai_api.history import Call, ClientMessage
 from dialogs.openai_api.notices import without_notices
-from dialogs.openai_api.options import asked_of_model
+from dialogs.openai_api.options import asked_of_model, check_offered
 from dialogs.store.text import unstorable_reason
 from dominds.budgets import TOLD_MESSAGES
 from dominds.llm.messages import ANY_TOOL
@@ -20,7 +20,9 @@ from dominds.llm.messages import ANY_TOOL
 TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 MAX_ID = 120
 MAX_END_USER = 200
+MAX_NAME = 64
 FILES = ("image_url", "file")
+DETAILS = ("auto", "low", "high", "original")
 DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+(;[\w.=-]+)*;base64,")  # what it says of its type is not believed
 LONGEST_HEADER = 200
 NOTICE_MODES = ("text", "comment", "off")
@@ -161,18 +163,22 @@ def _messages(found: Any, instructions_end: int | None) -> tuple[str, tuple[Clie
     for index, message in enumerate(found):
         param = f"messages[{index}]"
         role = _mapping(message, param).get("role")
+        check_offered("message", message, param)
         content = message.get("content")
         if role == "user":
-            said.append(_user_message(content, f"{param}.content"))
+            asked = _user_message(content, f"{param}.content")
+            said.append(replace(asked, text=_named(asked.text, message, param)))
             continue
         text = _text(content, f"{param}.content")
         match role:
             case "system" | "developer":
+                text = _named(text, message, param)
                 if said or (instructions_end is not None and index >= instructions_end):
                     said += [ClientMessage("system", text)] if text else []
                 else:
                     system.append(text)
             case "assistant":
+                text = text or _text(message.get("refusal"), f"{param}.refusal")
                 calls = _calls(message.get("tool_calls"), f"{param}.tool_calls")
                 said.append(ClientMessage("assistant", without_notices(text), calls))
             case "tool":
@@ -189,6 +195,16 @@ def _messages(found: Any, instructions_end: int | None) -> tuple[str, tuple[Clie
             "An answer cannot be begun for the model: the last message must be the user's or a tool's.", "messages"
         )
     return "\n\n".join(text for text in system if text), tuple(said)
+
+
+def _named(text: str, message: dict[str, Any], param: str) -> str:
+    """Who speaks stands before what they say, where each model, summary and search reads it."""
+    name = message.get("name")
+    if name in (None, ""):
+        return text
+    if not isinstance(name, str) or len(name) > MAX_NAME:
+        raise invalid(f"name must be a text of at most {MAX_NAME} characters.", f"{param}.name")
+    return f"{_storable(name, f'{param}.name')}: {text}"
 
 
 def check_number(messages: int) -> None:
@@ -222,15 +238,27 @@ def _user_message(content: Any, param: str) -> ClientMessage:
         return ClientMessage("user", _text(content, param))
     text = _text([part for part in parts if not (isinstance(part, dict) and part.get("type") in FILES)], param)
     try:
-        attached = checked([_file(part, f"{param}[{at}]") for at, part in files])
+        sound = checked([_file(part, f"{param}[{at}]") for at, part in files])
     except Invalid as refusal:
         raise invalid(refusal.message, param) from None
+    details = [_detail(part, f"{param}[{at}]") for at, part in files]
+    attached = tuple(replace(file, detail=detail) for file, detail in zip(sound, details, strict=True))
     return ClientMessage("user", text, digests=tuple(file.sha256 for file in attached), attached=attached)
+
+
+def _detail(part: dict[str, Any], param: str) -> str:
+    """Of an image, empty where the model chooses."""
+    found = _mapping(part.get("image_url"), param).get("detail") or "auto"
+    if found not in DETAILS:
+        raise invalid(f"detail must be one of {', '.join(DETAILS)}.", f"{param}.image_url.detail")
+    return "" if found == "auto" else str(found)
 
 
 def _file(part: dict[str, Any], param: str) -> tuple[str, bytes]:
     kind = part["type"]
     given = _mapping(part.get(kind), param)
+    if kind == "file":
+        check_offered("file", given, f"{param}.file")
     name, data = (given.get("filename"), given.get("file_data")) if kind == "file" else ("image", given.get("url"))
     found = DATA_URL.match(data[:LONGEST_HEADER]) if isinstance(data, str) else None
     if not isinstance(data, str) or found is None:

@@ -37,7 +37,8 @@ class ImagePart:
     """A picture, with a media type such as ``image/png``.
 
     Where its bytes are stored elsewhere ``content`` is empty, and ``key`` says which they are; ``size`` counts them.
-    ``pixels`` are width and height, where they are known.
+    ``pixels`` are width and height, where they are known. ``detail`` is how closely OpenAI's models are to look: low, high,
+    original, or empty where the model chooses.
     """
 
     media_type: str
@@ -46,6 +47,7 @@ class ImagePart:
     key: str = ""
     size: int = 0
     pixels: tuple[int, int] | None = None
+    detail: str = ""
 
     @property
     def label(self) -> str:

@@ -11,11 +11,14 @@ import orjson
 
 from dialogs.openai_api.errors import invalid
 from dialogs.openai_api.messages.answer import MessageWriter
+from dialogs.openai_api.options import check_offered
 from dialogs.openai_api.parsing import MAX_END_USER, ChatRequest
 from dialogs.openai_api.wire import Asked, ChatBody, Sent, listed, mapping
 from dialogs.store.text import unstorable_reason
+from dominds.llm.json_text import dumped
 
 BILLING = "x-anthropic-billing-header:"  # Claude Code's first system block, another in each request
+FAILED = "The tool failed with an error:"  # where its result does not say so itself
 REMINDER = "<system-reminder>"
 SAME = ("model", "max_tokens", "temperature", "top_p", "top_k", "stream", "metadata")
 READ = ("messages", "system", "tools", "tool_choice", "thinking", "output_config", "output_format", "stop_sequences")
@@ -95,11 +98,19 @@ def _is_deferred(tool: Any, loaded: set[str]) -> bool:
 def _tool(found: Any, param: str) -> dict[str, Any]:
     tool = mapping(found, param)
     if tool.get("type") not in (None, "custom"):
-        raise invalid(f"{tool['type']!r} is a tool of Anthropic's: only tools with an input_schema run here.", param)
+        raise invalid(
+            f"{tool['type']!r} is a tool of Anthropic's: only tools with an input_schema run here.", f"{param}.type"
+        )
+    check_offered("tool", tool, param)
+    description = tool.get("description")
+    if examples := listed(tool.get("input_examples"), f"{param}.input_examples"):
+        shown = (f"Example of its input: {dumped(example).decode()}" for example in examples)
+        description = "\n".join((str(description or ""), *shown)).strip()
     function = {
         "name": tool.get("name"),
-        "description": tool.get("description"),
+        "description": description,
         "parameters": tool.get("input_schema"),
+        "strict": tool.get("strict"),
     }
     return {"type": "function", "function": function}
 
@@ -129,7 +140,7 @@ def _message(chat: ChatBody, message: dict[str, Any], param: str, loaded: set[st
             texts = [
                 block for block in blocks if block.get("type") not in ("thinking", "redacted_thinking", "tool_use")
             ]
-            calls = [_call(block) for block in blocks if block.get("type") == "tool_use"]
+            calls = [_call(block, f"{param}.content") for block in blocks if block.get("type") == "tool_use"]
             chat.say("assistant", texts, param, **({"tool_calls": calls} if calls else {}))
         case "system":
             chat.say("system", blocks, param)
@@ -137,7 +148,8 @@ def _message(chat: ChatBody, message: dict[str, Any], param: str, loaded: set[st
             raise invalid("role must be user, assistant or system.", f"{param}.role")
 
 
-def _call(block: dict[str, Any]) -> dict[str, Any]:
+def _call(block: dict[str, Any], param: str) -> dict[str, Any]:
+    check_offered("call", block, param)
     arguments = orjson.dumps(block.get("input") or {}).decode()
     return {"id": block.get("id"), "type": "function", "function": {"name": block.get("name"), "arguments": arguments}}
 
@@ -151,15 +163,19 @@ def _results(chat: ChatBody, blocks: list[dict[str, Any]], param: str, loaded: s
     for number, result in enumerate(results, 1):
         content = _blocks(result.get("content"), f"{param}.content")
         loaded |= {str(block.get("tool_name")) for block in content if block.get("type") == "tool_reference"}
-        parts = [_part(block) for block in content]
+        parts = [_part(block, f"{param}.content") for block in content]
+        if result.get("is_error") and not any("error" in str(part.get("text"))[:200].lower() for part in parts):
+            parts.insert(0, {"type": "text", "text": FAILED})
         beside = reminders if number == len(results) else []
         chat.say("tool", [*parts, *beside], param, tool_call_id=result.get("tool_use_id"))
     if rest and not reminders:
-        chat.say("user", [_part(block) for block in rest], param)
+        chat.say("user", [_part(block, f"{param}.content") for block in rest], param)
 
 
-def _part(block: dict[str, Any]) -> dict[str, Any]:
+def _part(block: dict[str, Any], param: str) -> dict[str, Any]:
     """Pictures and files as chat completions have them; what is unknown stays, and is refused by its type."""
+    if block.get("type") in ("image", "document"):
+        check_offered(block["type"], block, param)
     source = mapping(block.get("source"), "source")
     match block.get("type"), source.get("type"):
         case "text", _:
@@ -167,7 +183,8 @@ def _part(block: dict[str, Any]) -> dict[str, Any]:
         case "tool_reference", _:
             return {"type": "text", "text": f"The tool {block.get('tool_name')} is loaded."}
         case "document", "text":
-            return {"type": "text", "text": source.get("data")}
+            title, data = block.get("title"), source.get("data")
+            return {"type": "text", "text": f"{title}\n\n{data}" if title and isinstance(data, str) else data}
         case "image", "url":
             return {"type": "image_url", "image_url": {"url": source.get("url")}}
         case "image", "base64":

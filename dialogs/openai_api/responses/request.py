@@ -10,6 +10,7 @@ from typing import Any
 from dialogs.errors import NotFound
 from dialogs.models import ApiKey
 from dialogs.openai_api.errors import ApiError, invalid
+from dialogs.openai_api.options import check_offered
 from dialogs.openai_api.responses.answer import ResponseWriter
 from dialogs.openai_api.responses.stored import Place, Stored
 from dialogs.openai_api.responses.tools import Tools, call_of
@@ -21,6 +22,7 @@ READ = ("input", "instructions", "tools", "tool_choice", "previous_response_id",
         "max_output_tokens", "service_tier")  # fmt: skip
 PASSED_OVER = ("truncation", "stream_options", "client_metadata", "context_management", "prompt_cache_key",
                "prompt_cache_options", "prompt_cache_retention")  # fmt: skip
+LOGPROBS = "message.output_text.logprobs"
 ENCRYPTED = "reasoning.encrypted_content"
 USUAL_TIERS = (None, "auto", "default")
 LEFT_OUT = ("reasoning", "compaction", "web_search_call", "tool_search_call", "tool_search_output")
@@ -46,7 +48,10 @@ def read(sent: Sent) -> Asked:
     tools.check()
     chat.options["tool_choice"] = tools.choice(body.get("tool_choice"))
     chat.tools = tools.functions
-    encrypts = ENCRYPTED in listed(body.get("include"), "include")
+    include = listed(body.get("include"), "include")
+    if LOGPROBS in include:
+        raise invalid(f"{LOGPROBS} is not offered here: leave it out.", "include")
+    encrypts = ENCRYPTED in include
     request = chat.request(sent.dialog, sent.policy, instructions_end)
     return Asked(request, partial(ResponseWriter, body, tools, encrypts))
 
@@ -54,8 +59,10 @@ def read(sent: Sent) -> Asked:
 def _options(body: dict[str, Any]) -> dict[str, Any]:
     reasoning, text = mapping(body.get("reasoning"), "reasoning"), mapping(body.get("text"), "text")
     form = mapping(text.get("format"), "text.format")
+    check_offered("reasoning", reasoning, "reasoning")
+    summary = reasoning.get("summary") or reasoning.get("generate_summary")  # its name before
     options = {
-        "include_reasoning": reasoning.get("summary") is not None,
+        "include_reasoning": summary is not None,
         "reasoning_effort": reasoning.get("effort"),
         "verbosity": text.get("verbosity"),
         "max_completion_tokens": body.get("max_output_tokens"),
@@ -103,6 +110,7 @@ def _input(chat: ChatBody, tools: Tools, key: ApiKey, found: Any) -> None:
             case "message":
                 chat.say(str(item.get("role")), _content(item.get("content"), f"{param}.content"), param)
             case "function_call" | "custom_tool_call":
+                check_offered("call", item, param)
                 _called(chat, item, param)
             case "function_call_output" | "custom_tool_call_output":
                 output = _content(item.get("output"), f"{param}.output")
@@ -146,7 +154,8 @@ def _part(part: dict[str, Any]) -> dict[str, Any]:
         case "input_text" | "output_text":
             return {"type": "text", "text": part.get("text")}
         case "input_image":
-            return {"type": "image_url", "image_url": {"url": part.get("image_url")}}
+            return {"type": "image_url", "image_url": {"url": part.get("image_url"), "detail": part.get("detail")}}
         case "input_file":
-            return {"type": "file", "file": {"filename": part.get("filename"), "file_data": part.get("file_data")}}
+            given = {name: part.get(name) for name in ("filename", "file_data", "detail")}
+            return {"type": "file", "file": given}
     return part

@@ -121,7 +121,9 @@ class Stored:
     def _images(self, turn: Turn) -> list[dict[str, Any]]:
         contents = dict(self.dialog.attachments.values_list("sha256", "content")) if turn.attachments else {}
         images = (replace(image, content=bytes(contents[image.key])) for image in images_of(turn.attachments))
-        return [{"type": "image_url", "image_url": {"url": data_url(image)}} for image in images]
+        return [
+            {"type": "image_url", "image_url": {"url": data_url(image), "detail": image.detail}} for image in images
+        ]
 
     def _whole(self, turn: Turn) -> str:
         """A result that was too large for the context stands elsewhere."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from dialogs.openai_api.errors import invalid
 from dialogs.openai_api.history import Call
+from dialogs.openai_api.options import check_offered
 from dialogs.openai_api.wire import listed, mapping
 from dominds.llm.json_text import arguments_object, dumped
 
@@ -51,6 +52,7 @@ class Tools:
             tool = mapping(item, f"{param}[{index}]")
             match tool.get("type"):
                 case "function" | "custom":
+                    check_offered("tool", tool, f"{param}[{index}]")
                     self._add(tool, namespace)
                 case "namespace":
                     self.add(tool.get("tools"), f"{param}[{index}].tools", str(tool.get("name") or ""))

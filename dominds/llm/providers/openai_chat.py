@@ -152,7 +152,8 @@ def _text_part(text: str) -> list[dict[str, Any]]:
 def _part(given: Part) -> dict[str, Any]:
     match given:
         case ImagePart():
-            return {"type": "image_url", "image_url": {"url": data_url(given)}}
+            detail = {"detail": given.detail} if given.detail else {}
+            return {"type": "image_url", "image_url": {"url": data_url(given), **detail}}
         case FilePart(name, media_type):
             content = f"data:{media_type};base64,{base64_of(given)}"
             return {"type": "file", "file": {"filename": name, "file_data": content}}

@@ -114,7 +114,8 @@ def _content(message: Message) -> list[dict[str, Any]]:
 
 def _part(given: Part) -> dict[str, Any]:
     if isinstance(given, ImagePart):
-        return {"type": "input_image", "image_url": data_url(given)}
+        detail = {"detail": given.detail} if given.detail else {}
+        return {"type": "input_image", "image_url": data_url(given), **detail}
     return {"type": "input_file", "filename": given.name, "file_data": data_url(given)}
 
 

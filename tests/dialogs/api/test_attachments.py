@@ -140,7 +140,11 @@ def test_nobody_else_sees_an_image(dialog: Dialog) -> None:
 
 
 def test_a_stored_view_names_images_without_their_bytes() -> None:
-    message = Message(Role.USER, "look", parts=(ImagePart("image/png", b"", "a.png", "ab12", 99, (640, 480)),))
+    message = Message(
+        Role.USER,
+        "look",
+        parts=tuple(ImagePart("image/png", b"", "a.png", "ab12", 99, (640, 480), detail) for detail in ("", "low")),
+    )
     unit = Unit("u", UnitKind.MESSAGE, UnitRole.USER, (message,), (1,))
     assert unit_from_json(orjson.loads(orjson.dumps(unit_to_json(unit, original=False)))) == unit
 

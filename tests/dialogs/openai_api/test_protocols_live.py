@@ -319,7 +319,7 @@ def test_errors_of_messages_have_that_protocols_shape(stack: Stack, claude: Anth
         asked(claude, "nobody", hi)
     with pytest.raises(anthropic.BadRequestError, match=r"messages\.0\.role: role must be"):
         asked(claude, "plain", [{"role": "robot", "content": "Hi"}])
-    with pytest.raises(anthropic.BadRequestError, match=r"tools\.0: 'web_search_20250305'"):
+    with pytest.raises(anthropic.BadRequestError, match=r"tools\.0\.type: 'web_search_20250305'"):
         asked(claude, "plain", hi, tools=[{"type": "web_search_20250305", "name": "web_search"}])
     with pytest.raises(anthropic.RequestTooLargeError, match="request_too_large"):
         asked(claude, "plain", [{"role": "user", "content": "a" * 1_000_001}])
@@ -501,7 +501,8 @@ def test_errors_of_responses_name_the_field(gpt: OpenAI, person: User) -> None:
 
 def test_images_of_inputs_and_outputs_reach_the_model(gpt: OpenAI, seer: Double) -> None:
     def image(number: int) -> Any:
-        return {"type": "input_image", "detail": "auto", "image_url": f"data:image/png;base64,{PICTURES[number]}"}
+        detail = ("auto", "low", "high")[number]
+        return {"type": "input_image", "detail": detail, "image_url": f"data:image/png;base64,{PICTURES[number]}"}
 
     words = {"type": "input_text", "text": "The weather here?"}
     first = responded(gpt, "seer", [{"role": "user", "content": [words, image(0)]}], tools=[LOOK_UP])
@@ -520,6 +521,14 @@ def test_images_of_inputs_and_outputs_reach_the_model(gpt: OpenAI, seer: Double)
         )
         assert third.output_text == "I see."
     assert seen(seer) == [*PICTURES[:2], *PICTURES[1:]]
+    parts = [
+        part
+        for message in seer.bodies[-1]["messages"]
+        if isinstance(message["content"], list)
+        for part in message["content"]
+    ]
+    images = [part["image_url"] for part in parts if part["type"] == "image_url"]
+    assert [shown.get("detail") for shown in images] == [None, "low", "low", "high"]
     with pytest.raises(openai.BadRequestError, match="nothing is fetched"):
         responded(gpt, "seer", [{"role": "user", "content": [{**image(0), "image_url": "https://example.org/a.png"}]}])
     with pytest.raises(openai.BadRequestError, match="takes no image"):

@@ -121,6 +121,24 @@ def content_parts(history: list[Exchange], new: str) -> list[Message]:
     return told
 
 
+def named_speakers(history: list[Exchange], new: str) -> list[Message]:
+    """Two people and an agent, as programs for groups tell them."""
+    told = as_sent(history, new)
+    for number, message in enumerate(told):
+        message["name"] = ("Ada", "agent", "Ben", "agent")[number % 4]
+    return told
+
+
+def system_message_before_the_last(history: list[Exchange], new: str) -> list[Message]:
+    told = as_sent(history, new)
+    return [*told[:-1], {"role": "system", "content": f"It is {time.time_ns()} now."}, told[-1]]
+
+
+def several_system_messages(history: list[Exchange], new: str) -> list[Message]:
+    first = [{"role": "system", "content": text} for text in ("Be brief.", f"{len(history)} exchanges so far.")]
+    return [*first, *as_sent(history, new)]
+
+
 def edits_in_the_middle(history: list[Exchange], new: str) -> list[Message]:
     edited = list(history)
     if len(history) > 4:
@@ -133,7 +151,8 @@ def edits_in_the_middle(history: list[Exchange], new: str) -> list[Message]:
 SHAPES = (
     as_sent, sliding_window, window_that_begins_with_an_answer, own_summary, own_summary_as_a_message,
     retrieval_in_the_last_message, trimmed_answers, rewritten_answers, reasoning_details, split_user_messages,
-    changing_system_prompt, content_parts, edits_in_the_middle,
+    changing_system_prompt, content_parts, named_speakers, system_message_before_the_last, several_system_messages,
+    edits_in_the_middle,
 )  # fmt: skip
 
 
@@ -168,7 +187,7 @@ def test_a_conversation_is_one_dialog_however_it_is_resent(
 ) -> None:
     calls, rewrites = expected
     assert 0 < rewrites < TURNS // 3, "a rewrite happens on the way"
-    asked_before = len(server.double.bodies)
+    asked_before, refused_before = len(server.double.bodies), len(server.double.refusals)
     dialogs = talk(server, shape)
     assert len(set(dialogs)) == 1, dialogs
     dialog = Dialog.objects.get(pk=dialogs[0])
@@ -178,4 +197,6 @@ def test_a_conversation_is_one_dialog_however_it_is_resent(
     assert dialog.turns.filter(role=Turn.Role.ASSISTANT, status=Turn.Status.COMPLETE).count() == TURNS
     more = RemediationRun.objects.filter(dialog=dialog).count() - rewrites
     assert more <= 1, "what a client puts into its messages may fill the window sooner"
-    assert len(server.double.bodies) - asked_before <= calls + 3 * max(more, 0)
+    refused = len(server.double.refusals) - refused_before
+    assert refused <= (shape is system_message_before_the_last), "its model takes none there, which a worker remembers"
+    assert len(server.double.bodies) - asked_before <= calls + 3 * max(more, 0) + refused

@@ -17,6 +17,7 @@ from dialogs.openai_api.messages.request import chat_request_of
 from dialogs.openai_api.notices import NOTICES, without_notices
 from dialogs.openai_api.parsing import ChatRequest, chat_request, parse
 from dominds.budgets import TOLD_MESSAGES
+from tests.pixels import coded, picture
 
 COMPACTING, COMPACTED = NOTICES
 
@@ -230,6 +231,7 @@ def test_notices_stand_on_lines_of_their_own_and_the_sentence_goes_on() -> None:
 
 # -- parsing -------------------------------------------------------------------------------------------------------------
 
+PIXEL = f"data:image/png;base64,{coded(picture())}"
 HI = {"model": "coder", "messages": [{"role": "user", "content": "Hi"}]}
 TOOL = {"type": "function", "function": {"name": "weather"}}
 
@@ -248,6 +250,16 @@ TOOL = {"type": "function", "function": {"name": "weather"}}
         ({"messages": [{"role": "user", "content": "a\0"}]}, "messages[0].content"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content[0]"),
         ({"messages": [{"role": "tool", "content": "a"}]}, "messages[0].tool_call_id"),
+        ({"messages": [{"role": "user", "content": "a", "name": 5}]}, "messages[0].name"),
+        ({"messages": [{"role": "user", "content": "a", "name": "b" * 65}]}, "messages[0].name"),
+        (
+            {
+                "messages": [
+                    {"role": "user", "content": [{"type": "image_url", "image_url": {"url": PIXEL, "detail": "all"}}]}
+                ]
+            },
+            "messages[0].content[0].image_url.detail",
+        ),
         ({"n": 2}, "n"),
         ({"stream": "yes"}, "stream"),
         ({"include_reasoning": "yes"}, "include_reasoning"),
@@ -302,6 +314,20 @@ def test_system_messages_of_the_beginning_are_instructions_and_notices_are_strip
     assert found.instructions == "Be kind.\n\nBe polite."
     assert [(said.role, said.text.strip()) for said in found.messages] == [
         ("user", "a\nb"), ("assistant", "yes"), ("system", "Be brief."), ("user", "c"),
+    ]  # fmt: skip
+
+
+def test_who_speaks_stands_before_what_they_say() -> None:
+    """But for the agent, which the dialog names."""
+    messages = [
+        {"role": "system", "name": "example", "content": "Hello."},
+        {"role": "user", "name": "Ada", "content": "Hi"},
+        {"role": "assistant", "name": "coder", "refusal": "No."},
+        {"role": "user", "name": "Ben", "content": [{"type": "text", "text": "Why?"}]},
+    ]
+    found = parse(orjson.dumps(HI | {"messages": messages}))
+    assert [found.instructions, *(said.text for said in found.messages)] == [
+        "example: Hello.", "Ada: Hi", "No.", "Ben: Why?",
     ]  # fmt: skip
 
 

@@ -181,7 +181,7 @@ def test_thinking_is_shown_where_it_was_asked_for(thinking: Any, wanted: bool) -
         ({"messages": [{"role": "user", "content": [{"type": "video"}]}]}, "messages.0.content[0]"),
         ({"messages": [{"role": "user", "content": [{"type": "tool_result"}]}]}, "messages.0.tool_call_id"),
         ({"system": 5}, "system"),
-        ({"tools": [{"type": "bash_20250124", "name": "bash"}]}, "tools.0"),
+        ({"tools": [{"type": "bash_20250124", "name": "bash"}]}, "tools.0.type"),
         ({"tools": [{"name": "a b"}]}, "tools[0].function.name"),
         ({"tool_choice": {"type": "some"}}, "tool_choice.type"),
         ({"mcp_servers": [{"url": "https://example.org"}]}, "mcp_servers"),
