@@ -1,4 +1,5 @@
-"""``context_config``, the content of ``context.yaml``: limits, warning threshold, the breaking chain and its options, retries.
+"""``context_config``, the content of ``context.yaml``: limits, warning threshold, the breaking chain and its options, what
+retention keeps, retries.
 
 ``to_mapping`` writes a configuration back in the file's shape, so that a settings page edits it under the same validation.
 """
@@ -75,6 +76,45 @@ class BreakingStrategy:
 
 
 @dataclass(frozen=True, slots=True)
+class Weights:
+    """Points of a unit's score, of 100 in all (docs/spec.md#retention-score)."""
+
+    recency: float = 40
+    role_system: float = 30
+    role_user: float = 20
+    role_model: float = 10
+    failures: float = 15
+    operations: float = 10
+    length: float = 5
+    long_text_chars: int = 1_000  # a text longer than this earns ``length``
+
+    @property
+    def most(self) -> float:
+        """The highest score that a unit can have."""
+        role = max(self.role_system, self.role_user, self.role_model)
+        return self.recency + role + self.failures + self.operations + self.length
+
+
+PRESETS: Mapping[str, Weights] = {
+    "balanced": Weights(),
+    "newest": Weights(70, 15, 10, 5, 8, 4, 3),  # for talk, see docs/quality.md
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """``weights`` are those of the preset, with what the file says of single ones."""
+
+    preset: str = "balanced"
+    weights: Weights = Weights()
+
+    def differing(self) -> dict[str, Any]:
+        """The weights that are not the preset's."""
+        of_preset = _as_mapping(PRESETS[self.preset])
+        return {name: value for name, value in _as_mapping(self.weights).items() if value != of_preset[name]}
+
+
+@dataclass(frozen=True, slots=True)
 class RetryPolicy:
     max_attempts: int = 3
     backoff_base_seconds: float = 5.0
@@ -105,6 +145,7 @@ class ContextConfig:
     per_llm: tuple[LlmLimit, ...] = ()
     breaking_strategy: BreakingStrategy = field(default_factory=BreakingStrategy)
     recovery_mode: str = "fresh_start"
+    retention: Retention = Retention()
     retry_policies: RetryPolicies = field(default_factory=RetryPolicies)
     tokenizer: str = ""
 
@@ -125,6 +166,7 @@ class ContextConfig:
                 "hybrid": _as_mapping(strategy.hybrid),
             },
             "recovery_mode": self.recovery_mode,
+            "retention": {"preset": self.retention.preset, "weights": self.retention.differing()},
             "retry_policies": {
                 "default": _as_mapping(self.retry_policies.default),
                 "per_tool": {tool: _as_mapping(policy) for tool, policy in self.retry_policies.per_tool.items()},

@@ -21,6 +21,7 @@ from dominds.yaml_fields import (
 from remediation.config import (
     OLD_TOOL_NAMES,
     PLACEHOLDER_DETAILS,
+    PRESETS,
     RECOVERY_MODES,
     STRATEGY_NAMES,
     BreakingStrategy,
@@ -30,6 +31,7 @@ from remediation.config import (
     Hybrid,
     LlmLimit,
     PrioritizeRecent,
+    Retention,
     RetryPolicies,
     RetryPolicy,
     SummarizeOld,
@@ -38,6 +40,7 @@ from remediation.config import (
 
 FILE = "context.yaml"
 DAY_SECONDS = 86_400
+MOST_POINTS = 100
 
 
 def _positive_share(value: Any) -> float:
@@ -70,6 +73,7 @@ _CONFIG: dict[str, Field] = {
     "per_llm": _list,
     "breaking_strategy": anything,
     "recovery_mode": one_of(RECOVERY_MODES),
+    "retention": anything,
     "retry_policies": anything,
     "tokenizer": text_or_empty,
 }
@@ -85,6 +89,17 @@ _STRATEGIES: dict[str, tuple[type[Any], dict[str, Field]]] = {
         {"discard_percent": _SHARE, "placeholder_detail": one_of(PLACEHOLDER_DETAILS)},
     ),
     "hybrid": (Hybrid, {"max_iterations": whole_number(1, 3)}),
+}
+_POINTS = number(0, MOST_POINTS)
+_WEIGHTS: dict[str, Field] = {
+    "recency": _POINTS,
+    "role_system": _POINTS,
+    "role_user": _POINTS,
+    "role_model": _POINTS,
+    "failures": _POINTS,
+    "operations": _POINTS,
+    "length": _POINTS,
+    "long_text_chars": _POSITIVE,
 }
 _RETRY_POLICY: dict[str, Field] = {
     "max_attempts": _POSITIVE,
@@ -102,6 +117,7 @@ def parse_context_config(content: Any, file: str = FILE) -> tuple[ContextConfig,
     found = reading.fields(content, path, _CONFIG)
     found["per_llm"] = _llm_limits(reading, found.get("per_llm", ()), f"{path}.per_llm")
     found["breaking_strategy"] = _strategy(reading, found.get("breaking_strategy"), f"{path}.breaking_strategy")
+    found["retention"] = _retention(reading, found.get("retention"), f"{path}.retention")
     found["retry_policies"] = _retries(reading, found.get("retry_policies"), f"{path}.retry_policies")
     return ContextConfig(**found), reading.problems
 
@@ -148,6 +164,18 @@ def _strategy(reading: Reading, value: Any, path: str) -> BreakingStrategy:
     ratios = reading.fields(chunking.get("compress_ratios"), f"{here}.compress_ratios", known)
     found["content_type_chunking"] = ContentTypeChunking({**defaults, **ratios})
     return BreakingStrategy(**found)
+
+
+def _retention(reading: Reading, value: Any, path: str) -> Retention:
+    """Weights name only what differs from the preset."""
+    found = reading.fields(value, path, {"preset": one_of(tuple(PRESETS)), "weights": anything})
+    preset = found.get("preset", Retention().preset)
+    weights = replace(PRESETS[preset], **reading.fields(found.get("weights"), f"{path}.weights", _WEIGHTS))
+    if weights.most <= MOST_POINTS:
+        return Retention(preset, weights)
+    parts = "recency, the highest role, failures, operations and length"
+    reading.report(f"{path}.weights", f"{parts} come to {weights.most:g}: at most {MOST_POINTS}; the preset's hold")
+    return Retention(preset, PRESETS[preset])
 
 
 def _retries(reading: Reading, value: Any, path: str) -> RetryPolicies:

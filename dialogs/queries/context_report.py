@@ -15,7 +15,7 @@ from dialogs.runtime.situation import Situation, situation_of
 from dialogs.store.json_shapes import usd, when
 from remediation.context import Unit
 from remediation.models import RemediationRun, RemovedUnit
-from remediation.strategies.importance import Weights, score_parts
+from remediation.strategies.importance import score_parts
 
 TEXT_SHOWN = 400
 
@@ -38,7 +38,7 @@ def context_of(dialog: Dialog, preview: str = "") -> dict[str, Any]:
 
 def _units(sizes: Sizes) -> list[dict[str, Any]]:
     total = len(sizes.units)
-    scores = [score_parts(unit, index, total, Weights()) for index, unit in enumerate(sizes.units)]
+    scores = [score_parts(unit, index, total, sizes.config.retention.weights) for index, unit in enumerate(sizes.units)]
     return [
         {
             "id": unit.id,

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from dominds.llm.messages import Role
-from remediation.config import ContextConfig
+from remediation.config import ContextConfig, Weights
 from remediation.context import Toolbox, Unit, UnitRole, Units
 from remediation.similarity.embeddings import Embedder, relevance, similarity
 from remediation.strategies.breaking.chain import break_context
 from remediation.strategies.fresh_start import start_fresh
-from remediation.strategies.importance import Weights, retain
+from remediation.strategies.importance import retain
 from remediation.strategies.pruning import fallback
 from remediation.strategies.truncate import newest_fitting
 from remediation.tokens.counting import Counter

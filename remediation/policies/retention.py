@@ -7,7 +7,7 @@ from remediation.context import Context, Rewritten, Toolbox, Units
 from remediation.decisions import Decision, Proceed, Rewrite
 from remediation.policies.policy import ByHand, CountingFacts, Event, Policy, RewriteTask
 from remediation.strategies.conclusion import Attempt, fail
-from remediation.strategies.importance import TARGET_PERCENT, Weights, context_stats, document_limit, retain
+from remediation.strategies.importance import TARGET_PERCENT, context_stats, document_limit, retain
 
 
 def before_generation(context: Context) -> Decision:
@@ -32,7 +32,7 @@ def window_or_table(facts: CountingFacts) -> int:
 
 
 def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
-    return retain(task.units, task.limit, task.target, Weights(), toolbox)
+    return retain(task.units, task.limit, task.target, task.config.retention.weights, toolbox)
 
 
 def manage(task: RewriteTask, toolbox: Toolbox) -> Rewritten:

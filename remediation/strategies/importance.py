@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from dominds.llm.messages import Message, Role
+from remediation.config import Weights
 from remediation.context import Rewritten, Toolbox, Unit, UnitKind, UnitRole, Units, step_of, total_tokens
 from remediation.strategies.carrying import ledger_budget, ledger_reserve
 from remediation.strategies.conclusion import Attempt, conclude, fail
@@ -43,20 +44,6 @@ CONSTRAINT_WORDS = (
 )  # fmt: skip
 
 Count = Callable[[Sequence[Message]], int]
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """Points of a score from 0 to 100 (docs/spec.md#retention-score). Keywords: failures 15, tools and operations 10."""
-
-    recency: float = 40
-    role_system: float = 30
-    role_user: float = 20
-    role_model: float = 10
-    failures: float = 15
-    operations: float = 10
-    length: float = 5
-    long_text_chars: int = 1_000  # a text longer than this earns ``length``
 
 
 class Score(NamedTuple):

@@ -16,7 +16,7 @@ from typing import Any
 from dominds.llm.messages import Message, Role
 from dominds.llm.usage import Usage
 from health.levels import Thresholds, judge
-from remediation.config import ContextConfig
+from remediation.config import ContextConfig, Weights
 from remediation.context import Unit, UnitKind, UnitRole, Units
 from remediation.evaluation.policies import toolbox_of
 from remediation.similarity.embeddings import (
@@ -27,7 +27,7 @@ from remediation.similarity.embeddings import (
 )
 from remediation.similarity.minilm import MiniLM, model_directory
 from remediation.strategies.breaking.chain import break_context
-from remediation.strategies.importance import Weights, prune, score
+from remediation.strategies.importance import prune, score
 from remediation.synthetic_dialogs import Mix, overflowing_dialog
 from remediation.text.summaries import extractive_summary
 from remediation.tokens.counting import counter_for

@@ -6,12 +6,12 @@ from functools import cache
 from statistics import mean
 
 from dominds.llm.messages import Message, Role, ToolCall
-from remediation.config import ContextConfig
+from remediation.config import ContextConfig, Weights
 from remediation.context import Rewritten, Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
 from remediation.similarity.embeddings import LexicalEmbedder, relevance, similarity
 from remediation.strategies.breaking.chain import break_context
 from remediation.strategies.fresh_start import start_fresh
-from remediation.strategies.importance import Weights, retain
+from remediation.strategies.importance import retain
 from remediation.strategies.pruning import fallback
 from remediation.text.classify import kind_of, priority_of
 from remediation.tokens import characters_per_four

@@ -1,5 +1,6 @@
 """``context_config``: the specified YAML, every bad field, limits, retries, and the way back."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,10 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remediation.config import (
+    PRESETS,
     STRATEGY_NAMES,
     ContextConfig,
     LlmLimit,
+    Retention,
     RetryPolicy,
+    Weights,
     effective_limit,
 )
 from remediation.config_file import parse_context_config
@@ -142,6 +146,13 @@ def test_ratios_by_type(kind: UnitKind, ratio: float) -> None:
         ("breaking_strategy.discard_low_rel.discard_percent", 30),
         ("breaking_strategy.discard_low_rel.placeholder_detail", "long"),
         ("breaking_strategy.hybrid.max_iterations", 4),
+        ("retention", "all"),
+        ("retention.preset", "mine"),
+        ("retention.weights", [40]),
+        ("retention.weights.recency", -1),
+        ("retention.weights.failures", 101),
+        ("retention.weights.length", "5"),
+        ("retention.weights.long_text_chars", 0),
         ("retry_policies.default.max_attempts", 0),
         ("retry_policies.default.backoff_base_seconds", -5),
         ("retry_policies.per_tool.shell.max_delay_seconds", "1m"),
@@ -243,6 +254,34 @@ def test_a_tools_policy_starts_from_the_default_policy() -> None:
     assert config.retry_policies.policy_for("shell") == RetryPolicy(7, 5, 9)
 
 
+@pytest.mark.parametrize(
+    ("retention", "weights"),
+    [
+        ({}, Weights()),
+        ({"preset": "newest"}, PRESETS["newest"]),
+        ({"weights": {"recency": 20}}, Weights(recency=20)),
+        ({"preset": "newest", "weights": {"length": 0}}, replace(PRESETS["newest"], length=0)),
+    ],
+)
+def test_single_weights_are_laid_over_a_preset(retention: dict[str, Any], weights: Weights) -> None:
+    config, problems = parsed(retention=retention)
+    assert (config.retention.weights, problems) == (weights, [])
+    assert parsed(**config.to_mapping()) == (config, [])
+
+
+def test_weights_that_come_to_more_than_a_hundred_are_those_of_the_preset() -> None:
+    config, problems = parsed(retention={"weights": {"recency": 60, "role_user": 45}})
+    assert config.retention == Retention()
+    assert problems == [
+        "context_config.retention.weights: recency, the highest role, failures, operations and length come to 135: at most 100; "
+        "the preset's hold"
+    ]
+
+
+def test_no_preset_scores_above_a_hundred() -> None:
+    assert {name: weights.most for name, weights in PRESETS.items() if weights.most > 100} == {}
+
+
 def test_what_was_parsed_can_be_written_and_parsed_again() -> None:
     config, _ = parse_context_config(yaml.safe_load(DOCUMENT))
     written = yaml.safe_dump({"context_config": config.to_mapping()})
@@ -256,7 +295,16 @@ json_like = st.recursive(
 )
 fields = st.dictionaries(
     st.sampled_from(
-        ["min_limit", "default_limit", "per_llm", "breaking_strategy", "retry_policies", "recovery_mode", "x"]
+        [
+            "min_limit",
+            "default_limit",
+            "per_llm",
+            "breaking_strategy",
+            "retention",
+            "retry_policies",
+            "recovery_mode",
+            "x",
+        ]
     ),
     json_like,
 )

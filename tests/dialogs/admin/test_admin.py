@@ -297,7 +297,12 @@ def test_other_settings_are_tried_on_past_dialogs_and_not_made(browser: Client, 
         for settings in ("", "min_limit: 5000")
     ]
     assert tried[0] != tried[1]
-    for wrong, why in (("min_limit: -1", "min_limit"), ("- 1", "no mapping"), ("{", "not YAML")):
+    for wrong, why in (
+        ("retention: {preset: mine}", "balanced, newest"),
+        ("min_limit: -1", "min_limit"),
+        ("- 1", "no mapping"),
+        ("{", "not YAML"),
+    ):
         assert why in browser.post(address, given | {"settings": wrong}).content.decode()
     assert browser.post(address, given | {"dialog": str(make_dialog().pk)}).context["found"].dialogs == 0
     Agent.objects.update(model="gone")

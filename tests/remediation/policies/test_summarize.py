@@ -1,6 +1,8 @@
 """Summaries by recency, and pruning only where it is needed, as a person or a program asks for them."""
 
-from remediation.config import ContextConfig
+from dataclasses import replace
+
+from remediation.config import ContextConfig, Retention, Weights
 from remediation.context import Units, total_tokens
 from remediation.policies import retention, summarize
 from remediation.policies.policy import RewriteTask
@@ -60,3 +62,18 @@ def test_management_prunes_above_80_percent_alone() -> None:
     assert not pruned.failure
     assert pruned.removed
     assert pruned.est_after + FIXED <= whole
+
+
+def test_what_retention_keeps_follows_its_weights() -> None:
+    """The old exchanges speak of commands, the newer ones of nothing that counts."""
+    talk = [
+        said(f"{prose(f'{who}{turn}', 40)} {'command' if turn < 20 else ''}")
+        for turn in range(40)
+        for who, said in (("ask", user), ("say", model))
+    ]
+    asked = task(numbered(system(), *talk, user("And now?")), 4_000, 50)
+    kept = []
+    for weights in (Weights(recency=70, operations=0), Weights(recency=0, operations=60)):
+        config = ContextConfig(retention=Retention(weights=weights))
+        kept.append(set(ids(retention.rewrite(replace(asked, config=config), toolbox()).units)))
+    assert kept[0] != kept[1]

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remediation.config import Weights
 from remediation.context import Unit, UnitKind, UnitRole, Units
 from remediation.strategies.importance import (
-    Weights,
     context_stats,
     describe,
     document_limit,
