@@ -9,7 +9,7 @@ from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
-from dominds.db.bounded import MOST_ROWS, BoundedPaginator
+from dominds.db.bounded import BoundedPaginator
 
 SHOWN_CHARS = 120
 
@@ -60,7 +60,7 @@ class RecordAdmin(NoEdits, admin.ModelAdmin):  # type: ignore[type-arg]  # not s
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         shown = super().get_changelist_instance(request)
         if shown.paginator.is_cut:
-            shown.title = f"{shown.title}: the first {MOST_ROWS:,}. Filter or search for others"
+            shown.title = f"{shown.title}: the first {shown.paginator.count:,}. Filter or search for others"
         return shown
 
 
