@@ -1,25 +1,19 @@
 from typing import Any
 
-from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import migrations, models
 
 
-class AddIndexBeside(AddIndexConcurrently):
-    """On PostgreSQL beside whoever writes to the table, on SQLite within the only writer's turn. What an attempt that was cut
-    off left behind is removed first."""
+class AddIndexBeside(migrations.AddIndex):
+    """On PostgreSQL beside whoever writes to the table; what an attempt that was cut off left behind is removed first."""
 
     def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
-        if schema_editor.connection.vendor == "postgresql":
-            schema_editor.execute(f'DROP INDEX CONCURRENTLY IF EXISTS "{self.index.name}"')
+        if schema_editor.connection.vendor != "postgresql":
             super().database_forwards(app_label, schema_editor, from_state, to_state)
-        else:
-            migrations.AddIndex.database_forwards(self, app_label, schema_editor, from_state, to_state)
-
-    def database_backwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
-        if schema_editor.connection.vendor == "postgresql":
-            super().database_backwards(app_label, schema_editor, from_state, to_state)
-        else:
-            migrations.AddIndex.database_backwards(self, app_label, schema_editor, from_state, to_state)
+            return
+        model = to_state.apps.get_model(app_label, self.model_name)
+        if self.allow_migrate_model(schema_editor.connection.alias, model):
+            schema_editor.execute(f'DROP INDEX CONCURRENTLY IF EXISTS "{self.index.name}"')
+            schema_editor.add_index(model, self.index, concurrently=True)
 
 
 class Migration(migrations.Migration):

@@ -124,7 +124,12 @@ def seed(size: Size) -> None:
 
     seeder = Seeder()
     agent = Agent.objects.create(
-        id="bench", name="Bench", provider="bench", model="quick", instructions="Be brief.", context_policy="retention",
+        id="bench",
+        name="Bench",
+        provider="bench",
+        model="quick",
+        instructions="Be brief.",
+        context_policy="retention",
         recall=False,
     )
     owner = User.objects.create_user("bench-0", password=None)

@@ -13,6 +13,7 @@ from django.urls import reverse
 from dialogs.models import Dialog, Generation, Question, Turn
 from dialogs.operations import dashboard
 from dialogs.pages.dialog_page import usage_points
+from dialogs.runtime.truncation import _credible_before
 from dominds.db import bounded
 from dominds.db.bounded import BoundedPaginator
 from health.models import HealthSnapshot
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def many(number: int = 3_000) -> list[Dialog]:
     first = make_dialog()
     rows = [Dialog(owner=first.owner, agent=first.agent) for _ in range(number)]
-    Dialog.objects.bulk_create(rows)
+    Dialog.objects.bulk_create(rows, batch_size=500)
     return rows
 
 
@@ -46,7 +47,7 @@ def test_questions_of_a_state_are_found_by_an_index() -> None:
     Question.objects.bulk_create(Question(dialog=row, kind="question", state="answered", text="?") for row in rows)
     Question.objects.create(dialog=rows[0], kind="question", text="?")
     analysed()
-    assert "question_by_state" in Question.objects.filter(state="open").order_by("created_at")[:1].explain()
+    assert "question_by_state" in Question.objects.filter(state="answered").order_by("-created_at")[:50].explain()
 
 
 def test_the_newest_calls_of_an_old_dialog_are_found_by_their_index() -> None:
@@ -54,10 +55,11 @@ def test_the_newest_calls_of_an_old_dialog_are_found_by_their_index() -> None:
     old, new = make_dialog(), make_dialog()
     columns = {"round_number": 1, "purpose": "reply", "outcome": "kept", "epoch": 1, "provider": "p", "model": "m"}
     calls = Generation.objects.bulk_create(
-        Generation(dialog=dialog, **columns) for dialog in (old, new) for _ in range(2_000)
+        (Generation(dialog=dialog, **columns) for dialog in (old, *[new] * 19) for _ in range(100)), batch_size=500
     )
     HealthSnapshot.objects.bulk_create(
-        HealthSnapshot(generation=call, prompt_tokens=9, optimal_max_tokens=100, level="healthy") for call in calls
+        (HealthSnapshot(generation=call, prompt_tokens=9, optimal_max_tokens=100, level="healthy") for call in calls),
+        batch_size=500,
     )
     analysed()
     with CaptureQueriesContext(connection) as asked:
@@ -69,6 +71,13 @@ def test_the_newest_calls_of_an_old_dialog_are_found_by_their_index() -> None:
     assert "generation_newest" in plan, plan
 
 
+def test_truncation_looks_only_at_the_calls_of_its_dialog() -> None:
+    dialog = make_dialog()
+    with CaptureQueriesContext(connection) as asked:
+        _credible_before(dialog.pk, 1, 9)
+    assert " IN (SELECT" not in asked.captured_queries[0]["sql"]
+
+
 def test_pages_end_early_and_so_does_their_count(monkeypatch: pytest.MonkeyPatch) -> None:
     many(40)
     monkeypatch.setattr(bounded, "MOST_ROWS", 20)
@@ -76,7 +85,7 @@ def test_pages_end_early_and_so_does_their_count(monkeypatch: pytest.MonkeyPatch
     with CaptureQueriesContext(connection) as asked:
         assert (pages.count, pages.num_pages, pages.is_cut) == (20, 4, True)
     assert "LIMIT 21" in asked.captured_queries[0]["sql"] and "ORDER BY" not in asked.captured_queries[0]["sql"]
-    assert not BoundedPaginator(Dialog.objects.filter(pk=uuid4()), 6).is_cut
+    assert not BoundedPaginator(Dialog.objects.filter(pk=uuid4()).order_by("pk"), 6).is_cut
 
 
 @pytest.mark.parametrize(
