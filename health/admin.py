@@ -12,6 +12,7 @@ class HealthSnapshotAdmin(RecordAdmin):
     list_filter = ("level", "reason")
     list_select_related = ("generation",)
     search_fields = ("=generation__dialog__id",)
+    ordering = ("-generation_id",)  # as its own, and of one dialog by an index
 
     @admin.display(description="of the limit")
     def percent_of_limit(self, snapshot: HealthSnapshot) -> str:

@@ -104,8 +104,15 @@ class OfDialog(RecordAdmin):
     search_fields: ClassVar[tuple[str, ...]] = ("=dialog__id",)
 
 
+class NumberedInDialog(OfDialog):
+    """Rows with a ``seq``, by which an index has those of one dialog."""
+
+    def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
+        return ("-seq",) if request.GET.keys() & {"q", "dialog__id__exact"} else ("-pk",)
+
+
 @admin.register(Turn)
-class TurnAdmin(OfDialog):
+class TurnAdmin(NumberedInDialog):
     list_display = ("seq", "dialog", "round_number", "role", "status", "start", "created_at")
     list_filter = ("role", "status")
 
@@ -152,7 +159,7 @@ class TypeFilter(admin.SimpleListFilter):
 
 
 @admin.register(Event)
-class EventAdmin(OfDialog):
+class EventAdmin(NumberedInDialog):
     """A row holds several events: the list names them, the page of the row shows each with its time and data."""
 
     list_display = ("seq", "dialog", "types", "created_at")

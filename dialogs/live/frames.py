@@ -33,6 +33,7 @@ from dominds.web.build import BUILD
 log = structlog.get_logger(__name__)
 
 BATCH = 200
+NEWEST_RUNS = 50  # rewrites among which the one that was just made is found
 PIECES: dict[str, tuple[str, ...]] = {
     "turn": ("queued",),
     "sharing": ("subtitle", "dialog_menu"),
@@ -187,8 +188,8 @@ def _start_of(dialog: Dialog, row: Round) -> float:
 
 
 def _run_pieces(page: DialogPage, run_id: int | None) -> list[str]:
-    """All rewrites of the dialog, since an undo moves the right to undo to the one before."""
-    lines = run_lines(page.dialog)
+    """The newest rewrites of the dialog, since an undo moves the right to undo to the one before."""
+    lines = run_lines(page.dialog, newest=NEWEST_RUNS)
     newest = next((line for line in lines if line.run.pk == run_id), None)
     pieces = [page.entry(run_entry(line)) for line in lines[-3:]]
     return [*pieces, page.piece("breaking_details", line=newest)] if newest else pieces

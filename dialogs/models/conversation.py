@@ -212,6 +212,7 @@ class Dialog(models.Model):
         permissions = list(permissions.ALL.items())
         indexes = [
             models.Index(fields=["owner", "-active_at"], name="dialog_recent"),
+            models.Index(fields=["-active_at"], name="dialog_newest"),  # everybody's
             models.Index(fields=["expires_at"], name="dialog_expiring", condition=models.Q(expires_at__isnull=False)),
             models.Index(fields=["owner"], condition=models.Q(pinned_at__isnull=False), name="dialog_pinned"),
             models.Index(fields=["owner"], condition=models.Q(folder__isnull=False), name="dialog_in_folder"),

@@ -43,6 +43,7 @@ class Question(models.Model):
 
     class Meta:
         ordering = ["created_at", "id"]
+        indexes = [models.Index(fields=["state", "created_at"], name="question_by_state")]
         constraints = [
             models.UniqueConstraint(
                 fields=["dialog"], condition=models.Q(state="open"), name="one_open_question_per_dialog"

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -14,6 +15,7 @@ from dialogs.context.config import current_config, save_edits
 from dialogs.context.limits import thresholds_of
 from dialogs.errors import Conflict, Invalid, NotFound
 from dialogs.models import Agent
+from dialogs.operations.dashboard import first_since
 from dialogs.operations.dry_run import DryRun, dry_run
 from remediation.context import StrategyStep
 from remediation.critic import PastError, PastRewrite, ProposalDraft, propose
@@ -96,7 +98,7 @@ def _rewrites() -> list[PastRewrite]:
     reviewed = [policy.name for policy in rewriting() if policy.is_reviewed]
     runs = (
         RemediationRun.objects.counted()
-        .filter(policy__in=reviewed, created_at__gt=Now() - LOOK_BACK)
+        .filter(policy__in=reviewed, pk__gte=_first(RemediationRun.objects.counted()), created_at__gt=Now() - LOOK_BACK)
         .select_related("dialog__agent")
         .order_by("-id")[:MOST_REWRITES]
     )
@@ -116,5 +118,10 @@ def _rewrites() -> list[PastRewrite]:
 
 
 def _errors() -> list[PastError]:
-    rows = ContextEvent.objects.filter(code__in=ERRORS, created_at__gt=Now() - LOOK_BACK)
+    newest = ContextEvent.objects.filter(pk__gte=_first(ContextEvent.objects.all()), created_at__gt=Now() - LOOK_BACK)
+    rows = newest.filter(code__in=ERRORS)
     return [PastError(agent, code) for agent, code in rows.values_list("dialog__agent_id", "code")[:MOST_REWRITES]]
+
+
+def _first(rows: QuerySet[Any]) -> int:
+    return first_since(rows, "created_at", timezone.now() - LOOK_BACK)

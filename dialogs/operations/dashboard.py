@@ -1,6 +1,6 @@
 """What an operator wants to know of the whole server: one function per question, each a bounded number of queries.
 
-Generations carry no index on time. Their ids grow with it, so the first one since a moment is found by halving.
+Rows carry no index on time. Their ids grow with it, so the first one since a moment is found by halving.
 """
 
 from collections import defaultdict
@@ -53,7 +53,7 @@ class Cards:
 
 
 def cards(recent: "Recent") -> Cards:
-    states = dialogs_by_state()
+    states = dialogs_by_state(SHOWN_STATES)
     oldest = Question.objects.filter(state=Question.State.OPEN).order_by("created_at").values_list("created_at").first()
     return Cards(
         running=states[State.GENERATING.value],
@@ -67,10 +67,14 @@ def cards(recent: "Recent") -> Cards:
     )
 
 
-def dialogs_by_state() -> dict[str, int]:
-    """Every state there is, with 0 where no dialog is in it."""
-    found = dict(Dialog.objects.order_by().values_list("state").annotate(Count("pk")))
-    return {state.value: found.get(state.value, 0) for state in State}
+SHOWN_STATES = (State.GENERATING, State.QUEUED, State.WAITING, State.SUSPENDED, State.FAILED)  # few are in these
+
+
+def dialogs_by_state(states: Iterable[State] = State) -> dict[str, int]:
+    """How many dialogs are in each of these states. An index has them; those at rest are nearly all there are."""
+    asked = [state.value for state in states]
+    found = dict(Dialog.objects.filter(state__in=asked).order_by().values_list("state").annotate(Count("pk")))
+    return {state: found.get(state, 0) for state in asked}
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,12 +241,16 @@ def recent() -> Recent:
 
 
 def first_generation_since(moment: datetime) -> int:
-    """The id from which on generations began at ``moment`` or later, by halving: about twenty look-ups of one row."""
-    newest = Generation.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+    return first_since(Generation.objects.all(), "started_at", moment)
+
+
+def first_since(rows: QuerySet[Any], column: str, moment: datetime) -> int:
+    """The id from which on rows began at ``moment`` or later, by halving: about twenty look-ups of one row."""
+    newest = rows.order_by("-pk").values_list("pk", flat=True).first() or 0
     low, high = 0, newest + 1  # the answer lies in between, both included
     while low < high:
         middle = (low + high) // 2
-        found = Generation.objects.filter(pk__gte=middle).order_by("pk").values_list("pk", "started_at").first()
+        found = rows.filter(pk__gte=middle).order_by("pk").values_list("pk", column).first()
         if found is None or found[1] >= moment:
             high = middle
         else:
@@ -318,9 +326,9 @@ def compactions_by_day() -> list[tuple[datetime, dict[str, int]]]:
     """How many rewrites each policy made on each day, oldest first, for two weeks."""
     today = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
     first = today - timedelta(days=COMPACTION_DAYS - 1)
+    runs = RemediationRun.objects.counted()
     counted = (
-        RemediationRun.objects.counted()
-        .filter(created_at__gte=first)
+        runs.filter(pk__gte=first_since(runs, "created_at", first), created_at__gte=first)
         .order_by()
         .annotate(day=TruncDate("created_at"))
         .values_list("day", "policy")

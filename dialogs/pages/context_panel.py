@@ -157,8 +157,8 @@ def _waiting(situation: Situation) -> str:
     return f"{waiting.format(percent=MOST_WAITING_PERCENT)} {_economy(balance)}"
 
 
-def run_lines(dialog: Dialog, **chosen: Any) -> list[RunLine]:
-    """Rewrites in their order; only the newest that stands can be undone, and only while nothing runs.
+def run_lines(dialog: Dialog, newest: int | None = None, **chosen: Any) -> list[RunLine]:
+    """Rewrites in their order, or so many of the newest; only the newest that stands can be undone, and only while nothing runs.
 
     Without what grows with the conversation: a rewrite of 5,000 units takes a tenth of a second to read.
     """
@@ -166,7 +166,7 @@ def run_lines(dialog: Dialog, **chosen: Any) -> list[RunLine]:
     free = dialog.state in ("idle", "failed")
     return [
         RunLine(run, may_undo=free and standing is not None and standing.pk == run.pk)
-        for run in _counted(RemediationRun.objects.filter(dialog=dialog, **chosen)).order_by("pk")
+        for run in reversed(_counted(RemediationRun.objects.filter(dialog=dialog, **chosen)).order_by("-pk")[:newest])
     ]
 
 

@@ -292,8 +292,10 @@ def _operations(dialog_id: UUID) -> QuerySet[RemediationRun, Any]:
 @cache
 def _snapshots(limit: int) -> Select[Any]:
     def snapshots(dialog_id: UUID) -> QuerySet[HealthSnapshot, Any]:
-        told = Q(generation__purpose=Generation.Purpose.REPLY) | Q(generation__purpose=Generation.Purpose.FORCED_CLEAR)
-        rows = HealthSnapshot.objects.filter(told, generation__dialog_id=dialog_id).order_by("-generation_id")[:limit]
+        told = Q(purpose=Generation.Purpose.REPLY) | Q(purpose=Generation.Purpose.FORCED_CLEAR)
+        # The calls first, by their index: else PostgreSQL reads the snapshots of all dialogs from the newest back to these.
+        calls = Generation.objects.filter(told, dialog_id=dialog_id).order_by("-pk").values("pk")[:limit]
+        rows = HealthSnapshot.objects.filter(generation__in=calls).order_by("-generation_id")
         sent = ("generation__sent__sizes", "generation__sent__output")
         return rows.values_list(
             "prompt_tokens",

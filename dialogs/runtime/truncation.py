@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet, Sum
+from django.db.models import Exists, OuterRef, QuerySet, Sum
 
 from dialogs.models import Generation
 from dominds.db.prepared import Select
@@ -49,6 +49,7 @@ def _kept_before(dialog_id: UUID, round_number: int, generation_id: int) -> Quer
 
 @Select
 def _credible_before(dialog_id: UUID, round_number: int, generation_id: int) -> QuerySet[Generation, Any]:
-    suspected = HealthSnapshot.objects.filter(reason=UnknownReason.TRUNCATION_SUSPECTED)
-    credible = _kept_before(dialog_id, round_number, generation_id).exclude(snapshot__in=suspected).order_by("-id")
+    # Of each call by itself: a list of all that were suspected, in any dialog, would be read from the whole table.
+    suspected = HealthSnapshot.objects.filter(generation=OuterRef("pk"), reason=UnknownReason.TRUNCATION_SUSPECTED)
+    credible = _kept_before(dialog_id, round_number, generation_id).filter(~Exists(suspected)).order_by("-id")
     return credible.values_list("frame", "base", "request_chars", "guided", "prompt_tokens")[:1]

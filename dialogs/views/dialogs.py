@@ -7,7 +7,6 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.core.paginator import Paginator
 from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
@@ -34,6 +33,7 @@ from dialogs.permissions import may_act
 from dialogs.queries import export
 from dialogs.views.answers import PersonRequest, dialog_page, refused
 from dialogs.views.forms import FolderForm, ListFilter, SelectionForm, checked, problems_of
+from dominds.db.bounded import BoundedPaginator
 
 ROWS = 30
 
@@ -45,7 +45,7 @@ def index(request: PersonRequest) -> HttpResponse:
     form = ListFilter(request.GET)
     form.is_valid()
     given = form.cleaned_data
-    found = Paginator(_matching(request, given), ROWS).get_page(given.get("page") or 1)
+    found = BoundedPaginator(_matching(request, given), ROWS).get_page(given.get("page") or 1)
     rows = [(dialog, state_label(dialog.state), chip_of(limits.health_of(dialog))) for dialog in found]
     context = {
         "form": form,

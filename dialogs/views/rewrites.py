@@ -124,7 +124,7 @@ def archive(request: PersonRequest, dialog: Dialog) -> HttpResponse:
         "query": query,
         "hits": hits,
         "found": found,
-        "lines": run_lines(dialog)[::-1],
+        "lines": run_lines(dialog, newest=ROWS)[::-1],
         "section": "dialogs",
     }
     return render(request, "dialogs/archive.html", context)
