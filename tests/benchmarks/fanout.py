@@ -182,16 +182,29 @@ class Outcome:
         """From the last first token to the first end."""
         return max(w.first_us for w in self.watchers), min((w.ended_us for w in self.watchers if w.ended_us), default=0)
 
+    @property
+    def ended(self) -> int:
+        return sum(watcher.ended.is_set() for watcher in self.watchers)
+
+    @property
+    def ages(self) -> list[float]:
+        """Milliseconds, of each token."""
+        return [age for watcher in self.watchers for _, age in watcher.ages]
+
+    @property
+    def firsts(self) -> list[float]:
+        """Milliseconds from each message to its first token."""
+        return [(w.first_us - w.said_us) / 1000 for w in self.watchers if w.first_us and w.said_us]
+
     def row(self) -> list[str]:
         found = self.watchers
         since, until = self.all_stream
-        ages = [age for watcher in found for _, age in watcher.ages]
+        ages = self.ages
         while_all = [age for watcher in found for at, age in watcher.ages if since <= at < until]
         missing = sum(len(w.answer or "") - len(w.drafted) for w in found if len(w.drafted) < len(w.answer or ""))
-        firsts = [(w.first_us - w.said_us) / 1000 for w in found if w.first_us and w.said_us]
         return [
-            f"{self.dialogs}", f"{sum(w.ended.is_set() for w in found)}", f"{self.lost}", f"{missing:,}", f"{len(ages):,}",
-            cuts(ages), f"{max(0, until - since) / 1e6:.0f}", cuts(while_all), cuts(firsts), cuts(self.posts), f"{self.seconds:.0f}",
+            f"{self.dialogs}", f"{self.ended}", f"{self.lost}", f"{missing:,}", f"{len(ages):,}",
+            cuts(ages), f"{max(0, until - since) / 1e6:.0f}", cuts(while_all), cuts(self.firsts), cuts(self.posts), f"{self.seconds:.0f}",
         ]  # fmt: skip
 
 
@@ -344,10 +357,9 @@ KILLS: dict[str, Callable[[Rig, Callable[[], None]], None]] = {
 
 def recovery_row(found: Outcome) -> list[str]:
     after = [(w.went_on_us - found.killed_us) / 1e6 for w in found.watchers if w.went_on_us]
-    ended = sum(watcher.ended.is_set() for watcher in found.watchers)
     running = sum(not watcher.ended_us or watcher.ended_us > found.killed_us for watcher in found.watchers)
     middle = sorted(after)[len(after) // 2] if after else 0.0
-    return [found.kill, f"{len(after)} of {running}", f"{middle:.1f}", f"{max(after, default=0.0):.1f}", f"{ended}", f"{found.lost}"]  # fmt: skip
+    return [found.kill, f"{len(after)} of {running}", f"{middle:.1f}", f"{max(after, default=0.0):.1f}", f"{found.ended}", f"{found.lost}"]  # fmt: skip
 
 
 # -- Nothing happens ---------------------------------------------------------------------------------------------------
@@ -385,6 +397,13 @@ async def idle(rig: Rig, sockets: int) -> list[str]:
         f"{cpu:.0f} %",
         f"{seconds:.0f}",
     ]
+
+
+def run(dialogs: int, tokens: int, ramp: float) -> Outcome:
+    """One run of so many streams by one worker."""
+    with rig(concurrency=dialogs + 20, tokens=tokens) as running:
+        warm_up(running)
+        return asyncio.run(stream(running, dialogs, tokens, ramp, ""))
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ PASSWORD = "correct horse battery"
 THINKING_SECONDS = (1.0, 4.0)  # between two things that a person does
 SCRIPT = {
     "usage": "estimate",
-    "steps": [{"text": "An answer of some words. " * 8, "chunk_delay_ms": 20, "repeat": 1000}],
+    "steps": [{"text": "An answer of some words. " * 8, "chunk_delay_ms": 20}],
 }
 MINDS = {
     "providers": {
@@ -115,19 +115,25 @@ def at(share: float, values: list[float]) -> str:
     return f"{sorted(values)[min(len(values) - 1, int(share * len(values)))] * 1000:,.0f}"
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--people", type=int, default=50)
-    options.add_argument("--seconds", type=float, default=60)
-    chosen = options.parse_args()
+def run(people: int, seconds: float) -> tuple[Measured, int]:
+    """What was measured, and how often the database was said to be locked."""
     with TemporaryDirectory() as folder:
         url = f"sqlite:///{Path(folder) / 'people.sqlite3'}"
         settings = dict(rig.NO_LIMITS)
         with running(Stack(url, concurrency=64, settings=settings)) as stack:
             stack.write_minds(llm=MINDS, said=SCRIPT, team={"members": {"bench": {"provider": "bench", "model": "m"}}})
-            make_people(stack, chosen.people)
-            measured = asyncio.run(day(stack, chosen.people, chosen.seconds))
+            make_people(stack, people)
+            measured = asyncio.run(day(stack, people, seconds))
             locked = sum(part.log_file.read_text(errors="replace").count("database is locked") for part in stack.parts)
+    return measured, locked
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--people", type=int, default=50)
+    options.add_argument("--seconds", type=float, default=60)
+    chosen = options.parse_args()
+    measured, locked = run(chosen.people, chosen.seconds)
     rows = [
         [kind, str(len(values)), at(0.5, values), at(0.99, values), at(1, values)]
         for kind, values in sorted(measured.seconds.items())

@@ -63,7 +63,7 @@ def rig(
 ) -> Iterator[Rig]:
     """Start everything; end it whatever happens. This process sees the stack's database, but has a Redis of its own."""
     with ExitStack() as opened:
-        postgres = PostgresServer(durable=True).start()
+        postgres = PostgresServer(durable=True, options=("track_commit_timestamp=on",)).start()
         opened.callback(postgres.remove)
         own_redis = RedisServer().start()
         opened.callback(own_redis.remove)

@@ -81,6 +81,7 @@ class PostgresServer:
     durable: bool = False
     tcp_port: int | None = None
     disk_mb: int | None = None
+    options: tuple[str, ...] = ()  # further settings, as "name=value"
     folder: Path = field(init=False)
     process: subprocess.Popen[bytes] | None = field(init=False, default=None)
     template: str | None = field(init=False, default=None)  # a database to copy: see ``Stack.on_new_database``
@@ -116,6 +117,7 @@ class PostgresServer:
             *(str(binaries / "postgres"), "-D", str(self.folder / "data"), "-k", str(self.folder)),
             *("-p", str(self.tcp_port or 5432), "-c", f"listen_addresses={listen}", "-c", "max_connections=300"),
             *("-c", "shared_buffers=64MB", "-c", "logging_collector=off", *([] if self.durable else CARELESS)),
+            *(word for option in self.options for word in ("-c", option)),
         ]
         self.process = self._popen(command)
         self._wait()
