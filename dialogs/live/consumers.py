@@ -37,10 +37,13 @@ SESSION_SECONDS = 60
 SLOW_SECONDS = 10  # unacknowledged for so long: nothing more is sent
 DEAD_SECONDS = 60  # and then: closed
 UNREAD_BYTES = 256 * 1024
+ASK_BYTES = UNREAD_BYTES // 4  # after so many it is asked what has been read: who reads never waits for a tick
+CATCH_UP_SECONDS = 0.25  # what is drawn waits so long for a page that reads, before it is thrown away
 # A program that never acknowledges is paced by the clock instead.
 SILENT_BYTES_PER_SECOND = 32 * 1024
 RETRY_SECONDS = 3
-GATHER_SECONDS = 0.06  # a message, its claim and its begin come within moments: one look, one rendering for all three
+# A message, its claim and its begin come within moments: one look, one rendering for all three. An answer's end is one commit.
+GATHER_SECONDS = 0.06
 
 LOGGED_OUT, NOT_FOUND, TOO_MANY, TRY_LATER = 4401, 4404, 4429, 1013
 
@@ -103,6 +106,7 @@ class PageSocket(AsyncWebsocketConsumer):
         self._badges: dict[str, Any] | None = None  # to be sent
         self._sent_bytes = self._acked_bytes = 0
         self._acks = False
+        self._asked_bytes = 0  # how much had been sent when the other side was last asked what it has read
         self._all_acked_at = self._pinged_at = self._opened_at = now
         self._session_at = now - random.random() * SESSION_SECONDS / 2  # pages that opened together ask one by one
         self._goodbye = 0
@@ -186,7 +190,7 @@ class PageSocket(AsyncWebsocketConsumer):
         dialog_id, feed = self.dialog_id, self._feed
         assert dialog_id is not None
         assert feed is not None
-        if self._live and not self._strange:
+        if self._live and not self._strange and self._known <= self._over:
             await asyncio.sleep(GATHER_SECONDS)
         begun = 0
 
@@ -255,7 +259,7 @@ class PageSocket(AsyncWebsocketConsumer):
                 self._known = max(self._known, frame["known"])
                 self._live = True
                 continue
-            if self._is_slow(time.monotonic()):
+            if self._is_slow(time.monotonic()) and not await self._catches_up():
                 self._found.clear()
                 self._unsure = True  # what it has not read is not held for it, but read again later
                 return
@@ -267,6 +271,16 @@ class PageSocket(AsyncWebsocketConsumer):
                     self._over = max(self._over, generation)
             await self._send(frame)
             self._sent_seq = frame["seq"]
+
+    async def _catches_up(self) -> bool:
+        """Whether it soon says that it has read enough to be sent more."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CATCH_UP_SECONDS):
+                while self._is_slow(time.monotonic()):
+                    self._wake.clear()
+                    await self._wake.wait()
+        self._wake.set()  # whatever else woke it is still to be done
+        return not self._is_slow(time.monotonic())
 
     async def _write_draft(self) -> None:
         """What there is of the draft, unless something else comes first; then this is called again.
@@ -304,12 +318,17 @@ class PageSocket(AsyncWebsocketConsumer):
             self._all_acked_at = time.monotonic()
         self._sent_bytes += len(text)
         await self.base_send({"type": "websocket.send", "text": text})
+        if self._sent_bytes - self._asked_bytes >= ASK_BYTES:
+            await self._ask(time.monotonic())
 
     async def _ping(self, now: float) -> None:
         unread = self._sent_bytes > self._acked_bytes
         if now - self._pinged_at >= (TICK_SECONDS if unread and self._acks else PING_SECONDS):
-            self._pinged_at = now
-            await self.send(orjson.dumps({"type": "ping", "n": self._sent_bytes}).decode())
+            await self._ask(now)
+
+    async def _ask(self, now: float) -> None:
+        self._pinged_at, self._asked_bytes = now, self._sent_bytes
+        await self.base_send({"type": "websocket.send", "text": f'{{"type":"ping","n":{self._sent_bytes}}}'})
 
     def _is_slow(self, now: float) -> bool:
         unread = self._sent_bytes - self._acked_bytes

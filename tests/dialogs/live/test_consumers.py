@@ -17,7 +17,8 @@ from django.test import Client
 from redis import Redis
 
 from dialogs.actions import messages, questions, sharing
-from dialogs.live.consumers import UNREAD_BYTES
+from dialogs.live import consumers
+from dialogs.live.consumers import ASK_BYTES, UNREAD_BYTES
 from dialogs.live.hub import SOCKETS_PER_PERSON
 from dialogs.models import Dialog, Event, Generation, Turn
 from dialogs.runtime.driver import drive
@@ -388,6 +389,52 @@ def test_a_page_that_stops_reading_costs_no_memory_and_misses_nothing(script: Sc
             last = await rows(lambda: Dialog.objects.get(pk=dialog.pk).last_event_seq)
             rest = await frames_until(page, lambda frame: frame.get("seq") == last)
             assert [frame["seq"] for frame in events_of(unread + rest)] == list(range(1, last + 1))
+
+    go(scenario)
+
+
+def test_a_page_that_reads_is_asked_before_it_would_be_waited_for(script: Script) -> None:
+    """So it never waits for a tick of two seconds until it may go on."""
+    dialog = make_dialog()
+    for number in range(12):
+        messages.post_message(dialog.pk, f"{number} " + "x" * 30_000)
+    last = Dialog.objects.get(pk=dialog.pk).last_event_seq
+
+    async def scenario() -> None:
+        async with listening(path_of(dialog), dialog.owner) as page:
+            await page.send_to(text_data='{"type":"ack","n":0}')
+            unasked, longest, seq = 0, 0, 0
+            while seq < last:
+                text = await page.receive_from(timeout=PATIENCE_SECONDS)
+                frame = orjson.loads(text)
+                unasked, longest = unasked + len(text), max(longest, len(text))
+                assert unasked <= ASK_BYTES + longest
+                if frame["type"] == "ping":
+                    unasked = 0
+                    await page.send_to(text_data=orjson.dumps({"type": "ack", "n": frame["n"]}).decode())
+                seq = frame.get("seq", seq)
+
+    go(scenario)
+
+
+def test_the_end_of_an_answer_is_not_gathered(
+    script: Script, redis_client: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dialog = make_dialog()
+    answer(dialog)
+    monkeypatch.setattr(consumers, "GATHER_SECONDS", 60)
+
+    async def scenario() -> None:
+        async with listening(path_of(dialog), dialog.owner) as page:
+            await frames_until(page, is_state("idle"))
+            generation = await rows(begin_generation, dialog)
+            await write_draft(redis_client, dialog, generation, (0, "Good "))
+            await frames_until(page, lambda frame: frame["type"] == "generation")
+            await rows(begin_generation, dialog, generation)  # which ends it
+            seq = await rows(lambda: Dialog.objects.get(pk=dialog.pk).last_event_seq)
+            await rows(redis_client.publish, wakeups.dialog_channel(dialog.pk), orjson.dumps({"seq": seq}))
+            frames = await frames_until(page, lambda frame: frame.get("seq") == seq)
+        assert [frame["data"]["outcome"] for frame in events_of(frames)] == ["kept", "running"]
 
     go(scenario)
 
