@@ -23,7 +23,7 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from dialogs.live.db_threads import in_db_thread
-from dialogs.live.feeds import Feed, for_page
+from dialogs.live.feeds import Drawing, Feed, for_page
 from dialogs.live.frames import BATCH, Frame, frames_after
 from dialogs.live.hub import hub, session_mark
 from dialogs.live.socket_auth import may_see, person_of
@@ -94,6 +94,7 @@ class PageSocket(AsyncWebsocketConsumer):
         self._wake.set()
         self._unsure = self.dialog_id is not None  # there may be events of which nobody told
         self._wanted = 0  # the newest event that was told of
+        self._told_at = now  # when, or when something else made it unsure
         self._found: deque[dict[str, Any]] = deque()  # events that were read and not sent yet
         self._looking: asyncio.Task[None] | None = None
         self._live = False  # all events up to the opening have been sent: what follows is news
@@ -137,6 +138,7 @@ class PageSocket(AsyncWebsocketConsumer):
     def on_poke(self, seq: int) -> None:
         self._unsure = self._unsure or seq == 0
         self._wanted = max(self._wanted, seq)
+        self._told_at = time.monotonic()
         if self._is_behind:
             self._wake.set()
 
@@ -187,31 +189,33 @@ class PageSocket(AsyncWebsocketConsumer):
             self._wake.set()
 
     async def _find_events(self) -> None:
-        dialog_id, feed = self.dialog_id, self._feed
-        assert dialog_id is not None
+        feed = self._feed
         assert feed is not None
         if self._live and not self._strange and self._known <= self._over:
             await asyncio.sleep(GATHER_SECONDS)
-        begun = 0
-
-        def begin() -> Callable[[], list[Frame] | None]:
-            """When its turn has come: whatever is announced from now on may not be among what is found."""
-            nonlocal begun
-            begun = max(self._strange, feed.generation)  # generations begin with an event, which is found now
+        key = (self.user_id, self.language, self._sent_seq, self._generation)
+        drawing = feed.drawing(key, self._told_at, partial(self._draw, feed))
+        found = await asyncio.shield(drawing.frames)  # another page may wait for them when this one is gone
+        if self._told_at <= drawing.begun_at:
             self._unsure, self._wanted, self._strange = False, 0, 0
-            return partial(
-                drawn_in, self.language, frames_after, dialog_id, self.user_id, self._sent_seq, self._generation
-            )
-
-        found = await self._hub.reads.read(dialog_id, self.user_id, begin)
         if found is None:
             self._goodbye = NOT_FOUND
             return
         self._found.extend(found)
         if len(found) < BATCH:
-            self._found.append({"known": begun})
+            self._found.append({"known": drawing.known})
         else:
             self._unsure = True
+
+    async def _draw(self, feed: Feed, drawing: Drawing) -> list[Frame] | None:
+        def begin() -> Callable[[], list[Frame] | None]:
+            """When its turn has come: whatever is announced from now on may not be among what is found."""
+            drawing.begun_at, drawing.known = time.monotonic(), feed.generation  # generations begin with an event
+            return partial(
+                drawn_in, self.language, frames_after, feed.dialog_id, self.user_id, self._sent_seq, self._generation
+            )
+
+        return await self._hub.reads.read(feed.dialog_id, self.user_id, begin)
 
     # -- writing -------------------------------------------------------------------------------------------------------
     async def _write(self) -> None:
@@ -302,7 +306,7 @@ class PageSocket(AsyncWebsocketConsumer):
             generation = self._drafts[0]["generation"]
             if generation > max(self._known, feed.ended):
                 if self._looking is None and generation != self._strange:
-                    self._strange, self._unsure = generation, True
+                    self._strange, self._unsure, self._told_at = generation, True, time.monotonic()
                     self._wake.set()
                 if self._shown > self._over:
                     return

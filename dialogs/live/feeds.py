@@ -1,7 +1,10 @@
 """The live text of one dialog's running answer, shared by all its sockets of a web process."""
 
 import asyncio
+import math
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -21,6 +24,7 @@ from dominds.db.prepared import Select
 log = structlog.get_logger(__name__)
 
 REST = "\n[The rest is shown when the answer is complete.]"
+SHARED_SECONDS = 0.5  # so long a drawing is kept for pages that come a little later
 FINISH_SECONDS = 0.25  # how often a draft is searched for finished blocks
 
 _render_threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="drafts")
@@ -41,6 +45,17 @@ class Listener(Protocol):
         """Something for the person behind the socket."""
 
 
+class Drawing:
+    """Events as pages show them, read and drawn once for all sockets that need the same at the same time."""
+
+    def __init__(self) -> None:
+        self.begun_at = (
+            math.inf
+        )  # monotonic; it has all that was announced before. Until it begins, that is all there is
+        self.known = 0  # the newest generation whose begin it has
+        self.frames: asyncio.Task[list[dict[str, Any]] | None]
+
+
 class Feed:
     """One dialog as this process watches it: its sockets, and the draft that they share."""
 
@@ -53,6 +68,7 @@ class Feed:
         self.draft: GrowingText | None = None
         self.reasoning = ""  # of the same answer
         self.seq = 0
+        self._drawings: dict[tuple[Any, ...], Drawing] = {}
         self._finishing: asyncio.Task[None] | None = None
         self._loading: asyncio.Task[None] | None = None
 
@@ -61,6 +77,28 @@ class Feed:
         self.seq = max(self.seq, int(frame["seq"]))
         for listener in tuple(self.listeners):
             listener.on_poke(self.seq)
+
+    def drawing(
+        self,
+        key: tuple[Any, ...],
+        told_at: float,
+        draw: Callable[[Drawing], Coroutine[Any, Any, list[dict[str, Any]] | None]],
+    ) -> Drawing:
+        """One that has what was announced until ``told_at``: another socket's, if it asks for the same by its key."""
+        found = self._drawings.get(key)
+        if found is None or found.begun_at < told_at:
+            found = self._drawings[key] = Drawing()
+            found.frames = asyncio.create_task(draw(found))
+            found.frames.add_done_callback(partial(self._drawn, key, found))
+        return found
+
+    def _drawn(self, key: tuple[Any, ...], drawing: Drawing, frames: "asyncio.Task[Any]") -> None:
+        failed = frames.cancelled() or frames.exception() is not None
+        asyncio.get_running_loop().call_later(0 if failed else SHARED_SECONDS, self._forget, key, drawing)
+
+    def _forget(self, key: tuple[Any, ...], drawing: Drawing) -> None:
+        if self._drawings.get(key) is drawing:
+            del self._drawings[key]
 
     def end(self, generation: int) -> None:
         """A generation's draft is over: its turn, or nothing, takes its place."""

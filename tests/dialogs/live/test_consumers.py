@@ -439,6 +439,23 @@ def test_the_end_of_an_answer_is_not_gathered(
     go(scenario)
 
 
+def test_pages_of_one_dialog_get_the_same_from_one_drawing(script: Script) -> None:
+    dialog = make_dialog()
+    answer(dialog)
+    last = Dialog.objects.get(pk=dialog.pk).last_event_seq
+
+    async def scenario() -> None:
+        path = path_of(dialog, last)
+        async with listening(path, dialog.owner) as one, listening(path, dialog.owner) as other:
+            await rows(answer, dialog, "Again")
+            first, second = [events_of(await frames_until(page, is_state("idle"))) for page in (one, other)]
+        # Each drawing of the composer's place has ids of its own.
+        assert [frame.get("html") for frame in first] == [frame.get("html") for frame in second]
+        assert [frame["seq"] for frame in first] == list(range(last + 1, last + 1 + len(first)))
+
+    go(scenario)
+
+
 @pytest.mark.parametrize("said", ["not json", "[]", '{"type":"ack"}', '{"type":"ack","n":"x"}', '{"type":1}', "5"])
 def test_nonsense_from_a_page_is_ignored(script: Script, said: str) -> None:
     dialog = make_dialog()
