@@ -13,13 +13,15 @@ from dialogs.operations import sweeping
 from dialogs.runtime.driver import drive
 from dialogs.store import wakeups
 from dialogs.store.lease import keeper
+from dominds.worker.seats import seats
 
 
 @shared_task(name=wakeups.DRIVE)
 def drive_dialog(dialog_id: str) -> None:
     """Drive one dialog. May be lost, late or delivered twice without harm."""
     try:
-        drive(UUID(dialog_id))
+        with seats.taken():
+            drive(UUID(dialog_id))
     finally:
         connections.close_all()
 

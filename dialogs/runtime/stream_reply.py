@@ -12,6 +12,7 @@ from dominds.llm.messages import ToolCall
 from dominds.llm.provider import MalformedStream, ProviderError, ProviderTimeout, Stream, StreamAborted
 from dominds.llm.stream import Finished, FinishReason, ReasoningDelta, Started, StreamEvent, TextDelta, ToolCallDelta
 from dominds.llm.usage import UsageReport, UsageUnavailable
+from dominds.worker.seats import seats
 from remediation.decisions import Abort, Continue, Interrupt, StreamDecision
 
 TOTAL_SECONDS = 30 * 60
@@ -77,7 +78,7 @@ def stream_reply(
     reading = _Reading(stream, live, watch)
     reply, deadline = reading.reply, time.monotonic() + seconds
     try:
-        with lease.interruptible(stream.abort, deadline):
+        with seats.given_back(), lease.interruptible(stream.abort, deadline):
             stream.run(reading.take)
     except StreamAborted:
         if not (reply.interrupted or reply.aborted):

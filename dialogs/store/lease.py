@@ -26,6 +26,7 @@ from dialogs.state import State
 from dialogs.store import wakeups
 from dialogs.store.change import Change, open_change
 from dominds.db.prepared import Select
+from dominds.worker.seats import seats
 
 log = structlog.get_logger(__name__)
 
@@ -88,8 +89,9 @@ class Lease:
         """Wait, unless stop is pressed or the lease is lost meanwhile."""
         until = time.monotonic() + seconds
         connection.close()
-        while time.monotonic() < until and self.holds and not self.stopping:
-            time.sleep(min(0.1, max(0.0, until - time.monotonic())))
+        with seats.given_back():
+            while time.monotonic() < until and self.holds and not self.stopping:
+                time.sleep(min(0.1, max(0.0, until - time.monotonic())))
 
     def interrupt(self) -> None:
         if (interrupt := self._interrupt) is not None:

@@ -23,7 +23,7 @@ from dominds.local.supervisor import Part, PartKeepsDying, Supervisor, say
 
 HELP = "Start the embedded parts, migrations, web and worker, which sweeps; Ctrl-C or SIGTERM stops them all."
 DEFAULT_PORT = 8000
-DEFAULT_CONCURRENCY = 64  # threads of the worker, so many dialogs at once
+DEFAULT_CONCURRENCY = 1_000  # threads of the worker, made as they are needed: so many answers at once
 LARGEST_SOCKET_FRAME = 65_536  # bytes a browser may send; long prompts go by POST
 SOCKET_LIFE_SECONDS = 12 * 60 * 60
 ASKED_EVERY_SECONDS = 0.1  # until it answers
@@ -45,9 +45,7 @@ def main(arguments: Sequence[str]) -> None:
 def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
     parser.add_argument("--port", type=int, default=None, help="port to listen on (default: PORT, or 8000)")
-    parser.add_argument(
-        "--concurrency", type=int, default=DEFAULT_CONCURRENCY, help="dialogs that the worker runs at once"
-    )
+    parser.add_argument("--concurrency", type=int, default=DEFAULT_CONCURRENCY, help="answers at once (default 1000)")
 
 
 def run(host: str, port: int | None, concurrency: int) -> None:

@@ -13,7 +13,9 @@ from dominds.celery import app
 
 def main() -> None:
     parser = ArgumentParser(prog="python -m dominds.worker", description="Run one worker.")
-    parser.add_argument("--concurrency", type=int, required=True, help="dialogs that it runs at once")
+    parser.add_argument(
+        "--concurrency", type=int, required=True, help="answers that it may wait for at once; see seats"
+    )
     parser.add_argument("-n", "--hostname", help="its name among Celery's workers; %%h stands for the host")
     given = parser.parse_args()
     worker = app.Worker(

@@ -1,13 +1,19 @@
 """The driver in this process, against real rows: what a message leaves behind."""
 
+import threading
+from contextlib import ExitStack
+
 import pytest
 
 from dialogs.actions import messages
 from dialogs.models import Dialog, Generation, Turn
 from dialogs.runtime.driver import drive
+from dialogs.tasks import drive_dialog
+from dominds.worker.seats import AT_WORK, seats
 from tests.dialogs.conftest import Script
 from tests.dialogs.event_lists import numbers
 from tests.dialogs.factories import make_dialog
+from tests.harness.stack import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -123,3 +129,21 @@ def test_half_a_surrogate_pair_in_an_answer_is_replaced_and_stored(script: Scrip
     dialog = make_dialog()
     send(dialog, "Hi")
     assert turns(dialog)[-1] == ("assistant", "complete", "broken ? here " * 20)
+
+
+def test_a_drive_has_a_seat_while_it_works_and_none_while_its_model_talks(script: Script) -> None:
+    script({"text": "word " * 100, "chunk_delay_ms": 100})
+    dialog = make_dialog()
+    messages.post_message(dialog.pk, "Hi")
+    with ExitStack() as others:
+        for _ in range(AT_WORK):
+            others.enter_context(seats.taken())
+        thread = threading.Thread(target=drive_dialog, args=(str(dialog.pk),))
+        thread.start()
+        thread.join(0.3)
+        assert not Generation.objects.filter(dialog=dialog).exists(), "it worked without a seat"
+    eventually(lambda: Generation.objects.filter(dialog=dialog, outcome="running").exists() and seats.free == AT_WORK)
+    messages.stop(dialog.pk)
+    thread.join(20)
+    assert not thread.is_alive()
+    assert seats.free == AT_WORK
