@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from dialogs.actions import feedback, forks, recall_choices
+from dialogs.actions import forks, turn_marks
 from dialogs.actions.messages import check_may_act, owned
 from dialogs.context.limits import catalog
 from dialogs.errors import Forbidden, Refusal
@@ -118,7 +118,7 @@ def edit(request: PersonRequest, branch: forks.Branch) -> Dialog:
 
 @dialog_action
 def rate(request: PersonRequest, dialog: Dialog) -> None:
-    feedback.rate(dialog.pk, checked(TurnForm(request.POST))["seq"], request.POST.get("feedback", ""))
+    turn_marks.rate(dialog.pk, checked(TurnForm(request.POST))["seq"], request.POST.get("feedback", ""))
 
 
 @login_required
@@ -130,7 +130,7 @@ def pin(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     try:
         check_may_act(dialog, request.user)
         seq = checked(TurnForm(request.POST))["seq"]
-        recall_choices.choose(dialog.pk, seq, choice)
+        turn_marks.choose_recall(dialog.pk, seq, choice)
     except Refusal as refusal:
         return refused(request, refusal, f"/d/{dialog_id}/")
     if request.htmx:
@@ -151,7 +151,7 @@ def choose_recall(request: PersonRequest, dialog_id: UUID, generation_id: int, s
     dialog = owned(dialog_id, request.user)
     try:
         check_may_act(dialog, request.user)
-        recall_choices.choose(dialog.pk, seq, request.POST.get("choice", ""))
+        turn_marks.choose_recall(dialog.pk, seq, request.POST.get("choice", ""))
     except Refusal as refusal:
         return refused(request, refusal, f"/d/{dialog_id}/recalled/{generation_id}/")
     if request.htmx:
