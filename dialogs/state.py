@@ -14,6 +14,9 @@ class State(StrEnum):
     CLOSED = "closed"
 
 
+AT_REST = (State.IDLE.value, State.FAILED.value, State.CLOSED.value)  # nothing runs or waits for a person
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     closed: bool

@@ -10,7 +10,7 @@ from decimal import ROUND_UP, Decimal, InvalidOperation
 
 from django.contrib.auth.models import User
 
-from dialogs.actions import messages, rounds, suspension
+from dialogs.actions import messages, model_choice, rounds, suspension
 from dialogs.context.counters import counters_of, set_counters
 from dialogs.context.limits import catalog, larger_models, other_models, unusable_reason
 from dialogs.context.spending import spending_of
@@ -166,13 +166,11 @@ def _switch_model(change: Change, question: Question, user: User, options: Optio
         unusable = catalog().model(provider, model).unusable
     except UnknownModel as error:
         raise Invalid(str(error)) from None
-    dialog.provider, dialog.model = provider, model
+    model_choice.move(dialog, provider, model)
     if reason := unusable or unusable_reason(dialog):
         raise Invalid(reason)
     suspension.resume(change)
     begin_episode(dialog)
-    # learnt of the other model
-    dialog.overflowed, dialog.calibration, dialog.calibration_fit = False, None, None
 
 
 def _models(question: Question) -> list[tuple[str, str]]:

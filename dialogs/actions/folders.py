@@ -1,24 +1,29 @@
-"""What a person does with several of their dialogs at once: those that are ticked, or all of a folder. It can be undone for an
-hour, by what is signed into the page that says that it was done."""
+"""What a person does with one or several of their dialogs at once: those that are ticked, or all of a folder. It can be undone for
+an hour, by what is signed into the page that says that it was done."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.core import signing
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import Case, F, QuerySet, When
+from django.db.models.functions import Coalesce, Least, Now
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from dialogs.actions import messages, sharing
+from dialogs.context.lineage import FORK, lineage
 from dialogs.errors import Conflict, Invalid, NotFound
 from dialogs.models import Dialog
+from dialogs.state import AT_REST
 
 UNDO_SECONDS = 3600
+DELETED_DAYS = 30  # for which a deleted dialog can be brought back
 MOST_SHARED = 300  # each is a change of its own, which its pages hear of
 _SALT = "dialogs.undo"
 
@@ -49,6 +54,51 @@ def archive(owner: User, ids: Sequence[UUID], *, away: bool) -> Done:
         else ngettext("{number:,} dialog back in the list.", "{number:,} dialogs back in the list.", len(moved))
     )
     return Done(said.format(number=len(moved)), _signed(owner, "archive", away, {"": moved}))
+
+
+def delete(owner: User, ids: Sequence[UUID]) -> Done:
+    """Of one's own, with the versions whose place they took: out of everybody's sight now, and removed after ``DELETED_DAYS``.
+    Those in which something runs or waits for a person stay."""
+    removal = Now() + timedelta(days=DELETED_DAYS)
+    with transaction.atomic():
+        resting = Dialog.objects.filter(owner=owner, state__in=AT_REST, lease_owner="").select_for_update(of=("self",))
+        chosen = list(resting.filter(pk__in=ids))
+        replaced = resting.filter(pk__in=_replaced_by(chosen))
+        gone = {dialog.pk for dialog in (*chosen, *replaced)}
+        expires_at = Least(Coalesce("expires_at", removal), removal)  # a program's may have less time
+        Dialog.objects.filter(pk__in=gone).update(removed_at=Now(), expires_at=expires_at, source="")
+    said = ngettext(
+        "{number:,} dialog deleted: for {days} days found under the state “deleted”.",
+        "{number:,} dialogs deleted: for {days} days found under the state “deleted”.",
+        len(chosen),
+    ).format(number=len(chosen), days=DELETED_DAYS)
+    if stayed := Dialog.objects.filter(owner=owner, pk__in=ids).count():
+        said += " " + ngettext(
+            "{number:,} stayed: something runs or waits for you in it. Stop or close it first.",
+            "{number:,} stayed: something runs or waits for you in them. Stop or close them first.",
+            stayed,
+        ).format(number=stayed)
+    return Done(said, _signed(owner, "delete", True, {"": list(gone)}))
+
+
+def _replaced_by(chosen: Iterable[Dialog]) -> set[UUID]:
+    """The archived dialogs whose place these took in the list, as other answers and wordings do: forks stand beside theirs."""
+    found: set[UUID] = set()
+    for dialog in chosen:
+        for kin in lineage(dialog)[1:]:
+            if kin.archived_at is None or kin.owner_id != dialog.owner_id:
+                break
+            siblings = Dialog.objects.filter(forked_from=kin, archived_at__isnull=False).exclude(title__endswith=FORK)
+            found |= {kin.pk, *siblings.values_list("pk", flat=True)}
+    return found
+
+
+def bring_back(owner: User, ids: Sequence[UUID]) -> Done:
+    """Deleted dialogs. What a person opened is kept from now on; a program's still expires."""
+    found = Dialog.deleted.filter(owner=owner, pk__in=ids)
+    kept = Case(When(origin=Dialog.Origin.PERSON, then=None), default=F("expires_at"))
+    back = found.update(removed_at=None, expires_at=kept)
+    return Done(ngettext("{number:,} dialog is back.", "{number:,} dialogs are back.", back).format(number=back))
 
 
 def archive_folder(owner: User, folder: str) -> Done:
@@ -110,8 +160,12 @@ def undo(by: User, token: str) -> str:
 
 
 def _put_back(by: User, act: str, now: Any, before: str, ids: Iterable[UUID]) -> int:
-    rows = Dialog.objects.filter(owner=by, pk__in=list(ids))
+    named = list(ids)
+    rows = Dialog.objects.filter(owner=by, pk__in=named)
     match act:
+        case "delete":
+            bring_back(by, named)
+            return rows.count()
         case "archive":
             return len(messages.archive(by, list(rows.values_list("pk", flat=True)), away=not now))
         case "move":

@@ -12,9 +12,8 @@ from django.contrib.auth.models import User
 from django.db.models import Case, F, Max, Q, QuerySet, Value, When
 from django.utils import timezone
 
-from dialogs.actions import messages
-from dialogs.context.limits import unusable_reason
-from dialogs.context.lineage import owner_of
+from dialogs.actions import messages, model_choice
+from dialogs.context.lineage import FORK, owner_of
 from dialogs.errors import Conflict, NotFound
 from dialogs.models import Dialog, Turn
 from dialogs.state import State
@@ -23,7 +22,6 @@ from dialogs.store.copying import check_number, copy_rewrites, copy_rows
 from dominds.budgets import OverBudget
 
 UNENDED = (Turn.Status.QUEUED, Turn.Status.ANSWERING, Turn.Status.SUSPENDED)
-FORK = " (fork)"  # ends the title of one
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +51,7 @@ def fork(branch: Branch) -> Dialog:
 
 def regenerate(branch: Branch, provider: str = "", model: str = "") -> Dialog:
     """Answer the message of this turn once more, in a dialog that ends with it. Another ``model`` stays that dialog's."""
-    reason = _unusable(branch.dialog_id, provider, model)
+    reason = model_choice.unusable_with(branch.dialog_id, (provider, model) if model else None)
 
     def begin(made_id: UUID, origin: Dialog, turn: Turn) -> Dialog:
         message = _message_of(turn)
@@ -61,7 +59,7 @@ def regenerate(branch: Branch, provider: str = "", model: str = "") -> Dialog:
         with open_change(made.pk) as change:
             _check_may_begin(change.dialog, reason)
             if model:
-                _move(change.dialog, provider, model)
+                model_choice.move(change.dialog, provider, model)
             change.mark(message.seq, Turn.Status.ANSWERING)
             change.begin_message(message.seq)
             change.asks_work = True
@@ -73,7 +71,7 @@ def regenerate(branch: Branch, provider: str = "", model: str = "") -> Dialog:
 def edit(branch: Branch, text: str) -> Dialog:
     """Send this message in another wording, in a dialog that begins with what stood before it."""
     messages.check_text(text)
-    reason = _unusable(branch.dialog_id)
+    reason = model_choice.unusable_with(branch.dialog_id)
 
     def begin(made_id: UUID, origin: Dialog, turn: Turn) -> Dialog:
         if turn.role != Turn.Role.USER:
@@ -127,25 +125,10 @@ def _id_of(branch: Branch, kind: str) -> UUID:
     return uuid5(NAMESPACE_URL, f"{branch.by.pk} {branch.dialog_id} {branch.seq} {kind} {branch.request_id}")
 
 
-def _unusable(dialog_id: UUID, provider: str = "", model: str = "") -> str:
-    """Why the model cannot answer now. Before the row is locked: its server may be asked."""
-    dialog = Dialog.objects.select_related("agent").filter(pk=dialog_id).first()
-    if dialog is None:
-        raise NotFound("There is no such dialog.")
-    if model:
-        dialog.provider, dialog.model = provider or dialog.provider_id, model
-    return unusable_reason(dialog)
-
-
 def _check_may_begin(dialog: Dialog, reason: str) -> None:
     if reason:
         raise Conflict("agent_unusable", reason)
     messages.check_rate(dialog)
-
-
-def _move(dialog: Dialog, provider: str, model: str) -> None:
-    dialog.provider, dialog.model = provider or dialog.provider_id, model
-    dialog.calibration, dialog.calibration_fit = None, None  # learnt of the other model
 
 
 def _message_of(turn: Turn) -> Turn:

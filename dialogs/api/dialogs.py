@@ -8,10 +8,11 @@ from django.http import StreamingHttpResponse
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
-from dialogs.actions import messages, sharing
+from dialogs.actions import folders, messages, model_choice, sharing
 from dialogs.api.auth import PersonRequest, bearer_of
 from dialogs.api.lists import Text, UuidWindow, oldest_first
 from dialogs.api.schemas import DialogOut, StatisticsOut
+from dialogs.errors import Conflict, Forbidden
 from dialogs.live.db_threads import in_db_thread
 from dialogs.models import Dialog
 from dialogs.queries import export, overviews, usage_totals
@@ -52,6 +53,30 @@ def share_dialog(request: PersonRequest, dialog_id: UUID, given: Sharing) -> dic
     """Share it with a group, whose members may then read it and act in it. For its owner."""
     dialog = messages.owned(dialog_id, request.auth)
     sharing.share(dialog.pk, given.group or "", request.auth)
+    return overviews.of_dialog(messages.owned(dialog_id, request.auth))
+
+
+@router.delete("/dialogs/{uuid:dialog_id}", response={204: None})
+def delete_dialog(request: PersonRequest, dialog_id: UUID) -> Status[None]:
+    """Out of everybody's sight now, removed after 30 days. For its owner, while nothing runs or waits in it."""
+    dialog = messages.owned(dialog_id, request.auth)
+    if dialog.owner_id != request.auth.pk:
+        raise Forbidden("Only its owner deletes a dialog.")
+    folders.delete(request.auth, [dialog.pk])
+    if Dialog.objects.filter(pk=dialog.pk).exists():
+        raise Conflict("dialog_busy", f"The dialog is {dialog.state}. Stop or close it, then delete it.")
+    return Status(204, None)
+
+
+class ModelChoice(Schema):
+    provider: Text = Field("", max_length=80, description="the dialog's own by default")
+    model: Text = Field(max_length=120, description="empty: the agent's own")
+
+
+@router.put("/dialogs/{uuid:dialog_id}/model", response=DialogOut)
+def choose_model(request: PersonRequest, dialog_id: UUID, given: ModelChoice) -> dict[str, Any]:
+    """Which model answers from the next message on."""
+    model_choice.choose(messages.acting(dialog_id, request.auth).pk, given.provider, given.model, request.auth)
     return overviews.of_dialog(messages.owned(dialog_id, request.auth))
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from dialogs.actions import feedback, forks, messages, recall_choices
+from dialogs.actions import forks, messages, turn_marks
 from dialogs.api.auth import PersonRequest
 from dialogs.api.lists import Text
 from dialogs.api.schemas import DialogOut, VersionOut
@@ -74,14 +74,14 @@ def list_versions(request: PersonRequest, dialog_id: UUID, seq: int) -> list[dic
 @router.put("/dialogs/{uuid:dialog_id}/turns/{int:seq}/feedback", response={204: None})
 def rate(request: PersonRequest, dialog_id: UUID, seq: int, given: FeedbackIn) -> Status[None]:
     """What a person thinks of an answer; null takes it back."""
-    feedback.rate(messages.acting(dialog_id, request.auth).pk, seq, given.feedback or "")
+    turn_marks.rate(messages.acting(dialog_id, request.auth).pk, seq, given.feedback or "")
     return Status(204, None)
 
 
 @router.put("/dialogs/{uuid:dialog_id}/turns/{int:seq}/pin", response={204: None})
 def pin(request: PersonRequest, dialog_id: UUID, seq: int, given: PinIn) -> Status[None]:
     """A pinned turn is recalled first in each request."""
-    recall_choices.choose(messages.acting(dialog_id, request.auth).pk, seq, "pinned" if given.pinned else "")
+    turn_marks.choose_recall(messages.acting(dialog_id, request.auth).pk, seq, "pinned" if given.pinned else "")
     return Status(204, None)
 
 

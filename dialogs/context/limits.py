@@ -11,7 +11,7 @@ from dialogs.context.connected import connected
 from dialogs.models import Agent, Dialog
 from dialogs.store import json_shapes
 from dominds.llm.catalog.catalog import Catalog, ModelInfo, UnknownModel, current_catalog
-from dominds.llm.connect import key_of
+from dominds.llm.connect import has_key, key_of
 from dominds.llm.models.model import LimitUnavailable, LoadedLimit
 from dominds.llm.provider import AuthFailed
 from dominds.llm.providers.server_window import of_any_age
@@ -120,19 +120,22 @@ def larger_models(dialog: Dialog) -> list[tuple[str, int]]:
     now = thresholds_of(dialog).context_limit or 0
     known = [
         (f"{model.provider_id}/{model.model_id}", model.limit[0])
-        for model in catalog().models.values()
-        if model.limit[0]
-        and model.limit[0] > now
-        and not model.unusable
-        and not (model.kind.needs_limit and model.kind.loaded_window)
+        for model in offered_models()
+        if model.limit[0] and model.limit[0] > now and not (model.kind.needs_limit and model.kind.loaded_window)
     ]
     return sorted(known, key=lambda entry: (entry[1], entry[0]))
 
 
 def other_models(dialog: Dialog) -> list[str]:
     """Models besides the dialog's that can be used, as ``provider/model``."""
-    own = (dialog.provider_id, dialog.model_id)
-    return sorted("/".join(pair) for pair, model in catalog().models.items() if pair != own and not model.unusable)
+    names = {f"{model.provider_id}/{model.model_id}" for model in offered_models()}
+    return sorted(names - {f"{dialog.provider_id}/{dialog.model_id}"})
+
+
+def offered_models() -> list[ModelInfo]:
+    """Those that can be chosen, by provider: nothing is known against them, and their keys are there. No server is asked."""
+    offered = [model for model in catalog().models.values() if not model.unusable and has_key(model)]
+    return sorted(offered, key=lambda model: (model.provider_id, model.model_id))
 
 
 def policy_of(subject: Dialog | Agent) -> Choice:

@@ -2,6 +2,7 @@
 
 from dialogs.models import Dialog
 
+FORK = " (fork)"  # ends the title of one
 MOST_ANCESTORS = 200  # bounds a walk; each is a statement
 
 

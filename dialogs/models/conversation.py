@@ -54,6 +54,13 @@ class DialogManager(_AnyDialogs):  # type: ignore[type-arg]  # of such a class m
         return super().get_queryset().filter(removed_at__isnull=True)
 
 
+class DeletedDialogManager(_AnyDialogs):  # type: ignore[type-arg]
+    """Those that their owners deleted and can still bring back."""
+
+    def get_queryset(self) -> Any:
+        return super().get_queryset().filter(removed_at__isnull=False, expires_at__isnull=False)
+
+
 class Dialog(models.Model):
     """A conversation. ``state`` equals ``dialogs.state.state_of`` of its rows; services keep it so.
 
@@ -114,6 +121,7 @@ class Dialog(models.Model):
     )
     archived_at = models.DateTimeField(null=True, help_text="put away by its owner, until the next message")
     expires_at = models.DateTimeField(null=True, help_text="what was said in it is removed then; empty: never")
+    # Set with expires_at: deleted by its owner, who can bring it back until then.
     removed_at = models.DateTimeField(null=True, help_text="expired: nothing but the numbers of its calls is left")
     forked_from = models.ForeignKey(
         "self", null=True, on_delete=models.SET_NULL, related_name="forks", help_text="the dialog that it branches off"
@@ -207,6 +215,7 @@ class Dialog(models.Model):
     has_webhook: bool = False
 
     objects = DialogManager()
+    deleted = DeletedDialogManager()
 
     class Meta:
         permissions = list(permissions.ALL.items())

@@ -1,4 +1,4 @@
-"""Expired dialogs: what was said in them is deleted, and the numbers of their calls stay, since sums and budgets count them."""
+"""Expired dialogs, and those deleted a while ago: what was said in them is deleted, and the numbers of their calls stay, since sums and budgets count them."""
 
 from typing import Any
 from uuid import UUID
@@ -21,7 +21,7 @@ from dialogs.models import (
     Round,
     Turn,
 )
-from dialogs.state import State
+from dialogs.state import AT_REST, State
 from remediation.models import CleanupTask, ContextEvent, PreparedRewrite, RemediationRun, RemovedUnit
 
 log = structlog.get_logger(__name__)
@@ -33,14 +33,13 @@ SAID = (
 NUMBERS = (Generation, RemediationRun, ContextEvent)  # of which the words go
 
 MOST_AT_ONCE = 500
-AT_REST = (State.IDLE.value, State.FAILED.value, State.CLOSED.value)  # a question to a person is not taken back
 
 
 def remove_expired() -> int:
     """Returns how many dialogs were removed."""
     removed = 0
     due = (
-        Dialog.objects.filter(expires_at__lte=Now(), state__in=AT_REST)
+        Dialog._base_manager.filter(expires_at__lte=Now(), state__in=AT_REST)
         .order_by("expires_at")
         .values_list("pk", flat=True)
     )
@@ -57,7 +56,7 @@ def remove_expired() -> int:
 @transaction.atomic
 def _remove(dialog_id: UUID) -> bool:
     """Not while somebody changes it, nor once it runs again or was given more time."""
-    due = Dialog.objects.filter(pk=dialog_id, expires_at__lte=Now(), state__in=AT_REST, lease_owner="")
+    due = Dialog._base_manager.filter(pk=dialog_id, expires_at__lte=Now(), state__in=AT_REST, lease_owner="")
     if due.select_for_update(skip_locked=True).first() is None:
         return False
     for model in SAID:
@@ -74,5 +73,5 @@ def _remove(dialog_id: UUID) -> bool:
         "request_parts": None,
         "state": State.CLOSED.value,
     }
-    Dialog.objects.filter(pk=dialog_id).update(**gone, closed_at=Now(), expires_at=None, removed_at=Now())
+    Dialog._base_manager.filter(pk=dialog_id).update(**gone, closed_at=Now(), expires_at=None, removed_at=Now())
     return True

@@ -228,6 +228,10 @@ class DialogPage:
         return self.state in (State.IDLE, State.FAILED, State.QUEUED, State.GENERATING) and not self.rewrite_pending
 
     @property
+    def may_choose_model(self) -> bool:
+        return self.state not in (State.SUSPENDED, State.CLOSED)
+
+    @property
     def rewrite_pending(self) -> str:
         return self.dialog.requested_rewrite
 

@@ -61,10 +61,8 @@ class HomePage:
 
     @cached_property
     def models(self) -> list[tuple[str, list[ModelInfo]]]:
-        """By provider, those that a dialog can be moved to: servers whose keys are there."""
-        usable = [model for model in limits.catalog().models.values() if model.kind.is_server and not model.unusable]
-        usable.sort(key=lambda model: (model.provider_id, model.model_id))
-        return [(name, list(models)) for name, models in groupby(usable, key=lambda model: model.provider_id)]
+        """By provider."""
+        return choosable_models()
 
     @cached_property
     def offers_connection(self) -> bool:
@@ -80,6 +78,12 @@ class HomePage:
     @cached_property
     def recent(self) -> list[Dialog]:
         return list(recent_dialogs(self.viewer, RECENT))
+
+
+def choosable_models(script_of: str = "") -> list[tuple[str, list[ModelInfo]]]:
+    """By provider, those that one can choose: servers whose keys are there, and the scripts of the provider ``script_of``."""
+    offered = [model for model in limits.offered_models() if model.kind.is_server or model.provider_id == script_of]
+    return [(name, list(models)) for name, models in groupby(offered, key=lambda model: model.provider_id)]
 
 
 def _texts(stored: object) -> list[str]:

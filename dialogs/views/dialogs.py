@@ -1,6 +1,7 @@
 """The list of dialogs, a dialog's page, and finding what was said."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -27,7 +28,7 @@ from dialogs.live.frames import frames_after
 from dialogs.models import Agent, Dialog, Question, Turn
 from dialogs.pages import sidebar
 from dialogs.pages.chip import chip_of
-from dialogs.pages.dialog_page import DialogPage, state_label
+from dialogs.pages.dialog_page import STATES, DialogPage, state_label
 from dialogs.pages.entries import address_of, all_entries
 from dialogs.permissions import may_act
 from dialogs.queries import export
@@ -86,7 +87,7 @@ def find(request: PersonRequest, dialog_id: UUID | None = None) -> HttpResponse:
 
 def _folder(request: PersonRequest, name: str, state: str) -> dict[str, Any] | None:
     """The folder that the list shows, with what may be done with all of it."""
-    number = folders.held(request.user, name).count() if name and state != "archived" else 0
+    number = folders.held(request.user, name).count() if name and state not in ("archived", "deleted") else 0
     if not number:
         return None
     return {"name": name, "dialogs": number, "groups": list(request.user.groups.order_by("name"))}
@@ -103,17 +104,19 @@ def _passages(hits: list[tuple[UUID, search.Hit]]) -> Iterator[tuple[Turn, str, 
 
 
 def _matching(request: PersonRequest, given: dict[str, str]) -> QuerySet[Dialog]:
-    dialogs = Dialog.objects.for_user(request.user).select_related("agent", "owner", "group")
+    is_deleted = given.get("state") == "deleted"
+    dialogs = Dialog.deleted.filter(owner=request.user) if is_deleted else Dialog.objects.for_user(request.user)
+    dialogs = dialogs.select_related("agent", "owner", "group")
     if words := given.get("q"):
         said = Turn.objects.filter(dialog=OuterRef("pk"), role__in=["user", "assistant"], text__icontains=words)
         in_folder = Q(folder__icontains=words, owner=request.user)  # a folder is its owner's
         dialogs = dialogs.filter(Q(title__icontains=words) | in_folder | Exists(said))
     if folder := given.get("folder"):
         dialogs = dialogs.filter(folder=folder, owner=request.user)
-    archived = given.get("state") == "archived"
-    dialogs = dialogs.filter(archived_at__isnull=not archived)
-    if (state := given.get("state")) and not archived:
-        dialogs = dialogs.filter(state=state)
+    state = given.get("state")
+    if not is_deleted:
+        dialogs = dialogs.filter(archived_at__isnull=state != "archived")
+        dialogs = dialogs.filter(state=state) if state in STATES else dialogs
     if agent := given.get("agent"):
         dialogs = dialogs.filter(agent=agent)
     if origin := given.get("origin"):
@@ -124,6 +127,14 @@ def _matching(request: PersonRequest, given: dict[str, str]) -> QuerySet[Dialog]
         dialogs = dialogs.filter(owner__username=owner)
     waiting = Prefetch("questions", Question.objects.filter(state=Question.State.OPEN), to_attr="waiting")
     return dialogs.prefetch_related(waiting).order_by("-active_at", "pk")
+
+
+_ACTS = {
+    "archive": partial(folders.archive, away=True),
+    "restore": partial(folders.archive, away=False),
+    "delete": folders.delete,
+    "bring_back": folders.bring_back,
+}
 
 
 @login_required
@@ -138,8 +149,7 @@ def selected(request: PersonRequest) -> HttpResponseBase:
             export.many_as_json(request.user, form.cleaned_data["dialog"]), "dialogs.json", "application/json"
         )
     else:
-        away = form.cleaned_data["action"] == "archive"
-        _say(request, folders.archive(request.user, form.cleaned_data["dialog"], away=away))
+        _say(request, _ACTS[form.cleaned_data["action"]](request.user, form.cleaned_data["dialog"]))
     return _back(request)
 
 

@@ -104,6 +104,7 @@ class ListFilter(forms.Form):
             ("", _("any state")),
             *((state.value, label) for state, label in STATES.items()),
             ("archived", _("archived")),
+            ("deleted", _("deleted")),
         ],
         required=False,
     )
@@ -124,7 +125,9 @@ class SharingForm(forms.Form):
 class SelectionForm(forms.Form):
     """Ticked dialogs, as many as a page of the list holds, and one of the bar's buttons."""
 
-    action = forms.ChoiceField(choices=[("archive", "Archive"), ("restore", "Bring back"), ("export", "Export")])
+    action = forms.ChoiceField(
+        choices=[(name, name) for name in ("archive", "restore", "export", "delete", "bring_back")]
+    )
     dialog = forms.TypedMultipleChoiceField(coerce=UUID)
 
     def __init__(self, content: QueryDict) -> None:

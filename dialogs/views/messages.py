@@ -5,17 +5,18 @@ from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from dialogs.actions import attachments, messages
+from dialogs.actions import attachments, messages, model_choice
 from dialogs.api.attachments import image_of
 from dialogs.errors import Refusal
 from dialogs.models import Dialog
 from dialogs.pages.dialog_page import DialogPage
+from dialogs.pages.home import choosable_models
 from dialogs.views.answers import PersonRequest, changed_since, dialog_action, dialog_page, with_retry_after
 from dialogs.views.dialogs import show_page
-from dialogs.views.forms import MessageForm, checked
+from dialogs.views.forms import MessageForm, RegenerateForm, checked
 from dominds.budgets import ATTACHMENT_BYTES
 
 
@@ -86,6 +87,20 @@ def pin(request: PersonRequest, dialog: Dialog) -> None:
 @dialog_action
 def move(request: PersonRequest, dialog: Dialog) -> None:
     messages.move(dialog, request.user, request.POST.get("folder", ""))
+
+
+@dialog_page
+def models(request: PersonRequest, dialog: Dialog) -> HttpResponse:
+    """Which models could answer in the dialog; without scripts a page of its own."""
+    page = DialogPage(dialog, request.user, request=request)
+    context = {"page": page, "models": choosable_models(dialog.provider_id), "section": "dialogs"}
+    return render(request, "dialogs/_models.html" if request.htmx else "dialogs/models.html", context)
+
+
+@dialog_action
+def choose_model(request: PersonRequest, dialog: Dialog) -> None:
+    provider, _, model = checked(RegenerateForm(request.POST))["model"].partition("/")
+    model_choice.choose(dialog.pk, provider, model, request.user)
 
 
 @dialog_action

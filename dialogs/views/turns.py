@@ -11,9 +11,9 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from dialogs.actions import feedback, forks, recall_choices
+from dialogs.actions import forks, turn_marks
 from dialogs.actions.messages import check_may_act, owned
-from dialogs.context.limits import catalog
+from dialogs.context.limits import other_models
 from dialogs.errors import Forbidden, Refusal
 from dialogs.models import Dialog, Turn
 from dialogs.pages.dialog_page import DialogPage
@@ -47,7 +47,7 @@ def _menu(request: PersonRequest, dialog: Dialog, seq: int, text: str = "", prob
         "may_act": _may_act(dialog, request),
         "is_pinned": dialog.recall_choices.filter(seq=seq, choice="pinned").exists(),
         "is_copied": (turn.position or 0) < dialog.own_from,
-        "models": _models(dialog),
+        "models": other_models(dialog),
         "request_id": str(uuid4()),
         "text": text or turn.text,
         "problem": problem,
@@ -62,13 +62,6 @@ def _may_act(dialog: Dialog, request: PersonRequest) -> bool:
     except Forbidden:
         return False
     return True
-
-
-def _models(dialog: Dialog) -> list[str]:
-    """Those that can answer, but the dialog's own, as ``provider/model``."""
-    usable = (model for model in catalog().models.values() if not model.unusable)
-    names = {f"{model.provider_id}/{model.model_id}" for model in usable}
-    return sorted(names - {f"{dialog.provider_id}/{dialog.model_id}"})
 
 
 def _branch_action(view: Callable[[PersonRequest, forks.Branch], Dialog]) -> View:
@@ -118,7 +111,7 @@ def edit(request: PersonRequest, branch: forks.Branch) -> Dialog:
 
 @dialog_action
 def rate(request: PersonRequest, dialog: Dialog) -> None:
-    feedback.rate(dialog.pk, checked(TurnForm(request.POST))["seq"], request.POST.get("feedback", ""))
+    turn_marks.rate(dialog.pk, checked(TurnForm(request.POST))["seq"], request.POST.get("feedback", ""))
 
 
 @login_required
@@ -130,7 +123,7 @@ def pin(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     try:
         check_may_act(dialog, request.user)
         seq = checked(TurnForm(request.POST))["seq"]
-        recall_choices.choose(dialog.pk, seq, choice)
+        turn_marks.choose_recall(dialog.pk, seq, choice)
     except Refusal as refusal:
         return refused(request, refusal, f"/d/{dialog_id}/")
     if request.htmx:
@@ -151,7 +144,7 @@ def choose_recall(request: PersonRequest, dialog_id: UUID, generation_id: int, s
     dialog = owned(dialog_id, request.user)
     try:
         check_may_act(dialog, request.user)
-        recall_choices.choose(dialog.pk, seq, request.POST.get("choice", ""))
+        turn_marks.choose_recall(dialog.pk, seq, request.POST.get("choice", ""))
     except Refusal as refusal:
         return refused(request, refusal, f"/d/{dialog_id}/recalled/{generation_id}/")
     if request.htmx:

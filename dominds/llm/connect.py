@@ -34,6 +34,15 @@ def key_of(model: ModelInfo, environ: Mapping[str, str] = os.environ) -> str:
     return key
 
 
+def has_key(model: ModelInfo, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether the key that its provider asks for is there; whether it holds, only the provider knows."""
+    try:
+        key_of(model, environ)
+    except AuthFailed:
+        return False
+    return True
+
+
 @lru_cache(maxsize=1024)
 def _connected(model: ModelInfo, key: str) -> Provider:
     return model.kind.connect(model, key)

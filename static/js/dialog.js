@@ -5,6 +5,7 @@ import { startComposer } from "./composer.js";
 import { Draft } from "./draft.js";
 import { Follower } from "./follow.js";
 import { announce, applyPieces, localTimes, toast } from "./page.js";
+import { startPickers } from "./picker.js";
 import { startSide } from "./side.js";
 import { Connection } from "./socket.js";
 import { startTurns } from "./turns.js";
@@ -222,6 +223,7 @@ function trim() {
 
 decorateNew();
 startComposer(id);
+startPickers();
 startTurns();
 startSide();
 if (root.dataset.newest === "yes") {

@@ -1,7 +1,9 @@
 // The first page: who is to answer, and what one could ask.
 import { startComposer } from "./composer.js";
+import { startPickers } from "./picker.js";
 
 startComposer("new");
+startPickers();
 const form = document.getElementById("composer");
 const field = document.getElementById("text");
 
@@ -26,40 +28,6 @@ function say(name, words) {
 
 form.addEventListener("change", show);
 show();
-
-for (const picker of form.querySelectorAll(".picker")) {
-  const options = [...picker.querySelectorAll(".option")];
-  const search = picker.querySelector("[data-narrow]");
-  const narrow = () => {
-    const words = search.value.toLowerCase().split(/\s+/);
-    for (const option of options) option.hidden = !words.every((word) => option.textContent.toLowerCase().includes(word));
-    for (const group of picker.querySelectorAll(".group")) group.hidden = Boolean(search.value);
-    picker.querySelector(".none").hidden = options.some((option) => !option.hidden);
-  };
-  search.addEventListener("input", narrow);
-  picker.addEventListener("toggle", (event) => {
-    if (event.newState !== "open") return;
-    search.value = "";
-    narrow();
-    (picker.querySelector(":checked") ?? search).scrollIntoView({ block: "nearest" });
-    search.focus();
-  });
-  picker.addEventListener("click", (event) => event.detail && event.target.closest(".option") && !event.target.matches("input:disabled") && done(picker));
-  picker.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter") return;
-    event.preventDefault(); // would send the message
-    if (event.target === search) options.find((option) => !option.hidden && !option.control.disabled)?.control.click();
-    done(picker);
-  });
-}
-
-/** After the click has ticked what it was on. */
-function done(picker) {
-  setTimeout(() => {
-    picker.hidePopover();
-    field.focus();
-  });
-}
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest(".suggestion");

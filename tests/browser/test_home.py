@@ -3,13 +3,14 @@
 import re
 from collections.abc import Callable
 
+from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
 from django.db import connection
 from playwright.sync_api import Page, Route, expect
 
 from dialogs.actions import messages
 from dialogs.models import Dialog, PromptTemplate
-from tests.browser.conftest import LogIn, answered
+from tests.browser.conftest import LogIn, answered, send
 from tests.harness.stack import Stack, eventually
 
 Opener = Callable[[str], Dialog]
@@ -169,3 +170,50 @@ def test_the_navigation_shows_what_is_new_elsewhere(
     page.get_by_role("button", name="Pin").click()
     expect(page.locator("#nav-dialogs h2").first).to_have_text("Pinned")
     expect(page.locator("#nav-dialogs ul").first.locator("li")).to_have_id(f"recent-{other.pk}")
+
+
+def test_another_model_is_chosen_within_a_dialog_and_one_is_pinned(
+    open_dialog: Opener, page: Page, complaints: list[str]
+) -> None:
+    """By keys alone on a wide page, by touch size on a phone; what is pinned stands first in each list of this browser."""
+    open_dialog("short")
+    send(page, "Who are you?")
+    answered(page)
+    button, picker = page.locator("#model-button"), page.get_by_role("dialog", name="Model")
+    search = picker.get_by_placeholder("Search models")
+    page.fill("#text", "/model")
+    page.press("#text", "Enter")
+    expect(search).to_be_focused()
+    page.keyboard.type("lights")
+    expect(picker.locator(".option:visible")).to_have_count(1)
+    page.keyboard.press("Enter")
+    expect(button).to_have_attribute("aria-label", "Model: lights")
+    expect(picker).to_be_hidden()
+    expect(page.locator("#text")).to_be_focused()
+    expect(page.locator(".notice-line")).to_contain_text("From here on lights answers")
+    expect(page.locator("#ring")).to_contain_text("128,000")
+    send(page, "50")
+    answered(page, 2)
+    expect(page.locator(".turn-assistant .body").last).to_have_text("Noted.")
+    page.set_viewport_size({"width": 360, "height": 740})
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        button.click()
+        expect(search).to_be_focused()
+        expect(picker.locator("[aria-current]")).to_contain_text("lights")
+        assert [violation["id"] for violation in Axe().run(page).response["violations"]] == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        page.keyboard.press("Escape")
+    button.click()
+    expect(search).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(picker.locator(".option").first).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Tab")
+    star = picker.locator(".star:focus")
+    name = star.locator("..").locator("strong").text_content()
+    page.keyboard.press("Enter")
+    expect(star).to_have_attribute("aria-pressed", "true")
+    page.reload()
+    page.locator("#model-button").click()
+    expect(picker.locator(".option strong").nth(1)).to_have_text(name or "")

@@ -41,6 +41,7 @@ ONLY_POST = {
     "logout", "save-look", "save-context-display", "save-site", "change-password", "create-key", "revoke-key", "unlink",
     "save-template", "subscribe-push", "remove-push",
     "create-dialog", "selected-dialogs", "post-message", "remove-queued", "stop", "retry", "rename", "pin", "move", "close",
+    "choose-model",
     "add-reminder", "update-reminder", "delete-reminder", "clear", "complete-milestone", "rewrite", "choose-recall",
     "undo", "answer", "cancel", "resolve", "finish-task", "intervene", "fork", "regenerate", "edit-turn", "rate-turn",
     "pin-turn", "folder", "undo-act", "use-model", "remove-provider", "answer-by-mail", "cancel-by-mail", "resolve-by-mail",

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from django.contrib.auth.models import Group, User
 
-from dialogs.actions import feedback, forks, messages, questions, reminders, rewrite_requests, sharing
+from dialogs.actions import forks, messages, questions, reminders, rewrite_requests, sharing, turn_marks
 from dialogs.actions.attachments import checked
 from dialogs.actions.questions import ASK_HUMAN
 from dialogs.models import ConnectedProvider, Dialog, Generation, PromptTemplate, Question, Turn
@@ -84,7 +84,7 @@ class Zoo:
     def branched(self) -> Dialog:
         """Its last answer is another version of one that was rated."""
         origin = self.told("one", "two")
-        feedback.rate(origin.pk, 4, "down")
+        turn_marks.rate(origin.pk, 4, "down")
         made = forks.regenerate(forks.Branch(origin.pk, 4, self.owner))
         drive(made.pk)
         return made

@@ -116,7 +116,7 @@ class DialogHit:
 
 def everywhere(person: User, query: str, most: int = MOST_HITS) -> list[DialogHit]:
     """Over all dialogs that this person takes part in, best first."""
-    theirs = said(Turn.objects.filter(within(person.pk, reach_of(person).groups, "dialog__")))
+    theirs = said(Turn.objects.filter(within(person.pk, reach_of(person).groups, "dialog__"), dialog__removed_at=None))
     turns = _holding(words_of(query), theirs.order_by("-pk").annotate(title=F("dialog__title")))
     rows = turns.values_list(*TURN_COLUMNS, "position", "dialog_id", "title", named=True)
     found = sorted(rows, key=lambda row: (str(row.dialog_id), row.position))

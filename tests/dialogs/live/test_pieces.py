@@ -20,7 +20,7 @@ from tests.dialogs.html_tree import elements
 pytestmark = pytest.mark.django_db(transaction=True)
 
 PIECES = (
-    "heading", "subtitle", "dialog-menu", "state", "ring", "meter", "activity", "banner", "queued", "composer-state",
+    "heading", "subtitle", "dialog-menu", "state", "model-button", "ring", "meter", "activity", "banner", "queued", "composer-state",
     "context-panel", "usage-panel", "reminders-panel", "rounds-panel",
 )  # fmt: skip
 ENTRIES = ("turn-", "round-", "run-")

@@ -1,14 +1,28 @@
-"""What a person decides about recalling one turn: always first, never in this dialog, or as the runtime finds it."""
+"""What a person marks a turn with: a thumb up or down, and whether it is recalled first, never, or as the runtime finds it."""
 
 from uuid import UUID
 
 from dialogs.errors import Invalid, NotFound
 from dialogs.models import RecallChoice, Turn
+from dialogs.store.change import open_change
 
+FEEDBACK = {"up": True, "down": False, "": None}
 MOST_CHOICES = 200  # of one dialog; each is read before each request
 
 
-def choose(dialog_id: UUID, seq: int, choice: str) -> None:
+def rate(dialog_id: UUID, seq: int, feedback: str) -> None:
+    """``up`` or ``down``; empty takes it back."""
+    if feedback not in FEEDBACK:
+        raise Invalid("feedback: it is up, down, or empty.")
+    with open_change(dialog_id) as change:
+        change.keeps_state = True
+        answers = Turn.objects.filter(dialog=dialog_id, seq=seq, role=Turn.Role.ASSISTANT)
+        if not answers.update(liked=FEEDBACK[feedback]):
+            raise NotFound(f"There is no answer {seq} in this dialog.")
+        change.event("turn", turn=seq)
+
+
+def choose_recall(dialog_id: UUID, seq: int, choice: str) -> None:
     """An empty choice takes the decision back."""
     if not Turn.objects.filter(dialog=dialog_id, seq=seq, position__isnull=False).exists():
         raise NotFound("There is no such turn in this dialog.")

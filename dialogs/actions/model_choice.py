@@ -1,0 +1,51 @@
+"""Which model answers in a dialog: its agent's own, or another one (``docs/spec.md#other-model``)."""
+
+from uuid import UUID
+
+from django.contrib.auth.models import User
+
+from dialogs.actions.messages import check_open
+from dialogs.context.limits import unusable_reason
+from dialogs.errors import Conflict, NotFound
+from dialogs.models import Dialog, Turn
+from dialogs.state import State
+from dialogs.store.change import open_change
+
+
+def choose(dialog_id: UUID, provider: str, model: str, by: User) -> None:
+    """From the next message on; empty names choose the agent's own. A line of the page says where another one began."""
+    reason = unusable_with(dialog_id, (provider, model))
+    with open_change(dialog_id) as change:
+        dialog = change.dialog
+        check_open(dialog)
+        if dialog.state not in (State.IDLE, State.FAILED):
+            raise Conflict(
+                "dialog_busy", f"The dialog is {dialog.state}. Choose another model when it has finished, or stop it."
+            )
+        if reason:
+            raise Conflict("agent_unusable", reason)
+        before = dialog.provider_id, dialog.model_id
+        move(dialog, provider, model)
+        if before == (dialog.provider_id, dialog.model_id):
+            return
+        change.event("model", provider=dialog.provider_id, model=dialog.model_id)
+        if dialog.last_position:
+            text = f"From here on {dialog.model_id} answers; {by.get_username()} chose it."
+            change.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=text, author_id=by.pk)
+
+
+def move(dialog: Dialog, provider: str, model: str) -> None:
+    """Within a change. A model without a provider is the dialog's own provider's. What was learnt of the other model is
+    forgotten."""
+    dialog.provider, dialog.model = provider or (dialog.provider_id if model else ""), model
+    dialog.overflowed, dialog.calibration, dialog.calibration_fit = False, None, None
+
+
+def unusable_with(dialog_id: UUID, chosen: tuple[str, str] | None = None) -> str:
+    """Why the dialog's model, or the chosen one, cannot answer in it now. Before the row is locked: its server may be asked."""
+    dialog = Dialog.objects.select_related("agent").filter(pk=dialog_id).first()
+    if dialog is None:
+        raise NotFound("There is no such dialog.")
+    if chosen is not None:
+        move(dialog, *chosen)
+    return unusable_reason(dialog)
