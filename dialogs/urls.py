@@ -62,6 +62,7 @@ urlpatterns = [
     path("d/<uuid:dialog_id>/messages/", post_message, name="post-message"),
     path("d/<uuid:dialog_id>/messages/<int:seq>/remove/", messages.remove_queued, name="remove-queued"),
     path("d/<uuid:dialog_id>/images/<slug:sha256>/", messages.image, name="image"),
+    path("d/<uuid:dialog_id>/turn/<int:seq>/remote-image/", messages.remote_image, name="remote-image"),
     path("d/<uuid:dialog_id>/stop/", messages.stop, name="stop"),
     path("d/<uuid:dialog_id>/retry/", messages.retry, name="retry"),
     path("d/<uuid:dialog_id>/rename/", messages.rename, name="rename"),

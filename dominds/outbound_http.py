@@ -82,7 +82,8 @@ def _check_address(address: Address, *, allow_private: bool) -> None:
         raise Refused(f"{address} is an address for special uses, among them the secrets of cloud machines.")
     if not allow_private and (not real.is_global or (real.version == 4 and real in SHARED)):
         raise Refused(
-            f"{address} lies on this machine or in its own network. DOMINDS_PRIVATE_WEBHOOKS=1 allows such addresses."
+            f"{address} lies on this machine or in its own network. DOMINDS_PRIVATE_WEBHOOKS=1 allows such addresses,"
+            " and DOMINDS_PRIVATE_IMAGES=1 those of images."
         )
 
 
@@ -106,11 +107,17 @@ def post(url: str, body: bytes, headers: Mapping[str, str], *, timeout_seconds: 
 
 
 def get(
-    url: str, headers: Mapping[str, str], *, timeout_seconds: float, most_bytes: int, allow_private: bool
+    url: str,
+    headers: Mapping[str, str],
+    *,
+    timeout_seconds: float,
+    most_bytes: int,
+    allow_private: bool,
+    allow_loopback: bool = True,
 ) -> tuple[int, bytes]:
     """The status and the body, of which no more than ``most_bytes`` are read; a model server may be on this machine.
     ``timeout_seconds`` holds for each wait, and for the body as a whole. Raises as ``post`` does."""
-    with _connection(url, timeout_seconds, allow_private=allow_private, allow_loopback=True) as connection:
+    with _connection(url, timeout_seconds, allow_private=allow_private, allow_loopback=allow_loopback) as connection:
         answer = _answer(connection, "GET", url, headers)
         ends_at, body = time.monotonic() + timeout_seconds, b""
         while len(body) < most_bytes and (piece := answer.read1(most_bytes - len(body))):

@@ -148,6 +148,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "dialogs.accounts.language.in_chosen_language",
+    "dialogs.accounts.language.in_own_zone",
     "dialogs.views.answers.SaysWhatIsWrong",
     "django_prometheus.middleware.PrometheusAfterMiddleware",
 ]
@@ -225,6 +226,9 @@ MAIL_FROM = env.mail_sender("DOMINDS_EMAIL_FROM") if _mail else ""
 # -- Push notifications of questions, to browsers that people subscribed ------------------------------------------------------
 WEB_PUSH = env.flag("DOMINDS_WEB_PUSH", default=True)
 # Push services' addresses come from any person's browser, not from staff: nothing inside is called unless this says so.
+PRIVATE_IMAGES = env.flag(
+    "DOMINDS_PRIVATE_IMAGES", default=False
+)  # answers may name them in this machine's own network
 PRIVATE_PUSH = env.flag("DOMINDS_PRIVATE_PUSH", default=False)
 
 # -- Sign-in at OpenID providers, beside passwords. Without an issuer there is none -----------------------------------------

@@ -1,18 +1,32 @@
-"""Which language a request is answered in: the person's choice, or else what their browser prefers."""
+"""Which language a request is answered in: the person's choice, or else what their browser prefers. And the admin's zone."""
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from django.utils import translation
+from django.utils import timezone, translation
 from django.utils.cache import patch_vary_headers
 from django.utils.decorators import sync_only_middleware
 
 from dialogs.accounts.login import settings_of
 from dialogs.pages.language import known
+from dialogs.pages.sidebar import zone_of
 from dominds.web.middleware import Handler
 
 FOR_PROGRAMS = ("/api/", "/v1/", "/mcp", "/metrics")
 PAGE_HEADER = "X-Page-Language"  # htmx says which language the page is in: a piece of it comes in the same
+
+
+@sync_only_middleware
+def in_own_zone(get_response: Handler) -> Handler:
+    """Times of the admin as its reader's clock has them. Other pages send UTC, and their script shows it so."""
+
+    def answer(request: HttpRequest) -> HttpResponseBase:
+        if not request.path_info.startswith("/admin/"):
+            return get_response(request)
+        with timezone.override(zone_of(request)):
+            return get_response(request)
+
+    return answer
 
 
 @sync_only_middleware

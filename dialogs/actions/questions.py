@@ -1,5 +1,6 @@
 """Questions for humans (Q4H): who may see them, and how they are asked, answered, cancelled and resolved."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
 
@@ -22,6 +23,7 @@ from dialogs.store.change import Change, open_change
 
 AGES = (("1", "over 1 hour"), ("24", "over 1 day"), ("168", "over 1 week"))  # hours, as filters offer them
 LONGEST_QUESTION = 20_000  # characters, of one from outside
+MOST_CHOICES, LONGEST_CHOICE = 8, 200  # answers that a question offers; characters of each
 ASK_HUMAN = "ask_human"  # the tool whose call an ordinary question is
 CANCELLED = "[The person cancelled this question without an answer. Decide yourself, or ask differently.]"
 
@@ -67,12 +69,17 @@ def may_resolve(user: User, question: Question) -> bool:
     return may_see(user, question.dialog) and may(user, RESOLVE)
 
 
-def ask(change: Change, text: str, call_id: str) -> Question:
+def ask(change: Change, text: str, call_id: str, choices: Sequence[str] = ()) -> Question:
     """Ask an ordinary question for an agent; its answer becomes the result of this call."""
-    return open_question(change, Question.Kind.QUESTION, text, tool_call_id=call_id)
+    return open_question(change, Question.Kind.QUESTION, text, tool_call_id=call_id, choices=_different(choices))
 
 
-def ask_from_outside(user: User, text: str, dialog_id: UUID | None = None) -> Question:
+def _different(choices: Sequence[str]) -> list[str]:
+    """Each once, and none that says nothing."""
+    return list(dict.fromkeys(filter(None, map(str.strip, choices))))
+
+
+def ask_from_outside(user: User, text: str, dialog_id: UUID | None = None, choices: Sequence[str] = ()) -> Question:
     """Ask for a program that runs elsewhere: in an idle dialog, or in a new one with the default agent, which is not asked."""
     if not text.strip():
         raise Invalid("The question is empty. Write what you want to know.")
@@ -84,7 +91,7 @@ def ask_from_outside(user: User, text: str, dialog_id: UUID | None = None) -> Qu
                     "dialog_busy", f"The dialog is {change.dialog.state}; ask in one that is idle, or in a new one."
                 )
             change.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=f"A program asks: {text}", author_id=user.pk)
-            return open_question(change, Question.Kind.QUESTION, text)
+            return open_question(change, Question.Kind.QUESTION, text, choices=_different(choices))
 
 
 def _new_dialog(user: User, text: str) -> Dialog:

@@ -23,12 +23,16 @@ def get_image(request: PersonRequest, dialog_id: UUID, sha256: str) -> HttpRespo
 
 
 def image_of(dialog: Dialog, sha256: str) -> HttpResponse:
-    """What a stranger made, so that no browser takes it for anything but an image."""
     image = dialog.attachments.filter(sha256=sha256).first()
     if image is None:
         raise NotFound("There is no such image in this dialog.")
-    answer = HttpResponse(bytes(image.content), content_type=image.media_type)
-    answer["Content-Disposition"] = content_disposition_header(False, image.name) or "inline"
+    return image_answer(image.name, image.media_type, bytes(image.content))
+
+
+def image_answer(name: str, media_type: str, content: bytes) -> HttpResponse:
+    """What a stranger made, so that no browser takes it for anything but an image."""
+    answer = HttpResponse(content, content_type=media_type)
+    answer["Content-Disposition"] = content_disposition_header(False, name) or "inline"
     answer["X-Content-Type-Options"] = "nosniff"
     answer["Content-Security-Policy"] = "default-src 'none'; sandbox"
     answer["Cache-Control"] = f"private, max-age={CACHE_SECONDS}, immutable"

@@ -1,6 +1,6 @@
 """Questions for humans (Q4H): answered, cancelled, or resolved by one of their exits."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -26,8 +26,16 @@ class QuestionWindow(UuidWindow):
     state: QuestionState | None = None
 
 
+Choice = Annotated[Text, Field(max_length=questions.LONGEST_CHOICE)]
+Choices = Annotated[
+    list[Choice],
+    Field(max_length=questions.MOST_CHOICES, description="answers to choose from; another may be written all the same"),
+]
+
+
 class NewQuestion(Schema):
     text: Text = Field(max_length=questions.LONGEST_QUESTION)
+    choices: Choices = []
     dialog: UUID | None = Field(None, description="one that is idle; a new one by default")
 
 
@@ -69,7 +77,7 @@ def list_questions(request: PersonRequest, window: Query[QuestionWindow]) -> lis
 @router.post("/questions", response={201: QuestionOut})
 def ask(request: PersonRequest, given: NewQuestion) -> Status[dict[str, Any]]:
     """Ask the people of a dialog from outside: no agent goes on when they answer. Ask again for the question to read it."""
-    row = questions.ask_from_outside(request.auth, given.text, given.dialog)
+    row = questions.ask_from_outside(request.auth, given.text, given.dialog, given.choices)
     return Status(201, _read(request.auth, row.pk))
 
 

@@ -224,6 +224,7 @@ class QuestionOut(Schema):
     dialog: UUID
     kind: str
     text: str
+    choices: list[str]
     state: str
     attempts: list[AttemptOut]
     draft: str | None

@@ -10,7 +10,7 @@ from dialogs.api import context, dialogs, messages, questions, reminders, search
 from dialogs.api.auth import PersonRequest
 from dialogs.api.context import ArchiveWindow
 from dialogs.api.lists import LARGEST, Text, UuidWindow, Window
-from dialogs.api.questions import Answer, ExitTaken, NewQuestion, QuestionState, QuestionWindow
+from dialogs.api.questions import Answer, Choices, ExitTaken, NewQuestion, QuestionState, QuestionWindow
 from dialogs.api.reminders import NewReminder
 from dialogs.api.search import Wanted
 from dialogs.errors import NotFound
@@ -98,10 +98,12 @@ def resolve_question(request: PersonRequest, question: Question, way: ExitTaken)
     return questions.resolve(request, question, way)
 
 
-def ask_human(request: PersonRequest, text: Text, dialog: Dialog | None = None) -> Found:
+def ask_human(
+    request: PersonRequest, text: Text, dialog: Dialog | None = None, choices: Choices | None = None
+) -> Found:
     """Ask your person something. Returns the question at once; ask read_question for the answer, with its id, later. It stands
     in the dialog that you name, which must be idle and takes no messages until it is answered, or in a new one."""
-    return questions.ask(request, NewQuestion(text=text, dialog=dialog)).value
+    return questions.ask(request, NewQuestion(text=text, dialog=dialog, choices=choices or [])).value
 
 
 def add_reminder(request: PersonRequest, dialog: Dialog, text: Text, position: Number | None = None) -> Found:

@@ -29,6 +29,9 @@ class Question(models.Model):
     kind = models.CharField(max_length=24, choices=Kind.choices)
     state = models.CharField(max_length=10, choices=State.choices, default=State.OPEN)
     text = models.TextField()
+    choices = models.JSONField(
+        default=list, db_default=models.Value([], models.JSONField()), help_text="answers to choose from, if any"
+    )
     tool_call_id = models.CharField(max_length=120, blank=True)
     clear_episode = models.PositiveIntegerField(null=True)
     draft = models.TextField(blank=True, help_text="a re-entry package drafted from stored facts")

@@ -16,6 +16,7 @@ from django.utils.html import escape
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
+from mdit_py_plugins.footnote import footnote_plugin
 from pygments import highlight as colour
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
@@ -36,6 +37,7 @@ LANGUAGE_NAMES = (
     " zig zsh"
 )
 LANGUAGES = frozenset(LANGUAGE_NAMES.split())
+_AFTER_WWW = re.compile(r"[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}(?::\d{1,5})?(?:[/?#][^\s<>()]{0,2000})?")
 _LINE_END = re.compile(r"\r\n?|\n")
 _HL = "hl-"
 _FORMATTER = HtmlFormatter(nowrap=True, classprefix=_HL)
@@ -118,13 +120,15 @@ def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "linkify": True, "tasklists": True})
     parser.enable(["table", "strikethrough", "linkify"])
     assert parser.linkify is not None
-    parser.linkify.set({"fuzzy_link": False, "fuzzy_email": False, "fuzzy_ip": False})  # README.md is a file
-    parser.linkify.add("//", None).add("ftp:", None)
+    parser.linkify.set({"fuzzy_link": False, "fuzzy_email": True, "fuzzy_ip": False})  # README.md is a file
+    parser.linkify.add("//", None).add("ftp:", None).add("www.", {"validate": _www, "normalize": _from_www})
     add_math(parser)
+    footnote_plugin(parser, inline=False)
     for rule, function in (
         ("fence", _code),
         ("code_block", _code),
         ("image", _image),
+        ("link_open", _link_open),
         ("link_close", _link_close),
         ("heading_open", _heading),
         ("heading_close", _heading),
@@ -133,6 +137,11 @@ def _parser() -> MarkdownIt:
         ("th_open", _cell),
         ("td_open", _cell),
         ("list_item_open", _list_item),
+        ("footnote_ref", _footnote_mark),
+        ("footnote_block_open", lambda *_: '<ol class="footnotes">\n'),
+        ("footnote_block_close", lambda *_: "</ol>\n"),
+        ("footnote_open", lambda *_: "<li>"),
+        ("footnote_anchor", lambda *_: ""),
     ):
         parser.add_render_rule(rule, function)
     return parser
@@ -142,6 +151,7 @@ def _parser() -> MarkdownIt:
 def _block_parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "tasklists": True}).enable("table")
     add_math(parser, is_growing=True)
+    footnote_plugin(parser, inline=False)
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser
 
@@ -164,18 +174,34 @@ def _coloured(code: str, language: str, env: Env) -> str:
 
 
 def _image(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Env) -> str:
-    """No image is ever fetched: its address could carry out what the model has read."""
-    return f"[image: {escape(renderer.renderInlineAsText(tokens[index].children or [], options, env))}]"
+    """A link. No image is fetched by itself: its address could carry out what the model has read."""
+    name = f"[image: {escape(renderer.renderInlineAsText(tokens[index].children or [], options, env))}]"
+    address = str(tokens[index].attrGet("src") or "")
+    if env.get("in_link") or not (host := _host_of(address)):
+        return name
+    return f'<a class="image" href="{escape(address)}">{name}</a> <span class="host">({escape(host)})</span>'
+
+
+def _host_of(address: str) -> str:
+    """Of a web address; empty where it is none."""
+    try:
+        parts = urlsplit(address)
+        return parts.hostname or "" if parts.scheme in ("http", "https") else ""
+    except ValueError:
+        return ""
+
+
+def _link_open(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Env) -> str:
+    env["in_link"] = True
+    return str(renderer.renderToken(tokens, index, options, env))
 
 
 def _link_close(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Env) -> str:
     """Name the host behind a link whose text does not."""
+    env["in_link"] = False
     start = next((at for at in range(index, -1, -1) if tokens[at].type == "link_open"), index)
     shown = "".join(token.content for token in tokens[start:index])
-    try:
-        host = urlsplit(str(tokens[start].attrGet("href") or "")).hostname or ""
-    except ValueError:
-        host = ""
+    host = _host_of(str(tokens[start].attrGet("href") or ""))
     return "</a>" if not host or host in shown else f'</a> <span class="host">({escape(host)})</span>'
 
 
@@ -207,17 +233,33 @@ def _list_item(renderer: RendererHTML, tokens: Sequence[Token], index: int, opti
     return "<li>" if is_ticked is None else f'<li class="task">{"☑" if is_ticked else "☐"} '
 
 
+def _footnote_mark(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Env) -> str:
+    return f"<sup>{int(tokens[index].meta['id']) + 1}</sup>"
+
+
+def _www(linkify: Any, text: str, start: int) -> int:
+    """How many characters after ``www.`` belong to an address."""
+    found = _AFTER_WWW.match(text, start)
+    return len(found[0].rstrip("?!.,:*_~'\"")) if found else 0
+
+
+def _from_www(linkify: Any, match: Any) -> None:
+    match.url = f"http://{match.url}"
+
+
 # -- The allow-list -----------------------------------------------------------------------------------------------------
 
 _CELLS = {"center", "right"}
 _CLASSES = {
     "li": {"task"},
+    "ol": {"footnotes"},
+    "a": {"image"},
     "div": {"code", "code-head", "wide"},
     "span": {"host"} | {_HL + name for name in STANDARD_TYPES.values() if name},
     "th": _CELLS,
     "td": _CELLS,
 }
-TAG_NAMES = "p h3 h4 h5 h6 ul ol li blockquote hr br em strong s code pre a div span table thead tbody tr th td"
+TAG_NAMES = "p h3 h4 h5 h6 ul ol li blockquote hr br em strong s sup code pre a div span table thead tbody tr th td"
 _TAGS = set(TAG_NAMES.split())
 
 

@@ -30,7 +30,7 @@ class Section:
 
 
 def sections(request: HttpRequest, user: User) -> list[Section]:
-    zone = _zone(request.COOKIES.get("zone", ""))
+    zone = zone_of(request)
     own = Dialog.objects.filter(owner=user, archived_at=None)
     found = own.filter(Q(pinned_at__isnull=False) | Q(folder__isnull=False)).order_by(
         F("pinned_at").desc(nulls_last=True), "-active_at"
@@ -65,10 +65,10 @@ def _labelled(dialogs: Iterable[Dialog]) -> list[tuple[Dialog, str]]:
     return [(dialog, state_label(dialog.state)) for dialog in dialogs]
 
 
-def _zone(name: str) -> tzinfo:
+def zone_of(request: HttpRequest) -> tzinfo:
     """What a browser said of itself; UTC where it said nothing that is a zone."""
     try:
-        return ZoneInfo(name)
+        return ZoneInfo(request.COOKIES.get("zone", ""))
     except (ValueError, OSError, KeyError):
         return UTC
 

@@ -125,6 +125,7 @@ def question(row: Question, attempts: list[Generation]) -> dict[str, Any]:
         "dialog": str(row.dialog_id),
         "kind": row.kind,
         "text": row.text,
+        "choices": row.choices,
         "state": row.state,
         "attempts": [{"outcome": attempt.outcome, "usage": usage(attempt)} for attempt in attempts],
         "draft": row.draft or None,

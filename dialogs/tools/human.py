@@ -1,7 +1,7 @@
 """Asking the person: the run waits for the answer."""
 
 from dialogs.actions import questions
-from dialogs.actions.questions import ASK_HUMAN
+from dialogs.actions.questions import ASK_HUMAN, LONGEST_CHOICE, MOST_CHOICES
 from dialogs.context.tool_calls import Result
 from dialogs.store.change import Change
 from dialogs.tools.tool import Invocation, Tool, parameters
@@ -9,7 +9,7 @@ from dominds.llm.messages import ToolSpec
 
 
 def ask_human(change: Change, call: Invocation) -> Result:
-    questions.ask(change, str(call.arguments["question"]), call.call_id)
+    questions.ask(change, str(call.arguments["question"]), call.call_id, call.arguments.get("choices", ()))
     return Result("", pending=True)
 
 
@@ -18,7 +18,16 @@ TOOLS = (
         ToolSpec(
             ASK_HUMAN,
             "Ask a person something that only they can decide or know. The answer comes back as this call's result.",
-            parameters(["question"], question={"type": "string", "minLength": 1}),
+            parameters(
+                ["question"],
+                question={"type": "string", "minLength": 1},
+                choices={
+                    "type": "array",
+                    "items": {"type": "string", "minLength": 1, "maxLength": LONGEST_CHOICE},
+                    "maxItems": MOST_CHOICES,
+                    "description": "short answers to choose from, where there are some; the person may write another",
+                },
+            ),
         ),
         inside=ask_human,
         always=True,

@@ -9,11 +9,12 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from dialogs.actions import attachments, messages, model_choice
-from dialogs.api.attachments import image_of
-from dialogs.errors import Refusal
+from dialogs.api.attachments import image_answer, image_of
+from dialogs.errors import Invalid, Refusal
 from dialogs.models import Dialog
 from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.home import choosable_models
+from dialogs.pages.remote_image import remote_image as fetched_image
 from dialogs.views.answers import PersonRequest, changed_since, dialog_action, dialog_page, with_retry_after
 from dialogs.views.dialogs import show_page
 from dialogs.views.forms import MessageForm, RegenerateForm, checked
@@ -45,6 +46,16 @@ def files_of(request: PersonRequest) -> Iterator[tuple[str, bytes]]:
 @dialog_page
 def image(request: PersonRequest, dialog: Dialog, sha256: str) -> HttpResponse:
     return image_of(dialog, sha256)
+
+
+@dialog_page
+def remote_image(request: PersonRequest, dialog: Dialog, seq: int) -> HttpResponse:
+    """An image of an answer, by the click that asks for it. Its page shows the link again where this fails."""
+    try:
+        found = fetched_image(dialog, seq, request.GET.get("address", ""))
+    except Invalid as refusal:
+        return HttpResponse(refusal.message, status=refusal.status, content_type="text/plain; charset=utf-8")
+    return image_answer(found.name, found.media_type, found.content)
 
 
 def _refused(request: PersonRequest, dialog: Dialog, text: str, refusal: Refusal) -> HttpResponse:

@@ -122,20 +122,27 @@ document.addEventListener("dominds:placed", (event) => {
   if (follower.following) trim();
 });
 
-/** Buttons on each block of code: lines that wrap, a file, a copy. */
+/** Buttons on each block of code: numbers of lines, lines that wrap, a file, a copy. */
 function decorate(piece) {
   for (const code of piece.querySelectorAll(".code")) {
     const tools = Object.assign(document.createElement("div"), { className: "code-tools" });
-    tools.append(codeButton(tr("Wrap"), "wrap"), codeButton(tr("Download"), "download"), codeButton(tr("Copy"), "copy"));
+    tools.append(codeButton(tr("Numbers"), "numbers"), codeButton(tr("Wrap"), "wrap"), codeButton(tr("Download"), "download"), codeButton(tr("Copy"), "copy"));
     code.querySelector("pre").before(tools);
   }
 }
 
 function codeButton(words, name) {
   const button = Object.assign(document.createElement("button"), { type: "button", className: `link ${name}`, textContent: words });
-  if (name === "wrap") button.setAttribute("aria-pressed", "false");
+  if (name !== "download" && name !== "copy") button.setAttribute("aria-pressed", "false");
   button.dataset[name] = "";
   return button;
+}
+
+/** Each line in an element of its own, whose number no copy takes along. Colours end with their line. */
+function number(code) {
+  if (code.querySelector(".code-line")) return;
+  const lines = code.innerHTML.replace(/\n$/, "").split("\n");
+  code.innerHTML = lines.map((line) => `<span class="code-line">${line}</span>`).join("\n");
 }
 
 const SUFFIXES = { python: "py", py: "py", javascript: "js", js: "js", typescript: "ts", ts: "ts", bash: "sh", sh: "sh", shell: "sh", html: "html", css: "css",
@@ -144,12 +151,31 @@ const SUFFIXES = { python: "py", py: "py", javascript: "js", js: "js", typescrip
 document.addEventListener("click", ({ target }) => {
   const code = target.closest(".code");
   if (target.matches(".code-tools .wrap")) target.setAttribute("aria-pressed", code.classList.toggle("wraps"));
-  else if (target.matches(".code-tools .download")) {
+  else if (target.matches(".code-tools .numbers")) {
+    number(code.querySelector("code"));
+    target.setAttribute("aria-pressed", code.classList.toggle("numbered"));
+  } else if (target.matches(".code-tools .download")) {
     const href = URL.createObjectURL(new Blob([code.querySelector("pre").textContent], { type: "text/plain" }));
     const name = `code.${SUFFIXES[code.querySelector(".code-head")?.textContent] ?? "txt"}`;
     Object.assign(document.createElement("a"), { href, download: name }).click();
     setTimeout(() => URL.revokeObjectURL(href), 10_000);
   }
+});
+
+// An image of an answer is fetched by a click on its name: an address alone could tell somebody what was read.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest(".md a.image");
+  const turn = link?.closest(".turn[id]:not(.live)");
+  if (!turn || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  const address = encodeURIComponent(link.getAttribute("href"));
+  const image = Object.assign(new Image(), { alt: link.textContent, className: "remote", src: `/d/${id}/turn/${turn.id.slice("turn-".length)}/remote-image/?address=${address}` });
+  link.setAttribute("aria-busy", "true");
+  image.addEventListener("load", () => link.replaceWith(image));
+  image.addEventListener("error", () => {
+    link.removeAttribute("aria-busy");
+    toast(tr("The image was not loaded. Open its link in a new tab to see it there."), "error");
+  });
 });
 
 // Older messages come as one scrolls up, and go again when one is far below them.

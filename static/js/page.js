@@ -1,5 +1,7 @@
 // What every page needs: putting pieces in place, saying things to people and to screen readers.
 
+import { language } from "./words.js";
+
 // What becomes of a request is told to the element that made it, and from there to the document, which it may have left.
 const OUTCOMES = ["htmx:beforeOnLoad", "htmx:sendError", "htmx:responseError", "dominds:toast"];
 
@@ -82,8 +84,10 @@ export function toast(text, kind = "success", href = "") {
   setTimeout(() => box.remove(), kind === "error" ? 9000 : 5000);
 }
 
-const TIME = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+// In the page's language; a browser that speaks it says how its country writes times.
+const LOCALE = navigator.language.toLowerCase().split("-")[0] === language.split("-")[0] ? navigator.language : language;
+const TIME = new Intl.DateTimeFormat(LOCALE, { hour: "2-digit", minute: "2-digit" });
+const DATE = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle: "short" });
 
 /** Show times in the reader's own zone. */
 export function localTimes(root) {

@@ -1,7 +1,7 @@
 // Ctrl/Cmd+K: dialogs, agents and whatever can be done here, by name.
+import { SIZES, THEMES, wear, write } from "./appearance.js";
 import { Choices, element, narrowed } from "./choices.js";
 import { commands } from "./commands.js";
-import { toast } from "./page.js";
 import { tr } from "./words.js";
 
 const SEARCH_MS = 200;
@@ -60,8 +60,7 @@ function build() {
   return dialog;
 }
 
-const GROUPS = { dialogs: tr("Dialogs"), here: tr("This page"), agents: tr("New dialog with"), pages: tr("Go to"), look: tr("Look") };
-const THEMES = { system: tr("system"), light: tr("light"), dark: tr("dark") };
+const GROUPS = { dialogs: tr("Dialogs"), here: tr("This page"), agents: tr("New dialog with"), pages: tr("Go to"), look: tr("Appearance") };
 const order = (item) => Object.values(GROUPS).indexOf(item.group);
 const go = (href) => () => location.assign(href);
 
@@ -72,6 +71,7 @@ function actions() {
     ...pages.map((link) => ({ name: link.textContent.trim(), group: GROUPS.pages, run: () => link.click() })),
     { name: tr("Keyboard"), hint: "?", group: GROUPS.pages, run: () => document.getElementById("keys").showPopover() },
     ...Object.entries(THEMES).map(([theme, words]) => ({ name: tr("Theme: {theme}", { theme: words }), group: GROUPS.look, run: () => wear(theme) })),
+    ...Object.entries(SIZES).map(([size, words]) => ({ name: tr("Text size: {size}", { size: words }), group: GROUPS.look, run: () => write(size) })),
   ];
 }
 
@@ -96,11 +96,4 @@ async function ask(address, headers = {}) {
   } catch {
     return null; // what is at hand without the server stays
   }
-}
-
-async function wear(theme) {
-  const { "X-CSRFToken": token } = JSON.parse(document.body.getAttribute("hx-headers"));
-  const answer = await fetch("/api/settings", { method: "PATCH", headers: { "X-CSRFToken": token, "Content-Type": "application/json" }, body: JSON.stringify({ theme }) }).catch(() => null);
-  if (answer?.ok) document.documentElement.dataset.theme = theme;
-  else toast(tr("Not saved: the server could not be asked."), "error");
 }

@@ -38,9 +38,16 @@ PLANS_SUMMARY = (
 SCRIPTS: dict[str, dict[str, Any]] = {
     "long": {"chunk_chars": 10, "chunk_delay_ms": 30, "steps": [{"text": LONG}]},
     "short": {"steps": [{"text": "A short answer."}]},
+    "echo": {"steps": [{"text": "{{last_user}}"}]},
     "hostile": {"chunk_chars": 7, "chunk_delay_ms": 5, "steps": [{"text": HOSTILE}]},
     "asks": {
         "steps": [
+            {
+                "match": "^Please offer",
+                "tool_calls": [
+                    {"name": "ask_human", "arguments": {"question": "EUR or USD?", "choices": ["EUR", "USD"]}}
+                ],
+            },
             {
                 "match": "^Please ask",
                 "tool_calls": [{"name": "ask_human", "arguments": {"question": "Which currency?"}}],
@@ -78,7 +85,9 @@ LIMITS = {"lights": 128_000, "refuses": 1_000, "relents": 1_000, "fills": 2_000}
 @pytest.fixture(scope="session")
 def browser_stack(postgres: services.PostgresServer, django_db_blocker: Any) -> Iterator[Stack]:
     """The stack behind ``stack``; use that."""
-    stack = Stack.on_new_database(postgres, "dominds_browser", settings={KEY_VARIABLE: "k-browser-0123456789"})
+    stack = Stack.on_new_database(
+        postgres, "dominds_browser", settings={KEY_VARIABLE: "k-browser-0123456789", "DOMINDS_PRIVATE_IMAGES": "on"}
+    )
     stack.minds_dir.mkdir(parents=True, exist_ok=True)
     for name, script in SCRIPTS.items():
         (stack.minds_dir / f"{name}.yaml").write_text(json.dumps(script, ensure_ascii=False))

@@ -217,3 +217,25 @@ def test_another_model_is_chosen_within_a_dialog_and_one_is_pinned(
     page.reload()
     page.locator("#model-button").click()
     expect(picker.locator(".option strong").nth(1)).to_have_text(name or "")
+
+
+def test_theme_and_text_size_are_in_reach_and_stay(
+    stack: Stack, person: User, page: Page, log_in: LogIn, complaints: list[str]
+) -> None:
+    log_in(page.context, person)
+    page.goto(f"{stack.base_url}/models/")
+    page.get_by_role("button", name="Appearance").click()
+    page.get_by_text("Dark", exact=True).click()
+    page.get_by_text("Large", exact=True).click()
+    root = page.locator("html")
+    expect(root).to_have_attribute("data-theme", "dark")
+    assert page.evaluate("parseFloat(getComputedStyle(document.documentElement).fontSize)") == 19
+    page.reload()
+    expect(root).to_have_attribute("data-theme", "dark")
+    expect(root).to_have_attribute("data-size", "large")
+    page.keyboard.press("Control+k")
+    page.get_by_role("option", name="Text size: small").click()
+    expect(root).to_have_attribute("data-size", "small")
+    page.get_by_role("button", name="Log out").click()
+    expect(root).to_have_attribute("data-theme", "dark")  # as the last person's, also where nobody is logged in
+    expect(root).to_have_attribute("data-size", "small")

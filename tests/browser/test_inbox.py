@@ -1,12 +1,13 @@
 """The inbox of questions: chosen, read and answered by keys on a wide screen, pages of their own on a phone."""
 
 import re
+from collections.abc import Callable
 
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from dialogs.models import Question
-from tests.browser.conftest import LogIn
+from dialogs.models import Dialog, Question
+from tests.browser.conftest import LogIn, answered, send
 from tests.harness.stack import Stack, eventually
 
 
@@ -41,3 +42,21 @@ def test_questions_are_answered_by_keys(stack: Stack, person: User, page: Page, 
     expect(reader).to_be_hidden()
     page.locator(".inbox [data-row]").click()
     expect(page).to_have_url(re.compile(f"/q4h/{oldest.pk}/$"))
+
+
+def test_an_offered_answer_is_one_click_in_the_dialog_and_in_the_inbox(
+    open_dialog: Callable[[str], Dialog], person: User, stack: Stack, page: Page, complaints: list[str]
+) -> None:
+    open_dialog("asks")
+    send(page, "Please offer")
+    card = page.locator(".asks")
+    card.get_by_role("button", name="USD").click()
+    answered(page, 2)
+    expect(card.get_by_role("button")).to_have_count(0)
+    expect(page.locator(".turn-answer .body")).to_have_text("USD")
+    send(page, "Please offer again")
+    expect(page.locator("#banner")).to_contain_text("EUR or USD?")
+    page.goto(f"{stack.base_url}/q4h/")
+    page.get_by_role("button", name="EUR", exact=True).click()
+    expect(page.get_by_text("Answered. The agent goes on.")).to_be_visible()
+    assert set(Question.objects.filter(dialog__owner=person).values_list("answer", flat=True)) == {"USD", "EUR"}

@@ -1,6 +1,7 @@
 """The admin: operators read everything, edit no history, and resolve what waits for them."""
 
 import itertools
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -358,3 +359,11 @@ def test_an_operator_sets_only_the_monthly_budget_of_a_person(db: None) -> None:
     assert saved.status_code == 302, saved.content
     row.refresh_from_db()
     assert (row.monthly_budget_usd, row.theme, row.notifications) == (Decimal("12.5"), "dark", False)
+
+
+def test_times_are_those_of_the_readers_clock(browser: Client, asked: Question) -> None:
+    at = reverse("admin:dialogs_question_change", args=[asked.pk])
+    Question.objects.update(created_at=datetime(2026, 7, 1, 22, 30, tzinfo=UTC))
+    assert "10:30 p.m." in browser.get(at).content.decode()
+    browser.cookies["zone"] = "Asia/Tokyo"
+    assert "7:30 a.m." in browser.get(at).content.decode()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dialogs.pages.markdown import HIGHLIGHT_MAX_CHARS, MARKDOWN_MAX_CHARS, GrowingText, finished_chars, render
 
 ALLOWED_TAGS = set(
-    "p h3 h4 h5 h6 ul ol li blockquote hr br em strong s code pre a div span table thead tbody tr th td"
+    "p h3 h4 h5 h6 ul ol li blockquote hr br em strong s sup code pre a div span table thead tbody tr th td"
     " math mrow mi mo mn mtext mspace mfrac msqrt mroot msub msup msubsup munder mover munderover mtable mtr mtd mstyle".split()
 )
 DRAWING_ATTRIBUTES = set(
@@ -88,7 +88,9 @@ def assert_harmless(html: str) -> None:
         if name == "href":
             assert re.match(r"(https?|mailto):", value)
         if name == "class":
-            assert re.fullmatch(r"(hl-\w+|code|code-head|wide|host|task|right|center)?( hl-\w+)*", value)
+            assert re.fullmatch(
+                r"(hl-\w+|code|code-head|wide|host|task|image|footnotes|right|center)?( hl-\w+)*", value
+            )
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -110,8 +112,21 @@ def test_no_mixture_of_hostile_texts_acts(parts: list[str]) -> None:
     assert_harmless(render("".join(parts)))
 
 
-def test_an_image_is_named_and_never_fetched() -> None:
-    assert render("![the plan](https://evil.example/x.png)") == "<p>[image: the plan]</p>\n"
+def test_an_image_is_a_link_that_names_its_host_and_never_fetched_by_itself() -> None:
+    html = render("![the plan](https://evil.example/x.png?a=1&b=2)")
+    assert "<img" not in html
+    assert '<a class="image" href="https://evil.example/x.png?a=1&amp;b=2"' in html
+    assert html.endswith('>[image: the plan]</a> <span class="host">(evil.example)</span></p>\n')
+    assert render("![x](data:image/png;base64,AAAA)") == "<p>[image: x]</p>\n"
+    assert render("[![x](https://evil.example/y)](https://e.org)").count("<a ") == 1
+
+
+def test_footnotes_stand_at_the_end_in_the_order_of_their_marks() -> None:
+    html = render("One[^b] and two[^a].\n\n[^a]: An *a*\n[^b]: A b\n\n    more of it\n\nThe end[^b], not [^c].\n")
+    assert html.startswith("<p>One<sup>1</sup> and two<sup>2</sup>.</p>\n<p>The end<sup>1</sup>, not [^c].</p>\n")
+    assert html.endswith(
+        '<ol class="footnotes">\n<li><p>A b</p>\n<p>more of it</p>\n</li>\n<li><p>An <em>a</em></p>\n</li>\n</ol>\n'
+    )
 
 
 def test_a_link_names_its_host_unless_its_text_does() -> None:
@@ -174,7 +189,9 @@ def test_what_is_no_latex_is_shown_as_it_was_written() -> None:
 
 def test_addresses_become_links_and_names_of_files_do_not() -> None:
     assert '<a href="https://e.org/a_b?c=1"' in render("See https://e.org/a_b?c=1.")
-    assert "<a" not in render("README.md, main.py, //e.org/x, ftp://e.org/x, a@e.org")
+    assert '<a href="http://www.e.org/a"' in render("See www.e.org/a.")
+    assert '<a href="mailto:ada@e.org"' in render("Write to ada@e.org.")
+    assert "<a" not in render("README.md, main.py, //e.org/x, ftp://e.org/x, www., xwww.e.org, wwww.e")
 
 
 def test_boxes_of_a_list_are_signs() -> None:
@@ -185,7 +202,7 @@ PIECES = [
     "para text\n", "\n", "- item\n", "  more\n", "1. one\n", "> quote\n", "```\n", "```py\n", "````\n", "   ```\n",
     "    code\n", "# head\n", "===\n", "---\n", "| a | b |\n", "|---|---|\n", "**bold\n", "text **x** `c`\n", "~~~\n",
     "\tx\n", "*", "-", "#", "* * *\n", "\r\n", "+ x\n", " ", "word ", "😀", "[l](http://e.org)\n", "![i](x)\n",
-    "$$\n", "$$", "\\[\n", "\\]", "x = 1 $$\n", "$x$ ", "\\(x\\)", "- [x] done\n", "https://e.org ",
+    "www.e.org ", "a@e.org ", "[^1]", "$$\n", "$$", "\\[\n", "\\]", "x = 1 $$\n", "$x$ ", "\\(x\\)", "- [x] done\n", "https://e.org ",
 ]  # fmt: skip
 
 
@@ -233,6 +250,10 @@ def test_a_closed_block_of_code_is_finished_at_once() -> None:
         "\\[\n" * 30_000,
         "https:" * 30_000,
         "http://a@" * 20_000,
+        "www.a." * 30_000,
+        "![a](http://b.c)" * 10_000,
+        "[^1]: a\n" * 20_000,
+        "[^1]" * 40_000 + "\n\n[^1]: a",
     ],
     ids=[
         "brackets",
@@ -247,6 +268,10 @@ def test_a_closed_block_of_code_is_finished_at_once() -> None:
         "open math",
         "schemes",
         "addresses",
+        "hosts",
+        "images",
+        "definitions of footnotes",
+        "footnotes",
     ],
 )
 def test_pathological_text_is_rendered_in_bounded_time(text: str) -> None:

@@ -10,7 +10,8 @@ from dialogs.models import Dialog
 from dialogs.runtime.driver import drive
 from tests.dialogs.browsing import HTMX, asked_dialog, browser_of, suspended_dialog
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import make_operator
+from tests.dialogs.factories import make_dialog, make_operator
+from tests.dialogs.runtime.test_driver import send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -151,3 +152,28 @@ def test_exits_that_ask_for_nothing_are_buttons_in_the_dialog(script: Script) ->
         f"/q4h/{question.pk}/resolve/", {"action": "retry", "from": "dialog"}, headers=HTMX
     ).content.decode()
     assert 'id="banner"' in html and not exit_button.findall(html)
+
+
+def test_offered_answers_are_buttons_while_the_question_is_open(script: Script) -> None:
+    offers = {"question": "EUR or USD?", "choices": ["EUR", " USD", "EUR", " "]}
+    script({"tool_calls": [{"name": questions.ASK_HUMAN, "arguments": offers}]}, {"text": "Thanks."})
+    dialog = make_dialog()
+    send(dialog, "Import it")
+    client, (question,) = browser_of(dialog.owner), dialog.questions.all()
+    assert question.choices == ["EUR", "USD"]
+    button = '<button class="button" name="text" value="USD">USD</button>'
+    pages = (f"/d/{dialog.pk}/", f"/q4h/{question.pk}/", "/q4h/")
+    assert all(client.get(page).content.decode().count(button) == 1 for page in pages)
+    client.post(f"/q4h/{question.pk}/answer/", {"text": "USD", "from": "dialog"}, headers=HTMX)
+    assert not any(button in client.get(page).content.decode() for page in pages)
+
+
+def test_a_program_elsewhere_may_offer_answers(script: Script) -> None:
+    dialog = make_dialog()
+    client = browser_of(dialog.owner)
+    asked = {"text": "EUR or USD?", "dialog": str(dialog.pk), "choices": ["EUR", "USD"]}
+    answer = client.post("/api/questions", asked, content_type="application/json")
+    assert answer.status_code == 201 and answer.json()["choices"] == ["EUR", "USD"]
+    assert 'value="EUR">EUR</button>' in client.get(f"/d/{dialog.pk}/").content.decode()
+    refused = client.post("/api/questions", {**asked, "choices": ["x"] * 9}, content_type="application/json")
+    assert refused.status_code in (400, 422)

@@ -1,0 +1,46 @@
+"""What answers are drawn with beyond text: numbered code, and images that somebody asks for."""
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from dialogs.models import Dialog
+from tests.browser.conftest import answered, send
+from tests.doubles.picture_host import picture_host
+from tests.pixels import picture
+
+OpenDialog = Callable[[str], Dialog]
+CODE = '```python\n"""One\ntwo"""\nx = 1\n```'
+
+
+def test_code_is_numbered_and_copied_without_its_numbers(
+    page: Page, open_dialog: OpenDialog, complaints: list[str]
+) -> None:
+    open_dialog("echo")
+    send(page, CODE)
+    answered(page)
+    code = page.locator(".turn-assistant .code")
+    code.get_by_role("button", name="Numbers").click()
+    expect(code.get_by_role("button", name="Numbers")).to_have_attribute("aria-pressed", "true")
+    expect(code.locator(".code-line")).to_have_count(3)
+    assert code.locator("pre").inner_text().rstrip("\n") == '"""One\ntwo"""\nx = 1'
+    assert code.locator(".code-line").last.evaluate("line => getComputedStyle(line, '::before').content") != "none"
+    code.get_by_role("button", name="Numbers").click()
+    assert code.locator(".code-line").last.evaluate("line => getComputedStyle(line, '::before').content") == "none"
+
+
+def test_an_image_is_shown_by_a_click_and_stays_a_link_where_it_fails(
+    page: Page, open_dialog: OpenDialog, complaints: list[str]
+) -> None:
+    with picture_host({"/chart.png": picture()}) as host:
+        open_dialog("echo")
+        send(page, f"![the chart]({host.url}/chart.png) and ![nothing]({host.url}/missing.png)")
+        answered(page)
+        answer = page.locator(".turn-assistant .body")
+        assert not host.asked
+        answer.get_by_role("link", name="[image: the chart]").click()
+        expect(answer.get_by_role("img", name="[image: the chart]")).to_be_visible()
+        answer.get_by_role("link", name="[image: nothing]").click()
+        expect(page.get_by_text("The image was not loaded.")).to_be_visible()
+        expect(answer.get_by_role("link", name="[image: nothing]")).to_be_visible()
+        assert [path for path, _ in host.asked] == ["/chart.png", "/missing.png"]

@@ -1,0 +1,40 @@
+"""A host of images, as answers name them: what it serves by path, and which requests came."""
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+@dataclass
+class PictureHost:
+    files: Mapping[str, bytes]
+    asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)  # paths with headers
+    url: str = ""
+
+
+@contextmanager
+def picture_host(files: Mapping[str, bytes]) -> Iterator[PictureHost]:
+    """What has no file is answered by 404."""
+    host = PictureHost(files)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            host.asked.append((self.path, dict(self.headers)))
+            content = host.files.get(self.path)
+            self.send_response(404 if content is None else 200)
+            self.end_headers()
+            self.wfile.write(content or b"no such file")
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    host.url = f"http://127.0.0.1:{server.server_address[1]}"
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    try:
+        yield host
+    finally:
+        server.shutdown()
+        server.server_close()
