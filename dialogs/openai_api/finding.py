@@ -35,6 +35,7 @@ LAST_TURNS = 8  # of a dialog, in which what was said last is looked for
 SHORTEST_QUOTE, QUOTED_CHARS = 20, 120  # without white space; programs cut what they quote
 ANSWER_TO_AGENT = Q(tool_name=ASK_HUMAN, status=Turn.Status.OK)
 SPOKEN = Q(role__in=[Turn.Role.USER, Turn.Role.ASSISTANT]) | ANSWER_TO_AGENT
+WITHOUT_ANSWER = ((Turn.Role.USER, Turn.Status.FAILED), (Turn.Role.USER, Turn.Status.STOPPED))
 AT_HEAD = (State.IDLE, State.FAILED, State.WAITING)
 
 
@@ -58,7 +59,8 @@ def find(key: ApiKey, agent: Agent, told: Conversation, end_user: str, instructi
     mine = Dialog.objects.filter(client__key=key, client__end_user=end_user, agent=agent).order_by("-active_at")
     said = [one.text for one in told.whole] + [one.text for one in told.system]
     text = without_spaces((instructions, *said))
-    found = _among_those_alike(mine, told, exchanges, text) if any(one.answered for one in exchanges) else None
+    has_answer = any(one.answered for one in exchanges)
+    found = _among_those_alike(mine, told, exchanges, text) if has_answer else _without_answer(mine, told)
     if told.results and not told.has_message:  # another answer to results that were answered: never the dialog's end
         shared = min(found.shared, len(exchanges) - 1) if found else 0
         return replace(found, fit=None, shared=shared) if found and shared else None
@@ -82,6 +84,18 @@ def _among_those_alike(
     return _best(list(seen.values()))
 
 
+def _without_answer(mine: QuerySet[Dialog], told: Conversation) -> Candidate | None:
+    """The dialog that holds the same and got no word of an answer: programs send again what failed."""
+    whole = exchanges_of(told.whole)
+    same = mine.filter(state__in=(State.IDLE, State.FAILED), client__said=keys_of(whole).said)
+    for dialog_id, seq in list(same.values_list("pk", "last_turn_seq")[:CANDIDATES]):
+        turns = Turn.objects.filter(dialog=dialog_id).exclude(role=Turn.Role.NOTICE).order_by("-position")
+        newest = turns.values_list("role", "status").first()
+        if newest in WITHOUT_ANSWER and (stored := tuple(exchanges_of(said_in(dialog_id)))) == tuple(whole):
+            return Candidate(dialog_id, seq, stored, 0, Fit(True, 0, 0), again=True)
+    return None
+
+
 def _fit(told: Sequence[Exchange], stored: Sequence[Exchange], state: str, text: str, *, again: bool) -> Fit | None:
     """Where a message is asked again, or a person asked, nothing can come between."""
     if state not in AT_HEAD:
@@ -96,7 +110,7 @@ def _summed_up(mine: QuerySet[Dialog], text: str) -> Candidate | None:
     if len(text) < DISTINCT_CHARS:
         return None
     newest = _newest_said(mine.filter(state__in=AT_HEAD))
-    found = [dialog_id for dialog_id, exchanges in newest if fit_of_summary(exchanges, text)]
+    found = [dialog_id for dialog_id, exchanges in newest if exchanges and is_summary(exchanges[-1], text)]
     if len(found) != 1:
         return None
     seq, stored = mine.values_list("last_turn_seq", flat=True).get(pk=found[0]), tuple(exchanges_of(said_in(found[0])))
@@ -122,7 +136,8 @@ def after_head(told: Conversation, candidate: Candidate) -> Conversation:
 
 def _behind_summary(told: Conversation, candidate: Candidate) -> int:
     """How many of the messages ahead are the client's account of what was said, up to its summary."""
-    holds = (is_summary(candidate.stored[-1], without_spaces([said.text])) for said in told.ahead)
+    said = (*told.ahead, ClientMessage("user", told.message))
+    holds = (is_summary(candidate.stored[-1], without_spaces([one.text])) for one in said)
     return max((number for number, found in enumerate(holds, 1) if found), default=0)
 
 

@@ -299,6 +299,14 @@ def test_a_summary_that_the_model_made_stands_for_its_conversation(
     assert said_in(again) == [*known, "Hi", noted("Hi"), "Yes", noted("Yes")]
 
 
+def test_a_summary_may_be_the_newest_message(key: ApiKey, summed_up: Dialog) -> None:
+    """As where a client compacts between two calls of tools."""
+    known = said_in(summed_up)
+    goes_on = sent(key, summed_up, ("user", "Tell of cats"), ("user", "Tell of dogs"), ("user", CONTINUED))
+    assert said_in(goes_on)[: len(known) + 1] == [*known, CONTINUED]
+    assert goes_on.pk == summed_up.pk
+
+
 def test_a_summary_is_no_sign_of_a_conversation_that_does_not_hold_it(key: ApiKey, summed_up: Dialog) -> None:
     """A summary of a document, an answer that is given to another agent, and somebody else's words."""
     alone = sent(key, summed_up, ("user", f"{ASKED} Here it is: ..."))
@@ -337,3 +345,36 @@ def test_a_request_for_a_summary_may_leave_the_last_answer_out(key: ApiKey, scri
     assert said_in(last)[-3:] == ["It is warm.", ASKED, SUMMED]
     other = begun(*told_so_far)
     assert other.pk != first.pk, "another answer to the result"
+
+
+@pytest.mark.parametrize("texts", [(), told("Hello")], ids=["the first", "a later one"])
+def test_what_failed_and_is_sent_again_stays_in_its_dialog(key: ApiKey, script: Script, texts: Sequence[str]) -> None:
+    """As official clients do by themselves, told of an error that passes."""
+    script(ANSWER)
+    agent = str(AgentFactory.create().pk)
+    if texts:
+        posted(key, agent, texts[0])
+    script({"error": "auth"})
+    asked = [ClientMessage(("user", "assistant")[number % 2], text) for number, text in enumerate((*texts, "Go on"))]
+    for _ in range(3):
+        drive(conversations.begin(key, ChatRequest(model=agent, messages=tuple(asked))).dialog_id)
+    dialog = Dialog.objects.get()
+    assert dialog.state == "failed"
+    script(ANSWER)
+    assert said_in(posted(key, agent, *texts, "Go on")) == [*texts, *told("Go on")]
+    assert Dialog.objects.count() == 1
+    another = posted(key, agent, *texts, "Go on")
+    assert another.pk != dialog.pk, "one that was answered is asked anew"
+
+
+def test_a_first_message_whose_tool_was_called_is_no_failure(key: ApiKey, script: Script) -> None:
+    script({"tool_calls": [{"name": "look", "arguments": {}}]})
+    agent = str(AgentFactory.create().pk)
+    look = {"name": "look", "description": "", "parameters": {"type": "object", "properties": {}}}
+    runs = []
+    for _ in range(2):
+        runs.append(
+            conversations.begin(key, ChatRequest(model=agent, messages=(ClientMessage("user", "Hi"),), tools=[look]))
+        )
+        drive(runs[-1].dialog_id)
+    assert runs[0].dialog_id != runs[1].dialog_id
