@@ -101,7 +101,7 @@ def begin(key: ApiKey, request: ChatRequest) -> Run:
         return _named(key, agent, request, told)
     if run := _holding_calls(key, agent, request, told):
         return run
-    candidate = find(key, agent, told, request.end_user)
+    candidate = find(key, agent, told, request.end_user, request.instructions)
     if candidate is not None and candidate.fit and (run := _found(key, agent, request, told, candidate)):
         return run
     return _forked(key, agent, request, told, copyable(candidate))

@@ -53,7 +53,9 @@ def embeddings_of(body: dict[str, Any], key: ApiKey) -> dict[str, Any]:
     except RequestRefused as error:
         raise ApiError(400, "refused_by_provider", str(error)) from None
     except ProviderError as error:
-        raise ApiError(503, "provider_unavailable", str(error), retry_after_seconds=AWAY_SECONDS) from None
+        raise ApiError(
+            503, "provider_unavailable", str(error), retry_after_seconds=AWAY_SECONDS, repeatable=True
+        ) from None
     _note(key, agent, model, answer.get("usage"), began)
     return answer
 

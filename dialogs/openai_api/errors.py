@@ -11,14 +11,21 @@ CODES = {"agent_unusable": "model_unusable", "rate_limited": "rate_limit_exceede
 
 
 class ApiError(Exception):
-    """``param`` names the field at fault, for the client."""
+    """``param`` names the field at fault, for the client. What is ``repeatable`` stores nothing twice when it is sent again."""
 
     def __init__(
-        self, status: int, code: str, message: str, *, param: str | None = None, retry_after_seconds: int | None = None
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        param: str | None = None,
+        retry_after_seconds: int | None = None,
+        repeatable: bool = False,
     ) -> None:
         super().__init__(message)
         self.status, self.code, self.message, self.param = status, code, message, param
-        self.retry_after_seconds = retry_after_seconds
+        self.retry_after_seconds, self.repeatable = retry_after_seconds, repeatable
 
     @property
     def body(self) -> dict[str, Any]:
@@ -30,7 +37,7 @@ class ApiError(Exception):
         answer = JsonResponse(body, status=self.status)
         if self.retry_after_seconds is not None:
             answer["Retry-After"] = str(self.retry_after_seconds)
-        if self.status != 429 or self.code == "budget_exceeded":
+        if not self.repeatable:
             answer["x-should-retry"] = "false"  # the official clients would repeat 409 and 500, and so post twice
         return answer
 
@@ -43,4 +50,5 @@ def of_refusal(refusal: Refusal) -> ApiError:
     """An agent that cannot answer is a wrong choice of the client's (400), not a conflict."""
     status = 400 if refusal.code == "agent_unusable" else refusal.status
     wait = refusal.retry_after_seconds if isinstance(refusal, RateLimited) else None
-    return ApiError(status, CODES.get(refusal.code, refusal.code), refusal.message, retry_after_seconds=wait)
+    code, soon = CODES.get(refusal.code, refusal.code), refusal.code == "rate_limited"
+    return ApiError(status, code, refusal.message, retry_after_seconds=wait, repeatable=soon)

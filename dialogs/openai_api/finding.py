@@ -13,16 +13,20 @@ from dialogs.actions.questions import ASK_HUMAN
 from dialogs.models import Agent, ApiKey, Dialog, Turn
 from dialogs.openai_api.history import ClientMessage, Conversation
 from dialogs.openai_api.likeness import (
+    DISTINCT_CHARS,
     MOST_BEYOND,
     Exchange,
     Fit,
     answer_key,
     exchanges_of,
     fit,
+    fit_of_summary,
     fit_or_beyond,
+    is_summary,
     keys_of,
     news_of,
     same_beginning,
+    without_spaces,
 )
 from dialogs.state import State
 
@@ -31,6 +35,7 @@ LAST_TURNS = 8  # of a dialog, in which what was said last is looked for
 SHORTEST_QUOTE, QUOTED_CHARS = 20, 120  # without white space; programs cut what they quote
 ANSWER_TO_AGENT = Q(tool_name=ASK_HUMAN, status=Turn.Status.OK)
 SPOKEN = Q(role__in=[Turn.Role.USER, Turn.Role.ASSISTANT]) | ANSWER_TO_AGENT
+WITHOUT_ANSWER = ((Turn.Role.USER, Turn.Status.FAILED), (Turn.Role.USER, Turn.Status.STOPPED))
 AT_HEAD = (State.IDLE, State.FAILED, State.WAITING)
 
 
@@ -48,12 +53,23 @@ class Candidate:
     again: bool = False
 
 
-def find(key: ApiKey, agent: Agent, told: Conversation, end_user: str) -> Candidate | None:
+def find(key: ApiKey, agent: Agent, told: Conversation, end_user: str, instructions: str = "") -> Candidate | None:
     """The dialog that goes on here, or else the one that shares the longest beginning with what is told."""
     exchanges = exchanges_of(told.before)
-    if told.results or not any(exchange.answered for exchange in exchanges):
-        return None
     mine = Dialog.objects.filter(client__key=key, client__end_user=end_user, agent=agent).order_by("-active_at")
+    said = [one.text for one in told.whole] + [one.text for one in told.system]
+    text = without_spaces((instructions, *said))
+    has_answer = any(one.answered for one in exchanges)
+    found = _among_those_alike(mine, told, exchanges, text) if has_answer else _without_answer(mine, told)
+    if told.results and not told.has_message:  # another answer to results that were answered: never the dialog's end
+        shared = min(found.shared, len(exchanges) - 1) if found else 0
+        return replace(found, fit=None, shared=shared) if found and shared else None
+    return found if found and found.fit else (_summed_up(mine, text) or found)
+
+
+def _among_those_alike(
+    mine: QuerySet[Dialog], told: Conversation, exchanges: Sequence[Exchange], text: str
+) -> Candidate | None:
     seen: dict[UUID, Candidate] = {}
     for dialogs in (_with_same_head(mine, told, exchanges), mine.filter(client__first=keys_of(exchanges).first)):
         for dialog_id, seq, state in list(dialogs.values_list("pk", "last_turn_seq", "state")[:CANDIDATES]):
@@ -61,24 +77,53 @@ def find(key: ApiKey, agent: Agent, told: Conversation, end_user: str) -> Candid
                 continue
             stored = tuple(exchanges_of(said_in(dialog_id)))
             again = bool(stored) and not stored[-1].answered and [stored[-1]] == exchanges_of(told.whole)[-1:]
-            found = _fit(exchanges, stored, state, again=again)
+            found = _fit(exchanges, stored, state, text, again=again)
             seen[dialog_id] = Candidate(dialog_id, seq, stored, same_beginning(exchanges, stored), found, again)
             if found and found.exact:
                 return seen[dialog_id]
     return _best(list(seen.values()))
 
 
-def _fit(told: Sequence[Exchange], stored: Sequence[Exchange], state: str, *, again: bool) -> Fit | None:
+def _without_answer(mine: QuerySet[Dialog], told: Conversation) -> Candidate | None:
+    """The dialog that holds the same and got no word of an answer: programs send again what failed."""
+    whole = exchanges_of(told.whole)
+    same = mine.filter(state__in=(State.IDLE, State.FAILED), client__said=keys_of(whole).said)
+    for dialog_id, seq in list(same.values_list("pk", "last_turn_seq")[:CANDIDATES]):
+        turns = Turn.objects.filter(dialog=dialog_id).exclude(role=Turn.Role.NOTICE).order_by("-position")
+        newest = turns.values_list("role", "status").first()
+        if newest in WITHOUT_ANSWER and (stored := tuple(exchanges_of(said_in(dialog_id)))) == tuple(whole):
+            return Candidate(dialog_id, seq, stored, 0, Fit(True, 0, 0), again=True)
+    return None
+
+
+def _fit(told: Sequence[Exchange], stored: Sequence[Exchange], state: str, text: str, *, again: bool) -> Fit | None:
     """Where a message is asked again, or a person asked, nothing can come between."""
     if state not in AT_HEAD:
         return None
     if again or state == State.WAITING:
-        return fit(told, stored[: -1 if again else None])
-    return fit_or_beyond(told, stored)
+        return fit(told, stored[: -1 if again else None], text)
+    return fit_or_beyond(told, stored, text)
+
+
+def _summed_up(mine: QuerySet[Dialog], text: str) -> Candidate | None:
+    """The one of the newest dialogs in which the client asked last for a summary that it now tells in the place of what was said."""
+    if len(text) < DISTINCT_CHARS:
+        return None
+    newest = _newest_said(mine.filter(state__in=AT_HEAD))
+    found = [dialog_id for dialog_id, exchanges in newest if exchanges and is_summary(exchanges[-1], text)]
+    if len(found) != 1:
+        return None
+    seq, stored = mine.values_list("last_turn_seq", flat=True).get(pk=found[0]), tuple(exchanges_of(said_in(found[0])))
+    return Candidate(found[0], seq, stored, 0, fit_of_summary(stored, text))
 
 
 def after_head(told: Conversation, candidate: Candidate) -> Conversation:
     """With what the client says of the time after the dialog's head as new, so far as it is not known there."""
+    if told.results:  # with a message: the dialog holds them
+        told = replace(told, before=(*told.before, *told.results), results=())
+    if candidate.fit and candidate.fit.summed_up:
+        new = [said for said in told.ahead[_behind_summary(told, candidate) :] if said.role == "user"]
+        return replace(told, ahead=tuple(new))
     if candidate.fit is None or not candidate.fit.beyond:
         return told
     before = [replace(said, position=number) for number, said in enumerate(told.before)]
@@ -87,6 +132,13 @@ def after_head(told: Conversation, candidate: Candidate) -> Conversation:
     ends = [exchange.begin for exchange in beyond[1:]] + [len(before)]
     new = [said for one, end in zip(beyond, ends, strict=True) if one.begin in news for said in before[one.begin : end]]
     return replace(told, before=told.before[: beyond[0].begin], ahead=(*new, *told.ahead))
+
+
+def _behind_summary(told: Conversation, candidate: Candidate) -> int:
+    """How many of the messages ahead are the client's account of what was said, up to its summary."""
+    said = (*told.ahead, ClientMessage("user", told.message))
+    holds = (is_summary(candidate.stored[-1], without_spaces([one.text])) for one in said)
+    return max((number for number, found in enumerate(holds, 1) if found), default=0)
 
 
 def _with_same_head(mine: QuerySet[Dialog], told: Conversation, exchanges: Sequence[Exchange]) -> QuerySet[Dialog]:
@@ -127,18 +179,24 @@ def quotes_newest(key: ApiKey, end_user: str, prompt: str) -> bool:
     if len(text) < SHORTEST_QUOTE:
         return False
     mine = Dialog.objects.filter(client__key=key, client__end_user=end_user)
-    newest = mine.exclude(origin=Dialog.Origin.BACKGROUND)
-    turns = Turn.objects.filter(
-        SPOKEN,
-        dialog__in=newest.order_by("-active_at").values("pk")[:CANDIDATES],
-        position__gt=F("dialog__last_position") - LAST_TURNS,
-    )
-    for _, said in groupby(turns.order_by("dialog", "position"), lambda turn: turn.dialog_id):
-        for exchange in exchanges_of(_spoken(said))[-1:]:
+    for _, exchanges in _newest_said(mine):
+        for exchange in exchanges[-1:]:
             asked, answered = "".join(exchange.asked.split())[:QUOTED_CHARS], exchange.answered[:QUOTED_CHARS]
             if len(answered) >= SHORTEST_QUOTE and asked in text and answered in text:
                 return True
     return False
+
+
+def _newest_said(dialogs: QuerySet[Dialog]) -> Iterator[tuple[UUID, list[Exchange]]]:
+    """What was said last in each of the newest ones of these that are conversations."""
+    newest = dialogs.exclude(origin=Dialog.Origin.BACKGROUND).order_by("-active_at")
+    turns = Turn.objects.filter(
+        SPOKEN,
+        dialog__in=newest.values("pk")[:CANDIDATES],
+        position__gt=F("dialog__last_position") - LAST_TURNS,
+    )
+    for dialog_id, said in groupby(turns.order_by("dialog", "position"), lambda turn: turn.dialog_id):
+        yield dialog_id, exchanges_of(_spoken(said))
 
 
 def said_in(dialog_id: UUID) -> Iterator[ClientMessage]:

@@ -29,8 +29,8 @@ _OF_ITS_MODEL = ("provider", "model", "calibration", "calibration_fit")
 
 
 def copyable(origin: Candidate | None) -> Candidate | None:
-    """None where the shared part is too much for one transaction: it is stored as the client tells it, which is bounded."""
-    if origin is None:
+    """None where nothing is shared, or too much for one transaction: it is stored as the client tells it, which is bounded."""
+    if origin is None or not origin.shared:
         return None
     try:
         check_number(_shared_turns(origin), origin.dialog_id)

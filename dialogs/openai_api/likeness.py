@@ -21,6 +21,10 @@ from dialogs.openai_api.notices import without_notices
 DISTINCT_CHARS = 80  # of agreeing text, without white space: less may well have been said in two conversations
 OCCURRENCES = 8  # of one text in another that are looked at
 MOST_BEYOND = 8  # exchanges that a client puts after those that are stored
+# Words by which clients ask the model for a summary that is to take the place of what was said: one of each.
+_SUMMARY = re.compile(r"summar|compact|condens|snapshot|hand-?off|continuing", re.I)
+_OF_TALK = re.compile(r"conversation|session|context|\bchat\b|\babove\b|so far|scratchpad", re.I)
+_TAG = re.compile(r"<[^<>]{1,40}>")
 _THOUGHTS = {
     f"</{name}>": re.compile(rf"<{name}\b[^<>]*>.*?</{name}>", re.DOTALL)
     for name in ("details", "think", "thinking", "reasoning")
@@ -114,12 +118,14 @@ class Agreement(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How well a telling fits a dialog at whose head it ends, best last in order; ``beyond`` exchanges of it come after that."""
+    """How well a telling fits a dialog at whose head it ends, best last in order; ``beyond`` exchanges of it come after that.
+    ``summed_up``: it holds the summary that was asked for last, in the place of what is stored."""
 
     exact: bool
     same: int
     like: int
     beyond: int = 0
+    summed_up: bool = False
 
     @property
     def rank(self) -> tuple[int, int, int]:
@@ -169,10 +175,30 @@ def same_beginning(told: Sequence[Exchange], stored: Sequence[Exchange]) -> int:
     return count
 
 
-def fit_or_beyond(told: Sequence[Exchange], stored: Sequence[Exchange]) -> Fit | None:
+def without_spaces(texts: Iterable[str]) -> str:
+    return "".join(word for text in texts for word in text.split())
+
+
+def is_summary(exchange: Exchange, text: str) -> bool:
+    """Whether the user asked for a summary of the conversation, and the answer stands in a text without white space. Clients keep
+    what is between two tags of it."""
+    if not (_SUMMARY.search(exchange.asked) and _OF_TALK.search(exchange.asked)):
+        return False
+    return any(len(part) >= DISTINCT_CHARS and part in text for part in _TAG.split(exchange.answered))
+
+
+def fit_of_summary(stored: Sequence[Exchange], text: str) -> Fit | None:
+    """The fit of a telling, here all of its text without white space, in which a summary that the client asked for last took the
+    place of what was said before. A summary of nothing is an answer like any other."""
+    if len(stored) < 2 or not is_summary(stored[-1], text):
+        return None
+    return Fit(False, len(stored), len(stored), summed_up=True)
+
+
+def fit_or_beyond(told: Sequence[Exchange], stored: Sequence[Exchange], text: str = "") -> Fit | None:
     """The fit of all that is told, or else of what is told up to the last exchange that is stored: a client puts material of its
     own, such as files, between the conversation and the newest message, or had another model answer meanwhile."""
-    if whole := fit(told, stored):
+    if whole := fit(told, stored, text):
         return whole
     most = min(MOST_BEYOND, len(told) - 1) if stored else 0
     for beyond in range(1, most + 1):
@@ -189,12 +215,13 @@ def news_of(told: Sequence[Exchange], stored: Sequence[Exchange]) -> list[Exchan
     return [exchange for exchange in told if newest.get(exchange.answered) != exchange]
 
 
-def fit(told: Sequence[Exchange], stored: Sequence[Exchange]) -> Fit | None:
+def fit(told: Sequence[Exchange], stored: Sequence[Exchange], text: str = "") -> Fit | None:
     """How well what is told fits what is stored, up to the head of both; None where it is another conversation, or goes on
     from an older place of this one.
 
     Where all that the user ever said is told, each answer may be rewritten. Where something is left out or replaced, most of
-    what is told must agree, the last exchange among it, in more text than two conversations happen to share.
+    what is told must agree, the last exchange among it, in more text than two conversations happen to share; a summary of the
+    conversation, made here, that stands in the ``text`` of the telling, without white space, is enough of that.
     """
     least = min(len(told), len(stored))
     tail = 0
@@ -214,7 +241,9 @@ def fit(told: Sequence[Exchange], stored: Sequence[Exchange]) -> Fit | None:
     else:
         agreeing = [*told[:head], *told[len(told) - tail :]]
         chars = sum(len(exchange.asked) + len(exchange.answered) for exchange in agreeing)
-        is_it = found[0] >= Agreement.LIKE and 2 * like >= len(told) and chars >= DISTINCT_CHARS
+        is_it = found[0] >= Agreement.LIKE and (
+            (2 * like >= len(told) and chars >= DISTINCT_CHARS) or any(is_summary(one, text) for one in stored)
+        )
     return Fit(same == len(told) == len(stored), same, like) if is_it else None
 
 

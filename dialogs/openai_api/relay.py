@@ -295,7 +295,7 @@ def _failure(dialog: Dialog, last: Generation | None) -> ApiError:
     if last is not None and last.error_kind in REFUSALS:
         return ApiError(400, "refused_by_provider", dialog.failure)
     if RESTING in dialog.failure or (last is not None and last.error_kind in AWAY):
-        return ApiError(503, "provider_unavailable", dialog.failure, retry_after_seconds=AWAY_SECONDS)
+        return ApiError(503, "provider_unavailable", dialog.failure, retry_after_seconds=AWAY_SECONDS, repeatable=True)
     return ApiError(500, "generation_failed", dialog.failure or "The answer failed.")
 
 

@@ -12,7 +12,7 @@ from dialogs.accounts import api_keys
 from dialogs.models import ApiKey, Dialog, Turn
 from dialogs.openai_api import conversations
 from dialogs.openai_api.finding import CANDIDATES
-from dialogs.openai_api.history import ClientMessage
+from dialogs.openai_api.history import Call, ClientMessage
 from dialogs.openai_api.parsing import ChatRequest
 from dialogs.runtime.driver import drive
 from remediation.models import RemediationRun
@@ -246,3 +246,135 @@ def test_the_look_up_does_not_grow_with_what_was_said(key: ApiKey, agent: str) -
 def request(agent: str, before: Sequence[str], new: str) -> ChatRequest:
     said = [ClientMessage(("user", "assistant")[number % 2], text) for number, text in enumerate([*before, new])]
     return ChatRequest(model=agent, messages=tuple(said))
+
+
+ASKED = "Create a detailed summary of the conversation so far."
+SUMMED = "<analysis>It was about a voyage.</analysis>\n\n<summary>\n1. The log of the voyage holds what was said of cats and of dogs.\n2. The cat may stay, and forty barrels of oil are to be sold in the next harbour.\n</summary>"
+PART = SUMMED.partition("<summary>")[2].removesuffix("</summary>")
+
+
+@pytest.fixture
+def summed_up(key: ApiKey, script: Script) -> Dialog:
+    """A conversation whose client has just asked its model for a summary."""
+    script({"match": "summary of", "text": SUMMED}, ANSWER)
+    agent = str(AgentFactory.create().pk)
+    conversation(key, agent, "Tell of cats", "Tell of dogs")
+    return posted(key, agent, *told("Tell of cats", "Tell of dogs"), ASKED)
+
+
+def sent(key: ApiKey, dialog: Dialog, *said: tuple[str, str], **fields: Any) -> Dialog:
+    """Messages with their roles, sent and answered."""
+    messages = tuple(ClientMessage(role, text) for role, text in said)
+    run = conversations.begin(key, ChatRequest(model=dialog.agent_id, messages=messages, **fields))
+    drive(run.dialog_id)
+    goes_on = Dialog.objects.get(pk=run.dialog_id)
+    conversations.note_heard(run, goes_on.turns.filter(role=Turn.Role.ASSISTANT).latest("seq").text)
+    return goes_on
+
+
+CONTINUED = f"This session is continued from another that ran out of context. Summary:\n{PART}"
+SUMMED_UP: dict[str, tuple[list[tuple[str, str]], dict[str, str]]] = {
+    "as the only message before the newest": ([("user", CONTINUED)], {}),
+    "behind what the user said": ([("user", "Tell of cats"), ("user", "Tell of dogs"), ("user", CONTINUED)], {}),
+    "before the last answer": ([("user", CONTINUED), ("assistant", noted("Tell of dogs"))], {}),
+    "as the answer to other words": ([("user", "What did we do so far?"), ("assistant", SUMMED)], {}),
+    "among the instructions": (
+        [("user", "Tell of dogs"), ("assistant", noted("Tell of dogs"))],
+        {"instructions": f"Be brief.\n\nSummary of conversation earlier: {PART}"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("head", "fields"), SUMMED_UP.values(), ids=SUMMED_UP)
+def test_a_summary_that_the_model_made_stands_for_its_conversation(
+    key: ApiKey, summed_up: Dialog, head: list[tuple[str, str]], fields: dict[str, str]
+) -> None:
+    """As clients compact by themselves: they ask for a summary, and tell it in the place of all that was said."""
+    known = said_in(summed_up)
+    goes_on = sent(key, summed_up, *head, ("user", "Hi"), **fields)
+    assert goes_on.pk == summed_up.pk
+    assert said_in(goes_on) == [*known, "Hi", noted("Hi")], "what the summary stands for is not stored again"
+    again = sent(key, summed_up, *head, ("user", "Hi"), ("assistant", noted("Hi")), ("user", "Yes"), **fields)
+    assert (again.pk, Dialog.objects.count()) == (summed_up.pk, 1)
+    assert said_in(again) == [*known, "Hi", noted("Hi"), "Yes", noted("Yes")]
+
+
+def test_a_summary_may_be_the_newest_message(key: ApiKey, summed_up: Dialog) -> None:
+    """As where a client compacts between two calls of tools."""
+    known = said_in(summed_up)
+    goes_on = sent(key, summed_up, ("user", "Tell of cats"), ("user", "Tell of dogs"), ("user", CONTINUED))
+    assert said_in(goes_on)[: len(known) + 1] == [*known, CONTINUED]
+    assert goes_on.pk == summed_up.pk
+
+
+def test_a_summary_is_no_sign_of_a_conversation_that_does_not_hold_it(key: ApiKey, summed_up: Dialog) -> None:
+    """A summary of a document, an answer that is given to another agent, and somebody else's words."""
+    alone = sent(key, summed_up, ("user", f"{ASKED} Here it is: ..."))
+    assert alone.pk != summed_up.pk
+    assert sent(key, summed_up, ("user", CONTINUED.replace("barrels", "crates")), ("user", "Hi")).pk != summed_up.pk
+    assert sent(key, summed_up, ("user", CONTINUED), ("user", "Hi"), end_user="ada").pk != summed_up.pk
+    talk = conversation(key, summed_up.agent_id, "Tell of birds", "Tell of fish and of all that swims in the deep sea")
+    quoted = noted("Tell of fish and of all that swims in the deep sea")
+    assert sent(key, summed_up, ("user", f"Improve this text: {quoted}")).pk != talk.pk
+
+
+def test_a_request_for_a_summary_may_leave_the_last_answer_out(key: ApiKey, script: Script) -> None:
+    """And begin with the result of a call that was answered."""
+    call = {"text": "Let me look.", "tool_calls": [{"name": "look", "arguments": {}}]}
+    script(
+        {"match": "summary of", "text": SUMMED},
+        {"match": "weather", **call},
+        {"match": "degrees", "text": "It is warm."},
+    )
+    agent = str(AgentFactory.create().pk)
+    look = {"name": "look", "description": "", "parameters": {"type": "object", "properties": {}}}
+
+    def begun(*said: ClientMessage) -> Dialog:
+        run = conversations.begin(key, ChatRequest(model=agent, messages=said, tools=[look]))
+        drive(run.dialog_id)
+        return Dialog.objects.get(pk=run.dialog_id)
+
+    asked = ClientMessage("user", "How is the weather on the sea, where we are to sail with all of the forty barrels?")
+    first = begun(asked)
+    calls = tuple(Call(**made) for made in first.turns.get(role=Turn.Role.ASSISTANT).tool_calls)
+    result = ClientMessage("tool", "30 degrees", call_id=calls[0].id)
+    told_so_far = (asked, ClientMessage("assistant", "Let me look.", calls), result)
+    begun(*told_so_far)
+    last = begun(*told_so_far, ClientMessage("user", ASKED))
+    assert (last.pk, Dialog.objects.count()) == (first.pk, 1)
+    assert said_in(last)[-3:] == ["It is warm.", ASKED, SUMMED]
+    other = begun(*told_so_far)
+    assert other.pk != first.pk, "another answer to the result"
+
+
+@pytest.mark.parametrize("texts", [(), told("Hello")], ids=["the first", "a later one"])
+def test_what_failed_and_is_sent_again_stays_in_its_dialog(key: ApiKey, script: Script, texts: Sequence[str]) -> None:
+    """As official clients do by themselves, told of an error that passes."""
+    script(ANSWER)
+    agent = str(AgentFactory.create().pk)
+    if texts:
+        posted(key, agent, texts[0])
+    script({"error": "auth"})
+    asked = [ClientMessage(("user", "assistant")[number % 2], text) for number, text in enumerate((*texts, "Go on"))]
+    for _ in range(3):
+        drive(conversations.begin(key, ChatRequest(model=agent, messages=tuple(asked))).dialog_id)
+    dialog = Dialog.objects.get()
+    assert dialog.state == "failed"
+    script(ANSWER)
+    assert said_in(posted(key, agent, *texts, "Go on")) == [*texts, *told("Go on")]
+    assert Dialog.objects.count() == 1
+    another = posted(key, agent, *texts, "Go on")
+    assert another.pk != dialog.pk, "one that was answered is asked anew"
+
+
+def test_a_first_message_whose_tool_was_called_is_no_failure(key: ApiKey, script: Script) -> None:
+    script({"tool_calls": [{"name": "look", "arguments": {}}]})
+    agent = str(AgentFactory.create().pk)
+    look = {"name": "look", "description": "", "parameters": {"type": "object", "properties": {}}}
+    runs = []
+    for _ in range(2):
+        runs.append(
+            conversations.begin(key, ChatRequest(model=agent, messages=(ClientMessage("user", "Hi"),), tools=[look]))
+        )
+        drive(runs[-1].dialog_id)
+    assert runs[0].dialog_id != runs[1].dialog_id

@@ -216,6 +216,7 @@ def test_a_backend_that_is_away_is_503_with_a_time_to_come_back(client: OpenAI, 
         ask(client, "away", user("Hi"), stream=stream)
     assert (away.value.status_code, away.value.code) == (503, "provider_unavailable")
     assert int(away.value.response.headers["retry-after"]) > 0
+    assert "x-should-retry" not in away.value.response.headers, "to ask again stores nothing twice"
 
 
 def test_a_message_that_fits_nowhere_is_refused_as_too_long(client: OpenAI) -> None:
