@@ -4,13 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
+from uuid import UUID
 
 import structlog
+from django.db.models import QuerySet
 
 from dialogs.context.sizes import Sizes
 from dialogs.context.units import unit_from_json, unit_to_json
 from dialogs.errors import UNREADABLE
 from dialogs.models import Dialog
+from dominds.db.prepared import Select
 from remediation.context import Rewritten, StrategyStep, Unit, Units, total_tokens
 from remediation.models import PreparedRewrite
 from remediation.policies.laws import broken_law
@@ -69,10 +72,15 @@ def columns_of(
 
 
 def _standing(dialog: Dialog, policy: str, sizes: Sizes) -> PreparedRewrite | None:
-    row = PreparedRewrite.objects.filter(dialog=dialog).first()
+    row = _row.first(dialog.pk)
     if row is None or row.key != _key(dialog, policy, sizes, sizes.units[: row.covers]):
         return None
     return row
+
+
+@Select
+def _row(dialog_id: UUID) -> QuerySet[PreparedRewrite]:
+    return PreparedRewrite.objects.filter(dialog_id=dialog_id)
 
 
 def _key(dialog: Dialog, policy: str, sizes: Sizes, units: Units) -> str:

@@ -234,7 +234,7 @@ def badges_of(user_id: int, languages: Collection[str] = ("en",)) -> dict[str, F
         "questions": len(waiting),
         "build": BUILD,
         "newest": _notification(newest) if newest else None,
-        "look": _look(PersonSettings.objects.filter(user_id=user_id).first() or PersonSettings()),
+        "look": _look(_own_settings.first(user_id) or PersonSettings()),
     }
     return {language: frame | drawn_in(language, _badge_words, dialogs, len(waiting)) for language in languages}
 
@@ -255,6 +255,11 @@ def _look(own: PersonSettings) -> dict[str, Any]:
             "p1": "yes" if own.highlight_p1 else "no",
         },
     }
+
+
+@Select
+def _own_settings(user_id: int) -> QuerySet[PersonSettings]:
+    return PersonSettings.objects.filter(user_id=user_id)
 
 
 @Select

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Case, F, Q, Subquery, Value, When
+from django.db.models import Case, F, Q, QuerySet, Subquery, Value, When
 
 from dialogs.actions import messages, questions, told_history
 from dialogs.actions.attachments import stored, text_with
@@ -35,6 +35,7 @@ from dialogs.runtime.oversized_results import Judged, judged
 from dialogs.state import State
 from dialogs.store.change import open_change
 from dialogs.tools.registry import tools_of
+from dominds.db.prepared import Select, update
 from remediation.models import RemediationRun
 
 CHANGED = "changed"  # no digest: the next request begins another epoch
@@ -68,7 +69,7 @@ class _Ahead:
 
 def _ahead(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation, dialog_id: UUID | None) -> _Ahead:
     """``dialog_id`` is the dialog that goes on, or that a new one begins like; None where there is none yet."""
-    dialog = Dialog.objects.select_related("agent").filter(pk=dialog_id).first() if dialog_id else None
+    dialog = _with_agent.first(dialog_id) if dialog_id else None
     if dialog is not None:
         unusable_reason(dialog)  # keeps what its server answers
     results = {said.call_id: Result(said.text) for said in told.results}
@@ -109,7 +110,7 @@ def begin(key: ApiKey, request: ChatRequest) -> Run:
 
 def agent_of(request: ChatRequest) -> Agent:
     """The agent that the request names and can be answered by. Raises ``ApiError`` or ``Refusal``."""
-    agent = Agent.objects.filter(pk=request.model, enabled=True).first()
+    agent = _enabled.first(request.model)
     if agent is None:
         raise ApiError(404, "model_not_found", f"The model {request.model!r} does not exist.", param="model")
     if reason := unusable_reason(agent):
@@ -178,7 +179,26 @@ def _found(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation, 
 
 
 def _locked(dialog_id: UUID) -> Dialog:
-    return Dialog.objects.select_for_update(of=("self",)).select_related("agent", "client").get(pk=dialog_id)
+    """Raises ``Dialog.DoesNotExist``."""
+    dialog = _row_locked.first(dialog_id)
+    if dialog is None:
+        raise Dialog.DoesNotExist
+    return dialog
+
+
+@Select
+def _row_locked(dialog_id: UUID) -> QuerySet[Dialog]:
+    return Dialog.objects.select_for_update(of=("self",)).select_related("agent", "client").filter(pk=dialog_id)
+
+
+@Select
+def _with_agent(dialog_id: UUID) -> QuerySet[Dialog]:
+    return Dialog.objects.select_related("agent").filter(pk=dialog_id)
+
+
+@Select
+def _enabled(agent_id: str) -> QuerySet[Agent]:
+    return Agent.objects.filter(pk=agent_id, enabled=True)
 
 
 def _forked(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation, origin: Candidate | None) -> Run:
@@ -308,7 +328,7 @@ def _post_message(dialog: Dialog, key: ApiKey, told: Conversation) -> int:
 
 def note_heard(run: Run, answer: str) -> None:
     """What the client got as its answer: by that it is found, whatever it makes of the user's words."""
-    Client.objects.filter(dialog=run.dialog_id).update(heard=answer_key(answer))
+    update(Client, {"dialog_id": run.dialog_id}, {"heard": answer_key(answer)})
 
 
 def abandon(run: Run) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from operator import itemgetter
 from typing import Any
+from uuid import UUID
 
 from django.db.models import QuerySet
 from django.http.response import HttpResponseBase
@@ -12,6 +13,7 @@ from django.urls import reverse
 from dialogs.context import limits
 from dialogs.models import Dialog, Generation, Round
 from dialogs.openai_api.conversations import Run
+from dominds.db.prepared import Select
 from remediation.models import RemediationRun
 
 COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
@@ -26,7 +28,11 @@ Report = dict[str, Any]
 
 def calls_of(run: Run) -> QuerySet[Generation]:
     """The model calls of this answer. An earlier request may have worked for the same message, up to a client's tool."""
-    return Generation.objects.filter(dialog=run.dialog_id, answers_seq=run.seq, pk__gt=run.after_generation)
+    return answering(run.dialog_id, run.seq, run.after_generation)
+
+
+def answering(dialog_id: UUID, seq: int, after: int) -> QuerySet[Generation]:
+    return Generation.objects.filter(dialog_id=dialog_id, answers_seq=seq, pk__gt=after)
 
 
 def report_of(run: Run) -> Report:
@@ -52,8 +58,7 @@ def report_with(run: Run, dialog: Dialog, calls: Iterable[Generation]) -> Report
 
 def _done(run: Run, dialog: Dialog) -> Iterator[tuple[datetime, dict[str, Any]]]:
     """Rewrites and clears with their times, each with the address of its page."""
-    rewrites = RemediationRun.objects.filter(dialog=run.dialog_id, pk__gt=run.after_rewrite, undone_at=None)
-    for done in rewrites.only("created_at", "policy", "est_before", "est_after"):
+    for done in _rewrites(run.dialog_id, run.after_rewrite):
         sizes = {"policy": done.policy, "est_before": done.est_before, "est_after": done.est_after}
         address = reverse("archived-run", args=[run.dialog_id, done.pk])
         yield done.created_at, {"kind": "rewrite", **sizes, "address": address}
@@ -62,6 +67,12 @@ def _done(run: Run, dialog: Dialog) -> Iterator[tuple[datetime, dict[str, Any]]]
     for begun in Round.objects.filter(dialog=run.dialog_id, number__gt=run.round_number):
         address = reverse("dialog", args=[run.dialog_id])
         yield begun.created_at, {"kind": "clear", "round": begun.number, "cause": begun.cause, "address": address}
+
+
+@Select
+def _rewrites(dialog_id: UUID, after: int) -> QuerySet[RemediationRun, Any]:
+    rewrites = RemediationRun.objects.filter(dialog_id=dialog_id, pk__gt=after, undone_at=None)
+    return rewrites.values_list("pk", "created_at", "policy", "est_before", "est_after", named=True)
 
 
 def _sums(calls: Sequence[Generation]) -> dict[str, Any]:

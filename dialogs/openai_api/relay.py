@@ -8,9 +8,11 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 import structlog
 from django.db import DatabaseError
+from django.db.models import QuerySet
 
 from dialogs.context.view import unresolved_calls
 from dialogs.live.db_threads import in_db_thread
@@ -20,11 +22,12 @@ from dialogs.models import Dialog, Generation, Question, Turn
 from dialogs.openai_api.composing import Composer, Thoughts
 from dialogs.openai_api.conversations import Run, note_heard
 from dialogs.openai_api.errors import ApiError
-from dialogs.openai_api.health import Report, calls_of, report_of, report_with, usage_of
+from dialogs.openai_api.health import Report, answering, calls_of, report_of, report_with, usage_of
 from dialogs.openai_api.history import Call
 from dialogs.openai_api.notices import NOTICES
 from dialogs.runtime import client_tools
 from dialogs.store import events
+from dominds.db.prepared import Select
 from dominds.llm.circuit_breaker import RESTING
 from dominds.llm.provider import (
     MalformedStream,
@@ -237,17 +240,38 @@ def _text(new: str) -> list[Piece]:
 
 
 def _look(run: Run, after: int) -> Look:
-    turns = Turn.objects.filter(dialog=run.dialog_id, seq=run.seq)
-    status = turns.values_list("status", flat=True).get()
-    questions = Question.objects.filter(
-        dialog=run.dialog_id, dialog__answering_seq=run.seq, state=Question.State.OPEN, kind=Question.Kind.QUESTION
-    )
     return Look(  # the model calls last: none that the events mention may be missing
-        status=status,
-        question=questions.values_list("text", flat=True).first() or "",
+        status=_status.one(run.dialog_id, run.seq),
+        question=_question.first(run.dialog_id, run.seq) or "",
         events=events.after(run.dialog_id, after, BATCH),
-        ours=frozenset(calls_of(run).values_list("pk", flat=True)),
+        ours=frozenset(_numbers_of_calls(run.dialog_id, run.seq, run.after_generation)),
     )
+
+
+@Select
+def _status(dialog_id: UUID, seq: int) -> QuerySet[Turn, str]:
+    return Turn.objects.filter(dialog_id=dialog_id, seq=seq).values_list("status", flat=True)
+
+
+@Select
+def _question(dialog_id: UUID, seq: int) -> QuerySet[Question, str]:
+    asked = Question.objects.filter(dialog_id=dialog_id, dialog__answering_seq=seq, state=Question.State.OPEN)
+    return asked.filter(kind=Question.Kind.QUESTION).values_list("text", flat=True)[:1]
+
+
+@Select
+def _numbers_of_calls(dialog_id: UUID, seq: int, after: int) -> QuerySet[Generation, int]:
+    return answering(dialog_id, seq, after).values_list("pk", flat=True)
+
+
+@Select
+def _newest_calls(dialog_id: UUID, seq: int, after: int) -> QuerySet[Generation]:
+    return answering(dialog_id, seq, after).order_by("-pk")
+
+
+@Select
+def _dialog(dialog_id: UUID) -> QuerySet[Dialog]:
+    return Dialog.objects.filter(pk=dialog_id).select_related("agent", "client")
 
 
 def _ended(run: Run, status: str) -> Ended:
@@ -256,9 +280,9 @@ def _ended(run: Run, status: str) -> Ended:
         raise _suspension(run)
     if status == Turn.Status.SUPERSEDED:
         raise ApiError(409, "message_superseded", "A person closed the dialog, or took the message back.")
-    generations = list(calls_of(run).order_by("-pk"))
+    generations = _newest_calls(run.dialog_id, run.seq, run.after_generation)
     last = generations[0] if generations else None
-    dialog = Dialog.objects.select_related("agent", "client").get(pk=run.dialog_id)
+    dialog = _dialog.one(run.dialog_id)
     if status == Turn.Status.FAILED:
         raise _failure(dialog, last)
     calls = _calls_for_client(run, dialog) if status == Turn.Status.ANSWERED else ()

@@ -24,6 +24,7 @@ from dialogs.pages.context_panel import Panel, panel_of
 from dialogs.pages.entries import Entry, address_of
 from dialogs.pages.meter import Meter, meter_of
 from dialogs.pages.versions import Versions, versions_of
+from dialogs.permissions import reach_of
 from dialogs.state import State
 from dominds.db.prepared import Select
 from health.models import HealthSnapshot
@@ -331,8 +332,23 @@ def _first_positions(dialog: Dialog) -> QuerySet[Turn, Any]:
 
 
 def recent_dialogs(user: User, limit: int = 12) -> Iterable[Dialog]:
-    shown = Dialog.objects.shared_with(user).filter(archived_at=None).exclude(origin=Dialog.Origin.BACKGROUND)
+    """Of most people all are their own: that query is made once."""
+    if not reach_of(user).groups:
+        return _own_recent(limit)(user.pk)
+    return _newest(Dialog.objects.shared_with(user), limit)
+
+
+def _newest(dialogs: QuerySet[Dialog], limit: int) -> QuerySet[Dialog]:
+    shown = dialogs.filter(archived_at=None).exclude(origin=Dialog.Origin.BACKGROUND)
     return shown.select_related("agent").order_by("-active_at")[:limit]
+
+
+@cache
+def _own_recent(limit: int) -> Select[Dialog]:
+    def own(user_id: int) -> QuerySet[Dialog]:
+        return _newest(Dialog.objects.filter(owner=user_id), limit)
+
+    return Select(own)
 
 
 def agents() -> list[tuple[Agent, str]]:

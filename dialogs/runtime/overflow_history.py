@@ -2,17 +2,22 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
+from typing import Any
+from uuid import UUID
 
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from dialogs.context.sizes import Sizes
 from dialogs.context.view import View
 from dialogs.models import Dialog, Turn
 from dialogs.store.change import Change
+from dominds.db.prepared import Select
 from remediation.context import Rewritten
 from remediation.decisions import BY_HAND, Rewrite
 from remediation.loops import LOOP_REASON, NO_LOOP, Loop, LoopAction, ToolUse, judge_loop
-from remediation.models import CleanupTask, ContextEvent
+from remediation.models import CleanupTask, ContextEvent, RemediationRun
 from remediation.strategies.headroom import POOR_IN_A_ROW, is_poor, should_stop
 
 WARNINGS_BEFORE_TASK = 3  # in an hour
@@ -59,21 +64,28 @@ def _recent(dialog: Dialog, code: str) -> int:
 
 def _over_hits_since_recovery(dialog: Dialog) -> int:
     """A recovery answers the over-hits before it; counting them again would start afresh at every turn."""
-    events = ContextEvent.objects.filter(dialog=dialog, created_at__gt=Now() - RECENT).order_by("-id")
-    codes = events.filter(code__in=[ContextEvent.Code.OVER_HIT, ContextEvent.Code.RECOVERY_TRIGGERED]).values_list(
-        "code", flat=True
-    )[:10]
+    codes = _newest_codes(dialog.pk)
     return next((index for index, code in enumerate(codes) if code == ContextEvent.Code.RECOVERY_TRIGGERED), len(codes))
+
+
+@Select
+def _newest_codes(dialog_id: UUID) -> QuerySet[ContextEvent, str]:
+    events = ContextEvent.objects.filter(dialog_id=dialog_id, created_at__gt=Now() - RECENT).order_by("-id")
+    codes = [ContextEvent.Code.OVER_HIT, ContextEvent.Code.RECOVERY_TRIGGERED]
+    return events.filter(code__in=codes).values_list("code", flat=True)[:10]
 
 
 def _replies_since(dialog: Dialog, view: View) -> list[list[dict[str, str]]]:
     """The tool calls of each reply since the newest rewrite, oldest first: what a rewrite answered must not trigger the next."""
-    newest = (
-        dialog.turns.filter(round_number=dialog.round_number, role=Turn.Role.ASSISTANT, position__gt=view.base_position)
-        .order_by("-position")
-        .values_list("tool_calls", flat=True)[:RECENT_REPLIES]
-    )
+    newest = _newest_calls(dialog.pk, dialog.round_number, view.base_position)
     return [list(calls) for calls in reversed(newest) if calls]
+
+
+@Select
+def _newest_calls(dialog_id: UUID, round_number: int, after: int) -> QuerySet[Turn, Any]:
+    replies = Turn.objects.filter(dialog_id=dialog_id, role=Turn.Role.ASSISTANT, round_number=round_number)
+    newest = replies.filter(position__gt=after).order_by("-position")
+    return newest.values_list("tool_calls", flat=True)[:RECENT_REPLIES]
 
 
 def were_poor(dialog: Dialog) -> bool:
@@ -82,9 +94,18 @@ def were_poor(dialog: Dialog) -> bool:
 
 
 def _poor(dialog: Dialog, newest: int) -> list[bool]:
-    runs = dialog.remediations.filter(round_number=dialog.round_number, undone_at=None).exclude(reason=BY_HAND)
-    sizes = runs.order_by("-pk").values_list("est_before", "est_after", "limit")[:newest]
+    sizes = _newest_sizes(newest)(dialog.pk, dialog.round_number)
     return [is_poor(before, after, limit or before) for before, after, limit in sizes]
+
+
+@cache
+def _newest_sizes(newest: int) -> Select[Any]:
+    def sizes(dialog_id: UUID, round_number: int) -> Any:
+        runs = RemediationRun.objects.filter(dialog_id=dialog_id, round_number=round_number, undone_at=None)
+        found = runs.exclude(reason=BY_HAND).order_by("-pk")
+        return found.values_list("est_before", "est_after", "limit")[:newest]
+
+    return Select(sizes)
 
 
 def after_rewrite(

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import structlog
 from django.db import connections
+from django.db.models import QuerySet
 
 from dialogs.context import prepared
 from dialogs.errors import NotFound
@@ -19,6 +20,7 @@ from dialogs.state import State
 from dialogs.store.change import LeaseLost
 from dialogs.store.lease import Lease
 from dominds import budgets
+from dominds.db.prepared import Select
 from dominds.llm.catalog.catalog import UnknownModel
 from dominds.llm.provider import ProviderError
 from remediation.context import Rewritten
@@ -65,7 +67,7 @@ def _prepare(dialog_id: UUID) -> None:
 
 def prepare(dialog_id: UUID, seconds: float = budgets.REWRITE_SECONDS.most) -> None:
     """Make the rewrite that a dialog at rest comes near to, and keep it. Given up when a worker claims the dialog."""
-    dialog = Dialog.objects.whole().filter(pk=dialog_id, state=State.IDLE.value, lease_owner="").first()
+    dialog = _at_rest.first(dialog_id)
     if dialog is None:
         return
     try:
@@ -73,6 +75,11 @@ def prepare(dialog_id: UUID, seconds: float = budgets.REWRITE_SECONDS.most) -> N
             _prepare_within(watch, dialog, situation_of(dialog), seconds)
     except (NotPrepared, LeaseLost, NotFound, ProviderError, UnknownModel) as cause:
         log.info("rewrite_not_prepared", dialog_id=str(dialog_id), cause=str(cause))
+
+
+@Select
+def _at_rest(dialog_id: UUID) -> QuerySet[Dialog]:
+    return Dialog.objects.whole().filter(pk=dialog_id, state=State.IDLE.value, lease_owner="")
 
 
 def _prepare_within(watch: Lease, dialog: Dialog, situation: Situation, seconds: float) -> None:

@@ -1,5 +1,7 @@
 """The database engine that settings name for SQLite: Django's own, whose writers take turns."""
 
+import sqlite3
+import threading
 from collections import defaultdict
 from typing import Any
 
@@ -11,6 +13,20 @@ from dominds.db.sqlite3.turns import Turns
 
 _turns: defaultdict[str, Turns] = defaultdict(Turns)  # by file; one writer of this process at a time for each
 
+_open: dict[str, sqlite3.Connection] = {}  # by file
+_opening = threading.Lock()
+
+
+def stay_open(name: str) -> None:
+    """Hold the file open in this process. Whoever closes it as the last one writes the whole log back and deletes it, with its index.
+
+    Threads come and go, so that happened several times a turn.
+    """
+    with _opening:
+        if name not in _open:
+            _open[name] = sqlite3.connect(name, check_same_thread=False)
+            _open[name].execute("PRAGMA user_version").fetchone()  # reads, which opens the log
+
 
 class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
     """Knows what became of a change, and begins a transaction when it is its turn.
@@ -20,6 +36,12 @@ class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
     """
 
     _holds_turn = False
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        connection = super().get_new_connection(conn_params)
+        if not self.is_in_memory_db():
+            stay_open(str(conn_params["database"]))
+        return connection
 
     def _start_transaction_under_autocommit(self) -> None:
         seconds = float(self.settings_dict["OPTIONS"].get("timeout", 5))
