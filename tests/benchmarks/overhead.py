@@ -16,13 +16,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
-import httpx2
-import orjson
 import psycopg
 from psycopg.conninfo import make_conninfo
 
+from tests.benchmarks.frameworks.floor import Floor
 from tests.benchmarks.rig import Rig, load, progress, report, rig, table
 from tests.benchmarks.seeding import ANSWER_CHARS, USER_CHARS, dialog_at, said
 
@@ -32,63 +31,6 @@ PRODUCT_TABLES = (
     "dialogs_dialog", "dialogs_turn", "dialogs_generation", "dialogs_event", "health_healthsnapshot",
     "dialogs_round",
 )  # fmt: skip
-
-
-class Floor:
-    """The least that anything must do that keeps a conversation in PostgreSQL and sends all of it."""
-
-    def __init__(self, rig: Rig) -> None:
-        self.connection = psycopg.connect(conninfo(rig))
-        self.http = httpx2.Client(trust_env=False)
-        self.url = f"{rig.model_url}/v1/chat/completions"
-        self.connection.execute(
-            "CREATE TABLE floor (id bigserial PRIMARY KEY, dialog uuid NOT NULL, seq int NOT NULL, role text NOT NULL, "
-            "text text NOT NULL, created_at timestamptz NOT NULL DEFAULT now(), UNIQUE (dialog, seq))"
-        )
-        self.connection.commit()
-
-    def dialog_at(self, depth: int) -> UUID:
-        dialog = uuid4()
-        rows = []
-        for n in range(1, depth + 1):
-            rows += [
-                (dialog, 2 * n - 1, "user", said(USER_CHARS, n)),
-                (dialog, 2 * n, "assistant", said(ANSWER_CHARS, n)),
-            ]
-        with self.connection.cursor() as cursor:
-            cursor.executemany("INSERT INTO floor (dialog, seq, role, text) VALUES (%s, %s, %s, %s)", rows)
-        self.connection.commit()
-        return dialog
-
-    def exchange(self, dialog: UUID, text: str, window: int | None, tools: list[Any]) -> None:
-        found = self.connection.execute(
-            "SELECT seq, role, text FROM floor WHERE dialog = %s ORDER BY seq DESC LIMIT %s", (dialog, window)
-        ).fetchall()[::-1]
-        last = found[-1][0] if found else 0
-        messages = [{"role": "system", "content": "Be brief."}]
-        messages += [{"role": role, "content": said} for _, role, said in found]
-        messages.append({"role": "user", "content": text})
-        body = {"model": "quick", "messages": messages, "stream": True, "stream_options": {"include_usage": True}}
-        if tools:
-            body["tools"] = tools
-        parts = []
-        with self.http.stream("POST", self.url, content=orjson.dumps(body)) as answer:
-            for line in answer.iter_lines():
-                if line.startswith("data: {") and (choices := orjson.loads(line[6:])["choices"]):
-                    parts.append(choices[0]["delta"].get("content", ""))
-        insert = "INSERT INTO floor (dialog, seq, role, text) VALUES (%s, %s, %s, %s)"
-        self.connection.execute(insert, (dialog, last + 1, "user", text))
-        self.connection.execute(insert, (dialog, last + 2, "assistant", "".join(parts)))
-        self.connection.commit()
-
-    def size(self, *tables: str) -> int:
-        # CHECKPOINT is not needed: sizes count pages, written or not.
-        found = self.connection.execute(
-            "SELECT sum(pg_total_relation_size(name::regclass))::bigint FROM unnest(%s::text[]) AS name",
-            (list(tables),),
-        ).fetchone()
-        self.connection.commit()
-        return int(found[0]) if found else 0
 
 
 def conninfo(rig: Rig) -> str:
@@ -212,7 +154,7 @@ def main() -> None:
         from django.db import connection
         from redis import Redis
 
-        floor = Floor(running)
+        floor = Floor(conninfo(running), f"{running.model_url}/v1")
         owner = running.people(1)[0]
         product = Product(
             running,

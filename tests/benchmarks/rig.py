@@ -20,7 +20,7 @@ from tests.harness.redis_server import RedisServer
 from tests.harness.stack import ROOT, Stack, running
 
 HUGE = 100_000_000  # tokens: no level, policy or limit interferes
-SMALL = 8_000  # tokens, the window of "counted-small" and "counted-otherwise"
+SMALL = 8_000  # tokens, the window of "prose-small", "counted-small" and "counted-otherwise"
 NO_LIMITS = {
     "SECRET_KEY": "only-for-benchmarks-" + "0123456789abcdef" * 3,
     "DOMINDS_MESSAGES_PER_MINUTE": "0",
@@ -67,24 +67,9 @@ def rig(
         opened.callback(postgres.remove)
         own_redis = RedisServer().start()
         opened.callback(own_redis.remove)
-        model = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "tests.benchmarks.model_server",
-                "--tokens",
-                str(tokens),
-                "--answer-chars",
-                str(answer_chars),
-            ],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            text=True,
+        model, model_url = opened.enter_context(
+            model_server("--tokens", str(tokens), "--answer-chars", str(answer_chars))
         )
-        opened.callback(model.wait)
-        opened.callback(model.kill)
-        assert model.stdout is not None
-        model_url = f"http://127.0.0.1:{int(model.stdout.readline())}"
         stack = Stack(postgres.create_database("bench"), concurrency, {**NO_LIMITS, **settings})
         stack.minds_dir.mkdir(parents=True)
         (stack.minds_dir / "llm.yaml").write_text(_llm_yaml(model_url))
@@ -96,8 +81,21 @@ def rig(
         yield Rig(stack, postgres, model, model_url, own_redis)
 
 
+@contextmanager
+def model_server(*options: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """Start the provider; give its process and address."""
+    command = [sys.executable, "-m", "tests.benchmarks.model_server", *options]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process, f"http://127.0.0.1:{int(process.stdout.readline())}"
+        finally:
+            process.kill()
+
+
 def _llm_yaml(model_url: str) -> str:
-    windows = {"quick": HUGE, "steady": HUGE, "counted": HUGE, "counted-small": SMALL, "counted-otherwise": SMALL}
+    windows = {"quick": HUGE, "prose-whole": HUGE, "steady": HUGE, "counted": HUGE}
+    windows |= {"prose-small": SMALL, "counted-small": SMALL, "counted-otherwise": SMALL}
     models = "".join(
         f"      {name}: {{name: {name}, context_length: {tokens}, optimal_max_tokens: {HUGE}}}\n"
         for name, tokens in windows.items()

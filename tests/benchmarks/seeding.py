@@ -1,13 +1,23 @@
 """Dialogs that already have a history: the rows that the product itself would have written, stored in bulk."""
 
+from random import Random
 from typing import Any
 
 USER_CHARS = 100
 ANSWER_CHARS = 400
+WORDS = (
+    "the parser fails on empty input because refunds carry a customer id and retries are bounded by config.yaml while never "
+    "pushing to main returns error 503 from billing service with amount 12,499 at line 42 of app.py so please look whether "
+    "yesterday's release changed how invoices were rounded before they reached our ledger in Lisbon where nobody expected "
+    "another queue between two small workers that had run quietly for eleven months without any alarm or manual restart"
+).split()
 
 
 def said(chars: int, number: int) -> str:
-    return (f"{number} " + "lorem ipsum dolor sit amet " * (chars // 27 + 1))[:chars]
+    """Words that PostgreSQL can compress no better than prose: the same ones for the same number."""
+    rng = Random(number)
+    words = (rng.choice(WORDS) + (str(rng.randrange(999)) if rng.random() < 0.2 else "") for _ in range(chars // 4))
+    return f"{number} {' '.join(words)}"[:chars].ljust(chars, ".")
 
 
 def dialog_at(depth: int, agent: Any, owner: Any, window: int | None = None) -> Any:

@@ -15,7 +15,8 @@ from statistics import mean, median, quantiles
 import psycopg
 
 from tests.benchmarks import fanout, installed, people, retention, together
-from tests.benchmarks.overhead import Floor, Product, conninfo
+from tests.benchmarks.frameworks.floor import Floor
+from tests.benchmarks.overhead import Product, conninfo
 from tests.benchmarks.rig import Rig, load, report, rig, table
 from tests.benchmarks.seeding import ANSWER_CHARS
 
@@ -161,7 +162,7 @@ def on_a_rig(parts: list[str]) -> Lines:
         from dialogs.accounts.api_keys import create_key
         from tests.harness.browser import session_key
 
-        owner, floor = running.people(1)[0], Floor(running)
+        owner, floor = running.people(1)[0], Floor(conninfo(running), f"{running.model_url}/v1")
         look = psycopg.connect(conninfo(running), autocommit=True)
         product = Product(running, running.stack.api_as(owner), look, Redis.from_url(running.stack.redis.url))
         bench = Bench(

@@ -23,7 +23,8 @@ import psutil
 from websockets.asyncio.client import connect
 from websockets.exceptions import WebSocketException
 
-from tests.benchmarks.overhead import Floor, Product, in_process
+from tests.benchmarks.frameworks.floor import Floor
+from tests.benchmarks.overhead import Product, in_process
 from tests.benchmarks.rig import Rig
 from tests.benchmarks.seeding import USER_CHARS, dialog_at, said
 from tests.harness.stack import ROOT
