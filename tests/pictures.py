@@ -150,7 +150,7 @@ def main() -> None:
         narrow.screenshot(path=FOLDER / "suspended-narrow.png")
         wide = open_page(browser, address, WIDE)
         wide.goto(f"{address}/q4h/")
-        wide.get_by_text("3 forced attempts").click()
+        wide.get_by_role("link", name="3 forced attempts").click()
         wide.wait_for_load_state()
         wide.screenshot(path=FOLDER / "critical-question.png")
         browser.close()

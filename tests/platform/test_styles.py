@@ -1,0 +1,39 @@
+"""The style sheets keep to the design system of tokens.css."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.harness.stack import ROOT
+
+SHEETS = sorted((ROOT / "static" / "css").glob("*.css"))
+NAMED = [sheet for sheet in SHEETS if sheet.name != "fonts.css"]
+DISTANCE = re.compile(r"(?<![\w-])(?:margin|padding|gap|row-gap|column-gap)(?:-[a-z-]+)?: ([^;}]+)")
+SIZE = re.compile(r"(?<![\w-])font(?:-size)?: ([^;}]+)")
+HAIRLINES = (0, 1, 2)  # px: what is drawn at an edge
+OF_THE_PHONE = "max(1rem, 16px)"  # a smaller field makes a phone zoom
+
+
+@pytest.mark.parametrize("sheet", NAMED, ids=lambda sheet: sheet.name)
+def test_distances_stand_on_a_grid_of_four_pixels(sheet: Path) -> None:
+    found = [
+        f"{value}px in {distance}"
+        for distance in DISTANCE.findall(sheet.read_text())
+        for value in re.findall(r"(?<![\w.])-?([\d.]+)px", distance)
+        if float(value) not in HAIRLINES and float(value) % 4
+    ]
+    assert not found
+
+
+@pytest.mark.parametrize("sheet", NAMED, ids=lambda sheet: sheet.name)
+def test_sizes_of_letters_are_those_of_the_tokens(sheet: Path) -> None:
+    sizes = SIZE.findall(sheet.read_text())
+    named = re.compile(r"var\(--[a-z]+\)(/[\d.]+(rem)?)?( var\(--(mono|font)\))?|inherit|0\.\d+em")
+    assert not [size for size in sizes if not named.fullmatch(size) and size != OF_THE_PHONE and not size.endswith("%")]
+
+
+def test_there_are_three_sizes_of_text() -> None:
+    tokens = (ROOT / "static" / "css" / "tokens.css").read_text()
+    sizes = dict(re.findall(r"--(body|small|tiny): ([\d.]+)rem", tokens))
+    assert sizes == {"body": "1", "small": "0.875", "tiny": "0.75"}
