@@ -2,6 +2,7 @@
 which a client may go on with the dialog."""
 
 import time
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,6 +14,7 @@ from dialogs.openai_api.relay import Ended, Reasoning, Text
 from dialogs.openai_api.wire import Asked, Said, Sent, call_json
 
 DONE = b"data: [DONE]\n\n"
+REASONS = {"stop_sequence": "stop"}
 
 
 def read(sent: Sent) -> Asked:
@@ -47,7 +49,9 @@ class ChatWriter:
                 self._thoughts.append(text)
                 return [written(self._chunk({"reasoning_content": text}))]
             case Ended():
-                self._ended = piece
+                self._ended = piece = replace(
+                    piece, finish_reason=REASONS.get(piece.finish_reason, piece.finish_reason)
+                )
                 return [*map(written, self._last_chunks(piece)), DONE]
 
     def _chunk(self, delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:

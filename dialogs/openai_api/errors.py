@@ -1,5 +1,7 @@
 """Errors in OpenAI's shape."""
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpResponse, JsonResponse
@@ -26,6 +28,12 @@ class ApiError(Exception):
         super().__init__(message)
         self.status, self.code, self.message, self.param = status, code, message, param
         self.retry_after_seconds, self.repeatable = retry_after_seconds, repeatable
+
+    def named(self, names: Mapping[str, str]) -> None:
+        """Speak of a field by the name that it has in the client's protocol; ``names`` are by those of chat completions."""
+        if self.param and (own := names.get(self.param)):
+            self.message = re.sub(rf"^{re.escape(self.param)}\b", own, self.message)
+            self.param = own
 
     @property
     def body(self) -> dict[str, Any]:

@@ -17,8 +17,9 @@ from dominds.db.prepared import Select
 from remediation.models import RemediationRun
 
 COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
-SHARES = {"prompt_tokens_details": ("cached_tokens", "cache_read_tokens"),
-          "completion_tokens_details": ("reasoning_tokens", "reasoning_tokens")}  # fmt: skip
+SHARES = (("prompt_tokens_details", "cached_tokens", "cache_read_tokens"),
+          ("prompt_tokens_details", "cache_write_tokens", "cache_write_tokens"),
+          ("completion_tokens_details", "reasoning_tokens", "reasoning_tokens"))  # fmt: skip
 HEADERS = {"X-Dominds-Level": "level", "X-Dominds-Est-Prompt-Tokens": "est_prompt_tokens",
            "X-Dominds-Prompt-Tokens": "prompt_tokens"}  # fmt: skip
 UNHEARD = ("failed", "crashed", "running")
@@ -88,9 +89,11 @@ def usage_of(calls: Iterable[Generation]) -> dict[str, Any] | None:
     last = next(own, None)
     if last is None or any(getattr(last, name) is None for name in COUNTS):
         return None
-    shares = ((part, name, getattr(last, column)) for part, (name, column) in SHARES.items())
-    known = {part: {name: tokens} for part, name, tokens in shares if tokens is not None}
-    return {**{name: getattr(last, name) for name in COUNTS}, **known}
+    told: dict[str, Any] = {name: getattr(last, name) for name in COUNTS}
+    for part, name, column in SHARES:
+        if (tokens := getattr(last, column)) is not None:
+            told.setdefault(part, {})[name] = tokens
+    return told
 
 
 def add_headers(answer: HttpResponseBase, report: Report) -> None:

@@ -182,7 +182,7 @@ def without_spaces(texts: Iterable[str]) -> str:
 def is_summary(exchange: Exchange, text: str) -> bool:
     """Whether the user asked for a summary of the conversation, and the answer stands in a text without white space. Clients keep
     what is between two tags of it."""
-    if not (_SUMMARY.search(exchange.asked) and _OF_TALK.search(exchange.asked)):
+    if not (text and _SUMMARY.search(exchange.asked) and _OF_TALK.search(exchange.asked)):
         return False
     return any(len(part) >= DISTINCT_CHARS and part in text for part in _TAG.split(exchange.answered))
 

@@ -297,7 +297,7 @@ def _asking(run: Run) -> Ended:
 
 def _reason(last: Generation | None) -> str:
     if last is None or last.finish_reason not in (*CUT_SHORT, FinishReason.REFUSAL):
-        return "stop"
+        return "stop_sequence" if last and last.finish_reason == FinishReason.STOP_SEQUENCE else "stop"
     return "content_filter" if last.finish_reason == FinishReason.REFUSAL else "length"
 
 

@@ -246,11 +246,19 @@ def _begin(request: HttpRequest, read: Reader) -> tuple[Asked, Run]:
         asked = read(
             Sent(body_of(request.body), headers.get(DIALOG_HEADER, ""), headers.get(lifetime.POLICY_HEADER, ""), key)
         )
-        run = conversations.begin(key, asked.request)
+        run = _begun(key, asked)
         notices = asked.request.notices or _usual_notices(asked.request, run)
         return replace(asked, request=replace(asked.request, notices=notices)), run
     finally:
         _give_back_connection()
+
+
+def _begun(key: ApiKey, asked: Asked) -> Run:
+    try:
+        return conversations.begin(key, asked.request)
+    except ApiError as error:
+        error.named(asked.names)
+        raise
 
 
 def _usual_notices(wanted: ChatRequest, run: Run) -> str:

@@ -4,7 +4,7 @@ Other protocols' requests are made into bodies of chat completions, so that one 
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -47,15 +47,17 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request as all protocols have it, and who writes its answer."""
+    """A request as all protocols have it, who writes its answer, and the names that fields of chat completions have in the
+    protocol."""
 
     request: ChatRequest
     writer: Callable[[Run], Writer]
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class ChatBody:
-    """``sources`` names the place in the client's own body from which each message came.
+    """``sources`` names the place in the client's own body from which each message came, ``names`` its names of fields.
 
     Results are text, here as in chat completions: images of theirs stand in a user's message behind the last of them.
     """
@@ -64,6 +66,7 @@ class ChatBody:
     messages: list[dict[str, Any]] = field(default_factory=list)
     tools: list[dict[str, Any]] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
+    names: Mapping[str, str] = field(default_factory=dict)
     _shown: list[dict[str, Any]] = field(default_factory=list)
 
     def say(self, role: str, content: Any, source: str, **more: Any) -> None:
@@ -94,6 +97,7 @@ class ChatBody:
             body = {**self.options, "messages": self.messages, "tools": self.tools}
             return chat_request(body, dialog_header, policy, instructions_end)
         except ApiError as error:
+            error.named(self.names)
             if error.param:
                 error.param = MESSAGE.sub(lambda found: self.sources[int(found[1])], error.param)
             raise

@@ -11,6 +11,7 @@ class FinishReason(StrEnum):
     """Why a model stopped."""
 
     STOP = "stop"
+    STOP_SEQUENCE = "stop_sequence"  # at a text that the request named, where the provider tells it from other ends
     TOOL_CALLS = "tool_calls"
     LENGTH = "length"  # of the output that was asked for
     THOUGHT_ONLY = "length_thinking"  # the same, before a word of the answer or a call

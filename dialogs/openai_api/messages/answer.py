@@ -1,5 +1,6 @@
 """Answers of ``/v1/messages``: blocks of thinking, text and calls, as one message or as its events."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from dialogs.api.sse import written
@@ -11,7 +12,13 @@ from dialogs.openai_api.wire import Said
 from dominds.llm.json_text import arguments_object, arguments_text
 
 PREFIX = "msg_"
-STOP_REASONS = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "content_filter": "refusal"}
+STOP_REASONS = {
+    "stop": "end_turn",
+    "stop_sequence": "stop_sequence",
+    "tool_calls": "tool_use",
+    "length": "max_tokens",
+    "content_filter": "refusal",
+}
 ERROR_TYPES = {
     401: "authentication_error",
     403: "permission_error",
@@ -22,12 +29,14 @@ ERROR_TYPES = {
 }
 SIGNATURE = "dominds"  # clients drop thinking that has none; it comes back unread
 NONE_YET = {"input_tokens": 0, "output_tokens": 0}  # a message begins with counts, which its end replaces
+CACHED = {"cache_read_input_tokens": "cached_tokens", "cache_creation_input_tokens": "cache_write_tokens"}
 UNKNOWN: dict[str, int | None] = {"input_tokens": None, "output_tokens": None}
 
 
 def error_body(error: ApiError) -> dict[str, Any]:
     kind = ERROR_TYPES.get(error.status, "api_error" if error.status >= 500 else "invalid_request_error")
-    message = f"{error.param}: {error.message}" if error.param else error.message
+    named = error.param is None or error.message.startswith(f"{error.param}:")
+    message = error.message if named else f"{error.param}: {error.message}"
     if error.code == "context_length_exceeded":
         message = f"prompt is too long: {error.message}"  # by these words clients know it
     return {"type": "error", "error": {"type": kind, "message": message, "code": error.code}}
@@ -36,7 +45,8 @@ def error_body(error: ApiError) -> dict[str, Any]:
 class MessageWriter:
     keep_alive = written({"type": "ping"}, event="ping")
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, stops: Sequence[Any], run: Run) -> None:
+        self._stop = stops[0] if len(stops) == 1 else None  # of several it is not known which one was met
         self._message: dict[str, Any] = {
             "id": f"{PREFIX}{run.dialog_id.hex}_{run.seq}_{run.after_generation}",
             "type": "message",
@@ -106,21 +116,33 @@ class MessageWriter:
 
     def _ended(self, ended: Ended) -> list[bytes]:
         events = [*self._closed(), *(event for call in ended.calls for event in self._called(call))]
-        usage: dict[str, int | None] = UNKNOWN
-        if ended.usage is not None:
-            usage = {
-                "input_tokens": ended.usage["prompt_tokens"],
-                "output_tokens": ended.usage["completion_tokens"],
-            }
-        delta = {"stop_reason": STOP_REASONS[ended.finish_reason], "stop_sequence": None}
-        self._message |= {**delta, "usage": usage}
-        return [*events, _event("message_delta", delta=delta, usage=usage), _event("message_stop")]
+        usage, reason = _usage(ended.usage), STOP_REASONS[ended.finish_reason]
+        delta = {"stop_reason": reason, "stop_sequence": self._stop if reason == "stop_sequence" else None}
+        self._message |= {**delta, "usage": usage, "dominds": ended.health}
+        return [
+            *events,
+            _event("message_delta", delta=delta, usage=usage, dominds=ended.health),
+            _event("message_stop"),
+        ]
 
     def failed(self, error: ApiError) -> list[bytes]:
         return [written(error_body(error), event="error")]
 
     def whole(self) -> dict[str, Any]:
         return self._message
+
+
+def _usage(told: dict[str, Any] | None) -> dict[str, int | None]:
+    """Chat completions' counts in this protocol's: what went through the cache is no part of ``input_tokens``."""
+    if told is None:
+        return UNKNOWN
+    shares = told.get("prompt_tokens_details", {})
+    cached = {own: shares[name] for own, name in CACHED.items() if name in shares}
+    return {
+        "input_tokens": max(told["prompt_tokens"] - sum(cached.values()), 0),
+        **cached,
+        "output_tokens": told["completion_tokens"],
+    }
 
 
 def _event(kind: str, **content: Any) -> bytes:

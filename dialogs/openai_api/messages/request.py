@@ -5,6 +5,7 @@ is, too: the dialog holds its own.
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import orjson
@@ -24,16 +25,19 @@ SAME = ("model", "max_tokens", "temperature", "top_p", "top_k", "stream", "metad
 READ = ("messages", "system", "tools", "tool_choice", "thinking", "output_config", "output_format", "stop_sequences")
 PASSED_OVER = ("cache_control", "context_management", "compaction", "betas", "anthropic_beta", "diagnostics", "inference_geo",
                "service_tier", "speed", "fallbacks", "billing_policy", "user_profile_id", "workspace_id")  # fmt: skip
+NAMES = {"stop": "stop_sequences", "reasoning_effort": "output_config.effort", "response_format": "output_config.format",
+         "parallel_tool_calls": "tool_choice.disable_parallel_tool_use"}  # fmt: skip
 CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 
 
 def read(sent: Sent) -> Asked:
-    return Asked(chat_request_of(sent.body, sent.dialog, sent.policy), MessageWriter)
+    request = chat_request_of(sent.body, sent.dialog, sent.policy)
+    return Asked(request, partial(MessageWriter, listed(sent.body.get("stop_sequences"), "stop_sequences")), NAMES)
 
 
 def chat_request_of(body: dict[str, Any], dialog_header: str = "", policy: str = "") -> ChatRequest:
     """Raises ``ApiError``."""
-    chat = ChatBody({name: body[name] for name in SAME if name in body})
+    chat = ChatBody({name: body[name] for name in SAME if name in body}, names=NAMES)
     for name, value in body.items():
         if value not in (None, []) and name not in (*SAME, *READ, *PASSED_OVER):
             raise invalid("This is not offered here: leave it out.", name)

@@ -94,6 +94,7 @@ class ResponseWriter:
             case Reasoning(text):
                 return self._said(REASONING, text)
             case Ended():
+                self._response["dominds"] = piece.health
                 return self.end(piece.finish_reason, piece.calls, piece.usage)
 
     # Items

@@ -22,6 +22,8 @@ READ = ("input", "instructions", "tools", "tool_choice", "previous_response_id",
         "max_output_tokens", "service_tier")  # fmt: skip
 PASSED_OVER = ("truncation", "stream_options", "client_metadata", "context_management", "prompt_cache_key",
                "prompt_cache_options", "prompt_cache_retention")  # fmt: skip
+NAMES = {"messages": "input", "max_completion_tokens": "max_output_tokens", "reasoning_effort": "reasoning.effort",
+         "verbosity": "text.verbosity", "response_format": "text.format"}  # fmt: skip
 LOGPROBS = "message.output_text.logprobs"
 ENCRYPTED = "reasoning.encrypted_content"
 USUAL_TIERS = (None, "auto", "default")
@@ -34,7 +36,7 @@ def read(sent: Sent) -> Asked:
     for name, value in body.items():
         if value not in (None, False) and name not in (*SAME, *READ, *PASSED_OVER):
             raise invalid(f"{name} is not offered here: leave it out.", name)
-    chat = ChatBody({name: body[name] for name in SAME if body.get(name) is not None} | _options(body))
+    chat = ChatBody({name: body[name] for name in SAME if body.get(name) is not None} | _options(body), names=NAMES)
     tools = Tools()
     tools.add(body.get("tools"), "tools")
     stored = _previous(key, body)
@@ -53,7 +55,7 @@ def read(sent: Sent) -> Asked:
         raise invalid(f"{LOGPROBS} is not offered here: leave it out.", "include")
     encrypts = ENCRYPTED in include
     request = chat.request(sent.dialog, sent.policy, instructions_end)
-    return Asked(request, partial(ResponseWriter, body, tools, encrypts))
+    return Asked(request, partial(ResponseWriter, body, tools, encrypts), NAMES)
 
 
 def _options(body: dict[str, Any]) -> dict[str, Any]:

@@ -61,8 +61,12 @@ def table(known: Mapping[str, Field]) -> Field:
     return read
 
 
-def _text_or_texts(value: Any) -> Any:
-    return text(value) if isinstance(value, str) else texts(value)
+def _stop(value: Any) -> Any:
+    """One text or several. White space is a text to stop at, too."""
+    found = [value] if isinstance(value, str) else value
+    if not isinstance(found, list | tuple) or not all(isinstance(one, str) and one for one in found):
+        raise Bad(f"expected a text or a list of texts, found {shown(value)}")
+    return value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,7 +150,7 @@ _CHAT_PARAMS: dict[str, Field] = {
     "repetition_penalty": number(0, 10),
     "repeat_penalty": number(0, 10),
     "seed": whole_number(-(2**63), 2**63 - 1),
-    "stop": _text_or_texts,
+    "stop": _stop,
     "logit_bias": mapping,
     "parallel_tool_calls": truth,
     "response_format": mapping,
@@ -237,6 +241,7 @@ THINKING_TYPES = {  # that a model takes, by when it thinks; any where that is n
     "default": ("adaptive", "between_tools", "disabled"),
     "budget": ("enabled", "disabled"),
 }
+ONE_CALL = "disable_parallel_tool_use"  # a field of tool_choice there
 # platform.claude.com, "Prompting Claude Haiku 5.5", October 2026: 400 beside thinking that is disabled
 EFFORTS_THAT_THINK = ("xhigh", "max")
 
@@ -279,9 +284,7 @@ def _messages_format(_model: Thinker, value: Any) -> Params:
 
 
 def _calls_at_once(_model: Thinker, value: Any) -> Params:
-    if not truth(value):
-        raise Bad("calls at once cannot be turned off for Anthropic's API here; leave it out")
-    return {}
+    return {} if truth(value) else {ONE_CALL: True}
 
 
 MESSAGES = Dialect(
@@ -300,6 +303,7 @@ MESSAGES = Dialect(
         "stop_sequences": texts,
         "service_tier": text,
         "metadata": mapping,
+        ONE_CALL: truth,
     },
     _messages_effort,
     _messages_refused,

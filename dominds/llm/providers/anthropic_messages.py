@@ -13,7 +13,7 @@ from dominds.llm.http.headers import anthropic_exchange
 from dominds.llm.http.sse import ServerEvent
 from dominds.llm.json_text import arguments_object, dumped
 from dominds.llm.messages import ANY_TOOL, ImagePart, Message, Part, Request, Role, ToolCall, ToolSpec
-from dominds.llm.models.dialects import MESSAGES
+from dominds.llm.models.dialects import MESSAGES, ONE_CALL
 from dominds.llm.models.model import (
     MODALITIES,
     Echo,
@@ -41,7 +41,7 @@ DROP_STALE = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
 DROP_STALE_BETA = "thinking-binding-controls-2026-08-01"
 FINISH_REASONS = {
     "end_turn": FinishReason.STOP,
-    "stop_sequence": FinishReason.STOP,
+    "stop_sequence": FinishReason.STOP_SEQUENCE,
     "tool_use": FinishReason.TOOL_CALLS,
     "max_tokens": FinishReason.LENGTH,
     "model_context_window_exceeded": FinishReason.WINDOW_EXCEEDED,
@@ -107,6 +107,8 @@ def request_body(request: Request, owner: Owner, model: ModelInfo) -> dict[str, 
         body["thinking"] = thinking
     else:
         body.pop("thinking", None)
+    if body.pop(ONE_CALL, False) and request.tools:
+        body["tool_choice"] = {"type": "auto", **body.get("tool_choice", {}), ONE_CALL: True}
     return body
 
 

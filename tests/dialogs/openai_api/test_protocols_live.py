@@ -326,7 +326,7 @@ def test_errors_of_messages_have_that_protocols_shape(stack: Stack, claude: Anth
     assert not Dialog.objects.filter(owner=person).exists()
     for stream in (False, True):
         with pytest.raises(anthropic.APIStatusError, match="api_error"):
-            asked(claude, "failing", hi, stream=stream)
+            asked(claude, "failing", [{"role": "user", "content": f"Hi {stream}"}], stream=stream)
     assert Turn.objects.filter(dialog__owner=person).count() == 2, "no client asked twice"
     with (
         pytest.raises(anthropic.APIStatusError, match="api_error"),

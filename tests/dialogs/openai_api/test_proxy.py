@@ -5,9 +5,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import anthropic
 import httpx2
 import openai
 import pytest
+from anthropic import Anthropic
 from openai import OpenAI
 from pydantic import BaseModel
 
@@ -48,7 +50,8 @@ def brain(prompt: Prompt) -> Reply:
         return Reply(
             error=(400, {"error": {"message": "stop: at most 4 are allowed", "type": "invalid_request_error"}})
         )
-    return Reply(f"You said: {prompt.last.text[:40]}", reasoning="Let me see.")
+    finish = "stop_sequence" if "stop here" in prompt.last.text else ""
+    return Reply(f"You said: {prompt.last.text[:40]}", reasoning="Let me see.", finish=finish)
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +93,11 @@ def client(stack: Stack) -> OpenAI:
 
 def user(text: str) -> dict[str, str]:
     return {"role": "user", "content": text}
+
+
+@pytest.fixture
+def claude(stack: Stack) -> Anthropic:
+    return Anthropic(base_url=stack.base_url, api_key=create_key(UserFactory.create()), max_retries=0)
 
 
 def ask(client: OpenAI, model: str, *messages: dict[str, Any], **options: Any) -> Any:
@@ -160,6 +168,53 @@ def test_any_agent_honours_what_a_program_asks_for(client: OpenAI, doubles: dict
     assert "clear_mind" in [tool["function"]["name"] for tool in body["tools"]]
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_messages_end_as_the_models_own_server_ends_them(
+    claude: Anthropic, doubles: dict[str, Double], stream: bool
+) -> None:
+    said: list[Any] = [{"role": "user", "content": f"Mind this, {stream}: " + "a long text. " * 400}]
+    tool = {"name": "look", "input_schema": {"type": "object", "properties": {}}}
+    options: Any = {"tools": [tool], "tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}
+
+    def send() -> Any:
+        if not stream:
+            return claude.messages.create(model="anthropic", max_tokens=100, messages=said, **options)
+        with claude.messages.stream(model="anthropic", max_tokens=100, messages=said, **options) as events:
+            ends = [event for event in events if event.type == "message_delta"]
+            assert ends[0].dominds["level"] == "healthy"  # type: ignore[union-attr]
+            return events.get_final_message()
+
+    first = send()
+    assert doubles["anthropic"].bodies[-1]["tool_choice"] == options["tool_choice"]
+    assert (first.stop_reason, first.stop_sequence) == ("end_turn", None)
+    said += [{"role": "assistant", "content": first.content}, {"role": "user", "content": "And stop here"}]
+    options["stop_sequences"] = ["END"]
+    second = send()
+    assert (second.stop_reason, second.stop_sequence) == ("stop_sequence", "END")
+    reported = Generation.objects.latest("pk")
+    usage = second.usage
+    assert usage.cache_read_input_tokens == reported.cache_read_tokens > 0
+    assert (
+        usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens == reported.prompt_tokens
+    )
+    assert stream or second.dominds["prompt_tokens"] == reported.prompt_tokens
+    assert doubles["anthropic"].refusals == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_response_says_how_full_its_context_is(client: OpenAI, stream: bool) -> None:
+    answer: Any = client.responses.create(model="openai", input="Hi", stream=stream)
+    if stream:
+        answer = list(answer)[-1].response
+    assert answer.dominds["level"] == "healthy"
+    assert answer.dominds["prompt_tokens"] == answer.usage.input_tokens
+
+
+def test_a_stop_of_white_space_reaches_the_model(client: OpenAI, doubles: dict[str, Double]) -> None:
+    ask(client, "local", user("Hi"), stop=["\n\n", "END"])
+    assert doubles["local"].bodies[-1]["stop"] == ["\n\n", "END"]
+
+
 # -- what is refused ---------------------------------------------------------------------------------------------------
 
 
@@ -191,6 +246,37 @@ def test_what_cannot_be_honoured_is_refused_by_name_and_leaves_nothing(
     assert refused.value.param == param
     assert param in refused.value.message
     assert Dialog.objects.count() == before
+
+
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        ({"max_output_tokens": 5}, "max_output_tokens"),
+        ({"reasoning": {"effort": "immense"}}, "reasoning.effort"),
+        ({"text": {"format": {"type": "xml"}}}, "text.format"),
+        ({"input": []}, "input"),
+    ],
+)
+def test_a_field_of_a_response_is_refused_by_its_own_name(client: OpenAI, asked: Any, name: str) -> None:
+    with pytest.raises(openai.BadRequestError) as refused:
+        client.responses.create(**{"model": "openai", "input": "Hi", **asked})
+    assert refused.value.param == name
+    assert name in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("model", "asked", "words"),
+    [
+        ("openai", {"stop_sequences": ["END"]}, "stop_sequences: "),
+        ("anthropic", {"output_config": {"effort": "immense"}}, "output_config.effort: "),
+    ],
+)
+def test_a_field_of_a_message_is_refused_by_its_own_name(claude: Anthropic, model: str, asked: Any, words: str) -> None:
+    with pytest.raises(anthropic.BadRequestError) as refused:
+        claude.messages.create(model=model, max_tokens=100, messages=[{"role": "user", "content": "Hi"}], **asked)
+    message = refused.value.body["error"]["message"]  # type: ignore[index,call-overload]
+    assert message.startswith(words)
+    assert message.count(words) == 1
 
 
 def test_shapes_that_no_dialog_has_are_refused_with_what_to_do(client: OpenAI) -> None:

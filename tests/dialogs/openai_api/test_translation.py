@@ -287,7 +287,7 @@ def test_a_list_of_allowed_tools_offers_these_alone() -> None:
 @pytest.mark.parametrize(
     ("change", "param"),
     [
-        ({"input": []}, "messages"),
+        ({"input": []}, "input"),
         ({"input": [5]}, "input[0]"),
         ({"input": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "input[0].content[0]"),
         ({"tools": [{"type": "function"}]}, "tools[0].function.name"),

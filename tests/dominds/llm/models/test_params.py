@@ -153,6 +153,9 @@ JSON_SCHEMA = {"type": "json_schema", "json_schema": SCHEMA}
         (OPUS, {"response_format": JSON_SCHEMA},
          {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA["schema"]}}}),
         (OPUS, {"parallel_tool_calls": True, "user": "ada"}, {"metadata": {"user_id": "ada"}}),
+        (OPUS, {"parallel_tool_calls": False}, {"disable_parallel_tool_use": True}),
+        (QWEN, {"stop": "\n"}, {"stop": "\n"}),
+        (QWEN, {"stop": ["\n\n", "Observation:"]}, {"stop": ["\n\n", "Observation:"]}),
     ],
 )  # fmt: skip
 def test_what_a_request_asks_for_is_sent_in_the_words_of_the_models_format(
@@ -173,7 +176,8 @@ def test_what_a_request_asks_for_is_sent_in_the_words_of_the_models_format(
         (GPT, {"max_tokens": 15}, "max_tokens"),
         (OPUS, {"seed": 1}, "seed"),
         (OPUS, {"temperature": 0.3}, "temperature"),
-        (OPUS, {"parallel_tool_calls": False}, "parallel_tool_calls"),
+        (OPUS, {"parallel_tool_calls": 0}, "parallel_tool_calls"),
+        (QWEN, {"stop": ["END", ""]}, "stop"),
         (OPUS, {"response_format": {"type": "json_object"}}, "response_format"),
         (OLD, {"stop": [1]}, "stop"),
         (QWEN, {"temperature": 3}, "temperature"),

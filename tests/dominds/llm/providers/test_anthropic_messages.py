@@ -150,7 +150,7 @@ def test_unsigned_thinking_goes_back_only_to_servers_that_sign_nothing(server: M
     ("reason", "expected"),
     [
         ("max_tokens", FinishReason.LENGTH),
-        ("stop_sequence", FinishReason.STOP),
+        ("stop_sequence", FinishReason.STOP_SEQUENCE),
         ("refusal", FinishReason.REFUSAL),
         ("pause_turn", FinishReason.PAUSE),
         ("compaction", FinishReason.COMPACTION),
