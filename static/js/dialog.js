@@ -8,6 +8,7 @@ import { announce, applyPieces, localTimes, toast } from "./page.js";
 import { startPickers } from "./picker.js";
 import { startSide } from "./side.js";
 import { Connection } from "./socket.js";
+import { foldTools, unfold } from "./tools.js";
 import { startTurns } from "./turns.js";
 import { language, tr } from "./words.js";
 
@@ -114,7 +115,10 @@ function startOver() {
 }
 
 document.getElementById("reconnect").addEventListener("click", () => connection.retryNow());
-document.addEventListener("dominds:sent", () => follower.follow());
+document.addEventListener("dominds:sent", () => {
+  foldTools(entries);
+  follower.follow();
+});
 document.addEventListener("dominds:placed", (event) => {
   const heading = event.detail.find((piece) => piece.id === "heading");
   if (heading) document.title = document.title.replace(/^(\(\d+\) )?.*( · Dominds)$/, (_, count, end) => `${count ?? ""}${heading.textContent}${end}`);
@@ -189,6 +193,7 @@ document.addEventListener("click", (event) => {
 function goTo(hash) {
   const place = document.getElementById(hash.slice(1));
   if (!place?.dataset.position) return false;
+  unfold(place);
   follower.following = false;
   if (location.hash === hash) history.replaceState(null, "", location.pathname + location.search);
   location.hash = hash; // this is what :target follows
@@ -202,6 +207,7 @@ function decorateNew() {
     turn.dataset.decorated = "";
     if (!turn.querySelector(".code .copy")) decorate(turn);
   }
+  foldTools(entries);
 }
 
 function trim() {

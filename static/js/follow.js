@@ -1,5 +1,7 @@
 // Stay at the end of the conversation while the reader is there, and never pull them back when they are not.
 
+import { tr } from "./words.js";
+
 const NEAR_PX = 80;
 const USER_MS = 900; // a scroll within this time after a gesture is the reader's
 
@@ -50,6 +52,6 @@ export class Follower {
 
   show() {
     this.jump.hidden = this.following;
-    this.jump.querySelector("span").textContent = this.unseen ? `Jump to latest (${this.unseen} new)` : "Jump to latest";
+    this.jump.querySelector("span").textContent = this.unseen ? tr("Jump to latest ({number} new)", { number: this.unseen }) : tr("Jump to latest");
   }
 }
