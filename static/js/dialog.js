@@ -4,6 +4,7 @@ import { endBreaking, showBreaking } from "./breaking.js";
 import { startComposer } from "./composer.js";
 import { Draft } from "./draft.js";
 import { Follower } from "./follow.js";
+import { startOffscreen } from "./offscreen.js";
 import { announce, applyPieces, localTimes, toast } from "./page.js";
 import { startPickers } from "./picker.js";
 import { startSide } from "./side.js";
@@ -230,6 +231,7 @@ function trim() {
 decorateNew();
 startComposer(id);
 startPickers();
+startOffscreen(transcript, entries);
 startTurns();
 startSide();
 if (root.dataset.newest === "yes") {

@@ -17,6 +17,11 @@ export class Follower {
     scroller.addEventListener("pointerdown", (event) => { this.dragging = event.target === scroller; });
     addEventListener("pointerup", () => { this.dragging = false; });
     scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });
+    content.addEventListener("click", (event) => { // what it unfolds stays where it is
+      if (!event.target.closest("summary, button")) return;
+      this.following = false;
+      requestAnimationFrame(() => requestAnimationFrame(() => this.scrolled()));
+    }, true);
     new ResizeObserver(() => this.following && this.toEnd()).observe(content);
     new ResizeObserver(() => this.following && this.toEnd()).observe(scroller);
     jump.addEventListener("click", () => this.follow());

@@ -18,7 +18,7 @@ export function foldTools(entries) {
 
 function fold(row) {
   const calls = row.flatMap((entry) => [...entry.querySelectorAll(".tool")]);
-  if (calls.length < LEAST || row[0].previousElementSibling?.matches(".tool-group")) return;
+  if (calls.length < LEAST || row.some((entry) => entry.isGrouped)) return;
   if (calls.some((call) => call.dataset.status === "pending" || call.open)) return;
   const failed = calls.filter((call) => call.dataset.status !== "ok").length;
   const button = Object.assign(document.createElement("button"), { type: "button", className: "tool-group" });
@@ -33,7 +33,10 @@ function fold(row) {
     for (const entry of row) shown ? entry.removeAttribute("hidden") : entry.setAttribute("hidden", "until-found");
   };
   button.addEventListener("click", () => show(button.getAttribute("aria-expanded") === "false"));
-  for (const entry of row) entry.addEventListener("beforematch", () => show(true)); // found by the browser's own search
+  for (const entry of row) {
+    entry.isGrouped = true;
+    entry.addEventListener("beforematch", () => show(true)); // found by the browser's own search
+  }
   row[0].before(button);
   show(false);
 }

@@ -51,7 +51,7 @@ export function startTurns() {
     form ? form.requestSubmit() : show(link);
   });
   const standUnderNewest = () => {
-    const newest = [...document.querySelectorAll("#entries .turn-assistant [data-turn-menu]")].at(-1);
+    const newest = [...document.querySelectorAll("#entries .turn-assistant:is(:has([data-turn-menu]), :empty)")].at(-1)?.querySelector("[data-turn-menu]");
     if (newest && newest !== again.nextElementSibling) newest.before(again);
   };
   standUnderNewest();
