@@ -13,6 +13,7 @@ from django.db.models import Case, F, Max, Q, QuerySet, Value, When
 from django.utils import timezone
 
 from dialogs.actions import messages, model_choice
+from dialogs.actions.attachments import text_typed
 from dialogs.context.lineage import FORK, owner_of
 from dialogs.errors import Conflict, NotFound
 from dialogs.models import Dialog, Turn
@@ -69,7 +70,7 @@ def regenerate(branch: Branch, provider: str = "", model: str = "") -> Dialog:
 
 
 def edit(branch: Branch, text: str) -> Dialog:
-    """Send this message in another wording, in a dialog that begins with what stood before it."""
+    """Send this message in another wording, in a dialog that begins with what stood before it. Its files stay."""
     messages.check_text(text)
     reason = model_choice.unusable_with(branch.dialog_id)
 
@@ -83,9 +84,11 @@ def edit(branch: Branch, text: str) -> Dialog:
             _check_may_begin(change.dialog, reason)
             if not made.last_position and origin.title == messages.shortened(turn.text):
                 change.dialog.title = ""  # so that it gets its own
+            files = turn.text[len(text_typed(turn.text, turn.attachments)) :]
+            messages.check_text(text + files)
             message = messages.accept_within(change, text, author=branch.by)
-            if images := [file for file in turn.attachments or () if "width" in file]:
-                Turn.objects.filter(pk=message.pk).update(attachments=images)
+            if turn.attachments:
+                Turn.objects.filter(pk=message.pk).update(attachments=turn.attachments, text=message.text + files)
         return made
 
     return _made(branch, "edit", begin, replaces=True)

@@ -54,7 +54,7 @@ def regenerate(request: PersonRequest, dialog_id: UUID, seq: int, given: Regener
 
 @router.post("/dialogs/{uuid:dialog_id}/turns/{int:seq}/edit", response={201: DialogOut})
 def edit(request: PersonRequest, dialog_id: UUID, seq: int, given: EditIn) -> Status[dict[str, Any]]:
-    """A new dialog in which this message is sent in another wording."""
+    """A new dialog in which this message is sent in another wording, with its files."""
     return _made(request, forks.edit(_branch(request, dialog_id, seq, given), given.text))
 
 

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from dialogs.actions import forks, turn_marks
+from dialogs.actions.attachments import text_typed
 from dialogs.actions.messages import check_may_act, owned
 from dialogs.context.limits import other_models
 from dialogs.errors import Forbidden, Refusal
@@ -49,7 +50,7 @@ def _menu(request: PersonRequest, dialog: Dialog, seq: int, text: str = "", prob
         "is_copied": (turn.position or 0) < dialog.own_from,
         "models": other_models(dialog),
         "request_id": str(uuid4()),
-        "text": text or turn.text,
+        "text": text or text_typed(turn.text, turn.attachments),
         "problem": problem,
         "section": "dialogs",
     }

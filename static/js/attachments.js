@@ -16,6 +16,12 @@ export function startAttachments(form, { refuse, changed }) {
   let sent = [];
 
   input.addEventListener("change", () => add([...input.files]));
+  const camera = form.querySelector("#camera");
+  form.querySelector(".camera")?.addEventListener("click", () => camera.click());
+  camera?.addEventListener("change", () => {
+    add([...camera.files]);
+    camera.value = ""; // the same photograph again is another choice
+  });
   form.addEventListener("paste", (event) => {
     const pasted = [...event.clipboardData.files];
     if (!pasted.length || event.clipboardData.types.includes("text/plain")) return; // a word processor adds a picture of its text

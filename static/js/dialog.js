@@ -4,10 +4,12 @@ import { endBreaking, showBreaking } from "./breaking.js";
 import { startComposer } from "./composer.js";
 import { Draft } from "./draft.js";
 import { Follower } from "./follow.js";
+import { startOffscreen } from "./offscreen.js";
 import { announce, applyPieces, localTimes, toast } from "./page.js";
 import { startPickers } from "./picker.js";
 import { startSide } from "./side.js";
 import { Connection } from "./socket.js";
+import { foldTools, unfold } from "./tools.js";
 import { startTurns } from "./turns.js";
 import { language, tr } from "./words.js";
 
@@ -114,7 +116,10 @@ function startOver() {
 }
 
 document.getElementById("reconnect").addEventListener("click", () => connection.retryNow());
-document.addEventListener("dominds:sent", () => follower.follow());
+document.addEventListener("dominds:sent", () => {
+  foldTools(entries);
+  follower.follow();
+});
 document.addEventListener("dominds:placed", (event) => {
   const heading = event.detail.find((piece) => piece.id === "heading");
   if (heading) document.title = document.title.replace(/^(\(\d+\) )?.*( · Dominds)$/, (_, count, end) => `${count ?? ""}${heading.textContent}${end}`);
@@ -215,6 +220,7 @@ document.addEventListener("click", (event) => {
 function goTo(hash) {
   const place = document.getElementById(hash.slice(1));
   if (!place?.dataset.position) return false;
+  unfold(place);
   follower.following = false;
   if (location.hash === hash) history.replaceState(null, "", location.pathname + location.search);
   location.hash = hash; // this is what :target follows
@@ -228,6 +234,7 @@ function decorateNew() {
     turn.dataset.decorated = "";
     if (!turn.querySelector(".code .copy")) decorate(turn);
   }
+  foldTools(entries);
 }
 
 function trim() {
@@ -250,6 +257,7 @@ function trim() {
 decorateNew();
 startComposer(id);
 startPickers();
+startOffscreen(transcript, entries);
 startTurns();
 startSide();
 if (root.dataset.newest === "yes") {

@@ -1,5 +1,7 @@
 // Stay at the end of the conversation while the reader is there, and never pull them back when they are not.
 
+import { tr } from "./words.js";
+
 const NEAR_PX = 80;
 const USER_MS = 900; // a scroll within this time after a gesture is the reader's
 
@@ -15,6 +17,11 @@ export class Follower {
     scroller.addEventListener("pointerdown", (event) => { this.dragging = event.target === scroller; });
     addEventListener("pointerup", () => { this.dragging = false; });
     scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });
+    content.addEventListener("click", (event) => { // what it unfolds stays where it is
+      if (!event.target.closest("summary, button")) return;
+      this.following = false;
+      requestAnimationFrame(() => requestAnimationFrame(() => this.scrolled()));
+    }, true);
     new ResizeObserver(() => this.following && this.toEnd()).observe(content);
     new ResizeObserver(() => this.following && this.toEnd()).observe(scroller);
     jump.addEventListener("click", () => this.follow());
@@ -50,6 +57,6 @@ export class Follower {
 
   show() {
     this.jump.hidden = this.following;
-    this.jump.querySelector("span").textContent = this.unseen ? `Jump to latest (${this.unseen} new)` : "Jump to latest";
+    this.jump.querySelector("span").textContent = this.unseen ? tr("Jump to latest ({number} new)", { number: this.unseen }) : tr("Jump to latest");
   }
 }

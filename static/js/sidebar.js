@@ -1,4 +1,6 @@
 // The dialogs in the navigation: how they stand, and which have something that this browser has not shown.
+import { tr } from "./words.js";
+
 const SEEN = "dominds:seen"; // id of a dialog: how many turns it had when it was last looked at
 const KEPT = 500;
 const FOLDERS = "dominds:folders"; // names of those that are open
@@ -62,7 +64,7 @@ for (const kind of menu ? ["mouseover", "focusin"] : []) {
   document.getElementById("nav").addEventListener(kind, ({ target }) => {
     const row = target.closest("#nav-dialogs li");
     if (!row || row === more.parentElement) return;
-    more.setAttribute("aria-label", `Actions: ${row.querySelector(".cut").textContent}`);
+    more.setAttribute("aria-label", tr("Actions: {name}", { name: row.querySelector(".cut").textContent }));
     row.append(more);
   });
 }

@@ -32,9 +32,17 @@ export function startTurns() {
     menu.querySelector("a, button, summary")?.focus();
   }
 
+  document.addEventListener("click", async ({ target }) => {
+    const pencil = target.closest("[data-edit-turn]");
+    const link = pencil?.nextElementSibling;
+    if (!pencil || !(await fill(link))) return;
+    const form = menu.querySelector("form[action$='/edit/']");
+    form ? editInPlace(link.closest(".turn"), form) : show(link);
+  });
+
   // One button under the newest answer does what its menu offers as well.
-  const again = Object.assign(document.createElement("button"), { type: "button", className: "icon-button small again", title: "Regenerate" });
-  again.setAttribute("aria-label", "Regenerate");
+  const again = Object.assign(document.createElement("button"), { type: "button", className: "icon-button small again", title: tr("Regenerate") });
+  again.setAttribute("aria-label", tr("Regenerate"));
   again.innerHTML = '<svg class="icon" aria-hidden="true"><use href="#i-retry"/></svg>';
   again.addEventListener("click", async () => {
     const link = again.nextElementSibling;
@@ -43,7 +51,7 @@ export function startTurns() {
     form ? form.requestSubmit() : show(link);
   });
   const standUnderNewest = () => {
-    const newest = [...document.querySelectorAll("#entries .turn-assistant [data-turn-menu]")].at(-1);
+    const newest = [...document.querySelectorAll("#entries .turn-assistant:is(:has([data-turn-menu]), :empty)")].at(-1)?.querySelector("[data-turn-menu]");
     if (newest && newest !== again.nextElementSibling) newest.before(again);
   };
   standUnderNewest();
@@ -81,6 +89,31 @@ export function startTurns() {
   setInterval(() => {
     for (const place of document.querySelectorAll("[data-since]")) place.textContent = elapsed(new Date(place.dataset.since));
   }, 1000);
+}
+
+/** The form of the menu stands where the message did, and is sent like one. */
+function editInPlace(turn, form) {
+  const field = form.querySelector("textarea");
+  const end = () => {
+    form.remove();
+    turn.classList.remove("editing");
+    turn.querySelector("[data-edit-turn]").focus();
+  };
+  const cancel = Object.assign(document.createElement("button"), { type: "button", className: "button small", textContent: tr("Cancel") });
+  cancel.addEventListener("click", end);
+  form.querySelector("button").classList.add("primary");
+  form.append(cancel);
+  form.addEventListener("keydown", (event) => {
+    if (event.isComposing || event.keyCode === 229) return;
+    if (event.key === "Escape") end();
+    else if (event.key === "Enter" && !event.shiftKey && event.target === field) form.requestSubmit();
+    else return;
+    event.preventDefault();
+  });
+  turn.querySelector("header").after(form);
+  turn.classList.add("editing");
+  field.focus();
+  field.setSelectionRange(field.value.length, field.value.length);
 }
 
 /** The text is fetched while the browser still takes the click as a wish to copy. */

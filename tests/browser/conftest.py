@@ -55,6 +55,16 @@ SCRIPTS: dict[str, dict[str, Any]] = {
             {"text": "Thank you."},
         ]
     },
+    "looks": {
+        "steps": [
+            {
+                "match": "^Look",
+                "text": "Let me look.",
+                "tool_calls": [{"name": "search_archive", "arguments": {"query": f"part {n}"}} for n in range(3)],
+            },
+            {"text": "I have looked."},
+        ]
+    },
     "lights": {
         "steps": [
             {"match": f"(?m)^{tokens}$", "text": "Noted.", "usage": {"prompt_tokens": tokens, "completion_tokens": 3}}

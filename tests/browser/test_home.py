@@ -239,3 +239,31 @@ def test_theme_and_text_size_are_in_reach_and_stay(
     page.get_by_role("button", name="Log out").click()
     expect(root).to_have_attribute("data-theme", "dark")  # as the last person's, also where nobody is logged in
     expect(root).to_have_attribute("data-size", "small")
+
+
+def test_a_dialog_is_deleted_by_its_name_and_brought_back(
+    open_dialog: Opener, page: Page, complaints: list[str]
+) -> None:
+    dialog = open_dialog("short")
+    Dialog.objects.filter(pk=dialog.pk).update(title="Berths")
+    connection.close()
+    page.reload()
+    asked: list[str] = []
+    page.once("dialog", lambda question: (asked.append(question.message), question.dismiss()))
+    page.fill("#text", "/delete")
+    page.press("#text", "Enter")
+    expect(page.locator("#text")).to_have_value("")
+    assert asked == ["Delete “Berths”? It can be brought back for 30 days."]
+    page.once("dialog", lambda question: question.accept())
+    page.fill("#text", "/delete")
+    page.press("#text", "Enter")
+    expect(page.locator(".messages")).to_contain_text("1 dialog deleted")
+    expect(page.locator(f"#recent-{dialog.pk}")).to_have_count(0)
+    page.goto(page.url.partition("?")[0] + "?state=deleted")
+    row = page.locator("#dialog-rows li", has_text="Berths")
+    expect(row.get_by_role("link")).to_have_count(0)
+    assert [violation["id"] for violation in Axe().run(page).response["violations"]] == []
+    row.get_by_role("checkbox").check()
+    page.get_by_role("button", name="Bring back").click()
+    page.locator(f"#recent-{dialog.pk} > a").click()
+    expect(page.locator("#heading")).to_have_text("Berths")

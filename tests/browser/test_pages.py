@@ -314,6 +314,46 @@ def test_a_long_dialog_loads_older_pages_where_the_reader_is(
     assert len(positions) == 120
 
 
+def test_a_long_dialog_stays_light_wherever_one_scrolls(
+    stack: Stack, person: User, page: Page, log_in: LogIn, complaints: list[str]
+) -> None:
+    """What is far away leaves the document and comes back before it is in sight."""
+    code = "\n".join(f"def step_{n}(row: int) -> int:\n    return row + {n}  # {n}" for n in range(10))
+    dialog = messages.create_dialog(person, "short")
+    Turn.objects.bulk_create(
+        Turn(
+            dialog=dialog,
+            seq=number,
+            position=number,
+            round_number=1,
+            role="user" if number % 2 else "assistant",
+            status="answered" if number % 2 else "complete",
+            text=f"Question {number:03}?" if number % 2 else f"Answer {number:03}:\n\n```python\n{code}\n```\n",
+        )
+        for number in range(1, 161)
+    )
+    Dialog.objects.filter(pk=dialog.pk).update(last_turn_seq=160, last_position=160)
+    connection.close()
+    log_in(page.context, person)
+    page.goto(f"{stack.base_url}/d/{dialog.pk}/")
+
+    def elements() -> int:
+        return int(page.evaluate("document.querySelectorAll('*').length"))
+
+    eventually(lambda: elements() <= 4_000)
+    page.locator("#transcript").hover()
+    first = page.locator("#turn-1 .body")
+    eventually(lambda: (page.mouse.wheel(0, -4000), page.wait_for_timeout(100), first.count())[2], seconds=60)
+    expect(first).to_have_text("Question 001?")
+    expect(page.locator(".turn")).to_have_count(160)
+    eventually(lambda: elements() <= 4_000)
+    expect(page.locator("#turn-160 .body")).to_have_count(0)
+    page.locator("#transcript").evaluate("place => place.scrollTop = place.scrollHeight")
+    expect(page.locator("#turn-160 .body")).to_contain_text("Answer 160")
+    expect(page.locator("#turn-160")).to_be_in_viewport()
+    eventually(lambda: elements() <= 4_000)
+
+
 @pytest.mark.parametrize(
     "path",
     ["/", "/dialogs/", "/q4h/", "/models/", "/settings/", "dialog", "context/", "archive/", "health/", "timeline/"],

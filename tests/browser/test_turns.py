@@ -127,7 +127,7 @@ def fork_on_a_phone(page: Page) -> None:
         box = menu.bounding_box()
         assert box and box["x"] >= 0 and box["x"] + box["width"] <= 360 and box["y"] + box["height"] <= 740
         page.keyboard.press("Escape")
-    targets = page.locator(".turn-foot a:not(.turn-usage), .turn-foot button, .versions a")
+    targets = page.locator(":is(.turn-foot a:not(.turn-usage), .turn-foot button, .versions a):visible")
     sizes = targets.evaluate_all("all => all.map(e => e.getBoundingClientRect()).map(r => Math.min(r.width, r.height))")
     assert sizes and min(sizes) >= TARGET_PX
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
@@ -136,3 +136,63 @@ def fork_on_a_phone(page: Page) -> None:
     expect(page.locator(".turn")).to_have_count(2)
     send(page, "Go on")
     answered(page, 2)
+
+
+def test_a_message_is_edited_where_it_stands(open_dialog: Opener, page: Page, complaints: list[str]) -> None:
+    """By keys alone, on a phone, day and night; Escape leaves it as it was."""
+    first = open_dialog("short")
+    send(page, "What do you say?")
+    answered(page)
+    page.set_viewport_size({"width": 360, "height": 740})
+    pencil, field = page.get_by_role("button", name="Edit", exact=True), page.get_by_label("New text of the message")
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        pencil.focus()
+        page.keyboard.press("Enter")
+        expect(field).to_be_focused()
+        expect(field).to_have_value("What do you say?")
+        expect(page.locator("#turn-1 .body")).to_be_hidden()
+        check_axe(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        page.keyboard.press("Escape")
+        expect(pencil).to_be_focused()
+        expect(page.locator("#turn-1 .body")).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(field).to_be_focused()
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.type("In two lines.")
+    page.keyboard.press("Enter")
+    page.wait_for_url(lambda url: str(first.pk) not in url)
+    expect(page.locator("#turn-1 .body")).to_have_text("What do you say?\nIn two lines.")
+    answered(page)
+    expect(page.locator("#turn-1 .versions")).to_have_text("‹2/2")
+
+
+def test_a_row_of_tool_calls_is_folded_once_something_follows(
+    open_dialog: Opener, page: Page, complaints: list[str]
+) -> None:
+    open_dialog("looks")
+    send(page, "Look")
+    answered(page, 2)
+    group, cards = page.locator(".tool-group"), page.locator(".turn-tool")
+    expect(cards).to_have_count(3)
+    expect(group).to_have_count(0)  # nothing moves while one reads along
+    send(page, "Thanks")
+    expect(group).to_have_text("3 tool callssearch_archive")
+    answered(page, 3)
+    height = "all => all.map((entry) => entry.getBoundingClientRect().height)"
+    assert cards.evaluate_all(height) == [0, 0, 0]
+    group.focus()
+    page.keyboard.press("Enter")
+    expect(group).to_have_attribute("aria-expanded", "true")
+    assert min(cards.evaluate_all(height)) > 30
+    expect(group).to_be_in_viewport()
+    check_axe(page)
+    page.reload()
+    expect(group).to_have_attribute("aria-expanded", "false")
+    assert cards.evaluate_all(height) == [0, 0, 0]
+    seq = (cards.nth(1).get_attribute("id") or "").removeprefix("turn-")
+    page.goto(f"{page.url.partition('#')[0]}#turn-{seq}")
+    page.reload()
+    expect(group).to_have_attribute("aria-expanded", "true")
+    expect(cards.nth(1)).to_be_in_viewport()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dialogs.actions import messages, reminders, rewrite_requests
+from dialogs.actions.attachments import checked, text_files, text_typed
 from dialogs.actions.forks import Branch, edit, fork, regenerate
 from dialogs.context.view import view_of
 from dialogs.errors import Conflict, Invalid, NotFound, Refusal
@@ -17,10 +18,11 @@ from dialogs.tools.archive import read_artifact
 from dialogs.tools.tool import Invocation
 from dominds.budgets import FORK_ROWS
 from remediation.models import RemediationRun, RemovedUnit
-from tests.dialogs.browsing import asked_dialog, suspended_dialog
+from tests.dialogs.browsing import HTMX, asked_dialog, browser_of, suspended_dialog
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import UserFactory, make_dialog
 from tests.dialogs.runtime.test_driver import send
+from tests.pixels import picture
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -116,6 +118,21 @@ def test_another_wording_replaces_the_message_and_what_followed(dialog: Dialog) 
     assert seen(first) == ["Begin otherwise", "Yes."]
     assert said(first)[0][:2] == (1, "user")
     assert (Dialog.objects.get(pk=first.pk).title, made.title) == ("Begin otherwise", "one")
+
+
+def test_another_wording_keeps_the_files(dialog: Dialog, script: Script) -> None:
+    script({"text": "Seen."})
+    files = checked([("notes.txt", b"tea at four"), ("plan.png", picture())])
+    messages.post_message(dialog.pk, "Look", attached=files)
+    drive(dialog.pk)
+    message = dialog.turns.filter(role="user").latest("seq")
+    made = edit(at(dialog, message.seq), "Look closely")
+    sent = made.turns.filter(role="user").latest("seq")
+    assert text_typed(sent.text, sent.attachments) == "Look closely"
+    assert text_files(sent.text, sent.attachments) == [("notes.txt", "tea at four")]
+    assert sent.attachments == message.attachments
+    menu = browser_of(dialog.owner).get(f"/d/{dialog.pk}/turn/{message.seq}/actions/", headers=HTMX).content.decode()
+    assert ">Look</textarea>" in menu
 
 
 def test_branches_at_one_place_have_one_origin(dialog: Dialog) -> None:
