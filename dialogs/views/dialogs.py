@@ -192,7 +192,7 @@ def undo(request: PersonRequest) -> HttpResponse:
 
 def _say(request: PersonRequest, done: folders.Done) -> None:
     """On the page that comes next, with a button to undo it."""
-    messages.success(request, done.said, extra_tags=done.undo)
+    messages.success(request, done.sentence, extra_tags=done.undo)
 
 
 def _back(request: PersonRequest) -> HttpResponse:
