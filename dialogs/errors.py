@@ -1,4 +1,4 @@
-"""What a service refuses, in one family. Pages show the message, the API also the code."""
+"""Refusals of services, in one family. Pages show the message, the API also the code."""
 
 from django.http import Http404
 

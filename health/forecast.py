@@ -1,4 +1,4 @@
-"""How many answers are left until a threshold, by the growth of the last ones."""
+"""Forecast of the answers that are left until a threshold, by the growth of the last ones."""
 
 from collections.abc import Sequence
 from statistics import median

@@ -1,4 +1,4 @@
-"""What to change about limits and chains, read from rewards and errors. A person accepts or rejects."""
+"""Proposals to change limits and chains, from rewards and errors. A person accepts or rejects."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

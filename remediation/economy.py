@@ -1,4 +1,4 @@
-"""Whether a rewrite pays where the provider keeps the beginning of requests in a cache. Pure.
+"""The balance of a rewrite where the provider keeps the beginning of requests in a cache. Pure.
 
 A cached token costs a tenth of an uncached one or less. A rewrite makes each later request shorter, and makes the provider
 read its new beginning once without the cache.

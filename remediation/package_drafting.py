@@ -48,7 +48,7 @@ class Gathered:
     first_request: str = ""
     requests: Sequence[str] = ()  # of this round
     pending: str = ""
-    said: Sequence[Statement] = ()  # of this round
+    statements: Sequence[Statement] = ()  # of this round
     tool_uses: Sequence[ToolUse] = ()
     package: str = ""  # with which the round began
     ledger: Sequence[str] = ()  # key facts that rewrites carry
@@ -72,7 +72,7 @@ def draft(gathered: Gathered) -> str:
             *(fact for fact in facts if fact.startswith(RULE)),
         ],
         CHANGES: list(_uses(gathered.tool_uses)),
-        FAILURES: [*earlier.get(FAILURES, ())[-2:], *_failures(gathered.said)],
+        FAILURES: [*earlier.get(FAILURES, ())[-2:], *_failures(gathered.statements)],
         FACTS: [*earlier.get(FACTS, ()), *(fact for fact in facts if not fact.startswith(RULE))],
         NEXT: _next(gathered),
         QUESTIONS: [*(_line(question) for question in gathered.open_questions), DRAFTED],
@@ -97,7 +97,7 @@ def _goal(gathered: Gathered, earlier: dict[str, list[str]]) -> list[str]:
 
 def _progress(gathered: Gathered, earlier: dict[str, list[str]]) -> list[str]:
     """The agent's own newest words. A package that a person or the agent wrote is kept whole, since nobody else knows it."""
-    answers = [said.text for said in gathered.said if said.role == "assistant" and said.text.strip()]
+    answers = [entry.text for entry in gathered.statements if entry.role == "assistant" and entry.text.strip()]
     written = (
         [] if earlier or not gathered.package.strip() else [f"Carried over: {_text(gathered.package, 2 * GOAL_CHARS)}"]
     )
@@ -117,13 +117,13 @@ def _uses(uses: Sequence[ToolUse]) -> Iterator[str]:
         yield f"{name}, {times}" + (f": {shown}" if shown else "")
 
 
-def _failures(said: Sequence[Statement]) -> list[str]:
-    return [f"Tool output: {_line(entry.text)}" for entry in said if entry.role == "tool" and entry.failed][-3:]
+def _failures(statements: Sequence[Statement]) -> list[str]:
+    return [f"Tool output: {_line(entry.text)}" for entry in statements if entry.role == "tool" and entry.failed][-3:]
 
 
 def _facts(gathered: Gathered) -> list[str]:
     """Prohibitions, identifiers, paths and numbers by the ledger's own rules; a failure has its section."""
-    texts = [(said.role, said.text) for said in gathered.said if not said.failed]
+    texts = [(entry.role, entry.text) for entry in gathered.statements if not entry.failed]
     found = key_facts(texts, FACT_TOKENS, lambda text: -(-len(text) // 4))
     return [*gathered.ledger, *(line for line in found if line not in gathered.ledger)]
 

@@ -1,4 +1,4 @@
-"""Which language a request is answered in: the person's choice, or else what their browser prefers. And the admin's zone."""
+"""Language of an answer: the person's choice, or else what their browser prefers. And the admin's zone."""
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest

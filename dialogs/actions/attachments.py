@@ -136,10 +136,10 @@ def stored(dialog: Dialog, attached: Sequence[Attached]) -> list[dict[str, Any]]
             for digest, file in images.items()
             if digest not in known
         )
-    return [_told(file) for file in attached] or None
+    return [_as_json(file) for file in attached] or None
 
 
-def _told(file: Attached) -> dict[str, Any]:
+def _as_json(file: Attached) -> dict[str, Any]:
     known = {"name": file.name, "media_type": file.media_type, "sha256": file.sha256, "bytes": len(file.content)}
     if file.pixels is None:
         return {**known, "chars": len(file.block)}

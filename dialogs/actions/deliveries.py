@@ -107,8 +107,8 @@ def _push(event: str, question: Question, browsers: list[PushSubscription]) -> N
 
 def _call(site: SiteSettings, event: str, body: dict[str, Any], question: Question | None = None) -> None:
     if site.webhook_url:
-        told = json.dumps({"event": event, **body})
-        _store(Delivery(channel=Delivery.Channel.WEBHOOK, event=event, question=question, body=told))
+        content = json.dumps({"event": event, **body})
+        _store(Delivery(channel=Delivery.Channel.WEBHOOK, event=event, question=question, body=content))
 
 
 def _store(row: Delivery) -> None:

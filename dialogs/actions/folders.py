@@ -1,5 +1,5 @@
-"""What a person does with one or several of their dialogs at once: those that are ticked, or all of a folder. It can be undone for
-an hour, by what is signed into the page that says that it was done."""
+"""Actions of a person on one or several of their dialogs at once: those that are ticked, or all of a folder. Each can be undone
+for an hour, by a signed token in the page that confirms it."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -32,7 +32,7 @@ _SALT = "dialogs.undo"
 class Done:
     """What was done, in words, and what undoing it takes; the latter is empty where nothing changed."""
 
-    said: str
+    sentence: str
     undo: str = field(default="", repr=False)
 
 
@@ -44,7 +44,7 @@ def held(owner: User, folder: str) -> QuerySet[Dialog]:
 def archive(owner: User, ids: Sequence[UUID], *, away: bool) -> Done:
     """Of one's own alone."""
     moved = messages.archive(owner, ids, away=away)
-    said = (
+    sentence = (
         ngettext(
             "{number:,} dialog archived: found again under the state “archived”.",
             "{number:,} dialogs archived: found again under the state “archived”.",
@@ -53,7 +53,7 @@ def archive(owner: User, ids: Sequence[UUID], *, away: bool) -> Done:
         if away
         else ngettext("{number:,} dialog back in the list.", "{number:,} dialogs back in the list.", len(moved))
     )
-    return Done(said.format(number=len(moved)), _signed(owner, "archive", away, {"": moved}))
+    return Done(sentence.format(number=len(moved)), _signed(owner, "archive", away, {"": moved}))
 
 
 def delete(owner: User, ids: Sequence[UUID]) -> Done:
@@ -67,18 +67,18 @@ def delete(owner: User, ids: Sequence[UUID]) -> Done:
         gone = {dialog.pk for dialog in (*chosen, *replaced)}
         expires_at = Least(Coalesce("expires_at", removal), removal)  # a program's may have less time
         Dialog.objects.filter(pk__in=gone).update(removed_at=Now(), expires_at=expires_at, source="")
-    said = ngettext(
+    sentence = ngettext(
         "{number:,} dialog deleted: for {days} days found under the state “deleted”.",
         "{number:,} dialogs deleted: for {days} days found under the state “deleted”.",
         len(chosen),
     ).format(number=len(chosen), days=DELETED_DAYS)
     if stayed := Dialog.objects.filter(owner=owner, pk__in=ids).count():
-        said += " " + ngettext(
+        sentence += " " + ngettext(
             "{number:,} stayed: something runs or waits for you in it. Stop or close it first.",
             "{number:,} stayed: something runs or waits for you in them. Stop or close them first.",
             stayed,
         ).format(number=stayed)
-    return Done(said, _signed(owner, "delete", True, {"": list(gone)}))
+    return Done(sentence, _signed(owner, "delete", True, {"": list(gone)}))
 
 
 def _replaced_by(chosen: Iterable[Dialog]) -> set[UUID]:
@@ -139,12 +139,12 @@ def share(owner: User, folder: str, group: str) -> Done:
         if (name or "") != group:
             sharing.share(pk, group, owner)
             before[name or ""].append(pk)
-    said = (
+    sentence = (
         ngettext("{number:,} dialog shared with {group}.", "{number:,} dialogs shared with {group}.", len(ids))
         if group
         else ngettext("{number:,} dialog seen by you alone now.", "{number:,} dialogs seen by you alone now.", len(ids))
     )
-    return Done(said.format(number=len(ids), group=group), _signed(owner, "share", group, before))
+    return Done(sentence.format(number=len(ids), group=group), _signed(owner, "share", group, before))
 
 
 def undo(by: User, token: str) -> str:
@@ -176,9 +176,9 @@ def _put_back(by: User, act: str, now: Any, before: str, ids: Iterable[UUID]) ->
 
 def _signed(by: User, act: str, now: Any, before: dict[str, list[UUID]]) -> str:
     """``now`` is what the act made of them: only what still stands so is put back. ``before`` are dialogs by what they were."""
-    told = {name: [pk.hex for pk in ids] for name, ids in before.items() if ids}
-    said = {"by": by.pk, "act": act, "to": now, "before": told}
-    return signing.dumps(said, salt=_SALT, compress=True) if told else ""
+    changed = {name: [pk.hex for pk in ids] for name, ids in before.items() if ids}
+    content = {"by": by.pk, "act": act, "to": now, "before": changed}
+    return signing.dumps(content, salt=_SALT, compress=True) if changed else ""
 
 
 def _ids(rows: QuerySet[Dialog], folder: str) -> list[UUID]:

@@ -136,8 +136,8 @@ def _check_may_begin(dialog: Dialog, reason: str) -> None:
 
 def _message_of(turn: Turn) -> Turn:
     """The message that this turn is, or answers."""
-    said = _placed(turn).filter(role=Turn.Role.USER, position__lte=turn.position)
-    message = said.order_by("-position").first()
+    messages = _placed(turn).filter(role=Turn.Role.USER, position__lte=turn.position)
+    message = messages.order_by("-position").first()
     if message is None:
         raise Conflict(
             "nothing_to_regenerate", f"No message stands before turn {turn.seq}, so nothing can be answered."

@@ -29,10 +29,10 @@ def question_body(question: Question) -> dict[str, Any]:
     """``text`` is what Slack and Mattermost show."""
     dialog, path = question.dialog, f"/q4h/{question.pk}/"
     if question.state == Question.State.OPEN:
-        said = f"{_place(dialog)} needs you: {question.text[:MOST_CHARS]}"
+        sentence = f"{_place(dialog)} needs you: {question.text[:MOST_CHARS]}"
     else:
         by = f" by {question.resolved_by}" if question.resolved_by else ""
-        said = f"{_place(dialog)}: the question was {question.state}{by}."
+        sentence = f"{_place(dialog)}: the question was {question.state}{by}."
     return {
         "question": str(question.pk),
         "dialog": str(dialog.pk),
@@ -40,19 +40,19 @@ def question_body(question: Question) -> dict[str, Any]:
         "state": question.state,
         "asked": question.text,
         "path": path,
-        "text": _line(said, path),
+        "text": _line(sentence, path),
     }
 
 
 def level_body(dialog: Dialog, level: str) -> dict[str, Any]:
     path = f"/d/{dialog.pk}/"
-    said = f"{_place(dialog)}: the context is at level {level}, {dialog.prompt_tokens or 0:,} tokens reported."
+    sentence = f"{_place(dialog)}: the context is at level {level}, {dialog.prompt_tokens or 0:,} tokens reported."
     return {
         "dialog": str(dialog.pk),
         "level": level,
         "prompt_tokens": dialog.prompt_tokens,
         "path": path,
-        "text": _line(said, path),
+        "text": _line(sentence, path),
     }
 
 
@@ -74,10 +74,10 @@ def _place(dialog: Dialog) -> str:
     return f"{dialog.agent} in “{dialog}”"
 
 
-def _line(said: str, path: str) -> str:
+def _line(sentence: str, path: str) -> str:
     """With the three characters masked by which a text of a model could mention everybody or hide an address."""
-    said = said.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return f"{said} {settings.PUBLIC_URL}{path}" if settings.PUBLIC_URL else said
+    sentence = sentence.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return f"{sentence} {settings.PUBLIC_URL}{path}" if settings.PUBLIC_URL else sentence
 
 
 def signature_of(secret: str, body: bytes, unix_seconds: int) -> str:

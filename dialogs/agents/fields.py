@@ -1,4 +1,4 @@
-"""What an agent's fields may hold: one set of rules for ``team.yaml`` and for the admin."""
+"""Validation of an agent's fields: one set of rules for ``team.yaml`` and for the admin."""
 
 from collections.abc import Mapping
 from typing import Any

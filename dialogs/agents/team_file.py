@@ -1,4 +1,4 @@
-"""Who answers: ``team.yaml`` and the shipped demo agents, synchronised into rows."""
+"""Agents from ``team.yaml`` and the shipped demo agents, synchronised into rows."""
 
 import re
 from collections.abc import Mapping

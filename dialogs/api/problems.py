@@ -83,8 +83,8 @@ def unavailable(request: HttpRequest, problem: Exception) -> HttpResponse:
     log.warning("api_unavailable", path=request.path, error=str(problem) or type(problem).__name__)
     if busy_database.is_known(request, problem):
         return busy_database.marked(error("unavailable", busy_database.NOTHING, 503))
-    told = {"code": "unavailable", "message": busy_database.UNKNOWN, "stored": "unknown"}
-    return busy_database.marked(JsonResponse({"error": told}, status=503))
+    content = {"code": "unavailable", "message": busy_database.UNKNOWN, "stored": "unknown"}
+    return busy_database.marked(JsonResponse({"error": content}, status=503))
 
 
 def broken(request: HttpRequest, problem: Exception) -> HttpResponse:

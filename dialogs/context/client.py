@@ -1,4 +1,4 @@
-"""What a client of ``/v1`` brings to a dialog: instructions after the agent's, and others in the middle of the conversation,
+"""A client's part in a request of ``/v1``: instructions after the agent's, system messages in the middle of the conversation,
 settings of its own, the tool it insists on."""
 
 from bisect import bisect_right
@@ -47,14 +47,14 @@ def system_messages_of(
     so that it stands behind a summary of what went before it. Those with nothing before them are instructions, the first part.
     """
     client = client_of(dialog)
-    said: list[tuple[int, str]] = (client.system_messages if client else None) or []
-    if not said:
+    stored: list[tuple[int, str]] = (client.system_messages if client else None) or []
+    if not stored:
         return "", ()
     ends = [0, *accumulate(len(unit.messages) for unit in units)]
     newest = list(
         accumulate((min(unit.source, default=0) for unit in units), max)
     )  # so far: in it a place is looked up
-    found = (SystemMessage(ends[bisect_right(newest, after)], text, as_user) for after, text in said)
+    found = (SystemMessage(ends[bisect_right(newest, after)], text, as_user) for after, text in stored)
     placed = sorted(found, key=attrgetter("at"))
     first = "\n\n".join(message.text for message in placed if not message.at)
     return first, tuple(message for message in placed if message.at)

@@ -67,7 +67,7 @@ def unsent(messages: tuple[Message, ...], model: ModelInfo) -> str:
     return _(
         "The model no longer sees the oldest images, those {said_with}: a request takes at most {bounds}. "
         "Attach one again to show it."
-    ).format(said_with=said_with, bounds=_told(bounds_of(model)))
+    ).format(said_with=said_with, bounds=_bounds_in_words(bounds_of(model)))
 
 
 def bounds_of(model: ModelInfo) -> ImageBounds:
@@ -77,7 +77,7 @@ def bounds_of(model: ModelInfo) -> ImageBounds:
     return replace(stated, most=most, most_bytes=most_bytes)
 
 
-def _told(bounds: ImageBounds) -> str:
+def _bounds_in_words(bounds: ImageBounds) -> str:
     fewer = bounds.most_with_large
     large = f" ({fewer:,} where one has a side over {bounds.large:,} pixels)" if fewer else ""
     return f"{bounds.most:,} images{large} and {bounds.most_bytes:,} bytes of them"

@@ -1,4 +1,4 @@
-"""Which model a dialog uses, what its limits are now, and which compaction policy follows from that."""
+"""A dialog's model, its limits as they are now, and the compaction policy that follows from them."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -29,7 +29,7 @@ def draft_package(dialog: Dialog, answer: str | None = None) -> str:
             first_request=asked.first() or "",
             requests=[row.text for row in rows if row.role == Turn.Role.USER],
             pending=pending.text if pending else "",
-            said=_said([*rows, *([Turn(role=Turn.Role.ASSISTANT, text=answer)] if answer else [])]),
+            statements=_statements([*rows, *([Turn(role=Turn.Role.ASSISTANT, text=answer)] if answer else [])]),
             tool_uses=[_use(call) for row in rows for call in row.tool_calls or ()],
             package=dialog.rounds.get(number=dialog.round_number).package,
             ledger=run.ledger if run else (),
@@ -39,7 +39,7 @@ def draft_package(dialog: Dialog, answer: str | None = None) -> str:
     )
 
 
-def _said(rows: list[Turn]) -> list[Statement]:
+def _statements(rows: list[Turn]) -> list[Statement]:
     """The newest texts that fit, oldest first."""
     room, chosen = CHARS_TOGETHER, []
     for row in reversed(rows):
@@ -56,8 +56,8 @@ def _use(call: dict[str, str]) -> ToolUse:
         arguments: Any = orjson.loads(call["arguments"] or "{}")
     except orjson.JSONDecodeError:
         arguments = None
-    told = (arguments.get(key) for key in TELLING) if isinstance(arguments, dict) else ()
-    return ToolUse(call["name"], next((str(value) for value in told if value not in (None, "")), ""))
+    values = (arguments.get(key) for key in TELLING) if isinstance(arguments, dict) else ()
+    return ToolUse(call["name"], next((str(value) for value in values if value not in (None, "")), ""))
 
 
 def _questions(dialog: Dialog, state: str) -> list[tuple[str, str]]:

@@ -84,7 +84,7 @@ def prepare(
     first, system = client.system_messages_of(dialog, view.units, as_user=not takes_system)
     instructions = "\n\n".join(filter(None, (client.instructions_of(dialog), first)))
     offered = _tools_json(tools)
-    said, left_out = sendable(view.messages, model)
+    messages, left_out = sendable(view.messages, model)
     unlike = (str(left_out),) if left_out else ()
     beginning = _digest(model.provider_id, model.model_id, instructions, offered, view.base, *unlike)
     is_new_epoch = beginning != dialog.beginning
@@ -96,7 +96,7 @@ def prepare(
     request = Request(
         model=model.model_id,
         instructions=instructions,
-        messages=placed(said, in_order(system, statements)) + added,
+        messages=placed(messages, in_order(system, statements)) + added,
         tools=tuple(tools),
         force=(required_tool or asked_for or None) if forces else None,
         max_output_tokens=output,
@@ -131,9 +131,9 @@ def _digest(*parts: str) -> str:
 
 
 def tools_in(offered: str) -> tuple[ToolSpec, ...]:
-    return tuple(ToolSpec(*told) for told in orjson.loads(offered))
+    return tuple(ToolSpec(*fields) for fields in orjson.loads(offered))
 
 
 def _tools_json(tools: Sequence[ToolSpec]) -> str:
-    told = [[tool.name, tool.description, dict(tool.parameters), *([True] if tool.strict else [])] for tool in tools]
-    return orjson.dumps(told).decode()
+    specs = [[tool.name, tool.description, dict(tool.parameters), *([True] if tool.strict else [])] for tool in tools]
+    return orjson.dumps(specs).decode()

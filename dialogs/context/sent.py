@@ -1,4 +1,4 @@
-"""What a generation's row remembers of its request: enough to make it again, byte for byte, from turns, rewrites and parts
+"""Record of a request on its generation's row: enough to make it again, byte for byte, from turns, rewrites and parts
 that are stored once. No text of the request stands there, and guidance stands nowhere."""
 
 import hashlib
@@ -70,8 +70,8 @@ class Sent:
 
     @property
     def json(self) -> dict[str, Any]:
-        told = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {name: value for name, value in told.items() if value not in ("", 0, (), None, False)}
+        columns = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value for name, value in columns.items() if value not in ("", 0, (), None, False)}
 
     @classmethod
     def of_json(cls, found: Mapping[str, Any]) -> "Sent":

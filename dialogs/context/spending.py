@@ -1,4 +1,4 @@
-"""What a dialog and its owner have spent, and what its next requests may cost, from rows."""
+"""Spending of a dialog and its owner, and the cost of a rewrite against the requests to come, from rows."""
 
 from datetime import timedelta
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""What the model sees, computed from turns and rewrites: a view, never the record itself."""
+"""The view: what the model sees, computed from turns and rewrites. It is never the record itself."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -97,11 +97,11 @@ def standing_run(dialog: Dialog) -> RemediationRun | None:
 
 @Select
 def _round(dialog_id: UUID, number: int) -> QuerySet[Round, Any]:
-    told: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "standing_run": Subquery(_standing(dialog_id, number).values("pk")),
         "has_package": ExpressionWrapper(~Q(package=""), BooleanField()),
     }
-    rounds = Round.objects.filter(dialog_id=dialog_id, number=number).annotate(**told)
+    rounds = Round.objects.filter(dialog_id=dialog_id, number=number).annotate(**columns)
     return rounds.values_list(*_OPENING, named=True)
 
 

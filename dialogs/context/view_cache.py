@@ -31,11 +31,11 @@ class Head:
     by_value: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, position: int, units: Units, **told: Any) -> "Head":
+    def of(cls, position: int, units: Units, **more: Any) -> "Head":
         messages = messages_of(units)
         summary = chars_of(messages_of([unit for unit in units if unit.kind in STAND_INS]))
         results = _of_tools(messages_of([unit for unit in units if unit.kind not in STAND_INS]))
-        return cls(position, units, messages, chars_of(messages), summary, results, **told)
+        return cls(position, units, messages, chars_of(messages), summary, results, **more)
 
     @property
     def weight(self) -> int:

@@ -31,7 +31,7 @@ class DialogQuerySet(models.QuerySet["Dialog"]):
             dialog=models.OuterRef("pk"), round_number=models.OuterRef("round_number"),
             role=Turn.Role.ASSISTANT, status=Turn.Status.COMPLETE,
         )  # fmt: skip
-        told: dict[str, Any] = {
+        columns: dict[str, Any] = {
             "newest_reply_calls": models.Subquery(
                 replies.order_by("-seq").values(calls=models.Q(tool_calls__isnull=False))[:1]
             ),
@@ -41,7 +41,7 @@ class DialogQuerySet(models.QuerySet["Dialog"]):
             "has_reminders": models.Exists(Reminder.objects.filter(dialog=models.OuterRef("pk"))),
             "has_webhook": models.Exists(SiteSettings.objects.exclude(webhook_url="")),
         }
-        return self.select_related("agent", "client").annotate(**told)
+        return self.select_related("agent", "client").annotate(**columns)
 
 
 _AnyDialogs = models.Manager.from_queryset(DialogQuerySet)

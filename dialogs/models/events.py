@@ -1,4 +1,4 @@
-"""What happened in a dialog, in the order in which pages and programs hear of it."""
+"""Events of a dialog, in the order in which pages and programs hear of them."""
 
 from django.db import models
 from django.db.models.functions import Now

@@ -14,7 +14,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Case, F, Q, QuerySet, Subquery, Value, When
 
-from dialogs.actions import messages, questions, told_history
+from dialogs.actions import imported_turns, messages, questions
 from dialogs.actions.attachments import stored, text_with
 from dialogs.context.client import client_of
 from dialogs.context.limits import unusable_reason
@@ -90,7 +90,7 @@ def _judged_of_new(
     dialog.context_policy = lifetime.policy_asked(dialog, request.policy)
     # The dialog knows its client from here on, without a row.
     Client(dialog=dialog, key=key, instructions=request.instructions, tools=request.tools)
-    turns = told_history.turns_of(dialog, [message_of(said) for said in told.before])
+    turns = imported_turns.turns_of(dialog, [message_of(said) for said in told.before])
     return judged(dialog, results, view_of_turns(dialog, turns))
 
 
@@ -312,7 +312,7 @@ def _post_message(dialog: Dialog, key: ApiKey, told: Conversation) -> int:
     if told.ahead and dialog.state in (State.IDLE, State.FAILED):  # else they would stand in the answer under way
         text, attached = told.message, told.attached
         with open_change(dialog.pk) as change:
-            turns = told_history.turns_of(dialog, [message_of(said) for said in told.ahead])
+            turns = imported_turns.turns_of(dialog, [message_of(said) for said in told.ahead])
             for turn, said in zip(turns, told.ahead, strict=True):
                 change.turn(
                     turn.role,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from django.contrib.auth.models import User
 from django.db.models import Case, F, Max, QuerySet, Value, When
 
-from dialogs.actions import messages, told_history
+from dialogs.actions import imported_turns, messages
 from dialogs.actions.attachments import named_by, stored, text_with
 from dialogs.context.lineage import owner_of
 from dialogs.models import Dialog, Event, Turn
@@ -102,7 +102,7 @@ def _copy(origin: Candidate, source: Dialog, dialog: Dialog) -> Turn:
 
 
 def _told(dialog: Dialog, before: Sequence[ClientMessage], last: Turn | None) -> list[Turn]:
-    turns = told_history.turns_of(dialog, [message_of(said) for said in before], after=last)
+    turns = imported_turns.turns_of(dialog, [message_of(said) for said in before], after=last)
     for turn, said in zip(turns, before, strict=True):
         if said.attached:
             turn.text, turn.attachments = text_with(said.text, said.attached), stored(dialog, said.attached)

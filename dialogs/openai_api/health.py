@@ -1,4 +1,4 @@
-"""What an answer tells a program of its dialog's context: in headers, and in the last chunk under ``dominds``."""
+"""Context health in answers to programs: in headers, and in the last chunk under ``dominds``."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Who a dialog of ``/v1`` comes from, how long it is kept, and under which policy its newest request goes."""
+"""Origin, lifetime and policy of a dialog of ``/v1``."""
 
 import re
 from datetime import timedelta

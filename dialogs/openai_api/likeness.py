@@ -1,4 +1,4 @@
-"""How far a conversation that a client tells is one that is stored: a rule on values, linear in what was said.
+"""Likeness of a conversation as a client sends it to one that is stored: a rule on values, linear in their length.
 
 Clients send their history back, and not as they got it: cut at the head, with a summary in its place, with what they found put
 into the newest message, with answers trimmed or rewritten. So exchanges are compared, from the end: the end is where a

@@ -1,4 +1,4 @@
-"""What each protocol of ``/v1`` supplies, a reader of requests and a writer for each answer, and what they share.
+"""Protocols of ``/v1``, each a reader of requests and a writer for each answer, and what they share.
 
 Other protocols' requests are made into bodies of chat completions, so that one reader judges them all.
 """

@@ -83,7 +83,7 @@ def stacked(
         present = {kind: count for kind, count in counts.items() if count}
         for kind, count in counts.items():
             totals[kind] += count
-        said = [moment.strftime(form), *(words(count, kind) for kind, count in present.items()), rest(moment)]
+        parts = [moment.strftime(form), *(words(count, kind) for kind, count in present.items()), rest(moment)]
         x, name = index * step + step * (1 - BAR_SHARE) / 2, moment.strftime(label) if index % every == 0 else ""
         blocks = _blocks(present, top)
         bars.append(
@@ -91,7 +91,7 @@ def stacked(
                 round(x, 2),
                 round(step * BAR_SHARE, 2),
                 name,
-                " · ".join(filter(None, said)),
+                " · ".join(filter(None, parts)),
                 address(moment) if blocks else "",
                 blocks,
             )

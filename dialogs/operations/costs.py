@@ -1,4 +1,4 @@
-"""What model calls cost, by day, model, agent and person: of reported tokens, by the catalog's prices of their time."""
+"""Cost of model calls, by day, model, agent and person: of reported tokens, by the catalog's prices of their time."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

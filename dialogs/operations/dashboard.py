@@ -1,4 +1,4 @@
-"""What an operator wants to know of the whole server: one function per question, each a bounded number of queries.
+"""State of the whole server for its operators: one function per question, each a bounded number of queries.
 
 Rows carry no index on time. Their ids grow with it, so the first one since a moment is found by halving.
 """

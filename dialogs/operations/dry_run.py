@@ -58,11 +58,11 @@ class Outcome:
         yield "cache-readable", f"{100 * result.cached_share:.0f} %"
         yield "requests over the limit", f"{result.over_budget:,}"
         yield "rewrites", f"{result.rewrites:,}"
-        yield "facts at the end", _told(facts)
-        yield "values of calls that were said before", _told(needed)
+        yield "facts at the end", _in_words(facts)
+        yield "values of calls that were said before", _in_words(needed)
 
 
-def _told(tally: Tally) -> str:
+def _in_words(tally: Tally) -> str:
     away = f"{tally.in_sight:,} in sight, {tally.one_search_away:,} one search away, {tally.lost:,} lost"
     return f"{tally.needed:,}: {away}" if tally.needed else "none"
 
@@ -100,8 +100,8 @@ def _newest_dialogs(found: QuerySet[Row]) -> Iterator[Dialog]:
     room = MOST_TURNS
     newest = found.filter(last_turn_seq__gt=0).order_by("-active_at", "pk")
     for dialog_id, instructions in newest.values_list("pk", "agent__instructions")[:MOST_DIALOGS]:
-        said = Turn.objects.filter(dialog=dialog_id, position__isnull=False).order_by("-position")
-        rows = list(said.values(*COLUMNS)[:room])
+        turns = Turn.objects.filter(dialog=dialog_id, position__isnull=False).order_by("-position")
+        rows = list(turns.values(*COLUMNS)[:room])
         room -= len(rows)
         with suppress(*UNREADABLE):  # a damaged turn
             for dialog in export.read({"turns": rows}, str(dialog_id)):

@@ -26,7 +26,7 @@ from remediation.models import CleanupTask, ContextEvent, PreparedRewrite, Remed
 
 log = structlog.get_logger(__name__)
 
-SAID = (
+CONTENT = (
     RemovedUnit, PreparedRewrite, CleanupTask, Event, Turn, Question, Reminder, Artifact, Attachment, RecallChoice,
     Client, Round, RequestPart,
 )  # fmt: skip
@@ -59,7 +59,7 @@ def _remove(dialog_id: UUID) -> bool:
     due = Dialog._base_manager.filter(pk=dialog_id, expires_at__lte=Now(), state__in=AT_REST, lease_owner="")
     if due.select_for_update(skip_locked=True).first() is None:
         return False
-    for model in SAID:
+    for model in CONTENT:
         model._default_manager.filter(dialog=dialog_id).delete()
     RemediationRun.objects.filter(dialog=dialog_id).update(view=[], removed=[], ledger=[], summary="", reason="")
     ContextEvent.objects.filter(dialog=dialog_id).update(message="")

@@ -27,7 +27,7 @@ def measure(run_id: int) -> dict[str, Any]:
 
 
 def _measured(run: RemediationRun) -> dict[str, Any]:
-    required = list({one.statement.text: one for one in required_of(_said(run))}.values())
+    required = list({one.statement.text: one for one in required_of(_texts_of(run))}.values())
     away = missing_from(Shown(text_of(units_of_view(run.dialog_id, run.view))), required)
     away.sort(key=lambda one: -one.statement.worth)
     with REMOVED_UNITS.of(run.dialog_id) as index:
@@ -52,13 +52,13 @@ def _measured(run: RemediationRun) -> dict[str, Any]:
     }
 
 
-def _said(run: RemediationRun) -> list[tuple[str, str]]:
+def _texts_of(run: RemediationRun) -> list[tuple[str, str]]:
     """Newest first while they fit, given back in their order."""
-    said: list[tuple[str, str]] = []
+    texts: list[tuple[str, str]] = []
     room = MOST_CHARS
     for role, text in run.units.exclude(role="tool").order_by("-pk").values_list("role", "text").iterator():
         room -= len(text)
         if room < 0:
             break
-        said.append((role, text))
-    return said[::-1]
+        texts.append((role, text))
+    return texts[::-1]

@@ -210,8 +210,8 @@ def _costs(sums: Sums) -> Metric:
     return metric
 
 
-def _seconds(name: str, told: str, sums: Sums, kind: str, more: tuple[str, ...], per_second: int) -> Metric:
-    metric = HistogramMetricFamily(name, told, labels=[*MODEL_LABELS, *more])
+def _seconds(name: str, help_text: str, sums: Sums, kind: str, more: tuple[str, ...], per_second: int) -> Metric:
+    metric = HistogramMetricFamily(name, help_text, labels=[*MODEL_LABELS, *more])
     for labels, counts in _grouped(sums, kind):
         metric.add_metric([OPERATION, *labels], _buckets(SECOND_BOUNDS, counts), counts["sum"] / per_second)
     return metric
@@ -242,9 +242,9 @@ def _outcomes(sums: Sums) -> Iterator[Metric]:
     yield forced
 
 
-def _counter(name: str, told: str, label: str, kinds: Iterable[str], sums: Sums) -> Metric:
+def _counter(name: str, help_text: str, label: str, kinds: Iterable[str], sums: Sums) -> Metric:
     """Kinds that never happened are 0, so that a first time is an increase."""
-    metric = CounterMetricFamily(name, told, labels=[label])
+    metric = CounterMetricFamily(name, help_text, labels=[label])
     for kind in kinds:
         metric.add_metric([kind], sums["count", kind])
     return metric

@@ -1,4 +1,4 @@
-"""What the sweeper does every 5 s: wake dialogs whose wake-up was lost or whose worker vanished, and send notices that are due."""
+"""The sweeper: every 5 s it wakes dialogs whose wake-up was lost or whose worker vanished, and sends notices that are due."""
 
 import itertools
 import threading

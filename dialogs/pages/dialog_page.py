@@ -1,4 +1,4 @@
-"""What the pieces of a dialog page show. The page, htmx answers and sockets all build their HTML from here."""
+"""Pieces of a dialog page. The page, htmx answers and sockets all build their HTML from here."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

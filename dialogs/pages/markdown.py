@@ -1,4 +1,4 @@
-"""What models write, as HTML that can do nothing but be read.
+"""Markdown of models, as HTML that can do nothing but be read.
 
 Three fences, each enough alone: the parser knows no raw HTML, the renderer makes no images and few links, and nh3 keeps
 an allow-list of tags, attributes and class names. A streamed answer is rendered block by block as blocks are finished;

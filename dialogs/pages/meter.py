@@ -1,4 +1,4 @@
-"""What the ring opens: the last reported prompt by category, what changed it last, and how long its room lasts."""
+"""The instrument behind the ring: the last reported prompt by category, what changed it last, and how long its room lasts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a model thought before an answer, as its turn shows it."""
+"""A model's reasoning before an answer, as its turn shows it."""
 
 from dataclasses import dataclass
 

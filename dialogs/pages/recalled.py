@@ -1,4 +1,4 @@
-"""What came back into a request, computed from the references that its generation remembers."""
+"""Recalled turns of a request, computed from the references that its generation remembers."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What web processes load as soon as they run. See ``dominds.web.warmup``."""
+"""Warm-up of web processes: code that they load as soon as they run. See ``dominds.web.warmup``."""
 
 from pathlib import Path
 

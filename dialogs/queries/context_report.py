@@ -1,4 +1,4 @@
-"""What the model would see now, for people: the context panel, the API's dry run, the archive. All sizes are estimates."""
+"""Report of the context as the model would see it now: the context panel, the API's dry run, the archive. All sizes are estimates."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -70,12 +70,12 @@ def _preview(situation: Situation, verb: str, sizes: Sizes) -> dict[str, Any]:
 
 def predictions_of(dialog: Dialog, verbs: Iterable[str]) -> dict[str, str]:
     """What each rewrite would come to now, in a few words by its verb."""
-    situation, told = situation_of(dialog), dict[str, str]()
+    situation, predictions = situation_of(dialog), dict[str, str]()
     for verb in verbs:
         found = _preview(situation, verb, situation.sizes_for(policy_with(verb)))
         sizes = _("est. {before:,} → {after:,} tokens").format(before=found["est_before"], after=found["est_after"])
-        told[verb] = _("would change nothing") if found["problem"] else sizes
-    return told
+        predictions[verb] = _("would change nothing") if found["problem"] else sizes
+    return predictions
 
 
 def _removed(unit: Unit) -> dict[str, Any]:

@@ -103,20 +103,20 @@ class _Made:
         if not all(name for name, _, _ in uses):
             self.gone.append(ELSEWHERE)
             return ""
-        told = [Use(name, version, _values(self._part(values))) for name, version, values in uses]
+        prompts = [Use(name, version, _values(self._part(values))) for name, version, values in uses]
         try:
-            return refilled(told, prompts_folder())
+            return refilled(prompts, prompts_folder())
         except PromptError as error:
             self.gone.append(str(error))
             return ""
 
     @cached_property
     def request(self) -> Request:
-        sent, said = self.sent, tuple(message for unit in self.units for message in unit.messages)
+        sent, messages = self.sent, tuple(message for unit in self.units for message in unit.messages)
         return Request(
             model=self.generation.model,
             instructions=self.instructions,
-            messages=placed(sendable(said, self._model)[0], in_order(self.system, self.statements))
+            messages=placed(sendable(messages, self._model)[0], in_order(self.system, self.statements))
             + messages_of(self.once),
             tools=tools_in(self.offered),
             force=sent.force or None,
@@ -159,7 +159,7 @@ class _Made:
             yield _piece(Category.INSTRUCTIONS, "Instructions", self.instructions)
         for tool in orjson.loads(self.offered):
             yield _piece(Category.TOOLS, tool[0], orjson.dumps(tool).decode())
-        yield from self._said()
+        yield from self._conversation()
         for text in self.once.texts:
             if text == self.once.recalled:
                 yield _piece(
@@ -170,7 +170,7 @@ class _Made:
             prompts = tuple(f"{name} {version}" for name, version, _ in uses)
             yield Piece(Category.GUIDANCE, "Guidance", "", chars, prompts=prompts)
 
-    def _said(self) -> Iterator[Piece]:
+    def _conversation(self) -> Iterator[Piece]:
         """The view's messages, with what stands between them."""
         waiting, before = in_order(self.system, self.statements), 0
         for unit in self.units:
@@ -178,7 +178,7 @@ class _Made:
                 while waiting and waiting[0].at <= before:
                     yield _between(waiting.pop(0))
                 before += 1
-                yield from _said(message, unit)
+                yield from _pieces_of(message, unit)
         yield from map(_between, waiting)
 
 
@@ -188,7 +188,7 @@ def _between(one: SystemMessage | Statement) -> Piece:
     return _piece(Category.REMINDERS, "Reminders", one.message.text)
 
 
-def _said(message: Message, unit: Unit) -> Iterator[Piece]:
+def _pieces_of(message: Message, unit: Unit) -> Iterator[Piece]:
     is_stand_in = unit.kind in STAND_INS
     category = Category.RESULTS if message.role is Role.TOOL else Category.MESSAGES
     calls = (f"{call.name}({call.arguments})" for call in message.tool_calls)

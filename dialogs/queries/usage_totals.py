@@ -1,4 +1,4 @@
-"""What a dialog's model calls have taken, as reported, and what its next request would take, as estimated."""
+"""Tokens of a dialog's model calls, as reported, and of its next request, as estimated."""
 
 from typing import Any
 

@@ -79,8 +79,8 @@ def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: 
     if rest := circuits.rest_of(model):
         raise Overloaded(str(rest), retry_after_seconds=rest.seconds)
     generation = _begin(lease, dialog, model, purpose, len(instructions) + len(content))
-    with tracing.generating(generation) as told:
-        reply = told(_reply(lease, generation, model, instructions, content))
+    with tracing.generating(generation) as traced:
+        reply = traced(_reply(lease, generation, model, instructions, content))
         _end(lease, generation, reply, model)
     return _text_of(reply)
 
@@ -122,8 +122,8 @@ def _watched_call(
     """Its outcome stands first as what it is when this worker goes away, and it is never the one that runs."""
     columns = _columns(dialog, model, purpose, len(instructions) + len(content))
     generation = Generation.objects.create(**columns, outcome=Generation.Outcome.CRASHED)
-    with tracing.generating(generation) as told:
-        return generation, told(_reply(watch, generation, model, instructions, content))
+    with tracing.generating(generation) as traced:
+        return generation, traced(_reply(watch, generation, model, instructions, content))
 
 
 def _reply(lease: Lease, generation: Generation, model: ModelInfo, instructions: str, content: str) -> Reply:
@@ -173,8 +173,8 @@ def write_title(dialog_id: UUID) -> None:
 
 def _first_exchange(dialog: Dialog) -> str:
     """The beginnings of the first message and of its answer; empty while there is none."""
-    said = dialog.turns.filter(position__isnull=False, role__in=[Turn.Role.USER, Turn.Role.ASSISTANT]).exclude(text="")
-    first = list(said.order_by("position").values_list("role", "text")[:2])
+    turns = dialog.turns.filter(position__isnull=False, role__in=[Turn.Role.USER, Turn.Role.ASSISTANT]).exclude(text="")
+    first = list(turns.order_by("position").values_list("role", "text")[:2])
     if Turn.Role.ASSISTANT not in dict(first):
         return ""
     return "\n".join(["BEGIN", *(f"{role}: {text[:TITLED_CHARS]}" for role, text in first), "END"])

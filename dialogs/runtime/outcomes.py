@@ -14,7 +14,7 @@ from dialogs.context.tool_calls import store_mind_cleared
 from dialogs.models import Agent, Dialog, Generation, Question, Round, Turn
 from dialogs.runtime import repeats, truncation
 from dialogs.runtime.attempts import AlreadyEnded, Attempt, finish, wake_after
-from dialogs.runtime.refused_clear import told
+from dialogs.runtime.refused_clear import explanation
 from dialogs.runtime.stream_reply import Reply
 from dialogs.store import discarded_log, json_shapes
 from dialogs.store.change import Change
@@ -156,7 +156,7 @@ def _forced(change: Change, attempt: Attempt, reply: Reply) -> None:
     match judge_forced(reply.tool_calls):
         case Discard(reason):
             offered = {tool.name for tool in attempt.prepared.request.tools}
-            attempt.generation.error = told(reason, reply.tool_calls, offered)
+            attempt.generation.error = explanation(reason, reply.tool_calls, offered)
             finish(change, attempt, reply, Generation.Outcome.DISCARDED)
             discarded_log.log_output(attempt.generation, reason, reply.text, reply.tool_calls)
             level = _report(change, attempt, reply.usage)

@@ -1,4 +1,4 @@
-"""What the next forced attempt to clear the mind is told of the one before it."""
+"""Why the last forced attempt to clear the mind was refused, for the next one."""
 
 from dialogs.context.package_draft import draft_package
 from dialogs.models import Dialog, Generation
@@ -28,7 +28,7 @@ def refused_clear(dialog: Dialog, model: ModelInfo, thresholds: Thresholds) -> R
     return RefusedClear(reason, used, window, draft)
 
 
-def told(reason: str, calls: tuple[ToolCall, ...], offered: set[str]) -> str:
+def explanation(reason: str, calls: tuple[ToolCall, ...], offered: set[str]) -> str:
     """The reason as it is stored: it names no tool that the model made up, since nothing of its text may stay."""
     if all(call.name in offered for call in calls):
         return reason

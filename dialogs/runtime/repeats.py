@@ -49,9 +49,9 @@ def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None)
         case OutputBudgetTooLarge() if OUTPUT not in dialog.repeats and (less := less_output(request, error)):
             dialog.repeats = {**dialog.repeats, OUTPUT: less}
         case ForcingRefused() if request.force:
-            told = {"said": str(error), "refused_at": Now()}
+            row = {"said": str(error), "refused_at": Now()}
             ForcingRefusal.objects.update_or_create(
-                provider=attempt.generation.provider, model=attempt.generation.model, defaults=told
+                provider=attempt.generation.provider, model=attempt.generation.model, defaults=row
             )
             dialog.repeats = {**dialog.repeats, UNFORCED: True}
         case RequestRefused() if type(error) is RequestRefused and attempt.forced and request.force:
@@ -70,8 +70,8 @@ def lasting_refusal(attempt: Attempt, error: ProviderError | None) -> str:
         return str(error)
     before = dialog.generations.filter(pk__lt=attempt.generation.pk, purpose__in=ANSWERS)
     counting = before.filter(Q(outcome=Generation.Outcome.KEPT) | Q(error_kind__in=REFUSALS))
-    said = counting.order_by("-pk").values_list("error", flat=True).first()
-    same = said is not None and _words(said) == _words(str(error))
+    last_error = counting.order_by("-pk").values_list("error", flat=True).first()
+    same = last_error is not None and _words(last_error) == _words(str(error))
     return f"{error} It said the same twice in a row." if same else ""
 
 

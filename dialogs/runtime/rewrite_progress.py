@@ -38,8 +38,10 @@ def badge(units: Units) -> Pill:
 
     A handover is of priority 1 by rule, and an agent's own priority belongs to all its units: neither is a tag.
     """
-    said = [unit for unit in units if unit.kind not in STAND_INS and unit.role in (UnitRole.USER, UnitRole.ASSISTANT)]
-    given = [u for u in said if u.priority < 3 and (u.area or (u.role is UnitRole.USER and has_tag(u.text)))]
+    messages = [
+        unit for unit in units if unit.kind not in STAND_INS and unit.role in (UnitRole.USER, UnitRole.ASSISTANT)
+    ]
+    given = [u for u in messages if u.priority < 3 and (u.area or (u.role is UnitRole.USER and has_tag(u.text)))]
     priority = min((unit.priority for unit in given), default=None)
     return priority, next((unit.area for unit in given if unit.priority == priority and unit.area), "")
 

@@ -24,7 +24,9 @@ def copy_rows(rows: QuerySet[Any], **changed: Any) -> None:
     """Insert these rows once more, in their order, with new keys. ``changed`` are values or expressions, by column."""
     table = rows.model._meta
     fields = [field for field in table.concrete_fields if not field.primary_key]
-    chosen = [_told(field, changed[field.attname]) if field.attname in changed else field.attname for field in fields]
+    chosen = [
+        _as_value(field, changed[field.attname]) if field.attname in changed else field.attname for field in fields
+    ]
     try:
         select, values = rows.order_by("pk").values_list(*chosen).query.sql_with_params()
     except EmptyResultSet:  # it was asked for none
@@ -44,7 +46,7 @@ def copy_rewrites(runs: QuerySet[RemediationRun], made: Dialog) -> None:
         copy_rows(units, dialog_id=made.pk, run_id=run.pk)
 
 
-def _told(field: Any, given: Any) -> Any:
+def _as_value(field: Any, given: Any) -> Any:
     if hasattr(given, "resolve_expression"):
         return given
     return Value(given, output_field=field.target_field if field.is_relation else field)

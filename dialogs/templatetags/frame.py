@@ -1,4 +1,4 @@
-"""What stands around every page: who looks, what waits for them, where they were last."""
+"""The frame around every page: its reader, what waits for them, where they were last."""
 
 from dataclasses import dataclass
 

@@ -15,13 +15,13 @@ class FixedText(template.Node):
 
     def __init__(self, english: str) -> None:
         self._msgid = english.replace("%", "%%")  # as Django's own node and its extraction have it
-        self._said: dict[str | None, str] = {}
+        self._texts: dict[str | None, str] = {}
 
     def render(self, context: template.Context) -> str:
         language = translation.get_language()
-        if (said := self._said.get(language)) is None:
-            said = self._said[language] = translation.gettext(self._msgid).replace("%%", "%")
-        return said
+        if (text := self._texts.get(language)) is None:
+            text = self._texts[language] = translation.gettext(self._msgid).replace("%%", "%")
+        return text
 
 
 @register.tag

@@ -53,8 +53,8 @@ def _copies_of_turns(dialog_id: UUID) -> Collection[int]:
 
 def _labels_of_turns(call: Invocation, hits: Sequence[Hit]) -> Mapping[int, str]:
     rows = Turn.objects.filter(dialog=call.dialog_id, seq__in=_numbers(hits))
-    told = rows.values_list("seq", "role", "round_number")
-    return {seq: f"seq {seq} ({role}, round {number})" for seq, role, number in told}
+    turns = rows.values_list("seq", "role", "round_number")
+    return {seq: f"seq {seq} ({role}, round {number})" for seq, role, number in turns}
 
 
 def _labels_of_units(call: Invocation, hits: Sequence[Hit]) -> Mapping[int, str]:

@@ -1,4 +1,4 @@
-"""What a tool is: its specification, how it runs, and what it says."""
+"""A tool as a value: its specification, how it runs, and its result."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What the page tells about a dialog's context: its health over time, one turn's usage, the whole as a file."""
+"""Views of a dialog's context: its health over time, one turn's usage, the whole as a file."""
 
 from django.core.paginator import Paginator
 from django.db.models import Q

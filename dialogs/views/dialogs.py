@@ -1,6 +1,6 @@
 """The list of dialogs, a dialog's page, and finding what was said."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import urlencode
@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
 from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
@@ -129,7 +130,7 @@ def _matching(request: PersonRequest, given: dict[str, str]) -> QuerySet[Dialog]
     return dialogs.prefetch_related(waiting).order_by("-active_at", "pk")
 
 
-_ACTS = {
+_ACTS: dict[str, Callable[[User, Sequence[UUID]], folders.Done]] = {
     "archive": partial(folders.archive, away=True),
     "restore": partial(folders.archive, away=False),
     "delete": folders.delete,
@@ -192,7 +193,7 @@ def undo(request: PersonRequest) -> HttpResponse:
 
 def _say(request: PersonRequest, done: folders.Done) -> None:
     """On the page that comes next, with a button to undo it."""
-    messages.success(request, done.said, extra_tags=done.undo)
+    messages.success(request, done.sentence, extra_tags=done.undo)
 
 
 def _back(request: PersonRequest) -> HttpResponse:

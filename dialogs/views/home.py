@@ -1,4 +1,4 @@
-"""Where a dialog begins: the composer of the first page, and the message that makes the dialog."""
+"""The first page: its composer, and the message that makes a dialog."""
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse

@@ -1,4 +1,4 @@
-"""What the model sees, and changing that by hand: preview, rewrite, undo, archive."""
+"""Rewrites by hand of what the model sees: preview, rewrite, undo, archive."""
 
 from contextlib import suppress
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""What a person can do with one turn: copy, branch off, rate, pin, see why, and what came back into its request."""
+"""Actions on one turn: copy, branch off, rate, pin, see why, and what came back into its request."""
 
 from collections.abc import Callable
 from functools import wraps

@@ -114,7 +114,7 @@ def _model_shape(compiler: Any) -> Callable[[Sequence[Any]], Model]:
     start, stop = columns[0], columns[-1] + 1
     names = [compiler.select[column][0].target.attname for column in columns]
     related = get_related_populators(compiler.klass_info, compiler.select, DEFAULT_DB_ALIAS)  # type: ignore[call-arg]
-    told = tuple(compiler.annotation_col_map.items())
+    annotations = tuple(compiler.annotation_col_map.items())
 
     def shape(row: Sequence[Any]) -> Model:
         instance = cast("Model", model.__new__(model))
@@ -123,7 +123,7 @@ def _model_shape(compiler: Any) -> Callable[[Sequence[Any]], Model]:
         vars(instance).update(zip(names, row[start:stop], strict=True), _state=state)
         for populator in related:
             populator.populate(row, instance)
-        for name, column in told:
+        for name, column in annotations:
             setattr(instance, name, row[column])
         return instance
 
@@ -185,10 +185,10 @@ def insert(*rows: Model) -> None:
         and not isinstance(getattr(rows[0], field.attname), DatabaseDefault)
     )
     db = _database()
-    sql, fields, told = _insert_sql(db.vendor, model, names, len(rows))
+    sql, fields, returned = _insert_sql(db.vendor, model, names, len(rows))
     values = [field.get_db_prep_save(field.pre_save(row, True), db) for row in rows for field in fields]
     for row, filled in zip(rows, _fetched(db, sql, values), strict=True):
-        for field, value in zip(told, filled, strict=True):
+        for field, value in zip(returned, filled, strict=True):
             setattr(row, field.attname, _converted(value, field, db))
         row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
 
@@ -201,9 +201,9 @@ def _insert_sql(
     filled = tuple(field for field in model._meta.concrete_fields if field.attname not in names) or (model._meta.pk,)
     columns = ", ".join(_quoted(field) for field in given)
     row = f"({', '.join(['%s'] * len(given))})"
-    told = ", ".join(_quoted(field) for field in filled)
+    returned = ", ".join(_quoted(field) for field in filled)
     table, rows = connection.ops.quote_name(model._meta.db_table), ", ".join([row] * number)
-    sql = f"INSERT INTO {table} ({columns}) VALUES {rows} RETURNING {told}"  # nosec B608: names alone
+    sql = f"INSERT INTO {table} ({columns}) VALUES {rows} RETURNING {returned}"  # nosec B608: names alone
     return sql, given, filled
 
 

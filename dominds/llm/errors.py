@@ -169,11 +169,11 @@ class Complaint:
 def error_of(complaint: Complaint, provider: str) -> ProviderError:
     """The one error of the family that fits; ``provider`` is how a person knows the server."""
     kind = kind_of(complaint)
-    said = readable(complaint.text) or "no reason given"
+    words = readable(complaint.text) or "no reason given"
     status = f" with HTTP {complaint.status}" if complaint.status is not None else ""
     budget = _budget_in(complaint.text) if kind is ContextOverflow else None
     advice = ADVICE.get(OutputBudgetTooLarge if budget else kind, "")
-    message = f"{provider} refused the request{status}: {said.rstrip('.')}. {advice}".rstrip()
+    message = f"{provider} refused the request{status}: {words.rstrip('.')}. {advice}".rstrip()
     if budget:
         return OutputBudgetTooLarge(message, retry_after_seconds=complaint.retry_after_seconds, **budget)
     return kind(message, retry_after_seconds=complaint.retry_after_seconds)

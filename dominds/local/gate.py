@@ -1,4 +1,4 @@
-"""What ``up`` starts loads its code beside the preparation of the database, and waits here until that is done."""
+"""Gate of the parts that ``up`` starts: they load their code while the database is prepared, and wait here until that is done."""
 
 import fcntl
 import os

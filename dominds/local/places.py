@@ -1,4 +1,4 @@
-"""Where Dominds has its files and keeps its data. Knows no Django: ``up`` reads it."""
+"""Folders of Dominds: its own files, and its data. Knows no Django: ``up`` reads it."""
 
 from pathlib import Path
 

@@ -57,10 +57,10 @@ class PartKeepsDying(Exception):
     def __init__(self, running: Running) -> None:
         code = running.process.returncode
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        said = "\n".join(f"    {line}" for line in running.lines) or "    (nothing)"
+        last_lines = "\n".join(f"    {line}" for line in running.lines) or "    (nothing)"
         super().__init__(
             f"The part '{running.part.name}' {how}, for the {MAX_DEATHS}rd time within {DEATH_WINDOW_SECONDS:.0f} s. "
-            f"Everything was stopped. Its last lines:\n{said}"
+            f"Everything was stopped. Its last lines:\n{last_lines}"
         )
 
 

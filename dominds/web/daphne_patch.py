@@ -116,6 +116,6 @@ def _refuse(request: Any) -> None:
     """Say why and hang up; what is still under way is dropped."""
     request._body_bytes, request.channel._is_refused = 2 * budgets.BODY_BYTES.most, True
     complaint = {"code": "message_too_large", "message": budgets.BODY_BYTES.sentence("This request has")}
-    said = json.dumps({"error": complaint}).encode()
-    request.channel.transport.write(REFUSAL % len(said) + said)
+    body = json.dumps({"error": complaint}).encode()
+    request.channel.transport.write(REFUSAL % len(body) + body)
     request.channel.loseConnection()

@@ -1,4 +1,4 @@
-"""Which pages may open a socket: those of this server itself, by scheme, host and port.
+"""Origin check of sockets: only pages of this server itself may open one, by scheme, host and port.
 
 A browser sends cookies to every port of a host and sockets know no same-origin rule of their own, so without this another
 program on this machine could read a person's dialogs through a page of its own.
@@ -31,8 +31,8 @@ def same_origin_only(application: Application) -> Application:
 
 def is_own(scope: Mapping[str, Any]) -> bool:
     """As Django's CSRF check judges a POST: the page's origin is that of the request, or a trusted one."""
-    said = _values(scope, b"origin")
-    if len(said) != 1 or (origin := _parts(said[0])) is None:
+    origins = _values(scope, b"origin")
+    if len(origins) != 1 or (origin := _parts(origins[0])) is None:
         return False
     if origin in map(_parts, settings.CSRF_TRUSTED_ORIGINS):
         return True

@@ -38,8 +38,8 @@ class Watchdog:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, thread: int) -> None:
         self._loop, self._thread = loop, thread
-        self._heard = threading.Event()
-        self._heard.set()
+        self._answered = threading.Event()
+        self._answered.set()
         self._at, self._busy = 0.0, 0.0
 
     def start(self) -> None:
@@ -48,27 +48,27 @@ class Watchdog:
 
     def _watch(self) -> None:
         self._counted()
-        seconds, told = 0.0, False  # since the loop was asked
-        while not self._heard.is_set() or self._ask():
+        seconds, is_reported = 0.0, False  # since the loop was asked
+        while not self._answered.is_set() or self._ask():
             time.sleep(LOOK_SECONDS)
             if self._loop.is_closed():
                 return
             passed = self._counted()
             seconds += passed
-            silent = seconds >= STILL_SECONDS and not self._heard.is_set()
-            if (silent or passed >= STILL_SECONDS) and not told:
-                told = True
+            silent = seconds >= STILL_SECONDS and not self._answered.is_set()
+            if (silent or passed >= STILL_SECONDS) and not is_reported:
+                is_reported = True
                 still.inc()
                 log.warning("event_loop_stands_still", seconds=round(seconds, 1), stack=self._stack())
-            if self._heard.is_set():
-                if told:
+            if self._answered.is_set():
+                if is_reported:
                     log.warning("event_loop_goes_on", seconds=round(seconds, 1))
-                seconds, told = 0.0, False
+                seconds, is_reported = 0.0, False
 
     def _ask(self) -> bool:
-        self._heard.clear()
+        self._answered.clear()
         try:
-            self._loop.call_soon_threadsafe(self._heard.set)
+            self._loop.call_soon_threadsafe(self._answered.set)
         except RuntimeError:  # closed
             return False
         return True

@@ -42,7 +42,7 @@ class Canary:
         """A worker that is shutting down stops listening on purpose."""
         self._stopping.set()
 
-    def heard(self) -> None:
+    def received(self) -> None:
         """Any message from the queue shows that this worker listens."""
         self.unheard = 0
 

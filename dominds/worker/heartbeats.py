@@ -44,12 +44,12 @@ def part_name(kind: str) -> str:
     return f"{kind}@{socket.gethostname()}:{os.getpid()}"
 
 
-def beat(kind: str, name: str, **said: Any) -> None:
+def beat(kind: str, name: str, **content: Any) -> None:
     """Write a heartbeat. Never raises: a part must not fail because Redis is away."""
     try:
         with _client() as client, client.pipeline() as pipe:
             pipe.sadd(_NAMES, name)
-            pipe.set(_key(name), orjson.dumps({"kind": kind, **said}), ex=KEPT_SECONDS)
+            pipe.set(_key(name), orjson.dumps({"kind": kind, **content}), ex=KEPT_SECONDS)
             pipe.execute()
     except RedisError as error:
         log.debug("heartbeat_lost", part=name, error=str(error))
@@ -74,18 +74,18 @@ def heartbeats() -> list[Heartbeat]:
                 pipe.pttl(_key(name))
             answers = pipe.execute() if names else []
         words = dict(zip(names, zip(answers[::2], answers[1::2], strict=True), strict=True))
-        if silent := [name for name, (said, _) in words.items() if said is None]:
+        if silent := [name for name, (content, _) in words.items() if content is None]:
             client.srem(_NAMES, *silent)
     return [
-        Heartbeat(name=name, age_seconds=max(0.0, KEPT_SECONDS - left / 1000), **_known(orjson.loads(said)))
-        for name, (said, left) in words.items()
-        if said is not None
+        Heartbeat(name=name, age_seconds=max(0.0, KEPT_SECONDS - left / 1000), **_known(orjson.loads(content)))
+        for name, (content, left) in words.items()
+        if content is not None
     ]
 
 
-def _known(said: dict[str, Any]) -> dict[str, Any]:
+def _known(content: dict[str, Any]) -> dict[str, Any]:
     """Without what a newer version says in the middle of an upgrade."""
-    return {name: value for name, value in said.items() if name in Heartbeat.__slots__}
+    return {name: value for name, value in content.items() if name in Heartbeat.__slots__}
 
 
 def queue_depth(queue: str) -> int:

@@ -1,1 +1,1 @@
-"""What a rewrite keeps in sight of what the work needs later, measured on recorded dialogs without a model."""
+"""Evaluation of rewrites on recorded dialogs, without a model: how much of what the work needs later stays in sight."""

@@ -13,12 +13,12 @@ NO_RESULT = "[No result was recorded for this call.]"
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message as the file has it. ``said`` is what somebody said, without a name or date that the loader put before it."""
+    """One message as the file has it. ``words`` is what somebody said, without a name or date that the loader put before it."""
 
     id: str
     speaker: str
     message: Message
-    said: str = ""
+    words: str = ""
     failed: bool = False
 
 

@@ -1,4 +1,4 @@
-"""What is needed and where it stands, by the words themselves, without a model's opinion."""
+"""Measures of what is needed and where it stands, by the words themselves, without a model's opinion."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from remediation.evaluation.simulation import Request, Setup, Simulation
 from remediation.recall.query import query_of
 from remediation.recall.scoring import Archive
 from remediation.recall.search import search
-from remediation.strategies.hand_off import said_by_people_and_agent
+from remediation.strategies.hand_off import texts_of_people_and_agent
 from remediation.text.coverage import Required, Shown, required_of
 
 PUNCTUATION = re.compile(r"[^\w\s]|_")
@@ -109,7 +109,7 @@ def _shared(earlier: Request, later: Request, fixed: int) -> int:
 
 def answerable(dialog: Dialog) -> tuple[Probe, ...]:
     """Without the questions whose answer never stood in the dialog in these words: nothing could bring it into sight."""
-    everything = normalised("\n".join(turn.said for turn in dialog.turns))
+    everything = normalised("\n".join(turn.words for turn in dialog.turns))
     return tuple(probe for probe in dialog.probes if probe.evidence or _holds_answer(everything, probe))
 
 
@@ -123,13 +123,13 @@ def _asked(simulation: Simulation, probe: Probe, request: Request) -> Fate:
 
     def is_held(found: str) -> bool:
         both = f"{text}\n{found}"
-        return _holds_answer(both, probe) if not evidence else all(normalised(turn.said) in both for turn in evidence)
+        return _holds_answer(both, probe) if not evidence else all(normalised(turn.words) in both for turn in evidence)
 
     evidence = _evidence(dialog, probe)
     last = (
         evidence[-1]
         if evidence
-        else next(turn for turn in reversed(dialog.turns) if _holds_answer(normalised(turn.said), probe))
+        else next(turn for turn in reversed(dialog.turns) if _holds_answer(normalised(turn.words), probe))
     )
     place = dialog.turns.index(last)
     return Fate(
@@ -180,7 +180,7 @@ def searched(dialog: Dialog, archive: Archive, units: Units) -> Iterator[Fate]:
 
 def _facts(simulation: Simulation) -> Iterator[Fate]:
     """What people and the agent said that a shorter text must still say."""
-    required = {one.statement.text: one for one in required_of(said_by_people_and_agent(simulation.units))}.values()
+    required = {one.statement.text: one for one in required_of(texts_of_people_and_agent(simulation.units))}.values()
     shown = Shown(simulation.request(simulation.view).text(simulation.dialog.instructions))
     for one in sorted(required, key=lambda one: -one.statement.worth)[:MOST_FACTS]:
         if not shown.lacks(one):

@@ -1,4 +1,4 @@
-"""What is compared: the product's own policies, called as the runtime calls them, and baselines of a few lines each."""
+"""Policies under comparison: the product's own, called as the runtime calls them, and baselines of a few lines each."""
 
 import time
 from collections.abc import Callable

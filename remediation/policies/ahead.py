@@ -1,4 +1,4 @@
-"""Whether a policy's next rewrite is near enough to be prepared while the dialog rests. Pure."""
+"""Preparation ahead: whether a policy's next rewrite is near enough to be made while the dialog rests. Pure."""
 
 from dataclasses import dataclass, replace
 

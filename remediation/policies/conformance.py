@@ -84,8 +84,8 @@ def prose(subject: str, length: int = 30) -> str:
     """``length`` words about ``subject``, in sentences of six, unlike those about another subject."""
     digits = blake2b(subject.encode(), digest_size=10).hexdigest()
     filler = itertools.cycle(digits[i : i + 4].translate(LETTERS) for i in range(0, 20, 4))
-    said = [subject if i % 6 == 0 else next(filler) for i in range(length)]
-    return " ".join(f"{word}." if i % 6 == 5 else word for i, word in enumerate(said))
+    words = [subject if i % 6 == 0 else next(filler) for i in range(length)]
+    return " ".join(f"{word}." if i % 6 == 5 else word for i, word in enumerate(words))
 
 
 def view(made: Sequence[Row]) -> Units:
@@ -303,8 +303,8 @@ class PolicyConformance:
             units = rewritten.units
 
     def test_a_long_dialog_becomes_smaller(self) -> None:
-        said = (("user" if i % 2 == 0 else "model", UnitKind.MESSAGE, 3, False, 40) for i in range(60))
-        units = view([*said, ("user", UnitKind.MESSAGE, 3, False, 5)])
+        rows = (("user" if i % 2 == 0 else "model", UnitKind.MESSAGE, 3, False, 40) for i in range(60))
+        units = view([*rows, ("user", UnitKind.MESSAGE, 3, False, 5)])
         rewritten = self.rewritten(units, 1_200, 600, "preview")
         assert not rewritten.failure, rewritten.failure
         check_rewrite(units, rewritten, 1_200)

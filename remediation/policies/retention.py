@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from remediation.context import Context, Rewritten, Toolbox, Units
+from remediation.context import Context, Rewritten, Toolbox, Units, total_tokens
 from remediation.decisions import Decision, Proceed, Rewrite
 from remediation.policies.policy import ByHand, CountingFacts, Event, Policy, RewriteTask
 from remediation.strategies.conclusion import Attempt, fail
-from remediation.strategies.importance import TARGET_PERCENT, context_stats, document_limit, retain
+from remediation.strategies.importance import TARGET_PERCENT, document_limit, retain
 
 
 def before_generation(context: Context) -> Decision:
@@ -37,10 +37,10 @@ def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
 
 def manage(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
     """Prune where more than 80 % of the limit is taken; otherwise leave all as it is."""
-    stats = context_stats(task.units, task.request_limit, task.fixed)
-    if stats.needs_pruning:
+    tokens, limit = total_tokens(task.units) + task.fixed, task.request_limit
+    if tokens * 100 > limit * TARGET_PERCENT:
         return rewrite(task, toolbox)
-    says = f"est. {stats.tokens:,} of {stats.limit:,} tokens are taken, and pruning begins above {TARGET_PERCENT} %."
+    says = f"est. {tokens:,} of {limit:,} tokens are taken, and pruning begins above {TARGET_PERCENT} %."
     return fail(Attempt(task.units, task.limit, toolbox.clock()), f"Nothing to manage: {says}", toolbox)
 
 

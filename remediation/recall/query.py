@@ -24,12 +24,14 @@ def query_of(units: Units) -> Query:
 
     Texts that stand for others are not asked for: all that they name would be found.
     """
-    said = [unit for unit in units if unit.kind not in STAND_INS]
-    if not said:
+    originals = [unit for unit in units if unit.kind not in STAND_INS]
+    if not originals:
         return Query("")
-    asked = max((place for place, unit in enumerate(said) if unit.role is UnitRole.USER), default=len(said) - 1)
-    newest = [_ends(said[asked].text)] + [_ends(unit.text) for unit in said[asked + 1 :][-1:]]
-    around = [*said[max(0, asked - EARLIER_UNITS) : asked], *said[asked + 1 : -1]]
+    asked = max(
+        (place for place, unit in enumerate(originals) if unit.role is UnitRole.USER), default=len(originals) - 1
+    )
+    newest = [_ends(originals[asked].text)] + [_ends(unit.text) for unit in originals[asked + 1 :][-1:]]
+    around = [*originals[max(0, asked - EARLIER_UNITS) : asked], *originals[asked + 1 : -1]]
     return Query("\n".join(newest), "\n".join(unit.text for unit in around))
 
 

@@ -1,4 +1,4 @@
-"""Which of what is out of sight comes back, and how the request shows it. No clock, no rows, no model.
+"""Recall of what is out of sight: which passages come back, and how the request shows them. No clock, no rows, no model.
 
 1. Rank all passages by the words of the newest message and, for less, those of the exchange before it.
 2. Ask again with the rare words that the best hits have in common: what the question leads to but does not name.
@@ -91,8 +91,8 @@ def recall(
     best = top(scores, CANDIDATES)
     found = chain(*(zip(part, archive.passages(part), strict=True) for part in (first.tolist(), best.tolist())))
     hits = (Hit(entry, float(scores[entry]), passage) for entry, passage in found)
-    said = {passage.text for passage in archive.passages(hidden.tolist())}
-    return _block(list(_fitting(hits, said, shown, budget_tokens - count(HEADING), count)), count)
+    texts_in_sight = {passage.text for passage in archive.passages(hidden.tolist())}
+    return _block(list(_fitting(hits, texts_in_sight, shown, budget_tokens - count(HEADING), count)), count)
 
 
 def _fitting(

@@ -1,4 +1,4 @@
-"""How near two texts are in meaning: MiniLM where it is installed and fast enough, hashed n-grams otherwise."""
+"""Similarity of two texts in meaning: MiniLM where it is installed and fast enough, hashed n-grams otherwise."""
 
 import logging
 import math

@@ -1,4 +1,4 @@
-"""How every rewrite ends: answers, ledger, and the rule that it must have gained enough."""
+"""The common end of all rewrites: answers, ledger, and the rule that enough was gained."""
 
 from dataclasses import dataclass, replace
 

@@ -1,4 +1,4 @@
-"""What stands in a summary's place without a model: the sentences that matter, in their order, with who said them.
+"""The digest, a summary without a model: the sentences that matter, in their order, with who said them.
 
 People's sentences go before the agent's, and what tools printed is only named.
 """
@@ -13,7 +13,7 @@ from itertools import groupby
 from dominds.llm.messages import Role
 from remediation.context import Toolbox, Unit, UnitKind, UnitRole, total_tokens
 from remediation.strategies.outcome import STAND_INS, is_ledger
-from remediation.strategies.stand_ins import text_counter, told
+from remediation.strategies.stand_ins import own_text, text_counter
 from remediation.text.coverage import telling
 from remediation.text.statements import SPELLED, Kind, Statement, statements_of
 
@@ -38,7 +38,7 @@ ROLES = {"person": "user", "agent": "assistant", "called": "tool"}
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Entry:
     """One text of a removed unit. ``turn`` is 0 where none is known."""
 
     turn: int
@@ -46,15 +46,15 @@ class Said:
     text: str
 
 
-def said_in(units: Sequence[Unit]) -> list[Said]:
+def entries_in(units: Sequence[Unit]) -> list[Entry]:
     """What people and the agent said in ``units``, in order; earlier digests are taken apart again."""
-    return [said for unit in units for said in _said(unit)]
+    return [entry for unit in units for entry in _entries(unit)]
 
 
-def _said(unit: Unit) -> Iterator[Said]:
+def _entries(unit: Unit) -> Iterator[Entry]:
     turn = unit.source[0] if unit.source else 0
     if unit.kind in (UnitKind.SUMMARY, UnitKind.PLACEHOLDER):
-        yield from _read_back(told(unit))
+        yield from _read_back(own_text(unit))
         return
     if is_ledger(unit):
         return
@@ -63,30 +63,30 @@ def _said(unit: Unit) -> Iterator[Said]:
             continue
         if message.text.strip():
             role = "system" if unit.role is UnitRole.SYSTEM else message.role.value
-            yield Said(turn, role, message.text)
+            yield Entry(turn, role, message.text)
         for call in message.tool_calls:
             if about := _about(call.arguments):
-                yield Said(turn, "tool", f"{call.name} {about}")
+                yield Entry(turn, "tool", f"{call.name} {about}")
 
 
-def _read_back(text: str) -> Iterator[Said]:
+def _read_back(text: str) -> Iterator[Entry]:
     """An earlier summary: its labelled lines as they were said, any other line as a person's, since it stands for both."""
     for line in text.splitlines():
         entry = ENTRY.fullmatch(line.strip())
         if entry:
-            yield Said(int(entry[1]), ROLES[entry[2]], entry[3].replace(OMITTED, " "))
+            yield Entry(int(entry[1]), ROLES[entry[2]], entry[3].replace(OMITTED, " "))
         elif line.strip() and not line.startswith("#"):
-            yield Said(0, "user", line)
+            yield Entry(0, "user", line)
 
 
-def said_in_summary(text: str) -> list[tuple[str, str]]:
+def texts_in_summary(text: str) -> list[tuple[str, str]]:
     """Roles and texts of an earlier summary. Labelled lines keep their speaker; the agent wrote the others, and calls say nothing."""
-    said = []
+    texts = []
     for line in text.splitlines():
         entry = ENTRY.fullmatch(line.strip())
         role, words = (ROLES[entry[2]], entry[3].replace(OMITTED, " ")) if entry else ("assistant", line)
-        said += [(role, words)] if role != "tool" and words.strip() else []
-    return said
+        texts += [(role, words)] if role != "tool" and words.strip() else []
+    return texts
 
 
 def _about(arguments: str) -> str:
@@ -103,16 +103,16 @@ def is_digest(text: str) -> bool:
 def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int) -> str:
     """At most ``room`` tokens. People's messages are whole while they take no more than ``people_room``."""
     count = text_counter(toolbox)
-    said = said_in(units)
-    talk = [entry for entry in said if entry.role != "tool"]
+    entries = entries_in(units)
+    talk = [entry for entry in entries if entry.role != "tool"]
     statements = statements_of([(entry.role, entry.text) for entry in talk])
     plain = plainness(units)
-    talk_share = plain if any(entry.role == "tool" for entry in said) else (1 + plain) / 2
+    talk_share = plain if any(entry.role == "tool" for entry in entries) else (1 + plain) / 2
     worths = _worths(statements, talk_share, AGENTS_SHARE + (1 - AGENTS_SHARE) * plain)
     prices = [count(statement.text) + 1 for statement in statements]
     whole = WHOLE_TOKENS + plain * (PARAGRAPH_TOKENS - WHOLE_TOKENS)
     order = _in_order(statements, worths, prices, _candidates(statements, prices, whole), min(people_room, room))
-    calls = _calls(said, int(room * CALLS_SHARE), count)
+    calls = _calls(entries, int(room * CALLS_SHARE), count)
     chosen: list[list[int]] = []
     text = _joined(talk, statements, chosen, calls)
     for _ in range(FILLS):  # prices are estimates: what they leave over is filled as well
@@ -128,7 +128,7 @@ def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int)
 
 
 def _joined(
-    talk: Sequence[Said],
+    talk: Sequence[Entry],
     statements: Sequence[Statement],
     chosen: Sequence[Sequence[int]],
     calls: Sequence[tuple[int, str]],
@@ -139,9 +139,9 @@ def _joined(
 
 def plainness(units: Sequence[Unit]) -> float:
     """1 where all is plain talk, that is short messages without calls; 0 where no more than half of the tokens are."""
-    said = [unit for unit in units if unit.role is not UnitRole.SYSTEM and unit.kind not in STAND_INS]
-    short = (unit.est_tokens for unit in said if unit.role is not UnitRole.TOOL and unit.est_tokens <= PARAGRAPH_TOKENS)
-    return max(0.0, 2 * sum(short) / max(1, total_tokens(said)) - 1)
+    talk = [unit for unit in units if unit.role is not UnitRole.SYSTEM and unit.kind not in STAND_INS]
+    short = (unit.est_tokens for unit in talk if unit.role is not UnitRole.TOOL and unit.est_tokens <= PARAGRAPH_TOKENS)
+    return max(0.0, 2 * sum(short) / max(1, total_tokens(talk)) - 1)
 
 
 def _worths(statements: Sequence[Statement], talk_share: float, agents_share: float) -> list[float]:
@@ -150,8 +150,8 @@ def _worths(statements: Sequence[Statement], talk_share: float, agents_share: fl
     talk = _worths_in_talk(statements, agents_share) if talk_share else own
     scale = sum(own) / (sum(talk) or 1.0)
     return [
-        max(worth + talk_share * (scale * told - worth), worth if statement.kind is Kind.RULE else 0.0)
-        for worth, told, statement in zip(own, talk, statements, strict=True)
+        max(worth + talk_share * (scale * in_talk - worth), worth if statement.kind is Kind.RULE else 0.0)
+        for worth, in_talk, statement in zip(own, talk, statements, strict=True)
     ]
 
 
@@ -164,9 +164,9 @@ def _worths_in_talk(statements: Sequence[Statement], agents_share: float) -> lis
 
     def worth(statement: Statement, row: Collection[str]) -> float:
         values = sum(rarity_of_value[value] for value in statement.tokens) + bool(SPELLED.search(statement.text))
-        told = sum(rarity[stem] for stem in row) * (1 + VALUE_BONUS * min(MOST_VALUES, values))
+        weight = sum(rarity[stem] for stem in row) * (1 + VALUE_BONUS * min(MOST_VALUES, values))
         share = agents_share if statement.role == "assistant" else 1.0
-        return told * share * (QUESTION if statement.text.endswith(("?", "？")) else 1.0)
+        return weight * share * (QUESTION if statement.text.endswith(("?", "？")) else 1.0)
 
     return [worth(statement, row) for statement, row in zip(statements, stems, strict=True)]
 
@@ -233,7 +233,7 @@ def _candidates(statements: Sequence[Statement], prices: Sequence[int], most_who
     return candidates
 
 
-def _lines(talk: Sequence[Said], statements: Sequence[Statement], chosen: set[int]) -> list[tuple[int, str]]:
+def _lines(talk: Sequence[Entry], statements: Sequence[Statement], chosen: set[int]) -> list[tuple[int, str]]:
     """One line for each text of which something stands, with a mark where sentences between others are left out."""
     lines: list[tuple[int, str]] = []
     for source, group in groupby(sorted(chosen), key=lambda place: statements[place].source):
@@ -246,14 +246,14 @@ def _lines(talk: Sequence[Said], statements: Sequence[Statement], chosen: set[in
     return lines
 
 
-def _labelled(said: Said, text: str) -> str:
-    return f"{said.turn} {LABELS.get(said.role, 'person')}: {text}" if said.turn else text
+def _labelled(entry: Entry, text: str) -> str:
+    return f"{entry.turn} {LABELS.get(entry.role, 'person')}: {text}" if entry.turn else text
 
 
-def _calls(said: Sequence[Said], room: int, count: Callable[[str], int]) -> list[tuple[int, str]]:
+def _calls(entries: Sequence[Entry], room: int, count: Callable[[str], int]) -> list[tuple[int, str]]:
     """The newest calls, one line a turn."""
     by_turn: dict[int, list[str]] = {}
-    for entry in said:
+    for entry in entries:
         if entry.role == "tool" and entry.turn:
             by_turn.setdefault(entry.turn, []).append(entry.text)
     lines: list[tuple[int, str]] = []

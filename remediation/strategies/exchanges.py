@@ -62,13 +62,13 @@ def _answers_of(units: Units) -> dict[str, Units]:
 
 
 def _short_answer(answered: Units, toolbox: Toolbox, taken: Sequence[Unit]) -> Unit:
-    said = "\n".join(
+    answers = "\n".join(
         message.text
         for unit in answered
         for message in unit.messages
         if message.role is Role.ASSISTANT and message.text and not message.text.endswith((CUT, UNSAID))
     )
-    best = extractive_summary(said, ANSWER_TOKENS, text_counter(toolbox))
+    best = extractive_summary(answers, ANSWER_TOKENS, text_counter(toolbox))
     text = f"{best}{CUT}" if best else UNSAID
     messages = (Message(Role.ASSISTANT, text),)
     made = stand_in(UnitKind.MESSAGE, text, answered, toolbox, taken, ANSWER_PREFIX)

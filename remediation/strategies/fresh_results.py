@@ -48,8 +48,8 @@ def _may_be_cut(unit: Unit) -> bool:
 def _words_of(units: Units, unit: Unit) -> frozenset[str]:
     """What the result was wanted for: the task, what the agent said when it called, and what it called with."""
     asked = " ".join(call.arguments for message in unit.messages for call in message.tool_calls)
-    said = " ".join(message.text for message in unit.messages if message.role is not Role.TOOL)
-    return frozenset(telling(f"{task_of(units)} {said} {asked}"))
+    words = " ".join(message.text for message in unit.messages if message.role is not Role.TOOL)
+    return frozenset(telling(f"{task_of(units)} {words} {asked}"))
 
 
 def _cut(unit: Unit, room: int, words: frozenset[str], toolbox: Toolbox) -> Unit:

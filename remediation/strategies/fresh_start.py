@@ -102,8 +102,8 @@ def _task(units: Units, kept: set[int], room: int, toolbox: Toolbox) -> str:
     share = room / TASK_SHARE / max(1, text_counter(toolbox)(first))
     whole = first if share >= 1 else first[: max(TASK_CHARS, int(len(first) * share))]
     place = newest_user(units)
-    said = " ".join(units[place].text.split())[:TASK_CHARS] if place >= 0 else ""
-    return f"{said}{TASK_BEGAN}{whole}"
+    request = " ".join(units[place].text.split())[:TASK_CHARS] if place >= 0 else ""
+    return f"{request}{TASK_BEGAN}{whole}"
 
 
 def _first_request(units: Units, kept: set[int]) -> str:

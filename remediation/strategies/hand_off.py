@@ -9,7 +9,7 @@ from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units, total_
 from remediation.prompts import render
 from remediation.strategies.digest import digest
 from remediation.strategies.outcome import is_ledger, task_of, text_of
-from remediation.strategies.stand_ins import text_counter, told
+from remediation.strategies.stand_ins import own_text, text_counter
 from remediation.text.coverage import FEWEST_TELLING, Required, Shown, is_about, missing_from, required_of, telling
 from remediation.text.ledger import redact
 from remediation.text.summaries import extractive_summary, summary_problem, without_reasoning
@@ -51,7 +51,7 @@ def hand_off(
     once, and the ledger takes the rest. Where its text cannot be used, sentences chosen by rule stand instead.
     """
     most = max(room, most)
-    if most < SMALLEST_ROOM or not any(map(told, gone)):
+    if most < SMALLEST_ROOM or not any(map(own_text, gone)):
         return HandOff("")
     summary, note = _asked(gone, remaining, most, toolbox)
     if summary:
@@ -62,7 +62,7 @@ def hand_off(
     people = room if people_room is None else people_room
     by_rule = redact(digest(gone, room, toolbox, people))
     if not by_rule:
-        by_rule = extractive_summary("\n".join(filter(None, map(told, gone))), room, text_counter(toolbox))
+        by_rule = extractive_summary("\n".join(filter(None, map(own_text, gone))), room, text_counter(toolbox))
     return HandOff(by_rule, f"chosen by rule, because {note}" if note else "chosen by rule")
 
 
@@ -90,7 +90,7 @@ def _asked(gone: Units, remaining: Units, room: int, toolbox: Toolbox) -> tuple[
 def _judge_of(gone: Units, toolbox: Toolbox) -> tuple[Sequence[Required], Callable[[str], str]]:
     """What a summary must say, and what is wrong with one. Only made for a model that answered."""
     original = redact("\n".join((_earlier(gone), *(entry for unit in gone for entry in entries_of(unit)))))
-    required = required_of(said_by_people_and_agent(gone))
+    required = required_of(texts_of_people_and_agent(gone))
     return required, _problem_finder(original, required, toolbox)
 
 
@@ -211,7 +211,7 @@ def _cut_middle(text: str, head: int, tail: int) -> str:
 
 def _earlier(gone: Units) -> str:
     summaries = (unit for unit in gone if unit.kind is UnitKind.SUMMARY and not is_ledger(unit))
-    return "\n".join(text for text in map(told, summaries) if text.strip())
+    return "\n".join(text for text in map(own_text, summaries) if text.strip())
 
 
 def _task(remaining: Units, gone: Units) -> str:
@@ -219,19 +219,19 @@ def _task(remaining: Units, gone: Units) -> str:
     return task if len(task) <= TASK_CHARS else f"{task[:TASK_CHARS]}…"
 
 
-def said_by_people_and_agent(units: Units) -> list[tuple[str, str]]:
+def texts_of_people_and_agent(units: Units) -> list[tuple[str, str]]:
     """Roles and texts, tool output apart; an earlier summary stands for what people and the agent said before."""
-    said: list[tuple[str, str]] = []
+    texts: list[tuple[str, str]] = []
     for unit in units:
         if is_ledger(unit) or unit.kind is UnitKind.PLACEHOLDER:
             continue
         if unit.kind is UnitKind.SUMMARY:
-            said.append(("assistant", told(unit)))
+            texts.append(("assistant", own_text(unit)))
             continue
         role = "system" if unit.role is UnitRole.SYSTEM else ""
-        said += [
+        texts += [
             (role or message.role.value, message.text)
             for message in unit.messages
             if message.role is not Role.TOOL and message.text.strip()
         ]
-    return said
+    return texts

@@ -1,4 +1,4 @@
-"""Whether a rewrite was worth it: what it gained, what it leaves free, and when further ones are pointless."""
+"""Gain and headroom of a rewrite, and when further ones are pointless."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Importance retention (docs/spec.md#retention-score): score, prune, summarise, measure.
+"""Importance retention (docs/spec.md#retention-score): score, prune, summarise.
 
 All sizes are estimated tokens. A unit is a message, or a tool call with its results, and is kept or removed whole.
 """
@@ -60,27 +60,13 @@ class Score(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PruneStats:
-    original: int  # tokens
-    final: int  # tokens
-    items_removed: int
-    items_kept: int
-
-
-@dataclass(frozen=True, slots=True)
 class Pruned:
     """``failure`` says why even the indispensable units do not fit; then ``pruned`` holds just those."""
 
     pruned: Units
     removed: Units
-    stats: PruneStats
+    tokens: int  # of what is kept
     failure: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class SummaryStats:
-    summarized_items: int
-    kept_items: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +75,6 @@ class Summarized:
 
     summarized: Units
     summary: Unit | None
-    stats: SummaryStats
-
-
-@dataclass(frozen=True, slots=True)
-class ContextStats:
-    items: int
-    tokens: int
-    limit: int
-    utilization_percent: float
-    needs_pruning: bool
 
 
 def document_limit(model_name: str) -> int:
@@ -177,7 +153,7 @@ def prune(units: Units, max_tokens: int, weights: Weights, count: Count) -> Prun
     """
     sizes = [unit.est_tokens or count(unit.messages) for unit in units]
     if sum(sizes) <= max_tokens:
-        return _pruned(units, sizes, set(range(len(units))))
+        return Pruned(units, (), sum(sizes))
     kept = _indispensable(units)
     required = sum(sizes[index] for index in kept)
     if required > max_tokens:
@@ -186,14 +162,10 @@ def prune(units: Units, max_tokens: int, weights: Weights, count: Count) -> Prun
 
 
 def _pruned(units: Units, sizes: Sequence[int], kept: set[int]) -> Pruned:
-    if len(kept) == len(units):
-        total = sum(sizes)
-        return Pruned(units, (), PruneStats(total, total, 0, len(units)))
-    final = sum(sizes[index] for index in kept)
     return Pruned(
         pruned=tuple(unit for index, unit in enumerate(units) if index in kept),
         removed=tuple(unit for index, unit in enumerate(units) if index not in kept),
-        stats=PruneStats(sum(sizes), final, len(units) - len(kept), len(kept)),
+        tokens=sum(sizes[index] for index in kept),
     )
 
 
@@ -257,11 +229,11 @@ def summarize(units: Units, max_items: int = 10, count: Count | None = None) -> 
     kept = _indispensable(units)
     old = [i for i in range(len(units) - max_items) if i not in kept]
     if not old:
-        return Summarized(units, None, SummaryStats(0, len(units)))
+        return Summarized(units, None)
     summary = counts_unit(tuple(units[i] for i in old), count)
     first, gone = old[0], set(old)
     kept_after = tuple(unit for i, unit in enumerate(units) if i > first and i not in gone)
-    return Summarized((*units[:first], summary, *kept_after), summary, SummaryStats(len(old), len(units) - len(old)))
+    return Summarized((*units[:first], summary, *kept_after), summary)
 
 
 def counts_unit(old: Units, count: Count | None = None) -> Unit:
@@ -314,18 +286,6 @@ def _number(amount: int, noun: str) -> str:
     return f"{amount} {noun}" if amount == 1 else f"{amount} {noun}s"
 
 
-def context_stats(units: Units, limit: int, fixed: int = 0) -> ContextStats:
-    """``fixed`` tokens stand beside the units in every request."""
-    tokens = sum(unit.est_tokens for unit in units) + fixed
-    return ContextStats(
-        items=len(units),
-        tokens=tokens,
-        limit=limit,
-        utilization_percent=100 * tokens / limit if limit else 100.0,
-        needs_pruning=tokens * 100 > limit * TARGET_PERCENT,
-    )
-
-
 def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolbox: Toolbox) -> Rewritten:
     """The policy's rewrite, down to ``target_tokens``: old tool output first, then whole exchanges, the least important first.
 
@@ -347,7 +307,7 @@ def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolb
     share = HAND_OFF_SHARE if any(unit.role is UnitRole.TOOL for unit in units) else TALK_SHARE
     for_hand_off = max(COUNTS_TOKENS, int((room - standing) * share))
     pruned = prune(light, max(1, room - for_hand_off), weights, toolbox.count)
-    if pruned.failure and pruned.stats.final + COUNTS_TOKENS > limit:
+    if pruned.failure and pruned.tokens + COUNTS_TOKENS > limit:
         return fail(attempt, pruned.failure, toolbox)
     if not pruned.removed:
         return fail(attempt, f"Nothing to prune: all messages must stay, est. {before:,} tokens.", toolbox)

@@ -72,11 +72,11 @@ def _masked_result(
     size = count(message.text)
     if size < SMALLEST_RESULT or message.text.startswith(OPENING):
         return message
-    said = f"{OPENING}{name}, est. {size:,} tokens, no longer shown; {where_it_is(unit.source)}.{_failed(unit)}"
+    note = f"{OPENING}{name}, est. {size:,} tokens, no longer shown; {where_it_is(unit.source)}.{_failed(unit)}"
     room = min(MOST_VALUE_TOKENS, size // VALUES_SHARE)
     values = [] if unit.kind is UnitKind.CODE else _values_in(message.text, room, count, known)
     named = f" In it: {', '.join(values)}.]" if values else "]"
-    return replace(message, text=f"{said}{named}")
+    return replace(message, text=f"{note}{named}")
 
 
 def where_it_is(source: Sequence[int]) -> str:

@@ -1,4 +1,4 @@
-"""What a strategy answers, and which units it may touch at all."""
+"""Outcome of a strategy, and the units that it may touch at all."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -89,7 +89,7 @@ def _linked(source: tuple[int, ...]) -> str:
             return f"[Omitted – see archive, turns {source[0]}-{source[-1]}]"
 
 
-def told(unit: Unit) -> str:
+def own_text(unit: Unit) -> str:
     """The text to summarise: what a unit says, without the frame of an earlier summary, so that summaries never nest.
 
     Placeholders, ledgers and lines of counts say nothing of their own.

@@ -1,4 +1,4 @@
-"""What people and the agent said that a shorter text must still say: identifiers, values, prohibitions, open requests."""
+"""Coverage of a longer text by a shorter one, which must still say: identifiers, values, prohibitions, open requests."""
 
 import re
 import unicodedata
@@ -11,7 +11,7 @@ from remediation.text.statements import MEMORABLE, REQUEST, STRONG, Kind, RoleTe
 
 STEM_CHARS = 6  # of a word, so that "restarted" covers "restarts"
 WORDS_COVERED = 0.6  # of a rule's or request's telling words, from which it counts as said
-SAID_ENOUGH = 0.75  # of a plain statement's telling words, from which a ledger need not repeat it
+STATEMENT_COVERED = 0.75  # of a plain statement's telling words, from which a ledger need not repeat it
 LEAST_COVERAGE = 0.12  # of what is required; a summary below it is about something else
 LEAST_KNOWN = 0.4  # of a summary's telling words that stand in the text; below, they come from somewhere else
 FEWEST_TELLING = 12  # words; fewer may stand in the text by chance
@@ -91,7 +91,7 @@ class Shown:
         values = exact_tokens(statement)
         if any(not self.has_value(value) for value in values):
             return False
-        return self.share_of(statement) >= (WORDS_COVERED if values else SAID_ENOUGH)
+        return self.share_of(statement) >= (WORDS_COVERED if values else STATEMENT_COVERED)
 
 
 def folded(text: str) -> str:
@@ -117,7 +117,7 @@ def required_of(texts: Sequence[RoleText]) -> list[Required]:
     failures and results count."""
     return [
         required
-        for statement in statements_of([said for said in texts if said[0] in ("user", "assistant", "system")])
+        for statement in statements_of([entry for entry in texts if entry[0] in ("user", "assistant", "system")])
         if (required := _required(statement)) is not None
     ]
 

@@ -65,15 +65,15 @@ def key_facts(
     budget_tokens: int,
     count: Count,
     earlier: Sequence[str] = (),
-    is_said: Callable[[str], bool] = lambda fact: False,
+    is_in_sight: Callable[[str], bool] = lambda fact: False,
 ) -> tuple[str, ...]:
     """The facts of removed ``texts`` that fit, as lines for ``render_ledger``: rules, then failures, then the rest.
 
     The rendered ledger takes at most ``budget_tokens`` by ``count``. Secrets are redacted before anything is looked at.
-    ``earlier`` are the lines of the ledger before. What ``is_said`` elsewhere in sight is left out.
+    ``earlier`` are the lines of the ledger before. What ``is_in_sight`` elsewhere is left out.
     """
-    new = [fact for said in statements_of(texts) for fact in _facts_of(said)]
-    facts = [fact for fact in (*_facts_in(earlier), *new) if not is_said(fact.line.removeprefix(RULE))]
+    new = [fact for statement in statements_of(texts) for fact in _facts_of(statement)]
+    facts = [fact for fact in (*_facts_in(earlier), *new) if not is_in_sight(fact.line.removeprefix(RULE))]
     return _fitting(facts, budget_tokens, count)
 
 
@@ -98,21 +98,33 @@ def render_ledger(facts: Sequence[str]) -> str:
     return "\n".join((HEADING, *(f"- {fact}" for fact in facts))) if facts else ""
 
 
-def _facts_of(said: Statement) -> Iterator[_Fact]:
-    if said.worth < LEAST_WORTH:
+def _facts_of(statement: Statement) -> Iterator[_Fact]:
+    if statement.worth < LEAST_WORTH:
         return
-    text = PREFIXES.sub("", said.text)
+    text = PREFIXES.sub("", statement.text)
     whole = frozenset((text.lower(),))
-    claim = TOOLS if said.role == "tool" else int(said.kind)
-    if said.kind is Kind.RULE:
-        yield _Fact(claim, Kind.RULE, RULE + _shortened(text), said.worth, said.order, whole)
-    elif said.kind is Kind.FAILURE or said.strength:
-        line = _attributed(said.role, _shortened(text))
-        yield _Fact(claim, said.kind, line, said.worth, said.order, (not said.strength and said.tokens) or whole)
+    claim = TOOLS if statement.role == "tool" else int(statement.kind)
+    if statement.kind is Kind.RULE:
+        yield _Fact(claim, Kind.RULE, RULE + _shortened(text), statement.worth, statement.order, whole)
+    elif statement.kind is Kind.FAILURE or statement.strength:
+        line = _attributed(statement.role, _shortened(text))
+        yield _Fact(
+            claim,
+            statement.kind,
+            line,
+            statement.worth,
+            statement.order,
+            (not statement.strength and statement.tokens) or whole,
+        )
     else:
         for line in _lines_of(text):
             yield _Fact(
-                claim, Kind.FACT, _attributed(said.role, line), said.worth, said.order, tokens_of(line) or whole
+                claim,
+                Kind.FACT,
+                _attributed(statement.role, line),
+                statement.worth,
+                statement.order,
+                tokens_of(line) or whole,
             )
 
 

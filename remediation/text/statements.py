@@ -23,7 +23,7 @@ TOOL_CHARS = 6_000  # the same of what a tool printed: results stand at the begi
 
 STRONG = 3.0  # the strength from which a rule is marked as one
 WEAK = 2.5  # of "write it without recursion"
-WEAK_TOLD = 0.8  # of "the parser works without recursion", which only tells
+WEAK_REMARK = 0.8  # of "the parser works without recursion", which only tells
 MEMORABLE_WORTH = 2.0  # of a statement that introduces itself as worth remembering
 REQUEST_WORTH = 2.0  # of what a person asks for
 PERSON_WORTH = 1.0  # of any sentence of a person that says something
@@ -89,7 +89,7 @@ REPORTS = re.compile(
     r"|\bit never\b|\bwas never\b|\bhas never\b|\bnever (?:came|reached|got|worked|happened|runs?|ran|reaches)\b",
     re.I,
 )
-TOLD = re.compile(
+REMARK = re.compile(
     r"(?:the|this|that|these|those|an?|one|another|some|I|we|he|she|it|they|there|our|my|his|her|its|their)\b", re.I
 )
 FAILURE = re.compile(
@@ -319,7 +319,7 @@ def _judged(role: str, text: str) -> _Sentence:
         text=text,
         shape=shape_of(text),
         kind=Kind.RULE if strength >= STRONG else Kind.FAILURE if failure and not strength else Kind.FACT,
-        worth=_said_worth(role, text, strength, failure),
+        worth=_worth_of_words(role, text, strength, failure),
         strength=strength,
         share=share * NARRATION if role == "assistant" and NARRATES.match(text) else share,
         values=values,
@@ -327,7 +327,7 @@ def _judged(role: str, text: str) -> _Sentence:
     )
 
 
-def _said_worth(role: str, text: str, strength: float, failure: bool) -> float:
+def _worth_of_words(role: str, text: str, strength: float, failure: bool) -> float:
     """What the words are worth, the values in them apart."""
     if role == "tool":
         return 2.0 * failure
@@ -345,7 +345,7 @@ def rule_strength(role: str, text: str) -> float:
         return 2 * STRONG * (0.75 if role == "assistant" else 1.0)
     if role == "assistant" or not WEAK_RULE.search(text):
         return 0.0
-    return WEAK_TOLD if TOLD.match(text) else WEAK
+    return WEAK_REMARK if REMARK.match(text) else WEAK
 
 
 def is_failure(text: str) -> bool:

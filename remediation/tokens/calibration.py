@@ -1,4 +1,4 @@
-"""How estimates are corrected by what providers report, and what one request is made of. Pure."""
+"""Calibration of estimates by what providers report, and the parts of one request. Pure."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Which tokenizer a model's name points at, and what each chat template adds around a message."""
+"""Tokenizer families by a model's name, and what each chat template adds around a message."""
 
 from enum import StrEnum
 

@@ -115,7 +115,7 @@ def test_codex_runs_programs_of_a_model_that_it_knows(served: Rig, tmp_path: Pat
     assert dialog.turns.filter(role="tool").count() == 3
 
 
-def test_what_passes_of_langchains_standard_with_the_model_itself_passes_here(served: Rig, tmp_path: Path) -> None:
+def test_langchains_standard_passes_here_as_with_the_model_itself(served: Rig, tmp_path: Path) -> None:
     double = served.doubles[LOCAL]
     _, key = served.key()
     itself = programs.langchain_standard(Place(tmp_path / "itself", double.url, "sk-itself", LOCAL))

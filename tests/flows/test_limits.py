@@ -113,7 +113,7 @@ def test_a_change_of_limits_judges_the_last_report_anew(serve: Serve, minds: Min
     assert (health_of(dialog)["level"], health_of(dialog)["hard_util"]) == ("healthy", 0.11)
 
 
-def test_a_message_that_its_model_cannot_hold_is_refused_before_it_is_stored(minds: Minds, monkeypatch: Any) -> None:
+def test_a_message_that_its_model_cannot_hold_is_refused_unstored(minds: Minds, monkeypatch: Any) -> None:
     """An Ollama would cut its beginning without a word, and report what was left."""
     paste = "The shelf holds books on bees and boats. " * 700
     with start("ollama/qwen3", lambda _: Reply("ok"), window=4_096) as server:

@@ -14,7 +14,7 @@ WORK = Gathered(
         "And the tests?",
     ),
     pending="And the tests?",
-    said=(
+    statements=(
         Statement("user", "STOP, never push to main."),
         Statement("assistant", "I have rewritten load_orders in importer/orders.py. 3 of 5 tables are done."),
         Statement("tool", "ERROR: pytest exited with 2: no module named pyarrow", failed=True),
@@ -71,8 +71,8 @@ def test_secrets_and_orders_in_tool_output_are_not_carried() -> None:
 def test_a_draft_of_a_draft_keeps_goal_decisions_and_facts_without_nesting() -> None:
     package = draft(WORK)
     for number in range(5):
-        said = (Statement("assistant", f"Step {number} is done."),)
-        package = draft(Gathered(requests=(f"go on {number}",), package=package, said=said))
+        statements = (Statement("assistant", f"Step {number} is done."),)
+        package = draft(Gathered(requests=(f"go on {number}",), package=package, statements=statements))
     found = sections(package)
     assert list(found).count("Goal and scope") == 1 and package.count(DRAFTED) == 1
     assert "Move the importer" in found["Goal and scope"][0]

@@ -170,9 +170,7 @@ def test_a_group_that_is_deleted_leaves_its_dialogs_to_their_owners(camps: tuple
     assert browser_of(own.owner).get(f"/d/{own.dialog.pk}/").status_code == 200
 
 
-def test_a_members_branch_is_theirs_and_an_owners_other_answer_stays_shared(
-    camps: tuple[Camp, Camp], script: Script
-) -> None:
+def test_a_members_branch_is_theirs_and_an_owners_answer_stays_shared(camps: tuple[Camp, Camp], script: Script) -> None:
     own, _ = camps
     questions.cancel(own.question.pk, own.owner)
     messages.stop(own.dialog.pk)

@@ -19,7 +19,7 @@ from dialogs.context.retrieval.text_index import (
     PassagesOf,
     passages_of_turn,
     passages_of_unit,
-    said,
+    searchable,
 )
 from dialogs.models import Turn
 from dialogs.permissions import reach_of, within
@@ -71,7 +71,7 @@ def in_turns(dialog_id: UUID, query: str, most: int = MOST_HITS, hidden: Collect
     with TURNS.unless_cold(dialog_id) as index:
         if index is not None:
             return _hits(index, query, most, hidden)
-    turns = _holding(words_of(query), said(Turn.objects.filter(dialog_id=dialog_id)).order_by("-position"))
+    turns = _holding(words_of(query), searchable(Turn.objects.filter(dialog_id=dialog_id)).order_by("-position"))
     rows = _first(turns.values_list(*TURN_COLUMNS, "position", named=True), hidden)
     return [hit for _, hit in _among(rows, passages_of_turn, lambda a, b: b.position == a.position + 1, query, most)]
 
@@ -116,7 +116,9 @@ class DialogHit:
 
 def everywhere(person: User, query: str, most: int = MOST_HITS) -> list[DialogHit]:
     """Over all dialogs that this person takes part in, best first."""
-    theirs = said(Turn.objects.filter(within(person.pk, reach_of(person).groups, "dialog__"), dialog__removed_at=None))
+    theirs = searchable(
+        Turn.objects.filter(within(person.pk, reach_of(person).groups, "dialog__"), dialog__removed_at=None)
+    )
     turns = _holding(words_of(query), theirs.order_by("-pk").annotate(title=F("dialog__title")))
     rows = turns.values_list(*TURN_COLUMNS, "position", "dialog_id", "title", named=True)
     found = sorted(rows, key=lambda row: (str(row.dialog_id), row.position))

@@ -186,13 +186,13 @@ TURN_COLUMNS = ("seq", "role", "text", "tool_calls", "tool_name")
 UNIT_COLUMNS = ("pk", "kind", "text")
 
 
-def said(turns: QuerySet[Turn]) -> QuerySet[Turn]:
+def searchable(turns: QuerySet[Turn]) -> QuerySet[Turn]:
     """Those that have a place in the conversation, without the runtime's notices, in its order."""
     return turns.filter(position__isnull=False).exclude(role=Turn.Role.NOTICE).order_by("position")
 
 
 def _columns(turns: QuerySet[Turn]) -> QuerySet[Turn, Any]:
-    return said(turns).values_list(*TURN_COLUMNS, "position", named=True)
+    return searchable(turns).values_list(*TURN_COLUMNS, "position", named=True)
 
 
 def _turns_since(dialog_id: UUID, position: int) -> QuerySet[Turn, Any]:

@@ -1,4 +1,4 @@
-"""What ``/v1/messages/count_tokens`` answers: the estimated size of a request as it was sent, before any rewrite."""
+"""``/v1/messages/count_tokens``: the estimated size of a request as it was sent, before any rewrite."""
 
 from dialogs.actions.attachments import text_with
 from dialogs.context.limits import model_of

@@ -1,4 +1,4 @@
-"""What earlier responses said, read from their dialogs: ids of responses and of their items name the place."""
+"""Stored responses, read from their dialogs: ids of responses and of their items name the place."""
 
 import re
 from dataclasses import dataclass, replace

@@ -19,7 +19,7 @@ Item = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ImportedMessage:
     """``at`` is when, where the export says so."""
 
     message: Message
@@ -32,7 +32,7 @@ class Conversation:
 
     source: str
     title: str
-    said: tuple[Said, ...]
+    messages: tuple[ImportedMessage, ...]
     left_out: Mapping[str, int]
 
 
@@ -40,7 +40,7 @@ class Conversation:
 class Builder:
     """What was said, one message after the other. Calls and results come to stand in pairs, whatever the export has."""
 
-    said: list[Said] = field(default_factory=list)
+    messages: list[ImportedMessage] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     making: list[ToolCall] = field(default_factory=list)  # the calls of the newest answer, while more may follow
     open_calls: OrderedDict[str, str] = field(default_factory=OrderedDict)  # our ids and the export's, oldest first
@@ -49,16 +49,16 @@ class Builder:
     def say(self, role: Role, text: str, at: datetime | None = None) -> None:
         if text.strip():
             self._close_calls(at)
-            self.said.append(Said(Message(role, text), at))
+            self.messages.append(ImportedMessage(Message(role, text), at))
 
     def call(self, text: str, calls: Iterable[tuple[str, str, str]], at: datetime | None = None) -> None:
         """``calls`` are ids, names and arguments. Ids are made unique, since exports repeat them. Calls that follow each
         other without a word or a result between them were made at once."""
         if text or not self.making:
             self._close_calls(at)
-            self.said.append(Said(Message(Role.ASSISTANT, text), at))
+            self.messages.append(ImportedMessage(Message(Role.ASSISTANT, text), at))
         for place, (given, name, arguments) in enumerate(calls, len(self.making)):
-            own = f"{len(self.said) - 1}-{place}-{given}"[:120]
+            own = f"{len(self.messages) - 1}-{place}-{given}"[:120]
             self.making.append(ToolCall(own, NAME.sub("_", name)[:LONGEST_NAME] or "tool", arguments))
             self.open_calls[own] = given
             self.by_given[given].append(own)
@@ -73,30 +73,30 @@ class Builder:
             given = next(iter(self.open_calls.values()))
         own = self.by_given[given].popleft()
         del self.open_calls[own]
-        self.said.append(Said(Message(Role.TOOL, text or "[Empty.]", tool_call_id=own), at))
+        self.messages.append(ImportedMessage(Message(Role.TOOL, text or "[Empty.]", tool_call_id=own), at))
 
     def _end_answer(self) -> None:
         if self.making:
-            answer = self.said[-1]
-            self.said[-1] = replace(answer, message=replace(answer.message, tool_calls=tuple(self.making)))
+            answer = self.messages[-1]
+            self.messages[-1] = replace(answer, message=replace(answer.message, tool_calls=tuple(self.making)))
             self.making = []
 
     def _close_calls(self, at: datetime | None) -> None:
         self._end_answer()
         for own in self.open_calls:
-            self.said.append(Said(Message(Role.TOOL, NO_RESULT, tool_call_id=own), at))
+            self.messages.append(ImportedMessage(Message(Role.TOOL, NO_RESULT, tool_call_id=own), at))
         self.open_calls.clear()
         self.by_given.clear()
 
     def conversation(self, kind: str, given: object, title: object) -> Conversation:
         """``given`` is the export's own id; where it has none, what was said names the conversation."""
-        self._close_calls(self.said[-1].at if self.said else None)
-        name = str(given) if given else digest_of(self.said)
-        return Conversation(f"{kind}:{name}"[:200], text_of(title).strip(), tuple(self.said), dict(self.left_out))
+        self._close_calls(self.messages[-1].at if self.messages else None)
+        name = str(given) if given else digest_of(self.messages)
+        return Conversation(f"{kind}:{name}"[:200], text_of(title).strip(), tuple(self.messages), dict(self.left_out))
 
 
-def digest_of(said: Sequence[Said]) -> str:
-    texts = [[one.message.role.value, one.message.text] for one in said]
+def digest_of(messages: Sequence[ImportedMessage]) -> str:
+    texts = [[one.message.role.value, one.message.text] for one in messages]
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:32]
 
 

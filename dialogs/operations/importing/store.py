@@ -8,10 +8,10 @@ from functools import partial
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
-from dialogs.actions import told_history
+from dialogs.actions import imported_turns
 from dialogs.actions.messages import LONGEST_TITLE, MAX_MESSAGE_BYTES, create_dialog
 from dialogs.models import Dialog
-from dialogs.operations.importing.conversation import Conversation, Said
+from dialogs.operations.importing.conversation import Conversation, ImportedMessage
 from dialogs.store.text import storable
 from dominds.budgets import TOLD_MESSAGES
 from dominds.llm.messages import Message, Role, ToolCall
@@ -48,33 +48,35 @@ def imported_since(owner: User, moment: datetime) -> int:
     return Dialog.objects.filter(owner=owner, created_at__gte=moment).exclude(source="").count()
 
 
-def _imported(told: Conversation, owner: User, agent_id: str, dry_run: bool) -> Imported:
-    said = [one for one in told.said if len(one.message.text.encode(errors="replace")) <= MAX_MESSAGE_BYTES]
-    left_out = {kind: count for kind, count in told.left_out.items() if count}
-    if too_long := len(told.said) - len(said):
+def _imported(conversation: Conversation, owner: User, agent_id: str, dry_run: bool) -> Imported:
+    messages = [
+        one for one in conversation.messages if len(one.message.text.encode(errors="replace")) <= MAX_MESSAGE_BYTES
+    ]
+    left_out = {kind: count for kind, count in conversation.left_out.items() if count}
+    if too_long := len(conversation.messages) - len(messages):
         left_out["messages of more than 1 MB"] = too_long
-    title = storable(told.title or _title_of(said))[:LONGEST_TITLE]
-    result = partial(Imported, title, len(said), left_out)
-    if not any(one.message.role is Role.USER for one in said):
+    title = storable(conversation.title or _title_of(messages))[:LONGEST_TITLE]
+    result = partial(Imported, title, len(messages), left_out)
+    if not any(one.message.role is Role.USER for one in messages):
         return result(reason="nobody says anything in it")
-    if len(said) > TOLD_MESSAGES.most:
+    if len(messages) > TOLD_MESSAGES.most:
         return result(reason=TOLD_MESSAGES.sentence("it has"))
-    source = storable(told.source)
+    source = storable(conversation.source)
     if (standing := Dialog.objects.filter(owner=owner, source=source).first()) is not None:
         return result(reason="it is here already", dialog=standing)
     if dry_run:
         return result()
     try:
         with transaction.atomic():
-            return result(dialog=_stored(owner, agent_id, title, source, said))
+            return result(dialog=_stored(owner, agent_id, title, source, messages))
     except IntegrityError:  # another import of the same file was faster
         return result(reason="it is here already", dialog=Dialog.objects.get(owner=owner, source=source))
 
 
-def _stored(owner: User, agent_id: str, title: str, source: str, said: list[Said]) -> Dialog:
+def _stored(owner: User, agent_id: str, title: str, source: str, messages: list[ImportedMessage]) -> Dialog:
     dialog = create_dialog(owner, agent_id, title)
-    told_history.store(dialog, [_storable(one.message) for one in said], [one.at for one in said])
-    newest = max((one.at for one in said if one.at), default=dialog.active_at)
+    imported_turns.store(dialog, [_storable(one.message) for one in messages], [one.at for one in messages])
+    newest = max((one.at for one in messages if one.at), default=dialog.active_at)
     Dialog.objects.filter(pk=dialog.pk).update(source=source, active_at=min(newest, dialog.active_at))
     dialog.refresh_from_db()
     return dialog
@@ -85,6 +87,6 @@ def _storable(message: Message) -> Message:
     return Message(message.role, storable(message.text), calls, storable(message.tool_call_id))
 
 
-def _title_of(said: list[Said]) -> str:
-    first = next((one.message.text for one in said if one.message.role is Role.USER), "")
+def _title_of(messages: list[ImportedMessage]) -> str:
+    first = next((one.message.text for one in messages if one.message.role is Role.USER), "")
     return " ".join(first.split())[:TITLE_CHARS] or "Untitled"

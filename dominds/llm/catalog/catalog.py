@@ -1,4 +1,4 @@
-"""Which models there are and what is known of them: shipped metadata under ``.minds/llm.yaml``, field by field."""
+"""The catalog of models: shipped metadata under ``.minds/llm.yaml``, field by field."""
 
 import difflib
 import threading

@@ -161,12 +161,14 @@ class Exchange:
                 "authority in SSL_CERT_FILE and start again."
             )
         if isinstance(error, aiohttp.ClientConnectorError):
-            said = readable(_reason(error.os_error))
-            return NetworkFailed(f"No connection to {endpoint.host}: {said}. Check baseUrl, and that the server runs.")
+            reason = readable(_reason(error.os_error))
+            return NetworkFailed(
+                f"No connection to {endpoint.host}: {reason}. Check baseUrl, and that the server runs."
+            )
         if isinstance(error, aiohttp.ClientResponseError) and (bound := _header_bound(error)):
             return AnswerTooLarge(bound.sentence(f"{endpoint.host} answered with"))
-        said = without_key(readable(str(error)), endpoint.key) or type(error).__name__
-        return NetworkFailed(f"The connection to {endpoint.host} failed: {said}.")
+        reason = without_key(readable(str(error)), endpoint.key) or type(error).__name__
+        return NetworkFailed(f"The connection to {endpoint.host} failed: {reason}.")
 
     async def chunk(self) -> bytes:
         """What has arrived of the body since the last chunk; empty at its regular end. Everything else raises."""
@@ -195,11 +197,11 @@ class Exchange:
             raise AnswerTooLarge(bound.sentence(f"{self._endpoint.host} answered with"))
 
     def _broken(self, error: Exception) -> ProviderError:
-        said = readable(getattr(error.__cause__, "message", "") or str(error)).rstrip(".") or type(error).__name__
+        reason = readable(getattr(error.__cause__, "message", "") or str(error)).rstrip(".") or type(error).__name__
         # One class stands for a body that ends too early and of a reset connection.
         if isinstance(error, aiohttp.ClientPayloadError) and ConnectionResetError.__name__ not in str(error):
-            return MalformedStream(f"{self._endpoint.host} broke off its answer: {said}.")
-        return NetworkFailed(f"The connection to {self._endpoint.host} failed during the answer: {said}.")
+            return MalformedStream(f"{self._endpoint.host} broke off its answer: {reason}.")
+        return NetworkFailed(f"The connection to {self._endpoint.host} failed during the answer: {reason}.")
 
     async def drain(self) -> None:
         """Read the few bytes behind the provider's end, so that the connection can be used again."""
@@ -258,30 +260,30 @@ def _trusted() -> ssl.SSLContext:
 
 
 class Watch:
-    """Cuts the exchanges whose time is up. It lives on their event loop, and looks at fixed intervals while there are any:
+    """Cuts the exchanges whose time is up. It lives on their event loop, and checks at fixed intervals while there are any:
     a timer that each chunk sets anew would cost more than the chunk."""
 
     def __init__(self) -> None:
         self._exchanges: set[Exchange] = set()
-        self._looks = False
+        self._is_watching = False
 
     def add(self, exchange: Exchange) -> None:
         self._exchanges.add(exchange)
-        if not self._looks:
-            self._looks = True
-            self._look()
+        if not self._is_watching:
+            self._is_watching = True
+            self._expire()
 
     def remove(self, exchange: Exchange) -> None:
         self._exchanges.discard(exchange)
 
-    def _look(self) -> None:
+    def _expire(self) -> None:
         now = time.monotonic()
         for exchange in self._exchanges:
             exchange.expire_if_due(now)
         if self._exchanges:
-            asyncio.get_running_loop().call_later(TICK_SECONDS, self._look)
+            asyncio.get_running_loop().call_later(TICK_SECONDS, self._expire)
         else:
-            self._looks = False
+            self._is_watching = False
 
 
 WATCH = Watch()

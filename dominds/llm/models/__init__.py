@@ -1,1 +1,1 @@
-"""What is known of a model, and the parameters that it takes."""
+"""Models as values, and the parameters that they take."""

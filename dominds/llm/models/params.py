@@ -105,14 +105,14 @@ def tuned(model: ModelInfo, settings: Params, asked: Params = NOTHING) -> ModelI
 
 def faults_of_asked(model: ModelInfo, settings: Params, asked: Params) -> list[Fault]:
     """What of a request, in the words of chat completions, the model cannot honour beside an agent's settings."""
-    told, names, faults = _in_own_words(model, asked)
-    found = checked(model, _laid_over(_merged(model, settings), told))[1]
+    own, names, faults = _in_own_words(model, asked)
+    found = checked(model, _laid_over(_merged(model, settings), own))[1]
     return faults + [(names[name], reason) for name, reason in found if name in names]
 
 
 def _in_own_words(model: ModelInfo, asked: Params) -> tuple[Params, dict[str, str], list[Fault]]:
     """What is asked for in the words of the model's format, the asked name of each of them, and what it has no words for."""
-    words, told = model.kind.params.of_chat, NOTHING
+    words, own = model.kind.params.of_chat, NOTHING
     names: dict[str, str] = {}
     faults: list[Fault] = []
     for name, value in asked.items():
@@ -125,8 +125,8 @@ def _in_own_words(model: ModelInfo, asked: Params) -> tuple[Params, dict[str, st
         except Bad as bad:
             faults.append((name, str(bad)))
         else:
-            told, names = _laid_over(told, found), {**names, **dict.fromkeys(found, name)}
-    return told, names, faults
+            own, names = _laid_over(own, found), {**names, **dict.fromkeys(found, name)}
+    return own, names, faults
 
 
 def most_output(settings: Params, asked: Params = NOTHING) -> int | None:

@@ -30,10 +30,10 @@ def traits_of(model: ModelInfo) -> str:
 def with_traits(model: ModelInfo, text: str) -> ModelInfo:
     """The model as it was when its traits were stored; what they leave out stays."""
     traits = orjson.loads(text)
-    told = {name: traits[name] for name in TRAITS if name in traits}
-    told |= {name: kind(traits[name]) for name, kind in CHOICES.items() if name in traits}
-    told |= {name: MappingProxyType(traits[name]) for name in PARAMS if name in traits}
-    return replace(model, **told)
+    stored = {name: traits[name] for name in TRAITS if name in traits}
+    stored |= {name: kind(traits[name]) for name, kind in CHOICES.items() if name in traits}
+    stored |= {name: MappingProxyType(traits[name]) for name in PARAMS if name in traits}
+    return replace(model, **stored)
 
 
 def version_in(text: str) -> str:

@@ -218,8 +218,8 @@ def _part(given: Part) -> dict[str, Any]:
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
-    said = {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
-    return {**said, "strict": True} if tool.strict else said
+    fields = {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
+    return {**fields, "strict": True} if tool.strict else fields
 
 
 @dataclass(slots=True)
@@ -344,9 +344,11 @@ class MessagesReader:
                     yield Spoken(len(block.text("text")))
 
 
-def _log_transformations(model: str, said: Any) -> None:
+def _log_transformations(model: str, transformations: Any) -> None:
     """What the server did to the request, mostly thinking blocks that it left out: how many, why, and from where on."""
-    entries = [entry for entry in said if isinstance(entry, dict)] if isinstance(said, list) else []
+    entries = (
+        [entry for entry in transformations if isinstance(entry, dict)] if isinstance(transformations, list) else []
+    )
     if entries:
         kinds = Counter(f"{entry.get('type')}: {entry.get('reason')}"[:80] for entry in entries)
         first = str(entries[0].get("path"))[:80]

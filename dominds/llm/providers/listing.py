@@ -49,8 +49,8 @@ def listed(kind: ProviderKind, base_url: str, key: str = "", *, timeout_seconds:
     except TimeoutError:
         return Listing(failure=f"{host} did not answer within {timeout_seconds:g} s.")
     except (OSError, http.client.HTTPException) as error:
-        said = readable(getattr(error, "strerror", "") or str(error)) or type(error).__name__
-        return Listing(failure=f"No connection to {host}: {without_key(said, key)}.")
+        reason = readable(getattr(error, "strerror", "") or str(error)) or type(error).__name__
+        return Listing(failure=f"No connection to {host}: {without_key(reason, key)}.")
     if status != http.client.OK:
         return Listing(failure=without_key(str(error_of(complaint_of_response(status, {}, body), host)), key))
     return _read(body, host)

@@ -1,15 +1,20 @@
 """LM Studio's own API beside its OpenAI wire: which models are loaded, their windows, whether they see, and exact counts."""
 
-import logging
+import asyncio
 import time
 from typing import Any
-from urllib.parse import urlsplit
+from uuid import uuid4
 
+import aiohttp
+
+from dominds.llm.http import event_loop
 from dominds.llm.models.model import Forcing, LimitUnavailable, LoadedLimit, ProviderKind
 from dominds.llm.providers import openai_chat
 from dominds.llm.providers.server_window import ANSWER_SECONDS, entries_in, listed, read, root_of, tokens_in, truth_in
 
 NAME = "LM Studio"
+# Not reached, or not answered as expected: an exact count is only an improvement.
+UNCOUNTED = (aiohttp.ClientError, OSError, TypeError, ValueError, KeyError, AttributeError)
 UNREACHABLE_SECONDS = 30.0  # after a failed count, so that counting never slows a conversation twice
 
 
@@ -98,7 +103,7 @@ _unreachable_until: dict[str, float] = {}
 def count_tokens(base_url: str, model: str, text: str, key: str = "") -> int | None:
     """Tokens of ``text`` by the loaded model itself, or None: not loaded, not reachable, or not LM Studio.
 
-    Asks the model API first, which fails fast and, unlike the SDK, never loads a model.
+    Asks the model API first, which fails fast. The socket is that of LM Studio's SDK: no HTTP address counts.
     """
     root = root_of(base_url)
     if time.monotonic() < _unreachable_until.get(root, 0.0) or not root.startswith("http://"):
@@ -106,22 +111,31 @@ def count_tokens(base_url: str, model: str, text: str, key: str = "") -> int | N
     if isinstance(loaded_limit(base_url, model, key), LimitUnavailable):
         return None
     try:
-        with _sdk_client(urlsplit(root).netloc) as client:
-            handle = next((handle for handle in client.llm.list_loaded() if handle.identifier == model), None)
-            return None if handle is None else int(handle.count_tokens(text))
-    except Exception:  # noqa: BLE001 - the SDK raises a dozen families; an exact count is only an improvement
+        return event_loop.LOOP.run(_counted(f"ws://{root.removeprefix('http://')}/llm", model, text))
+    except UNCOUNTED:
         _unreachable_until[root] = time.monotonic() + UNREACHABLE_SECONDS
         return None
 
 
-def _sdk_client(host: str) -> Any:
-    """Opened for one count, which a dialog needs once: nothing is left that could be half-open later."""
-    import lmstudio
+async def _counted(url: str, model: str, text: str) -> int | None:
+    """Never lets the server load a model, which a count would do for one that is not loaded."""
+    client = str(uuid4())
+    async with asyncio.timeout(ANSWER_SECONDS), event_loop.LOOP.session().ws_connect(url) as socket:
+        await socket.send_json({"authVersion": 1, "clientIdentifier": client, "clientPasskey": client})
+        await socket.receive_json()
+        await socket.send_json({"type": "rpcCall", "endpoint": "listLoaded", "callId": 1})
+        if not any(loaded["identifier"] == model for loaded in await _result(socket, 1)):
+            return None
+        about = {"specifier": {"type": "query", "query": {"identifier": model}}, "inputString": text}
+        await socket.send_json({"type": "rpcCall", "endpoint": "countTokens", "callId": 2, "parameter": about})
+        return int((await _result(socket, 2))["tokenCount"])
 
-    for name in ("AsyncWebsocketThread", "SyncLMStudioWebsocket"):  # they log every thread and socket
-        logging.getLogger(name).setLevel(logging.WARNING)
-    lmstudio.set_sync_api_timeout(ANSWER_SECONDS)
-    return lmstudio.Client(host)
+
+async def _result(socket: aiohttp.ClientWebSocketResponse, call: int) -> Any:
+    """Raises KeyError for a refusal, TypeError where the server hangs up."""
+    while (answer := await socket.receive_json()).get("callId") != call:  # it also sends warnings
+        pass
+    return answer["result"]
 
 
 LMSTUDIO = ProviderKind(

@@ -64,10 +64,10 @@ OPENAI_COMPATIBLE = ProviderKind("openai-compatible", connected, embeds=True, mo
 
 def request_body(request: Request, owner: Owner, model: ModelInfo) -> bytes:
     write = partial(_write, owner=owner, echo=model.echo)
-    said = _SAID.json((request.conversation, owner, model.echo), request.messages, write)
+    messages = _MESSAGES.json((request.conversation, owner, model.echo), request.messages, write)
     body: dict[str, Any] = {
         "model": request.model,
-        "messages": orjson.Fragment(b"[%b]" % b",".join(filter(None, (_system(request.instructions), said)))),
+        "messages": orjson.Fragment(b"[%b]" % b",".join(filter(None, (_system(request.instructions), messages)))),
         "stream": True,
         "stream_options": {"include_usage": True},
         **in_body(model.model_params),
@@ -94,16 +94,16 @@ def _system(instructions: str) -> bytes:
 
 
 def _write(messages: Sequence[Message], owner: Owner, echo: Echo) -> bytes:
-    said = [  # a function call for each of a thousand plain messages would take longer than to write their JSON
+    written = [  # a function call for each of a thousand plain messages would take longer than to write their JSON
         _rich_message(message, owner, echo)
         if message.tool_calls or message.role is Role.TOOL or message.provider_items or message.parts
         else {"role": message.role, "content": message.text}
         for message in messages
     ]
-    return dumped(said)[1:-1]
+    return dumped(written)[1:-1]
 
 
-_SAID = MessageJson()
+_MESSAGES = MessageJson()
 
 
 def _rich_message(message: Message, owner: Owner, echo: Echo) -> dict[str, Any]:

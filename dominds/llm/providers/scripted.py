@@ -26,9 +26,9 @@ SCRIPTS = Path(__file__).parent / "scripts"  # shipped ones, by name
 
 def step_for(script: Script, request: Request) -> tuple[Step, str]:
     """The step that answers, and the cursor for the conversation's next request."""
-    heard = "\n".join(message.text for message in newest_messages(request.messages) if not is_recalled(message))
+    newest = "\n".join(message.text for message in newest_messages(request.messages) if not is_recalled(message))
     for step in script.steps:
-        if step.match is not None and step.match.search(heard):
+        if step.match is not None and step.match.search(newest):
             return step, request.cursor
     plain = [step for step in script.steps if step.match is None]
     if not plain:
@@ -53,14 +53,14 @@ def text_of(step: Step, request: Request) -> str:
     return step.text.replace("{{last_user}}", next(spoken, "")) * step.repeat
 
 
-def usage_of(step: Step, script: Script, request: Request, said_chars: int) -> UsageReport:
+def usage_of(step: Step, script: Script, request: Request, answer_chars: int) -> UsageReport:
     """The step's report. An estimate follows the whole request's size and counts as reported: nothing else is real."""
     if step.usage.kind == "none":
         return UsageUnavailable("the script reports none")
     if step.usage.kind == "fixed":
         return usage_from(step.usage.prompt, step.usage.completion)
     return usage_from(
-        max(1, round(size_chars(request) / script.chars_per_token)), round(said_chars / script.chars_per_token)
+        max(1, round(size_chars(request) / script.chars_per_token)), round(answer_chars / script.chars_per_token)
     )
 
 
@@ -151,8 +151,8 @@ class ScriptedStream:
             self._wait(step.chunk_delay_ms)
             yield ToolCallDelta(call.name + call.arguments)
         self._wait(0)
-        said_chars = len(step.reasoning) + len(text) + sum(len(call.name) + len(call.arguments) for call in calls)
-        usage = usage_of(step, script, self._request, said_chars)
+        answer_chars = len(step.reasoning) + len(text) + sum(len(call.name) + len(call.arguments) for call in calls)
+        usage = usage_of(step, script, self._request, answer_chars)
         yield Finished(usage, calls, step.finish or (FinishReason.TOOL_CALLS if calls else FinishReason.STOP))
 
     def _wait(self, delay_ms: int) -> None:

@@ -79,8 +79,8 @@ def _read(url: str, key: str, server: str, ask: bytes) -> ServerAnswer:
     except httpx2.HTTPStatusError as error:
         failure = f"{url} answered HTTP {error.response.status_code}. Is this {server}, in a current version?"
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        said = without_key(readable(str(error)), key) or type(error).__name__
-        failure = f"No answer from {server} at {url}: {said}. Start its server, or correct baseUrl."
+        reason = without_key(readable(str(error)), key) or type(error).__name__
+        failure = f"No answer from {server} at {url}: {reason}. Start its server, or correct baseUrl."
         is_reached = not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
     except NotJson:
         failure = strange(url, server)

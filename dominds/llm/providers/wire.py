@@ -94,13 +94,13 @@ class WireStream:
             raise self._no_stream(head)
 
     def _take_all(self, event: ServerEvent, take: Callable[[StreamEvent], object]) -> None:
-        for said in self._read(event):
-            take(self._counted(said))
+        for piece in self._read(event):
+            take(self._counted(piece))
             self._exchange.raise_if_cut()  # whoever takes may have had enough
 
-    def _counted(self, said: StreamEvent) -> StreamEvent:
+    def _counted(self, piece: StreamEvent) -> StreamEvent:
         """The same event. Raises ``AnswerTooLarge``, and then what was taken before it is what was said."""
-        match said:
+        match piece:
             case TextDelta(text):
                 self._text_chars += len(text)
                 self._exchange.keep_within(budgets.ANSWER_CHARS, self._text_chars)
@@ -110,7 +110,7 @@ class WireStream:
             case ToolCallDelta(text):
                 self._argument_chars += len(text)
                 self._exchange.keep_within(budgets.ARGUMENT_CHARS, self._argument_chars)
-        return said
+        return piece
 
     def _read(self, event: ServerEvent) -> Iterable[StreamEvent]:
         try:

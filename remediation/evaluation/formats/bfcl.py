@@ -28,14 +28,14 @@ def _is_asked(row: Row) -> bool:
 def read(rows: Sequence[Row], name: str = "bfcl") -> tuple[Dialog, ...]:
     """One dialog for each scenario. Rows with an answer are questions; the others are what was told."""
     answers = {row["id"]: row["ground_truth"] for row in rows if "ground_truth" in row}
-    told: dict[str, list[Row]] = defaultdict(list)
+    by_scenario: dict[str, list[Row]] = defaultdict(list)
     asked: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         if "ground_truth" not in row:
-            (asked if row["id"] in answers else told)[row["scenario"]].append(row)
+            (asked if row["id"] in answers else by_scenario)[row["scenario"]].append(row)
     return tuple(
         Dialog(f"{name}-{scenario}", "bfcl", tuple(_turns(sessions)), tuple(_probes(asked[scenario], answers)))
-        for scenario, sessions in told.items()
+        for scenario, sessions in by_scenario.items()
     )
 
 

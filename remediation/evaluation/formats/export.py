@@ -13,8 +13,8 @@ def recognises(content: Any) -> bool:
 
 
 def read(content: Any, name: str) -> tuple[Dialog, ...]:
-    said = [row for row in content["turns"] if row["role"] != "notice" and row["position"] is not None]
-    return (Dialog(name, "export", tuple(_turns(sorted(said, key=lambda row: row["position"])))),)
+    rows = [row for row in content["turns"] if row["role"] != "notice" and row["position"] is not None]
+    return (Dialog(name, "export", tuple(_turns(sorted(rows, key=lambda row: row["position"])))),)
 
 
 def _turns(rows: list[Mapping[str, Any]]) -> Iterator[Turn]:

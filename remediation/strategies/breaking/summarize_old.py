@@ -9,7 +9,7 @@ from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
 from remediation.strategies.outcome import StrategyOutcome, text_of, touchable
 from remediation.strategies.stand_ins import heading_tokens, put_in_place, stand_in, summary_heading
 
-LOOKS_UNLIKE = 0.4  # by wording, where faithful summaries have 0.44 to 0.68; a note warns below: coverage decides
+TOO_UNLIKE = 0.4  # by wording, where faithful summaries have 0.44 to 0.68; a note warns below: coverage decides
 ROOM_SHARE = 0.45  # of the target, which a summary may fill where more must go than it leaves
 LARGEST_SHARE = 2  # a summary is at most what it stands for divided by this
 
@@ -58,7 +58,7 @@ def replace_by_summary(
     if unit.est_tokens >= total_tokens(replaced):
         return StrategyOutcome(units, "a summary would be no shorter")
     notes = [f"summarised {len(replaced)} units", handed.note]
-    if handed.by_model and toolbox.similarity(text_of(replaced), handed.text) < LOOKS_UNLIKE:
+    if handed.by_model and toolbox.similarity(text_of(replaced), handed.text) < TOO_UNLIKE:
         notes.append("it looks unlike what it stands for")
     excess = max(0, unit.est_tokens - max_tokens - MESSAGE_TOKENS)
     return StrategyOutcome(put_in_place(units, chosen, unit), "; ".join(note for note in notes if note), excess=excess)

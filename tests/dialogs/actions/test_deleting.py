@@ -99,7 +99,7 @@ def test_after_thirty_days_its_words_are_gone_and_its_numbers_stay(dialog: Dialo
     assert remove_expired() == 1 and remove_expired() == 0
     assert not Turn.objects.filter(dialog=dialog).exists() and Generation.objects.filter(dialog=dialog).exists()
     assert not Dialog.deleted.filter(pk=dialog.pk).exists()
-    assert folders.bring_back(dialog.owner, [dialog.pk]).said == "0 dialogs are back."
+    assert folders.bring_back(dialog.owner, [dialog.pk]).sentence == "0 dialogs are back."
 
 
 def test_nothing_that_runs_or_waits_is_deleted(dialog: Dialog, owner: Client) -> None:
@@ -122,7 +122,7 @@ def test_the_versions_that_it_replaced_go_along_and_forks_stay(dialog: Dialog) -
     done = folders.delete(dialog.owner, [third.pk])
     assert set(Dialog.objects.values_list("pk", flat=True)) == {fork.pk}
     assert set(Dialog.deleted.values_list("pk", flat=True)) == {dialog.pk, second.pk, third.pk}
-    assert "1 dialog deleted" in done.said
+    assert "1 dialog deleted" in done.sentence
     folders.undo(dialog.owner, done.undo)
     assert Dialog.objects.count() == 4
 

@@ -301,7 +301,7 @@ def test_more_messages_than_a_transaction_should_store_are_refused(
         assert refused.value.status == 400
 
 
-def test_system_messages_of_the_beginning_are_instructions_and_notices_are_stripped() -> None:
+def test_first_system_messages_are_instructions_and_notices_are_stripped() -> None:
     messages = [
         {"role": "system", "content": "Be kind."},
         {"role": "developer", "content": "Be polite."},

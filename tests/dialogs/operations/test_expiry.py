@@ -13,7 +13,7 @@ from dialogs.actions.attachments import checked
 from dialogs.actions.messages import post_message
 from dialogs.context.spending import spent_this_month
 from dialogs.models import Attachment, Dialog, Event, Generation, RequestPart, Turn
-from dialogs.operations.expiry import NUMBERS, SAID, remove_expired
+from dialogs.operations.expiry import CONTENT, NUMBERS, remove_expired
 from dialogs.runtime.driver import drive
 from dialogs.state import State
 from tests.dialogs.conftest import Script
@@ -93,4 +93,4 @@ def test_a_wake_up_for_a_removed_dialog_is_no_harm(script: Script) -> None:
 
 def test_all_that_belongs_to_a_dialog_is_seen_to() -> None:
     belongs = {each.related_model for each in Dialog._meta.related_objects if each.on_delete is PROTECT}
-    assert belongs <= {*SAID, *NUMBERS}
+    assert belongs <= {*CONTENT, *NUMBERS}

@@ -33,7 +33,7 @@ def read(content: Any) -> list[Conversation]:
 def spoken(told: Conversation) -> list[tuple[str, str]]:
     return [
         (said.message.role.value, said.message.text or " ".join(call.name for call in said.message.tool_calls))
-        for said in told.said
+        for said in told.messages
     ]
 
 
@@ -50,14 +50,14 @@ def test_chatgpt_follows_the_current_branch_with_its_tools() -> None:
         ("assistant", "Six rows of eight: 48."),
         ("user", "And on two trays?"),
     ]
-    assert json.loads(told.said[1].message.tool_calls[0].arguments) == {"input": "6 * 8"}
+    assert json.loads(told.messages[1].message.tool_calls[0].arguments) == {"input": "6 * 8"}
     assert (
         told.left_out["messages of other branches"]
         == told.left_out["thoughts"]
         == told.left_out["images and files"]
         == 1
     )
-    assert all(said.at and said.at.year == 2025 for said in told.said)
+    assert all(said.at and said.at.year == 2025 for said in told.messages)
 
 
 def test_chatgpt_without_a_current_node_ends_with_what_was_written_last() -> None:
@@ -78,9 +78,9 @@ def test_claude_brings_attachments_and_calls_made_at_once() -> None:
         ("tool", "6"),
         ("assistant", "The sum is 6."),
     ]
-    calls = told.said[1].message.tool_calls
+    calls = told.messages[1].message.tool_calls
     assert [call.name for call in calls] == ["repl", "web_search"]
-    assert [said.message.tool_call_id for said in told.said[2:4]] == [calls[1].id, calls[0].id]
+    assert [said.message.tool_call_id for said in told.messages[2:4]] == [calls[1].id, calls[0].id]
     assert told.left_out["images and files"] == 1
 
 
@@ -125,10 +125,10 @@ def test_calls_and_results_come_to_stand_in_pairs() -> None:
         {"role": "user", "content": "Well?"},
     ])  # fmt: skip
     assert spoken(told)[1] == ("assistant", "[Result of a tool]\nleft over")
-    calls = told.said[2].message.tool_calls
+    calls = told.messages[2].message.tool_calls
     assert len({call.id for call in calls}) == 2
     assert {call.name for call in calls} == {"mem_ory_write"}
-    assert [(said.message.text, said.message.tool_call_id) for said in told.said[3:5]] == [
+    assert [(said.message.text, said.message.tool_call_id) for said in told.messages[3:5]] == [
         (NO_RESULT, call.id) for call in calls
     ]
 

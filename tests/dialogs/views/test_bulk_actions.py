@@ -147,7 +147,7 @@ def folders_of(dialogs: list[Dialog]) -> set[str | None]:
     return set(Dialog.objects.filter(pk__in=[dialog.pk for dialog in dialogs]).values_list("folder", flat=True))
 
 
-def test_a_folder_is_renamed_archived_and_removed_as_a_whole_and_each_can_be_undone() -> None:
+def test_a_folder_is_renamed_archived_and_removed_and_each_can_be_undone() -> None:
     dialogs = in_folder("Harbour dues", "Berths", "Cranes")
     other = titled("Elsewhere", dialogs[0].owner)
     client = browser_of(other.owner)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from dialogs.actions import messages, rewrite_requests, told_history
+from dialogs.actions import imported_turns, messages, rewrite_requests
 from dialogs.models import Dialog
 from dialogs.runtime.driver import drive
 from dominds.llm.messages import Message, Role, ToolCall
@@ -147,7 +147,7 @@ def test_masked_output_is_told_from_what_a_strategy_chose(script: Script) -> Non
         told += [Message(Role.ASSISTANT, f"Seen, {number}."), Message(Role.USER, f"Again, {number}?")]
     script({"text": "Yes. " * 9}, context_length=12_000)
     dialog = make_dialog()
-    told_history.store(dialog, told, [])
+    imported_turns.store(dialog, told, [])
     rewrite_requests.request(dialog.pk, "summarize", dialog.owner)
     drive(dialog.pk)
     run = RemediationRun.objects.get(dialog=dialog)

@@ -84,7 +84,7 @@ def test_without_an_issuer_there_is_no_other_sign_in() -> None:
     assert {Client().get(f"/login/{name}/").status_code for name in ("provider", "callback")} == {404}
 
 
-def test_the_first_sign_in_makes_an_ordinary_account_and_later_ones_find_it(provider: Provider) -> None:
+def test_the_first_sign_in_makes_an_account_and_later_ones_find_it(provider: Provider) -> None:
     client = Client()
     button = '<a class="button wide-button" href="/login/provider/1/?next=/q4h/">Sign in with Harbour ID</a>'
     assert button in client.get("/login/", {"next": "/q4h/"}).content.decode()

@@ -14,12 +14,16 @@ from websockets.sync.server import Server, ServerConnection, serve
 
 @dataclass
 class StudioServer:
-    """``tokenize`` is its model's tokenizer; ``counted`` are the texts that it was asked about."""
+    """``tokenize`` is its model's tokenizer; ``counted`` are the texts that it was asked about, ``heard`` all that a client
+    sent. One that ``refuses`` answers a count with ``refusal``, or hangs up for None."""
 
     model: str
     loaded_context_length: int
     tokenize: Callable[[str], int]
     counted: list[str] = field(default_factory=list)
+    heard: list[dict[str, Any]] = field(default_factory=list)
+    refuses: bool = False
+    refusal: dict[str, Any] | None = None
     url: str = ""
 
     @contextmanager
@@ -42,13 +46,21 @@ class StudioServer:
         return None
 
     def _converse(self, connection: ServerConnection) -> None:
-        connection.recv()  # who the client says it is
+        self.heard.append(json.loads(connection.recv()))  # who the client says it is
         connection.send(json.dumps({"success": True}))
         for message in connection:
             call = json.loads(message)
-            if call.get("type") == "rpcCall":
-                result = self._result(call["endpoint"], call.get("parameter"))
-                connection.send(json.dumps({"type": "rpcResult", "callId": call["callId"], "result": result}))
+            self.heard.append(call)
+            if call.get("type") != "rpcCall":
+                continue
+            connection.send(json.dumps({"type": "communicationWarning", "warning": "A server of a newer version"}))
+            if not (self.refuses and call["endpoint"] == "countTokens"):
+                answer = {"type": "rpcResult", "result": self._result(call["endpoint"], call.get("parameter"))}
+            elif self.refusal is not None:
+                answer = {"type": "rpcError" if "error" in self.refusal else "rpcResult", **self.refusal}
+            else:
+                return
+            connection.send(json.dumps({**answer, "callId": call["callId"]}))
 
     def _result(self, endpoint: str, parameter: Any) -> Any:
         if endpoint == "listLoaded":

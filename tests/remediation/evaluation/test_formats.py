@@ -74,7 +74,7 @@ def test_sessions_of_friends_in_their_order_with_dates_and_questions(tmp_path):
     assert dialog.format == "locomo"
     assert [turn.id for turn in dialog.turns] == ["D1:1", "D1:2", "D2:1", "D10:1"]
     assert dialog.turns[0].message.text == "[9:00 am on 1 March, 2024]\nAna: I bought a kayak! [shares a red kayak]"
-    assert dialog.turns[0].said == "I bought a kayak!"
+    assert dialog.turns[0].words == "I bought a kayak!"
     assert [turn.message.role for turn in dialog.turns[:2]] == [Role.USER, Role.ASSISTANT]
     assert [(probe.kind, probe.evidence) for probe in dialog.probes] == [
         ("multi-hop", ("D1:1", "D10:1")),
@@ -108,7 +108,7 @@ def test_notes_questions_and_answers_are_joined(tmp_path):
     written(tmp_path / "z.json", *TRUTH)
     (dialog,) = load([tmp_path])
     assert dialog.format == "bfcl"
-    assert [turn.said for turn in dialog.turns] == ["I drink oolong.", "I am 41."]
+    assert [turn.words for turn in dialog.turns] == ["I drink oolong.", "I am 41."]
     assert [(probe.question, probe.answers) for probe in dialog.probes] == [("What do I drink?", ("oolong",))]
 
 

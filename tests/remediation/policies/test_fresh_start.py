@@ -10,7 +10,7 @@ from remediation.decisions import BY_HAND
 from remediation.loops import LOOP_REASON
 from remediation.policies.fresh_start import COMPLETE_MILESTONE, POLICY
 from remediation.policies.policy import RewriteTask
-from remediation.strategies.stand_ins import sources_of, told, turns_of_summary
+from remediation.strategies.stand_ins import own_text, sources_of, turns_of_summary
 from tests.remediation.building import model, numbered, prose, system, tool, toolbox, user
 
 FIRST = " ".join(f"requirement{place} holds" for place in range(60))  # 1,000 characters and more
@@ -72,4 +72,4 @@ def test_the_task_goes_on_whole_through_one_fresh_start_after_the_other() -> Non
 def test_an_opening_is_no_part_of_what_is_handed_over_next() -> None:
     for reason in (LOOP_REASON, BY_HAND, "over"):
         handover = next(unit for unit in fresh(history(), reason)[1] if unit.id.startswith("handover-"))
-        assert "Resuming" not in told(handover)
+        assert "Resuming" not in own_text(handover)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from remediation.context import UnitKind
-from remediation.strategies.carrying import carry, ledger_budget, ledger_lines, ledger_reserve, removed_from, said_by
+from remediation.strategies.carrying import carry, ledger_budget, ledger_lines, ledger_reserve, removed_from, texts_by
 from remediation.strategies.masking import OPENING
 from remediation.strategies.outcome import is_ledger
 from remediation.strategies.stand_ins import stand_in
@@ -102,7 +102,7 @@ def test_an_earlier_digest_is_carried_with_speakers_and_without_calls() -> None:
         "Turn 4, called: read_file notes-4.txt"
     )
     digest = stand_in(UnitKind.SUMMARY, text, FACTS[1:3], toolbox(), FACTS)
-    assert said_by(digest) == [("user", "Write to mail@ledger.example.org.  ")]
+    assert texts_by(digest) == [("user", "Write to mail@ledger.example.org.  ")]
     assert carry((digest, *FACTS[4:]), FACTS[4:], 100, toolbox()).ledger == ("Write to mail@ledger.example.org.",)
 
 

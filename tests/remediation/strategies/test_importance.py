@@ -1,4 +1,4 @@
-"""Importance retention: scores, pruning, the line of counts, statistics."""
+"""Importance retention: scores, pruning, the line of counts."""
 
 import time
 from dataclasses import replace
@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remediation.config import Weights
-from remediation.context import Unit, UnitKind, UnitRole, Units
+from remediation.config import ContextConfig, Weights
+from remediation.context import Unit, UnitKind, UnitRole, Units, total_tokens
+from remediation.policies.policy import RewriteTask
+from remediation.policies.retention import manage
 from remediation.strategies.importance import (
-    context_stats,
     describe,
     document_limit,
     prune,
@@ -99,9 +100,9 @@ def test_the_newest_message_is_always_kept() -> None:
 
 def test_token_limits_are_respected() -> None:
     pruned = prune(dialog(1000), 5000, WEIGHTS, count)
-    assert pruned.stats.final <= 5000
-    assert pruned.stats.original > 10_000
-    assert pruned.stats.items_removed + pruned.stats.items_kept == 1001
+    assert pruned.tokens <= 5000
+    assert total_tokens(pruned.pruned + pruned.removed) > 10_000
+    assert len(pruned.removed) + len(pruned.pruned) == 1001
 
 
 def test_error_messages_are_prioritised() -> None:
@@ -163,7 +164,8 @@ def test_pinned_units_and_the_newest_user_message_stay() -> None:
 
 def test_an_uncached_count_is_taken_afresh() -> None:
     units = tuple(Unit(f"n{i}", UnitKind.MESSAGE, UnitRole.USER, user("one two three").messages) for i in range(10))
-    assert prune(units, 20, WEIGHTS, count).stats.original == 40
+    pruned = prune(units, 20, WEIGHTS, count)
+    assert (pruned.tokens, len(pruned.pruned)) == (20, 5)
 
 
 def test_an_empty_history_is_no_error() -> None:
@@ -197,8 +199,8 @@ def test_pruning_keeps_order_splits_nothing_and_respects_the_budget(rows: list, 
     positions = [units.index(kept) for kept in pruned.pruned]  # the very units, so no tool exchange was split
     assert positions == sorted(positions)
     assert sorted(ids(pruned.pruned) + ids(pruned.removed)) == sorted(ids(units))
-    assert pruned.failure or pruned.stats.final <= budget
-    assert pruned.stats.final == sum(kept.est_tokens for kept in pruned.pruned)
+    assert pruned.failure or pruned.tokens <= budget
+    assert pruned.tokens == total_tokens(pruned.pruned)
 
 
 @given(anything, st.integers(1, 400))
@@ -221,8 +223,6 @@ def test_twenty_messages_are_cut_to_five_with_a_summary() -> None:
     assert result.summary is not None
     assert len(result.summarized) == 6
     assert result.summarized[1:] == units[-5:]
-    assert result.stats.summarized_items == 15
-    assert result.stats.kept_items == 5
     assert result.summary.text == "Previous 15 turns: 8 user messages, 7 model responses, 0 tool calls"
     assert result.summary.source == tuple(range(2, 17))
 
@@ -265,11 +265,9 @@ def test_summary_ids_follow_what_they_stand_for() -> None:
 
 @pytest.mark.parametrize(("tokens", "needs"), [(799, False), (800, False), (801, True)])
 def test_pruning_is_due_strictly_above_80_percent(tokens: int, needs: bool) -> None:
-    units = (user(prose("x", tokens - 1)),)
-    stats = context_stats(units, 1000)
-    assert stats.needs_pruning is needs
-    assert stats.utilization_percent == tokens / 10
-    assert (stats.items, stats.tokens, stats.limit) == (1, tokens, 1000)
+    units = (user(prose("x", tokens - 101)),)
+    task = RewriteTask(units, 900, 700, fixed=100, standing=0, request_limit=1000, config=ContextConfig())
+    assert manage(task, toolbox()).failure.startswith("Nothing to manage") is not needs
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_an_index_larger_than_all_may_be_is_still_kept() -> None:
         assert first is second
 
 
-def test_a_message_waits_for_the_newest_turns_alone_and_later_ones_have_all() -> None:
+def test_a_message_waits_for_the_newest_turns_and_later_ones_have_all() -> None:
     dialog = hold(
         make_dialog(), "the heron flies", "so it does. " * (AT_ONCE_CHARS // 12 + 1), "herons", "a heron sits"
     )

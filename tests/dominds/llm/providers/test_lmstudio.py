@@ -1,7 +1,9 @@
 import json
 import time
 from typing import Any
+from urllib.parse import urlsplit
 
+import lmstudio
 import pytest
 
 from dominds.llm.models.model import LimitUnavailable, LoadedLimit
@@ -133,6 +135,31 @@ def test_the_loaded_model_counts_by_its_own_tokenizer() -> None:
         assert count_tokens(studio.url, "qwen3-14b", "three plain words") == 3
         assert count_tokens(studio.url, "another", "three plain words") is None
     assert studio.counted == ["three plain words"]
+
+
+def test_a_count_sends_what_the_sdk_of_lm_studio_sends() -> None:
+    def sent(studio: StudioServer) -> list[dict[str, Any]]:
+        made_up = dict.fromkeys(("clientIdentifier", "clientPasskey"), "made up for each connection")
+        first, *calls = studio.heard
+        return [first | made_up, *calls]
+
+    ours, theirs = (StudioServer("qwen3-14b", 4096, tokenize=len) for _ in range(2))
+    with ours.running(), theirs.running():
+        assert count_tokens(ours.url, "qwen3-14b", "Hello") == 5
+        with lmstudio.Client(urlsplit(theirs.url).netloc) as sdk:
+            model = next(loaded for loaded in sdk.llm.list_loaded() if loaded.identifier == "qwen3-14b")
+            assert model.count_tokens("Hello") == 5
+    assert sent(ours) == sent(theirs)
+
+
+@pytest.mark.parametrize("refusal", [{"error": {"title": "No tokenizer"}}, {"result": None}, {"result": {}}, None])
+def test_without_a_count_the_server_is_left_alone_for_a_while(refusal: dict[str, Any] | None) -> None:
+    studio = StudioServer("qwen3-14b", 4096, tokenize=len, refusal=refusal, refuses=True)
+    with studio.running():
+        assert count_tokens(studio.url, "qwen3-14b", "Hello") is None
+        assert [call["endpoint"] for call in studio.heard[1:]] == ["listLoaded", "countTokens"]
+        assert count_tokens(studio.url, "qwen3-14b", "Hello") is None
+    assert len(studio.heard) == 3
 
 
 def test_the_model_api_stands_at_the_servers_root() -> None:
