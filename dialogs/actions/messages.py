@@ -45,11 +45,12 @@ class Accepted:
     state: str
 
 
-def create_dialog(owner: User, agent_id: str, title: str = "", *, origin: str = Dialog.Origin.PERSON) -> Dialog:
-    """Open a dialog with an agent that exists and is enabled."""
+def create_dialog(owner: User, agent: str | Agent, title: str = "", *, origin: str = Dialog.Origin.PERSON) -> Dialog:
+    """Open a dialog with an agent that exists and is enabled, by its id or as it has just been read."""
     with transaction.atomic():
         about = {"title": title.strip()[:LONGEST_TITLE], "origin": origin}
-        dialog: Dialog = Dialog.objects.create(owner=owner, agent=_enabled(agent_id), **about)
+        found = agent if isinstance(agent, Agent) else _enabled(agent)
+        dialog: Dialog = Dialog.objects.create(owner=owner, agent=found, **about)
         Round.objects.create(dialog=dialog, number=1, cause=Round.Cause.START)
     return dialog
 

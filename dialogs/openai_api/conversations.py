@@ -204,7 +204,7 @@ def _enabled(agent_id: str) -> QuerySet[Agent]:
 def _forked(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation, origin: Candidate | None) -> Run:
     ahead = _ahead(key, agent, request, told, origin.dialog_id if origin else None)
     with transaction.atomic():
-        dialog = fork(key.owner, agent.pk, told, origin)
+        dialog = fork(key.owner, agent, told, origin)
         if told.before:
             dialog = _locked(dialog.pk)
         return _post(dialog, key, request, told, ahead)

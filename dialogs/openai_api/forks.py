@@ -14,7 +14,7 @@ from django.db.models import Case, F, Max, QuerySet, Value, When
 from dialogs.actions import imported_turns, messages
 from dialogs.actions.attachments import named_by, stored, text_with
 from dialogs.context.lineage import owner_of
-from dialogs.models import Dialog, Event, Turn
+from dialogs.models import Agent, Dialog, Event, Turn
 from dialogs.openai_api.finding import Candidate
 from dialogs.openai_api.history import ClientMessage, Conversation
 from dialogs.openai_api.likeness import exchanges_of
@@ -45,11 +45,11 @@ def _shared_turns(origin: Candidate) -> QuerySet[Turn]:
     return placed.filter(position__lt=later[0].begin) if later else placed
 
 
-def fork(owner: User, agent_id: str, told: Conversation, origin: Candidate | None) -> Dialog:
+def fork(owner: User, agent: Agent, told: Conversation, origin: Candidate | None) -> Dialog:
     """A dialog that holds what is told, the shared part as its origin has it. To be called in a transaction."""
     before = told.before
     asked = told.message or next((said.text for said in before if said.role == "user"), "")
-    dialog = messages.create_dialog(owner, agent_id, title_of(asked), origin=Dialog.Origin.KEY)
+    dialog = messages.create_dialog(owner, agent, title_of(asked), origin=Dialog.Origin.KEY)
     last: Turn | None = None
     held = Dialog.objects.select_for_update(of=("self",))
     source = held.filter(pk=origin.dialog_id).first() if origin else None  # None: it has expired meanwhile
