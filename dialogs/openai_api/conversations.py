@@ -6,7 +6,7 @@ the message. What is told of no dialog, or goes on from an older place of one, b
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -24,7 +24,7 @@ from dialogs.errors import Conflict, Forbidden
 from dialogs.models import Agent, ApiKey, Client, Dialog, Generation, Question, Turn
 from dialogs.openai_api import lifetime, options
 from dialogs.openai_api.errors import ApiError, invalid
-from dialogs.openai_api.finding import ANSWER_TO_AGENT, AT_HEAD, Candidate, after_head, find
+from dialogs.openai_api.finding import ANSWER_TO_AGENT, AT_HEAD, Candidate, after_head, calls_in_words, find
 from dialogs.openai_api.forks import copyable, fork, message_of
 from dialogs.openai_api.history import ClientMessage, Conversation, conversation_of, placed
 from dialogs.openai_api.likeness import Keys, answer_key, exchanges_of, keys_of
@@ -38,6 +38,7 @@ from dialogs.tools.registry import tools_of
 from dominds.db.prepared import Select, update
 from remediation.models import RemediationRun
 
+TOLD_NEXT = "The user's next message tells the result."
 CHANGED = "changed"  # no digest: the next request begins another epoch
 
 
@@ -165,6 +166,10 @@ def _holding_calls(key: ApiKey, agent: Agent, request: ChatRequest, told: Conver
 
 def _found(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation, candidate: Candidate) -> Run | None:
     told = after_head(told, candidate)
+    if told.before and (named := calls_in_words(told.before[-1])):
+        told = replace(
+            told, results=tuple(ClientMessage("tool", TOLD_NEXT, call_id=call) for call in dict.fromkeys(named))
+        )
     ahead = _ahead(key, agent, request, told, candidate.dialog_id)
     with transaction.atomic():
         try:
@@ -175,6 +180,8 @@ def _found(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation, 
             return None  # somebody was faster
         if dialog.turns.queued().exists():
             return None
+        if told.results and {call.id for call in unresolved_calls(dialog)} != {said.call_id for said in told.results}:
+            told = replace(told, results=())
         return _post(dialog, key, request, told, ahead, again=candidate.again)
 
 

@@ -1,5 +1,6 @@
 """The dialog that a client's history belongs to: looked up by digests, judged by what was said."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
@@ -11,7 +12,7 @@ from django.db.models import Case, F, Q, QuerySet, Value, When
 from dialogs.actions.attachments import digests, text_typed
 from dialogs.actions.questions import ASK_HUMAN
 from dialogs.models import Agent, ApiKey, Dialog, Turn
-from dialogs.openai_api.history import ClientMessage, Conversation
+from dialogs.openai_api.history import Call, ClientMessage, Conversation
 from dialogs.openai_api.likeness import (
     DISTINCT_CHARS,
     MOST_BEYOND,
@@ -36,6 +37,7 @@ SHORTEST_QUOTE, QUOTED_CHARS = 20, 120  # without white space; programs cut what
 ANSWER_TO_AGENT = Q(tool_name=ASK_HUMAN, status=Turn.Status.OK)
 SPOKEN = Q(role__in=[Turn.Role.USER, Turn.Role.ASSISTANT]) | ANSWER_TO_AGENT
 WITHOUT_ANSWER = ((Turn.Role.USER, Turn.Status.FAILED), (Turn.Role.USER, Turn.Status.STOPPED))
+CALL_ID = re.compile(r"\bcall_[0-9]{1,18}_[0-9]{1,9}\b")  # as outcomes.generation_of_call reads it
 AT_HEAD = (State.IDLE, State.FAILED, State.WAITING)
 
 
@@ -55,27 +57,41 @@ class Candidate:
 
 def find(key: ApiKey, agent: Agent, told: Conversation, end_user: str, instructions: str = "") -> Candidate | None:
     """The dialog that goes on here, or else the one that shares the longest beginning with what is told."""
-    exchanges = exchanges_of(told.before)
+    named = frozenset(call for said in told.before for call in calls_in_words(said))
+    exchanges = exchanges_of(_by_calls(told.before, named))
     mine = Dialog.objects.filter(client__key=key, client__end_user=end_user, agent=agent).order_by("-active_at")
     said = [one.text for one in told.whole] + [one.text for one in told.system]
     text = without_spaces((instructions, *said))
     has_answer = any(one.answered for one in exchanges)
-    found = _among_those_alike(mine, told, exchanges, text) if has_answer else _without_answer(mine, told)
+    found = _among_those_alike(mine, told, exchanges, text, named) if has_answer else _without_answer(mine, told)
     if told.results and not told.has_message:  # another answer to results that were answered: never the dialog's end
         shared = min(found.shared, len(exchanges) - 1) if found else 0
         return replace(found, fit=None, shared=shared) if found and shared else None
     return found if found and found.fit else (_summed_up(mine, text) or found)
 
 
+def calls_in_words(said: ClientMessage) -> list[str]:
+    """Ids of calls made here that an answer tells as text, as agents do whose models need not know of tools."""
+    return CALL_ID.findall(said.text) if said.role == "assistant" and not said.calls else []
+
+
+def _by_calls(messages: Iterable[ClientMessage], named: frozenset[str]) -> Iterator[ClientMessage]:
+    """An answer with calls that are told as text is these calls, whatever else it says there."""
+    for said in messages:
+        ids = [*CALL_ID.findall(said.text), *(call.id for call in said.calls)] if named else []
+        calls = [call for call in ids if call in named] if said.role == "assistant" else []
+        yield replace(said, text=" ".join(calls)) if calls else said
+
+
 def _among_those_alike(
-    mine: QuerySet[Dialog], told: Conversation, exchanges: Sequence[Exchange], text: str
+    mine: QuerySet[Dialog], told: Conversation, exchanges: Sequence[Exchange], text: str, named: frozenset[str]
 ) -> Candidate | None:
     seen: dict[UUID, Candidate] = {}
     for dialogs in (_with_same_head(mine, told, exchanges), mine.filter(client__first=keys_of(exchanges).first)):
         for dialog_id, seq, state in list(dialogs.values_list("pk", "last_turn_seq", "state")[:CANDIDATES]):
             if dialog_id in seen:
                 continue
-            stored = tuple(exchanges_of(said_in(dialog_id)))
+            stored = tuple(exchanges_of(_by_calls(said_in(dialog_id), named)))
             again = bool(stored) and not stored[-1].answered and [stored[-1]] == exchanges_of(told.whole)[-1:]
             found = _fit(exchanges, stored, state, text, again=again)
             seen[dialog_id] = Candidate(dialog_id, seq, stored, same_beginning(exchanges, stored), found, again)
@@ -209,7 +225,8 @@ def _spoken(turns: Iterable[Turn]) -> Iterator[ClientMessage]:
     for turn in turns:
         if turn.role == Turn.Role.ASSISTANT:
             text = turn.text + "".join(f"\n\n{asked}" for asked in asked_in(turn))
-            yield ClientMessage("assistant", text, position=turn.position or 0)
+            calls = tuple(Call(call["id"], call["name"], call["arguments"]) for call in turn.tool_calls or ())
+            yield ClientMessage("assistant", text, calls, position=turn.position or 0)
         else:
             typed, files = text_typed(turn.text, turn.attachments), digests(turn.attachments)
             yield ClientMessage("user", typed, position=turn.position or 0, digests=files)

@@ -378,3 +378,25 @@ def test_a_first_message_whose_tool_was_called_is_no_failure(key: ApiKey, script
         )
         drive(runs[-1].dialog_id)
     assert runs[0].dialog_id != runs[1].dialog_id
+
+
+def test_calls_and_results_may_be_told_as_text(key: ApiKey, script: Script) -> None:
+    """As smolagents does: each step was a dialog of its own."""
+    look = {"name": "look", "description": "", "parameters": {"type": "object", "properties": {}}}
+    script({"match": "enough", "text": "It is warm."}, {"tool_calls": [{"name": "look", "arguments": {}}]})
+    agent = str(AgentFactory.create().pk)
+    said = [ClientMessage("user", "Hi")]
+    for number in range(4):
+        request = ChatRequest(model=agent, messages=tuple(said), tools=[look] if number < 3 else [])
+        run = conversations.begin(key, request)
+        drive(run.dialog_id)
+        answer = Turn.objects.filter(dialog=run.dialog_id, role=Turn.Role.ASSISTANT).latest("seq")
+        called = [{"id": call["id"], "function": call["name"]} for call in answer.tool_calls or ()]
+        said.append(ClientMessage("assistant", f"Calling tools:\n{called}"))
+        said.append(ClientMessage("user", "Observation: " + ("dark", "cold", "enough")[min(number, 2)]))
+    dialog = Dialog.objects.get()
+    told_next = conversations.TOLD_NEXT
+    assert said_in(dialog) == [
+        "Hi", "", told_next, "Observation: dark", "", told_next, "Observation: cold", "", told_next,
+        "Observation: enough", "It is warm.",
+    ]  # fmt: skip

@@ -381,7 +381,7 @@ def test_a_failed_answer_is_an_error_and_is_not_sent_twice(client: OpenAI, perso
         ask(client, "failing", "Hi")
     assert failed.value.code == "generation_failed"
     with pytest.raises(openai.APIError, match="auth"):
-        list(ask(client, "failing", "Hi", stream=True))
+        list(ask(client, "failing", "Hi again", stream=True))
     assert Turn.objects.filter(dialog__owner=person).count() == 2
 
 
