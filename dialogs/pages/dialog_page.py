@@ -1,6 +1,6 @@
 """What the pieces of a dialog page show. The page, htmx answers and sockets all build their HTML from here."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -24,6 +24,7 @@ from dialogs.pages.context_panel import Panel, panel_of
 from dialogs.pages.entries import Entry, address_of
 from dialogs.pages.meter import Meter, meter_of
 from dialogs.pages.versions import Versions, versions_of
+from dialogs.permissions import reach_of
 from dialogs.state import State
 from dominds.db.prepared import Select
 from health.models import HealthSnapshot
@@ -294,7 +295,7 @@ def _snapshots(limit: int) -> Select[Any]:
     def snapshots(dialog_id: UUID) -> QuerySet[HealthSnapshot, Any]:
         told = Q(purpose=Generation.Purpose.REPLY) | Q(purpose=Generation.Purpose.FORCED_CLEAR)
         # The calls first, by their index: else PostgreSQL reads the snapshots of all dialogs from the newest back to these.
-        calls = Generation.objects.filter(told, dialog_id=dialog_id).order_by("-pk").values("pk")[:limit]
+        calls = Generation.objects.newest_of(dialog_id).filter(told).values("pk")[:limit]
         rows = HealthSnapshot.objects.filter(generation__in=calls).order_by("-generation_id")
         sent = ("generation__sent__sizes", "generation__sent__output")
         return rows.values_list(
@@ -326,9 +327,14 @@ def _first_positions(dialog: Dialog) -> QuerySet[Turn, Any]:
     return placed.values("round_number").annotate(first=Min("position")).values_list("round_number", "first")
 
 
-def recent_dialogs(user: User, limit: int = 12) -> Iterable[Dialog]:
-    shown = Dialog.objects.shared_with(user).filter(archived_at=None).exclude(origin=Dialog.Origin.BACKGROUND)
-    return shown.select_related("agent").order_by("-active_at")[:limit]
+def recent_dialogs(user: User, limit: int = 12) -> list[Dialog]:
+    """Their own and those of their groups, each by its index: the two together have none."""
+    shown = Dialog.objects.filter(archived_at=None).exclude(origin=Dialog.Origin.BACKGROUND)
+    newest = shown.select_related("agent").order_by("-active_at")
+    found = {dialog.pk: dialog for dialog in newest.filter(owner=user)[:limit]}
+    if groups := reach_of(user).groups:
+        found |= {dialog.pk: dialog for dialog in newest.filter(group__in=groups)[:limit]}
+    return sorted(found.values(), key=lambda dialog: dialog.active_at, reverse=True)[:limit]
 
 
 def agents() -> list[tuple[Agent, str]]:

@@ -79,7 +79,7 @@ class HomePage:
 
     @cached_property
     def recent(self) -> list[Dialog]:
-        return list(recent_dialogs(self.viewer, RECENT))
+        return recent_dialogs(self.viewer, RECENT)
 
 
 def _texts(stored: object) -> list[str]:
