@@ -72,7 +72,7 @@ class NewestValues(admin.AllValuesFieldListFilter):
     def __init__(self, field: Any, request: HttpRequest, params: Any, model: Any, *others: Any, **named: Any) -> None:
         super().__init__(field, request, params, model, *others, **named)
         newest = model._base_manager.order_by("-pk").values_list(field.name, flat=True)[: self.LOOKED_AT]
-        self.lookup_choices = sorted({*newest, *filter(None, [self.lookup_val and self.lookup_val[0]])})
+        self.lookup_choices: Any = sorted({*newest, *filter(None, [self.lookup_val and self.lookup_val[0]])})
 
 
 def _newest_by(model_admin: Any) -> str:

@@ -45,7 +45,7 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # not subscriptabl
             return super().page(number)
         first = (number - 1) * self.per_page
         keys = rows.prefetch_related(None).values_list("pk", flat=True)[first : min(first + self.per_page, self.count)]
-        return self._get_page(self._shown.filter(pk__in=list(keys)), number, self)
+        return Page(self._shown.filter(pk__in=list(keys)), number, self)
 
 
 class CountedInOrder(BoundedPaginator):
@@ -66,9 +66,12 @@ class NewestFirst(BoundedPaginator):
 
     @cached_property
     def older(self) -> str:
-        keys = self.object_list.prefetch_related(None).values_list(self._column, flat=True)
-        found = keys[MOST_ROWS : MOST_ROWS + 1].first() if self.is_cut else None
-        return found.isoformat() if hasattr(found, "isoformat") else str(found or "")
+        rows: Any = self.object_list
+        if not self.is_cut:
+            return ""
+        values = rows.prefetch_related(None).values_list(self._column, flat=True)[MOST_ROWS : MOST_ROWS + 1]
+        found: Any = next(iter(values), "")
+        return str(found.isoformat() if hasattr(found, "isoformat") else found)
 
 
 def _value(rows: QuerySet[Any], column: str, given: str) -> Any:

@@ -8,6 +8,7 @@ the connection's server process; wall times of a busy machine say little.
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -457,7 +458,7 @@ def measure(database: str, size: Size, only: str) -> dict[str, Any]:
             print(f"{size} seeded in {time.monotonic() - begun:.0f} s", file=sys.stderr)
         meter, found = Meter(), {}
         for name, act in requests(size.turns):
-            if only in name:
+            if re.search(only, name):
                 try:
                     found[name] = asdict(meter.measured(act))
                 except (AssertionError, DatabaseError) as error:  # what takes longer than any request may
@@ -492,7 +493,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--one", choices=["small", "full"], help="measure one size in this process, as JSON")
     parser.add_argument("--database", default="", help="address of an empty database, or of one that was seeded before")
-    parser.add_argument("--only", default="", help="what holds these letters in its name")
+    parser.add_argument("--only", default="", help="what has this expression in its name")
     parser.add_argument("--full", default="", help="TURNS,DIALOGS,PEOPLE in place of 100000,1000000,1000")
     asked = parser.parse_args()
     sized = {"small": SMALL, "full": Size(*map(int, asked.full.split(","))) if asked.full else FULL}

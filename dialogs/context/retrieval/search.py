@@ -23,6 +23,7 @@ from dialogs.context.retrieval.text_index import (
     said,
 )
 from dialogs.models import Dialog, Turn
+from dialogs.models.conversation import DialogQuerySet
 from dialogs.permissions import reach_of, within
 from remediation.models import RemovedUnit
 from remediation.recall.index import Index
@@ -158,7 +159,7 @@ def _newest(person: User) -> tuple[Q, bool]:
     return newest | Q(dialog__in=whole), is_cut
 
 
-def holding_words(dialogs: QuerySet[Dialog], words: str, person: User, *, everywhere: bool = False) -> QuerySet[Dialog]:
+def holding_words(dialogs: DialogQuerySet, words: str, person: User, *, everywhere: bool = False) -> DialogQuerySet:
     """Those of the dialogs with these letters in their title, the name of their folder, or the newest messages of people and
     agents; ``everywhere``: in any of these messages, which takes as long as reading all there are, or an index of words."""
     named = Q(title__icontains=words) | Q(folder__icontains=words, owner=person)  # a folder is its owner's
