@@ -124,7 +124,9 @@ def everywhere(person: User, query: str, most: int = MOST_HITS, *, all_of_it: bo
     """Over the dialogs that this person takes part in, best first: their newest messages, or all of them."""
     within_reach = within(person.pk, reach_of(person).groups, "dialog__") if all_of_it else _newest(person)[0]
     # An order that no index has: PostgreSQL would read everybody's turns from the newest on.
-    turns = _holding(words_of(query), said(Turn.objects.filter(within_reach)).order_by(-F("pk")))
+    turns = _holding(
+        words_of(query), said(Turn.objects.filter(within_reach, dialog__removed_at=None)).order_by(-F("pk"))
+    )
     rows = turns.values_list(*TURN_COLUMNS, "position", "dialog_id", named=True)
     found = sorted(rows, key=lambda row: (str(row.dialog_id), row.position))
     hits = list(_among(found, passages_of_turn, _follows, query, most))
