@@ -295,7 +295,7 @@ def _snapshots(limit: int) -> Select[Any]:
     def snapshots(dialog_id: UUID) -> QuerySet[HealthSnapshot, Any]:
         told = Q(purpose=Generation.Purpose.REPLY) | Q(purpose=Generation.Purpose.FORCED_CLEAR)
         # The calls first, by their index: else PostgreSQL reads the snapshots of all dialogs from the newest back to these.
-        calls = Generation.objects.newest_of(dialog_id).filter(told).values("pk")[:limit]
+        calls = Generation.objects.filter(told, dialog_id=dialog_id).order_by("-pk").values("pk")[:limit]
         rows = HealthSnapshot.objects.filter(generation__in=calls).order_by("-generation_id")
         sent = ("generation__sent__sizes", "generation__sent__output")
         return rows.values_list(
