@@ -9,7 +9,7 @@ from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
-from dominds.db.bounded import BoundedPaginator
+from dominds.db.bounded import BoundedPaginator, edge_of_newest
 
 SHOWN_CHARS = 120
 
@@ -37,6 +37,55 @@ class NoEdits(StaffReads):
         return False
 
 
+class Among(admin.SimpleListFilter):
+    """What a list is narrowed to or ordered by is looked for among its newest 10,000 rows, unless somebody asks for all: most
+    columns have no index. The rows of one dialog are found by theirs."""
+
+    title, parameter_name = "looked through", "among"
+    ALL = "all"
+
+    def __init__(self, request: HttpRequest, params: dict[str, Any], model: Any, model_admin: Any) -> None:
+        self._column = _newest_by(model_admin)
+        self._edge = edge_of_newest(model._base_manager, self._column) if _narrows(request) else None
+        super().__init__(request, params, model, model_admin)
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [] if self._edge is None else [(self.ALL, "all")]
+
+    def choices(self, changelist: Any) -> Any:
+        """In place of Django's word for no filter, what that means here."""
+        newest, *others = super().choices(changelist)
+        yield {**newest, "display": "the newest 10,000"}
+        yield from others
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        if self._edge is None or self.value() == self.ALL:
+            return rows
+        return rows.filter(**{f"{self._column}__gte": self._edge})
+
+
+class NewestValues(admin.AllValuesFieldListFilter):
+    """The values that the newest rows have. To ask the whole table for its values takes as long as reading it."""
+
+    LOOKED_AT = 1_000
+
+    def __init__(self, field: Any, request: HttpRequest, params: Any, model: Any, *others: Any, **named: Any) -> None:
+        super().__init__(field, request, params, model, *others, **named)
+        newest = model._base_manager.order_by("-pk").values_list(field.name, flat=True)[: self.LOOKED_AT]
+        self.lookup_choices: Any = sorted({*newest, *filter(None, [self.lookup_val and self.lookup_val[0]])})
+
+
+def _newest_by(model_admin: Any) -> str:
+    """The column, with an index, in whose falling order the list is."""
+    return str(model_admin.ordering[0]).removeprefix("-")
+
+
+def _narrows(request: HttpRequest) -> bool:
+    if "dialog__id__exact" in request.GET or as_id(request.GET.get("q", "")):
+        return False
+    return any(value for name, value in request.GET.items() if name not in ("p", "e", "all", Among.parameter_name))
+
+
 class RecordAdmin(NoEdits, admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable when run
     """Of tables that grow without end: no page reads the whole of one."""
 
@@ -45,13 +94,16 @@ class RecordAdmin(NoEdits, admin.ModelAdmin):  # type: ignore[type-arg]  # not s
     ordering = ("-pk",)
     paginator = BoundedPaginator
 
+    def get_list_filter(self, request: HttpRequest) -> list[Any]:
+        return [*super().get_list_filter(request), Among]
+
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
         """An id is looked for as one: Django's own search compares it as text, which no index knows."""
         columns = [str(name) for name in self.get_search_fields(request)]
         ids = [name[1:] for name in columns if name.startswith("=")]
-        if ids and (wanted := _as_id(search_term)) is not None:
+        if ids and (wanted := as_id(search_term)) is not None:
             return queryset.filter(reduce(or_, (Q(**{name: wanted}) for name in ids))), False
         if search_term and len(ids) == len(columns):
             return queryset.none(), False
@@ -70,7 +122,7 @@ class RecordInline(NoEdits, admin.TabularInline):  # type: ignore[type-arg]
     show_change_link = False
 
 
-def _as_id(text: str) -> UUID | None:
+def as_id(text: str) -> UUID | None:
     try:
         return UUID(text.strip())
     except ValueError:

@@ -1,6 +1,9 @@
 from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
 
-from dominds.readonly_admin import RecordAdmin
+from dominds.db.bounded import CountedInOrder
+from dominds.readonly_admin import RecordAdmin, as_id
 from health.models import HealthSnapshot
 
 
@@ -12,7 +15,21 @@ class HealthSnapshotAdmin(RecordAdmin):
     list_filter = ("level", "reason")
     list_select_related = ("generation",)
     search_fields = ("=generation__dialog__id",)
-    ordering = ("-generation_id",)  # as its own, and of one dialog by an index
+    paginator = CountedInOrder
+    ordering = ("-generation_id",)  # as its own
+
+    def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
+        """Of one dialog in the order of the index that has its calls: in that of ids alone, PostgreSQL reads all snapshots from
+        the newest back to those of an old dialog. It leaves out of an order what equals a constant, and so a range is asked."""
+        by_dialog = as_id(request.GET.get("q", ""))
+        return ("generation__dialog", "-generation") if by_dialog else self.ordering
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[HealthSnapshot], search_term: str
+    ) -> tuple[QuerySet[HealthSnapshot], bool]:
+        if dialog := as_id(search_term):
+            return queryset.filter(generation__dialog__gte=dialog, generation__dialog__lte=dialog), False
+        return super().get_search_results(request, queryset, search_term)
 
     @admin.display(description="of the limit")
     def percent_of_limit(self, snapshot: HealthSnapshot) -> str:

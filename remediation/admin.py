@@ -2,7 +2,7 @@
 
 from django.contrib import admin
 
-from dominds.readonly_admin import RecordAdmin, shortened
+from dominds.readonly_admin import NewestValues, RecordAdmin, shortened
 from remediation.models import ContextEvent, ContextSettings, PreparedRewrite, RemediationRun, RemovedUnit
 
 
@@ -12,7 +12,7 @@ class RemediationRunAdmin(RecordAdmin):
         "id", "dialog", "round_number", "policy", "reason", "est_before", "est_after", "recovered", "reward",
         "undone_at", "created_at",
     )  # fmt: skip
-    list_filter = ("policy", "recovered", ("undone_at", admin.EmptyFieldListFilter), "created_at")
+    list_filter = (("policy", NewestValues), "recovered", ("undone_at", admin.EmptyFieldListFilter), "created_at")
     list_select_related = ("dialog",)
     search_fields = ("=dialog__id", "reason")
 
@@ -20,7 +20,7 @@ class RemediationRunAdmin(RecordAdmin):
 @admin.register(RemovedUnit)
 class RemovedUnitAdmin(RecordAdmin):
     list_display = ("unit_id", "dialog", "run", "kind", "role", "est_tokens", "start")
-    list_filter = ("kind", "role")
+    list_filter = (("kind", NewestValues), ("role", NewestValues))
     list_select_related = ("dialog", "run")
     search_fields = ("=dialog__id",)
 

@@ -17,7 +17,7 @@ from dialogs.context.limits import thresholds_of
 from dialogs.context.tool_calls import Result, store_result
 from dialogs.errors import Conflict, Invalid, NotFound
 from dialogs.models import Agent, Dialog, Generation, Question, Turn
-from dialogs.permissions import RESOLVE, may, may_see
+from dialogs.permissions import RESOLVE, may, may_see, reach_of
 from dialogs.state import State
 from dialogs.store.change import Change, open_change
 
@@ -30,19 +30,19 @@ CANCELLED = "[The person cancelled this question without an answer. Decide yours
 
 def questions_of(user: User) -> QuerySet[Question]:
     """The questions of dialogs that this person may see."""
-    return _in(Dialog.objects.for_user(user))
+    rows = Question.objects.select_related("dialog__agent", "dialog__owner", "resolved_by")
+    if reach_of(user).all:
+        return rows.filter(dialog__removed_at=None)  # by a join, which a limit ends early
+    return rows.filter(dialog__in=Dialog.objects.shared_with(user))
 
 
 def open_questions(user: User) -> QuerySet[Question]:
-    return open_questions_in(Dialog.objects.for_user(user))
+    return questions_of(user).filter(state=Question.State.OPEN)
 
 
 def open_questions_in(dialogs: QuerySet[Dialog]) -> QuerySet[Question]:
-    return _in(dialogs).filter(state=Question.State.OPEN)
-
-
-def _in(dialogs: QuerySet[Dialog]) -> QuerySet[Question]:
-    return Question.objects.filter(dialog__in=dialogs).select_related("dialog__agent", "dialog__owner", "resolved_by")
+    rows = Question.objects.filter(dialog__in=dialogs, state=Question.State.OPEN)
+    return rows.select_related("dialog__agent", "dialog__owner", "resolved_by")
 
 
 def question_for(user: User, question_id: UUID) -> Question:

@@ -26,7 +26,7 @@ from dialogs.models import (
     Turn,
 )
 from dialogs.store import events, json_shapes
-from dominds.readonly_admin import RecordAdmin, RecordInline, shortened
+from dominds.readonly_admin import NewestValues, RecordAdmin, RecordInline, shortened
 from remediation.spending import Spent
 
 LISTS = (
@@ -129,7 +129,7 @@ class GenerationAdmin(OfDialog):
         "id", "dialog", "purpose", "outcome", "attempt", "guided", "prompt_tokens", "completion_tokens", "cost_usd",
         "level", "started_at",
     )  # fmt: skip
-    list_filter = ("purpose", "outcome", "guided", "provider", "snapshot__level", "started_at")
+    list_filter = ("purpose", "outcome", "guided", ("provider", NewestValues), "snapshot__level", "started_at")
     list_select_related = ("dialog", "snapshot")
     search_fields = ("=dialog__id", "model", "error_kind")
 
@@ -201,7 +201,7 @@ class AttachmentAdmin(OfDialog):
     """Images of messages, without their bytes."""
 
     list_display = ("name", "dialog", "media_type", "created_at")
-    list_filter = ("media_type",)
+    list_filter = (("media_type", NewestValues),)
     exclude = ("content",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Attachment]:

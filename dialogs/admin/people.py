@@ -13,6 +13,7 @@ from dialogs.accounts import api_keys, login
 from dialogs.context import spending
 from dialogs.models import (
     ApiKey,
+    DayOfCalls,
     EmbeddingUse,
     Identity,
     PersonSettings,
@@ -48,6 +49,27 @@ class ApiKeyAdmin(RecordAdmin):
     def log_change_of(self, request: HttpRequest, rows: list[ApiKey]) -> None:
         for row in rows:
             self.log_change(request, row, "Revoked")
+
+
+@admin.register(DayOfCalls)
+class DayOfCallsAdmin(RecordAdmin):
+    list_display = (
+        "day",
+        "person",
+        "agent",
+        "provider",
+        "model",
+        "calls",
+        "prompt_tokens",
+        "completion_tokens",
+        "cost",
+    )
+    list_select_related = ("person",)
+    ordering = ("-day",)
+
+    @admin.display(ordering="cost_usd")
+    def cost(self, row: DayOfCalls) -> str:
+        return str(Spent(row.cost_usd, row.unpriced))
 
 
 @admin.register(EmbeddingUse)

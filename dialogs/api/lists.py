@@ -51,5 +51,6 @@ def oldest_first(rows: QuerySet[Row], window: UuidWindow) -> QuerySet[Row]:
     last: Any = rows.filter(pk=window.after).first()
     if last is None:
         raise Invalid(f"after: this list has no entry {window.after}.")
-    newer = Q(created_at__gt=last.created_at) | Q(created_at=last.created_at, pk__gt=last.pk)
+    # The first condition is where an index begins; the second alone would be asked of each row from the oldest on.
+    newer = Q(created_at__gte=last.created_at) & (Q(created_at__gt=last.created_at) | Q(pk__gt=last.pk))
     return ordered.filter(newer)[: window.limit]

@@ -1,6 +1,6 @@
 """Search of a dialog, and of all dialogs that a person takes part in."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from ninja import Query, Router, Schema
@@ -31,9 +31,15 @@ def search_dialog(request: PersonRequest, dialog_id: UUID, wanted: Query[Wanted]
 
 
 @router.get("/search", response=list[FoundTurn])
-def search_all(request: PersonRequest, wanted: Query[Wanted]) -> list[dict[str, Any]]:
-    """Turns of all dialogs that the caller takes part in, best first."""
-    found = search.everywhere(request.auth, wanted.q, wanted.limit)
+def search_all(
+    request: PersonRequest,
+    wanted: Query[Wanted],
+    all_of_it: Annotated[
+        bool, Query(alias="all", description="look at every message, not at some 20,000 of the newest")
+    ] = False,
+) -> list[dict[str, Any]]:
+    """Turns of the dialogs that the caller takes part in, best first."""
+    found = search.everywhere(request.auth, wanted.q, wanted.limit, all_of_it=all_of_it)
     return [{"dialog": one.dialog_id, "title": one.title, **hit_json(one.hit, "seq")} for one in found]
 
 

@@ -228,7 +228,7 @@ def badges_of(user_id: int, languages: Collection[str] = ("en",)) -> dict[str, F
         return None
     waiting = _waiting_for_all() if reach_of(viewer).all else _waiting(user_id)
     newest = max(waiting, key=lambda question: question.created_at, default=None)
-    dialogs = list(recent_dialogs(viewer, sidebar.NEWEST))
+    dialogs = recent_dialogs(viewer, sidebar.NEWEST)
     frame = {
         "type": "badges",
         "questions": len(waiting),

@@ -5,7 +5,7 @@ from dialogs.models.clients import ApiKey, Client, EmbeddingUse
 from dialogs.models.conversation import Dialog, Reminder, Turn
 from dialogs.models.deliveries import Delivery, PushSubscription
 from dialogs.models.events import Event
-from dialogs.models.generations import Generation
+from dialogs.models.generations import DayOfCalls, Generation
 from dialogs.models.people import Identity
 from dialogs.models.questions import Question
 from dialogs.models.requests import RequestPart
@@ -20,6 +20,7 @@ __all__ = [
     "Attachment",
     "Client",
     "ConnectedProvider",
+    "DayOfCalls",
     "Delivery",
     "Dialog",
     "EmbeddingUse",

@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.db import models
-from django.db.models.functions import Now
+from django.db.models.functions import Coalesce, Now
 
 from dialogs import permissions
 from dialogs.models.agents import Agent
@@ -23,6 +23,12 @@ class DialogQuerySet(models.QuerySet["Dialog"]):
     def shared_with(self, user: User) -> "DialogQuerySet":
         """A person's own, and those of their groups."""
         return self.filter(permissions.within(user.pk, permissions.reach_of(user).groups))
+
+    def newest_first(self, user: User) -> "DialogQuerySet":
+        """By activity: everybody's by their index, a person's sorted. PostgreSQL would read the index from its end on, until
+        enough of this person's came by; of who was away for long that is all of it."""
+        at = models.F("active_at") if permissions.reach_of(user).all else Coalesce("active_at", "created_at")
+        return self.order_by(at.desc(), "pk")
 
     def whole(self) -> "DialogQuerySet":
         """With what a worker looks up for each step: agent and client, whether there are calls to run and reminders, and
@@ -222,6 +228,7 @@ class Dialog(models.Model):
         indexes = [
             models.Index(fields=["owner", "-active_at"], name="dialog_recent"),
             models.Index(fields=["-active_at"], name="dialog_newest"),  # everybody's
+            models.Index(fields=["created_at", "id"], name="dialog_oldest"),  # of /api/dialogs
             models.Index(fields=["expires_at"], name="dialog_expiring", condition=models.Q(expires_at__isnull=False)),
             models.Index(fields=["owner"], condition=models.Q(pinned_at__isnull=False), name="dialog_pinned"),
             models.Index(fields=["owner"], condition=models.Q(folder__isnull=False), name="dialog_in_folder"),

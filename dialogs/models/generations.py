@@ -1,9 +1,20 @@
 """Model calls."""
 
+from uuid import UUID
+
+from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
 from dialogs.models.conversation import Dialog
+
+
+class GenerationQuerySet(models.QuerySet["Generation"]):
+    def newest_of(self, dialog_id: UUID) -> "GenerationQuerySet":
+        """A dialog's calls, the newest first, by their index. In the order of ids alone PostgreSQL may read the calls of all
+        dialogs from the newest back to those of an old one; and what equals a constant it leaves out of an order, so that a
+        range of one dialog is asked for."""
+        return self.filter(dialog__gte=dialog_id, dialog__lte=dialog_id).order_by("dialog_id", "-id")
 
 
 class Generation(models.Model):
@@ -67,6 +78,8 @@ class Generation(models.Model):
     first_token_ms = models.PositiveIntegerField(null=True)
     finished_at = models.DateTimeField(null=True)
 
+    objects = GenerationQuerySet.as_manager()
+
     class Meta:
         indexes = [
             models.Index(fields=["dialog", "-id"], name="generation_newest"),
@@ -80,3 +93,30 @@ class Generation(models.Model):
 
     def __str__(self) -> str:
         return f"{self.purpose} {self.outcome}"
+
+
+class DayOfCalls(models.Model):
+    """What the calls of one person came to in one day (UTC) by one agent and model: sums of rows that change no more, made by
+    the sweeper when the day is over. The statistics read them in place of the calls."""
+
+    person = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, db_index=False, db_constraint=False, related_name="+"
+    )
+    day = models.DateField()
+    agent = models.CharField(max_length=80)
+    provider = models.CharField(max_length=80)
+    model = models.CharField(max_length=120)
+    calls = models.PositiveIntegerField()
+    prompt_tokens = models.PositiveBigIntegerField()
+    cache_read_tokens = models.PositiveBigIntegerField()
+    completion_tokens = models.PositiveBigIntegerField()
+    cost_usd = models.DecimalField(max_digits=18, decimal_places=10)
+    unpriced = models.PositiveIntegerField(help_text="calls without a report or a known price")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["day", "person", "agent", "provider", "model"], name="day_of_calls_unique")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.calls:,} on {self.day}"

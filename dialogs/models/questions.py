@@ -46,7 +46,10 @@ class Question(models.Model):
 
     class Meta:
         ordering = ["created_at", "id"]
-        indexes = [models.Index(fields=["state", "created_at"], name="question_by_state")]
+        indexes = [
+            models.Index(fields=["state", "created_at"], name="question_by_state"),
+            models.Index(fields=["created_at", "id"], name="question_newest"),
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["dialog"], condition=models.Q(state="open"), name="one_open_question_per_dialog"

@@ -2,19 +2,26 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from itertools import chain
 from types import MappingProxyType
+from typing import Any
 
 from django.contrib.auth.models import User
-from django.db.models import Count, Q, QuerySet, Sum, Value
+from django.db import transaction
+from django.db.models import Count, Max, Q, QuerySet, Sum, Value
 from django.db.models.functions import Concat, TruncDate
 from django.utils import timezone
 
-from dialogs.models import Dialog, EmbeddingUse, Generation
+from dialogs.models import DayOfCalls, Dialog, EmbeddingUse, Generation
 from dialogs.operations.dashboard import first_generation_since
 
 DAYS = 14
+ONE_DAY = timedelta(days=1)
+SETTLES_AFTER = timedelta(
+    hours=1
+)  # the end of a day: by then what began in it is committed, and its worker known to be gone
 NEWEST = 20
 Chosen = Mapping[str, str]  # some of ``KEYS``, with the value that calls are to have
 ALL: Chosen = MappingProxyType({})
@@ -61,7 +68,6 @@ KEYS: dict[str, Callable[[_Group], str]] = {
     "agent": lambda group: group.agent,
     "person": lambda group: group.person,
 }
-_COLUMNS = {"day": "day", "model": "name", "agent": "dialog__agent", "person": "dialog__owner__username"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +78,7 @@ class Table:
 
 def tables(chosen: Chosen = ALL) -> list[Table]:
     """The same two weeks four times; the newest day first, else what cost most, then what took most tokens."""
-    groups = [group for group in _groups() if all(KEYS[by](group) == value for by, value in chosen.items())]
+    groups = _groups(chosen)
     days, *others = ((by, _added(groups, key)) for by, key in KEYS.items())
     return [Table("day", sorted(days[1].items(), reverse=True)), *(Table(by, _ranked(sums)) for by, sums in others)]
 
@@ -90,8 +96,8 @@ def by_day(table: Table) -> list[tuple[datetime, Cost]]:
 
 def calls(viewer: User, chosen: Chosen = ALL) -> QuerySet[Generation]:
     """The newest of them, in dialogs that this person may open."""
-    found = _ended().annotate(day=TruncDate("started_at"), name=Concat("provider", Value("/"), "model"))
-    found = found.filter(dialog__in=Dialog.objects.for_user(viewer), **{_COLUMNS[by]: chosen[by] for by in chosen})
+    found = _ended(_calls_since(_first_day())).filter(**_of(chosen, *_OF_CALLS))
+    found = found.filter(dialog__in=Dialog.objects.for_user(viewer))
     return found.select_related("dialog").order_by("-pk")[:NEWEST]
 
 
@@ -102,36 +108,83 @@ def _added(groups: list[_Group], key: Callable[[_Group], str]) -> dict[str, Cost
     return sums
 
 
-def _groups() -> list[_Group]:
-    labels = ("day", "provider", "model", "dialog__agent_id", "dialog__owner__username")
-    sums = {
-        "calls": Count("pk"),
-        "prompt": Sum("prompt_tokens", default=0),
-        "cache_read": Sum("cache_read_tokens", default=0),
-        "completion": Sum("completion_tokens", default=0),
-        "cost": Sum("cost_usd", default=Decimal(0)),
-        "unpriced": Count("pk", filter=Q(cost_usd=None) & ~Q(outcome=Generation.Outcome.FAILED)),
-    }
-    rows = _ended().order_by().annotate(day=TruncDate("started_at")).values_list(*labels).annotate(**sums)
-    embeddings = EmbeddingUse.objects.filter(day__gte=_first_day().date()).values_list(
-        "day", "provider", "model", "agent", "person__username", "calls", "prompt_tokens", "cost_usd", "unpriced"
-    )
-    return [
-        *(
-            _Group(day, f"{provider}/{model}", agent, person, Cost(*added))
-            for day, provider, model, agent, person, *added in rows
-        ),
-        *(
-            _Group(day, f"{provider}/{model}", agent, person, Cost(calls, tokens, 0, 0, cost, unpriced))
-            for day, provider, model, agent, person, calls, tokens, cost, unpriced in embeddings
-        ),
+def _groups(chosen: Chosen) -> list[_Group]:
+    """Days that were summed up from their sums, and the calls since."""
+    first = _first_day()
+    live = _ended(_calls_since(_not_summed_up(first))).filter(**_of(chosen, *_OF_CALLS)).order_by()
+    beside: list[QuerySet[Any]] = [DayOfCalls.objects.all(), EmbeddingUse.objects.annotate(**_NO_OTHERS)]
+    stored = [
+        kept.filter(day__gte=first.date())
+        .annotate(name=_NAME)
+        .filter(**_of(chosen, "agent", "person__username"))
+        .values_list(*_LABELS, "agent", "person__username", *_STORED)
+        for kept in beside
     ]
+    found = chain(live.values_list(*_LABELS, *_OF_CALLS).annotate(**_SUMS), *stored)
+    return [_Group(day, name, agent, person, Cost(*sums)) for day, name, agent, person, *sums in found]
+
+
+_NAME = Concat("provider", Value("/"), "model")
+_LABELS = ("day", "name")
+_OF_CALLS = ("dialog__agent", "dialog__owner__username")
+_SUMS: dict[str, Any] = {
+    "calls": Count("pk"),
+    "prompt": Sum("prompt_tokens", default=0),
+    "cache_read": Sum("cache_read_tokens", default=0),
+    "completion": Sum("completion_tokens", default=0),
+    "cost": Sum("cost_usd", default=Decimal(0)),
+    "unpriced": Count("pk", filter=Q(cost_usd=None) & ~Q(outcome=Generation.Outcome.FAILED)),
+}
+_STORED = ("calls", "prompt_tokens", "cache_read_tokens", "completion_tokens", "cost_usd", "unpriced")
+_NO_OTHERS = {"cache_read_tokens": Value(0), "completion_tokens": Value(0)}  # embeddings have none
+
+
+def _of(chosen: Chosen, agent: str, person: str) -> dict[str, str]:
+    columns = {"day": "day", "model": "name", "agent": agent, "person": person}
+    return {columns[by]: value for by, value in chosen.items()}
+
+
+def sum_up_days() -> int:
+    """Keep the sums of the days that are over, each once no call of it runs any more. Returns how many rows were made."""
+    first, made = _first_day(), 0
+    day = _not_summed_up(first)
+    while day + ONE_DAY + SETTLES_AFTER <= timezone.now():
+        calls = _calls_since(day).filter(started_at__lt=day + ONE_DAY)
+        if calls.filter(outcome=Generation.Outcome.RUNNING).exists():
+            break
+        labels = ("provider", "model", "dialog__agent_id", "dialog__owner_id")
+        sums = calls.order_by().values_list(*labels).annotate(**_SUMS)
+        rows = [
+            DayOfCalls(
+                day=day.date(),
+                provider=provider,
+                model=model,
+                agent=agent,
+                person_id=person,
+                **dict(zip(_STORED, added, strict=True)),
+            )
+            for provider, model, agent, person, *added in sums
+        ]
+        with transaction.atomic():  # another sweeper may do the same
+            made += len(DayOfCalls.objects.bulk_create(rows, batch_size=500, ignore_conflicts=True))
+        day += ONE_DAY
+    DayOfCalls.objects.filter(day__lt=first.date()).delete()
+    return made
+
+
+def _not_summed_up(first: datetime) -> datetime:
+    """The first of these days whose sums are not kept."""
+    last = DayOfCalls.objects.aggregate(last=Max("day"))["last"]
+    return max(first, datetime.combine(last, time(), first.tzinfo) + ONE_DAY) if last else first
 
 
 def _first_day() -> datetime:
     return timezone.now().replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=DAYS - 1)
 
 
-def _ended() -> QuerySet[Generation]:
-    first = first_generation_since(_first_day())
-    return Generation.objects.filter(pk__gte=first).exclude(outcome=Generation.Outcome.RUNNING)
+def _calls_since(first: datetime) -> QuerySet[Generation]:
+    return Generation.objects.filter(pk__gte=first_generation_since(first), started_at__gte=first)
+
+
+def _ended(rows: QuerySet[Generation]) -> QuerySet[Generation]:
+    return rows.exclude(outcome=Generation.Outcome.RUNNING).annotate(day=TruncDate("started_at"), name=_NAME)

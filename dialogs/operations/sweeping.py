@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 from dialogs.actions import deliveries
 from dialogs.models import Dialog
-from dialogs.operations import critic, expiry
+from dialogs.operations import costs, critic, expiry
 from dialogs.state import State
 from dialogs.store import discarded_log, wakeups
 from dialogs.store.lease import LEASE_SECONDS, free_leases_of
@@ -88,8 +88,9 @@ def notify() -> None:
 
 
 def tidy() -> None:
-    """Once an hour: what may not be kept for ever, and what the critic makes of the week."""
+    """Once an hour: what may not be kept for ever, the sums of days that are over, and what the critic makes of the week."""
     deliveries.delete_old()
     discarded_log.delete_old()
     expiry.remove_expired()
+    costs.sum_up_days()
     critic.review()

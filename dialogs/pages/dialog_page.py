@@ -1,6 +1,6 @@
 """Pieces of a dialog page. The page, htmx answers and sockets all build their HTML from here."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -331,11 +331,12 @@ def _first_positions(dialog: Dialog) -> QuerySet[Turn, Any]:
     return placed.values("round_number").annotate(first=Min("position")).values_list("round_number", "first")
 
 
-def recent_dialogs(user: User, limit: int = 12) -> Iterable[Dialog]:
-    """Of most people all are their own: that query is made once."""
-    if not reach_of(user).groups:
-        return _own_recent(limit)(user.pk)
-    return _newest(Dialog.objects.shared_with(user), limit)
+def recent_dialogs(user: User, limit: int = 12) -> list[Dialog]:
+    """Their own and those of their groups, each by its index: the two together have none. Most people have no groups."""
+    found = {dialog.pk: dialog for dialog in _own_recent(limit)(user.pk)}
+    if groups := reach_of(user).groups:
+        found |= {dialog.pk: dialog for dialog in _newest(Dialog.objects.filter(group__in=groups), limit)}
+    return sorted(found.values(), key=lambda dialog: dialog.active_at, reverse=True)[:limit]
 
 
 def _newest(dialogs: QuerySet[Dialog], limit: int) -> QuerySet[Dialog]:

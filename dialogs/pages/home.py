@@ -77,7 +77,7 @@ class HomePage:
 
     @cached_property
     def recent(self) -> list[Dialog]:
-        return list(recent_dialogs(self.viewer, RECENT))
+        return recent_dialogs(self.viewer, RECENT)
 
 
 def choosable_models(script_of: str = "") -> list[tuple[str, list[ModelInfo]]]:

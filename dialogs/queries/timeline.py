@@ -88,10 +88,11 @@ def split_by_chars(chars: dict[Category, int], tokens: int) -> dict[Category, in
 
 def moments(dialog: Dialog, before: int | None = None, limit: int = MOST) -> list[Moment]:
     """The newest calls for answers and clears before the generation ``before``, oldest first."""
-    rows = dialog.generations.filter(purpose__in=[Generation.Purpose.REPLY, Generation.Purpose.FORCED_CLEAR])
+    told = [Generation.Purpose.REPLY, Generation.Purpose.FORCED_CLEAR]
+    rows = Generation.objects.newest_of(dialog.pk).filter(purpose__in=told)
     if before is not None:
         rows = rows.filter(pk__lt=before)
-    newest = list(rows.select_related("snapshot").order_by("-pk")[: limit + 1])[::-1]
+    newest = list(rows.select_related("snapshot")[: limit + 1])[::-1]
     earlier, shown = (newest[0], newest[1:]) if len(newest) > limit else (None, newest)
     asked = _questions(dialog, shown)
     return [

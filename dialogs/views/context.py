@@ -1,6 +1,5 @@
 """Views of a dialog's context: its health over time, one turn's usage, the whole as a file."""
 
-from django.core.paginator import Paginator
 from django.db.models import Q
 from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase
@@ -11,6 +10,7 @@ from dialogs.models import Dialog, Generation, Turn
 from dialogs.pages.dialog_page import DialogPage, usage_points
 from dialogs.pages.entries import address_of, calls_of
 from dialogs.views.answers import PersonRequest, dialog_page
+from dominds.db.bounded import NewestFirst
 
 ROWS = 50
 CHART_POINTS = 200
@@ -19,11 +19,13 @@ CHART_POINTS = 200
 @dialog_page
 def health(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     """Every model call with the level it led to; discarded ones too, without their text."""
-    generations = dialog.generations.select_related("snapshot").order_by("-pk")
+    generations = Generation.objects.newest_of(dialog.pk).select_related("snapshot")
     context = {
         "page": DialogPage(dialog, request.user, request=request),
         "points": usage_points(dialog, CHART_POINTS),
-        "found": Paginator(generations, ROWS).get_page(request.GET.get("page") or 1),
+        "found": NewestFirst(generations, ROWS, until=request.GET.get("until", "")).get_page(
+            request.GET.get("page") or 1
+        ),
         "section": "dialogs",
     }
     return render(request, "dialogs/health.html", context)

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
-from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
+from django.db.models import Prefetch, QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
@@ -35,7 +35,7 @@ from dialogs.permissions import may_act
 from dialogs.queries import export
 from dialogs.views.answers import PersonRequest, dialog_page, refused
 from dialogs.views.forms import FolderForm, ListFilter, SelectionForm, checked, problems_of
-from dominds.db.bounded import BoundedPaginator
+from dominds.db.bounded import NewestFirst, edge_of_newest
 
 ROWS = 30
 
@@ -47,12 +47,15 @@ def index(request: PersonRequest) -> HttpResponse:
     form = ListFilter(request.GET)
     form.is_valid()
     given = form.cleaned_data
-    found = BoundedPaginator(_matching(request, given), ROWS).get_page(given.get("page") or 1)
+    matching, among_newest = _matching(request, given)
+    pages = NewestFirst(matching, ROWS, "active_at", given.get("until", ""), shown=_shown(request, given))
+    found = pages.get_page(given.get("page") or 1)
     rows = [(dialog, state_label(dialog.state), chip_of(limits.health_of(dialog))) for dialog in found]
     context = {
         "form": form,
         "rows": rows,
         "found": found,
+        "among_newest": among_newest,
         "folder": _folder(request, given.get("folder", ""), given.get("state", "")),
         "filtered": any(given.get(name) for name in ("q", "state", "agent", "origin", "owner", "folder")),
         "all_agents": Agent.objects.all(),
@@ -70,16 +73,17 @@ def index(request: PersonRequest) -> HttpResponse:
 @require_GET
 def find(request: PersonRequest, dialog_id: UUID | None = None) -> HttpResponse:
     """Passages of one dialog, or of all that the person takes part in, best first. Each leads to its place."""
-    query = request.GET.get("q", "")
+    query, all_of_it = request.GET.get("q", ""), bool(request.GET.get("all"))
     dialog = owned(dialog_id, request.user) if dialog_id else None
     if dialog:
         hits = [(dialog.pk, hit) for hit in search.in_turns(dialog.pk, query, ROWS)]
     else:
-        hits = [(one.dialog_id, one.hit) for one in search.everywhere(request.user, query, ROWS)]
+        hits = [(one.dialog_id, one.hit) for one in search.everywhere(request.user, query, ROWS, all_of_it=all_of_it)]
     context = {
         "dialog": dialog,
         "query": query,
         "passages": list(_passages(hits)),
+        "leaves_out": dialog is None and bool(query) and not all_of_it and search.leaves_out(request.user),
         "newest_only": dialog is not None and bool(query) and search.searches_newest(dialog.pk),
         "section": "dialogs",
     }
@@ -104,14 +108,18 @@ def _passages(hits: list[tuple[UUID, search.Hit]]) -> Iterator[tuple[Turn, str, 
             yield turn, address_of(turn.dialog, turn.position or 0, f"turn-{turn.seq}"), hit
 
 
-def _matching(request: PersonRequest, given: dict[str, str]) -> QuerySet[Dialog]:
+def _matching(request: PersonRequest, given: dict[str, str]) -> tuple[QuerySet[Dialog], bool]:
+    """Those that are looked for, and whether only the newest were looked through, since no index knows what they have."""
     is_deleted = given.get("state") == "deleted"
     dialogs = Dialog.deleted.filter(owner=request.user) if is_deleted else Dialog.objects.for_user(request.user)
-    dialogs = dialogs.select_related("agent", "owner", "group")
+    narrowed = (given.get("q") or given.get("origin")) and not given.get("all")
+    edge = edge_of_newest(dialogs, "active_at") if narrowed else None
+    if edge is not None:
+        dialogs = dialogs.filter(active_at__gte=edge)
+    among_newest = edge is not None
     if words := given.get("q"):
-        said = Turn.objects.filter(dialog=OuterRef("pk"), role__in=["user", "assistant"], text__icontains=words)
-        in_folder = Q(folder__icontains=words, owner=request.user)  # a folder is its owner's
-        dialogs = dialogs.filter(Q(title__icontains=words) | in_folder | Exists(said))
+        among_newest = among_newest or (bool(narrowed) and search.has_older_messages(dialogs))
+        dialogs = search.holding_words(dialogs, words, request.user, everywhere=bool(given.get("all")))
     if folder := given.get("folder"):
         dialogs = dialogs.filter(folder=folder, owner=request.user)
     state = given.get("state")
@@ -126,8 +134,15 @@ def _matching(request: PersonRequest, given: dict[str, str]) -> QuerySet[Dialog]
         dialogs = dialogs.exclude(origin=Dialog.Origin.BACKGROUND)
     if owner := given.get("owner"):
         dialogs = dialogs.filter(owner__username=owner)
+    return dialogs.newest_first(request.user), among_newest
+
+
+def _shown(request: PersonRequest, given: dict[str, str]) -> QuerySet[Dialog]:
+    """With all that their rows show, in the order of the list."""
     waiting = Prefetch("questions", Question.objects.filter(state=Question.State.OPEN), to_attr="waiting")
-    return dialogs.prefetch_related(waiting).order_by("-active_at", "pk")
+    dialogs = Dialog.deleted if given.get("state") == "deleted" else Dialog.objects
+    dialogs = dialogs.select_related("agent", "owner", "group").prefetch_related(waiting)
+    return dialogs.newest_first(request.user)
 
 
 _ACTS: dict[str, Callable[[User, Sequence[UUID]], folders.Done]] = {

@@ -112,6 +112,8 @@ class ListFilter(forms.Form):
     origin = forms.ChoiceField(choices=[("", _("people and programs")), *Dialog.Origin.choices], required=False)
     owner = forms.CharField(max_length=150, required=False)
     folder = forms.CharField(max_length=60, required=False)
+    all = forms.BooleanField(required=False)
+    until = forms.CharField(max_length=40, required=False)
     page = forms.IntegerField(min_value=1, required=False)
 
 

@@ -67,6 +67,9 @@ def dashboard(request: PersonRequest) -> HttpResponse:
     return render(request, template, context)
 
 
+MOST_LINES = 50  # of a table of the statistics; its address takes any name
+
+
 class StatisticsForm(forms.Form):
     """What the statistics are narrowed to. What is no such value is left out."""
 
@@ -95,7 +98,7 @@ def statistics(request: PersonRequest) -> HttpResponse:
         ),
         "cost_caption": _cost_caption(sum(cost.unpriced for _, cost in days)),
         "token_chart": _by_day([(day, _tokens(cost)) for day, cost in days], chosen, counted, 2),
-        "tables": [(table.by, _lines(table, chosen)) for table in found if is_operator or table.by != "person"],
+        "tables": [_shown(table, chosen) for table in found if is_operator or table.by != "person"],
         "calls": costs.calls(request.user, held),
         "is_operator": is_operator,
         "section": "statistics",
@@ -154,6 +157,12 @@ def _tokens(cost: costs.Cost) -> dict[str, float]:
     return {"prompt": fresh, "from cache": cost.cache_read_tokens, "completion": cost.completion_tokens}
 
 
+def _shown(table: costs.Table, chosen: costs.Chosen) -> tuple[str, list[tuple[str, costs.Cost, float, str]], int]:
+    """Its name, its first lines, and how many others there are."""
+    lines = _lines(table, chosen)
+    return table.by, lines, len(table.rows) - len(lines)
+
+
 def _lines(table: costs.Table, chosen: costs.Chosen) -> list[tuple[str, costs.Cost, float, str]]:
     """Each with its percentage of the greatest, by cost where any is known and else by tokens, and where its name leads:
     nowhere if there is no other."""
@@ -162,7 +171,7 @@ def _lines(table: costs.Table, chosen: costs.Chosen) -> list[tuple[str, costs.Co
     most = max(sizes, default=0) or 1
     return [
         (name, cost, round(100 * size / most, 1), _narrowed({**chosen, table.by: name}) if len(table.rows) > 1 else "")
-        for (name, cost), size in zip(table.rows, sizes, strict=True)
+        for (name, cost), size in zip(table.rows[:MOST_LINES], sizes, strict=False)
     ]
 
 

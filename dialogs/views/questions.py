@@ -5,8 +5,7 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.core.paginator import Paginator
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -22,8 +21,10 @@ from dialogs.pages import entries
 from dialogs.pages.dialog_page import DialogPage
 from dialogs.views.answers import PersonRequest, changed_since, refused
 from dialogs.views.forms import AnswerForm, ExitForm, QuestionFilter, checked
+from dominds.db.bounded import NewestFirst
 
 ROWS = 50
+MOST_COUNTED = 99
 LAST_TURNS = 5
 
 
@@ -35,11 +36,12 @@ def index(request: PersonRequest) -> HttpResponse:
     given = form.cleaned_data
     tab = given.get("tab") or "open"
     visible = questions.questions_of(request.user)
-    found = Paginator(_filtered(_of_tab(visible, request, tab), given), ROWS).get_page(request.GET.get("page") or 1)
+    rows = _filtered(_of_tab(visible, request, tab), given)
+    found = NewestFirst(rows, ROWS, "created_at", request.GET.get("until", "")).get_page(request.GET.get("page") or 1)
     chosen = next((row for row in found if str(row.pk) == request.GET.get("at")), next(iter(found), None))
     context = {
         "tab": tab,
-        "tabs": [(name, pgettext("tab", label), _of_tab(visible, request, name).count()) for name, label in TABS],
+        "tabs": [(name, pgettext("tab", label), _counted(_of_tab(visible, request, name))) for name, label in TABS],
         "form": form,
         "found": found,
         "chosen_id": chosen.pk if chosen else None,
@@ -61,8 +63,15 @@ TABS = (
 
 def _of_tab(rows: QuerySet[Question], request: PersonRequest, tab: str) -> QuerySet[Question]:
     if tab == "mine":
-        return rows.filter(Q(dialog__owner=request.user, state="open") | Q(resolved_by=request.user))
+        asked = Question.objects.filter(dialog__owner=request.user, state="open").values("pk")
+        return rows.filter(pk__in=asked.union(Question.objects.filter(resolved_by=request.user).values("pk"), all=True))
     return rows.filter(state=tab)
+
+
+def _counted(rows: QuerySet[Question]) -> str:
+    """How many there are, as far as a tab has room for. Empty: none."""
+    number = rows.order_by()[: MOST_COUNTED + 1].count()
+    return f"{MOST_COUNTED}+" if number > MOST_COUNTED else str(number or "")
 
 
 def _filtered(rows: QuerySet[Question], given: dict[str, str]) -> QuerySet[Question]:
@@ -72,7 +81,7 @@ def _filtered(rows: QuerySet[Question], given: dict[str, str]) -> QuerySet[Quest
         rows = rows.filter(dialog__agent=agent)
     if hours := given.get("age"):
         rows = questions.older_than(rows, int(hours))
-    return rows.order_by("-created_at")
+    return rows.order_by("-created_at", "-pk")
 
 
 @login_required

@@ -24,6 +24,7 @@ from dialogs.pages.entries import address_of
 from dialogs.queries import context_report
 from dialogs.views.answers import PersonRequest, dialog_action, dialog_page
 from dialogs.views.forms import PackageForm, checked
+from dominds.db.bounded import NewestFirst
 from dominds.llm.catalog.catalog import UnknownModel
 from remediation.context import UnitKind
 from remediation.policies.registry import with_verb
@@ -117,14 +118,17 @@ def archive(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     """Everything that rewrites took out of the model's sight, searchable; nothing is ever deleted."""
     query = request.GET.get("q", "")
     hits = context_report.found_in_archive(dialog, query, ROWS) if query else []
-    found = None if query else Paginator(context_report.archive(dialog), ROWS).get_page(request.GET.get("page") or 1)
+    pages = NewestFirst(context_report.archive(dialog), ROWS, until=request.GET.get("until", ""))
+    found = None if query else pages.get_page(request.GET.get("page") or 1)
+    lines = run_lines(dialog, newest=ROWS + 1)[::-1]
     rewrite_page.link_summaries(dialog, [*(unit for unit, _ in hits), *(found or ())])
     context = {
         "page": DialogPage(dialog, request.user, request=request),
         "query": query,
         "hits": hits,
         "found": found,
-        "lines": run_lines(dialog, newest=ROWS)[::-1],
+        "lines": lines[:ROWS],
+        "has_older_lines": len(lines) > ROWS,
         "section": "dialogs",
     }
     return render(request, "dialogs/archive.html", context)

@@ -1,6 +1,10 @@
-"""Pages of lists that grow without end."""
+"""Lists that grow without end. To count them, to skip a million rows, or to look through all for a word, takes as long as
+reading them: pages show the newest 10,000 and lead on from there, and what no index knows is looked for among as many."""
 
-from django.core.paginator import Paginator
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
 from django.utils.functional import cached_property
 
@@ -8,8 +12,9 @@ MOST_ROWS = 10_000
 
 
 class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # not subscriptable when run
-    """Pages of the first 10,000 rows. To count them all, or to skip a million, takes as long as reading them: whoever wants
-    others searches."""
+    """Pages of the first 10,000 rows."""
+
+    counts_in_order = False
 
     @cached_property
     def count(self) -> int:
@@ -22,5 +27,65 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # not subscriptabl
     @cached_property
     def _found(self) -> int:
         rows = self.object_list
+        if not isinstance(rows, QuerySet):
+            return len(rows)
         # The order decides which rows are shown, not how many there are.
-        return rows.order_by()[: MOST_ROWS + 1].count() if isinstance(rows, QuerySet) else len(rows)
+        return (rows if self.counts_in_order else rows.order_by())[: MOST_ROWS + 1].count()
+
+    def __init__(self, rows: QuerySet[Any], *others: Any, shown: QuerySet[Any] | None = None, **named: Any) -> None:
+        """``shown`` are the same rows with all that a page needs of them, in the same order, but not searched."""
+        super().__init__(rows, *others, **named)
+        self._shown = rows if shown is None else shown
+
+    def page(self, number: int | str) -> "Page[Any]":
+        """Its rows are found by their keys alone first. With all columns and joins, PostgreSQL would rather read a whole
+        table in the order of a page than the few rows of one old dialog."""
+        rows, number = self.object_list, self.validate_number(number)
+        if not isinstance(rows, QuerySet):
+            return super().page(number)
+        first = (number - 1) * self.per_page
+        keys = rows.prefetch_related(None).values_list("pk", flat=True)[first : min(first + self.per_page, self.count)]
+        return Page(self._shown.filter(pk__in=list(keys)), number, self)
+
+
+class CountedInOrder(BoundedPaginator):
+    """Where only the order leads PostgreSQL to the index that ends early."""
+
+    counts_in_order = True
+
+
+class NewestFirst(BoundedPaginator):
+    """Of rows in the falling order of one column, from its value ``until`` on downward. ``older`` is where the next 10,000
+    begin: the value of the row behind these, which may have others of its value before it."""
+
+    def __init__(self, rows: QuerySet[Any], per_page: int, column: str = "pk", until: str = "", **named: Any) -> None:
+        self._column, self.begins_later = column, False
+        if (value := _value(rows, column, until)) is not None:
+            rows, self.begins_later = rows.filter(**{f"{column}__lte": value}), True
+        super().__init__(rows, per_page, **named)
+
+    @cached_property
+    def older(self) -> str:
+        rows: Any = self.object_list
+        if not self.is_cut:
+            return ""
+        values = rows.prefetch_related(None).values_list(self._column, flat=True)[MOST_ROWS : MOST_ROWS + 1]
+        found: Any = next(iter(values), "")
+        return str(found.isoformat() if hasattr(found, "isoformat") else found)
+
+
+def _value(rows: QuerySet[Any], column: str, given: str) -> Any:
+    """What an address names, or None where no row can have it."""
+    options = rows.model._meta
+    field = options.pk if column == "pk" else options.get_field(column)
+    try:
+        return field.to_python(given.strip() or None)
+    except (ValidationError, ValueError, OverflowError):
+        return None
+
+
+def edge_of_newest(rows: QuerySet[Any], column: str) -> Any:
+    """The value that the 10,000th of these has in a column with an index, the greatest first; None: there are no more."""
+    keys = rows.order_by(f"-{column}").values_list(column, flat=True)
+    found = list(keys[MOST_ROWS - 1 : MOST_ROWS + 1])
+    return found[0] if len(found) > 1 else None

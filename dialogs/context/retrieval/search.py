@@ -8,7 +8,8 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db.models import F, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models.functions import Coalesce
 
 from dialogs.context.retrieval.text_index import (
     AT_ONCE_CHARS,
@@ -21,7 +22,8 @@ from dialogs.context.retrieval.text_index import (
     passages_of_unit,
     searchable,
 )
-from dialogs.models import Turn
+from dialogs.models import Dialog, Turn
+from dialogs.models.conversation import DialogQuerySet
 from dialogs.permissions import reach_of, within
 from remediation.models import RemovedUnit
 from remediation.recall.index import Index
@@ -37,6 +39,10 @@ NEIGHBOUR_CHARS = 160
 # Of all dialogs of a person no index is kept, and of a long one it may still be in the making: the newest turns that hold a
 # word of the query are ranked among themselves.
 MOST_CANDIDATES = 1_000
+# A search over many dialogs looks at so many of a person, with so many turns of each and of all, unless all is asked for.
+MOST_DIALOGS = 1_000
+NEWEST_TURNS = 1_000
+MOST_SEARCHED = 20_000
 MOST_WORDS = 12
 NO_ROW = -1  # between turns that do not follow each other
 
@@ -114,16 +120,57 @@ class DialogHit:
     hit: Hit
 
 
-def everywhere(person: User, query: str, most: int = MOST_HITS) -> list[DialogHit]:
-    """Over all dialogs that this person takes part in, best first."""
-    theirs = searchable(
-        Turn.objects.filter(within(person.pk, reach_of(person).groups, "dialog__"), dialog__removed_at=None)
+def everywhere(person: User, query: str, most: int = MOST_HITS, *, all_of_it: bool = False) -> list[DialogHit]:
+    """Over the dialogs that this person takes part in, best first: their newest messages, or all of them."""
+    within_reach = within(person.pk, reach_of(person).groups, "dialog__") if all_of_it else _newest(person)[0]
+    # An order that no index has: PostgreSQL would read everybody's turns from the newest on.
+    turns = _holding(
+        words_of(query), searchable(Turn.objects.filter(within_reach, dialog__removed_at=None)).order_by(-F("pk"))
     )
-    turns = _holding(words_of(query), theirs.order_by("-pk").annotate(title=F("dialog__title")))
-    rows = turns.values_list(*TURN_COLUMNS, "position", "dialog_id", "title", named=True)
+    rows = turns.values_list(*TURN_COLUMNS, "position", "dialog_id", named=True)
     found = sorted(rows, key=lambda row: (str(row.dialog_id), row.position))
-    hits = _among(found, passages_of_turn, _follows, query, most)
-    return [DialogHit(row.dialog_id, row.title, hit) for row, hit in hits]
+    hits = list(_among(found, passages_of_turn, _follows, query, most))
+    titles = dict(Dialog.objects.filter(pk__in={row.dialog_id for row, _ in hits}).values_list("pk", "title"))
+    return [DialogHit(row.dialog_id, titles.get(row.dialog_id, ""), hit) for row, hit in hits]
+
+
+def leaves_out(person: User) -> bool:
+    """Whether ``everywhere`` looks at less than all that was said in this person's dialogs."""
+    return _newest(person)[1]
+
+
+def has_older_messages(dialogs: QuerySet[Dialog]) -> bool:
+    """Whether there are messages in these dialogs that ``holding_words`` does not look at."""
+    return dialogs.filter(last_position__gt=NEWEST_TURNS).exists()
+
+
+def _newest(person: User) -> tuple[Q, bool]:
+    """The newest messages of the dialogs that moved last, some 20,000 at most, and whether there are others."""
+    by_activity = Coalesce("active_at", "created_at").desc()
+    dialogs = Dialog.objects.shared_with(person).order_by(by_activity).values_list("pk", "last_position")
+    whole, newest, room, is_cut = list[UUID](), Q(), MOST_SEARCHED, False
+    for number, (dialog, last) in enumerate(dialogs[: MOST_DIALOGS + 1]):
+        if number == MOST_DIALOGS or room <= 0:
+            return newest | Q(dialog__in=whole), True
+        if last > NEWEST_TURNS:
+            newest |= Q(dialog=dialog, position__gt=last - NEWEST_TURNS)
+            is_cut = True
+        else:
+            whole.append(dialog)
+        room -= min(last, NEWEST_TURNS)
+    return newest | Q(dialog__in=whole), is_cut
+
+
+def holding_words(dialogs: DialogQuerySet, words: str, person: User, *, everywhere: bool = False) -> DialogQuerySet:
+    """Those of the dialogs with these letters in their title, the name of their folder, or the newest messages of people and
+    agents; ``everywhere``: in any of these messages, which takes as long as reading all there are, or an index of words."""
+    named = Q(title__icontains=words) | Q(folder__icontains=words, owner=person)  # a folder is its owner's
+    texts = Turn.objects.filter(role__in=[Turn.Role.USER, Turn.Role.ASSISTANT], text__icontains=words).order_by()
+    if everywhere:
+        found = dialogs.filter(named).order_by().values("pk").union(texts.values("dialog"), all=True)
+        return dialogs.filter(pk__in=found)
+    newest = texts.filter(dialog=OuterRef("pk"), position__gt=OuterRef("last_position") - NEWEST_TURNS)
+    return dialogs.filter(named | Exists(newest))
 
 
 def _follows(before: Any, row: Any) -> bool:
