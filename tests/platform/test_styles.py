@@ -37,3 +37,13 @@ def test_there_are_three_sizes_of_text() -> None:
     tokens = (ROOT / "static" / "css" / "tokens.css").read_text()
     sizes = dict(re.findall(r"--(body|small|tiny): ([\d.]+)rem", tokens))
     assert sizes == {"body": "1", "small": "0.875", "tiny": "0.75"}
+
+
+@pytest.mark.parametrize("sheet", NAMED, ids=lambda sheet: sheet.name)
+def test_no_side_is_called_left_or_right(sheet: Path) -> None:
+    """Languages that run from right to left need no styles of their own. A chart runs from left to right everywhere."""
+    text = sheet.read_text()
+    sided = re.findall(r"(?:margin|padding|border)-(?:left|right)|text-align: (?:left|right)", text)
+    four = re.findall(r"(?<![\w-])(?:margin|padding): ([^\s;]+) ([^\s;]+) ([^\s;]+) ([^\s;}]+)[;}]", text)
+    assert [name for name in sided if sheet.name != "ops.css"] == []
+    assert all(right == left for _, right, _, left in four)

@@ -204,7 +204,7 @@ def popovers(axe: Axe, address: str, *names: str) -> list[str]:
 # What is no page, beside what only takes a POST: pieces, files, programs' addresses.
 NO_PAGES = {
     "older", "frames", "predictions", "import-progress", "export-markdown", "export-json", "whole-turn", "place", "image", "shared-image",
-    "mcp", "dialog-menu", "remote-image", "sign-in", "sign-in-callback", "push-worker",
+    "mcp", "dialog-menu", "dialog-models", "remote-image", "sign-in", "sign-in-callback", "push-worker",
 }  # fmt: skip
 
 
@@ -239,8 +239,8 @@ def test_axe_finds_nothing_on_any_page(script: Script, live_server: object, page
     problems += [f"refused: {problem}" for problem in refused_limits(axe, base)]
     problems += [f"connecting: {problem}" for problem in connecting(axe, base, settings)]
     for address, names in (
-        (f"/d/{dialogs['rewritten'].pk}/", ("nav", "keys", "context-popover", "dialog-menu", "side")),
-        ("/", ("nav", "agent-choice")),
+        (f"/d/{dialogs['rewritten'].pk}/", ("nav", "keys", "context-popover", "dialog-menu", "model-choice", "side")),
+        ("/", ("nav", "agent-choice", "appearance")),
     ):
         problems += [f"popovers: {problem}" for problem in popovers(axe, base + address, *names)]
     page.keyboard.press("Control+k")
