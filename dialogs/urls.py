@@ -7,10 +7,7 @@ from dialogs.views import (
     dialogs,
     home,
     importing,
-    limits,
     messages,
-    models,
-    ops,
     post_message,
     question_links,
     questions,
@@ -21,6 +18,7 @@ from dialogs.views import (
     time_travel,
     turns,
 )
+from dialogs.views.site import limits, models, ops
 
 urlpatterns = [
     # People

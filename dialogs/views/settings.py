@@ -27,7 +27,8 @@ from dialogs.permissions import OPERATE, may
 from dialogs.store import charging, wakeups
 from dialogs.views.accounts import link_token
 from dialogs.views.answers import PersonRequest, refused, say_not_saved
-from dialogs.views.forms import ApiKeyForm, AppearanceForm, ContextDisplayForm, SiteForm
+from dialogs.views.forms import ApiKeyForm, AppearanceForm, ContextDisplayForm
+from dialogs.views.site.forms import SiteForm
 from remediation.spending import Spent
 
 MOST_TEMPLATES = 100
