@@ -26,7 +26,7 @@ def policies_are_sound(**_: Any) -> list[checks.CheckMessage]:
 
 @checks.register("installation")
 def mcp_servers_are_sound(**_: Any) -> list[checks.CheckMessage]:
-    found = classes_of(mcp_config.current_config().problems)
+    found = classes_of(mcp_config.file_config().problems)
     return [checks.Warning(str(problem), id="dialogs.W002") for problem in found]
 
 

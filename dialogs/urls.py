@@ -7,10 +7,7 @@ from dialogs.views import (
     dialogs,
     home,
     importing,
-    limits,
     messages,
-    models,
-    ops,
     post_message,
     question_links,
     questions,
@@ -21,6 +18,7 @@ from dialogs.views import (
     time_travel,
     turns,
 )
+from dialogs.views.site import agents, limits, models, ops, people, tool_servers
 
 urlpatterns = [
     # People
@@ -45,6 +43,14 @@ urlpatterns = [
     path("settings/push/", settings.subscribe_push, name="subscribe-push"),
     path("settings/push/<int:subscription_id>/remove/", settings.remove_push, name="remove-push"),
     path("push-worker.js", settings.push_worker, name="push-worker"),
+    path("people/", people.index, name="people"),
+    path("people/invite/", people.invite, name="invite"),
+    path("people/<int:user_id>/", people.edit, name="person"),
+    path("people/<int:user_id>/link/", people.link, name="person-link"),
+    path("people/<int:user_id>/switch/", people.switch, name="switch-person"),
+    path("people/groups/", people.add_group, name="add-group"),
+    path("people/groups/<int:group_id>/", people.group, name="group"),
+    path("invited/<int:user_id>/<str:token>/", people.invited, name="invited"),
     # Dialogs
     path("", home.home, name="home"),
     path("dialogs/", dialogs.index, name="dialogs"),
@@ -115,6 +121,17 @@ urlpatterns = [
     path("q4h/<uuid:question_id>/by-mail/cancel/", question_links.cancel, name="cancel-by-mail"),
     path("q4h/<uuid:question_id>/by-mail/resolve/", question_links.resolve, name="resolve-by-mail"),
     path("q4h/<uuid:question_id>/by-mail/<str:token>/", question_links.open_link, name="question-link"),
+    # Agents
+    path("agents/", agents.index, name="agents"),
+    path("agents/new/", agents.new, name="new-agent"),
+    path("agents/preview/", agents.preview, name="preview-agent"),
+    path("agents/<slug:agent_id>/", agents.edit, name="agent"),
+    path("agents/<slug:agent_id>/switch/", agents.switch, name="switch-agent"),
+    path("tool-servers/", tool_servers.index, name="tool-servers"),
+    path("tool-servers/add/", tool_servers.add, name="add-tool-server"),
+    path("tool-servers/<slug:server_id>/test/", tool_servers.test, name="test-tool-server"),
+    path("tool-servers/<slug:server_id>/switch/", tool_servers.switch, name="switch-tool-server"),
+    path("tool-servers/<slug:server_id>/remove/", tool_servers.remove, name="remove-tool-server"),
     # Models
     path("models/", models.index, name="models"),
     path("models/connect/", models.connect, name="connect"),

@@ -22,7 +22,7 @@ _LABELLED = re.compile(
 _SHAPED = re.compile(r"\b(?:sk|pk|rk|xai|gsk|dmk|ghp|hf)[-_][A-Za-z0-9_-]{12,300}|\bAIza[A-Za-z0-9_-]{30,60}")
 
 # Whoever has such a link answers in its person's name, or reads the dialog.
-_LINK = re.compile(r"(?P<before>/by-mail/|/shared/[0-9a-f]{32}\.)[A-Za-z0-9_:%-]{10,500}")
+_LINK = re.compile(r"(?P<before>/by-mail/|/invited/[0-9]+/|/shared/[0-9a-f]{32}\.)[A-Za-z0-9_:%-]{10,500}")
 
 # What an OpenID provider sends a browser back with: a code that signs in.
 _CALLBACK = re.compile(r"(?P<before>/login/callback/(\d+/)?\?)[^\s\"\\]+")
@@ -66,7 +66,7 @@ def redact(text: str) -> str:
         text = _LABELLED.sub(lambda match: match["before"] + MASK, text)
     if "://" in text:
         text = _PASSWORD_IN_URL.sub(lambda match: match["before"] + MASK, text)
-    if "/by-mail/" in text or "/shared/" in text:
+    if "/by-mail/" in text or "/shared/" in text or "/invited/" in text:
         text = _LINK.sub(lambda match: match["before"] + MASK, text)
     if "/login/callback/" in text:
         text = _CALLBACK.sub(lambda match: match["before"] + MASK, text)

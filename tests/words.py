@@ -114,6 +114,7 @@ def values() -> Iterator[tuple[Text, str]]:
     from dialogs.operations.costs import KEYS
     from dialogs.pages.meter import FREE, NUMBERS, PROMPT, RESERVE
     from dialogs.pages.timeline import THRESHOLDS
+    from dialogs.permissions import ALL
     from dialogs.views.questions import TABS
     from health.levels import Level, UnknownReason
     from remediation.context import UnitKind, UnitRole
@@ -146,7 +147,7 @@ def values() -> Iterator[tuple[Text, str]]:
     texts += [name.replace("_", " ") for name in reasons.REASONS]
     texts += [*NUMBERS, RESERVE, FREE, PROMPT, *THRESHOLDS, *KEYS, *(label for _, label in AGES)]
     texts += ["Instructions", "Tools", "Reminders", "Guidance", "Image", "rewrite", "undo", "round", "crash", "failure"]
-    texts += ["question", "seconds", "minutes", "days", "turns", "from cache", "completion"]
+    texts += ["question", "seconds", "minutes", "days", "turns", "from cache", "completion", *ALL.values()]
     yield from ((Text(text), "values of Python") for text in texts if text)
     yield from ((Text(label, context="tab"), "values of Python") for _, label in TABS)
 

@@ -1,6 +1,7 @@
 """People: the first administrator, logging in and out, and telling open pages when a session has ended."""
 
 import hashlib
+import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
 
 from dialogs.live.hub import session_mark
-from dialogs.models import PersonSettings, SiteSettings
+from dialogs.models import Identity, PersonSettings, SiteSettings
 from dialogs.store.wakeups import client, user_channel
 
 log = structlog.get_logger(__name__)
@@ -35,6 +36,24 @@ _hashing = threading.BoundedSemaphore(HASHES_AT_ONCE)
 def needs_setup() -> bool:
     """Whether nobody administers this server yet."""
     return not User.objects.filter(is_superuser=True).exists()
+
+
+LOCAL_NAMES = ("127.0.0.1", "localhost", "[::1]")
+PROXY_HEADERS = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip")
+
+
+def is_at_this_machine(request: HttpRequest) -> bool:
+    """Whether the browser runs where the server does, and no proxy brought its request."""
+    behind_proxy: tuple[str, str] | None = settings.SECURE_PROXY_SSL_HEADER
+    if behind_proxy or any(header in request.headers for header in PROXY_HEADERS):
+        return False
+    name = re.sub(r":\d+$", "", request.get_host())
+    return name in LOCAL_NAMES and request.META.get("REMOTE_ADDR") in ("127.0.0.1", "::1")
+
+
+def lacks_a_way_in(user: User) -> bool:
+    """Whether it is an administrator who asked for nothing at the first start, and so has this browser's session alone."""
+    return user.is_superuser and not user.has_usable_password() and not Identity.objects.filter(user=user).exists()
 
 
 def create_first_administrator(user: User) -> bool:

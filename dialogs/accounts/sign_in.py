@@ -124,9 +124,15 @@ def _made(claims: Mapping[str, Any], provider: Registration) -> Identity:
 
 
 def _free_name(claims: Mapping[str, Any]) -> str:
-    """The provider's name for the person, with a number behind it where somebody here is called so."""
+    """The provider's name for the person, or one that is free."""
     wanted = claims.get("preferred_username") or str(claims.get("email", "")).partition("@")[0]
-    name = NOT_IN_NAMES.sub("-", User.normalize_username(str(wanted)))[:MOST_NAME_CHARS].strip("-") or "person"
+    return free_username(
+        NOT_IN_NAMES.sub("-", User.normalize_username(str(wanted)))[:MOST_NAME_CHARS].strip("-") or "person"
+    )
+
+
+def free_username(name: str) -> str:
+    """The name, with a number behind it where somebody here is called so."""
     alike = User.objects.filter(username__istartswith=name).values_list("username", flat=True)
     taken = {username.casefold() for username in alike}
     names = chain([name], (f"{name}-{number}" for number in count(2)))

@@ -13,23 +13,21 @@ from django.urls import path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from dialogs.agents.team_file import AGENT_ID, validate_agent
+from dialogs.agents.team_file import AGENT_ID
 from dialogs.context import limits
-from dialogs.context.config import current_config, with_settings
-from dialogs.models import Agent, ConnectedProvider
+from dialogs.context.config import with_settings
+from dialogs.models import Agent, ConnectedProvider, ToolServer
 from dialogs.operations.dry_run import dry_run
+from dialogs.views.site.agent_form import AgentRules, policy_choices
 from dominds.llm.catalog.catalog import UnknownModel
 from dominds.readonly_admin import RecordAdmin, StaffReads
 from dominds.yaml_file import BadYaml
-from remediation.config import ContextConfig, below_floor
-from remediation.policies.registry import choices
+from remediation.config import ContextConfig
 
 LISTED = "team.yaml, or the demo team, names this agent: at the next start its fields are read from there again."
 
 
-class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
-    context_policy = forms.ChoiceField(required=False, help_text=Agent._meta.get_field("context_policy").help_text)
-
+class AgentForm(AgentRules):
     class Meta:
         model = Agent
         fields = (
@@ -38,29 +36,11 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
             "is_default", "enabled",
         )  # fmt: skip
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        cast(forms.ChoiceField, self.fields["context_policy"]).choices = policy_choices(self.instance.context_policy)
-
     def clean_id(self) -> str:
         agent_id = str(self.cleaned_data["id"])
         if not AGENT_ID.fullmatch(agent_id):
             raise forms.ValidationError("An id has up to 64 letters, digits, dashes and underscores.")
         return agent_id
-
-    def clean(self) -> dict[str, Any]:
-        """The rules of ``team.yaml``. Each problem is shown at its field."""
-        given = super().clean() or {}
-        for name in ("suggestions", "tools", "toolsets", "priority_areas"):
-            given[name] = given.get(name) or []  # an emptied field, which the column would refuse
-        given["model_params"] = given.get("model_params") or {}
-        limit, floor = given.get("context_limit"), current_config().min_limit
-        if limit and "context_limit" in self.changed_data and (reason := below_floor(limit, floor)):
-            self.add_error("context_limit", reason)
-        for name, reason in validate_agent(given):
-            if name not in self.errors:
-                self.add_error(name if name in self.fields else None, reason)
-        return given
 
 
 class TrialForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -92,12 +72,6 @@ class TrialForm(forms.ModelForm):  # type: ignore[type-arg]
         if found:
             raise forms.ValidationError([str(problem) for problem in found])
         return config
-
-
-def policy_choices(now: str) -> list[tuple[str, str]]:
-    """Those that are installed, and what an agent names ``now`` though it is not: to be seen, and refused when saved."""
-    found = [("", "the default of the model's kind"), *((policy.name, policy.label) for policy in choices())]
-    return found if now in dict(found) else [*found, (now, f"{now} (not installed)")]
 
 
 @admin.register(Agent)
@@ -167,3 +141,11 @@ class ConnectedProviderAdmin(RecordAdmin):
 
     list_display = ("provider_id", "name", "kind", "base_url", "connected_at")
     fields = ("provider_id", "name", "kind", "base_url", "model_ids", "connected_at")
+
+
+@admin.register(ToolServer)
+class ToolServerAdmin(RecordAdmin):
+    """Without the key, sealed or not."""
+
+    list_display = ("server_id", "url", "enabled", "added_at")
+    fields = ("server_id", "url", "enabled", "added_at")

@@ -178,7 +178,7 @@ def _connect(server: Server, model: str, models: tuple[str, ...]) -> str:
     wanted = models if server.kind.loaded_window else (model,)
     if same and row is None and not server.key and all((same.provider_id, each) in known.models for each in wanted):
         return same.provider_id
-    row = row or ConnectedProvider(provider_id=same.provider_id if same else _free_id(server.host, known.providers))
+    row = row or ConnectedProvider(provider_id=same.provider_id if same else free_id(server.host, known.providers))
     row.name, row.kind, row.base_url = same.name if same else server.name, server.kind.name, server.base_url
     row.model_ids = "\n".join(sorted({*row.model_ids.splitlines(), *wanted}))
     connected.save(row, server.key)
@@ -196,7 +196,7 @@ def _agent(provider_id: str, model: str, server_name: str) -> Agent:
     agent = Agent.objects.filter(provider=provider_id, model=model, enabled=True, proxy=False).first()
     if agent is None:
         name = model.rpartition("/")[2][:120]
-        agent = Agent(id=_free_id(name, set(Agent.objects.values_list("pk", flat=True))), name=name)
+        agent = Agent(id=free_id(name, set(Agent.objects.values_list("pk", flat=True))), name=name)
         agent.provider, agent.model, agent.description = provider_id, model, f"{model} by {server_name}"[:200]
     if not Agent.objects.filter(is_default=True, enabled=True, is_demo=False).exists():
         Agent.objects.filter(is_default=True).update(is_default=False)
@@ -205,7 +205,7 @@ def _agent(provider_id: str, model: str, server_name: str) -> Agent:
     return agent
 
 
-def _free_id(text: str, taken: Container[str]) -> str:
+def free_id(text: str, taken: Container[str]) -> str:
     base = re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-").lower()[:MOST_ID] or "model"
     numbers = (f"{base}-{number}" for number in range(2, 10_000))
     return next(name for name in (base, *numbers) if name not in taken)

@@ -89,10 +89,13 @@ def checked(fields: Mapping[str, Any], *, with_model: bool = True) -> tuple[dict
     if reason := _unfit_params(sound.get("model_params", {}), model):
         problems.append(("model_params", reason))
         del sound["model_params"]
-    for name in [name for name in sound.get("tools", ()) if _unknown_tool(name)]:
+    # Tool servers, too, may be in the database.
+    judged = [name for name in sound.get("tools", ()) if with_model or not name.startswith(mcp.PREFIX)]
+    for name in [name for name in judged if _unknown_tool(name)]:
         problems.append(("tools", _unknown_tool(name)))
         sound["tools"].remove(name)
-    _check_toolsets(sound, problems)
+    if with_model:
+        _check_toolsets(sound, problems)
     if sound.get("proxy"):
         _check_proxy(sound, problems)
     return sound, problems

@@ -1,10 +1,10 @@
-"""The providers that were connected on the page, as entries of the catalog.
+"""The providers that were connected on the page, as entries of the catalog, and the tool servers that were added there.
 
 A process reads them once, and again when another one has changed them: a mark in Redis says so. It is looked at where a
 dialog is taken up and where pages list models, not at each look into the catalog.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,10 +15,11 @@ import structlog
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 
-from dialogs.models import ConnectedProvider
+from dialogs.models import ConnectedProvider, ToolServer
 from dialogs.store.wakeups import client
 from dominds import outbound_http, sealing
 from dominds.llm.catalog.catalog import NONE, Connected
+from dominds.redaction import remember
 
 log = structlog.get_logger(__name__)
 
@@ -26,8 +27,20 @@ MARK = "dominds:connected"  # another value after each change
 
 
 @dataclass(frozen=True, slots=True)
+class AddedServer:
+    """An MCP server. ``fault``: why its key cannot be read, or empty."""
+
+    server_id: str
+    url: str
+    enabled: bool
+    key: str = field(default="", repr=False)
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class _Read:
     entries: Connected
+    servers: tuple[AddedServer, ...]
     mark: bytes | None
 
 
@@ -40,6 +53,12 @@ def connected() -> Connected:
         return _known.entries
     # In a transaction, for which others wait, Redis is not asked; what is read then is read again at the next look.
     return _read(None if connection.in_atomic_block else _mark())
+
+
+def tool_servers() -> tuple[AddedServer, ...]:
+    """The same tuple until they change."""
+    connected()
+    return _known.servers if _known is not None else ()
 
 
 def follow() -> None:
@@ -63,9 +82,24 @@ def save(row: ConnectedProvider, key: str) -> None:
     _tell()
 
 
+def save_server(row: ToolServer, key: str) -> None:
+    """Without a key the stored one stays."""
+    if key:
+        row.sealed_key = sealing.seal(key)
+    row.save()
+    _tell()
+
+
 def remove(provider_id: str) -> bool:
     """Whether there was one."""
     removed, _ = ConnectedProvider.objects.filter(pk=provider_id).delete()
+    _tell()
+    return bool(removed)
+
+
+def remove_server(server_id: str) -> bool:
+    """Whether there was one."""
+    removed, _ = ToolServer.objects.filter(pk=server_id).delete()
     _tell()
     return bool(removed)
 
@@ -93,10 +127,11 @@ def _read(mark: bytes | None) -> Connected:
     """``mark`` was looked at before: what changes meanwhile is read next time. Before the first migration there is nothing."""
     global _known  # noqa: PLW0603 - one catalog in a process
     try:
-        rows = list(ConnectedProvider.objects.all())
+        rows, servers = list(ConnectedProvider.objects.all()), list(ToolServer.objects.all())
     except DatabaseError:
         return NONE
-    _known = _Read(MappingProxyType({row.provider_id: _entry(row) for row in rows}) if rows else NONE, mark)
+    entries = MappingProxyType({row.provider_id: _entry(row) for row in rows}) if rows else NONE
+    _known = _Read(entries, tuple(map(_server, servers)), mark)
     return _known.entries
 
 
@@ -120,3 +155,15 @@ def _key_of(row: ConnectedProvider) -> dict[str, str]:
             "keyFault": f"The key of {row.name} cannot be read: SECRET_KEY is another one than when it was typed. Type it "
             f"again on the page Connect a model, or name the earlier SECRET_KEY in SECRET_KEY_FALLBACKS."
         }
+
+
+def _server(row: ToolServer) -> AddedServer:
+    if not row.sealed_key:
+        return AddedServer(row.server_id, row.url, row.enabled)
+    try:
+        key = sealing.unseal(row.sealed_key)
+    except sealing.Unreadable:
+        fault = "its key cannot be read: SECRET_KEY is another one than when it was typed. Remove it, and add it again"
+        return AddedServer(row.server_id, row.url, row.enabled, fault=fault)
+    remember(key)
+    return AddedServer(row.server_id, row.url, row.enabled, key)

@@ -1,6 +1,6 @@
 """The rows. Columns and predicates on them only: what changes them lives in the services beside this room."""
 
-from dialogs.models.agents import Agent, ConnectedProvider, ForcingRefusal
+from dialogs.models.agents import Agent, ConnectedProvider, ForcingRefusal, ToolServer
 from dialogs.models.clients import ApiKey, Client, EmbeddingUse
 from dialogs.models.conversation import Dialog, Reminder, Turn
 from dialogs.models.deliveries import Delivery, PushSubscription
@@ -37,5 +37,6 @@ __all__ = [
     "RequestPart",
     "Round",
     "SiteSettings",
+    "ToolServer",
     "Turn",
 ]

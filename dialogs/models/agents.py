@@ -1,4 +1,4 @@
-"""Agents, the providers that were connected on the page, and models that refused a forced call."""
+"""Agents, the providers and tool servers that were connected on the page, and models that refused a forced call."""
 
 from django.db import models
 from django.db.models.functions import Now
@@ -99,3 +99,19 @@ class ConnectedProvider(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class ToolServer(models.Model):
+    """An MCP server that somebody added on the page. Where ``mcp.yaml`` speaks of it, the file holds."""
+
+    server_id = models.CharField(primary_key=True, max_length=32)
+    url = models.URLField(max_length=500)
+    sealed_key = models.TextField(blank=True, default="", db_default="", help_text="encrypted; empty: no key")
+    enabled = models.BooleanField(default=True, db_default=True)
+    added_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["server_id"]
+
+    def __str__(self) -> str:
+        return self.server_id

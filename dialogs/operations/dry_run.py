@@ -32,6 +32,7 @@ from remediation.similarity.embeddings import LexicalEmbedder, RememberingEmbedd
 from remediation.tokens.counting import counter_for
 
 MOST_DIALOGS, MOST_TURNS = 20, 600  # together: some seconds of a core
+PREVIEW_TURNS = 120  # while somebody types: some tenths of a second
 UNLIMITED = 1_000_000_000  # tokens, where no limit is known
 COLUMNS = ("seq", "role", "text", "tool_calls", "tool_call_id", "status", "position")
 
@@ -95,9 +96,18 @@ def dry_run(
     )
 
 
-def _newest_dialogs(found: QuerySet[Row]) -> Iterator[Dialog]:
-    """Each whole, until they are so many turns together; of the last one its newest turns."""
-    room = MOST_TURNS
+def preview(agent: Agent | None, proposed: Agent) -> DryRun:
+    """The same of fewer turns, for a page on which settings are being chosen. An agent that is new, or that nobody has talked
+    with, is tried on the newest dialogs of all. Raises ``UnknownModel``."""
+    own = agent.dialogs.filter(last_turn_seq__gt=0) if agent else Row.objects.none()
+    dialogs = list(_newest_dialogs(own if own.exists() else Row.objects.all(), PREVIEW_TURNS))
+    after = _outcome(proposed, dialogs, current_config())
+    before = after if agent is None else _outcome(agent, dialogs, current_config())
+    return DryRun(len(dialogs), sum(len(dialog.turns) for dialog in dialogs), before, after)
+
+
+def _newest_dialogs(found: QuerySet[Row], room: int = MOST_TURNS) -> Iterator[Dialog]:
+    """Each whole, until they are ``room`` turns together; of the last one its newest turns."""
     newest = found.filter(last_turn_seq__gt=0).order_by("-active_at", "pk")
     for dialog_id, instructions in newest.values_list("pk", "agent__instructions")[:MOST_DIALOGS]:
         turns = Turn.objects.filter(dialog=dialog_id, position__isnull=False).order_by("-position")

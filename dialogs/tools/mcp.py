@@ -40,7 +40,7 @@ def problem_with(name: str) -> str:
     config = current_config()
     if server_id in config.servers or server_id in config.off:  # one that is off may be on again tomorrow
         return ""
-    return f"there is no MCP server '{server_id}'; mcp.yaml names {', '.join(config.servers) or 'none'}"
+    return f"there is no MCP server '{server_id}'; known are {', '.join(config.servers) or 'none'}"
 
 
 def ask_at_once(names: Iterable[str]) -> None:
@@ -74,6 +74,13 @@ class _Listing:
 
 _listings: dict[str, _Listing] = {}
 _locks: dict[str, threading.Lock] = {}
+
+
+def offered_now(server: Server) -> list[tuple[str, str]]:
+    """Names and descriptions of what a server offers, asked of it now. Raises ``McpFailed``."""
+    from dialogs.tools import mcp_client
+
+    return [(tool.spec.name, tool.spec.description) for _, tool in _adapted(server, mcp_client.list_tools(server))]
 
 
 def forget_lists() -> None:

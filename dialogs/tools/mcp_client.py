@@ -14,6 +14,7 @@ from typing import Any, TextIO, TypeVar
 
 import httpx2
 import structlog
+from django.conf import settings
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import MCP_DEFAULT_SSE_READ_TIMEOUT, MCP_DEFAULT_TIMEOUT, create_mcp_http_client
@@ -21,7 +22,7 @@ from mcp.types import CallToolResult, Tool
 
 from dialogs.tools import mcp_program
 from dialogs.tools.mcp_config import McpFailed, Server, resolved
-from dominds import budgets
+from dominds import budgets, outbound_http
 from dominds.redaction import redact
 
 log = structlog.get_logger(__name__)
@@ -196,6 +197,9 @@ async def _connected(session: _Session) -> AsyncIterator[Client]:
             async with Client(mcp_program.running(server, stderr, session.over_budget)) as client:
                 yield client
         return
+    if server.is_typed:
+        allowed = {"allow_private": settings.PRIVATE_WEBHOOKS, "allow_loopback": True}
+        await asyncio.to_thread(outbound_http.check, server.url, **allowed)
     async with (
         _http_client(session) as http,
         Client(streamable_http_client(server.url, http_client=http, max_sse_event_size=None)) as client,

@@ -1,4 +1,6 @@
-"""The MCP servers of ``mcp.yaml``. Secrets stay in the environment and are named there.
+"""The MCP servers of ``mcp.yaml``, and those that were added on the page and that the file does not name.
+
+Secrets of the file stay in the environment and are named there.
 
 servers:
   files:
@@ -20,12 +22,14 @@ import os
 import re
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 
+from dialogs.context import connected
+from dialogs.context.connected import AddedServer
 from dominds.redaction import remember
 from dominds.yaml_fields import (
     Bad,
@@ -88,6 +92,7 @@ class Server:
     whitelist: tuple[str, ...] = ()
     blacklist: tuple[str, ...] = ()
     renames: tuple[Rename, ...] = ()
+    is_typed: bool = False  # its address, into a page: the rules of ``dominds.outbound_http`` hold
 
     def offers(self, tool_name: str) -> bool:
         """Whether agents may have this tool, as the original Dominds rules it: a whitelist alone names all that is
@@ -109,11 +114,12 @@ def matches(patterns: Sequence[str], name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class McpConfig:
-    """``off`` holds why a server of the file is not used, by id."""
+    """``off`` holds why a server is not used, by id; ``in_file`` are ids that ``mcp.yaml`` names."""
 
     servers: Mapping[str, Server] = field(default_factory=dict)
     off: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
+    in_file: frozenset[str] = frozenset()
 
 
 class McpFailed(Exception):
@@ -142,11 +148,35 @@ def resolved(values: Mapping[str, Value]) -> dict[str, str]:
 # Reading
 
 _current: tuple[Path, tuple[int, int], McpConfig] | None = None
+_merged: tuple[McpConfig, tuple[AddedServer, ...], McpConfig] | None = None
 _loading = threading.Lock()
 
 
 def current_config() -> McpConfig:
-    """The servers, read again when the file has changed."""
+    """The servers of the file, and those that were added on the page under other ids."""
+    global _merged  # noqa: PLW0603  one per process
+    file, added = file_config(), connected.tool_servers()
+    if not added:
+        return file
+    if _merged is None or _merged[0] is not file or _merged[1] is not added:
+        _merged = (file, added, _with_added(file, added))
+    return _merged[2]
+
+
+def _with_added(file: McpConfig, added: tuple[AddedServer, ...]) -> McpConfig:
+    others = [row for row in added if row.server_id not in file.in_file]
+    off = {row.server_id: row.fault or "switched off on the page" for row in others if row.fault or not row.enabled}
+    servers = {row.server_id: server_of(row) for row in others if row.server_id not in off}
+    return replace(file, servers={**file.servers, **servers}, off={**file.off, **off})
+
+
+def server_of(row: AddedServer) -> Server:
+    headers: dict[str, Value] = {"Authorization": f"Bearer {row.key}"} if row.key else {}
+    return Server(row.server_id, url=row.url, headers=headers, is_typed=True)
+
+
+def file_config() -> McpConfig:
+    """The servers of ``mcp.yaml``, read again when it has changed."""
     global _current  # noqa: PLW0603  one per process
     path = Path(settings.MINDS_DIR) / FILE_NAME
     with _loading:
@@ -161,17 +191,19 @@ def read_config(path: Path) -> McpConfig:
     top = reading.fields(reading.document, "", {"version": anything, "servers": anything})
     servers: dict[str, Server] = {}
     off: dict[str, str] = {}
+    named = set[str]()
     for server_id, entry in reading.entries(top.get("servers"), "servers"):
         here = f"servers.{server_id}"
         if not SERVER_ID.fullmatch(server_id):
             reading.report(here, "an id has at most 32 letters, digits, - and _; the server is left out")
             continue
         server = _server(reading, server_id, entry, here)
+        named.add(server_id)
         if reason := _why_off(reading, entry, here):
             off[server_id] = reason
         elif server:
             servers[server_id] = server
-    return McpConfig(servers, off, tuple(reading.problems))
+    return McpConfig(servers, off, tuple(reading.problems), frozenset(named))
 
 
 def _why_off(reading: Reading, entry: Any, here: str) -> str:

@@ -31,10 +31,12 @@ from dialogs.accounts import sign_in
 from dialogs.accounts.login import (
     LoginRefused,
     create_first_administrator,
+    is_at_this_machine,
     needs_setup,
     try_to_log_in,
     try_to_sign_in,
 )
+from dialogs.accounts.sign_in import free_username
 from dialogs.views.forms import SetupForm
 from dominds.oidc import provider as oidc
 from dominds.oidc.registration import Registration, SignInFailed
@@ -44,6 +46,7 @@ log = structlog.get_logger(__name__)
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 SIGN_IN_SECONDS = 600  # at the provider, with passwords and second factors to look for
 SIGN_IN_SALT = "dialogs.sign_in"
+LONG_SESSION_SECONDS = 365 * 86_400  # of who has no password yet to come back with
 LINK_SECONDS = 3600  # that the settings lie open
 LINK_SALT = "dialogs.link_sign_in"
 
@@ -51,20 +54,30 @@ LINK_SALT = "dialogs.link_sign_in"
 @sensitive_post_parameters()
 @require_http_methods(["GET", "POST"])
 def setup(request: HttpRequest) -> HttpResponse:
-    """Make the first administrator, once."""
+    """Make the first administrator, once. At the machine itself one click does, and asks for nothing."""
     if not needs_setup():
         return _too_late(request)
+    at_once = is_at_this_machine(request)
+    if at_once and "begin" in request.POST:
+        user = User(username=free_username("admin"))
+        user.set_unusable_password()
+        return _first_in(request, user, LONG_SESSION_SECONDS)
     form = SetupForm(request.POST or None)
     if form.is_valid():
-        user = form.save(commit=False)
-        if create_first_administrator(user):
-            login(request, user, backend=BACKEND)
-            return redirect("home")
-        messages.error(
-            request, _("Somebody made the first account a moment ago. Log in with it, or ask its owner for one.")
-        )
-        return redirect("login")
-    return render(request, "accounts/setup.html", {"form": form})
+        return _first_in(request, form.save(commit=False))
+    return render(request, "accounts/setup.html", {"form": form, "at_once": at_once})
+
+
+def _first_in(request: HttpRequest, user: User, seconds: int | None = None) -> HttpResponse:
+    """``seconds``: how long their session lasts, if not as long as others."""
+    if create_first_administrator(user):
+        login(request, user, backend=BACKEND)
+        request.session.set_expiry(seconds)
+        return redirect("home")
+    messages.error(
+        request, _("Somebody made the first account a moment ago. Log in with it, or ask its owner for one.")
+    )
+    return redirect("login")
 
 
 def _too_late(request: HttpRequest) -> HttpResponse:
@@ -215,6 +228,11 @@ def _cookie() -> str:
 def _redirect_uri(request: HttpRequest, provider: Registration) -> str:
     """As it is registered at the provider, letter by letter."""
     path = reverse("sign-in-callback", args=[provider.number] if provider.number > 1 else [])
+    return absolute(request, path)
+
+
+def absolute(request: HttpRequest, path: str) -> str:
+    """Where people reach a page of this server."""
     return f"{settings.PUBLIC_URL}{path}" if settings.PUBLIC_URL else request.build_absolute_uri(path)
 
 

@@ -51,6 +51,19 @@ def for_operators(view: Callable[..., HttpResponseBase]) -> View:
     return shown
 
 
+def for_administrators(view: Callable[..., HttpResponseBase]) -> View:
+    """Who may do everything; for everybody else the page does not exist."""
+
+    @login_required
+    @wraps(view)
+    def shown(request: PersonRequest, **kwargs: Any) -> HttpResponseBase:
+        if not request.user.is_superuser:
+            raise Http404
+        return view(request, **kwargs)
+
+    return shown
+
+
 def dialog_page(view: Callable[..., HttpResponseBase]) -> View:
     """A page about a dialog, for those who may see it. The view is called with the request and the dialog."""
 

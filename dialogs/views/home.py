@@ -8,6 +8,7 @@ from django.urls import reverse
 from django.utils import translation
 from django.views.decorators.http import require_GET, require_POST
 
+from dialogs.accounts.login import lacks_a_way_in
 from dialogs.actions import attachments
 from dialogs.actions.messages import start_dialog
 from dialogs.errors import Refusal
@@ -29,7 +30,10 @@ def home(request: PersonRequest) -> HttpResponse:
 
 
 def _shown(request: PersonRequest, page: HomePage, status: int = 200) -> HttpResponse:
-    return render(request, "dialogs/home.html", {"page": page, "section": "home"}, status=status)
+    # One thing at a time: first a model, then a password.
+    lacks_password = not page.offers_connection and lacks_a_way_in(request.user)
+    context = {"page": page, "lacks_password": lacks_password, "section": "home"}
+    return render(request, "dialogs/home.html", context, status=status)
 
 
 @login_required

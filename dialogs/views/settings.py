@@ -7,7 +7,8 @@ from django.conf import settings as site
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_required
-from django.contrib.auth.forms import PasswordChangeForm
+from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -27,7 +28,8 @@ from dialogs.permissions import OPERATE, may
 from dialogs.store import charging, wakeups
 from dialogs.views.accounts import link_token
 from dialogs.views.answers import PersonRequest, refused, say_not_saved
-from dialogs.views.forms import ApiKeyForm, AppearanceForm, ContextDisplayForm, SiteForm
+from dialogs.views.forms import ApiKeyForm, AppearanceForm, ContextDisplayForm
+from dialogs.views.site.forms import SiteForm
 from remediation.spending import Spent
 
 MOST_TEMPLATES = 100
@@ -51,6 +53,7 @@ def _page(request: PersonRequest, *, new_key: str = "", status: int = 200, **bou
         "cost_this_month": spending.cost_this_month(request.user.pk),
         "site_form": SiteForm(instance=SiteSettings.current()) if may(request.user, OPERATE) else None,
         "password_form": _password_form(request),
+        "lacks_a_way_in": login.lacks_a_way_in(request.user),
         "key_form": ApiKeyForm(),
         "sends_mail": question_mail.is_on(),
         "push": _push_of(request),
@@ -170,7 +173,9 @@ def save_template(request: PersonRequest) -> HttpResponse:
     return redirect(f"{reverse('settings')}#templates")
 
 
-def _password_form(request: PersonRequest, given: QueryDict | None = None) -> PasswordChangeForm:
+def _password_form(request: PersonRequest, given: QueryDict | None = None) -> "SetPasswordForm[User]":
+    if login.lacks_a_way_in(request.user):
+        return SetPasswordForm(request.user, given)
     form = PasswordChangeForm(request.user, given)
     form.fields["old_password"].widget.attrs.pop("autofocus", None)  # it is one of many things on the page
     return form
@@ -195,6 +200,7 @@ def _change_password(request: PersonRequest) -> HttpResponse:
     if not form.is_valid():
         return _page(request, status=400, password_form=form)
     form.save()
+    request.session.set_expiry(None)  # as long as others, where it was a long one for want of a password
     update_session_auth_hash(request, request.user)  # this session stays; all others end
     login.request_recheck(request.user)
     messages.success(request, _("Your password was changed. Other sessions are logged out; your API keys still hold."))

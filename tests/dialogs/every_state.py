@@ -7,7 +7,7 @@ from django.contrib.auth.models import Group, User
 from dialogs.actions import forks, messages, questions, reminders, rewrite_requests, sharing, turn_marks
 from dialogs.actions.attachments import checked
 from dialogs.actions.questions import ASK_HUMAN
-from dialogs.models import ConnectedProvider, Dialog, Generation, PromptTemplate, Question, Turn
+from dialogs.models import ConnectedProvider, Dialog, Generation, PromptTemplate, Question, ToolServer, Turn
 from dialogs.runtime.driver import drive
 from dialogs.store.change import open_change
 from remediation.models import RemediationRun
@@ -31,10 +31,11 @@ class Zoo:
         self.script, self.owner, self.agent = script, UserFactory.create(), AgentFactory.create()
 
     def dialogs(self) -> dict[str, Dialog]:
-        """By what each is an example of. Beside them stands a connected provider whose server is silent."""
+        """By what each is an example of. Beside them stands a connected provider and a tool server that are silent."""
         ConnectedProvider.objects.get_or_create(
             provider_id="silent", name="Silent", kind="ollama", base_url="http://127.0.0.1:1/v1", model_ids="m"
         )
+        ToolServer.objects.get_or_create(server_id="silent", url="http://127.0.0.1:1/mcp")
         PromptTemplate.objects.create(owner=self.owner, name="weekly", text="What happened this week?")
         makers: dict[str, Callable[[], Dialog]] = {
             "empty": self.new,

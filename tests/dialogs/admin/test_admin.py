@@ -1,6 +1,7 @@
 """The admin: operators read everything, edit no history, and resolve what waits for them."""
 
 import itertools
+import re
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -111,6 +112,16 @@ def test_a_page_of_each_row_is_read_and_nothing_in_it_runs(browser: Client, aske
         assert SECRET not in page.content.decode()
     page = browser.get(reverse("admin:dialogs_turn_changelist"), {"dialog__id__exact": str(dialog.pk)})
     assert page.context["cl"].result_count == dialog.turns.count()
+
+
+def test_it_wears_the_design_of_the_pages_and_the_theme_of_who_looks(browser: Client, operator: User) -> None:
+    PersonSettings.objects.create(user=operator, theme="dark")
+    address = reverse("admin:dialogs_agent_changelist")
+    page = browser.get(address).content.decode()
+    assert "css/tokens.css" in page and "css/admin.css" in page
+    assert re.search(r'<body class="[^"]*\btheme-dark\b', page)
+    assert "admin/js/theme.js" not in page and "admin/css/dark_mode.css" not in page
+    assert page.index("admin/css/base.css") < page.index("css/admin.css")  # whose variables stand in place of those
 
 
 def test_others_are_not_let_in(asked: Question) -> None:

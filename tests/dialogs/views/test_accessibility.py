@@ -14,6 +14,7 @@ from django.db import connections
 from django.urls import URLPattern, resolve, reverse
 from playwright.sync_api import Page
 
+from dialogs.accounts.people import link_of
 from dialogs.actions import question_mail
 from dialogs.actions.questions import ASK_HUMAN
 from dialogs.actions.sharing import token_of
@@ -97,6 +98,10 @@ def pages_of(dialogs: dict[str, Dialog]) -> Iterator[str]:
         "/find/?q=the",
         "/settings/",
         "/settings/limits/",
+        "/agents/",
+        "/agents/new/",
+        "/tool-servers/",
+        "/people/",
         "/models/",
         "/models/connect/",
         "/models/connected/silent/",
@@ -107,6 +112,9 @@ def pages_of(dialogs: dict[str, Dialog]) -> Iterator[str]:
         "/glossary/",
         "/dialogs/?folder=Harbour+dues",
     )
+    shared = dialogs["answered question"]
+    yield from (f"/agents/{shared.agent_id}/", f"/people/{shared.owner_id}/", f"/people/groups/{shared.group_id}/")
+    yield from ("/invited/1/x/", f"/invited/{shared.owner_id}/{link_of(shared.owner)}/")
     yield from ("/models/test/model/", "/q4h/?tab=answered", "/no-such-page/")
     for name, dialog in dialogs.items():
         here = f"/d/{dialog.pk}/"

@@ -257,7 +257,7 @@ def test_a_running_worker_hears_of_a_new_key(browser: Client, cloud: ChatDouble,
     dialog = make_dialog(provider=agent.provider, model=agent.model)
     known = connected.connected()
     browser.post(USE, typed(cloud, model="gpt-5.6", key="k-newer-0123456789"))
-    monkeypatch.setattr(connected, "_known", connected._Read(known, b"the mark of before"))  # as another process is
+    monkeypatch.setattr(connected, "_known", connected._Read(known, (), b"the mark of before"))  # as another process is
     post_message(dialog.pk, "Hello")
     drive(dialog.pk)
     assert cloud.requests[-1].account == "k-newer-0123456789"

@@ -329,3 +329,53 @@ def test_templates_are_ones_own_and_have_one_name_each() -> None:
     assert browser.get("/api/templates").json() == [{"name": "week", "text": "What now?"}]
     browser.post(address, {"id": row.pk, "delete": "yes"})
     assert list(PromptTemplate.objects.values_list("owner", "name")) == [(other.pk, "weekly")]
+
+
+LOCAL = {"SERVER_NAME": "127.0.0.1", "REMOTE_ADDR": "127.0.0.1"}
+
+
+def test_at_the_machine_itself_the_first_start_asks_for_nothing(script: Script) -> None:
+    client = Client(**LOCAL)  # type: ignore[arg-type]
+    assert 'name="begin"' in client.get("/setup/").content.decode()
+    assert client.post("/setup/", {"begin": "yes"})["Location"] == "/"
+    admin = User.objects.get()
+    assert (admin.username, admin.is_superuser, admin.has_usable_password()) == ("admin", True, False)
+    assert client.session.get_expiry_age() > 300 * 86_400
+    assert Client(**LOCAL).post("/setup/", {"begin": "yes"})["Location"] == "/login/"  # type: ignore[arg-type]
+    assert User.objects.count() == 1
+    script({"text": "Hello."})
+    AgentFactory.create(is_demo=False)
+    assert "Choose a password" in client.get("/").content.decode()
+    chosen = {"new_password1": "another long one", "new_password2": "another long one"}
+    assert client.post("/settings/password/", chosen).status_code == 302
+    assert "Choose a password" not in client.get("/").content.decode()
+    assert client.session.get_expiry_age() < 30 * 86_400
+    assert client.post("/settings/password/", chosen).status_code == 400  # from now on the old one is asked for
+    assert Client().post("/login/", {"username": "admin", "password": "another long one"})["Location"] == "/"
+
+
+@pytest.mark.parametrize(
+    "from_afar",
+    [
+        {"REMOTE_ADDR": "10.0.0.9"},
+        {"SERVER_NAME": "testserver"},
+        {"HTTP_X_FORWARDED_FOR": "203.0.113.9"},
+        {"HTTP_FORWARDED": "for=203.0.113.9"},
+        {"HTTP_VIA": "1.1 proxy"},
+    ],
+)
+def test_from_anywhere_else_it_asks_for_a_name_and_a_password(from_afar: dict[str, str]) -> None:
+    client = Client(**{**LOCAL, **from_afar})  # type: ignore[arg-type]
+    assert 'name="begin"' not in client.get("/setup/").content.decode()
+    assert client.post("/setup/", {"begin": "yes"}).status_code == 200
+    assert not User.objects.exists()
+
+
+def test_others_without_a_password_cannot_choose_one_so() -> None:
+    person = UserFactory.create()
+    person.set_unusable_password()
+    person.save()
+    chosen = {"new_password1": "another long one", "new_password2": "another long one"}
+    assert browser_of(person).post("/settings/password/", chosen).status_code == 400
+    person.refresh_from_db()
+    assert not person.has_usable_password()

@@ -14,7 +14,7 @@ from dialogs.context.config import current_config, save_edits
 from dialogs.context.config import problems as problems_of_file
 from dialogs.models import Agent
 from dialogs.views.answers import PersonRequest, for_operators, say_not_saved
-from dialogs.views.forms import LimitsForm, LlmLimits
+from dialogs.views.site.forms import LimitsForm, LlmLimits
 from dominds.llm.catalog.catalog import UnknownModel
 from remediation.config import ContextConfig, effective_limit
 from remediation.models import ContextSettings

@@ -22,7 +22,8 @@ from dialogs.context import connected, limits
 from dialogs.errors import Refusal
 from dialogs.models import Agent, ConnectedProvider
 from dialogs.views.answers import PersonRequest, View, for_operators
-from dialogs.views.forms import ServerForm, checked
+from dialogs.views.forms import checked
+from dialogs.views.site.forms import ServerForm
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel, retirement_of
 from dominds.llm.models.prices import Price, price_of
 from dominds.llm.providers.listing import Listing

@@ -1,0 +1,43 @@
+"""Agents that people make on the page. What ``team.yaml`` names is read from there at each start, and not changed here."""
+
+from django.db import transaction
+
+from dialogs.agents.connecting import free_id
+from dialogs.errors import Conflict
+from dialogs.models import Agent
+
+COPIED = (
+    "provider", "model", "description", "suggestions", "instructions", "tools", "toolsets", "model_params", "context_policy",
+    "critical_policy", "context_limit", "dialog_budget_usd", "llm_type", "priority", "priority_areas", "recall",
+    "prepare_rewrites", "proxy",
+)  # fmt: skip
+
+
+def blank(provider: str = "", model: str = "") -> Agent:
+    """A new one. What the database would fill in is stated, since a form shows it."""
+    return Agent(provider=provider, model=model, description="", prepare_rewrites=True, proxy=False)
+
+
+def copy_of(agent: Agent) -> Agent:
+    """With all that it does, and no id; not saved."""
+    return Agent(name=f"{agent.name} 2"[:120], **{name: getattr(agent, name) for name in COPIED})
+
+
+def save(agent: Agent) -> Agent:
+    """Store it, a new one under an id made of its name; a default takes the place of the one before. Raises ``Conflict``
+    where the file speaks."""
+    with transaction.atomic():
+        taken = set(Agent.objects.select_for_update().values_list("pk", flat=True))
+        if agent.is_listed:
+            raise Conflict("agent_in_file", f"team.yaml or the demo team names {agent}. Change it there, or copy it.")
+        agent.pk = agent.pk or free_id(agent.name, taken)
+        if agent.is_default:
+            Agent.objects.filter(is_default=True).exclude(pk=agent.pk).update(is_default=False)
+        agent.save()
+    return agent
+
+
+def switch(agent: Agent, *, on: bool) -> None:
+    """A file's as well: who was switched off stays so at the next start."""
+    agent.enabled = on
+    agent.save(update_fields=["enabled"])

@@ -1,0 +1,80 @@
+"""What settings of an agent would do: its limits, its policy, and what they keep of past dialogs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.utils.functional import cached_property
+from django.utils.translation import gettext as _
+
+from dialogs.context import limits
+from dialogs.context.sizes import facts_of
+from dialogs.models import Agent
+from dialogs.operations.dry_run import DryRun, Outcome, preview
+from dominds.llm.catalog.catalog import UnknownModel
+from health.levels import Thresholds
+from remediation.evaluation.measures import FACTS
+from remediation.evaluation.report import Tally
+from remediation.policies.registry import Choice
+from remediation.tokens.counting import counter_for
+
+
+@dataclass
+class AgentPreview:
+    """``stored`` is the agent as it is, if it is already; ``proposed`` what the form says."""
+
+    stored: Agent | None
+    proposed: Agent
+
+    @cached_property
+    def reason(self) -> str:
+        """Why it could not answer now, or empty."""
+        return limits.unusable_reason(self.proposed)
+
+    @cached_property
+    def choice(self) -> Choice:
+        return limits.policy_of(self.proposed)
+
+    @cached_property
+    def thresholds(self) -> Thresholds:
+        try:
+            return limits.thresholds_of_model(limits.model_of(self.proposed))
+        except UnknownModel:
+            return Thresholds(context_limit=None)
+
+    @cached_property
+    def limit(self) -> int | None:
+        """In tokens: where its policy keeps it."""
+        try:
+            return self.choice.policy.limit(facts_of(self.proposed, limits.model_of(self.proposed), self.thresholds))
+        except UnknownModel:
+            return None
+
+    @property
+    def instruction_tokens(self) -> int:
+        """Estimated."""
+        return counter_for(self.proposed.model).count(self.proposed.instructions)
+
+    @cached_property
+    def tried(self) -> DryRun | None:
+        try:
+            return preview(self.stored, self.proposed)
+        except UnknownModel:
+            return None
+
+    def rows(self) -> Iterator[tuple[str, str, str]]:
+        """A figure, now and with these settings; ``now`` is empty for a new agent."""
+        if self.tried is None:
+            return
+        before, after = dict(_figures(self.tried.before)), dict(_figures(self.tried.after))
+        for name, value in after.items():
+            yield name, before[name] if self.stored else "", value
+
+
+def _figures(outcome: Outcome) -> Iterator[tuple[str, str]]:
+    result, facts = outcome.result, outcome.result.tallies.get(FACTS, Tally())
+    yield _("Requests over the limit"), f"{result.over_budget:,}"
+    yield _("Rewrites"), f"{result.rewrites:,}"
+    yield _("Tokens a request, estimated"), f"{result.tokens_sent / max(1, result.requests):,.0f}"
+    yield _("Facts in sight at the end"), _("{sight:,} of {all:,}").format(sight=facts.in_sight, all=facts.needed)
+    yield _("Facts one search away"), f"{facts.one_search_away:,}"
+    yield _("Facts lost"), f"{facts.lost:,}"

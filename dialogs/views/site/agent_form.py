@@ -1,0 +1,167 @@
+"""The form of an agent, under the rules of ``team.yaml``; the admin's has the same rules."""
+
+from itertools import groupby
+from typing import Any, cast
+
+from django import forms
+from django.utils.translation import gettext as _now
+from django.utils.translation import gettext_lazy as _
+
+from dialogs.agents.team_file import validate_agent
+from dialogs.context import limits
+from dialogs.context.config import current_config
+from dialogs.models import Agent
+from dialogs.tools.mcp_config import current_config as mcp_config
+from dialogs.tools.registry import TOOLSETS, builtin_tools
+from dialogs.views.forms import MOST_TOKENS, WholeNumber
+from remediation.config import below_floor
+from remediation.policies.registry import choices
+
+LISTS = ("suggestions", "tools", "toolsets", "priority_areas")
+
+
+class AgentRules(forms.ModelForm):  # type: ignore[type-arg]
+    """Each problem is shown at its field."""
+
+    context_policy = forms.ChoiceField(required=False, help_text=Agent._meta.get_field("context_policy").help_text)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        cast(forms.ChoiceField, self.fields["context_policy"]).choices = policy_choices(self.instance.context_policy)
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        for name in LISTS:
+            given[name] = given.get(name) or []  # an emptied field, which the column would refuse
+        given["model_params"] = given.get("model_params") or {}
+        limit, floor = given.get("context_limit"), current_config().min_limit
+        if limit and "context_limit" in self.changed_data and (reason := below_floor(limit, floor)):
+            self.add_error("context_limit", reason)
+        for name, reason in validate_agent(given):
+            if name not in self.errors:
+                self.add_error(name if name in self.fields else None, reason)
+        return given
+
+
+def policy_choices(now: str) -> list[tuple[str, str]]:
+    """Those that are installed, and what an agent names ``now`` though it is not: to be seen, and refused when saved."""
+    found = [("", "the default of the model's kind"), *((policy.name, policy.label) for policy in choices())]
+    return found if now in dict(found) else [*found, (now, f"{now} (not installed)")]
+
+
+class Lines(forms.CharField):
+    """Texts, one a line."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(required=False, widget=forms.Textarea({"rows": 3}), **options)
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(map(str, value)) if isinstance(value, list) else value
+
+    def clean(self, value: Any) -> Any:
+        return [line.strip() for line in super().clean(value).splitlines() if line.strip()]
+
+
+class AgentForm(AgentRules):
+    """On the page. ``answers_with`` is ``provider/model``, one of the models that can be used."""
+
+    answers_with = forms.ChoiceField(label=_("Model"))
+    suggestions = Lines(label=_("Suggestions"), help_text=_("First messages that a new dialog offers, one a line."))
+    tools = forms.MultipleChoiceField(required=False, widget=forms.CheckboxSelectMultiple, label=_("Tools"))
+    toolsets = forms.MultipleChoiceField(
+        required=False, widget=forms.CheckboxSelectMultiple, label=_("Groups of tools")
+    )
+    priority_areas = Lines(label=_("Priority areas"), help_text=_("Headings of what is kept first, one a line."))
+    context_limit = WholeNumber(
+        1, MOST_TOKENS, "tokens", required=False, label=_("Budget in tokens"),
+        help_text=_("For policies that keep to one. Empty: the limit of the site."),
+    )  # fmt: skip
+
+    class Meta:
+        model = Agent
+        fields = (
+            "name", "description", "suggestions", "instructions", "tools", "toolsets", "model_params", "context_policy",
+            "critical_policy", "context_limit", "dialog_budget_usd", "llm_type", "priority", "priority_areas", "recall",
+            "prepare_rewrites", "proxy", "is_default",
+        )  # fmt: skip
+        labels = {
+            "name": _("Name"),
+            "description": _("Description"),
+            "instructions": _("Instructions"),
+            "model_params": _("Settings for the model (JSON)"),
+            "critical_policy": _("When clearing fails"),
+            "dialog_budget_usd": _("Budget of a dialog (USD)"),
+            "llm_type": _("LLM type"),
+            "priority": _("Priority"),
+            "recall": _("Recall earlier passages"),
+            "prepare_rewrites": _("Prepare the next rewrite while a dialog rests"),
+            "proxy": _("For programs only: add nothing to what they send"),
+            "is_default": _("Answers where nobody chose an agent"),
+        }
+        help_texts = {
+            "description": _("What it is good for, in the choice of agents."),
+            "instructions": _("What the model reads before every conversation."),
+            "model_params": _('By kind of API, or under general, such as {"general": {"effort": "low"}}.'),
+            "dialog_budget_usd": _("What one dialog may cost before a person is asked. Empty: no budget."),
+            "llm_type": _("Whose limit of the site's it has, such as local_14b."),
+            "priority": _("1 gets a fifth more room."),
+            "recall": _("Bring back what is out of sight and bears on the newest message."),
+        }
+        widgets = {
+            "instructions": forms.Textarea({"rows": 8}),
+            "model_params": forms.Textarea({"rows": 3, "spellcheck": "false"}),
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        agent: Agent = self.instance
+        now = f"{agent.provider}/{agent.model}" if agent.provider else ""
+        cast(forms.ChoiceField, self.fields["answers_with"]).choices = _models(now)
+        self.initial.setdefault("answers_with", now)
+        policy = cast(forms.ChoiceField, self.fields["context_policy"])
+        policy.label, policy.help_text = _now("Context policy"), ""
+        policy.choices = [
+            ("", _now("the usual one of its model")),
+            *((name, _now(label)) for name, label in policy_choices(agent.context_policy)[1:]),
+        ]
+        cast(forms.ChoiceField, self.fields["critical_policy"]).choices = [
+            (Agent.CriticalPolicy.ESCALATE, _now("ask a person")),
+            (Agent.CriticalPolicy.COUNTDOWN, _now("count down, and start a new round")),
+        ]
+        offered = [name for name, tool in builtin_tools().items() if not tool.always]
+        offered = [
+            name for name in offered if not any(name == tool.name for group in TOOLSETS.values() for tool in group)
+        ]
+        servers = mcp_config()
+        for field, names in (("tools", offered), ("toolsets", [*TOOLSETS, *servers.servers, *servers.off])):
+            stored = [name for name in getattr(agent, field) or [] if isinstance(name, str)]
+            cast(forms.MultipleChoiceField, self.fields[field]).choices = [
+                (n, n) for n in dict.fromkeys([*names, *stored])
+            ]
+
+    def clean(self) -> dict[str, Any]:
+        given = self.cleaned_data
+        given["provider"], _slash, given["model"] = given.get("answers_with", "").partition("/")
+        self.instance.provider, self.instance.model = given["provider"], given["model"]
+        return super().clean() if given["model"] else given
+
+    @property
+    def proposed(self) -> Agent:
+        """An agent of what was given so far, sound or not; never saved."""
+        self.is_valid()
+        agent = Agent(**{field.attname: getattr(self.instance, field.attname) for field in Agent._meta.concrete_fields})
+        for name, value in self.cleaned_data.items():
+            if name in self.Meta.fields:
+                setattr(agent, name, value)
+        return agent
+
+
+def _models(now: str) -> list[tuple[str, Any]]:
+    """By provider, those that can be used, and the one that an agent has ``now``."""
+    pairs = sorted((pair, model) for pair, model in limits.catalog().models.items() if not model.unusable)
+    groups = [
+        (provider, [(f"{provider}/{model}", model) for (_provider, model), _info in found])
+        for provider, found in groupby(pairs, key=lambda entry: entry[0][0])
+    ]
+    known = {value for _provider, found in groups for value, _model in found}
+    return [*groups, *([(_now("not usable now"), [(now, now)])] if now and now not in known else [])]

@@ -1,0 +1,91 @@
+"""The agents: who answers, with which model, instructions, tools, policy and limits; and a preview of what is being chosen."""
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from dialogs.agents import own
+from dialogs.context import connected, limits
+from dialogs.errors import Refusal
+from dialogs.models import Agent
+from dialogs.pages.agent_preview import AgentPreview
+from dialogs.views.answers import PersonRequest, for_operators, refused, say_not_saved
+from dialogs.views.site.agent_form import AgentForm
+
+
+@for_operators
+@require_GET
+def index(request: PersonRequest) -> HttpResponse:
+    connected.follow()
+    found = [
+        (agent, limits.policy_of(agent), limits.unusable_reason(agent))
+        for agent in Agent.objects.order_by("-enabled", "is_demo", "id")
+    ]
+    return render(request, "agents/list.html", {"agents": found, "section": "agents"})
+
+
+@for_operators
+@require_http_methods(["GET", "POST"])
+def new(request: PersonRequest) -> HttpResponse:
+    """``copy`` names an agent to begin with."""
+    origin = Agent.objects.filter(pk=request.GET.get("copy", "")).first()
+    usual = Agent.objects.filter(is_default=True).first() or own.blank()
+    return _form_page(request, own.copy_of(origin) if origin else own.blank(usual.provider, usual.model))
+
+
+@for_operators
+@require_http_methods(["GET", "POST"])
+def edit(request: PersonRequest, agent_id: str) -> HttpResponse:
+    return _form_page(request, get_object_or_404(Agent, pk=agent_id))
+
+
+def _form_page(request: PersonRequest, agent: Agent) -> HttpResponse:
+    connected.follow()
+    form = AgentForm(request.POST or None, instance=agent)
+    if request.method == "POST":
+        try:
+            if form.is_valid():
+                saved = own.save(form.instance)
+                messages.success(
+                    request, _("Saved. {agent} answers so from the next model call on.").format(agent=saved)
+                )
+                return redirect("agents")
+            say_not_saved(request, form)
+        except Refusal as refusal:
+            messages.error(request, _("Not saved. {reason}").format(reason=refusal.message))
+    stored = Agent.objects.filter(pk=agent.pk).first()
+    if stored and stored.is_listed:
+        for field in form.fields.values():
+            field.disabled = True
+    context = {
+        "agent": stored,
+        "form": form,
+        "preview": AgentPreview(stored, stored or agent),
+        "section": "agents",
+    }
+    return render(request, "agents/agent.html", context, status=400 if request.method == "POST" else 200)
+
+
+@for_operators
+@require_POST
+def preview(request: PersonRequest) -> HttpResponse:
+    """The piece of the page that follows the form, before anything is saved. ``agent`` is whose form it is, if it is stored."""
+    stored = Agent.objects.filter(pk=request.POST.get("agent", "")).first()
+    form = AgentForm(request.POST, instance=Agent.objects.get(pk=stored.pk) if stored else own.blank())
+    found = AgentPreview(stored, form.proposed)
+    return render(request, "agents/_preview.html", {"preview": found, "form": form, "agent": stored})
+
+
+@for_operators
+@require_POST
+def switch(request: PersonRequest, agent_id: str) -> HttpResponse:
+    agent, on = get_object_or_404(Agent, pk=agent_id), request.POST.get("on") == "yes"
+    try:
+        own.switch(agent, on=on)
+    except Refusal as refusal:
+        return refused(request, refusal, "/agents/")
+    said = _("{agent} answers again.") if on else _("{agent} is switched off: it answers no new message.")
+    messages.success(request, said.format(agent=agent))
+    return redirect("agents")

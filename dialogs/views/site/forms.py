@@ -1,0 +1,140 @@
+"""Forms of the site: limits, what holds for everybody, and model servers."""
+
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from dialogs.models import Agent, SiteSettings
+from dialogs.views.forms import MOST_TOKENS, Share, WholeNumber
+from dominds import sealing
+
+
+class LimitsForm(forms.Form):
+    """Limits of ``context.yaml``. Only shapes are checked here; the rules are those of ``context.yaml``."""
+
+    min_limit = WholeNumber(
+        1, MOST_TOKENS, "tokens", label=_("Global minimum"), help_text=_("tokens; no limit lies below it")
+    )
+    default_limit = WholeNumber(
+        1, MOST_TOKENS, "tokens", label=_("Default limit"), help_text=_("tokens, for agents without their own")
+    )
+    warning_threshold = Share(
+        label=_("Warning threshold"), help_text=_("share of the limit above which a context is broken down")
+    )
+    recovery_mode = forms.ChoiceField(
+        label=_("When nothing helps"),
+        choices=[
+            ("fresh_start", _("start fresh from a handover")),
+            ("truncate", _("keep what is important and newest")),
+            ("error", _("fail the message with the cause")),
+        ],
+    )
+
+
+class LlmLimitForm(forms.Form):
+    """The limit of one LLM type; an empty row is left out."""
+
+    type = forms.CharField(label=_("LLM type"), max_length=40, required=False)
+    limit = WholeNumber(1, MOST_TOKENS, "tokens", label=_("Limit"), required=False)
+    follow_default = forms.BooleanField(label=_("Follow default"), required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():  # columns have headings, which do not name a control
+            field.widget.attrs["aria-label"] = field.label
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        limit = given.get("limit")
+        if limit and not given.get("type"):
+            told = gettext("found a limit of {limit:,} tokens without one. Name the type, or empty the row.")
+            self.add_error("type", told.format(limit=limit))
+        if given.get("type") and not limit and not given.get("follow_default") and "limit" not in self.errors:
+            told = gettext("found none for {type}. Give one, or tick “Follow default”.")
+            self.add_error("limit", told.format(type=given["type"]))
+        return given
+
+
+class LlmLimitRows(forms.BaseFormSet):  # type: ignore[type-arg]
+    def clean(self) -> None:
+        types = [row.cleaned_data.get("type") for row in self.forms if row.is_valid() and row not in self.deleted_forms]
+        if doubled := sorted({name for name in types if name and types.count(name) > 1}):
+            told = gettext("There are two rows of {types}. Keep one of them.")
+            raise forms.ValidationError(told.format(types=", ".join(doubled)))
+
+
+LlmLimits = forms.formset_factory(LlmLimitForm, LlmLimitRows, extra=1, can_delete=True, max_num=100)
+
+
+class SiteForm(forms.ModelForm):  # type: ignore[type-arg]
+    webhook_url = forms.URLField(required=False, assume_scheme="https", label=_("Webhook"), max_length=200)
+    webhook_secret = forms.CharField(
+        required=False,
+        max_length=200,
+        label=_("Webhook secret"),
+        widget=forms.PasswordInput({"autocomplete": "off"}),
+    )
+    unsigned = forms.BooleanField(required=False, label=_("Forget the secret"))
+    question_deadline_minutes = WholeNumber(
+        1, 1_000_000, "minutes", required=False, label=_("Answers are due within (minutes)")
+    )
+
+    class Meta:
+        model = SiteSettings
+        fields = (
+            "pruning_agent", "write_titles", "webhook_url", "question_deadline_minutes", "escalation_address",
+        )  # fmt: skip
+        labels = {"escalation_address": _("Overdue questions also to")}
+
+    def save(self, commit: bool = True) -> Any:
+        if secret := self.cleaned_data["webhook_secret"]:
+            self.instance.sealed_webhook_secret = sealing.seal(secret)
+        elif self.cleaned_data["unsigned"]:
+            self.instance.sealed_webhook_secret = ""
+        return super().save(commit)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = cast("forms.ModelChoiceField[Agent]", self.fields["pruning_agent"])
+        field.empty_label = _("Same as current agent")
+        field.queryset = Agent.objects.filter(enabled=True)
+
+
+class ServerForm(forms.Form):
+    """A model server at an address that somebody types."""
+
+    KINDS = [
+        ("", _("Known by its address")),
+        ("openai-compatible", "OpenAI-compatible (chat completions)"),
+        ("openai", "OpenAI (Responses)"),
+        ("anthropic", "Anthropic (Messages)"),
+        ("lmstudio", "LM Studio"),
+        ("ollama", "Ollama"),
+        ("llamacpp", "llama.cpp"),
+        ("vllm", "vLLM or SGLang"),
+    ]
+    address = forms.CharField(
+        max_length=500, widget=forms.TextInput({"placeholder": "https://api.example.com/v1", "inputmode": "url", "list": "known-addresses", "autocomplete": "off", "spellcheck": "false"})
+    )  # fmt: skip
+    key = forms.CharField(
+        max_length=500, required=False, widget=forms.PasswordInput({"autocomplete": "off"}, render_value=True)
+    )
+    kind = forms.ChoiceField(choices=KINDS, required=False)
+
+    def clean_address(self) -> str:
+        """Only what can be taken apart: whether it may be called is judged when it is."""
+        address = str(self.cleaned_data["address"])
+        try:
+            _ = urlsplit(address).port
+        except ValueError as error:
+            raise forms.ValidationError(gettext("It is no web address: {error}.").format(error=error)) from error
+        return address
+
+    def clean_key(self) -> str:
+        key = str(self.cleaned_data["key"])
+        if not key.isascii() or not key.isprintable():
+            raise forms.ValidationError(gettext("It holds characters that no key has."))
+        return key

@@ -1,0 +1,227 @@
+"""People and groups, for administrators; and the page on which somebody who was invited chooses a password."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth import login
+from django.contrib.auth.forms import SetPasswordForm
+from django.contrib.auth.models import Group, User
+from django.core.paginator import Paginator
+from django.db.models import Count, Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from dialogs.accounts import people
+from dialogs.errors import Refusal
+from dialogs.permissions import ALL
+from dialogs.views.accounts import BACKEND, absolute
+from dialogs.views.answers import PersonRequest, for_administrators, refused, say_not_saved
+
+ON_A_PAGE = 50
+MOST_SHOWN = 200  # members of a group, by name
+
+
+class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
+    groups = forms.ModelMultipleChoiceField(
+        Group.objects.order_by("name"),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        label=gettext_lazy("Groups"),
+    )
+    administers = forms.BooleanField(required=False, label=gettext_lazy("Administers this server"))
+
+    class Meta:
+        model = User
+        fields = ("username", "email")
+        labels = {"username": gettext_lazy("Name"), "email": gettext_lazy("Mail address")}
+        help_texts = {"username": ""}
+        widgets = {"username": forms.TextInput({"autocomplete": "off", "spellcheck": "false"})}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk:
+            self.initial.update(groups=self.instance.groups.all(), administers=self.instance.is_superuser)
+
+
+class GroupForm(forms.ModelForm):  # type: ignore[type-arg]
+    permissions = forms.MultipleChoiceField(
+        choices=ALL.items(), required=False, widget=forms.CheckboxSelectMultiple, label=gettext_lazy("Its members")
+    )
+
+    class Meta:
+        model = Group
+        fields = ("name",)
+        labels = {"name": gettext_lazy("Name")}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.initial["permissions"] = people.permissions_of(self.instance) if self.instance.pk else []
+
+
+@for_administrators
+@require_GET
+def index(request: PersonRequest) -> HttpResponse:
+    return _index(request)
+
+
+def _index(request: PersonRequest, status: int = 200, **more: Any) -> HttpResponse:
+    """``invited`` of ``more`` is somebody new, and ``link`` the address to hand them; it is shown once."""
+    wanted = request.GET.get("q", "").strip()[:150]
+    found = User.objects.order_by("-is_active", "username").prefetch_related("groups")
+    if wanted:
+        found = found.filter(Q(username__icontains=wanted) | Q(email__icontains=wanted))
+    page = Paginator(found, ON_A_PAGE).get_page(request.GET.get("page"))
+    context = {
+        "found": page,
+        "q": wanted,
+        "groups": Group.objects.annotate(members=Count("user")).order_by("name"),
+        "form": PersonForm(),
+        "group_form": GroupForm(),
+        "section": "people",
+        **more,
+    }
+    answer = render(request, "people/list.html", context, status=status)
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+@for_administrators
+@require_POST
+def invite(request: PersonRequest) -> HttpResponse:
+    form = PersonForm(request.POST)
+    if not form.is_valid():
+        say_not_saved(request, form)
+        return _index(request, status=400, form=form)
+    user = form.save(commit=False)
+    token = people.invite(user, request.user)
+    people.change(user, request.user, list(form.cleaned_data["groups"]), administers=form.cleaned_data["administers"])
+    return _index(request, invited=user, link=_address(request, user, token))
+
+
+def _address(request: HttpRequest, user: User, token: str) -> str:
+    return absolute(request, reverse("invited", args=[user.pk, token]))
+
+
+@for_administrators
+@require_http_methods(["GET", "POST"])
+def edit(request: PersonRequest, user_id: int) -> HttpResponse:
+    person = get_object_or_404(User, pk=user_id)
+    form = PersonForm(request.POST or None, instance=person)
+    if request.method == "POST":
+        try:
+            if form.is_valid():
+                given = form.cleaned_data
+                people.change(person, request.user, list(given["groups"]), administers=given["administers"])
+                messages.success(request, _("Saved."))
+                return redirect("people")
+            say_not_saved(request, form)
+        except Refusal as refusal:
+            messages.error(request, _("Not saved. {reason}").format(reason=refusal.message))
+    return _person_page(request, form, status=400 if request.method == "POST" else 200)
+
+
+def _person_page(request: PersonRequest, form: PersonForm, link: str = "", status: int = 200) -> HttpResponse:
+    person = User.objects.get(pk=form.instance.pk)
+    context = {"person": person, "form": form, "link": link, "section": "people"}
+    answer = render(request, "people/person.html", context, status=status)
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+@for_administrators
+@require_POST
+def link(request: PersonRequest, user_id: int) -> HttpResponse:
+    """An address at which they choose a password: the first one, or another in place of one that is lost."""
+    person = get_object_or_404(User, pk=user_id, is_active=True)
+    return _person_page(request, PersonForm(instance=person), _address(request, person, people.link_of(person)))
+
+
+@for_administrators
+@require_POST
+def switch(request: PersonRequest, user_id: int) -> HttpResponse:
+    person, on = get_object_or_404(User, pk=user_id), request.POST.get("on") == "yes"
+    try:
+        people.switch(person, request.user, on=on)
+    except Refusal as refusal:
+        return refused(request, refusal, reverse("person", args=[user_id]))
+    said = _("{person} can log in again.") if on else _("{person} is logged out everywhere and cannot come back.")
+    messages.success(request, said.format(person=person))
+    return redirect("people")
+
+
+@for_administrators
+@require_POST
+def add_group(request: PersonRequest) -> HttpResponse:
+    form = GroupForm(request.POST)
+    if not form.is_valid():
+        say_not_saved(request, form)
+        return _index(request, status=400, group_form=form)
+    group = form.save(commit=False)
+    people.save_group(group, form.cleaned_data["permissions"], request.user)
+    return redirect("group", group_id=group.pk)
+
+
+@for_administrators
+@require_http_methods(["GET", "POST"])
+def group(request: PersonRequest, group_id: int) -> HttpResponse:
+    """One form renames it and says what its members may do; others add somebody, remove somebody, and delete it."""
+    found = get_object_or_404(Group, pk=group_id)
+    saves = request.method == "POST" and request.POST.get("act") == "save"
+    form = GroupForm(request.POST if saves else None, instance=found)
+    if request.method == "POST":
+        try:
+            if not saves:
+                messages.success(request, _acted(request, found))
+                return redirect("group", group_id=group_id) if found.pk else redirect("people")
+            if form.is_valid():
+                people.save_group(form.save(commit=False), form.cleaned_data["permissions"], request.user)
+                messages.success(request, _("Saved."))
+                return redirect("people")
+            say_not_saved(request, form)
+        except Refusal as refusal:
+            messages.error(request, refusal.message)
+    context = {
+        "group": Group.objects.get(pk=group_id),
+        "form": form,
+        "members": found.user_set.order_by("username")[:MOST_SHOWN],
+        "names": User.objects.filter(is_active=True).exclude(groups=found).order_by("username")[:MOST_SHOWN],
+        "shared": found.dialogs.count(),
+        "section": "people",
+    }
+    return render(request, "people/group.html", context, status=400 if request.method == "POST" else 200)
+
+
+def _acted(request: PersonRequest, found: Group) -> str:
+    match request.POST.get("act"):
+        case "delete":
+            people.delete_group(found, request.user)
+            return _("The group is gone. Its dialogs are their owners' alone.")
+        case "leave":
+            person = people.leave(found, request.POST.get("person", ""), request.user)
+            return _("{person} is no longer in it.").format(person=person)
+    person = people.join(found, request.POST.get("name", ""), request.user)
+    return _("{person} is in it now.").format(person=person)
+
+
+@never_cache
+@sensitive_post_parameters()
+@require_http_methods(["GET", "POST"])
+def invited(request: HttpRequest, user_id: int, token: str) -> HttpResponse:
+    """For whoever has the link; they are logged in once they have chosen a password."""
+    try:
+        user = people.invited(user_id, token)
+    except Refusal as refusal:
+        return render(request, "people/invited.html", {"problem": refusal.message}, status=refusal.status)
+    form = SetPasswordForm(user, request.POST or None)
+    if form.is_valid():
+        form.save()
+        login(request, user, backend=BACKEND)
+        return redirect("home")
+    return render(request, "people/invited.html", {"form": form, "person": user})

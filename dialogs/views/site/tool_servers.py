@@ -1,0 +1,151 @@
+"""MCP servers: those of ``mcp.yaml`` to be seen and tested, and others that are added, switched off and removed here.
+
+Only addresses are added here. Whoever names a program runs it on this machine, so programs stay in the file.
+"""
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_GET, require_POST
+
+from dialogs.context import connected
+from dialogs.context.connected import AddedServer
+from dialogs.errors import Refusal
+from dialogs.models import Agent, ToolServer
+from dialogs.tools import mcp
+from dialogs.tools.mcp_config import SERVER_ID, McpFailed, Server, current_config, server_of
+from dialogs.tools.registry import TOOLSETS
+from dialogs.views.answers import PersonRequest, for_operators
+from dialogs.views.forms import checked
+from dialogs.views.site.models import with_keys
+from dominds.redaction import redact
+
+
+class ToolServerForm(forms.Form):
+    server_id = forms.RegexField(
+        SERVER_ID, max_length=32, label=gettext_lazy("Name"), widget=forms.TextInput({"autocomplete": "off"}),
+        help_text=gettext_lazy("Letters, digits, dashes and underscores. Its tools are called after it."),
+    )  # fmt: skip
+    url = forms.URLField(
+        max_length=500, assume_scheme="https", label=gettext_lazy("Address"),
+        widget=forms.TextInput({"inputmode": "url", "placeholder": "https://tools.example.com/mcp", "autocomplete": "off", "spellcheck": "false"}),
+    )  # fmt: skip
+    key = forms.CharField(
+        max_length=500, required=False, label=gettext_lazy("Key"),
+        help_text=gettext_lazy("Sent as a bearer token, and stored encrypted."),
+        widget=forms.PasswordInput({"autocomplete": "off"}, render_value=True),
+    )  # fmt: skip
+
+    def clean_server_id(self) -> str:
+        """Ids are matched whole."""
+        name = str(self.cleaned_data["server_id"])
+        if not SERVER_ID.fullmatch(name):
+            raise forms.ValidationError(_("Letters, digits, dashes and underscores. Its tools are called after it."))
+        if name in TOOLSETS or name in current_config().in_file or ToolServer.objects.filter(pk=name).exists():
+            raise forms.ValidationError(_("There is a server of this name already."))
+        return name
+
+    def clean_key(self) -> str:
+        key = str(self.cleaned_data["key"])
+        if not key.isascii() or not key.isprintable():
+            raise forms.ValidationError(_("It holds characters that no key has."))
+        return key
+
+
+@for_operators
+@require_GET
+def index(request: PersonRequest) -> HttpResponse:
+    return _page(request)
+
+
+def _page(request: PersonRequest, status: int = 200, **more: Any) -> HttpResponse:
+    """``tested`` of ``more`` is a server's id, and ``tools`` or ``failure`` what it answered."""
+    connected.follow()
+    config = current_config()
+    rows = {row.server_id: row for row in ToolServer.objects.all()}
+    named = dict.fromkeys([*config.servers, *config.off, *sorted(config.in_file), *rows])
+    context = {
+        "servers": [
+            {
+                "id": name,
+                "server": config.servers.get(name),
+                "off": config.off.get(name, ""),
+                "row": None if name in config.in_file else rows.get(name),
+                "hidden": name in rows and name in config.in_file,
+                "agents": _agents_with(name),
+            }
+            for name in named
+        ],
+        "problems": config.problems,
+        "form": ToolServerForm(),
+        "section": "agents",
+        **more,
+    }
+    return render(request, "agents/tool_servers.html", context, status=status)
+
+
+def _agents_with(server_id: str) -> list[Agent]:
+    own = mcp.PREFIX + server_id
+    return [
+        agent
+        for agent in Agent.objects.filter(enabled=True)
+        if {"*", server_id} & set(agent.toolsets) - {f"!{server_id}"}
+        or any(str(name).partition("/")[0] == own for name in agent.tools)
+    ]
+
+
+@with_keys
+@require_POST
+def add(request: PersonRequest) -> HttpResponse:
+    """Saved once it answers with what it offers."""
+    form = ToolServerForm(request.POST)
+    try:
+        given = checked(form)
+        row = ToolServer(server_id=given["server_id"], url=given["url"])
+        tools = mcp.offered_now(server_of(AddedServer(row.server_id, row.url, enabled=True, key=given["key"])))
+    except (Refusal, McpFailed) as failure:
+        messages.error(request, _("Not added. {reason}").format(reason=redact(str(failure))))
+        return _page(request, status=400, form=form)
+    connected.save_server(row, given["key"])
+    said = _("Added, with {number} tools. Agents that tick {name} have them from the next message on.")
+    messages.success(request, said.format(number=len(tools), name=row.server_id))
+    return redirect("tool-servers")
+
+
+@for_operators
+@require_POST
+def test(request: PersonRequest, server_id: str) -> HttpResponse:
+    """What it offers now, whatever was remembered."""
+    server: Server | None = current_config().servers.get(server_id)
+    if server is None:
+        raise Http404
+    try:
+        return _page(request, tested=server_id, tools=mcp.offered_now(server))
+    except McpFailed as failure:
+        return _page(request, tested=server_id, failure=redact(str(failure)))
+
+
+@for_operators
+@require_POST
+def switch(request: PersonRequest, server_id: str) -> HttpResponse:
+    row, on = get_object_or_404(ToolServer, pk=server_id), request.POST.get("on") == "yes"
+    row.enabled = on
+    connected.save_server(row, "")
+    said = _("{name} is on: agents have its tools again.") if on else _("{name} is off: no agent has its tools.")
+    messages.success(request, said.format(name=server_id))
+    return redirect("tool-servers")
+
+
+@for_operators
+@require_POST
+def remove(request: PersonRequest, server_id: str) -> HttpResponse:
+    if connected.remove_server(server_id):
+        messages.success(request, _("Removed, with its key. What mcp.yaml says of it still holds."))
+    else:
+        messages.error(request, _("There is no such server, or it was removed before. Nothing was changed."))
+    return redirect("tool-servers")

@@ -1,0 +1,111 @@
+"""Agents on their page: made, changed, copied, switched off, and tried before they are saved."""
+
+import html
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from dialogs.actions import messages
+from dialogs.models import Agent
+from dialogs.runtime.driver import drive
+from tests.dialogs.browsing import browser_of
+from tests.dialogs.conftest import Script
+from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make_operator
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+WRITER = {
+    "name": "Harbour clerk", "answers_with": "test/model", "instructions": "Be brief.", "description": "Writes letters",
+    "suggestions": "Write to the mayor\n\n Answer this: ", "toolsets": ["workspace"], "context_policy": "breaking",
+    "context_limit": "4000", "critical_policy": "escalate", "priority": "2", "recall": "on", "model_params": "{}",
+}  # fmt: skip
+
+
+@pytest.fixture
+def operator(script: Script) -> Client:
+    script({"text": "Noted."})
+    return browser_of(make_operator())
+
+
+def test_an_agent_is_made_and_changed_on_the_page(operator: Client) -> None:
+    AgentFactory.create(is_default=True)
+    page = operator.get("/agents/new/").content.decode()
+    assert 'value="test/model"' in page and 'value="breaking"' in page
+    assert operator.post("/agents/new/", {**WRITER, "is_default": "on"})["Location"] == "/agents/"
+    agent = Agent.objects.get(pk="harbour-clerk")
+    assert (agent.provider, agent.model, agent.toolsets, agent.context_limit) == ("test", "model", ["workspace"], 4000)
+    assert agent.suggestions == ["Write to the mayor", "Answer this:"]
+    assert [agent.pk for agent in Agent.objects.filter(is_default=True)] == ["harbour-clerk"]
+    operator.post("/agents/harbour-clerk/", {**WRITER, "instructions": "Be kind.", "toolsets": []})
+    agent.refresh_from_db()
+    assert (agent.instructions, agent.toolsets) == ("Be kind.", [])
+    operator.post("/agents/new/", WRITER)
+    assert Agent.objects.filter(pk="harbour-clerk-2").exists()
+    assert "Harbour clerk" in operator.get("/agents/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"answers_with": "test/gone"}, "test/gone is not one of the available choices"),
+        ({"context_policy": "autocompaction"}, "is only for models of"),
+        ({"context_limit": "12"}, "12 tokens are below the global minimum"),
+        ({"tools": ["rm_rf"]}, "rm_rf is not one of the available choices"),
+        ({"name": ""}, "Name: "),
+        ({"model_params": "{"}, "Settings for the model (JSON): "),
+    ],
+)
+def test_what_cannot_be_is_refused_and_said_before_it_is_saved(
+    operator: Client, given: dict[str, Any], sentence: str
+) -> None:
+    refused = operator.post("/agents/new/", {**WRITER, **given})
+    assert refused.status_code == 400
+    assert sentence in html.unescape(refused.content.decode())
+    assert sentence in html.unescape(operator.post("/agents/preview/", {**WRITER, **given}).content.decode())
+    assert not Agent.objects.exists()
+
+
+def test_a_policy_is_tried_on_past_dialogs_while_it_is_chosen(operator: Client, script: Script) -> None:
+    script({"text": "Noted: the port is 48151. " * 40})
+    dialog = make_dialog(context_policy="none")
+    for number in range(8):
+        messages.post_message(dialog.pk, f"Depot {number} has valve V-{4100 + number}. " + "It rained there. " * 80)
+        drive(dialog.pk)
+    before = Agent.objects.values().get()
+    form = {**WRITER, "agent": dialog.agent_id, "context_policy": "none", "context_limit": ""}
+    same = operator.post("/agents/preview/", form)
+    rows = {name: (now, then) for name, now, then in same.context["preview"].rows()}
+    assert rows["Rewrites"] == ("0", "0") and 'class="differs"' not in same.content.decode()
+    other = operator.post("/agents/preview/", {**form, "context_policy": "breaking", "context_limit": "3500"})
+    rows = {name: (now, then) for name, now, then in other.context["preview"].rows()}
+    assert rows["Rewrites"][0] == "0" < rows["Rewrites"][1]
+    page = other.content.decode()
+    assert "3,500" in page and 'class="differs"' in page and other.context["preview"].tried.turns == 16
+    new = operator.post("/agents/preview/", {**form, "agent": ""}).context["preview"]
+    assert new.tried.turns == 16 and next(new.rows())[1] == ""
+    assert Agent.objects.values().get() == before
+
+
+def test_what_the_file_names_is_read_only_and_says_so(operator: Client) -> None:
+    agent = AgentFactory.create(is_listed=True)
+    page = operator.get(f"/agents/{agent.pk}/").content.decode()
+    assert "names this agent" in page and "disabled" in page and "Save</button>" not in page
+    refused = operator.post(f"/agents/{agent.pk}/", WRITER)
+    assert refused.status_code == 400 and "Change it there, or copy it." in refused.content.decode()
+    agent.refresh_from_db()
+    assert agent.name != WRITER["name"]
+    copied = operator.get(f"/agents/new/?copy={agent.pk}").content.decode()
+    assert f'value="{agent.name} 2"' in copied and "Save</button>" in copied
+    operator.post(f"/agents/{agent.pk}/switch/", {"on": "no"})
+    agent.refresh_from_db()
+    assert not agent.enabled
+    assert "Switch on" in operator.get("/agents/").content.decode()
+
+
+def test_agents_are_the_operators_pages(script: Script) -> None:
+    agent, person = AgentFactory.create(), browser_of(UserFactory.create())
+    for address in ("/agents/", "/agents/new/", f"/agents/{agent.pk}/"):
+        assert person.get(address).status_code == 404
+    for address in ("/agents/new/", "/agents/preview/", f"/agents/{agent.pk}/", f"/agents/{agent.pk}/switch/"):
+        assert person.post(address, WRITER).status_code == 404
