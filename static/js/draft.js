@@ -82,8 +82,12 @@ export class Draft {
     this.reasoning.firstChild.textContent = tr("Reasoning");
   }
 
+  /** A box of its own: what is left of the text begins elsewhere, and nothing that one reads has moved. */
   setTail(text) {
-    this.tail.data = text.replace(/^\n+/, "");
+    const box = this.tailBox.cloneNode(false);
+    this.tail = box.appendChild(document.createTextNode(text.replace(/^\n+/, "")));
+    this.tailBox.replaceWith(box);
+    this.tailBox = box;
     this.markCode();
   }
 

@@ -18,7 +18,7 @@ Opener = Callable[[str], Dialog]
 def words_of(page: Page) -> str:
     """All that the answers on the page say, as one line."""
     parts = page.locator(".turn-assistant .md").all_text_contents()
-    return " ".join(" ".join(parts).replace("WrapDownloadCopy", "").split())
+    return " ".join(" ".join(parts).replace("NumbersWrapDownloadCopy", "").split())
 
 
 def expected_words(times: int = 1) -> str:
@@ -53,6 +53,22 @@ def test_an_answer_streams_and_ends_as_the_model_said_it(
     assert_whole(page, dialog)
     assert page.locator(".hl-k").count() >= 12
     expect(page.locator("#announcer")).to_contain_text("Answer complete")
+
+
+SHIFTS = """() => {
+    window.shifts = 0;
+    new PerformanceObserver((list) => { for (const entry of list.getEntries()) window.shifts += entry.value; }).observe({ type: "layout-shift" });
+}"""
+
+
+def test_no_line_moves_while_an_answer_streams(open_dialog: Opener, page: Page, complaints: list[str]) -> None:
+    """Blocks take the place of the text that they are made of, and the turn that of the draft."""
+    dialog = open_dialog("long")
+    send(page, "Go")
+    expect(page.locator("#live .md h4, #live .md h3").first).to_be_visible()
+    page.evaluate(SHIFTS)
+    assert_whole(page, dialog)
+    assert page.evaluate("window.shifts") < 0.05  # 0.1 is called good
 
 
 def test_a_reload_in_the_middle_loses_and_doubles_nothing(
