@@ -107,9 +107,9 @@ def chart_width(points: list[dict[str, float]]) -> float:
 @register.simple_tag
 def bars(points: list[dict[str, Any]]) -> SafeString:
     """The bars of the chart. Up to sixty at each answer: as a loop in the template they took most of drawing its end."""
-    reported = _("{number:,} prompt tokens")
+    reported = escape(_("{number:,} prompt tokens"))
     levels = {level: escape(_(level)) for level in Level}
-    return mark_safe(  # nosec B308: numbers, and words that are escaped here
+    return mark_safe(  # nosec B308 B703  numbers, and words that are escaped here
         "".join(
             f'<rect x="{point["x"]}" y="{point["y"]}" width="8" height="{point["height"]}" data-level="{escape(row.level)}">'
             f"<title>{_size(row.prompt_tokens, reported)} · {levels[row.level]}</title></rect>"

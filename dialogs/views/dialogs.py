@@ -140,8 +140,8 @@ def _matching(request: PersonRequest, given: dict[str, str]) -> tuple[QuerySet[D
 def _shown(request: PersonRequest, given: dict[str, str]) -> QuerySet[Dialog]:
     """With all that their rows show, in the order of the list."""
     waiting = Prefetch("questions", Question.objects.filter(state=Question.State.OPEN), to_attr="waiting")
-    dialogs = Dialog.deleted if given.get("state") == "deleted" else Dialog.objects
-    dialogs = dialogs.select_related("agent", "owner", "group").prefetch_related(waiting)
+    there = Dialog.deleted if given.get("state") == "deleted" else Dialog.objects
+    dialogs = there.select_related("agent", "owner", "group").prefetch_related(waiting)
     return dialogs.newest_first(request.user)
 
 
