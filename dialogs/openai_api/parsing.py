@@ -198,9 +198,10 @@ def _messages(found: Any, instructions_end: int | None) -> tuple[str, tuple[Clie
 
 
 def _named(text: str, message: dict[str, Any], param: str) -> str:
-    """Who speaks stands before what they say, where each model, summary and search reads it."""
+    """Who speaks stands before what they say, where each model, summary and search reads it. A name that only repeats the
+    role, as AutoGen sends it always, tells nothing."""
     name = message.get("name")
-    if name in (None, ""):
+    if name in (None, "", message.get("role")):
         return text
     if not isinstance(name, str) or len(name) > MAX_NAME:
         raise invalid(f"name must be a text of at most {MAX_NAME} characters.", f"{param}.name")

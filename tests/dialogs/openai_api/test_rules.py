@@ -318,16 +318,17 @@ def test_first_system_messages_are_instructions_and_notices_are_stripped() -> No
 
 
 def test_who_speaks_stands_before_what_they_say() -> None:
-    """But for the agent, which the dialog names."""
+    """But for the agent, which the dialog names, and for a name that is the role again."""
     messages = [
         {"role": "system", "name": "example", "content": "Hello."},
         {"role": "user", "name": "Ada", "content": "Hi"},
         {"role": "assistant", "name": "coder", "refusal": "No."},
         {"role": "user", "name": "Ben", "content": [{"type": "text", "text": "Why?"}]},
+        {"role": "user", "name": "user", "content": "Go on"},
     ]
     found = parse(orjson.dumps(HI | {"messages": messages}))
     assert [found.instructions, *(said.text for said in found.messages)] == [
-        "example: Hello.", "Ada: Hi", "No.", "Ben: Why?",
+        "example: Hello.", "Ada: Hi", "No.", "Ben: Why?", "Go on",
     ]  # fmt: skip
 
 
