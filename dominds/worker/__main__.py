@@ -6,9 +6,8 @@ Celery's command line loads its other commands first, with a library for prompts
 import sys
 from argparse import ArgumentParser
 
+from celery.app.utils import find_app
 from celery.utils.nodenames import default_nodename, host_format
-
-from dominds.celery import app
 
 
 def main() -> None:
@@ -18,7 +17,7 @@ def main() -> None:
     )
     parser.add_argument("-n", "--hostname", help="its name among Celery's workers; %%h stands for the host")
     given = parser.parse_args()
-    worker = app.Worker(
+    worker = find_app("dominds.celery").Worker(
         hostname=host_format(default_nodename(given.hostname)),
         pool_cls="threads",
         concurrency=given.concurrency,
