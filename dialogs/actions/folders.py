@@ -18,7 +18,7 @@ from django.utils.translation import ngettext
 
 from dialogs.actions import messages, sharing
 from dialogs.context.lineage import FORK, lineage
-from dialogs.errors import Conflict, Invalid, NotFound
+from dialogs.errors import Conflict, Forbidden, Invalid, NotFound
 from dialogs.models import Dialog
 from dialogs.state import AT_REST
 
@@ -79,6 +79,15 @@ def delete(owner: User, ids: Sequence[UUID]) -> Done:
             stayed,
         ).format(number=stayed)
     return Done(sentence, _signed(owner, "delete", True, {"": list(gone)}))
+
+
+def delete_one(dialog: Dialog, by: User) -> None:
+    """Raises ``Forbidden`` for anybody but its owner, and ``Conflict`` while something runs or waits for a person in it."""
+    if dialog.owner_id != by.pk:
+        raise Forbidden("Only its owner deletes a dialog.")
+    delete(by, [dialog.pk])
+    if Dialog.objects.filter(pk=dialog.pk).exists():
+        raise Conflict("dialog_busy", f"The dialog is {dialog.state}. Stop or close it, then delete it.")
 
 
 def _replaced_by(chosen: Iterable[Dialog]) -> set[UUID]:

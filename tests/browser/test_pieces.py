@@ -97,7 +97,7 @@ def test_settings_reach_every_open_tab(
     open_dialog("short")
     other = context.new_page()
     other.goto(f"{stack.base_url}/settings/")
-    other.get_by_label("Dark").check()
+    other.locator("#main").get_by_label("Dark").check()
     other.locator("section", has_text="Look and notifications").get_by_role("button", name="Save").click()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     expect(other.locator(".messages")).to_contain_text("Saved")  # the next tick is for the page that comes

@@ -34,7 +34,7 @@ def test_parts_wait_for_healthy_servers_and_finished_migrations(compose: dict[st
 
 def test_parts_run_what_up_runs(compose: dict[str, Any]) -> None:
     services = compose["services"]
-    assert set(services["worker"]["command"][1:]) <= set(up.worker_command("any", 64))
+    assert set(services["worker"]["command"][1:]) <= set(up.worker_command("any", up.DEFAULT_CONCURRENCY))
     web = " ".join(up.web_command("0.0.0.0", 8000))
     for option in ("--websocket_timeout 43200", "--websocket-max-message-size 65536", "--application-close-timeout 5"):
         assert option in " ".join(services["web"]["command"])

@@ -215,6 +215,7 @@ COMPARES_OWNERS = {
     "dialogs/live/frames.py": "spares the owner a statement",
     "dialogs/openai_api/conversations.py": "only the owner's key writes by /v1",
     "dialogs/operations/importing/store.py": "an import is its owner's",
+    "dialogs/pages/dialog_page.py": "the menu lists one's own by their index",
     "dialogs/pages/home.py": "the agent that a person chose last",
     "dialogs/pages/sidebar.py": "pinned by its owner",
     "dialogs/views/dialogs.py": "the folders that a dialog may be moved to are its owner's",

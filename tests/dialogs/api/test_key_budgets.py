@@ -82,6 +82,8 @@ ASKS: dict[str, Make] = {  # a model, now or soon
 ASKS_NONE: dict[str, Make] = {
     "POST /dialogs": lambda zoo: ("/dialogs", {"agent": zoo.agent.pk}),
     f"PATCH {DIALOG}": on(told, "", {"group": "Harbour"}),
+    f"DELETE {DIALOG}": on(told, ""),
+    f"PUT {DIALOG}/model": on(told, "/model", {"model": ""}),
     f"DELETE {DIALOG}/messages/{{seq}}": on(Zoo.queued, "/messages/2"),
     f"POST {DIALOG}/stop": on(Zoo.queued, "/stop"),
     f"POST {DIALOG}/close": on(told, "/close"),

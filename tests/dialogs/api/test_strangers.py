@@ -34,6 +34,7 @@ BODIES: dict[str, Any] = {
     "rate": {"feedback": "up"},
     "pin": {"pinned": True},
     "share_dialog": {"group": None},
+    "choose_model": {"model": ""},
 }
 
 

@@ -270,7 +270,7 @@ def test_an_archive_says_that_it_lists_the_newest_rewrites(monkeypatch: pytest.M
 
 
 def test_statistics_list_those_who_took_most_and_count_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dialogs.views import ops
+    from dialogs.views.site import ops
 
     for number in range(4):
         generation(make_dialog(id=f"agent-{number}"), cost_usd=Decimal(number + 1))

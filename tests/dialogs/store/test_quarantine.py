@@ -15,7 +15,7 @@ from django.urls import reverse
 
 from dialogs.accounts.api_keys import create_key
 from dialogs.actions import messages
-from dialogs.models import Agent, ApiKey, Client, Dialog
+from dialogs.models import Agent, ApiKey, Client, Dialog, Question
 from dialogs.operations import interventions
 from dialogs.runtime.driver import drive
 from dialogs.state import State
@@ -74,6 +74,9 @@ def rows_of_everything(script: Script) -> Dialog:
     RewriteFactory.create(dialog=dialog, view=[{"turns": [1]}])
     PreparedRewrite.objects.create(dialog=dialog, key="x", covers=1, content={"view": []})
     ContextSettings.objects.create(config={})
+    Question.objects.create(
+        dialog=dialog, kind=Question.Kind.QUESTION, text="Which?", choices=["a"], state=Question.State.ANSWERED
+    )
     Proposal.objects.create(agent=dialog.agent, kind="limit", change={"context_limit": 6000}, grounds="x")
     return dialog
 
