@@ -12,8 +12,9 @@ from dialogs.state import State
 from dialogs.store.change import open_change
 
 
-def choose(dialog_id: UUID, provider: str, model: str, by: User) -> None:
-    """From the next message on; empty names choose the agent's own. A line of the page says where another one began."""
+def choose(dialog_id: UUID, provider: str, model: str, by: User) -> bool:
+    """From the next message on; empty names choose the agent's own. A line of the page says where another one began. Returns
+    whether that is another one than before."""
     reason = unusable_with(dialog_id, (provider, model))
     with open_change(dialog_id) as change:
         dialog = change.dialog
@@ -27,11 +28,12 @@ def choose(dialog_id: UUID, provider: str, model: str, by: User) -> None:
         before = dialog.provider_id, dialog.model_id
         move(dialog, provider, model)
         if before == (dialog.provider_id, dialog.model_id):
-            return
+            return False
         change.event("model", provider=dialog.provider_id, model=dialog.model_id)
         if dialog.last_position:
             text = f"From here on {dialog.model_id} answers; {by.get_username()} chose it."
             change.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=text, author_id=by.pk)
+        return True
 
 
 def move(dialog: Dialog, provider: str, model: str) -> None:

@@ -76,10 +76,11 @@ def dialog_page(view: Callable[..., HttpResponseBase]) -> View:
     return show
 
 
-def dialog_action(view: Callable[..., object]) -> View:
+def dialog_action(view: Callable[..., str | None]) -> View:
     """A POST on a dialog: the view calls a service, and what changed is the answer.
 
-    The view is called with the request and the dialog. The pieces answer at once, so the page is right even while its socket is down.
+    The view is called with the request and the dialog; what it returns is said to the person. The pieces answer at once, so the page
+    is right even while its socket is down.
     """
 
     @login_required
@@ -89,11 +90,14 @@ def dialog_action(view: Callable[..., object]) -> View:
         dialog = owned(dialog_id, request.user)
         try:
             check_may_act(dialog, request.user)
-            view(request, dialog, **kwargs)
+            said = view(request, dialog, **kwargs)
         except Refusal as refusal:
             return refused(request, refusal, f"/d/{dialog_id}/")
         if request.htmx:
-            return changed_since(request, dialog)
+            answer = changed_since(request, dialog)
+            return with_toast(answer, said) if said else answer
+        if said:
+            messages.success(request, said)
         return redirect("dialog", dialog_id=dialog_id)
 
     return act

@@ -6,6 +6,7 @@ from uuid import UUID
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from dialogs.actions import attachments, messages, model_choice
@@ -109,9 +110,11 @@ def models(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 
 @dialog_action
-def choose_model(request: PersonRequest, dialog: Dialog) -> None:
-    provider, _, model = checked(RegenerateForm(request.POST))["model"].partition("/")
-    model_choice.choose(dialog.pk, provider, model, request.user)
+def choose_model(request: PersonRequest, dialog: Dialog) -> str:
+    provider, _slash, model = checked(RegenerateForm(request.POST))["model"].partition("/")
+    if model_choice.choose(dialog.pk, provider, model, request.user):
+        return ""
+    return _("{model} answers here already.").format(model=dialog.model_id)
 
 
 @dialog_action

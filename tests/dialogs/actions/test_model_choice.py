@@ -104,6 +104,13 @@ def test_the_same_model_again_and_one_before_the_first_message_leave_no_line(dia
     assert health_of(fresh)["model_context_limit"] == 1_000
 
 
+def test_choosing_what_answers_already_is_said(dialog: Dialog, person: Client) -> None:
+    address, said = f"/d/{dialog.pk}/model/", "model answers here already."
+    assert said in person.post(address, {"model": ""}, headers=HTMX).headers["HX-Trigger"]
+    assert said in person.post(address, {"model": ""}, follow=True).content.decode()
+    assert "HX-Trigger" not in person.post(address, {"model": "test/small"}, headers=HTMX).headers
+
+
 def test_programs_choose_too_and_strangers_do_not(dialog: Dialog, person: Client) -> None:
     address = f"/api/dialogs/{dialog.pk}/model"
     answer = person.put(address, {"model": "small"}, content_type="application/json")
