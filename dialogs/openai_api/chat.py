@@ -11,15 +11,15 @@ from dialogs.openai_api.conversations import Run
 from dialogs.openai_api.errors import ApiError
 from dialogs.openai_api.parsing import ChatRequest, chat_request
 from dialogs.openai_api.relay import Ended, Reasoning, Text
-from dialogs.openai_api.wire import Asked, Said, Sent, call_json
+from dialogs.openai_api.wire import AnswerPiece, Reading, Sent, call_json
 
 DONE = b"data: [DONE]\n\n"
 REASONS = {"stop_sequence": "stop"}
 
 
-def read(sent: Sent) -> Asked:
+def read(sent: Sent) -> Reading:
     request = chat_request(sent.body, sent.dialog, sent.policy)
-    return Asked(request, partial(ChatWriter, request))
+    return Reading(request, partial(ChatWriter, request))
 
 
 class ChatWriter:
@@ -40,7 +40,7 @@ class ChatWriter:
     def begin(self) -> list[bytes]:
         return [written(self._chunk({"role": "assistant", "content": ""}))]
 
-    def piece(self, piece: Said) -> list[bytes]:
+    def piece(self, piece: AnswerPiece) -> list[bytes]:
         match piece:
             case Text(text):
                 self._texts.append(text)
@@ -83,5 +83,5 @@ class ChatWriter:
         if ended.calls:
             message["tool_calls"] = [call_json(call) for call in ended.calls]
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": ended.finish_reason}
-        told = {"choices": [choice], "usage": ended.usage, "dominds": ended.health}
-        return {**self._object, "object": "chat.completion", **told}
+        answer = {"choices": [choice], "usage": ended.usage, "dominds": ended.health}
+        return {**self._object, "object": "chat.completion", **answer}

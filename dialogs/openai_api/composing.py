@@ -13,7 +13,7 @@ class Composer:
 
     def __init__(self) -> None:
         self._sent = ""  # of the answer's part under way
-        self._said = ""  # the draft of ``_generation`` so far
+        self._draft = ""  # the draft of ``_generation`` so far
         self._generation = 0
         self._pause = ""  # due before the next text
         self._at_line_start = True
@@ -23,11 +23,11 @@ class Composer:
         if generation < self._generation:
             return ""
         if generation > self._generation:
-            self._generation, self._said = generation, ""
-        if position > len(self._said):
+            self._generation, self._draft = generation, ""
+        if position > len(self._draft):
             return ""
-        self._said += text[len(self._said) - position :]
-        return self._new(self._said, whole=False)
+        self._draft += text[len(self._draft) - position :]
+        return self._new(self._draft, whole=False)
 
     def turn(self, generation: int, text: str, *, goes_on: bool = False) -> str:
         """A committed part. ``goes_on``: the next one continues its sentence."""
@@ -35,7 +35,7 @@ class Composer:
         if text:
             self._pause = "" if goes_on else BETWEEN_TURNS
         self._sent = ""
-        self._generation, self._said = generation + 1, ""  # what comes late of its draft is old
+        self._generation, self._draft = generation + 1, ""  # what comes late of its draft is old
         return new
 
     def text(self, text: str) -> str:
@@ -66,16 +66,16 @@ class Thoughts:
 
     def __init__(self) -> None:
         self._generation = 0
-        self._said = ""
+        self._thought = ""
         self._has_begun = False
 
     def piece(self, generation: int, position: int, text: str) -> str:
         """What is new in a generation's reasoning from a position on, in characters. Gaps are left to its turn."""
         if generation > self._generation:
-            self._generation, self._said = generation, ""
-        known = len(self._said)
+            self._generation, self._thought = generation, ""
+        known = len(self._thought)
         if generation < self._generation or position > known or not (new := text[known - position :]):
             return ""
         pause = BETWEEN_TURNS if self._has_begun and not known else ""
-        self._said, self._has_begun = self._said + new, True
+        self._thought, self._has_begun = self._thought + new, True
         return pause + new

@@ -38,7 +38,7 @@ from dialogs.tools.registry import tools_of
 from dominds.db.prepared import Select, update
 from remediation.models import RemediationRun
 
-TOLD_NEXT = "The user's next message tells the result."
+RESULT_FOLLOWS = "The user's next message tells the result."
 CHANGED = "changed"  # no digest: the next request begins another epoch
 
 
@@ -68,45 +68,47 @@ class _Ahead:
     results: Mapping[str, Judged]
 
 
-def _ahead(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation, dialog_id: UUID | None) -> _Ahead:
+def _ahead(
+    key: ApiKey, agent: Agent, request: ChatRequest, conversation: Conversation, dialog_id: UUID | None
+) -> _Ahead:
     """``dialog_id`` is the dialog that goes on, or that a new one begins like; None where there is none yet."""
     dialog = _with_agent.first(dialog_id) if dialog_id else None
     if dialog is not None:
         unusable_reason(dialog)  # keeps what its server answers
-    results = {said.call_id: Result(said.text) for said in told.results}
+    results = {message.call_id: Result(message.text) for message in conversation.results}
     return _Ahead(
-        keys=keys_of(exchanges_of(told.whole)),
-        background=lifetime.is_background(key, request, told),
-        results=judged(dialog, results) if dialog else _judged_of_new(key, agent, request, told, results),
+        keys=keys_of(exchanges_of(conversation.whole)),
+        background=lifetime.is_background(key, request, conversation),
+        results=judged(dialog, results) if dialog else _judged_of_new(key, agent, request, conversation, results),
     )
 
 
 def _judged_of_new(
-    key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation, results: Mapping[str, Result]
+    key: ApiKey, agent: Agent, request: ChatRequest, conversation: Conversation, results: Mapping[str, Result]
 ) -> Mapping[str, Judged]:
     """By the dialog that a new conversation becomes, with what it tells. Nothing of it is stored yet."""
     if not results:
         return {}
     dialog = Dialog(owner=key.owner, agent=agent)
-    dialog.context_policy = lifetime.policy_asked(dialog, request.policy)
+    dialog.context_policy = lifetime.requested_policy(dialog, request.policy)
     # The dialog knows its client from here on, without a row.
     Client(dialog=dialog, key=key, instructions=request.instructions, tools=request.tools)
-    turns = imported_turns.turns_of(dialog, [message_of(said) for said in told.before])
+    turns = imported_turns.turns_of(dialog, [message_of(message) for message in conversation.before])
     return judged(dialog, results, view_of_turns(dialog, turns))
 
 
 def begin(key: ApiKey, request: ChatRequest) -> Run:
     """Post what is new in the request to the dialog that it belongs to. Raises ``ApiError`` or ``Refusal``."""
     agent = agent_of(request)
-    told = conversation_of(request.messages)
+    conversation = conversation_of(request.messages)
     if request.dialog_id is not None:
-        return _named(key, agent, request, told)
-    if run := _holding_calls(key, agent, request, told):
+        return _named(key, agent, request, conversation)
+    if run := _holding_calls(key, agent, request, conversation):
         return run
-    candidate = find(key, agent, told, request.end_user, request.instructions)
-    if candidate is not None and candidate.fit and (run := _found(key, agent, request, told, candidate)):
+    candidate = find(key, agent, conversation, request.end_user, request.instructions)
+    if candidate is not None and candidate.fit and (run := _found(key, agent, request, conversation, candidate)):
         return run
-    return _forked(key, agent, request, told, copyable(candidate))
+    return _forked(key, agent, request, conversation, copyable(candidate))
 
 
 def agent_of(request: ChatRequest) -> Agent:
@@ -130,7 +132,7 @@ def _check_names(agent: Agent, request: ChatRequest) -> None:
             )
 
 
-def _named(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation) -> Run:
+def _named(key: ApiKey, agent: Agent, request: ChatRequest, conversation: Conversation) -> Run:
     """The client says which dialog it means; what it says of the past does not matter then."""
     assert request.dialog_id is not None
     dialog = messages.owned(request.dialog_id, key.owner)
@@ -140,14 +142,14 @@ def _named(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation) 
         )
     if dialog.agent_id != agent.pk:
         raise invalid(f"Dialog {dialog.pk} is with the agent {dialog.agent_id!r}, not {agent.pk!r}.", "model")
-    ahead = _ahead(key, agent, request, told, dialog.pk)
+    ahead = _ahead(key, agent, request, conversation, dialog.pk)
     with transaction.atomic():
-        return _post(_locked(dialog.pk), key, request, told, ahead)
+        return _post(_locked(dialog.pk), key, request, conversation, ahead)
 
 
-def _holding_calls(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation) -> Run | None:
+def _holding_calls(key: ApiKey, agent: Agent, request: ChatRequest, conversation: Conversation) -> Run | None:
     """Results belong to the dialog that holds their calls, whatever its state: a client may send them at once."""
-    generations = {outcomes.generation_of_call(said.call_id) for said in told.results}
+    generations = {outcomes.generation_of_call(message.call_id) for message in conversation.results}
     if len(generations) != 1 or None in generations:
         return None
     held = Dialog.objects.filter(
@@ -156,21 +158,24 @@ def _holding_calls(key: ApiKey, agent: Agent, request: ChatRequest, told: Conver
     dialog_id = held.values_list("pk", flat=True).first()
     if dialog_id is None:
         return None
-    ahead = _ahead(key, agent, request, told, dialog_id)
+    ahead = _ahead(key, agent, request, conversation, dialog_id)
     with transaction.atomic():
         dialog = _locked(dialog_id)
-        if {call.id for call in unresolved_calls(dialog)} != {said.call_id for said in told.results}:
+        if {call.id for call in unresolved_calls(dialog)} != {message.call_id for message in conversation.results}:
             return None  # answered long ago: the client goes on from an older place of the conversation
-        return _post(dialog, key, request, told, ahead)
+        return _post(dialog, key, request, conversation, ahead)
 
 
-def _found(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation, candidate: Candidate) -> Run | None:
-    told = after_head(told, candidate)
-    if told.before and (named := calls_in_words(told.before[-1])):
-        told = replace(
-            told, results=tuple(ClientMessage("tool", TOLD_NEXT, call_id=call) for call in dict.fromkeys(named))
+def _found(
+    key: ApiKey, agent: Agent, request: ChatRequest, conversation: Conversation, candidate: Candidate
+) -> Run | None:
+    conversation = after_head(conversation, candidate)
+    if conversation.before and (named := calls_in_words(conversation.before[-1])):
+        conversation = replace(
+            conversation,
+            results=tuple(ClientMessage("tool", RESULT_FOLLOWS, call_id=call) for call in dict.fromkeys(named)),
         )
-    ahead = _ahead(key, agent, request, told, candidate.dialog_id)
+    ahead = _ahead(key, agent, request, conversation, candidate.dialog_id)
     with transaction.atomic():
         try:
             dialog = _locked(candidate.dialog_id)
@@ -180,9 +185,10 @@ def _found(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation, 
             return None  # somebody was faster
         if dialog.turns.queued().exists():
             return None
-        if told.results and {call.id for call in unresolved_calls(dialog)} != {said.call_id for said in told.results}:
-            told = replace(told, results=())
-        return _post(dialog, key, request, told, ahead, again=candidate.again)
+        ids = {message.call_id for message in conversation.results}
+        if ids and {call.id for call in unresolved_calls(dialog)} != ids:
+            conversation = replace(conversation, results=())
+        return _post(dialog, key, request, conversation, ahead, again=candidate.again)
 
 
 def _locked(dialog_id: UUID) -> Dialog:
@@ -208,17 +214,19 @@ def _enabled(agent_id: str) -> QuerySet[Agent]:
     return Agent.objects.filter(pk=agent_id, enabled=True)
 
 
-def _forked(key: ApiKey, agent: Agent, request: ChatRequest, told: Conversation, origin: Candidate | None) -> Run:
-    ahead = _ahead(key, agent, request, told, origin.dialog_id if origin else None)
+def _forked(
+    key: ApiKey, agent: Agent, request: ChatRequest, conversation: Conversation, origin: Candidate | None
+) -> Run:
+    ahead = _ahead(key, agent, request, conversation, origin.dialog_id if origin else None)
     with transaction.atomic():
-        dialog = fork(key.owner, agent, told, origin)
-        if told.before:
+        dialog = fork(key.owner, agent, conversation, origin)
+        if conversation.before:
             dialog = _locked(dialog.pk)
-        return _post(dialog, key, request, told, ahead)
+        return _post(dialog, key, request, conversation, ahead)
 
 
 def _post(
-    dialog: Dialog, key: ApiKey, request: ChatRequest, told: Conversation, ahead: _Ahead, *, again: bool = False
+    dialog: Dialog, key: ApiKey, request: ChatRequest, conversation: Conversation, ahead: _Ahead, *, again: bool = False
 ) -> Run:
     """The caller holds the dialog's row, or has just made it."""
     after_generation, after_rewrite = _newest(dialog)
@@ -229,7 +237,7 @@ def _post(
         key=key,
         first=ahead.keys.first,
         newest=ahead.keys.newest,
-        said=ahead.keys.said,
+        said=ahead.keys.whole,
         end_user=request.end_user,
         instructions=request.instructions,
         tools=request.tools,
@@ -238,13 +246,13 @@ def _post(
     )
     options.check_model_honours(dialog)
     lifetime.settle(dialog, key, request, background=ahead.background)
-    told_anew = ("key", "newest", "said", "end_user", "instructions", "tools", "required_tool", "params")
-    Client.objects.bulk_create([client], update_conflicts=True, unique_fields=["dialog"], update_fields=told_anew)
-    seq = _post_results(dialog, told, ahead) if told.results else 0
-    if told.has_message or not told.results:
-        seq = (_ask_again(dialog) if again else 0) or _post_message(dialog, key, told)
-    if system or told.system:
-        _note_system(dialog, told, system, last_seq)
+    columns = ("key", "newest", "said", "end_user", "instructions", "tools", "required_tool", "params")
+    Client.objects.bulk_create([client], update_conflicts=True, unique_fields=["dialog"], update_fields=columns)
+    seq = _post_results(dialog, conversation, ahead) if conversation.results else 0
+    if conversation.has_message or not conversation.results:
+        seq = (_ask_again(dialog) if again else 0) or _post_message(dialog, key, conversation)
+    if system or conversation.system:
+        _note_system(dialog, conversation, system, last_seq)
     queued = dialog.turns.filter(seq=seq, status=Turn.Status.QUEUED).exists()
     return Run(
         dialog_id=dialog.pk,
@@ -268,14 +276,14 @@ def _newest(dialog: Dialog) -> tuple[int, int]:
     return generation or 0, rewrite or 0
 
 
-def _note_system(dialog: Dialog, told: Conversation, known: list[Any], last_seq: int) -> None:
+def _note_system(dialog: Dialog, conversation: Conversation, known: list[Any], last_seq: int) -> None:
     """Keep the system messages in the middle, as the newest request tells them: one that tells nothing of the past adds its own
     to those that are known. Where one came to stand before ``last_seq``, or is gone, what was sent has changed."""
     turns = dialog.turns.filter(Q(position__isnull=False) | Q(status=Turn.Status.QUEUED)).exclude(role=Turn.Role.NOTICE)
     role = Case(When(ANSWER_TO_AGENT, then=Value("user")), default=F("role"))
     rows = turns.order_by(F("position").asc(nulls_last=True), "seq").values_list("seq", role, "tool_call_id")
-    new: list[Any] = [list(one) for one in placed(told.system, list(rows) if told.system else ())]
-    new = new if told.before else known + new
+    new: list[Any] = [list(one) for one in placed(conversation.system, list(rows) if conversation.system else ())]
+    new = new if conversation.before else known + new
     if new == known:
         return
     Client.objects.filter(dialog=dialog.pk).update(system_messages=new or None)
@@ -283,9 +291,9 @@ def _note_system(dialog: Dialog, told: Conversation, known: list[Any], last_seq:
         Dialog.objects.filter(pk=dialog.pk).exclude(beginning="").update(beginning=CHANGED)
 
 
-def _post_results(dialog: Dialog, told: Conversation, ahead: _Ahead) -> int:
+def _post_results(dialog: Dialog, conversation: Conversation, ahead: _Ahead) -> int:
     try:
-        return client_tools.accept(dialog.pk, ahead.results, goes_on=not told.has_message)
+        return client_tools.accept(dialog.pk, ahead.results, goes_on=not conversation.has_message)
     except Conflict as conflict:
         if conflict.code != "tool_calls_not_open":
             raise
@@ -306,26 +314,27 @@ def _ask_again(dialog: Dialog) -> int:
     return int(seq)
 
 
-def _post_message(dialog: Dialog, key: ApiKey, told: Conversation) -> int:
+def _post_message(dialog: Dialog, key: ApiKey, conversation: Conversation) -> int:
     """While the agent waits for a person, the client's message is the answer that it waits for."""
-    text = "\n\n".join(said.text for said in (*told.ahead, ClientMessage("user", told.message)))
-    attached = tuple(file for said in told.ahead for file in said.attached) + told.attached
+    text = "\n\n".join(message.text for message in (*conversation.ahead, ClientMessage("user", conversation.message)))
+    attached = tuple(file for message in conversation.ahead for file in message.attached) + conversation.attached
     question = dialog.questions.filter(state=Question.State.OPEN, kind=Question.Kind.QUESTION).first()
     if question is not None and dialog.answering_seq is not None:
         if attached:
             raise invalid("The agent waits for an answer in words: files come with the next message.", "messages")
         questions.answer(question.pk, key.owner, text)
         return dialog.answering_seq
-    if told.ahead and dialog.state in (State.IDLE, State.FAILED):  # else they would stand in the answer under way
-        text, attached = told.message, told.attached
+    # Else they would stand in the answer under way.
+    if conversation.ahead and dialog.state in (State.IDLE, State.FAILED):
+        text, attached = conversation.message, conversation.attached
         with open_change(dialog.pk) as change:
-            turns = imported_turns.turns_of(dialog, [message_of(said) for said in told.ahead])
-            for turn, said in zip(turns, told.ahead, strict=True):
+            turns = imported_turns.turns_of(dialog, [message_of(message) for message in conversation.ahead])
+            for turn, message in zip(turns, conversation.ahead, strict=True):
                 change.turn(
                     turn.role,
                     turn.status,
-                    text=text_with(said.text, said.attached),
-                    attachments=stored(dialog, said.attached),
+                    text=text_with(message.text, message.attached),
+                    attachments=stored(dialog, message.attached),
                     tool_calls=turn.tool_calls,
                     tool_call_id=turn.tool_call_id,
                     tool_name=turn.tool_name,
@@ -333,7 +342,7 @@ def _post_message(dialog: Dialog, key: ApiKey, told: Conversation) -> int:
     return messages.post_message(dialog.pk, text, attached=attached).seq
 
 
-def note_heard(run: Run, answer: str) -> None:
+def note_answer(run: Run, answer: str) -> None:
     """What the client got as its answer: by that it is found, whatever it makes of the user's words."""
     update(Client, {"dialog_id": run.dialog_id}, {"heard": answer_key(answer)})
 

@@ -61,8 +61,8 @@ def embeddings_of(body: dict[str, Any], key: ApiKey) -> dict[str, Any]:
 
 
 def _note(key: ApiKey, agent: Agent, model: ModelInfo, reported: Any, began: datetime) -> None:
-    told = reported if isinstance(reported, dict) else {}
-    usage = usage_from(told.get("prompt_tokens"), 0)
+    counts = reported if isinstance(reported, dict) else {}
+    usage = usage_from(counts.get("prompt_tokens"), 0)
     tokens, cost = (usage.prompt_tokens, cost_of(usage, model.prices, began)) if isinstance(usage, Usage) else (0, None)
     named: dict[str, Any] = {
         "person": key.owner,

@@ -55,44 +55,51 @@ class Candidate:
     again: bool = False
 
 
-def find(key: ApiKey, agent: Agent, told: Conversation, end_user: str, instructions: str = "") -> Candidate | None:
+def find(
+    key: ApiKey, agent: Agent, conversation: Conversation, end_user: str, instructions: str = ""
+) -> Candidate | None:
     """The dialog that goes on here, or else the one that shares the longest beginning with what is told."""
-    named = frozenset(call for said in told.before for call in calls_in_words(said))
-    exchanges = exchanges_of(_by_calls(told.before, named))
+    named = frozenset(call for message in conversation.before for call in calls_in_words(message))
+    exchanges = exchanges_of(_by_calls(conversation.before, named))
     mine = Dialog.objects.filter(client__key=key, client__end_user=end_user, agent=agent).order_by("-active_at")
-    said = [one.text for one in told.whole] + [one.text for one in told.system]
-    text = without_spaces((instructions, *said))
+    texts = [one.text for one in conversation.whole] + [one.text for one in conversation.system]
+    text = without_spaces((instructions, *texts))
     has_answer = any(one.answered for one in exchanges)
-    found = _among_those_alike(mine, told, exchanges, text, named) if has_answer else _without_answer(mine, told)
-    if told.results and not told.has_message:  # another answer to results that were answered: never the dialog's end
+    if has_answer:
+        found = _among_those_alike(mine, conversation, exchanges, text, named)
+    else:
+        found = _without_answer(mine, conversation)
+    # Another answer to results that were answered: never the dialog's end.
+    if conversation.results and not conversation.has_message:
         shared = min(found.shared, len(exchanges) - 1) if found else 0
         return replace(found, fit=None, shared=shared) if found and shared else None
     return found if found and found.fit else (_summed_up(mine, text) or found)
 
 
-def calls_in_words(said: ClientMessage) -> list[str]:
+def calls_in_words(message: ClientMessage) -> list[str]:
     """Ids of calls made here that an answer tells as text, as agents do whose models need not know of tools."""
-    return CALL_ID.findall(said.text) if said.role == "assistant" and not said.calls else []
+    return CALL_ID.findall(message.text) if message.role == "assistant" and not message.calls else []
 
 
 def _by_calls(messages: Iterable[ClientMessage], named: frozenset[str]) -> Iterator[ClientMessage]:
     """An answer with calls that are told as text is these calls, whatever else it says there."""
-    for said in messages:
-        ids = [*CALL_ID.findall(said.text), *(call.id for call in said.calls)] if named else []
-        calls = [call for call in ids if call in named] if said.role == "assistant" else []
-        yield replace(said, text=" ".join(calls)) if calls else said
+    for message in messages:
+        ids = [*CALL_ID.findall(message.text), *(call.id for call in message.calls)] if named else []
+        calls = [call for call in ids if call in named] if message.role == "assistant" else []
+        yield replace(message, text=" ".join(calls)) if calls else message
 
 
 def _among_those_alike(
-    mine: QuerySet[Dialog], told: Conversation, exchanges: Sequence[Exchange], text: str, named: frozenset[str]
+    mine: QuerySet[Dialog], conversation: Conversation, exchanges: Sequence[Exchange], text: str, named: frozenset[str]
 ) -> Candidate | None:
     seen: dict[UUID, Candidate] = {}
-    for dialogs in (_with_same_head(mine, told, exchanges), mine.filter(client__first=keys_of(exchanges).first)):
+    same_first = mine.filter(client__first=keys_of(exchanges).first)
+    for dialogs in (_with_same_head(mine, conversation, exchanges), same_first):
         for dialog_id, seq, state in list(dialogs.values_list("pk", "last_turn_seq", "state")[:CANDIDATES]):
             if dialog_id in seen:
                 continue
-            stored = tuple(exchanges_of(_by_calls(said_in(dialog_id), named)))
-            again = bool(stored) and not stored[-1].answered and [stored[-1]] == exchanges_of(told.whole)[-1:]
+            stored = tuple(exchanges_of(_by_calls(messages_in(dialog_id), named)))
+            again = bool(stored) and not stored[-1].answered and [stored[-1]] == exchanges_of(conversation.whole)[-1:]
             found = _fit(exchanges, stored, state, text, again=again)
             seen[dialog_id] = Candidate(dialog_id, seq, stored, same_beginning(exchanges, stored), found, again)
             if found and found.exact:
@@ -100,79 +107,85 @@ def _among_those_alike(
     return _best(list(seen.values()))
 
 
-def _without_answer(mine: QuerySet[Dialog], told: Conversation) -> Candidate | None:
+def _without_answer(mine: QuerySet[Dialog], conversation: Conversation) -> Candidate | None:
     """The dialog that holds the same and got no word of an answer: programs send again what failed."""
-    whole = exchanges_of(told.whole)
-    same = mine.filter(state__in=(State.IDLE, State.FAILED), client__said=keys_of(whole).said)
+    whole = exchanges_of(conversation.whole)
+    same = mine.filter(state__in=(State.IDLE, State.FAILED), client__said=keys_of(whole).whole)
     for dialog_id, seq in list(same.values_list("pk", "last_turn_seq")[:CANDIDATES]):
         turns = Turn.objects.filter(dialog=dialog_id).exclude(role=Turn.Role.NOTICE).order_by("-position")
         newest = turns.values_list("role", "status").first()
-        if newest in WITHOUT_ANSWER and (stored := tuple(exchanges_of(said_in(dialog_id)))) == tuple(whole):
+        if newest in WITHOUT_ANSWER and (stored := tuple(exchanges_of(messages_in(dialog_id)))) == tuple(whole):
             return Candidate(dialog_id, seq, stored, 0, Fit(True, 0, 0), again=True)
     return None
 
 
-def _fit(told: Sequence[Exchange], stored: Sequence[Exchange], state: str, text: str, *, again: bool) -> Fit | None:
+def _fit(history: Sequence[Exchange], stored: Sequence[Exchange], state: str, text: str, *, again: bool) -> Fit | None:
     """Where a message is asked again, or a person asked, nothing can come between."""
     if state not in AT_HEAD:
         return None
     if again or state == State.WAITING:
-        return fit(told, stored[: -1 if again else None], text)
-    return fit_or_beyond(told, stored, text)
+        return fit(history, stored[: -1 if again else None], text)
+    return fit_or_beyond(history, stored, text)
 
 
 def _summed_up(mine: QuerySet[Dialog], text: str) -> Candidate | None:
     """The one of the newest dialogs in which the client asked last for a summary that it now tells in the place of what was said."""
     if len(text) < DISTINCT_CHARS:
         return None
-    newest = _newest_said(mine.filter(state__in=AT_HEAD))
+    newest = _newest_exchanges(mine.filter(state__in=AT_HEAD))
     found = [dialog_id for dialog_id, exchanges in newest if exchanges and is_summary(exchanges[-1], text)]
     if len(found) != 1:
         return None
-    seq, stored = mine.values_list("last_turn_seq", flat=True).get(pk=found[0]), tuple(exchanges_of(said_in(found[0])))
+    seq = mine.values_list("last_turn_seq", flat=True).get(pk=found[0])
+    stored = tuple(exchanges_of(messages_in(found[0])))
     return Candidate(found[0], seq, stored, 0, fit_of_summary(stored, text))
 
 
-def after_head(told: Conversation, candidate: Candidate) -> Conversation:
+def after_head(conversation: Conversation, candidate: Candidate) -> Conversation:
     """With what the client says of the time after the dialog's head as new, so far as it is not known there."""
-    if told.results:  # with a message: the dialog holds them
-        told = replace(told, before=(*told.before, *told.results), results=())
+    if conversation.results:  # with a message: the dialog holds them
+        conversation = replace(conversation, before=(*conversation.before, *conversation.results), results=())
     if candidate.fit and candidate.fit.summed_up:
-        new = [said for said in told.ahead[_behind_summary(told, candidate) :] if said.role == "user"]
-        return replace(told, ahead=tuple(new))
+        ahead = conversation.ahead[_behind_summary(conversation, candidate) :]
+        return replace(conversation, ahead=tuple(message for message in ahead if message.role == "user"))
     if candidate.fit is None or not candidate.fit.beyond:
-        return told
-    before = [replace(said, position=number) for number, said in enumerate(told.before)]
+        return conversation
+    before = [replace(message, position=number) for number, message in enumerate(conversation.before)]
     beyond = exchanges_of(before)[-candidate.fit.beyond :]
     news = {exchange.begin for exchange in news_of(beyond, candidate.stored)}
     ends = [exchange.begin for exchange in beyond[1:]] + [len(before)]
-    new = [said for one, end in zip(beyond, ends, strict=True) if one.begin in news for said in before[one.begin : end]]
-    return replace(told, before=told.before[: beyond[0].begin], ahead=(*new, *told.ahead))
+    new = [
+        message
+        for one, end in zip(beyond, ends, strict=True)
+        if one.begin in news
+        for message in before[one.begin : end]
+    ]
+    return replace(conversation, before=conversation.before[: beyond[0].begin], ahead=(*new, *conversation.ahead))
 
 
-def _behind_summary(told: Conversation, candidate: Candidate) -> int:
+def _behind_summary(conversation: Conversation, candidate: Candidate) -> int:
     """How many of the messages ahead are the client's account of what was said, up to its summary."""
-    said = (*told.ahead, ClientMessage("user", told.message))
-    holds = (is_summary(candidate.stored[-1], without_spaces([one.text])) for one in said)
+    messages = (*conversation.ahead, ClientMessage("user", conversation.message))
+    holds = (is_summary(candidate.stored[-1], without_spaces([one.text])) for one in messages)
     return max((number for number, found in enumerate(holds, 1) if found), default=0)
 
 
-def _with_same_head(mine: QuerySet[Dialog], told: Conversation, exchanges: Sequence[Exchange]) -> QuerySet[Dialog]:
+def _with_same_head(
+    mine: QuerySet[Dialog], conversation: Conversation, exchanges: Sequence[Exchange]
+) -> QuerySet[Dialog]:
     """Dialogs whose user, or agent, said last what the client tells as said last; likeliest first."""
     keys = keys_of(exchanges)
-    heard = list(islice(filter(None, map(_heard, reversed(told.before))), MOST_BEYOND + 1))
-    again = keys_of(exchanges_of(told.whole)).said
-    said, newest = Q(client__said__in=[keys.said, again]), Q(client__newest=keys.newest)
-    answered = Q(client__heard__in=heard)
-    either = said | newest | answered if heard else said | newest
-    likelihood = Case(
-        When(said, Value(0)), When(newest & answered, Value(1)), When(answered, Value(2)), default=Value(3)
-    )
+    answer_keys = list(islice(filter(None, map(_key_of_answer, reversed(conversation.before))), MOST_BEYOND + 1))
+    again = keys_of(exchanges_of(conversation.whole)).whole
+    whole, newest = Q(client__said__in=[keys.whole, again]), Q(client__newest=keys.newest)
+    answer = Q(client__heard__in=answer_keys)
+    either = whole | newest | answer if answer_keys else whole | newest
+    likelihood = Case(When(whole, Value(0)), When(newest & answer, Value(1)), When(answer, Value(2)), default=Value(3))
     return mine.filter(either, state__in=AT_HEAD).order_by(likelihood, "-active_at")
 
 
-def _heard(said: ClientMessage) -> str:
-    return answer_key(said.text) if said.role == "assistant" else ""
+def _key_of_answer(message: ClientMessage) -> str:
+    return answer_key(message.text) if message.role == "assistant" else ""
 
 
 def _best(seen: Sequence[Candidate]) -> Candidate | None:
@@ -195,15 +208,15 @@ def quotes_newest(key: ApiKey, end_user: str, prompt: str) -> bool:
     if len(text) < SHORTEST_QUOTE:
         return False
     mine = Dialog.objects.filter(client__key=key, client__end_user=end_user)
-    for _, exchanges in _newest_said(mine):
+    for _, exchanges in _newest_exchanges(mine):
         for exchange in exchanges[-1:]:
-            asked, answered = "".join(exchange.asked.split())[:QUOTED_CHARS], exchange.answered[:QUOTED_CHARS]
-            if len(answered) >= SHORTEST_QUOTE and asked in text and answered in text:
+            message, answer = "".join(exchange.message.split())[:QUOTED_CHARS], exchange.answered[:QUOTED_CHARS]
+            if len(answer) >= SHORTEST_QUOTE and message in text and answer in text:
                 return True
     return False
 
 
-def _newest_said(dialogs: QuerySet[Dialog]) -> Iterator[tuple[UUID, list[Exchange]]]:
+def _newest_exchanges(dialogs: QuerySet[Dialog]) -> Iterator[tuple[UUID, list[Exchange]]]:
     """What was said last in each of the newest ones of these that are conversations."""
     newest = dialogs.exclude(origin=Dialog.Origin.BACKGROUND).order_by("-active_at")
     turns = Turn.objects.filter(
@@ -211,11 +224,11 @@ def _newest_said(dialogs: QuerySet[Dialog]) -> Iterator[tuple[UUID, list[Exchang
         dialog__in=newest.values("pk")[:CANDIDATES],
         position__gt=F("dialog__last_position") - LAST_TURNS,
     )
-    for dialog_id, said in groupby(turns.order_by("dialog", "position"), lambda turn: turn.dialog_id):
-        yield dialog_id, exchanges_of(_spoken(said))
+    for dialog_id, turns_of_one in groupby(turns.order_by("dialog", "position"), lambda turn: turn.dialog_id):
+        yield dialog_id, exchanges_of(_spoken(turns_of_one))
 
 
-def said_in(dialog_id: UUID) -> Iterator[ClientMessage]:
+def messages_in(dialog_id: UUID) -> Iterator[ClientMessage]:
     turns = Turn.objects.filter(SPOKEN, dialog=dialog_id, position__isnull=False).order_by("position")
     return _spoken(turns.only("role", "position", "text", "attachments", "tool_calls"))
 
@@ -224,7 +237,7 @@ def _spoken(turns: Iterable[Turn]) -> Iterator[ClientMessage]:
     """A dialog as its client saw it: a question to a person was text of the answer, and its reply the user's."""
     for turn in turns:
         if turn.role == Turn.Role.ASSISTANT:
-            text = turn.text + "".join(f"\n\n{asked}" for asked in asked_in(turn))
+            text = turn.text + "".join(f"\n\n{question}" for question in questions_in(turn))
             calls = tuple(Call(call["id"], call["name"], call["arguments"]) for call in turn.tool_calls or ())
             yield ClientMessage("assistant", text, calls, position=turn.position or 0)
         else:
@@ -232,7 +245,7 @@ def _spoken(turns: Iterable[Turn]) -> Iterator[ClientMessage]:
             yield ClientMessage("user", typed, position=turn.position or 0, digests=files)
 
 
-def asked_in(turn: Turn) -> Iterator[str]:
+def questions_in(turn: Turn) -> Iterator[str]:
     """The questions to a person with which an answer ended."""
     for call in turn.tool_calls or ():
         if call["name"] == ASK_HUMAN:

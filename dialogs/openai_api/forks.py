@@ -45,20 +45,20 @@ def _shared_turns(origin: Candidate) -> QuerySet[Turn]:
     return placed.filter(position__lt=later[0].begin) if later else placed
 
 
-def fork(owner: User, agent: Agent, told: Conversation, origin: Candidate | None) -> Dialog:
+def fork(owner: User, agent: Agent, conversation: Conversation, origin: Candidate | None) -> Dialog:
     """A dialog that holds what is told, the shared part as its origin has it. To be called in a transaction."""
-    before = told.before
-    asked = told.message or next((said.text for said in before if said.role == "user"), "")
-    dialog = messages.create_dialog(owner, agent, title_of(asked), origin=Dialog.Origin.KEY)
+    before = conversation.before
+    text = conversation.message or next((message.text for message in before if message.role == "user"), "")
+    dialog = messages.create_dialog(owner, agent, title_of(text), origin=Dialog.Origin.KEY)
     last: Turn | None = None
     held = Dialog.objects.select_for_update(of=("self",))
     source = held.filter(pk=origin.dialog_id).first() if origin else None  # None: it has expired meanwhile
     if origin is not None and source is not None:
         last = _copy(origin, source, dialog)
-        numbered = [replace(said, position=number) for number, said in enumerate(before)]
+        numbered = [replace(message, position=number) for number, message in enumerate(before)]
         later = exchanges_of(numbered)[origin.shared :]
         before = before[later[0].begin :] if later else ()
-    turns = _told(dialog, before, last)
+    turns = _turns_of(dialog, before, last)
     Turn.objects.bulk_create(turns, batch_size=BATCH)
     events = (
         Event(dialog=dialog, seq=number, type="turn", data={"turn": turn.seq}) for number, turn in enumerate(turns, 1)
@@ -101,14 +101,14 @@ def _copy(origin: Candidate, source: Dialog, dialog: Dialog) -> Turn:
     return last
 
 
-def _told(dialog: Dialog, before: Sequence[ClientMessage], last: Turn | None) -> list[Turn]:
-    turns = imported_turns.turns_of(dialog, [message_of(said) for said in before], after=last)
-    for turn, said in zip(turns, before, strict=True):
-        if said.attached:
-            turn.text, turn.attachments = text_with(said.text, said.attached), stored(dialog, said.attached)
+def _turns_of(dialog: Dialog, before: Sequence[ClientMessage], last: Turn | None) -> list[Turn]:
+    turns = imported_turns.turns_of(dialog, [message_of(message) for message in before], after=last)
+    for turn, message in zip(turns, before, strict=True):
+        if message.attached:
+            turn.text, turn.attachments = text_with(message.text, message.attached), stored(dialog, message.attached)
     return turns
 
 
-def message_of(said: ClientMessage) -> Message:
-    calls = tuple(ToolCall(call.id, call.name, call.arguments) for call in said.calls)
-    return Message(Role(said.role), said.text, calls, said.call_id)
+def message_of(message: ClientMessage) -> Message:
+    calls = tuple(ToolCall(call.id, call.name, call.arguments) for call in message.calls)
+    return Message(Role(message.role), message.text, calls, message.call_id)

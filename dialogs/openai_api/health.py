@@ -22,7 +22,7 @@ SHARES = (("prompt_tokens_details", "cached_tokens", "cache_read_tokens"),
           ("completion_tokens_details", "reasoning_tokens", "reasoning_tokens"))  # fmt: skip
 HEADERS = {"X-Dominds-Level": "level", "X-Dominds-Est-Prompt-Tokens": "est_prompt_tokens",
            "X-Dominds-Prompt-Tokens": "prompt_tokens"}  # fmt: skip
-UNHEARD = ("failed", "crashed", "running")
+WITHOUT_ANSWER = ("failed", "crashed", "running")
 
 Report = dict[str, Any]
 
@@ -52,8 +52,8 @@ def report_with(run: Run, dialog: Dialog, calls: Iterable[Generation]) -> Report
         "est_prompt_tokens": newest and newest.est_prompt_tokens,
         "prompt_tokens": health["prompt_tokens"],
         "model_context_limit": health["model_context_limit"],
-        "done": [told for _, told in sorted(_done(run, dialog), key=itemgetter(0))],
-        "calls": _sums([call for call in calls if call.outcome not in UNHEARD]),
+        "done": [entry for _, entry in sorted(_done(run, dialog), key=itemgetter(0))],
+        "calls": _sums([call for call in calls if call.outcome not in WITHOUT_ANSWER]),
     }
 
 
@@ -85,15 +85,15 @@ def _sums(calls: Sequence[Generation]) -> dict[str, Any]:
 
 def usage_of(calls: Iterable[Generation]) -> dict[str, Any] | None:
     """What the call that ended this answer reported, in OpenAI's shape; calls beside it count in the report alone."""
-    own = (call for call in calls if call.purpose == Generation.Purpose.REPLY and call.outcome not in UNHEARD)
+    own = (call for call in calls if call.purpose == Generation.Purpose.REPLY and call.outcome not in WITHOUT_ANSWER)
     last = next(own, None)
     if last is None or any(getattr(last, name) is None for name in COUNTS):
         return None
-    told: dict[str, Any] = {name: getattr(last, name) for name in COUNTS}
+    usage: dict[str, Any] = {name: getattr(last, name) for name in COUNTS}
     for part, name, column in SHARES:
         if (tokens := getattr(last, column)) is not None:
-            told.setdefault(part, {})[name] = tokens
-    return told
+            usage.setdefault(part, {})[name] = tokens
+    return usage
 
 
 def add_headers(answer: HttpResponseBase, report: Report) -> None:

@@ -69,10 +69,10 @@ class Conversation:
         return (*self.before, *self.ahead, *([newest] if self.has_message else []))
 
 
-def conversation_of(told: Sequence[ClientMessage]) -> Conversation:
+def conversation_of(history: Sequence[ClientMessage]) -> Conversation:
     """Cut before the user messages, and before the tool results, at the end. The last message is one of these, but for system
     messages."""
-    messages = [said for said in told if said.role != "system"]
+    messages = [message for message in history if message.role != "system"]
     last = len(messages)
     while last and messages[last - 1].role == "user":
         last -= 1
@@ -86,7 +86,7 @@ def conversation_of(told: Sequence[ClientMessage]) -> Conversation:
         tuple(messages[first:last]),
         tuple(ahead),
         newest.attached,
-        tuple(_system_places(told)),
+        tuple(_system_places(history)),
     )
 
 
@@ -108,12 +108,12 @@ def placed(system: Iterable[SystemPlace], turns: Sequence[Row]) -> list[tuple[in
     return found
 
 
-def _system_places(told: Sequence[ClientMessage]) -> Iterator[SystemPlace]:
-    left = sum(said.role == "user" for said in told)
+def _system_places(history: Sequence[ClientMessage]) -> Iterator[SystemPlace]:
+    left = sum(message.role == "user" for message in history)
     behind = ClientMessage("assistant", "")
-    for said in told:
-        if said.role == "system":
-            yield SystemPlace(said.text, left, behind.role == "user", behind.call_id)
+    for message in history:
+        if message.role == "system":
+            yield SystemPlace(message.text, left, behind.role == "user", behind.call_id)
             continue
-        left -= said.role == "user"
-        behind = said
+        left -= message.role == "user"
+        behind = message

@@ -29,10 +29,10 @@ _BESIDE = re.compile(r"\bone-line git commit messages?\b|\bsummarize this partia
 _BEGINNING = 200  # characters
 
 
-def is_background(key: ApiKey, request: ChatRequest, told: Conversation) -> bool:
+def is_background(key: ApiKey, request: ChatRequest, conversation: Conversation) -> bool:
     """Whether a program asks beside a conversation of a person's: for its title, its tags, a commit's message or the like."""
-    text = told.message.lstrip()
-    if request.tools or any(said.role != "user" for said in (*told.before, *told.results)):
+    text = conversation.message.lstrip()
+    if request.tools or any(message.role != "user" for message in (*conversation.before, *conversation.results)):
         return False
     if (text.startswith(_TASK) and _HISTORY in text) or _TITLE.search(text[:_BEGINNING]):
         return True
@@ -43,7 +43,7 @@ def is_background(key: ApiKey, request: ChatRequest, told: Conversation) -> bool
 
 def settle(dialog: Dialog, key: ApiKey, request: ChatRequest, *, background: bool) -> None:
     """Store what the request says of its dialog. One that a person opened is theirs: it never expires."""
-    policy = policy_asked(dialog, request.policy)
+    policy = requested_policy(dialog, request.policy)
     wanted: dict[str, Any] = {"context_policy": policy}
     if dialog.origin != ORIGIN.PERSON:
         wanted |= {
@@ -61,7 +61,7 @@ def _expires(key: ApiKey, *, brief: bool) -> Any:
     return timezone.now() + min(kept) if kept else None
 
 
-def policy_asked(dialog: Dialog, name: str) -> str:
+def requested_policy(dialog: Dialog, name: str) -> str:
     """Raises ``ApiError`` for a policy that is not installed, or not for the dialog's model."""
     if not name:
         return ""

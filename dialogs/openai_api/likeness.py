@@ -37,7 +37,7 @@ class Exchange:
     any, too, since clients trim and join differently. ``begin`` is the position of its first
     message."""
 
-    asked: str
+    message: str
     answer: str
     answered: str
     begin: int = field(default=0, compare=False)
@@ -46,25 +46,25 @@ class Exchange:
 def exchanges_of(messages: Iterable[ClientMessage]) -> list[Exchange]:
     """Messages in a row of one side are one. Tool results do not count: clients shorten them."""
     found: list[Exchange] = []
-    asked: list[str] = []
+    texts: list[str] = []
     answer: list[str] = []
     begin = -1
-    for said in messages:
-        match said.role:
-            case "user" if text := " ".join(said.spoken.split()):
+    for message in messages:
+        match message.role:
+            case "user" if text := " ".join(message.spoken.split()):
                 if answer:
-                    found.append(_exchange(asked, answer, begin))
-                    asked, answer, begin = [], [], -1
-                asked.append(text)
-            case "assistant" if text := without_additions(said.text).strip():
+                    found.append(_exchange(texts, answer, begin))
+                    texts, answer, begin = [], [], -1
+                texts.append(text)
+            case "assistant" if text := without_additions(message.text).strip():
                 answer.append(text)
-        begin = said.position if begin < 0 else begin
-    return [*found, _exchange(asked, answer, begin)] if asked or answer else found
+        begin = message.position if begin < 0 else begin
+    return [*found, _exchange(texts, answer, begin)] if texts or answer else found
 
 
-def _exchange(asked: list[str], answer: list[str], begin: int) -> Exchange:
+def _exchange(texts: list[str], answer: list[str], begin: int) -> Exchange:
     words = " ".join(answer).split()
-    return Exchange(" ".join(asked), " ".join(words), "".join(words), begin)
+    return Exchange(" ".join(texts), " ".join(words), "".join(words), begin)
 
 
 def without_additions(answer: str) -> str:
@@ -86,12 +86,12 @@ class Keys:
 
     first: str
     newest: str
-    said: str
+    whole: str
 
 
 def keys_of(exchanges: Sequence[Exchange]) -> Keys:
-    asked = [exchange.asked for exchange in exchanges]
-    return Keys(digest(asked[:1]), digest(asked[-1:]), digest(asked))
+    messages = [exchange.message for exchange in exchanges]
+    return Keys(digest(messages[:1]), digest(messages[-1:]), digest(messages))
 
 
 def answer_key(answer: str) -> str:
@@ -108,10 +108,10 @@ def digest(texts: Sequence[str]) -> str:
 
 
 class Agreement(IntEnum):
-    """Of two exchanges. ``LIKE``: one side's words are the same, the other's alike; ``ASKED``: no more than the user's."""
+    """Of two exchanges. ``LIKE``: one side's words are the same, the other's alike; ``MESSAGE``: no more than the user's."""
 
     NONE = 0
-    ASKED = 1
+    MESSAGE = 1
     LIKE = 2
     SAME = 3
 
@@ -132,22 +132,22 @@ class Fit:
         return -self.beyond, self.same, self.like
 
 
-def agreement(told: Exchange, stored: Exchange) -> Agreement:
-    if told.asked == stored.asked:
-        if told.answered == stored.answered:
+def agreement(exchange: Exchange, stored: Exchange) -> Agreement:
+    if exchange.message == stored.message:
+        if exchange.answered == stored.answered:
             return Agreement.SAME
-        return Agreement.LIKE if _are_alike(told, stored) else Agreement.ASKED
-    if told.answered and told.answered == stored.answered and _is_part(told.asked, stored.asked):
+        return Agreement.LIKE if _are_alike(exchange, stored) else Agreement.MESSAGE
+    if exchange.answered and exchange.answered == stored.answered and _is_part(exchange.message, stored.message):
         return Agreement.LIKE
     return Agreement.NONE
 
 
-def _are_alike(told: Exchange, stored: Exchange) -> bool:
+def _are_alike(exchange: Exchange, stored: Exchange) -> bool:
     """Whether one answer is the other one cut, or has most of its words."""
-    half = (min(len(told.answered), len(stored.answered)) + 1) // 2
-    if not half or told.answered[:half] == stored.answered[:half]:
+    half = (min(len(exchange.answered), len(stored.answered)) + 1) // 2
+    if not half or exchange.answered[:half] == stored.answered[:half]:
         return half > 0
-    one, other = set(told.answer.split()), set(stored.answer.split())
+    one, other = set(exchange.answer.split()), set(stored.answer.split())
     return 2 * len(one & other) >= min(len(one), len(other))
 
 
@@ -165,10 +165,10 @@ def _is_part(one: str, other: str) -> bool:
     return not short
 
 
-def same_beginning(told: Sequence[Exchange], stored: Sequence[Exchange]) -> int:
+def same_beginning(history: Sequence[Exchange], stored: Sequence[Exchange]) -> int:
     """How many exchanges they have in common from the beginning on."""
     count = 0
-    for one, other in zip(told, stored, strict=False):
+    for one, other in zip(history, stored, strict=False):
         if agreement(one, other) < Agreement.SAME:
             break
         count += 1
@@ -182,7 +182,7 @@ def without_spaces(texts: Iterable[str]) -> str:
 def is_summary(exchange: Exchange, text: str) -> bool:
     """Whether the user asked for a summary of the conversation, and the answer stands in a text without white space. Clients keep
     what is between two tags of it."""
-    if not (text and _SUMMARY.search(exchange.asked) and _OF_TALK.search(exchange.asked)):
+    if not (text and _SUMMARY.search(exchange.message) and _OF_TALK.search(exchange.message)):
         return False
     return any(len(part) >= DISTINCT_CHARS and part in text for part in _TAG.split(exchange.answered))
 
@@ -195,27 +195,27 @@ def fit_of_summary(stored: Sequence[Exchange], text: str) -> Fit | None:
     return Fit(False, len(stored), len(stored), summed_up=True)
 
 
-def fit_or_beyond(told: Sequence[Exchange], stored: Sequence[Exchange], text: str = "") -> Fit | None:
+def fit_or_beyond(history: Sequence[Exchange], stored: Sequence[Exchange], text: str = "") -> Fit | None:
     """The fit of all that is told, or else of what is told up to the last exchange that is stored: a client puts material of its
     own, such as files, between the conversation and the newest message, or had another model answer meanwhile."""
-    if whole := fit(told, stored, text):
+    if whole := fit(history, stored, text):
         return whole
-    most = min(MOST_BEYOND, len(told) - 1) if stored else 0
+    most = min(MOST_BEYOND, len(history) - 1) if stored else 0
     for beyond in range(1, most + 1):
-        end = len(told) - beyond
-        if agreement(told[end - 1], stored[-1]) >= Agreement.LIKE and (found := fit(told[:end], stored)):
+        end = len(history) - beyond
+        if agreement(history[end - 1], stored[-1]) >= Agreement.LIKE and (found := fit(history[:end], stored)):
             return replace(found, exact=False, beyond=beyond)
     return None
 
 
-def news_of(told: Sequence[Exchange], stored: Sequence[Exchange]) -> list[Exchange]:
+def news_of(history: Sequence[Exchange], stored: Sequence[Exchange]) -> list[Exchange]:
     """What of these exchanges is to be told to the dialog. One that comes unchanged with each request stands there already,
     unless another took its place: two of them have the same answer."""
     newest = {exchange.answered: exchange for exchange in stored}
-    return [exchange for exchange in told if newest.get(exchange.answered) != exchange]
+    return [exchange for exchange in history if newest.get(exchange.answered) != exchange]
 
 
-def fit(told: Sequence[Exchange], stored: Sequence[Exchange], text: str = "") -> Fit | None:
+def fit(history: Sequence[Exchange], stored: Sequence[Exchange], text: str = "") -> Fit | None:
     """How well what is told fits what is stored, up to the head of both; None where it is another conversation, or goes on
     from an older place of this one.
 
@@ -223,39 +223,39 @@ def fit(told: Sequence[Exchange], stored: Sequence[Exchange], text: str = "") ->
     what is told must agree, the last exchange among it, in more text than two conversations happen to share; a summary of the
     conversation, made here, that stands in the ``text`` of the telling, without white space, is enough of that.
     """
-    least = min(len(told), len(stored))
+    least = min(len(history), len(stored))
     tail = 0
     found: list[Agreement] = []
-    while tail < least and (seen := agreement(told[-1 - tail], stored[-1 - tail])):
+    while tail < least and (seen := agreement(history[-1 - tail], stored[-1 - tail])):
         found.append(seen)
         tail += 1
     if not tail:
         return None
-    middle, within = told[: len(told) - tail], stored[: len(stored) - tail]
+    middle, within = history[: len(history) - tail], stored[: len(stored) - tail]
     head = same_beginning(middle, within)
     between = list(_in_order(middle[head:], within[head:]))
     like = sum(seen >= Agreement.LIKE for seen in found) + head + len(between)
     same = found.count(Agreement.SAME) + head + between.count(Agreement.SAME)
-    if len(told) == len(stored) and all(one.asked == other.asked for one, other in zip(told, stored, strict=True)):
+    if [one.message for one in history] == [one.message for one in stored]:
         is_it = like > 0 or tail > 1
     else:
-        agreeing = [*told[:head], *told[len(told) - tail :]]
-        chars = sum(len(exchange.asked) + len(exchange.answered) for exchange in agreeing)
+        agreeing = [*history[:head], *history[len(history) - tail :]]
+        chars = sum(len(exchange.message) + len(exchange.answered) for exchange in agreeing)
         is_it = found[0] >= Agreement.LIKE and (
-            (2 * like >= len(told) and chars >= DISTINCT_CHARS) or any(is_summary(one, text) for one in stored)
+            (2 * like >= len(history) and chars >= DISTINCT_CHARS) or any(is_summary(one, text) for one in stored)
         )
-    return Fit(same == len(told) == len(stored), same, like) if is_it else None
+    return Fit(same == len(history) == len(stored), same, like) if is_it else None
 
 
-def _in_order(told: Sequence[Exchange], stored: Sequence[Exchange]) -> Iterator[Agreement]:
+def _in_order(history: Sequence[Exchange], stored: Sequence[Exchange]) -> Iterator[Agreement]:
     """Of exchanges that are alike and follow each other on both sides, whatever else stands between them on either."""
     places: dict[str, list[int]] = defaultdict(list)
     for place, exchange in enumerate(stored):
-        places[exchange.asked].append(place)
+        places[exchange.message].append(place)
         places[exchange.answered].append(place)
     end = len(stored)
-    for one in reversed(told):
-        for known in (places.get(one.asked, []), places.get(one.answered, [])):
+    for one in reversed(history):
+        for known in (places.get(one.message, []), places.get(one.answered, [])):
             before = bisect_left(known, end)
             if before and (seen := agreement(one, stored[known[before - 1]])) >= Agreement.LIKE:
                 end = known[before - 1]

@@ -47,21 +47,21 @@ WHY = {
 FOR_THE_MODEL = frozenset(name for kind in KINDS.values() for name in kind.params.of_chat)
 
 
-def asked_of_model(body: Mapping[str, Any]) -> dict[str, Any]:
+def params_in(body: Mapping[str, Any]) -> dict[str, Any]:
     """What the model has to honour. Raises ``ApiError`` for what nobody can, and for names that there are not."""
-    asked: dict[str, Any] = {}
+    params: dict[str, Any] = {}
     for name, value in body.items():
         if value is None or name in OURS:
             continue
         if name in REFUSED["request"]:
             check_offered("request", {name: value})
         elif name in FOR_THE_MODEL:
-            asked[name] = _storable(value, name)
+            params[name] = _storable(value, name)
         else:
             raise invalid(f"There is no field {name!r} in a request.", name)
-    if {"max_tokens", "max_completion_tokens"} <= asked.keys():
+    if {"max_tokens", "max_completion_tokens"} <= params.keys():
         raise invalid("max_tokens and max_completion_tokens say the same: send one of them.", "max_tokens")
-    return asked
+    return params
 
 
 def check_offered(part: str, found: Mapping[str, Any], param: str = "") -> None:

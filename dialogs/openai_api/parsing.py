@@ -12,7 +12,7 @@ from dialogs.errors import Invalid
 from dialogs.openai_api.errors import ApiError, invalid
 from dialogs.openai_api.history import Call, ClientMessage
 from dialogs.openai_api.notices import without_notices
-from dialogs.openai_api.options import asked_of_model, check_offered
+from dialogs.openai_api.options import check_offered, params_in
 from dialogs.store.text import unstorable_reason
 from dominds.budgets import TOLD_MESSAGES
 from dominds.llm.messages import ANY_TOOL
@@ -89,7 +89,7 @@ def chat_request(
         notices=_notices(metadata.get("notices")),
         dialog_id=_dialog_id(metadata.get("dialog_id") or dialog_header or None),
         end_user=_end_user(body),
-        params=asked_of_model(body),
+        params=params_in(body),
         labels=metadata,
         store=body.get("store") is None or _flag(body["store"], "store"),
         policy=policy,
@@ -159,42 +159,42 @@ def _messages(found: Any, instructions_end: int | None) -> tuple[str, tuple[Clie
         raise invalid("messages must be a list with at least one message.", "messages")
     check_number(len(found))
     system: list[str] = []
-    said: list[ClientMessage] = []
+    history: list[ClientMessage] = []
     for index, message in enumerate(found):
         param = f"messages[{index}]"
         role = _mapping(message, param).get("role")
         check_offered("message", message, param)
         content = message.get("content")
         if role == "user":
-            asked = _user_message(content, f"{param}.content")
-            said.append(replace(asked, text=_named(asked.text, message, param)))
+            user_message = _user_message(content, f"{param}.content")
+            history.append(replace(user_message, text=_named(user_message.text, message, param)))
             continue
         text = _text(content, f"{param}.content")
         match role:
             case "system" | "developer":
                 text = _named(text, message, param)
-                if said or (instructions_end is not None and index >= instructions_end):
-                    said += [ClientMessage("system", text)] if text else []
+                if history or (instructions_end is not None and index >= instructions_end):
+                    history += [ClientMessage("system", text)] if text else []
                 else:
                     system.append(text)
             case "assistant":
                 text = text or _text(message.get("refusal"), f"{param}.refusal")
                 calls = _calls(message.get("tool_calls"), f"{param}.tool_calls")
-                said.append(ClientMessage("assistant", without_notices(text), calls))
+                history.append(ClientMessage("assistant", without_notices(text), calls))
             case "tool":
-                said.append(
+                history.append(
                     ClientMessage("tool", text, call_id=_id(message.get("tool_call_id"), f"{param}.tool_call_id"))
                 )
             case _:
                 raise invalid("role must be system, developer, user, assistant or tool.", f"{param}.role")
-    last = next((message.role for message in reversed(said) if message.role != "system"), "")
+    last = next((message.role for message in reversed(history) if message.role != "system"), "")
     if not last:
         raise invalid("System messages alone are no request: send what is to be answered as the user's.", "messages")
     if last == "assistant":
         raise invalid(
             "An answer cannot be begun for the model: the last message must be the user's or a tool's.", "messages"
         )
-    return "\n\n".join(text for text in system if text), tuple(said)
+    return "\n\n".join(text for text in system if text), tuple(history)
 
 
 def _named(text: str, message: dict[str, Any], param: str) -> str:

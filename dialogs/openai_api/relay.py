@@ -20,7 +20,7 @@ from dialogs.live.feeds import Feed
 from dialogs.live.hub import hub
 from dialogs.models import Dialog, Generation, Question, Turn
 from dialogs.openai_api.composing import Composer, Thoughts
-from dialogs.openai_api.conversations import Run, note_heard
+from dialogs.openai_api.conversations import Run, note_answer
 from dialogs.openai_api.errors import ApiError
 from dialogs.openai_api.health import Report, answering, calls_of, report_of, report_with, usage_of
 from dialogs.openai_api.history import Call
@@ -118,7 +118,7 @@ class Relay:
         self._ours: frozenset[int] = frozenset()
         self._begun = not run.queued
         self._mentioned = False
-        self._told = ""  # the answer as the client has it
+        self._answer = ""  # the answer as the client has it
 
     # -- the hub speaks ------------------------------------------------------------------------------------------------
     def on_poke(self, seq: int) -> None:
@@ -147,14 +147,14 @@ class Relay:
                 feed.load()
             quiet_seconds = 0
             while True:
-                heard = False
+                has_piece = False
                 async for piece in self._due(feed):
-                    heard = True
-                    self._told += piece.text if isinstance(piece, Text) else ""
+                    has_piece = True
+                    self._answer += piece.text if isinstance(piece, Text) else ""
                     yield piece
                     if isinstance(piece, Ended):
                         return
-                quiet_seconds = 0 if heard else quiet_seconds
+                quiet_seconds = 0 if has_piece else quiet_seconds
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._wake.wait(), LOOK_SECONDS)
                 if not self._wake.is_set():
@@ -188,7 +188,7 @@ class Relay:
                 self._behind = True
             elif look.status not in UNDER_WAY:
                 ended = await in_db_thread(_ended, self._run, look.status)
-                await in_db_thread(note_heard, self._run, self._told)
+                await in_db_thread(note_answer, self._run, self._answer)
                 yield ended
                 return
             elif look.question:
@@ -255,8 +255,8 @@ def _status(dialog_id: UUID, seq: int) -> QuerySet[Turn, str]:
 
 @Select
 def _question(dialog_id: UUID, seq: int) -> QuerySet[Question, str]:
-    asked = Question.objects.filter(dialog_id=dialog_id, dialog__answering_seq=seq, state=Question.State.OPEN)
-    return asked.filter(kind=Question.Kind.QUESTION).values_list("text", flat=True)[:1]
+    questions = Question.objects.filter(dialog_id=dialog_id, dialog__answering_seq=seq, state=Question.State.OPEN)
+    return questions.filter(kind=Question.Kind.QUESTION).values_list("text", flat=True)[:1]
 
 
 @Select
@@ -304,8 +304,8 @@ def _reason(last: Generation | None) -> str:
 def _suspension(run: Run) -> ApiError:
     """In a person's dialog. What the provider refused is told as in a program's own, where it fails the message."""
     refusals = Question.objects.filter(dialog=run.dialog_id, state=Question.State.OPEN, kind=Question.Kind.REFUSED)
-    if said := refusals.values_list("text", flat=True).first():
-        return ApiError(400, "refused_by_provider", said)
+    if refusal := refusals.values_list("text", flat=True).first():
+        return ApiError(400, "refused_by_provider", refusal)
     return ApiError(
         409,
         "dialog_suspended",

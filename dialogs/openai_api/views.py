@@ -36,7 +36,7 @@ from dialogs.openai_api.parsing import ChatRequest, body_of
 from dialogs.openai_api.relay import Ended, KeepAlive, Notice, Piece, Relay
 from dialogs.openai_api.responses.request import read as read_response
 from dialogs.openai_api.responses.retrieval import response_of
-from dialogs.openai_api.wire import Asked, Said, Sent, Writer
+from dialogs.openai_api.wire import AnswerPiece, Reading, Sent, Writer
 from dialogs.queries import overviews
 from dialogs.store.charging import charge, check_budget_of
 from dominds.db.outcome import OutcomeUnknown
@@ -50,10 +50,12 @@ RESTARTED = ApiError(
 _leaving: set[asyncio.Task[None]] = set()  # holds what still runs after its request is gone
 
 View = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
-Reader = Callable[[Sent], Asked]
+Reader = Callable[[Sent], Reading]
 
 
-def call(*methods: str, told: Callable[[ApiError], dict[str, Any]] = attrgetter("body")) -> Callable[[View], View]:
+def call(
+    *methods: str, error_body: Callable[[ApiError], dict[str, Any]] = attrgetter("body")
+) -> Callable[[View], View]:
     """A call of ``/v1``: errors in the shape of its protocol, whoever found them."""
 
     def decorate(view: View) -> View:
@@ -66,7 +68,7 @@ def call(*methods: str, told: Callable[[ApiError], dict[str, Any]] = attrgetter(
                 response = await view(request, **kwargs)
             except Exception as error:  # noqa: BLE001  a program is answered in JSON, and a bug of ours is logged there
                 problem = _problem(request, error)
-                response = problem.response(told(problem))
+                response = problem.response(error_body(problem))
             return response
 
         return answer
@@ -92,8 +94,8 @@ def _problem(request: HttpRequest, error: Exception) -> ApiError:
             return RESTARTED
         case DatabaseError() | TimeoutError() | Dialog.DoesNotExist():  # the last has just expired
             log.warning("v1_unavailable", path=request.path, error=str(error) or type(error).__name__)
-            told = UNCONFIRMED if isinstance(error, OutcomeUnknown) else "The database is busy or away. Try again."
-            return ApiError(503, "unavailable", told, retry_after_seconds=5)
+            message = UNCONFIRMED if isinstance(error, OutcomeUnknown) else "The database is busy or away. Try again."
+            return ApiError(503, "unavailable", message, retry_after_seconds=5)
     log.error("v1_failed", path=request.path, exc_info=error)
     return ApiError(500, "internal", "This call failed because of a fault of ours; it has been logged.")
 
@@ -167,12 +169,12 @@ async def chat_completions(request: HttpRequest) -> HttpResponseBase:
 # -- messages ------------------------------------------------------------------------------------------------------------
 
 
-@call("POST", told=message_error)
+@call("POST", error_body=message_error)
 async def create_message(request: HttpRequest) -> HttpResponseBase:
     return await _answered(request, read_message)
 
 
-@call("POST", told=message_error)
+@call("POST", error_body=message_error)
 async def count_message_tokens(request: HttpRequest) -> HttpResponseBase:
     return JsonResponse({"input_tokens": await sync_to_async(_counted)(request)})
 
@@ -216,8 +218,8 @@ def _embeddings(request: HttpRequest) -> dict[str, Any]:
 
 
 async def _answered(request: HttpRequest, read: Reader) -> HttpResponseBase:
-    asked, run = await sync_to_async(_begin)(request, read)
-    wanted, writer = asked.request, asked.writer(run)
+    reading, run = await sync_to_async(_begin)(request, read)
+    wanted, writer = reading.request, reading.writer(run)
     relay = Relay(
         run, drafts=wanted.stream, notices_as_text=wanted.notices == "text", reasoning=wanted.include_reasoning
     )
@@ -229,7 +231,7 @@ async def _answered(request: HttpRequest, read: Reader) -> HttpResponseBase:
             events = _stream(request, run, writer, first, pieces, as_comment=wanted.notices == "comment")
             answer: HttpResponseBase = streamed(events)
         else:
-            report = await _told_whole(writer, relay)
+            report = await _write_whole(writer, relay)
             answer = JsonResponse(writer.whole())
     except asyncio.CancelledError:  # a client that does not wait for it stops it
         _abandon(run)
@@ -239,25 +241,25 @@ async def _answered(request: HttpRequest, read: Reader) -> HttpResponseBase:
     return answer
 
 
-def _begin(request: HttpRequest, read: Reader) -> tuple[Asked, Run]:
+def _begin(request: HttpRequest, read: Reader) -> tuple[Reading, Run]:
     try:
         key, headers = _key_of(request), request.headers
         check_budget_of(key)
-        asked = read(
+        reading = read(
             Sent(body_of(request.body), headers.get(DIALOG_HEADER, ""), headers.get(lifetime.POLICY_HEADER, ""), key)
         )
-        run = _begun(key, asked)
-        notices = asked.request.notices or _usual_notices(asked.request, run)
-        return replace(asked, request=replace(asked.request, notices=notices)), run
+        run = _begun(key, reading)
+        notices = reading.request.notices or _usual_notices(reading.request, run)
+        return replace(reading, request=replace(reading.request, notices=notices)), run
     finally:
         _give_back_connection()
 
 
-def _begun(key: ApiKey, asked: Asked) -> Run:
+def _begun(key: ApiKey, reading: Reading) -> Run:
     try:
-        return conversations.begin(key, asked.request)
+        return conversations.begin(key, reading.request)
     except ApiError as error:
-        error.named(asked.names)
+        error.named(reading.names)
         raise
 
 
@@ -266,12 +268,12 @@ def _usual_notices(wanted: ChatRequest, run: Run) -> str:
     return "comment" if run.is_proxy or "response_format" in wanted.params else "text"
 
 
-async def _told_whole(writer: Writer, relay: Relay) -> Report:
+async def _write_whole(writer: Writer, relay: Relay) -> Report:
     """Give the writer all pieces of an answer that is not streamed."""
     report: Report = {}
     async with aclosing(relay.pieces()) as pieces:
         async for piece in pieces:
-            if isinstance(piece, Said):
+            if isinstance(piece, AnswerPiece):
                 writer.piece(piece)
             if isinstance(piece, Ended):
                 report = piece.health

@@ -15,7 +15,7 @@ from dialogs.openai_api.history import Call
 from dialogs.openai_api.parsing import ChatRequest, chat_request, check_number
 from dialogs.openai_api.relay import Ended, Reasoning, Text
 
-Said = Text | Reasoning | Ended
+AnswerPiece = Text | Reasoning | Ended
 MESSAGE = re.compile(r"messages\[(\d+)\]")
 SHOWN = "[The image of this result follows.]"
 
@@ -28,7 +28,7 @@ class Writer(Protocol):
 
     def begin(self) -> list[bytes]: ...
 
-    def piece(self, piece: Said) -> list[bytes]: ...
+    def piece(self, piece: AnswerPiece) -> list[bytes]: ...
 
     def failed(self, error: ApiError) -> list[bytes]: ...
 
@@ -46,7 +46,7 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Reading:
     """A request as all protocols have it, who writes its answer, and the names that fields of chat completions have in the
     protocol."""
 

@@ -70,7 +70,7 @@ class Program:
         self.dialogs.append(dialog)
         self.response = Place.of_run(run).id("resp")
         answer = dialog.turns.filter(role=Turn.Role.ASSISTANT).latest("seq").text
-        conversations.note_heard(run, answer)
+        conversations.note_answer(run, answer)
         return answer
 
     def ask_itself(self, told: Told) -> str:

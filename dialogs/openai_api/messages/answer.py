@@ -8,7 +8,7 @@ from dialogs.openai_api.conversations import Run
 from dialogs.openai_api.errors import ApiError
 from dialogs.openai_api.history import Call
 from dialogs.openai_api.relay import Ended, Reasoning, Text
-from dialogs.openai_api.wire import Said
+from dialogs.openai_api.wire import AnswerPiece
 from dominds.llm.json_text import arguments_object, arguments_text
 
 PREFIX = "msg_"
@@ -63,16 +63,16 @@ class MessageWriter:
     def begin(self) -> list[bytes]:
         return [_event("message_start", message=self._message), self.keep_alive]
 
-    def piece(self, piece: Said) -> list[bytes]:
+    def piece(self, piece: AnswerPiece) -> list[bytes]:
         match piece:
             case Text(text):
-                return self._said("text", text)
+                return self._text_events("text", text)
             case Reasoning(text):
-                return self._said("thinking", text)
+                return self._text_events("thinking", text)
             case Ended():
                 return self._ended(piece)
 
-    def _said(self, kind: str, text: str) -> list[bytes]:
+    def _text_events(self, kind: str, text: str) -> list[bytes]:
         events = []
         if kind != self._kind:
             events = self._closed()
@@ -132,16 +132,16 @@ class MessageWriter:
         return self._message
 
 
-def _usage(told: dict[str, Any] | None) -> dict[str, int | None]:
+def _usage(usage: dict[str, Any] | None) -> dict[str, int | None]:
     """Chat completions' counts in this protocol's: what went through the cache is no part of ``input_tokens``."""
-    if told is None:
+    if usage is None:
         return UNKNOWN
-    shares = told.get("prompt_tokens_details", {})
+    shares = usage.get("prompt_tokens_details", {})
     cached = {own: shares[name] for own, name in CACHED.items() if name in shares}
     return {
-        "input_tokens": max(told["prompt_tokens"] - sum(cached.values()), 0),
+        "input_tokens": max(usage["prompt_tokens"] - sum(cached.values()), 0),
         **cached,
-        "output_tokens": told["completion_tokens"],
+        "output_tokens": usage["completion_tokens"],
     }
 
 

@@ -20,14 +20,14 @@ def est_tokens(request: ChatRequest) -> int:
     tools = [tool.spec for tool in tools_of(agent).values()]
     tools += [ToolSpec(tool["name"], tool["description"], tool["parameters"]) for tool in request.tools]
     counter = counter_for(model.model_id, model.tokenizer or "")
-    messages = [_message(said) for said in request.messages]
+    messages = [_message(message) for message in request.messages]
     text = estimate_request(instructions, messages, tools, counter).counted.total
     return text + parts_tokens(messages, model)
 
 
-def _message(said: ClientMessage) -> Message:
-    calls = tuple(ToolCall(call.id, call.name, call.arguments) for call in said.calls)
+def _message(message: ClientMessage) -> Message:
+    calls = tuple(ToolCall(call.id, call.name, call.arguments) for call in message.calls)
     images = tuple(
-        ImagePart(file.media_type, b"", file.name, pixels=file.pixels) for file in said.attached if file.pixels
+        ImagePart(file.media_type, b"", file.name, pixels=file.pixels) for file in message.attached if file.pixels
     )
-    return Message(Role(said.role), text_with(said.text, said.attached), calls, said.call_id, parts=images)
+    return Message(Role(message.role), text_with(message.text, message.attached), calls, message.call_id, parts=images)

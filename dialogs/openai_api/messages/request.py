@@ -14,7 +14,7 @@ from dialogs.openai_api.errors import invalid
 from dialogs.openai_api.messages.answer import MessageWriter
 from dialogs.openai_api.options import check_offered
 from dialogs.openai_api.parsing import MAX_END_USER, ChatRequest
-from dialogs.openai_api.wire import Asked, ChatBody, Sent, listed, mapping
+from dialogs.openai_api.wire import ChatBody, Reading, Sent, listed, mapping
 from dialogs.store.text import unstorable_reason
 from dominds.llm.json_text import dumped
 
@@ -30,9 +30,9 @@ NAMES = {"stop": "stop_sequences", "reasoning_effort": "output_config.effort", "
 CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 
 
-def read(sent: Sent) -> Asked:
+def read(sent: Sent) -> Reading:
     request = chat_request_of(sent.body, sent.dialog, sent.policy)
-    return Asked(request, partial(MessageWriter, listed(sent.body.get("stop_sequences"), "stop_sequences")), NAMES)
+    return Reading(request, partial(MessageWriter, listed(sent.body.get("stop_sequences"), "stop_sequences")), NAMES)
 
 
 def chat_request_of(body: dict[str, Any], dialog_header: str = "", policy: str = "") -> ChatRequest:
@@ -43,9 +43,11 @@ def chat_request_of(body: dict[str, Any], dialog_header: str = "", policy: str =
             raise invalid("This is not offered here: leave it out.", name)
     _system(chat, body.get("system"))
     loaded: set[str] = set()
-    said = [mapping(message, f"messages.{at}") for at, message in enumerate(listed(body.get("messages"), "messages"))]
-    newest = max((at for at, message in enumerate(said) if message.get("role") == "user"), default=0)
-    for index, message in enumerate(said):
+    messages = [
+        mapping(message, f"messages.{at}") for at, message in enumerate(listed(body.get("messages"), "messages"))
+    ]
+    newest = max((at for at, message in enumerate(messages) if message.get("role") == "user"), default=0)
+    for index, message in enumerate(messages):
         if index > newest or not message.get("clear_at"):  # a system message of one turn is gone with the next
             _message(chat, message, f"messages.{index}", loaded)
     tools = [(f"tools.{index}", item) for index, item in enumerate(listed(body.get("tools"), "tools"))]

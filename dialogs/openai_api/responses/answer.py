@@ -11,7 +11,7 @@ from dialogs.openai_api.history import Call
 from dialogs.openai_api.relay import Ended, Reasoning, Text
 from dialogs.openai_api.responses.stored import Place
 from dialogs.openai_api.responses.tools import Tools
-from dialogs.openai_api.wire import Said
+from dialogs.openai_api.wire import AnswerPiece
 
 ECHOED: dict[str, Any] = {  # fields of a request that its response repeats, with what stands for those left out
     "instructions": None, "tools": [], "tool_choice": "auto", "parallel_tool_calls": True, "temperature": None, "top_p": None,
@@ -87,12 +87,12 @@ class ResponseWriter:
         self._number += 1
         return event
 
-    def piece(self, piece: Said) -> list[bytes]:
+    def piece(self, piece: AnswerPiece) -> list[bytes]:
         match piece:
             case Text(text):
-                return self._said(MESSAGE, text)
+                return self._text_events(MESSAGE, text)
             case Reasoning(text):
-                return self._said(REASONING, text)
+                return self._text_events(REASONING, text)
             case Ended():
                 self._response["dominds"] = piece.health
                 return self.end(piece.finish_reason, piece.calls, piece.usage)
@@ -114,7 +114,7 @@ class ResponseWriter:
         output.append({"id": self._place.id(prefix, len(output)), **item})
         return self._item_event("added")
 
-    def _said(self, kind: Kind, text: str) -> list[bytes]:
+    def _text_events(self, kind: Kind, text: str) -> list[bytes]:
         events = []
         if kind is not self._kind:
             events = self._closed()
@@ -168,8 +168,8 @@ class ResponseWriter:
         return [*events, self._event(f"response.{status}", response=self._response)]
 
     def failed(self, error: ApiError) -> list[bytes]:
-        told = {"code": error.code, "message": error.message}
-        self._response |= {"status": "failed", "error": told}
+        problem = {"code": error.code, "message": error.message}
+        self._response |= {"status": "failed", "error": problem}
         return [*self._closed(), self._event("response.failed", response=self._response)]
 
     def whole(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from dialogs.openai_api.options import check_offered
 from dialogs.openai_api.responses.answer import ResponseWriter
 from dialogs.openai_api.responses.stored import Place, Stored
 from dialogs.openai_api.responses.tools import Tools, call_of
-from dialogs.openai_api.wire import Asked, ChatBody, Sent, listed, mapping
+from dialogs.openai_api.wire import ChatBody, Reading, Sent, listed, mapping
 
 SAME = ("model", "stream", "store", "metadata", "temperature", "top_p", "parallel_tool_calls", "user", "top_logprobs",
         "safety_identifier")  # fmt: skip
@@ -30,7 +30,7 @@ USUAL_TIERS = (None, "auto", "default")
 LEFT_OUT = ("reasoning", "compaction", "web_search_call", "tool_search_call", "tool_search_output")
 
 
-def read(sent: Sent) -> Asked:
+def read(sent: Sent) -> Reading:
     """Raises ``ApiError`` or ``Refusal``."""
     body, key = sent.body, sent.key
     for name, value in body.items():
@@ -55,7 +55,7 @@ def read(sent: Sent) -> Asked:
         raise invalid(f"{LOGPROBS} is not offered here: leave it out.", "include")
     encrypts = ENCRYPTED in include
     request = chat.request(sent.dialog, sent.policy, instructions_end)
-    return Asked(request, partial(ResponseWriter, body, tools, encrypts), NAMES)
+    return Reading(request, partial(ResponseWriter, body, tools, encrypts), NAMES)
 
 
 def _options(body: dict[str, Any]) -> dict[str, Any]:

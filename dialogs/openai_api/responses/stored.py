@@ -12,7 +12,7 @@ from dialogs.context.images import images_of
 from dialogs.errors import NotFound
 from dialogs.models import ApiKey, Dialog, Turn
 from dialogs.openai_api.conversations import Run
-from dialogs.openai_api.finding import asked_in
+from dialogs.openai_api.finding import questions_in
 from dialogs.openai_api.history import Call
 from dialogs.openai_api.wire import ChatBody, call_json
 from dialogs.tools.registry import tools_of
@@ -133,4 +133,4 @@ class Stored:
 
 def text_of(turn: Turn) -> str:
     """An answer as its client saw it: with the question to a person that ended it."""
-    return "\n\n".join(text for text in (turn.text, *asked_in(turn)) if text)
+    return "\n\n".join(text for text in (turn.text, *questions_in(turn)) if text)

@@ -49,7 +49,7 @@ def posted(key: ApiKey, agent: str, *texts: str, **fields: Any) -> Dialog:
     run = conversations.begin(key, ChatRequest(model=agent, messages=tuple(said), **fields))
     drive(run.dialog_id)
     dialog = Dialog.objects.get(pk=run.dialog_id)
-    conversations.note_heard(run, dialog.turns.filter(role=Turn.Role.ASSISTANT).latest("seq").text)
+    conversations.note_answer(run, dialog.turns.filter(role=Turn.Role.ASSISTANT).latest("seq").text)
     return dialog
 
 
@@ -268,7 +268,7 @@ def sent(key: ApiKey, dialog: Dialog, *said: tuple[str, str], **fields: Any) -> 
     run = conversations.begin(key, ChatRequest(model=dialog.agent_id, messages=messages, **fields))
     drive(run.dialog_id)
     goes_on = Dialog.objects.get(pk=run.dialog_id)
-    conversations.note_heard(run, goes_on.turns.filter(role=Turn.Role.ASSISTANT).latest("seq").text)
+    conversations.note_answer(run, goes_on.turns.filter(role=Turn.Role.ASSISTANT).latest("seq").text)
     return goes_on
 
 
@@ -395,8 +395,8 @@ def test_calls_and_results_may_be_told_as_text(key: ApiKey, script: Script) -> N
         said.append(ClientMessage("assistant", f"Calling tools:\n{called}"))
         said.append(ClientMessage("user", "Observation: " + ("dark", "cold", "enough")[min(number, 2)]))
     dialog = Dialog.objects.get()
-    told_next = conversations.TOLD_NEXT
+    result_follows = conversations.RESULT_FOLLOWS
     assert said_in(dialog) == [
-        "Hi", "", told_next, "Observation: dark", "", told_next, "Observation: cold", "", told_next,
+        "Hi", "", result_follows, "Observation: dark", "", result_follows, "Observation: cold", "", result_follows,
         "Observation: enough", "It is warm.",
     ]  # fmt: skip
