@@ -49,7 +49,7 @@ LOGGED_OUT, NOT_FOUND, TOO_MANY, TRY_LATER = 4401, 4404, 4429, 1013
 
 
 class PageSocket(AsyncWebsocketConsumer):
-    """``/ws/dialogs/ID/?after=SEQ``: a dialog's events, its draft, and the person's badges. ``/ws/me/``: the badges."""
+    """``/ws/dialogs/ID/?after=SEQ``: a dialog's events, its live text, and the person's badges. ``/ws/me/``: the badges."""
 
     scope: WebSocketScope
     language = ""
@@ -98,11 +98,11 @@ class PageSocket(AsyncWebsocketConsumer):
         self._found: deque[dict[str, Any]] = deque()  # events that were read and not sent yet
         self._looking: asyncio.Task[None] | None = None
         self._live = False  # all events up to the opening have been sent: what follows is news
-        self._drafts: deque[dict[str, Any]] = deque()
-        self._draft_lost = True  # the draft is to be sent from its beginning
+        self._live_text: deque[dict[str, Any]] = deque()
+        self._live_text_lost = True  # it is to be sent from its beginning
         self._known = 0  # the newest generation that the other side has been told of
-        self._strange = 0  # one whose draft came before it
-        self._shown = 0  # the newest generation whose draft was sent
+        self._strange = 0  # one whose live text came before it
+        self._shown = 0  # the newest generation whose live text was sent
         self._over = 0  # the newest generation whose end was sent
         self._badges: dict[str, Any] | None = None  # to be sent
         self._sent_bytes = self._acked_bytes = 0
@@ -143,17 +143,17 @@ class PageSocket(AsyncWebsocketConsumer):
             self._wake.set()
 
     def on_live_text(self, frame: dict[str, Any]) -> None:
-        if not self._live or (self._draft_lost and not frame.get("reset")):
+        if not self._live or (self._live_text_lost and not frame.get("reset")):
             return
         if frame.get("reset"):
-            self._drafts.clear()
-            self._draft_lost = False
-        self._drafts.append(frame)
-        if len(self._drafts) > 200:
-            self._drafts.clear()
-            self._draft_lost = True
-        if len(self._drafts) == 1:
-            self._hub.write_soon(self._write_draft)
+            self._live_text.clear()
+            self._live_text_lost = False
+        self._live_text.append(frame)
+        if len(self._live_text) > 200:
+            self._live_text.clear()
+            self._live_text_lost = True
+        if len(self._live_text) == 1:
+            self._hub.write_soon(self._write_live_text)
 
     def on_frame(self, frame: dict[str, Any]) -> None:
         if frame.get("logout") and frame["logout"] == session_mark(self._session_key):
@@ -170,7 +170,7 @@ class PageSocket(AsyncWebsocketConsumer):
         return self._unsure or self._wanted > self._sent_seq
 
     def _look_if_due(self, now: float) -> None:
-        """The database is asked beside the writing: a draft must not wait for other things to be drawn."""
+        """The database is asked beside the writing: live text must not wait for other things to be drawn."""
         due = self._is_behind or now - self._session_at >= SESSION_SECONDS
         if due and self._looking is None:
             self._looking = asyncio.create_task(self._look())
@@ -219,7 +219,7 @@ class PageSocket(AsyncWebsocketConsumer):
 
     # -- writing -------------------------------------------------------------------------------------------------------
     async def _write(self) -> None:
-        """Subscribe first; then what was missed, then the live draft, then whatever comes."""
+        """Subscribe first; then what was missed, then the live text, then whatever comes."""
         self._joined = True
         self._feed = await self._hub.join(self, self.dialog_id)
         self._hub.show_badges(self)
@@ -242,8 +242,8 @@ class PageSocket(AsyncWebsocketConsumer):
     async def _write_what_is_due(self) -> None:
         now = time.monotonic()
         if self._is_slow(now):
-            self._drafts.clear()
-            self._draft_lost = True
+            self._live_text.clear()
+            self._live_text_lost = True
             if self._acks and now - self._all_acked_at > DEAD_SECONDS:
                 self._goodbye = TRY_LATER
         else:
@@ -252,7 +252,7 @@ class PageSocket(AsyncWebsocketConsumer):
                 await self._send(badges)
             if self._feed is not None:
                 await self._write_events(self._feed)
-                await self._write_draft()
+                await self._write_live_text()
             self._look_if_due(now)
         await self._ping(now)
 
@@ -286,31 +286,31 @@ class PageSocket(AsyncWebsocketConsumer):
         self._wake.set()  # whatever else woke it is still to be done
         return not self._is_slow(time.monotonic())
 
-    async def _write_draft(self) -> None:
-        """What there is of the draft, unless something else comes first; then this is called again.
+    async def _write_live_text(self) -> None:
+        """What there is of the live text, unless something else comes first; then this is called again.
 
-        A draft need not wait for its message to be drawn: the page puts that above it. It waits for the end of a draft that stands
-        there, which it would take the place of.
+        Live text need not wait for its message to be drawn: the page puts that above it. It waits for the end of what stands there,
+        which it would take the place of.
         """
         feed = self._feed
         if feed is None or not self._live or self._found or self._goodbye or self._is_slow(time.monotonic()):
             return
-        if self._draft_lost:
-            self._draft_lost = False
-            self._drafts.clear()
+        if self._live_text_lost:
+            self._live_text_lost = False
+            self._live_text.clear()
             if snapshot := feed.snapshot():
-                self._drafts.append(snapshot)
+                self._live_text.append(snapshot)
             else:
                 feed.load()
-        while self._drafts:
-            generation = self._drafts[0]["generation"]
+        while self._live_text:
+            generation = self._live_text[0]["generation"]
             if generation > max(self._known, feed.ended):
                 if self._looking is None and generation != self._strange:
                     self._strange, self._unsure, self._told_at = generation, True, time.monotonic()
                     self._wake.set()
                 if self._shown > self._over:
                     return
-            frame = self._drafts.popleft()
+            frame = self._live_text.popleft()
             if generation > feed.ended:
                 self._shown = generation
                 if shown := for_page(frame):

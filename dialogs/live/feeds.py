@@ -25,9 +25,9 @@ log = structlog.get_logger(__name__)
 
 REST = "\n[The rest is shown when the answer is complete.]"
 SHARED_SECONDS = 0.5  # so long a drawing is kept for pages that come a little later
-FINISH_SECONDS = 0.25  # how often a draft is searched for finished blocks
+FINISH_SECONDS = 0.25  # how often live text is searched for finished blocks
 
-_render_threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="drafts")
+_render_threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="live-text")
 
 
 class Listener(Protocol):
@@ -57,15 +57,15 @@ class Drawing:
 
 
 class Feed:
-    """One dialog as this process watches it: its sockets, and the draft that they share."""
+    """One dialog as this process watches it: its sockets, and the live text that they share."""
 
     def __init__(self, dialog_id: UUID, redis: Redis) -> None:
         self.dialog_id = dialog_id
         self._redis = redis
         self.listeners: set[Listener] = set()
-        self.generation = 0  # whose draft this is; generations of a dialog only grow
+        self.generation = 0  # whose live text this is; generations of a dialog only grow
         self.ended = 0  # the newest generation known to have ended
-        self.draft: GrowingText | None = None
+        self.live_text: GrowingText | None = None
         self.reasoning = ""  # of the same answer
         self.seq = 0
         self._drawings: dict[tuple[Any, ...], Drawing] = {}
@@ -101,38 +101,38 @@ class Feed:
             del self._drawings[key]
 
     def end(self, generation: int) -> None:
-        """A generation's draft is over: its turn, or nothing, takes its place."""
+        """A generation's live text is over: its turn, or nothing, takes its place."""
         self.ended = max(self.ended, generation)
         if self.generation <= self.ended:
-            self.draft = None
+            self.live_text = None
 
     def snapshot(self) -> dict[str, Any] | None:
-        """The draft from its beginning, for a socket that has none of it."""
-        if self.draft is None:
+        """The live text from its beginning, for a socket that has none of it."""
+        if self.live_text is None:
             return None
-        draft = self.draft
+        growing = self.live_text
         return {
-            **self._frame(0, draft.text),
+            **self._frame(0, growing.text),
             "reset": True,
-            "block": draft.blocks,
-            "html": draft.html,
-            "tail": draft.tail,
+            "block": growing.blocks,
+            "html": growing.html,
+            "tail": growing.tail,
             **_thought(0, self.reasoning),
         }
 
     def load(self) -> None:
-        """Fetch the draft whole: at the first socket, and after a gap."""
+        """Fetch the live text whole: at the first socket, and after a gap."""
         if self._loading is None or self._loading.done():
             self._loading = asyncio.create_task(self._load())
 
     def extend(self, generation: int, position: int, text: str, *, reasoning: bool = False) -> None:
-        """A piece of the draft, or of its reasoning, has come."""
+        """A piece of the live text, or of its reasoning, has come."""
         if generation <= self.ended or generation < self.generation:
             return
         if generation > self.generation:
-            self.generation, self.draft, self.reasoning = generation, GrowingText(), ""
-        known = 0 if self.draft is None else len(self.reasoning if reasoning else self.draft.text)
-        if self.draft is None or position > known:
+            self.generation, self.live_text, self.reasoning = generation, GrowingText(), ""
+        known = 0 if self.live_text is None else len(self.reasoning if reasoning else self.live_text.text)
+        if self.live_text is None or position > known:
             self.load()
             return
         fresh, position = text[known - position :], known
@@ -140,21 +140,22 @@ class Feed:
             return
         if reasoning:
             self.reasoning += fresh
-            self._send({**self._frame(len(self.draft.text), ""), **_thought(position, fresh)})
+            self._send({**self._frame(len(self.live_text.text), ""), **_thought(position, fresh)})
             return
-        self.draft.text += fresh
+        self.live_text.text += fresh
         self._send(self._frame(position, fresh))
         if "\n" in fresh and (self._finishing is None or self._finishing.done()):
-            self._finishing = asyncio.create_task(self._finish(self.draft))
+            self._finishing = asyncio.create_task(self._finish(self.live_text))
 
-    async def _finish(self, draft: GrowingText) -> None:
+    async def _finish(self, growing: GrowingText) -> None:
         """Give finished blocks their final looks, away from the loop."""
         await asyncio.sleep(FINISH_SECONDS)
         loop = asyncio.get_running_loop()
-        chars, html = await loop.run_in_executor(_render_threads, draft.newly_finished)
-        draft.finish(chars, html)
-        if chars and draft is self.draft:
-            self._send({**self._frame(len(draft.text), ""), "block": draft.blocks, "html": html, "tail": draft.tail})
+        chars, html = await loop.run_in_executor(_render_threads, growing.newly_finished)
+        growing.finish(chars, html)
+        if chars and growing is self.live_text:
+            frame = self._frame(len(growing.text), "")
+            self._send({**frame, "block": growing.blocks, "html": html, "tail": growing.tail})
 
     async def _load(self) -> None:
         try:
@@ -166,13 +167,14 @@ class Feed:
             log.warning("draft_not_loaded", dialog_id=str(self.dialog_id), error=str(error))
             return
         text, reasoning = _texts(found)
-        current = len(self.draft.text) + len(self.reasoning) if self.draft and self.generation == generation else -1
+        shown = self.live_text if self.generation == generation else None
+        current = len(shown.text) + len(self.reasoning) if shown else -1
         if generation < self.generation or generation <= self.ended or len(text) + len(reasoning) <= current:
             return
-        draft = GrowingText(text)
+        growing = GrowingText(text)
         loop = asyncio.get_running_loop()
-        draft.finish(*await loop.run_in_executor(_render_threads, draft.newly_finished))
-        self.generation, self.draft, self.reasoning = generation, draft, reasoning
+        growing.finish(*await loop.run_in_executor(_render_threads, growing.newly_finished))
+        self.generation, self.live_text, self.reasoning = generation, growing, reasoning
         if snapshot := self.snapshot():
             self._send(snapshot)
 
@@ -191,7 +193,7 @@ class Feed:
 
 
 def for_page(frame: dict[str, Any]) -> dict[str, Any] | None:
-    """A draft's frame as far as its turn will be shown on a page; None when it says nothing before that."""
+    """A frame of live text as far as its turn will be shown on a page; None when it says nothing before that."""
     most, end, tail = TURN_CHARS.most, frame["end"], frame.get("tail")
     thought, thought_at = frame.get("reasoning") or "", frame.get("reasoning_pos") or 0
     if end <= most and thought_at + len(thought) <= most:
@@ -227,7 +229,7 @@ def _texts(found: Any) -> list[str]:
 
 
 def current_live_text(dialog_id: UUID) -> dict[str, Any] | None:
-    """The live draft from its beginning, for a page that polls. Without Redis there is none."""
+    """The live text from its beginning, for a page that polls. Without Redis there is none."""
     generation = _running_replies.first(dialog_id)
     if not generation:
         return None

@@ -116,7 +116,7 @@ class Hub:
         self._people[user_channel(listener.user_id)].show_badges(listener)
 
     def write_soon(self, write: Callable[[], Awaitable[None]]) -> None:
-        """One task writes the drafts of all sockets: waking one for each frame costs more than the frame.
+        """One task writes the live text of all sockets: waking one for each frame costs more than the frame.
 
         ``write`` must not wait for a slow reader. Daphne's ``send`` never does; who does not read is left out by the socket.
         """
@@ -133,7 +133,7 @@ class Hub:
                     await write()
                 except ConnectionError:
                     continue  # the socket's own task sees that as well
-                except Exception:  # one socket must not end the drafts of all
+                except Exception:  # one socket must not end the live text of all
                     log.exception("draft_not_written")
 
     async def _tell_redis(self, command: str, channels: list[str]) -> None:
@@ -206,12 +206,12 @@ class Hub:
         except (ValueError, KeyError, TypeError) as error:  # one bad frame must not end the subscription
             log.warning("bad_frame", channel=channel, error=str(error))
 
-    def _spread(self, drafts: list[dict[str, Any]]) -> None:
+    def _spread(self, frames: list[dict[str, Any]]) -> None:
         """What all generations of a worker wrote at one beat, to the dialogs that are watched here."""
-        for draft in drafts:
-            if feed := self._feeds.get(dialog_channel(draft["dialog"])):
-                is_reasoning = bool(draft.get("reasoning"))
-                feed.extend(int(draft["generation"]), int(draft["pos"]), str(draft["text"]), reasoning=is_reasoning)
+        for frame in frames:
+            if feed := self._feeds.get(dialog_channel(frame["dialog"])):
+                is_reasoning = bool(frame.get("reasoning"))
+                feed.extend(int(frame["generation"]), int(frame["pos"]), str(frame["text"]), reasoning=is_reasoning)
 
     def _lost(self) -> None:
         """Frames may have been missed: everyone looks, not all at the same moment."""

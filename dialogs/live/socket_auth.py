@@ -26,9 +26,9 @@ def person_of(session_key: str) -> User | None:
     person = active_person(int(number))
     if person is None:
         return None
-    said = session.get(HASH_SESSION_KEY, "")
+    session_hash = session.get(HASH_SESSION_KEY, "")
     known = (person.get_session_auth_hash(), *person.get_session_auth_fallback_hash())  # under SECRET_KEY_FALLBACKS
-    return person if any(constant_time_compare(said, one) for one in known) else None
+    return person if any(constant_time_compare(session_hash, one) for one in known) else None
 
 
 def active_person(user_id: int) -> User | None:

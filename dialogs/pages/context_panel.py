@@ -119,10 +119,10 @@ class RunLine:
     def strategies(self) -> list[str]:
         """Each strategy once, in words, with how often it ran; and the recovery, if nothing else helped."""
         ran = Counter(step["strategy"] for step in self.run.steps if isinstance(step, dict) and "strategy" in step)
-        said = [_(name.replace("_", " ")) + (f" ×{times}" if times > 1 else "") for name, times in ran.items()]
+        names = [_(name.replace("_", " ")) + (f" ×{times}" if times > 1 else "") for name, times in ran.items()]
         if self.run.recovered:
-            said.append(_("fresh start") if self.is_handover else _("truncation"))
-        return said
+            names.append(_("fresh start") if self.is_handover else _("truncation"))
+        return names
 
     @property
     def removed(self) -> int:

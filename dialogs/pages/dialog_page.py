@@ -139,8 +139,8 @@ class DialogPage:
             return _("Working…")
         match self.running.purpose:
             case Generation.Purpose.FORCED_CLEAR:
-                told = _("Attempt {number} of 3: asking the agent to clear its mind…")
-                return told.format(number=self.running.attempt)
+                text = _("Attempt {number} of 3: asking the agent to clear its mind…")
+                return text.format(number=self.running.attempt)
             case Generation.Purpose.PRUNE | Generation.Purpose.SUMMARY:
                 return _("Compacting conversation history...")
         if self.running.attempt == 1:
@@ -241,8 +241,8 @@ class DialogPage:
         """How far a countdown to an automatic clear has come; empty without one."""
         if self.dialog.agent.critical_policy != Agent.CriticalPolicy.COUNTDOWN or not self.dialog.guided_generations:
             return ""
-        told = _("{number} of {all} guided answers, then its mind is cleared")
-        return told.format(number=self.dialog.guided_generations, all=COUNTDOWN_GENERATIONS)
+        text = _("{number} of {all} guided answers, then its mind is cleared")
+        return text.format(number=self.dialog.guided_generations, all=COUNTDOWN_GENERATIONS)
 
     @cached_property
     def display(self) -> PersonSettings:
@@ -281,8 +281,8 @@ def _queued(dialog_id: UUID) -> QuerySet[Turn]:
 
 @Select
 def _newest_message(dialog_id: UUID) -> QuerySet[Turn]:
-    said = Turn.objects.filter(dialog_id=dialog_id, role=Turn.Role.USER, position__isnull=False)
-    return said.order_by("-position")[:1]
+    messages = Turn.objects.filter(dialog_id=dialog_id, role=Turn.Role.USER, position__isnull=False)
+    return messages.order_by("-position")[:1]
 
 
 @Select
@@ -297,9 +297,9 @@ def _operations(dialog_id: UUID) -> QuerySet[RemediationRun, Any]:
 @cache
 def _snapshots(limit: int) -> Select[Any]:
     def snapshots(dialog_id: UUID) -> QuerySet[HealthSnapshot, Any]:
-        told = Q(purpose=Generation.Purpose.REPLY) | Q(purpose=Generation.Purpose.FORCED_CLEAR)
+        purposes = Q(purpose=Generation.Purpose.REPLY) | Q(purpose=Generation.Purpose.FORCED_CLEAR)
         # The calls first, by their index: else PostgreSQL reads the snapshots of all dialogs from the newest back to these.
-        calls = Generation.objects.filter(told, dialog_id=dialog_id).order_by("-pk").values("pk")[:limit]
+        calls = Generation.objects.filter(purposes, dialog_id=dialog_id).order_by("-pk").values("pk")[:limit]
         rows = HealthSnapshot.objects.filter(generation__in=calls).order_by("-generation_id")
         sent = ("generation__sent__sizes", "generation__sent__output")
         return rows.values_list(

@@ -79,18 +79,18 @@ def _forecast(health: dict[str, Any], tokens: int, growth: float) -> str:
     if health["level"] not in (Level.HEALTHY, Level.CAUTION) or not critical:
         return ""
     ahead = [("Caution", optimal)] if tokens <= optimal < critical else []
-    told = list[str]()
+    clauses = list[str]()
     for label, threshold in (*ahead, ("Critical", critical)):
         answers = answers_until(threshold, tokens, growth)
         about, level = _about(answers), _(label)
-        if told:
-            told.append(_("{about} until {level}").format(about=about, level=level))
+        if clauses:
+            clauses.append(_("{about} until {level}").format(about=about, level=level))
         else:
             first = ngettext("{about} answer until {level}", "{about} answers until {level}", answers)
-            told.append(first.format(about=about, level=level))
+            clauses.append(first.format(about=about, level=level))
         if answers > FAR:
             break
-    sentence = pgettext("between two clauses", ", ").join(told)
+    sentence = pgettext("between two clauses", ", ").join(clauses)
     return f"{sentence[0].upper()}{sentence[1:]}{pgettext('end of a sentence', '.')}"
 
 

@@ -149,8 +149,8 @@ def makers_of(dialog: Dialog, summaries: Sequence[str], before: int | None = Non
     runs = RemediationRun.objects.filter(dialog=dialog).annotate(start=Left("summary", TOLD_BY)).order_by("pk")
     if before is not None:
         runs = runs.filter(pk__lt=before)
-    told = runs.filter(start__in={text[:TOLD_BY] for text in summaries})
-    return dict(told.values_list("start", "pk"))
+    makers = runs.filter(start__in={text[:TOLD_BY] for text in summaries})
+    return dict(makers.values_list("start", "pk"))
 
 
 def _line(
@@ -185,8 +185,8 @@ def _after(stands: Item, turns: Mapping[int, Any]) -> Side:
         text = "\n".join(message["text"] for message in stands["messages"])
         about = "key facts" if _is_ledger(stands) else stands["kind"]
         return Side(stands["role"], text, about, tuple(stands["sources"]))
-    said = [turns.get(seq, ("", "")) for seq in stands["turns"]]
-    return Side(said[0][0], "\n".join(text for _, text in said), turns=tuple(stands["turns"]))
+    messages = [turns.get(seq, ("", "")) for seq in stands["turns"]]
+    return Side(messages[0][0], "\n".join(text for _, text in messages), turns=tuple(stands["turns"]))
 
 
 def _why(gone: Item, stands: Item | None, run: RemediationRun) -> str:

@@ -68,10 +68,16 @@ class Drawing:
 def drawn(moments: Sequence[Moment]) -> Drawing:
     first = max(0, LEAST_COLUMNS - len(moments))  # few stand at the right
     tallest = max((moment.tokens for moment in moments), default=0) or 1
-    told = {kind: [_threshold(moment, kind) for moment in moments] for kind in THRESHOLDS}
-    near = {kind: values for kind, values in told.items() if 0 < max(filter(None, values), default=0) <= tallest * NEAR}
+    thresholds = {kind: [_threshold(moment, kind) for moment in moments] for kind in THRESHOLDS}
+    near = {
+        kind: values
+        for kind, values in thresholds.items()
+        if 0 < max(filter(None, values), default=0) <= tallest * NEAR
+    }
     top = round(max([tallest, *(value for values in near.values() for value in values if value)]) * ROOM_ABOVE)
-    above = tuple((kind, values[-1]) for kind, values in told.items() if kind not in near and values and values[-1])
+    above = tuple(
+        (kind, values[-1]) for kind, values in thresholds.items() if kind not in near and values and values[-1]
+    )
     return Drawing(
         columns=tuple(_column(moment, (first + at) * STEP, top) for at, moment in enumerate(moments)),
         lines=tuple(Line(kind, " ".join(_path(values, first, top))) for kind, values in near.items()),

@@ -209,8 +209,8 @@ def _linked(request: HttpRequest, wanted: int, claims: dict[str, Any], provider:
         raise _not_begun("another person is logged in by now")
     is_new = sign_in.link(user, claims, provider)
     log.info("sign_in_linked", person=user.pk, provider=provider.issuer)
-    said = _("{provider} signs you in from now on.") if is_new else _("It was linked before.")
-    messages.success(request, said.format(provider=provider.name))
+    text = _("{provider} signs you in from now on.") if is_new else _("It was linked before.")
+    messages.success(request, text.format(provider=provider.name))
     return redirect(f"{reverse('settings')}#sign-ins")
 
 

@@ -90,14 +90,14 @@ def dialog_action(view: Callable[..., str | None]) -> View:
         dialog = owned(dialog_id, request.user)
         try:
             check_may_act(dialog, request.user)
-            said = view(request, dialog, **kwargs)
+            text = view(request, dialog, **kwargs)
         except Refusal as refusal:
             return refused(request, refusal, f"/d/{dialog_id}/")
         if request.htmx:
             answer = changed_since(request, dialog)
-            return with_toast(answer, said) if said else answer
-        if said:
-            messages.success(request, said)
+            return with_toast(answer, text) if text else answer
+        if text:
+            messages.success(request, text)
         return redirect("dialog", dialog_id=dialog_id)
 
     return act

@@ -50,8 +50,8 @@ class Explained(forms.Field):
             return super().clean(value)
         except forms.ValidationError as error:
             found = gettext("nothing") if value in self.empty_values else f"“{str(value)[:40]}”"
-            told = gettext("found {value}. {allowed}").format(value=found, allowed=self.allowed)
-            raise forms.ValidationError(told) from error
+            sentence = gettext("found {value}. {allowed}").format(value=found, allowed=self.allowed)
+            raise forms.ValidationError(sentence) from error
 
 
 class WholeNumber(Explained, forms.IntegerField):
@@ -62,8 +62,8 @@ class WholeNumber(Explained, forms.IntegerField):
     @property
     def allowed(self) -> str:
         least, most, unit = self._bounds
-        told = gettext("Give a whole number of {unit} from {least:,} to {most:,}.")
-        return told.format(unit=gettext(unit), least=least, most=most)
+        sentence = gettext("Give a whole number of {unit} from {least:,} to {most:,}.")
+        return sentence.format(unit=gettext(unit), least=least, most=most)
 
 
 class Share(Explained, forms.FloatField):

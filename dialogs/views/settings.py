@@ -95,8 +95,8 @@ def unlink(request: PersonRequest, identity_id: int) -> HttpResponse:
     except Refusal as refusal:
         return refused(request, refusal, to)
     provider = sign_in.provider_of(identity)
-    said = _("{provider} does not sign you in any more.")
-    messages.success(request, said.format(provider=provider.name if provider else identity.issuer))
+    text = _("{provider} does not sign you in any more.")
+    messages.success(request, text.format(provider=provider.name if provider else identity.issuer))
     return redirect(to)
 
 

@@ -86,6 +86,6 @@ def switch(request: PersonRequest, agent_id: str) -> HttpResponse:
         own.switch(agent, on=on)
     except Refusal as refusal:
         return refused(request, refusal, "/agents/")
-    said = _("{agent} answers again.") if on else _("{agent} is switched off: it answers no new message.")
-    messages.success(request, said.format(agent=agent))
+    text = _("{agent} answers again.") if on else _("{agent} is switched off: it answers no new message.")
+    messages.success(request, text.format(agent=agent))
     return redirect("agents")

@@ -50,11 +50,11 @@ class LlmLimitForm(forms.Form):
         given = super().clean() or {}
         limit = given.get("limit")
         if limit and not given.get("type"):
-            told = gettext("found a limit of {limit:,} tokens without one. Name the type, or empty the row.")
-            self.add_error("type", told.format(limit=limit))
+            sentence = gettext("found a limit of {limit:,} tokens without one. Name the type, or empty the row.")
+            self.add_error("type", sentence.format(limit=limit))
         if given.get("type") and not limit and not given.get("follow_default") and "limit" not in self.errors:
-            told = gettext("found none for {type}. Give one, or tick “Follow default”.")
-            self.add_error("limit", told.format(type=given["type"]))
+            sentence = gettext("found none for {type}. Give one, or tick “Follow default”.")
+            self.add_error("limit", sentence.format(type=given["type"]))
         return given
 
 
@@ -62,8 +62,8 @@ class LlmLimitRows(forms.BaseFormSet):  # type: ignore[type-arg]
     def clean(self) -> None:
         types = [row.cleaned_data.get("type") for row in self.forms if row.is_valid() and row not in self.deleted_forms]
         if doubled := sorted({name for name in types if name and types.count(name) > 1}):
-            told = gettext("There are two rows of {types}. Keep one of them.")
-            raise forms.ValidationError(told.format(types=", ".join(doubled)))
+            sentence = gettext("There are two rows of {types}. Keep one of them.")
+            raise forms.ValidationError(sentence.format(types=", ".join(doubled)))
 
 
 LlmLimits = forms.formset_factory(LlmLimitForm, LlmLimitRows, extra=1, can_delete=True, max_num=100)

@@ -200,8 +200,8 @@ def remove(request: PersonRequest) -> HttpResponse:
     """Agents that use the provider stay, and say why they cannot answer."""
     provider = request.POST.get("provider", "")
     if connected.remove(provider):
-        said = _("Removed, with its key. What llm.yaml says of it still holds.")
-        messages.success(request, f"{said} {connecting.used_by(provider).replace('It answers', 'It answered')}")
+        text = _("Removed, with its key. What llm.yaml says of it still holds.")
+        messages.success(request, f"{text} {connecting.used_by(provider).replace('It answers', 'It answered')}")
     else:
         messages.error(request, _("There is no such provider, or it was removed before. Nothing was changed."))
     return redirect("connect")

@@ -151,8 +151,8 @@ def switch(request: PersonRequest, user_id: int) -> HttpResponse:
         people.switch(person, request.user, on=on)
     except Refusal as refusal:
         return refused(request, refusal, reverse("person", args=[user_id]))
-    said = _("{person} can log in again.") if on else _("{person} is logged out everywhere and cannot come back.")
-    messages.success(request, said.format(person=person))
+    text = _("{person} can log in again.") if on else _("{person} is logged out everywhere and cannot come back.")
+    messages.success(request, text.format(person=person))
     return redirect("people")
 
 

@@ -112,8 +112,8 @@ def add(request: PersonRequest) -> HttpResponse:
         messages.error(request, _("Not added. {reason}").format(reason=redact(str(failure))))
         return _page(request, status=400, form=form)
     connected.save_server(row, given["key"])
-    said = _("Added, with {number} tools. Agents that tick {name} have them from the next message on.")
-    messages.success(request, said.format(number=len(tools), name=row.server_id))
+    text = _("Added, with {number} tools. Agents that tick {name} have them from the next message on.")
+    messages.success(request, text.format(number=len(tools), name=row.server_id))
     return redirect("tool-servers")
 
 
@@ -136,8 +136,8 @@ def switch(request: PersonRequest, server_id: str) -> HttpResponse:
     row, on = get_object_or_404(ToolServer, pk=server_id), request.POST.get("on") == "yes"
     row.enabled = on
     connected.save_server(row, "")
-    said = _("{name} is on: agents have its tools again.") if on else _("{name} is off: no agent has its tools.")
-    messages.success(request, said.format(name=server_id))
+    text = _("{name} is on: agents have its tools again.") if on else _("{name} is off: no agent has its tools.")
+    messages.success(request, text.format(name=server_id))
     return redirect("tool-servers")
 
 
