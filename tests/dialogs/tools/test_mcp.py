@@ -29,6 +29,8 @@ from dominds.local.embedded_redis import free_port
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog
 
+pytestmark = pytest.mark.django_db  # which servers were added on the page is a row
+
 SERVER = Path(__file__).with_name("mcp_server.py")
 STDIO = {"command": sys.executable, "args": [str(SERVER), "stdio"]}
 
@@ -90,7 +92,6 @@ def test_one_tool_of_a_server_can_be_offered_alone(minds: Minds) -> None:
     assert mcp.tools_named("mcp:desk/missing") == {}
 
 
-@pytest.mark.django_db
 def test_an_agent_is_offered_what_it_lists(minds: Minds) -> None:
     minds(desk=STDIO)
     offered = tools_of(Agent(id="a", tools=["mcp:desk/echo", "mcp:nobody"]))
@@ -163,7 +164,6 @@ def test_an_http_server_is_asked_with_its_headers(minds: Minds, http_url: str, m
     assert call(header, name="X-Team").text == "red"
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize(
     "server",
     [
@@ -188,7 +188,6 @@ def test_a_server_that_is_down_is_not_asked_at_every_generation(minds: Minds) ->
     assert time.monotonic() - started < 0.5
 
 
-@pytest.mark.django_db
 def test_servers_that_are_silent_are_waited_for_together(minds: Minds) -> None:
     """None of them says anything until each was asked."""
     with ExitStack() as opened:
@@ -364,7 +363,6 @@ def test_tools_are_renamed_as_the_file_says(minds: Minds) -> None:
 # Groups of tools
 
 
-@pytest.mark.django_db
 def test_an_agent_gets_the_tools_of_its_toolsets(minds: Minds) -> None:
     minds(desk={**STDIO, "tools": {"whitelist": ["echo"]}}, closed={**STDIO, "enabled": False})
     always = {tool.name for tool in builtin_tools().values() if tool.always}
