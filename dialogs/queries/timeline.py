@@ -88,8 +88,8 @@ def split_by_chars(chars: dict[Category, int], tokens: int) -> dict[Category, in
 
 def moments(dialog: Dialog, before: int | None = None, limit: int = MOST) -> list[Moment]:
     """The newest calls for answers and clears before the generation ``before``, oldest first."""
-    told = [Generation.Purpose.REPLY, Generation.Purpose.FORCED_CLEAR]
-    rows = Generation.objects.newest_of(dialog.pk).filter(purpose__in=told)
+    purposes = [Generation.Purpose.REPLY, Generation.Purpose.FORCED_CLEAR]
+    rows = Generation.objects.newest_of(dialog.pk).filter(purpose__in=purposes)
     if before is not None:
         rows = rows.filter(pk__lt=before)
     newest = list(rows.select_related("snapshot")[: limit + 1])[::-1]
