@@ -56,7 +56,7 @@ REST, MEMORY = UNITS["rest, a second"], UNITS["memory, MB"]
 # The idle sockets and the storage of the same README: of 1,000 sockets 31 MB and a tenth of a core; of a message of 100 characters
 # with its answer of 400, by retention, all rows and indexes.
 IDLE_SOCKET_MS, IDLE_SOCKET_KB = 0.1, 31
-STORED_BYTES, STORED_CHARS = 7_300, 500
+STORED_BYTES, STORED_CHARS = 8_200, 500
 
 
 @dataclass(frozen=True)
