@@ -110,11 +110,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         served = any(item.get_closest_marker(name) for name in ("django_db", "server"))
         if not served and not COSTLY_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("unit")
-    if os.environ.get("DOMINDS_FAULTS") == "all":
-        return
-    deep = [item for item in items if item.get_closest_marker("deep")]
-    config.hook.pytest_deselected(items=deep)
-    items[:] = [item for item in items if item not in deep]
+    left = [item for item in items if _belongs_to_another_run(item, together)]
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if item not in left]
+
+
+def _belongs_to_another_run(item: pytest.Item, together: tuple[str, ...]) -> bool:
+    if django_settings.EMBEDDED and (item.get_closest_marker("postgresql") or item.nodeid.startswith(together)):
+        return True
+    return bool(item.get_closest_marker("deep")) and os.environ.get("DOMINDS_FAULTS") != "all"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -136,8 +140,12 @@ def redis_server() -> services.RedisServer:
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(postgres: services.PostgresServer) -> None:
-    """Bring PostgreSQL up before pytest-django makes the test database."""
+def django_db_modify_db_settings() -> None:
+    """Bring PostgreSQL up, or name a file, before pytest-django makes the test database."""
+    if django_settings.EMBEDDED:
+        django_settings.DATABASES["default"]["TEST"]["NAME"] = str(services.folder / "tests.sqlite3")
+    else:
+        services.start_postgres()
 
 
 @pytest.fixture(scope="session")

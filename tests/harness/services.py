@@ -37,7 +37,7 @@ def set_environment() -> None:
     """Point settings at the servers, or at a closed port for `make unit`. Must run before Django's settings are read."""
     os.environ.update(
         DJANGO_SETTINGS_MODULE="dominds.settings",
-        DATABASE_URL=postgres.url(),
+        DATABASE_URL=f"sqlite:///{folder}/dominds.sqlite3" if os.environ.get("DOMINDS_ON_SQLITE") else postgres.url(),
         REDIS_URL="redis://127.0.0.1:1/0" if os.environ.get("DOMINDS_UNIT") else redis().url,
         SECRET_KEY="only-for-tests-" + "0123456789abcdef" * 3,
         DOMINDS_DATA_DIR=str(folder / "data"),

@@ -208,6 +208,7 @@ def test_too_many_messages_are_told_when_to_come_back(caller: Caller, dialog: Di
     assert caller.headers["x-request-id"]
 
 
+@pytest.mark.postgresql
 def test_a_dialog_that_somebody_holds_locked_is_told_to_try_again(caller: Caller, dialog: Dialog) -> None:
     with psycopg.connect(**_connection_parameters()) as other:
         other.execute("SELECT 1 FROM dialogs_dialog WHERE id = %s FOR UPDATE", [dialog.pk])

@@ -19,7 +19,7 @@ from tests.dialogs.conftest import Script
 from tests.dialogs.factories import AgentFactory, make_dialog
 from tests.dominds.llm.model_server import ModelServer, plain, running_server
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql]
 
 
 def run(*statements: str) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from dialogs.actions import messages, reminders
 from dialogs.actions.attachments import checked
@@ -74,9 +73,7 @@ def belongings(script: Script) -> dict[str, Any]:
 
 def rows_of(dialog: Dialog) -> list[Any]:
     """Everything stored of a dialog, to see that a refused call wrote nothing."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT to_jsonb(d) FROM dialogs_dialog d WHERE id = %s", [dialog.pk])
-        own = cursor.fetchall()
+    own = list(Dialog.objects.filter(pk=dialog.pk).values())
     return [own, list(dialog.turns.values()), list(dialog.reminders.values()), list(dialog.questions.values())]
 
 
