@@ -116,7 +116,7 @@ def look(page: Page, phase: str) -> Look:
     return Look(
         phase,
         box.evaluate("box => getComputedStyle(box).borderLeftColor"),
-        str(page.locator("#breaking-icon").get_attribute("href")).removeprefix("#i-"),
+        str(page.locator("#breaking-icon").get_attribute("href")).partition("#")[2],
         page.locator("#breaking-bar").get_attribute("value") is None,
         badge.inner_text() if badge.is_visible() else "",
     )

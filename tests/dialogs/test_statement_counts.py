@@ -103,8 +103,8 @@ def test_a_look_at_a_dialog(script: Script) -> None:
     with counted() as looking:
         page = browser.get(f"/d/{dialog.pk}/").content.decode()
     check(looking, statements=27, transactions=0, sent=800)
-    assert len(elements(page)) <= 116
-    assert len(page) <= 42_000  # characters
+    assert len(elements(page)) <= 70
+    assert len(page) <= 37_500  # characters
 
 
 def test_the_pieces_of_a_turn_on_an_open_page(script: Script) -> None:
