@@ -19,7 +19,6 @@ from dominds.llm.providers.kinds import KINDS
 from dominds.llm.providers.listing import Listing, base_of, listed
 
 LOCAL_SECONDS, TEST_SECONDS = 0.7, 8.0
-NAMES = {"lmstudio": "LM Studio", "ollama": "Ollama", "llamacpp": "llama.cpp", "vllm": "vLLM"}
 COMMON = "openai-compatible"
 MOST_ID = 48  # characters of an agent's id, before a number that makes it unique
 _asking = ThreadPoolExecutor(max_workers=8, thread_name_prefix="model-servers")
@@ -48,7 +47,7 @@ class Server:
 
     @property
     def name(self) -> str:
-        return NAMES.get(self.kind.name, self.host)
+        return self.kind.label if self.kind.loaded_window else self.host
 
 
 @dataclass(frozen=True, slots=True)
