@@ -70,7 +70,7 @@ def local_servers() -> list[Server]:
     return [Server.at(kind, address) for kind, address in settings.LOCAL_SERVERS]
 
 
-def look_around() -> list[Found]:
+def local_offers() -> list[Found]:
     """Ask all local servers at once. One that does not answer within ``LOCAL_SECONDS`` counts as absent."""
     asked = {server: _asking.submit(_found, server) for server in local_servers()}
     wait(asked.values(), timeout=LOCAL_SECONDS)

@@ -1,8 +1,8 @@
 """Posts what is new in a request to the dialog that it goes on with.
 
 A client sends its whole history each time, and not always as it got it. What it tells finds the dialog; it neither rewrites nor
-hides what is stored there, and storage grows by what is new: what it says of the time after the dialog's head is told there with
-the message. What is told of no dialog, or goes on from an older place of one, becomes a dialog of its own.
+hides what is stored there, and storage grows by what is new: what it says of the time after the dialog's head is stored there with
+the message. What fits no dialog, or goes on from an older place of one, becomes a dialog of its own.
 """
 
 from collections.abc import Mapping
