@@ -162,9 +162,7 @@ def claude_texts(number: int) -> dict[str, Any]:
 def claude_calls(number: int) -> dict[str, Any]:
     """All before their results, which come the other way round."""
     asked = [{"type": "tool_use", "id": f"call-{at}", "name": "read", "input": {}} for at in range(number)]
-    client_messages = [
-        {"type": "tool_result", "tool_use_id": f"call-{at}", "content": "ok"} for at in reversed(range(number))
-    ]
+    results = [{"type": "tool_result", "tool_use_id": f"call-{at}", "content": "ok"} for at in reversed(range(number))]
     return claude_answer([*asked, *results])
 
 
@@ -208,8 +206,8 @@ def open_webui_calls(number: int) -> dict[str, Any]:
 
 def nameless_results(number: int) -> dict[str, Any]:
     asked = [{"function": {"name": "read", "arguments": "{}"}} for _ in range(number)]
-    client_messages = [{"role": "tool", "content": "ok"} for _ in range(number)]
-    return {"messages": [{"role": "assistant", "tool_calls": asked}, *client_messages]}
+    results = [{"role": "tool", "content": "ok"} for _ in range(number)]
+    return {"messages": [{"role": "assistant", "tool_calls": asked}, *results]}
 
 
 def response_of_messages(number: int) -> dict[str, Any]:
@@ -220,10 +218,8 @@ def response_of_calls(number: int) -> dict[str, Any]:
     asked = [
         {"type": "function_call", "call_id": f"call-{at}", "name": "read", "arguments": "{}"} for at in range(number)
     ]
-    client_messages = [
-        {"type": "function_call_output", "call_id": f"call-{at}", "output": "ok"} for at in range(number)
-    ]
-    return {"model": "a", "input": [*asked, *client_messages[: number // 2]]}
+    results = [{"type": "function_call_output", "call_id": f"call-{at}", "output": "ok"} for at in range(number)]
+    return {"model": "a", "input": [*asked, *results[: number // 2]]}
 
 
 def response_with_tools(number: int) -> dict[str, Any]:
