@@ -43,9 +43,12 @@ class Budget:
             raise OverBudget(self, subject)
 
 
-def _budget(setting: str, most: int, unit: str) -> Budget:
-    """A setting that is no number keeps the default here; ``dominds.settings`` refuses to start with it."""
+def _budget(setting: str, most: int, unit: str, formerly: str = "") -> Budget:
+    """A setting that is no number keeps the default here; ``dominds.settings`` refuses to start with it. ``formerly`` is a name
+    that is read where the setting has no value."""
     given = os.environ.get(setting, "").strip()
+    if not given and formerly:
+        setting = formerly if (given := os.environ.get(formerly, "").strip()) else setting
     is_given = given.isdecimal() and int(given) > 0
     return Budget(setting, int(given) if is_given else most, unit, is_given)
 
@@ -69,7 +72,9 @@ TOOL_BYTES = _budget("DOMINDS_TOOL_ANSWER_BYTES", 16 * MEGABYTE, "bytes in one m
 # -- Clients -----------------------------------------------------------------------------------------------------------
 BODY_BYTES = _budget("DOMINDS_BODY_BYTES", 32 * 1024 * 1024, "bytes in one request")
 # All are stored in one transaction, for which the writers of SQLite wait: 20,000 take it two seconds.
-TOLD_MESSAGES = _budget("DOMINDS_TOLD_MESSAGES", 20_000, "messages of one conversation")
+CONVERSATION_MESSAGES = _budget(
+    "DOMINDS_CONVERSATION_MESSAGES", 20_000, "messages of one conversation", formerly="DOMINDS_TOLD_MESSAGES"
+)
 RECEIVE_SECONDS = _budget("DOMINDS_RECEIVE_SECONDS", 30, "seconds for a request to arrive")
 
 # -- Attachments -------------------------------------------------------------------------------------------------------
@@ -101,7 +106,7 @@ PUSH_BROWSERS = _budget("DOMINDS_PUSH_BROWSERS", 10, "browsers of one person")
 
 ALL = (
     ANSWER_BYTES, ANSWER_CHARS, HEADER_BYTES, HEADERS, EVENT_BYTES, CALLS, ARGUMENT_CHARS, LISTING_BYTES, TOOL_BYTES,
-    BODY_BYTES, TOLD_MESSAGES, RECEIVE_SECONDS, ATTACHMENT_BYTES, ATTACHMENTS, IMAGE_PIXELS, REQUEST_IMAGES,
+    BODY_BYTES, CONVERSATION_MESSAGES, RECEIVE_SECONDS, ATTACHMENT_BYTES, ATTACHMENTS, IMAGE_PIXELS, REQUEST_IMAGES,
     REQUEST_IMAGE_BYTES, FORK_ROWS, TURN_CHARS, ARCHIVED_UNITS,
     REWRITE_SECONDS, PUSH_BROWSERS,
 )  # fmt: skip

@@ -49,7 +49,7 @@ app.conf.update(
     broker_connection_timeout=2,
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
-    # One more try mends a connection that a restarted Redis has closed; the sweeper mends the rest.
+    # One more try mends a connection that a restarted Redis has closed; the sweeper mends the circuit.
     task_publish_retry=True,
     task_publish_retry_policy={"max_retries": 1, "interval_start": 0, "interval_step": 0, "interval_max": 0},
     task_acks_late=False,
@@ -76,8 +76,10 @@ def watch_for_deafness(sender: Any, **_: Any) -> None:
     def beat() -> None:
         busy = len(state.active_requests)
         waiting = len(state.reserved_requests) - busy
-        resting = [str(rest) for rest in circuits.resting()]
-        heartbeats.beat("worker", sender.hostname, busy=busy, waiting=waiting, unheard=watch.unheard, resting=resting)
+        open_circuits = [str(circuit) for circuit in circuits.open_circuits()]
+        heartbeats.beat(
+            "worker", sender.hostname, busy=busy, waiting=waiting, unheard=watch.unheard, open_circuits=open_circuits
+        )
 
     def send() -> None:
         beat()

@@ -51,7 +51,7 @@ def loop_detected(recent_tool_calls: Sequence[ToolUse], over_hits: int) -> str:
 def judge_loop(recent_tool_calls: Sequence[ToolUse], over_hits: int, *, nudged: bool) -> Loop:
     """What to do about the newest calls: first tell the agent, and recover only if it goes on after that.
 
-    A call whose result changes is polling and no loop. ``nudged`` says that the agent was told of this run of calls.
+    A call whose result changes is polling and no loop. ``nudged`` says that the agent was warned of this run of calls.
     """
     if over_hits > MAX_OVER_HITS:
         return Loop(LoopAction.RECOVER, loop_detected((), over_hits))

@@ -24,7 +24,7 @@ HIDDEN = re.compile(  # what is no text of a template, or is marked
     r"{% (blocktranslate|comment)\b.*?{% end\1 %}|<(code|kbd|script|style)\b[^>]*>.*?</\2>|{#.*?#}|{%.*?%}|{{.*?}}|&\w+;",
     re.DOTALL,
 )
-SAID = re.compile(r'\s(?:aria-label|title|placeholder|alt|hx-confirm|data-confirm|data-words)="([^"]*)"')
+ATTRIBUTE = re.compile(r'\s(?:aria-label|title|placeholder|alt|hx-confirm|data-confirm|data-words)="([^"]*)"')
 PLACEHOLDER = re.compile(r"%\(\w+\)s|{\w*(?::,)?}|<[^>]+>")
 TEMPLATES = [path for path in sorted((ROOT / "templates").rglob("*.html")) if "admin" not in path.parts]
 SCRIPTS = sorted(path for path in (ROOT / "static" / "js").glob("*.js") if not path.name.startswith("phrases."))
@@ -81,7 +81,7 @@ def _of_templates() -> Iterator[tuple[Text, str]]:
 def bare_words(source: str) -> list[str]:
     """Texts of a template, and of the attributes that people read or hear, that nobody marked."""
     left = HIDDEN.sub("", source)
-    texts = re.sub(r"<[a-zA-Z/!][^<>]*>", "\n", left).splitlines() + SAID.findall(left)
+    texts = re.sub(r"<[a-zA-Z/!][^<>]*>", "\n", left).splitlines() + ATTRIBUTE.findall(left)
     return [text.strip(" ·()") for text in texts if re.search("[A-Za-z]{2,}", text)]
 
 

@@ -184,4 +184,4 @@ def _tell(user_id: int, frame: dict[str, Any]) -> None:
     try:
         client().publish(user_channel(user_id), orjson.dumps(frame))
     except redis.RedisError as error:
-        log.warning("logout_not_told", user_id=user_id, error=str(error))
+        log.warning("logout_not_announced", user_id=user_id, error=str(error))

@@ -13,9 +13,9 @@ NOT_NOW = timedelta(minutes=2)  # what was said elsewhere is no message of this 
 BATCH = 500
 
 
-def store(dialog: Dialog, messages: Sequence[Message], said_at: Sequence[datetime | None]) -> None:
+def store(dialog: Dialog, messages: Sequence[Message], sent_at: Sequence[datetime | None]) -> None:
     """The first turns of a new dialog."""
-    turns = turns_of(dialog, messages, said_at)
+    turns = turns_of(dialog, messages, sent_at)
     Turn.objects.bulk_create(turns, batch_size=BATCH)
     events = (Event(dialog=dialog, seq=turn.seq, type="turn", data={"turn": turn.seq}) for turn in turns)
     Event.objects.bulk_create(events, batch_size=BATCH)
@@ -26,12 +26,12 @@ def store(dialog: Dialog, messages: Sequence[Message], said_at: Sequence[datetim
 def turns_of(
     dialog: Dialog,
     messages: Sequence[Message],
-    said_at: Sequence[datetime | None] = (),
+    sent_at: Sequence[datetime | None] = (),
     after: Turn | None = None,
 ) -> list[Turn]:
-    """Not stored yet. Where ``said_at`` does not tell when, it was two minutes ago."""
+    """Not stored yet. Where ``sent_at`` names no time, it was two minutes ago."""
     latest = timezone.now() - NOT_NOW
-    times = [min(moment, latest) if moment else latest for moment in (*said_at, *([None] * len(messages)))]
+    times = [min(moment, latest) if moment else latest for moment in (*sent_at, *([None] * len(messages)))]
     names = {call.id: call.name for message in messages for call in message.tool_calls}
     following = [later.role for _, later in pairwise(messages)]
     last = after or Turn(seq=0, position=0, round_number=1)

@@ -19,7 +19,6 @@ from dominds.llm.providers.kinds import KINDS
 from dominds.llm.providers.listing import Listing, base_of, listed
 
 LOCAL_SECONDS, TEST_SECONDS = 0.7, 8.0
-NAMES = {"lmstudio": "LM Studio", "ollama": "Ollama", "llamacpp": "llama.cpp", "vllm": "vLLM"}
 COMMON = "openai-compatible"
 MOST_ID = 48  # characters of an agent's id, before a number that makes it unique
 _asking = ThreadPoolExecutor(max_workers=8, thread_name_prefix="model-servers")
@@ -48,7 +47,7 @@ class Server:
 
     @property
     def name(self) -> str:
-        return NAMES.get(self.kind.name, self.host)
+        return self.kind.label if self.kind.loaded_window else self.host
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ def local_servers() -> list[Server]:
     return [Server.at(kind, address) for kind, address in settings.LOCAL_SERVERS]
 
 
-def look_around() -> list[Found]:
+def local_offers() -> list[Found]:
     """Ask all local servers at once. One that does not answer within ``LOCAL_SECONDS`` counts as absent."""
     asked = {server: _asking.submit(_found, server) for server in local_servers()}
     wait(asked.values(), timeout=LOCAL_SECONDS)

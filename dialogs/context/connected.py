@@ -110,7 +110,7 @@ def _tell() -> None:
         try:
             client().set(MARK, uuid4().hex)
         except redis.RedisError as error:
-            log.warning("change_of_providers_not_told", error=str(error))
+            log.warning("change_of_providers_not_announced", error=str(error))
 
     transaction.on_commit(tell)
 

@@ -60,14 +60,14 @@ def unsent(messages: tuple[Message, ...], model: ModelInfo) -> str:
     left_out = sendable(messages, model)[1]
     if not left_out:
         return ""
-    said_with = ngettext("of {number:,} message", "of {number:,} messages", left_out).format(number=left_out)
+    among = ngettext("of {number:,} message", "of {number:,} messages", left_out).format(number=left_out)
     if unseen_images(model):
-        unseen = _("This model sees no images: a line stands for each of those {said_with}.")
-        return unseen.format(said_with=said_with)
+        unseen = _("This model sees no images: a line stands for each of those {messages}.")
+        return unseen.format(messages=among)
     return _(
-        "The model no longer sees the oldest images, those {said_with}: a request takes at most {bounds}. "
+        "The model no longer sees the oldest images, those {messages}: a request takes at most {bounds}. "
         "Attach one again to show it."
-    ).format(said_with=said_with, bounds=_bounds_in_words(bounds_of(model)))
+    ).format(messages=among, bounds=_bounds_in_words(bounds_of(model)))
 
 
 def bounds_of(model: ModelInfo) -> ImageBounds:

@@ -92,15 +92,15 @@ class PageSocket(AsyncWebsocketConsumer):
         now = time.monotonic()
         self._wake = asyncio.Event()
         self._wake.set()
-        self._unsure = self.dialog_id is not None  # there may be events of which nobody told
-        self._wanted = 0  # the newest event that was told of
-        self._told_at = now  # when, or when something else made it unsure
+        self._unsure = self.dialog_id is not None  # there may be events that nobody announced
+        self._wanted = 0  # the newest event that was announced
+        self._announced_at = now  # when, or when something else made it unsure
         self._found: deque[dict[str, Any]] = deque()  # events that were read and not sent yet
-        self._looking: asyncio.Task[None] | None = None
+        self._reading: asyncio.Task[None] | None = None
         self._live = False  # all events up to the opening have been sent: what follows is news
         self._live_text: deque[dict[str, Any]] = deque()
         self._live_text_lost = True  # it is to be sent from its beginning
-        self._known = 0  # the newest generation that the other side has been told of
+        self._known = 0  # the newest generation that the other side knows
         self._strange = 0  # one whose live text came before it
         self._shown = 0  # the newest generation whose live text was sent
         self._over = 0  # the newest generation whose end was sent
@@ -127,8 +127,8 @@ class PageSocket(AsyncWebsocketConsumer):
             self._writer.cancel()
             with suppress(asyncio.CancelledError, ConnectionError):
                 await self._writer
-            if self._looking is not None:
-                self._looking.cancel()
+            if self._reading is not None:
+                self._reading.cancel()
         if self._joined:
             await self._hub.leave(self, self._feed)
         if self._admitted:
@@ -138,7 +138,7 @@ class PageSocket(AsyncWebsocketConsumer):
     def on_poke(self, seq: int) -> None:
         self._unsure = self._unsure or seq == 0
         self._wanted = max(self._wanted, seq)
-        self._told_at = time.monotonic()
+        self._announced_at = time.monotonic()
         if self._is_behind:
             self._wake.set()
 
@@ -169,23 +169,23 @@ class PageSocket(AsyncWebsocketConsumer):
     def _is_behind(self) -> bool:
         return self._unsure or self._wanted > self._sent_seq
 
-    def _look_if_due(self, now: float) -> None:
+    def _read_if_due(self, now: float) -> None:
         """The database is asked beside the writing: live text must not wait for other things to be drawn."""
         due = self._is_behind or now - self._session_at >= SESSION_SECONDS
-        if due and self._looking is None:
-            self._looking = asyncio.create_task(self._look())
+        if due and self._reading is None:
+            self._reading = asyncio.create_task(self._read_new())
 
-    async def _look(self) -> None:
+    async def _read_new(self) -> None:
         try:
             await self._check_session()
             if self._is_behind and not self._goodbye:
                 await self._find_events()
         except Exception:  # a database that is away must not cost the connection either
-            log.exception("socket_look_failed", dialog_id=str(self.dialog_id), user_id=self.user_id)
+            log.exception("socket_read_failed", dialog_id=str(self.dialog_id), user_id=self.user_id)
             self._unsure = self.dialog_id is not None
             await asyncio.sleep(RETRY_SECONDS)
         finally:
-            self._looking = None
+            self._reading = None
             self._wake.set()
 
     async def _find_events(self) -> None:
@@ -194,9 +194,9 @@ class PageSocket(AsyncWebsocketConsumer):
         if self._live and not self._strange and self._known <= self._over:
             await asyncio.sleep(GATHER_SECONDS)
         key = (self.user_id, self.language, self._sent_seq, self._generation)
-        drawing = feed.drawing(key, self._told_at, partial(self._draw, feed))
+        drawing = feed.drawing(key, self._announced_at, partial(self._draw, feed))
         found = await asyncio.shield(drawing.frames)  # another page may wait for them when this one is gone
-        if self._told_at <= drawing.begun_at:
+        if self._announced_at <= drawing.begun_at:
             self._unsure, self._wanted, self._strange = False, 0, 0
         if found is None:
             self._goodbye = NOT_FOUND
@@ -253,7 +253,7 @@ class PageSocket(AsyncWebsocketConsumer):
             if self._feed is not None:
                 await self._write_events(self._feed)
                 await self._write_live_text()
-            self._look_if_due(now)
+            self._read_if_due(now)
         await self._ping(now)
 
     async def _write_events(self, feed: Feed) -> None:
@@ -305,8 +305,8 @@ class PageSocket(AsyncWebsocketConsumer):
         while self._live_text:
             generation = self._live_text[0]["generation"]
             if generation > max(self._known, feed.ended):
-                if self._looking is None and generation != self._strange:
-                    self._strange, self._unsure, self._told_at = generation, True, time.monotonic()
+                if self._reading is None and generation != self._strange:
+                    self._strange, self._unsure, self._announced_at = generation, True, time.monotonic()
                     self._wake.set()
                 if self._shown > self._over:
                     return

@@ -81,12 +81,12 @@ class Feed:
     def drawing(
         self,
         key: tuple[Any, ...],
-        told_at: float,
+        announced_at: float,
         draw: Callable[[Drawing], Coroutine[Any, Any, list[dict[str, Any]] | None]],
     ) -> Drawing:
-        """One that has what was announced until ``told_at``: another socket's, if it asks for the same by its key."""
+        """One that has what was announced until ``announced_at``: another socket's, if it asks for the same by its key."""
         found = self._drawings.get(key)
-        if found is None or found.begun_at < told_at:
+        if found is None or found.begun_at < announced_at:
             found = self._drawings[key] = Drawing()
             found.frames = asyncio.create_task(draw(found))
             found.frames.add_done_callback(partial(self._drawn, key, found))

@@ -73,7 +73,7 @@ class ForcingRefusal(models.Model):
 
     provider = models.CharField(max_length=80)
     model = models.CharField(max_length=120)
-    said = models.TextField(help_text="the provider's words")
+    reason = models.TextField(help_text="in the provider's words")
     refused_at = models.DateTimeField(db_default=Now())
 
     class Meta:

@@ -44,11 +44,13 @@ class Client(models.Model):
 
     dialog = models.OneToOneField(Dialog, on_delete=models.PROTECT, primary_key=True, related_name="client")
     key = models.ForeignKey(ApiKey, null=True, on_delete=models.SET_NULL, related_name="+")
-    said = models.CharField(max_length=64, help_text="digest of the user's messages, to find the dialog again")
+    messages_digest = models.CharField(
+        max_length=64, db_column="said", help_text="of the user's messages, to find the dialog again"
+    )  # the column of 0.1.0, which writes it while its processes are replaced
     first = models.CharField(max_length=64, default="", db_default="", help_text="digest of the first of them")
     newest = models.CharField(max_length=64, default="", db_default="", help_text="digest of the newest of them")
-    heard = models.CharField(
-        max_length=64, default="", db_default="", help_text="digest of the answer that it got last"
+    answer_digest = models.CharField(
+        max_length=64, default="", db_default="", help_text="of the answer that it got last"
     )
     end_user = models.CharField(
         max_length=200, blank=True, default="", db_default="", help_text="whom it speaks for, as it says"
@@ -65,10 +67,10 @@ class Client(models.Model):
 
     class Meta:
         indexes = [
-            models.Index(fields=["key", "said"], name="client_conversation"),
+            models.Index(fields=["key", "messages_digest"], name="client_conversation"),
             models.Index(fields=["key", "first"], name="client_first"),
             models.Index(fields=["key", "newest"], name="client_newest"),
-            models.Index(fields=["key", "heard"], name="client_heard"),
+            models.Index(fields=["key", "answer_digest"], name="client_answer"),
         ]
 
     def __str__(self) -> str:

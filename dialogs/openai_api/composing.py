@@ -1,4 +1,4 @@
-"""Puts one text together from drafts, committed turns and notices, and beside it the reasoning: each character once, in
+"""One text, put together from live text, committed turns and notices, and beside it the reasoning: each character once, in
 order. Pure."""
 
 BETWEEN_TURNS = "\n\n"
@@ -9,25 +9,25 @@ class Restarted(Exception):
 
 
 class Composer:
-    """``draft`` and ``turn`` return what of them is new to the client."""
+    """``live_text`` and ``turn`` return what of them is new to the client."""
 
     def __init__(self) -> None:
         self._sent = ""  # of the answer's part under way
-        self._draft = ""  # the draft of ``_generation`` so far
+        self._live = ""  # the text of ``_generation`` so far
         self._generation = 0
         self._pause = ""  # due before the next text
         self._at_line_start = True
 
-    def draft(self, generation: int, position: int, text: str) -> str:
+    def live_text(self, generation: int, position: int, text: str) -> str:
         """Text of a running generation from a position on, in characters. Gaps are left to the turn."""
         if generation < self._generation:
             return ""
         if generation > self._generation:
-            self._generation, self._draft = generation, ""
-        if position > len(self._draft):
+            self._generation, self._live = generation, ""
+        if position > len(self._live):
             return ""
-        self._draft += text[len(self._draft) - position :]
-        return self._new(self._draft, whole=False)
+        self._live += text[len(self._live) - position :]
+        return self._new(self._live, whole=False)
 
     def turn(self, generation: int, text: str, *, goes_on: bool = False) -> str:
         """A committed part. ``goes_on``: the next one continues its sentence."""
@@ -35,7 +35,7 @@ class Composer:
         if text:
             self._pause = "" if goes_on else BETWEEN_TURNS
         self._sent = ""
-        self._generation, self._draft = generation + 1, ""  # what comes late of its draft is old
+        self._generation, self._live = generation + 1, ""  # what comes late of it is old
         return new
 
     def text(self, text: str) -> str:

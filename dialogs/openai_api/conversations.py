@@ -1,8 +1,8 @@
 """Posts what is new in a request to the dialog that it goes on with.
 
 A client sends its whole history each time, and not always as it got it. What it tells finds the dialog; it neither rewrites nor
-hides what is stored there, and storage grows by what is new: what it says of the time after the dialog's head is told there with
-the message. What is told of no dialog, or goes on from an older place of one, becomes a dialog of its own.
+hides what is stored there, and storage grows by what is new: what it says of the time after the dialog's head is stored there with
+the message. What fits no dialog, or goes on from an older place of one, becomes a dialog of its own.
 """
 
 from collections.abc import Mapping
@@ -237,7 +237,7 @@ def _post(
         key=key,
         first=ahead.keys.first,
         newest=ahead.keys.newest,
-        said=ahead.keys.whole,
+        messages_digest=ahead.keys.whole,
         end_user=request.end_user,
         instructions=request.instructions,
         tools=request.tools,
@@ -246,7 +246,7 @@ def _post(
     )
     options.check_model_honours(dialog)
     lifetime.settle(dialog, key, request, background=ahead.background)
-    columns = ("key", "newest", "said", "end_user", "instructions", "tools", "required_tool", "params")
+    columns = ("key", "newest", "messages_digest", "end_user", "instructions", "tools", "required_tool", "params")
     Client.objects.bulk_create([client], update_conflicts=True, unique_fields=["dialog"], update_fields=columns)
     seq = _post_results(dialog, conversation, ahead) if conversation.results else 0
     if conversation.has_message or not conversation.results:
@@ -344,7 +344,7 @@ def _post_message(dialog: Dialog, key: ApiKey, conversation: Conversation) -> in
 
 def note_answer(run: Run, answer: str) -> None:
     """What the client got as its answer: by that it is found, whatever it makes of the user's words."""
-    update(Client, {"dialog_id": run.dialog_id}, {"heard": answer_key(answer)})
+    update(Client, {"dialog_id": run.dialog_id}, {"answer_digest": answer_key(answer)})
 
 
 def abandon(run: Run) -> None:

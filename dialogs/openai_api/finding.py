@@ -110,7 +110,7 @@ def _among_those_alike(
 def _without_answer(mine: QuerySet[Dialog], conversation: Conversation) -> Candidate | None:
     """The dialog that holds the same and got no word of an answer: programs send again what failed."""
     whole = exchanges_of(conversation.whole)
-    same = mine.filter(state__in=(State.IDLE, State.FAILED), client__said=keys_of(whole).whole)
+    same = mine.filter(state__in=(State.IDLE, State.FAILED), client__messages_digest=keys_of(whole).whole)
     for dialog_id, seq in list(same.values_list("pk", "last_turn_seq")[:CANDIDATES]):
         turns = Turn.objects.filter(dialog=dialog_id).exclude(role=Turn.Role.NOTICE).order_by("-position")
         newest = turns.values_list("role", "status").first()
@@ -177,8 +177,8 @@ def _with_same_head(
     keys = keys_of(exchanges)
     answer_keys = list(islice(filter(None, map(_key_of_answer, reversed(conversation.before))), MOST_BEYOND + 1))
     again = keys_of(exchanges_of(conversation.whole)).whole
-    whole, newest = Q(client__said__in=[keys.whole, again]), Q(client__newest=keys.newest)
-    answer = Q(client__heard__in=answer_keys)
+    whole, newest = Q(client__messages_digest__in=[keys.whole, again]), Q(client__newest=keys.newest)
+    answer = Q(client__answer_digest__in=answer_keys)
     either = whole | newest | answer if answer_keys else whole | newest
     likelihood = Case(When(whole, Value(0)), When(newest & answer, Value(1)), When(answer, Value(2)), default=Value(3))
     return mine.filter(either, state__in=AT_HEAD).order_by(likelihood, "-active_at")

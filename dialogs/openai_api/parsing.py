@@ -14,7 +14,7 @@ from dialogs.openai_api.history import Call, ClientMessage
 from dialogs.openai_api.notices import without_notices
 from dialogs.openai_api.options import check_offered, params_in
 from dialogs.store.text import unstorable_reason
-from dominds.budgets import TOLD_MESSAGES
+from dominds.budgets import CONVERSATION_MESSAGES
 from dominds.llm.messages import ANY_TOOL
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -210,8 +210,8 @@ def _named(text: str, message: dict[str, Any], param: str) -> str:
 
 def check_number(messages: int) -> None:
     """Raises ``ApiError`` for more than one transaction should store."""
-    if messages > TOLD_MESSAGES.most:
-        raise invalid(TOLD_MESSAGES.sentence("The request tells"), "messages")
+    if messages > CONVERSATION_MESSAGES.most:
+        raise invalid(CONVERSATION_MESSAGES.sentence("The request tells"), "messages")
 
 
 def _text(content: Any, param: str) -> str:

@@ -1,4 +1,4 @@
-"""Relays one answer as it is made: the draft from Redis, then what was committed; the worker generates.
+"""Relays one answer as it is made: the live text from Redis, then what was committed; the worker generates.
 
 As with the page's socket, Redis only says "look", and everything that counts is read from the database.
 """
@@ -28,7 +28,7 @@ from dialogs.openai_api.notices import NOTICES
 from dialogs.runtime import client_tools
 from dialogs.store import events
 from dominds.db.prepared import Select
-from dominds.llm.circuit_breaker import RESTING
+from dominds.llm.circuit_breaker import NOT_CALLED
 from dominds.llm.provider import (
     MalformedStream,
     NetworkFailed,
@@ -44,7 +44,7 @@ from dominds.llm.stream import CUT_SHORT, FinishReason
 log = structlog.get_logger(__name__)
 
 KEEP_ALIVE_SECONDS = 15
-LOOK_SECONDS = 3  # how often the database is asked what a lost wake-up would have said
+POLL_SECONDS = 3  # how often the database is asked what a lost wake-up would have said
 RETRY_SECONDS = 1
 BATCH = 200
 UNDER_WAY = (Turn.Status.QUEUED, Turn.Status.ANSWERING)
@@ -92,7 +92,7 @@ Piece = Text | Reasoning | Notice | KeepAlive | Ended
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Progress:
     """What the database says now. ``status`` is the message's; ``ours`` are the model calls made for it."""
 
     status: str
@@ -106,14 +106,14 @@ class Relay:
 
     language = ""
 
-    def __init__(self, run: Run, *, drafts: bool, notices_as_text: bool, reasoning: bool = False) -> None:
+    def __init__(self, run: Run, *, live_text: bool, notices_as_text: bool, reasoning: bool = False) -> None:
         self.user_id = run.user_id
-        self._run, self._wants_drafts, self._notices_as_text = run, drafts, notices_as_text
+        self._run, self._wants_live_text, self._notices_as_text = run, live_text, notices_as_text
         self._wants_reasoning = reasoning
         self._composer, self._thoughts = Composer(), Thoughts()
         self._wake = asyncio.Event()
         self._behind = True
-        self._drafts: list[dict[str, Any]] = []
+        self._live_texts: list[dict[str, Any]] = []
         self._seq = run.after_event
         self._ours: frozenset[int] = frozenset()
         self._begun = not run.queued
@@ -127,8 +127,8 @@ class Relay:
             self._wake.set()
 
     def on_live_text(self, frame: dict[str, Any]) -> None:
-        if self._wants_drafts and (frame["text"] or (self._wants_reasoning and frame.get("reasoning"))):
-            self._drafts.append(frame)
+        if self._wants_live_text and (frame["text"] or (self._wants_reasoning and frame.get("reasoning"))):
+            self._live_texts.append(frame)
             self._behind = self._behind or frame["generation"] not in self._ours
             self._wake.set()
 
@@ -143,7 +143,7 @@ class Relay:
         try:
             if snapshot := feed.snapshot():
                 self.on_live_text(snapshot)
-            elif self._wants_drafts:
+            elif self._wants_live_text:
                 feed.load()
             quiet_seconds = 0
             while True:
@@ -156,10 +156,10 @@ class Relay:
                         return
                 quiet_seconds = 0 if has_piece else quiet_seconds
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), LOOK_SECONDS)
+                    await asyncio.wait_for(self._wake.wait(), POLL_SECONDS)
                 if not self._wake.is_set():
                     self._behind = True
-                    quiet_seconds += LOOK_SECONDS
+                    quiet_seconds += POLL_SECONDS
                 if quiet_seconds >= KEEP_ALIVE_SECONDS:
                     quiet_seconds = 0
                     yield KeepAlive()
@@ -171,32 +171,32 @@ class Relay:
         while self._behind:
             self._behind = False
             try:
-                look = await in_db_thread(_look, self._run, self._seq)
+                progress = await in_db_thread(_read, self._run, self._seq)
             except (DatabaseError, TimeoutError) as error:
                 log.warning("relay_waits", dialog_id=str(self._run.dialog_id), error=str(error))
                 await asyncio.sleep(RETRY_SECONDS)
                 self._behind = True
                 return
-            self._ours = look.ours
-            for event in look.events:
+            self._ours = progress.ours
+            for event in progress.events:
                 self._seq = event["seq"]
                 if event["type"] == "generation" and event["data"].get("outcome") != "running":
                     feed.end(int(event["data"]["id"]))
                 for piece in self._of_event(event):
                     yield piece
-            if look.events:
+            if progress.events:
                 self._behind = True
-            elif look.status not in UNDER_WAY:
-                ended = await in_db_thread(_ended, self._run, look.status)
+            elif progress.status not in UNDER_WAY:
+                ended = await in_db_thread(_ended, self._run, progress.status)
                 await in_db_thread(note_answer, self._run, self._answer)
                 yield ended
                 return
-            elif look.question:
-                yield Text(self._composer.text(look.question))  # the client's next message is the answer to it
+            elif progress.question:
+                yield Text(self._composer.text(progress.question))  # the client's next message is the answer to it
                 yield await in_db_thread(_asking, self._run)
                 return
-        if not self._behind:  # drafts of model calls that are not known yet wait for the next look
-            for piece in self._of_drafts(feed):
+        if not self._behind:  # live text of model calls that are not known yet waits for the next reading
+            for piece in self._of_live_texts(feed):
                 yield piece
 
     def _of_event(self, event: dict[str, Any]) -> list[Piece]:
@@ -217,15 +217,15 @@ class Relay:
     def _notice(self, text: str) -> Piece:
         return Text(self._composer.notice(text)) if self._notices_as_text else Notice(text)
 
-    def _of_drafts(self, feed: Feed) -> list[Piece]:
-        waiting, self._drafts = self._drafts, []
+    def _of_live_texts(self, feed: Feed) -> list[Piece]:
+        waiting, self._live_texts = self._live_texts, []
         live = [frame for frame in waiting if frame["generation"] in self._ours and frame["generation"] > feed.ended]
         return [piece for frame in live for piece in self._of_draft(frame)]
 
     def _of_draft(self, frame: dict[str, Any]) -> list[Piece]:
         generation = frame["generation"]
         thought = self._reasoning(generation, frame.get("reasoning_pos", 0), frame.get("reasoning", ""))
-        return [*thought, *_text(self._composer.draft(generation, frame["pos"], frame["text"]))]
+        return [*thought, *_text(self._composer.live_text(generation, frame["pos"], frame["text"]))]
 
     def _reasoning(self, generation: int, position: int, text: str) -> list[Piece]:
         new = self._thoughts.piece(generation, position, text) if self._wants_reasoning else ""
@@ -239,8 +239,8 @@ def _text(new: str) -> list[Piece]:
 # On the database's threads
 
 
-def _look(run: Run, after: int) -> Look:
-    return Look(  # the model calls last: none that the events mention may be missing
+def _read(run: Run, after: int) -> Progress:
+    return Progress(  # the model calls last: none that the events mention may be missing
         status=_status.one(run.dialog_id, run.seq),
         question=_question.first(run.dialog_id, run.seq) or "",
         events=events.after(run.dialog_id, after, BATCH),
@@ -318,7 +318,7 @@ def _failure(dialog: Dialog, last: Generation | None) -> ApiError:
         return ApiError(400, "context_length_exceeded", dialog.failure, param="messages")
     if last is not None and last.error_kind in REFUSALS:
         return ApiError(400, "refused_by_provider", dialog.failure)
-    if RESTING in dialog.failure or (last is not None and last.error_kind in AWAY):
+    if NOT_CALLED in dialog.failure or (last is not None and last.error_kind in AWAY):
         return ApiError(503, "provider_unavailable", dialog.failure, retry_after_seconds=AWAY_SECONDS, repeatable=True)
     return ApiError(500, "generation_failed", dialog.failure or "The answer failed.")
 

@@ -221,7 +221,7 @@ async def _answered(request: HttpRequest, read: Reader) -> HttpResponseBase:
     reading, run = await sync_to_async(_begin)(request, read)
     wanted, writer = reading.request, reading.writer(run)
     relay = Relay(
-        run, drafts=wanted.stream, notices_as_text=wanted.notices == "text", reasoning=wanted.include_reasoning
+        run, live_text=wanted.stream, notices_as_text=wanted.notices == "text", reasoning=wanted.include_reasoning
     )
     try:
         if wanted.stream:

@@ -22,7 +22,7 @@ from remediation.critic import PastError, PastRewrite, ProposalDraft, propose
 from remediation.models import ContextEvent, ContextSettings, Proposal, RemediationRun
 from remediation.policies.registry import rewriting
 
-LOOK_BACK = timedelta(days=7)
+REVIEWED = timedelta(days=7)
 MOST_REWRITES = 2_000
 ERRORS = (
     ContextEvent.Code.TOKEN_LIMIT_EXCEEDED,
@@ -88,7 +88,7 @@ def _keep(draft: ProposalDraft) -> bool:
     same = Proposal.objects.filter(agent_id=draft.agent, kind=draft.kind)
     if same.filter(state=Proposal.State.OPEN).exists():
         return False
-    if same.filter(change=dict(draft.change), decided_at__gt=Now() - LOOK_BACK).exists():
+    if same.filter(change=dict(draft.change), decided_at__gt=Now() - REVIEWED).exists():
         return False
     Proposal.objects.create(agent_id=draft.agent, kind=draft.kind, change=dict(draft.change), grounds=draft.grounds)
     return True
@@ -98,7 +98,7 @@ def _rewrites() -> list[PastRewrite]:
     reviewed = [policy.name for policy in rewriting() if policy.is_reviewed]
     runs = (
         RemediationRun.objects.counted()
-        .filter(policy__in=reviewed, pk__gte=_first(RemediationRun.objects.counted()), created_at__gt=Now() - LOOK_BACK)
+        .filter(policy__in=reviewed, pk__gte=_first(RemediationRun.objects.counted()), created_at__gt=Now() - REVIEWED)
         .select_related("dialog__agent")
         .order_by("-id")[:MOST_REWRITES]
     )
@@ -118,10 +118,10 @@ def _rewrites() -> list[PastRewrite]:
 
 
 def _errors() -> list[PastError]:
-    newest = ContextEvent.objects.filter(pk__gte=_first(ContextEvent.objects.all()), created_at__gt=Now() - LOOK_BACK)
+    newest = ContextEvent.objects.filter(pk__gte=_first(ContextEvent.objects.all()), created_at__gt=Now() - REVIEWED)
     rows = newest.filter(code__in=ERRORS)
     return [PastError(agent, code) for agent, code in rows.values_list("dialog__agent_id", "code")[:MOST_REWRITES]]
 
 
 def _first(rows: QuerySet[Any]) -> int:
-    return first_since(rows, "created_at", timezone.now() - LOOK_BACK)
+    return first_since(rows, "created_at", timezone.now() - REVIEWED)

@@ -26,7 +26,7 @@ from remediation.models import CleanupTask, ContextEvent, Proposal, RemediationR
 from remediation.policies.registry import rewriting
 
 RECENT = timedelta(hours=1)
-NOTICED = timedelta(days=1)  # how long the page tells of a notice that was given up
+NOTICED = timedelta(days=1)  # how long the page shows a notice that was given up
 QUEUED_TOO_LONG = timedelta(minutes=1)
 RUNS_LONG = timedelta(minutes=5)
 LEVEL_HOURS = 24

@@ -74,11 +74,11 @@ class RowsCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         with self._lock:
             if time.monotonic() - self._read_at >= KEPT_SECONDS:
-                self._read = self._look()
+                self._read = self._gather()
                 self._read_at = time.monotonic()
             return self._read
 
-    def _look(self) -> list[Metric]:
+    def _gather(self) -> list[Metric]:
         readable = GaugeMetricFamily("dominds_rows_readable", "1 when the database answered this scrape.", value=1)
         try:
             return [readable, *self._from_rows(), *_from_redis()]

@@ -36,7 +36,7 @@ from remediation.policies.registry import Choice, by_hand, title_of
 from remediation.strategies.stand_ins import HANDOVER_CLOSING
 
 SPARK_POINTS = 60
-OPERATIONS_SHOWN = 3
+REWRITES_SHOWN = 3
 
 ENDED_WELL = (Generation.Outcome.KEPT, Generation.Outcome.DISCARDED)  # others report nothing, mostly
 STATES = {
@@ -51,7 +51,7 @@ STATES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class RewriteLine:
     """One of the last rewrites, in the context panel."""
 
     run_id: int
@@ -211,11 +211,11 @@ class DialogPage:
         return panel_of(self.dialog)
 
     @cached_property
-    def operations(self) -> list[Operation]:
+    def rewrites(self) -> list[RewriteLine]:
         """The last rewrites, newest first."""
         return [
-            Operation(row.pk, title_of(row.shown_as), row.est_before - row.est_after, bool(row.undone_at))
-            for row in _operations(self.dialog.pk)
+            RewriteLine(row.pk, title_of(row.shown_as), row.est_before - row.est_after, bool(row.undone_at))
+            for row in _newest_rewrites(self.dialog.pk)
         ]
 
     @property
@@ -286,11 +286,11 @@ def _newest_message(dialog_id: UUID) -> QuerySet[Turn]:
 
 
 @Select
-def _operations(dialog_id: UUID) -> QuerySet[RemediationRun, Any]:
+def _newest_rewrites(dialog_id: UUID) -> QuerySet[RemediationRun, Any]:
     """``shown_as`` says fresh start, as the transcript does, of whatever ended in a handover."""
     is_handover = When(recovered=True, summary__contains=HANDOVER_CLOSING, then=Value(FRESH_START.name))
     rows = RemediationRun.objects.filter(dialog_id=dialog_id).annotate(shown_as=Case(is_handover, default=F("policy")))
-    newest = rows.order_by("-pk")[:OPERATIONS_SHOWN]
+    newest = rows.order_by("-pk")[:REWRITES_SHOWN]
     return newest.values_list("pk", "shown_as", "est_before", "est_after", "undone_at", named=True)
 
 

@@ -16,7 +16,7 @@ from remediation.strategies.reasons import HANDOVER, REASONS, TRUNCATED, WRITTEN
 from remediation.strategies.stand_ins import HANDOVER_CLOSING
 
 ROWS = 50  # a page
-TOLD_BY = 400  # characters of a summary that tell it from others
+SUMMARY_START = 400  # characters, by which a summary is known from others
 
 Item = Mapping[str, Any]  # of the rewrite's row
 
@@ -124,7 +124,7 @@ def lines_of(run: RemediationRun, dialog: Dialog, pieces: Sequence[Piece], page:
         replace(
             line,
             first_part=parts.get(line.place),
-            made_by=earlier.get(line.before.text[:TOLD_BY]) if line.before else None,
+            made_by=earlier.get(line.before.text[:SUMMARY_START]) if line.before else None,
         )
         for line in lines
     ]
@@ -139,17 +139,17 @@ def link_summaries(dialog: Dialog, units: Sequence[Any]) -> None:
     summaries = [unit for unit in units if is_summary(unit)]
     makers = makers_of(dialog, [unit.text for unit in summaries])
     for unit in summaries:
-        unit.made_by = makers.get(unit.text[:TOLD_BY])
+        unit.made_by = makers.get(unit.text[:SUMMARY_START])
 
 
 def makers_of(dialog: Dialog, summaries: Sequence[str], before: int | None = None) -> dict[str, int]:
     """The newest rewrite that wrote each of these summaries, by the beginning of its text."""
     if not summaries:
         return {}
-    runs = RemediationRun.objects.filter(dialog=dialog).annotate(start=Left("summary", TOLD_BY)).order_by("pk")
+    runs = RemediationRun.objects.filter(dialog=dialog).annotate(start=Left("summary", SUMMARY_START)).order_by("pk")
     if before is not None:
         runs = runs.filter(pk__lt=before)
-    makers = runs.filter(start__in={text[:TOLD_BY] for text in summaries})
+    makers = runs.filter(start__in={text[:SUMMARY_START] for text in summaries})
     return dict(makers.values_list("start", "pk"))
 
 

@@ -76,7 +76,7 @@ def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: 
     A model whose circuit is open is not asked, and nothing is recorded: the caller goes on as when the call had failed.
     """
     model = pruning_model(dialog)
-    if rest := circuits.rest_of(model):
+    if rest := circuits.open_circuit(model):
         raise Overloaded(str(rest), retry_after_seconds=rest.seconds)
     generation = _begin(lease, dialog, model, purpose, len(instructions) + len(content))
     with tracing.generating(generation) as traced:
@@ -88,7 +88,7 @@ def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: 
 def ask_at_rest(watch: Lease, dialog: Dialog, purpose: str, instructions: str, content: str) -> str:
     """As ``ask``, for a dialog that nobody drives. It is cut off when a worker claims the dialog."""
     model = pruning_model(dialog)
-    if rest := circuits.rest_of(model):
+    if rest := circuits.open_circuit(model):
         raise Overloaded(str(rest), retry_after_seconds=rest.seconds)
     generation, reply = _watched_call(watch, dialog, model, purpose, instructions, content)
     with open_change(dialog.pk, durable=False) as change:
@@ -155,7 +155,7 @@ def write_title(dialog_id: UUID) -> None:
     """
     dialog = Dialog.objects.whole().filter(pk=dialog_id, awaits_title=True, lease_owner="").first()
     content = _first_exchange(dialog) if dialog and not spending_of(dialog).exceeded else ""
-    if dialog is None or not content or circuits.rest_of(model := pruning_model(dialog)):
+    if dialog is None or not content or circuits.open_circuit(model := pruning_model(dialog)):
         return
     instructions = render(load("title", prompts_folder()))
     with watching(dialog) as watch:

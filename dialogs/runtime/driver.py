@@ -123,7 +123,7 @@ def generate(lease: Lease, situation: Situation, plan: Proceed) -> None:
     asked = {} if plan.clear_only else params_of(dialog)
     model = params.tuned(situation.model, dialog.agent.model_params, asked)
     provider = connect(model)
-    if circuit := circuits.rest_of(situation.model):
+    if circuit := circuits.open_circuit(situation.model):
         postpone(lease, dialog, circuit)
         return
     # A forced clear is the way out of a full context: nothing is brought back into it, and its answer is not cut.

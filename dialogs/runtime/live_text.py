@@ -91,7 +91,7 @@ class Writer:
                     self._urgent.add(text.after)
             self._waiting.add(text)
             if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._run, name="drafts", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="live-text", daemon=True)
                 self._thread.start()
             if len(self._waiting) == 1 or self._urgent:
                 self._due.notify()

@@ -35,13 +35,13 @@ class RecentContext:
     loop: Loop
 
 
-def look(dialog: Dialog, view: View) -> RecentContext:
+def recent_context(dialog: Dialog, view: View) -> RecentContext:
     over_hits = _over_hits_since_recovery(dialog)
     return RecentContext(over_hits, _loop(dialog, _replies_since(dialog, view), min(over_hits, 2)))
 
 
 def _loop(dialog: Dialog, replies: list[list[dict[str, str]]], over_hits: int) -> Loop:
-    """Results are looked up only where calls are repeated. Told of it was who repeated itself before the newest reply."""
+    """Results are looked up only where calls are repeated. Nudged was who repeated itself before the newest reply."""
     if judge_loop(_uses(replies, {}), over_hits, nudged=False).action is LoopAction.NONE:
         return NO_LOOP
     ids = [call["id"] for calls in replies for call in calls]
@@ -127,14 +127,14 @@ def after_rewrite(
     beside = sizes.fixed - sizes.output_room
     is_own = not rewritten.failure and decision.reason != BY_HAND
     if is_own and is_poor(rewritten.est_before + beside, rewritten.est_after + beside, limit):
-        _tell_of_poor_rewrites(change)
+        _note_poor_rewrites(change)
     if over and dialog.agent.priority == 1:
         raise_task(dialog, "A priority-1 agent went over its limit.")
     elif _recent(dialog, ContextEvent.Code.WARNING) >= WARNINGS_BEFORE_TASK:
         raise_task(dialog, f"{WARNINGS_BEFORE_TASK} context warnings within an hour.")
 
 
-def _tell_of_poor_rewrites(change: Change) -> None:
+def _note_poor_rewrites(change: Change) -> None:
     """Once for those that follow each other."""
     poor = _poor(change.dialog, POOR_IN_A_ROW + 1)
     if should_stop(poor[:POOR_IN_A_ROW]) and not should_stop(poor[1:]):

@@ -49,7 +49,7 @@ def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None)
         case OutputBudgetTooLarge() if OUTPUT not in dialog.repeats and (less := less_output(request, error)):
             dialog.repeats = {**dialog.repeats, OUTPUT: less}
         case ForcingRefused() if request.force:
-            row = {"said": str(error), "refused_at": Now()}
+            row = {"reason": str(error), "refused_at": Now()}
             ForcingRefusal.objects.update_or_create(
                 provider=attempt.generation.provider, model=attempt.generation.model, defaults=row
             )

@@ -100,7 +100,7 @@ class Situation:
 
     @functools.cached_property
     def watched(self) -> overflow_history.RecentContext | None:
-        return overflow_history.look(self.dialog, self.view) if self.policy.watches_past else None
+        return overflow_history.recent_context(self.dialog, self.view) if self.policy.watches_past else None
 
     @property
     def nudge(self) -> str:

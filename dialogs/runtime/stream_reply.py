@@ -20,7 +20,7 @@ WATCH_EVERY_CHARS = 200
 
 Watch = Callable[[str], StreamDecision]  # asked with each new stretch of output
 
-# What people are told of an answer that ended otherwise than by its own last word. It is kept as it came.
+# Notices to people about an answer that ended otherwise than by its own last word. It is kept as it came.
 MORE_OUTPUT = "output_length of its model, or max_tokens of the agent, allows more."
 NOTICES: dict[str, str] = {
     FinishReason.LENGTH: f"The answer was cut off where the output that was asked for ended. {MORE_OUTPUT}",

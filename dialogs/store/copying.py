@@ -38,7 +38,7 @@ def copy_rows(rows: QuerySet[Any], **changed: Any) -> None:
 
 
 def copy_rewrites(runs: QuerySet[RemediationRun], made: Dialog) -> None:
-    """With their archive. What they were worth is told of the first ones alone."""
+    """With their archive. Only the first ones keep a reward."""
     for run in runs.order_by("pk"):
         units = RemovedUnit.objects.filter(run=run.pk)
         run.pk, run.dialog, run.reward, run.reward_record = None, made, None, None

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from django import template
+from django.templatetags.static import static
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.dateformat import format as date_format
@@ -27,8 +28,8 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 
 @register.simple_tag
 def icon(name: str) -> SafeString:
-    """A drawing from the sprite of ``_icons.html``; words stand beside it, so it says nothing itself."""
-    return format_html('<svg class="icon" aria-hidden="true"><use href="#i-{}"/></svg>', name)
+    """A drawing of ``icons.svg``; words stand beside it, so it says nothing itself."""
+    return format_html('<svg class="icon" aria-hidden="true"><use href="{}#{}"/></svg>', static("icons.svg"), name)
 
 
 @register.inclusion_tag("dialogs/_attach.html")

@@ -101,7 +101,7 @@ def _seen(dialog: Dialog, verb: str) -> dict[str, object]:
             **unit,
             "goes": unit["id"] in goes,
             "why": _why(unit["points"]),
-            "made_by": makers.get(unit["text"][: rewrite_page.TOLD_BY]),
+            "made_by": makers.get(unit["text"][: rewrite_page.SUMMARY_START]),
         }
         for unit in seen["units"]
     ]

@@ -25,7 +25,7 @@ from dominds.llm.retry import MAX_ADVISED_SECONDS, MAX_TRIES
 FAILURES = MAX_TRIES  # in a row, whichever dialogs they came from: no dialog reaches it alone before its own last try
 FIRST_SECONDS = 5.0
 LONGEST_SECONDS = 60.0
-RESTING = "is not called for now"
+NOT_CALLED = "is not called for now"
 FAULTS_OF_THE_PROVIDER = (RateLimited, Overloaded, NetworkFailed, ProviderTimeout)
 SAYS_NOTHING = (StreamAborted, MalformedStream)  # ours, or perhaps this one request's
 
@@ -35,7 +35,7 @@ class Circuit:
     """How the last calls to one model went. ``open_until`` is on the caller's monotonic clock, in seconds."""
 
     failures: int = 0
-    rests: int = 0  # times that it opened, in a row
+    openings: int = 0  # times that it opened, in a row
     open_until: float = float("-inf")
     reason: str = ""
 
@@ -53,8 +53,8 @@ def after_call(circuit: Circuit, error: ProviderError | None, now: float) -> Cir
     failures = circuit.failures + 1
     if failures < FAILURES:
         return replace(circuit, failures=failures, reason=str(error))
-    seconds = max(advised, min(FIRST_SECONDS * 2.0**circuit.rests, LONGEST_SECONDS))
-    return Circuit(failures, circuit.rests + 1, now + seconds, str(error))
+    seconds = max(advised, min(FIRST_SECONDS * 2.0**circuit.openings, LONGEST_SECONDS))
+    return Circuit(failures, circuit.openings + 1, now + seconds, str(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class OpenCircuit:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.model} {RESTING}: its last {self.failures} calls failed. {self.reason}"
+        return f"{self.model} {NOT_CALLED}: its last {self.failures} calls failed. {self.reason}"
 
 
 @dataclass
@@ -88,15 +88,15 @@ class Circuits:
             else:
                 self._circuits[model] = circuit
 
-    def rest_of(self, model: ModelInfo) -> OpenCircuit | None:
+    def open_circuit(self, model: ModelInfo) -> OpenCircuit | None:
         with self._lock:
-            return self._rest(model, self._circuits.get(model, Circuit()))
+            return self._open_circuit(model, self._circuits.get(model, Circuit()))
 
-    def resting(self) -> list[OpenCircuit]:
+    def open_circuits(self) -> list[OpenCircuit]:
         with self._lock:
-            return [rest for pair in self._circuits.items() if (rest := self._rest(*pair)) is not None]
+            return [circuit for pair in self._circuits.items() if (circuit := self._open_circuit(*pair)) is not None]
 
-    def _rest(self, model: ModelInfo, circuit: Circuit) -> OpenCircuit | None:
+    def _open_circuit(self, model: ModelInfo, circuit: Circuit) -> OpenCircuit | None:
         left = circuit.open_until - self.clock()
         if left <= 0:
             return None

@@ -2,8 +2,13 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from whitenoise.middleware import WhiteNoiseMiddleware
+
+from dominds.web.build import BUILD
+
+FOR_EVER = f"max-age={WhiteNoiseMiddleware.FOREVER}, public, immutable"
 
 
 class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # whitenoise ships no types
@@ -20,4 +25,6 @@ class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # whitenoise shi
         del response["Content-Type"]
         for name, value in found.headers:
             response[name] = value
+        if request.GET.get("v") == BUILD and not settings.DEBUG:
+            response["Cache-Control"] = FOR_EVER  # the address names what the file holds
         return response

@@ -17,7 +17,7 @@ from dominds.web.startup import Application, at_first_call
 log = structlog.get_logger(__name__)
 
 STILL_SECONDS = 1.0
-LOOK_SECONDS = 0.25
+POLL_SECONDS = 0.25
 
 still = Counter(
     "dominds_event_loop_stalls", f"Times that this process's event loop stood still for {STILL_SECONDS:g} s."
@@ -50,7 +50,7 @@ class Watchdog:
         self._counted()
         seconds, is_reported = 0.0, False  # since the loop was asked
         while not self._answered.is_set() or self._ask():
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
             if self._loop.is_closed():
                 return
             passed = self._counted()
@@ -78,7 +78,7 @@ class Watchdog:
         at, busy = time.monotonic(), time.process_time()
         passed, worked = at - self._at, busy - self._busy
         self._at, self._busy = at, busy
-        return min(passed, max(2 * LOOK_SECONDS, worked))
+        return min(passed, max(2 * POLL_SECONDS, worked))
 
     def _stack(self) -> str:
         """What the loop's thread is at, innermost last."""

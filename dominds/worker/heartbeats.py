@@ -33,7 +33,9 @@ class Heartbeat:
     busy: int | None = None
     waiting: int | None = None
     unheard: int = 0  # of a worker's messages to itself: see ``dominds.worker.canary``
-    resting: Sequence[str] = ()  # models that a worker does not call now, and why: see ``dominds.llm.circuit_breaker``
+    open_circuits: Sequence[
+        str
+    ] = ()  # models that a worker does not call now, and why: see ``dominds.llm.circuit_breaker``
 
     @property
     def is_late(self) -> bool:

@@ -16,7 +16,7 @@ from remediation.text.statements import is_failure
 FRESH_SHARE = 2  # of the room beside what must stay; one result may take that divided by this
 END_SHARE = 4  # of a cut result: its head and its tail take that divided by this, each
 PIECE_CHARS = 300  # a longer line is cut into pieces
-FAILURE_WORTH = 3.0  # of a line that tells of a failure, in words of the task
+FAILURE_WORTH = 3.0  # of a line that reports a failure, in words of the task
 MARK_TOKENS = 6  # of the mark where lines are left out
 
 
@@ -119,7 +119,7 @@ def _chosen(pieces: Sequence[str], prices: Sequence[float], room: int, words: fr
 
 
 def _worths(pieces: Sequence[str], words: frozenset[str]) -> dict[int, float]:
-    """Of each piece that has any: the words of the task in it, rare ones more, and whether it tells of a failure."""
+    """Of each piece that has any: the words of the task in it, rare ones more, and whether it reports a failure."""
     found = [words & set(telling(piece)) for piece in pieces]
     seen = Counter(word for row in found for word in row)
     worths = {

@@ -15,7 +15,7 @@ document.addEventListener("htmx:beforeOnLoad", (event) => {
   else if (elt.getAttribute("hx-swap") === "none" && !isOld(xhr) && !/^\s*<!doctype/i.test(xhr.responseText)) applyPieces(xhr.responseText);
 });
 
-/** The socket has told of all that this answer tells, and perhaps of more. */
+/** The socket has brought all that this answer holds, and perhaps more. */
 function isOld(xhr) {
   const seq = xhr.getResponseHeader("X-Dominds-Seq");
   return seq !== null && Number(seq) <= Number(document.getElementById("dialog")?.dataset.seq);

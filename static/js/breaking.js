@@ -1,5 +1,5 @@
 // The bar of context breaking: what the engine is doing to the context, while it does it.
-import { announce } from "./page.js";
+import { announce, iconUrl } from "./page.js";
 
 const ICONS = {
   detection: "sync",
@@ -27,7 +27,7 @@ export function showBreaking(update) {
   box.dataset.tone = toneOf(update, box.dataset.p1 === "yes");
   box.classList.toggle("pulses", update.phase === "summarize_old");
   box.classList.toggle("spins", update.phase === "detection");
-  document.getElementById("breaking-icon").setAttribute("href", `#i-${ICONS[update.phase] ?? "sync"}`);
+  document.getElementById("breaking-icon").setAttribute("href", iconUrl(ICONS[update.phase] ?? "sync"));
   document.getElementById("breaking-message").textContent = update.message;
   const bar = document.getElementById("breaking-bar");
   if (COMPUTING.includes(update.phase) || update.progress < 0) bar.removeAttribute("value");

@@ -2,7 +2,7 @@
 import { showBadges } from "./badges.js";
 import { endBreaking, showBreaking } from "./breaking.js";
 import { startComposer } from "./composer.js";
-import { Draft } from "./draft.js";
+import { LiveText } from "./live_text.js";
 import { Follower } from "./follow.js";
 import { startOffscreen } from "./offscreen.js";
 import { announce, applyPieces, localTimes, toast } from "./page.js";
@@ -28,7 +28,7 @@ const id = root.dataset.dialog;
 const entries = document.getElementById("entries");
 const transcript = document.getElementById("transcript");
 const follower = new Follower(transcript, entries, document.getElementById("jump"));
-const draft = new Draft(entries, document.querySelector("#text").labels[0].dataset.who, () => connection.restart());
+const liveText = new LiveText(entries, document.querySelector("#text").labels[0].dataset.who, () => connection.restart());
 let seq = Number(root.dataset.seq);
 let state = document.getElementById("state").dataset.state;
 let level = document.getElementById("ring").dataset.level;
@@ -41,7 +41,7 @@ const connection = new Connection({
 });
 
 function receive(frame) {
-  if (frame.type === "draft") return draft.show(frame);
+  if (frame.type === "draft") return liveText.show(frame);
   if (frame.type === "badges") return showBadges(frame);
   if (frame.type === "resync") return startOver();
   if (frame.seq <= seq) return;
@@ -78,7 +78,7 @@ function showNotice(text) {
 
 function turned(turn, placed) {
   if (turn.role !== "tool") showNotice("");
-  if (turn.generation) draft.finish(turn.generation, false);
+  if (turn.generation) liveText.finish(turn.generation, false);
   if (placed.some((piece) => piece.isNew && piece.id === `turn-${turn.seq}`) && turn.role !== "tool") follower.arrived(1);
   if (turn.role === "assistant" && turn.text && ["complete", "stopped"].includes(turn.status)) {
     const number = turn.text.trim().split(/\s+/).length;
@@ -87,7 +87,7 @@ function turned(turn, placed) {
 }
 
 function generated(generation) {
-  if (generation.outcome !== "running") draft.finish(generation.id, ["kept", "stopped"].includes(generation.outcome));
+  if (generation.outcome !== "running") liveText.finish(generation.id, ["kept", "stopped"].includes(generation.outcome));
   else if (generation.purpose === "forced_clear") {
     announce(tr("Attempt {number} of 3: asking the agent to clear its mind", { number: generation.attempt }));
   }

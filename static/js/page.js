@@ -5,6 +5,10 @@ import { language } from "./words.js";
 // What becomes of a request is told to the element that made it, and from there to the document, which it may have left.
 const OUTCOMES = ["htmx:beforeOnLoad", "htmx:sendError", "htmx:responseError", "dominds:toast"];
 
+export const iconUrl = (name) => `${document.body.dataset.icons}#${name}`;
+
+export const iconOf = (name) => `<svg class="icon" aria-hidden="true"><use href="${iconUrl(name)}"/></svg>`;
+
 /** Put pieces of HTML where they belong: in place of what has the same id, or among the entries by position. */
 export function applyPieces(html) {
   const holder = document.createElement("template");

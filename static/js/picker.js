@@ -1,5 +1,6 @@
 // Lists to choose from that open at a button: what is typed narrows them, Enter takes the first. What one has pinned, in this
 // browser, comes first.
+import { iconOf } from "./page.js";
 import { tr } from "./words.js";
 
 const PINNED = "dominds:pinned"; // "agent:ID" and "model:PROVIDER/MODEL", oldest first
@@ -61,7 +62,7 @@ const pinned = () => JSON.parse(localStorage.getItem(PINNED) ?? "[]");
 function starOf(row) {
   const star = Object.assign(document.createElement("button"), { type: "button", className: "icon-button star" });
   star.setAttribute("aria-label", tr("Pin {name}", { name: row.querySelector("strong").textContent }));
-  star.innerHTML = '<svg class="icon" aria-hidden="true"><use href="#i-pin"/></svg>';
+  star.innerHTML = iconOf("pin");
   return star;
 }
 

@@ -1,4 +1,5 @@
 // The dialogs in the navigation: how they stand, and which have something that this browser has not shown.
+import { iconOf } from "./page.js";
 import { tr } from "./words.js";
 
 const SEEN = "dominds:seen"; // id of a dialog: how many turns it had when it was last looked at
@@ -58,7 +59,7 @@ document.addEventListener("dominds:placed", (event) => event.detail.some((piece)
 const menu = document.getElementById("nav-menu");
 const more = Object.assign(document.createElement("button"), { type: "button", className: "nav-more" });
 more.setAttribute("aria-haspopup", "dialog");
-more.innerHTML = '<svg class="icon" aria-hidden="true"><use href="#i-more"/></svg>';
+more.innerHTML = iconOf("more");
 
 for (const kind of menu ? ["mouseover", "focusin"] : []) {
   document.getElementById("nav").addEventListener(kind, ({ target }) => {

@@ -1,4 +1,5 @@
 // A row of tool calls is one line once something follows it: how many, of which tools, and whether any failed.
+import { iconOf } from "./page.js";
 import { tr } from "./words.js";
 
 const LEAST = 3;
@@ -24,7 +25,7 @@ function fold(row) {
   const button = Object.assign(document.createElement("button"), { type: "button", className: "tool-group" });
   button.dataset.position = row[0].dataset.position;
   button.setAttribute("aria-expanded", "false");
-  button.innerHTML = '<svg class="icon" aria-hidden="true"><use href="#i-tool"/></svg><strong></strong><span class="hint cut"></span><span class="failed"></span>';
+  button.innerHTML = `${iconOf("tool")}<strong></strong><span class="hint cut"></span><span class="failed"></span>`;
   button.querySelector("strong").textContent = tr("{number} tool calls", { number: calls.length });
   button.querySelector(".hint").textContent = [...new Set(calls.map((call) => call.querySelector("code").textContent))].join(", ");
   if (failed) button.querySelector(".failed").textContent = tr("{number} failed", { number: failed });

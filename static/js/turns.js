@@ -1,5 +1,5 @@
 // What one does with a turn: its menu, copies of it, and how long a tool runs.
-import { localTimes, toast } from "./page.js";
+import { iconOf, localTimes, toast } from "./page.js";
 import { tr } from "./words.js";
 
 const GAP_PX = 6;
@@ -43,7 +43,7 @@ export function startTurns() {
   // One button under the newest answer does what its menu offers as well.
   const again = Object.assign(document.createElement("button"), { type: "button", className: "icon-button small again", title: tr("Regenerate") });
   again.setAttribute("aria-label", tr("Regenerate"));
-  again.innerHTML = '<svg class="icon" aria-hidden="true"><use href="#i-retry"/></svg>';
+  again.innerHTML = iconOf("retry");
   again.addEventListener("click", async () => {
     const link = again.nextElementSibling;
     if (!(await fill(link))) return;

@@ -109,7 +109,7 @@ class Seeder:
         self.run("RESET statement_timeout")
 
 
-def said(chars: int, n: str = "n") -> str:
+def text_of(chars: int, n: str = "n") -> str:
     """SQL of a text that holds a topic and a word that no other has."""
     return f"left('Case ' || {n} || ' of ' || {TOPIC} || ' ' || md5(({n})::text) || repeat(' lorem ipsum dolor sit amet', {chars // 27}), {chars})"
 
@@ -179,8 +179,10 @@ def _long_dialog(seeder: Seeder, size: Size, agent: Any, owner: Any) -> None:
         finished_at=f"{when} + interval '2 s'",
     )
     seeder.copy(snapshot, numbers, generation_id=number)
-    seeder.copy(asked, numbers, seq="2 * n - 1", position="2 * n - 1", text=said(100), created_at=when)
-    seeder.copy(answered, numbers, seq="2 * n", position="2 * n", text=said(400), generation_id=number, created_at=when)
+    seeder.copy(asked, numbers, seq="2 * n - 1", position="2 * n - 1", text=text_of(100), created_at=when)
+    seeder.copy(
+        answered, numbers, seq="2 * n", position="2 * n", text=text_of(400), generation_id=number, created_at=when
+    )
     seeder.copy(event, numbers, seq="8 * n - 7", created_at=when)
     run = RemediationRun.objects.create(
         dialog=dialog, round_number=1, policy="retention", reason="benchmark", est_before=20_000, est_after=8_000,
@@ -194,7 +196,9 @@ def _long_dialog(seeder: Seeder, size: Size, agent: Any, owner: Any) -> None:
     runs = size.turns // REWRITTEN_EACH
     seeder.copy(run, f"generate_series(2, {runs})", id=f"{run.pk} + n - 1", base_position=last, view=view)
     of_run = f"{run.pk} + LEAST({runs} - 1, n / {REWRITTEN_EACH})"
-    seeder.copy(unit, f"generate_series(2, {size.turns - IN_SIGHT})", run_id=of_run, unit_id="'t' || n", text=said(250))
+    seeder.copy(
+        unit, f"generate_series(2, {size.turns - IN_SIGHT})", run_id=of_run, unit_id="'t' || n", text=text_of(250)
+    )
     Dialog.objects.filter(pk=dialog.pk).update(
         last_turn_seq=size.turns, last_position=size.turns, last_event_seq=exchanges * 8 - 1, title="The long dialog"
     )
@@ -241,11 +245,11 @@ def _many_dialogs(seeder: Seeder, size: Size, agent: Any, owner: Any, group: Any
             dialog_id=key,
             seq=f"{2 * part + 1}",
             position=f"{2 * part + 1}",
-            text=said(100),
+            text=text_of(100),
             created_at=when,
         )
         seeder.copy(
-            answered, spoken, dialog_id=key, seq=f"{2 * part + 2}", position=f"{2 * part + 2}", text=said(400),
+            answered, spoken, dialog_id=key, seq=f"{2 * part + 2}", position=f"{2 * part + 2}", text=text_of(400),
             generation_id=number, created_at=when,
         )  # fmt: skip
     seeder.copy(Event.objects.get(dialog=first), spoken, dialog_id=key, created_at=when)
@@ -501,21 +505,21 @@ def main() -> None:
         print(json.dumps(measure(asked.database, sized[asked.one], asked.only)))
         return
     server = PostgresServer().start()
-    told: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     try:
         for name in sized:
             address = server.create_database(name)
             command = [sys.executable, "-m", "tests.benchmarks.growth", "--one", name, "--database", address]
             options = ["--only", asked.only, "--full", asked.full]
             done = subprocess.run([*command, *options], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
-            told[name] = json.loads(done.stdout.splitlines()[-1])
+            figures[name] = json.loads(done.stdout.splitlines()[-1])
             server.execute(f'DROP DATABASE "{name}"')
     finally:
         server.remove()
-    costs = [{name: Cost(**cost) for name, cost in told[size]["costs"].items()} for size in sized]
+    costs = [{name: Cost(**cost) for name, cost in figures[size]["costs"].items()} for size in sized]
     head = ["what", *["statements", "ms here + in the database", "rows"] * 2, "times", "verdict"]
     report(f"## Growth ({load()}; {sized['small']} and {sized['full']})\n\n" + table(head, rows_of(*costs)))
-    megabytes = [[name, *(f"{told[size]['sizes'].get(name, 0) / 1e6:,.1f}" for size in sized)] for name in TABLES]
+    megabytes = [[name, *(f"{figures[size]['sizes'].get(name, 0) / 1e6:,.1f}" for size in sized)] for name in TABLES]
     report(table(["table, MB", "small", "full"], megabytes))
 
 

@@ -16,7 +16,7 @@ from itertools import cycle
 
 import orjson
 
-from tests.benchmarks.seeding import said
+from tests.benchmarks.seeding import text_of
 
 TICKS = 10  # the steady streams are served in so many groups, one after another
 ANSWER_WORD = "answer "
@@ -84,7 +84,7 @@ class ModelServer:
         words = (ANSWER_WORD * (answer_chars // len(ANSWER_WORD) + 1))[:answer_chars]
         self.quick_answer = whole(words)
         self.quick_pieces = -(-answer_chars // PIECE_CHARS)
-        self.prose = cycle([whole(said(answer_chars, number)) for number in range(PROSE_TEXTS)])
+        self.prose = cycle([whole(text_of(answer_chars, number)) for number in range(PROSE_TEXTS)])
 
     async def serve(self) -> None:
         server = await asyncio.start_server(self._connection, "127.0.0.1", 0, backlog=2048)

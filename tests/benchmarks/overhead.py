@@ -23,7 +23,7 @@ from psycopg.conninfo import make_conninfo
 
 from tests.benchmarks.frameworks.floor import Floor
 from tests.benchmarks.rig import Rig, load, progress, report, rig, table
-from tests.benchmarks.seeding import ANSWER_CHARS, USER_CHARS, dialog_at, said
+from tests.benchmarks.seeding import ANSWER_CHARS, USER_CHARS, dialog_at, text_of
 
 WINDOW = 40  # turns that the model sees of a rewritten dialog
 WAIT_SECONDS = 20
@@ -105,7 +105,7 @@ def measure(
     floor.connection.commit()
     for number in range(rounds + 2):
         into = found if number >= 2 else defaultdict[str, list[float]](list)  # two to warm up
-        text = said(USER_CHARS, depth + number)
+        text = text_of(USER_CHARS, depth + number)
         with timed(into["floor"]):
             floor.exchange(raw, text, window, tools)
         with timed(into["in process"]):
@@ -124,7 +124,7 @@ def storage(rig: Rig, floor: Floor, exchanges: int, advance: Callable[[], None])
     for stretch in range(3):
         before, raw_before = floor.size(*PRODUCT_TABLES), floor.size("floor")
         for _ in range(exchanges):
-            text = said(USER_CHARS, done)
+            text = text_of(USER_CHARS, done)
             in_process(dialog.pk, text)
             floor.exchange(raw, text, 1, [])
             done += 1

@@ -13,7 +13,7 @@ WORDS = (
 ).split()
 
 
-def said(chars: int, number: int) -> str:
+def text_of(chars: int, number: int) -> str:
     """Words that PostgreSQL can compress no better than prose: the same ones for the same number."""
     rng = Random(number)
     words = (rng.choice(WORDS) + (str(rng.randrange(999)) if rng.random() < 0.2 else "") for _ in range(chars // 4))
@@ -82,9 +82,9 @@ def _turns(dialog: Any, n: int, generation: Any) -> list[dict[str, Any]]:
     """A message and its answer."""
     asked, answered = 2 * n - 1, 2 * n
     both = {"dialog": dialog, "round_number": 1}
-    user = {"seq": asked, "position": asked, "role": "user", "status": "answered", "text": said(USER_CHARS, n)}
+    user = {"seq": asked, "position": asked, "role": "user", "status": "answered", "text": text_of(USER_CHARS, n)}
     agent = {"seq": answered, "position": answered, "role": "assistant", "status": "complete"}
-    return [{**both, **user}, {**both, **agent, "text": said(ANSWER_CHARS, n), "generation": generation}]
+    return [{**both, **user}, {**both, **agent, "text": text_of(ANSWER_CHARS, n), "generation": generation}]
 
 
 def _rewrite(dialog: Any, window: int) -> None:

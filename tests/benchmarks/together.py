@@ -26,7 +26,7 @@ from websockets.exceptions import WebSocketException
 from tests.benchmarks.frameworks.floor import Floor
 from tests.benchmarks.overhead import Product, in_process
 from tests.benchmarks.rig import Rig
-from tests.benchmarks.seeding import USER_CHARS, dialog_at, said
+from tests.benchmarks.seeding import USER_CHARS, dialog_at, text_of
 from tests.harness.stack import ROOT
 
 WAIT_SECONDS = 60
@@ -136,7 +136,7 @@ def page_costs(rig: Rig, product: Product, pages: Pages, cookie: str, exchanges:
             web = (rig.stack.web.pid,)
 
             def exchange(round_: int, dialog_id: UUID = dialog.pk) -> None:
-                product.exchange(dialog_id, said(USER_CHARS, round_))
+                product.exchange(dialog_id, text_of(USER_CHARS, round_))
                 time.sleep(0.1)  # what the pages are sent is of this exchange
 
             found.append(cpu_millis(web, exchanges, exchange))
@@ -150,7 +150,7 @@ def end_to_page(rig: Rig, product: Product, pages: Pages, cookie: str, exchanges
     page = Page(dialog.pk, cookie, dialog.last_event_seq)
     with pages.opened([page]):
         for number in range(exchanges):
-            product.exchange(dialog.pk, said(USER_CHARS, number))
+            product.exchange(dialog.pk, text_of(USER_CHARS, number))
             time.sleep(0.2)
     committed = dict(
         product.look.execute(
@@ -198,7 +198,7 @@ def all_at_once(rig: Rig, product: Product, pages: Pages, dialogs: int, *, watch
     ]
     with pages.opened(open_pages):
         lines = "".join(
-            f"{dialog.pk} {keys[number // DIALOGS_PER_PERSON][1]} {said(USER_CHARS, number)}\n"
+            f"{dialog.pk} {keys[number // DIALOGS_PER_PERSON][1]} {text_of(USER_CHARS, number)}\n"
             for number, dialog in enumerate(made)
         )
         offset = time.time() - time.monotonic()
@@ -235,7 +235,7 @@ def v1_calls(rig: Rig, key: str, calls: int) -> tuple[float, float]:
     took: list[float] = []
 
     def call(number: int) -> None:
-        messages.append({"role": "user", "content": said(USER_CHARS, number)})
+        messages.append({"role": "user", "content": text_of(USER_CHARS, number)})
         at = time.perf_counter()
         answer = client.post("/v1/chat/completions", json={"model": agent.pk, "messages": messages})
         took.append((time.perf_counter() - at) * 1000)
@@ -271,17 +271,19 @@ def exchange_costs(rig: Rig, floor: Floor, product: Product, depth: int, rounds:
     floor.connection.commit()
     of_product, of_floor = [], []
     for number in range(rounds + 2):  # two to warm up
-        total, _ = product.exchange(dialog.pk, said(USER_CHARS, number))
+        total, _ = product.exchange(dialog.pk, text_of(USER_CHARS, number))
         of_product.append(total * 1000)
         at = time.perf_counter()
-        floor.exchange(raw, said(USER_CHARS, number), None, [])
+        floor.exchange(raw, text_of(USER_CHARS, number), None, [])
         of_floor.append((time.perf_counter() - at) * 1000)
-    spent = cpu_millis(product_pids(rig), rounds, lambda number: product.exchange(dialog.pk, said(USER_CHARS, number)))
+    spent = cpu_millis(
+        product_pids(rig), rounds, lambda number: product.exchange(dialog.pk, text_of(USER_CHARS, number))
+    )
     own = time.process_time()
     there = cpu_millis(
         (floor.connection.info.backend_pid,),
         rounds,
-        lambda number: floor.exchange(raw, said(USER_CHARS, number), None, []),
+        lambda number: floor.exchange(raw, text_of(USER_CHARS, number), None, []),
     )
     floor_spent = there + (time.process_time() - own) * 1000 / rounds
     return Both(median(of_product[2:]), median(of_floor[2:])), Both(spent, floor_spent)
@@ -292,8 +294,8 @@ def storage(rig: Rig, floor: Floor, exchanges: int) -> Both:
     dialog, raw = dialog_at(0, rig.agent("quick"), rig.people(1)[0]), floor.dialog_at(0)
     before, raw_before = all_tables(floor), floor.size("floor")
     for number in range(exchanges):
-        in_process(dialog.pk, said(USER_CHARS, number))
-        floor.exchange(raw, said(USER_CHARS, number), 1, [])
+        in_process(dialog.pk, text_of(USER_CHARS, number))
+        floor.exchange(raw, text_of(USER_CHARS, number), 1, [])
     return Both((all_tables(floor) - before) / exchanges, (floor.size("floor") - raw_before) / exchanges)
 
 

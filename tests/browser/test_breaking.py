@@ -52,7 +52,7 @@ INDETERMINATE = {"detection", "recovery"}
 
 
 class SlowNetwork:
-    """Lets frames through until one tells of a phase; from then on each ``next_phase`` lets them through up to the next."""
+    """Lets frames through until one names a phase; from then on each ``next_phase`` lets them through up to the next."""
 
     def __init__(self, page: Page) -> None:
         self._page, self._held, self._holds = page, deque[str](), False
@@ -116,7 +116,7 @@ def look(page: Page, phase: str) -> Look:
     return Look(
         phase,
         box.evaluate("box => getComputedStyle(box).borderLeftColor"),
-        str(page.locator("#breaking-icon").get_attribute("href")).removeprefix("#i-"),
+        str(page.locator("#breaking-icon").get_attribute("href")).partition("#")[2],
         page.locator("#breaking-bar").get_attribute("value") is None,
         badge.inner_text() if badge.is_visible() else "",
     )
@@ -128,11 +128,11 @@ def notes(week: int, words: int) -> str:
     things = (
         "importer parser export schema queue report invoice index backup nightly batch header column currency".split()
     )
-    deeds = ("checked", "moved", "rewrote", "compared", "delayed", "tested", "renamed", "measured", "discussed")
+    verbs = ("checked", "moved", "rewrote", "compared", "delayed", "tested", "renamed", "measured", "discussed")
     said, length = [f"Week {week} notes."], 3
     while length < words:
         said.append(
-            f"We {rng.choice(deeds)} the {rng.choice(things)} {rng.choice(things)} before the {rng.choice(things)}."
+            f"We {rng.choice(verbs)} the {rng.choice(things)} {rng.choice(things)} before the {rng.choice(things)}."
         )
         length += 8
     return " ".join(said)

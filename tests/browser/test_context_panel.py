@@ -156,7 +156,7 @@ def through(socket: WebSocketRoute) -> None:
 
 
 @pytest.mark.parametrize(
-    ("link", "deed", "policy"),
+    ("link", "button", "policy"),
     [
         ("Prune…", "Prune Context Now", "retention"),
         ("Compact…", "Compact now", "autocompaction"),
@@ -164,7 +164,7 @@ def through(socket: WebSocketRoute) -> None:
     ],
 )
 def test_a_dry_run_shows_what_would_go_and_then_it_goes(
-    filled: Filled, stack: Stack, page: Page, complaints: list[str], link: str, deed: str, policy: str
+    filled: Filled, stack: Stack, page: Page, complaints: list[str], link: str, button: str, policy: str
 ) -> None:
     dialog = filled(1_900)
     show(page, stack, dialog)
@@ -176,7 +176,7 @@ def test_a_dry_run_shows_what_would_go_and_then_it_goes(
     assert going
     expect(page.locator(".preview")).to_contain_text(f"{going} of {page.locator('tbody tr').count()} units would go")
     assert not RemediationRun.objects.filter(dialog=dialog).exists()
-    page.get_by_role("button", name=deed).click()
+    page.get_by_role("button", name=button).click()
     expect(page.locator(".run-line")).to_have_count(1, timeout=60_000)
     run = RemediationRun.objects.get(dialog=dialog)
     assert (run.policy, run.est_after < run.est_before) == (policy, True)

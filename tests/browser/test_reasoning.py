@@ -21,7 +21,7 @@ from tests.doubles.serving import Double
 from tests.harness.stack import Stack
 
 THOUGHT = "".join(f"{number}. I weigh <b>this</b> 🤔 and that.\n" for number in range(1, 41))
-SAID = "It is **four**."
+ANSWER = "It is **four**."
 
 
 class Thinker:
@@ -34,7 +34,7 @@ class Thinker:
         if prompt.last.role == "tool":
             stops = [len(THOUGHT) // 2, len(THOUGHT) + 150]  # by then the answer has begun, whatever marks it off
             return Reply(
-                SAID * 20, reasoning=THOUGHT, chunk_chars=12, chunk_seconds=0.02, after_piece=self._stopping(stops)
+                ANSWER * 20, reasoning=THOUGHT, chunk_chars=12, chunk_seconds=0.02, after_piece=self._stopping(stops)
             )
         look = Call("list_files", {"path": "."})
         return Reply("", (look,), reasoning="I look first.\n" * 80, chunk_chars=12, after_piece=self._stopping([500]))

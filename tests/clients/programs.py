@@ -99,7 +99,7 @@ def claude_code(place: Place, texts: Sequence[str]) -> list[str]:
 
 
 def llm(place: Place, texts: Sequence[str]) -> list[str]:
-    return _llm(place, texts, "--functions", SCRIPTS / "told.py")
+    return _llm(place, texts, "--functions", SCRIPTS / "common.py")
 
 
 def llm_with_schema(place: Place, texts: Sequence[str]) -> list[str]:

@@ -39,8 +39,8 @@ class Zoo:
         PromptTemplate.objects.create(owner=self.owner, name="weekly", text="What happened this week?")
         makers: dict[str, Callable[[], Dialog]] = {
             "empty": self.new,
-            "answered": lambda: self.told("one", "two"),
-            "long": lambda: self.told(*(f"message {number}" for number in range(24))),
+            "answered": lambda: self.talk("one", "two"),
+            "long": lambda: self.talk(*(f"message {number}" for number in range(24))),
             "queued": self.queued,
             "generating": lambda: self.with_generation(Generation.Outcome.RUNNING, leased=True),
             "crashed call": lambda: self.with_generation(Generation.Outcome.CRASHED),
@@ -58,7 +58,7 @@ class Zoo:
             "cleared": self.cleared,
             "with tools": self.with_tools,
             "with files": self.with_files,
-            "without usage": lambda: self.told("one", step={"text": "Hello.", "usage": "none"}),
+            "without usage": lambda: self.talk("one", step={"text": "Hello.", "usage": "none"}),
             "without a model": self.without_a_model,
             "requested rewrite": self.requested,
             "branched": self.branched,
@@ -74,7 +74,7 @@ class Zoo:
     def new(self) -> Dialog:
         return messages.create_dialog(self.owner, self.agent.pk)
 
-    def told(self, *texts: str, step: dict[str, object] | None = None) -> Dialog:
+    def talk(self, *texts: str, step: dict[str, object] | None = None) -> Dialog:
         self.script(step or PLAIN)
         dialog = self.new()
         for text in texts:
@@ -84,7 +84,7 @@ class Zoo:
 
     def branched(self) -> Dialog:
         """Its last answer is another version of one that was rated."""
-        origin = self.told("one", "two")
+        origin = self.talk("one", "two")
         turn_marks.rate(origin.pk, 4, "down")
         made = forks.regenerate(forks.Branch(origin.pk, 4, self.owner))
         drive(made.pk)
@@ -98,7 +98,7 @@ class Zoo:
 
     def with_generation(self, outcome: str, purpose: str = "reply", *, leased: bool = False) -> Dialog:
         """A call that has no snapshot: it runs, its worker died, or it was no answer."""
-        dialog = self.told("one")
+        dialog = self.talk("one")
         messages.post_message(dialog.pk, "two")
         with open_change(dialog.pk) as change:
             row = change.dialog
@@ -112,7 +112,7 @@ class Zoo:
         return dialog
 
     def waiting(self) -> Dialog:
-        return self.told("Import it", step=ASKS)
+        return self.talk("Import it", step=ASKS)
 
     def with_files(self) -> Dialog:
         """In a message that was answered, and in one that is queued."""
@@ -144,10 +144,10 @@ class Zoo:
         return dialog
 
     def refused(self) -> Dialog:
-        return self.told("one", step={"error": "refused_for_good"})
+        return self.talk("one", step={"error": "refused_for_good"})
 
     def failed(self) -> Dialog:
-        return self.told("one", step={"error": "auth"})
+        return self.talk("one", step={"error": "auth"})
 
     def stopped(self) -> Dialog:
         dialog = self.queued()
@@ -155,17 +155,17 @@ class Zoo:
         return dialog
 
     def closed(self) -> Dialog:
-        dialog = self.told("one")
+        dialog = self.talk("one")
         messages.close(dialog.pk, self.owner)
         return dialog
 
     def archived(self) -> Dialog:
-        dialog = self.told("one")
+        dialog = self.talk("one")
         messages.archive(self.owner, [dialog.pk], away=True)
         return dialog
 
     def rewritten(self) -> Dialog:
-        dialog = self.told(*(f"message {number} about orders_{number}.csv" for number in range(8)))
+        dialog = self.talk(*(f"message {number} about orders_{number}.csv" for number in range(8)))
         for kind in ("fresh_start", "prune"):
             rewrite_requests.request(dialog.pk, kind, self.owner)
             drive(dialog.pk)
@@ -179,7 +179,7 @@ class Zoo:
         return dialog
 
     def cleared(self) -> Dialog:
-        dialog = self.told("one")
+        dialog = self.talk("one")
         rewrite_requests.clear(dialog.pk, "Go on with step 3.", self.owner)
         drive(dialog.pk)
         reminders.add(dialog.pk, "Mind the gap")
@@ -198,13 +198,13 @@ class Zoo:
         return dialog
 
     def without_a_model(self) -> Dialog:
-        dialog = self.told("one")
+        dialog = self.talk("one")
         Dialog.objects.filter(pk=dialog.pk).update(provider="gone", model="gone")
         return dialog
 
     def requested(self) -> Dialog:
         """A rewrite that no worker has begun yet."""
-        dialog = self.told("one")
+        dialog = self.talk("one")
         rewrite_requests.request(dialog.pk, "prune", self.owner)
         return dialog
 

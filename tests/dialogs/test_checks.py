@@ -96,15 +96,15 @@ def test_the_command_lists_each_on_request_and_fails_for_what_is_unusable(
     settings.MINDS_DIR = tmp_path
     number = dominds_file(tmp_path)
 
-    def said(*options: str) -> list[str]:
+    def warnings_with(*options: str) -> list[str]:
         out = StringIO()
         with pytest.raises(SystemExit):
             call_command("check_files", *options, stdout=out)
         return out.getvalue().splitlines()
 
-    assert len(said()) == 7
-    assert said()[-1] == f"{number} problems of 6 classes."
-    detailed = said("--details")
+    assert len(warnings_with()) == 7
+    assert warnings_with()[-1] == f"{number} problems of 6 classes."
+    detailed = warnings_with("--details")
     assert len(detailed) == 7 + number - 2
     assert (
         "    providers.codex.models.model-11.5.context_window: a remark for people, which Dominds does not read"
@@ -115,4 +115,4 @@ def test_the_command_lists_each_on_request_and_fails_for_what_is_unusable(
     call_command("check_files", stdout=out)
     assert out.getvalue().strip() == "Nothing is wrong."
     (tmp_path / "context.yaml").write_text("min_limit: [")
-    assert said()[0].startswith(f"cannot be used: {tmp_path}/context.yaml: the file is not YAML")
+    assert warnings_with()[0].startswith(f"cannot be used: {tmp_path}/context.yaml: the file is not YAML")

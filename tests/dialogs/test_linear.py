@@ -23,7 +23,7 @@ from dialogs.openai_api.wire import Sent
 from dialogs.operations.importing import chatgpt, claude, librechat, message_lists, open_webui
 from dialogs.pages.entries import _arguments
 from dialogs.store.events import _rows, events_in
-from dominds.budgets import TOLD_MESSAGES
+from dominds.budgets import CONVERSATION_MESSAGES
 from dominds.llm.http.sse import SseParser
 from dominds.llm.json_text import arguments_object, parsed
 from dominds.llm.messages import Message, Role, ToolCall
@@ -115,12 +115,12 @@ def talk(number: int) -> list[dict[str, Any]]:
     ] + [{"role": "user", "content": "And now?"}]
 
 
-def told(number: int) -> list[ClientMessage]:
+def client_messages(number: int) -> list[ClientMessage]:
     return [ClientMessage(said["role"], said["content"]) for said in talk(number)]
 
 
 def resent_with_other_answers(number: int) -> Any:
-    stored = exchanges_of(told(number))
+    stored = exchanges_of(client_messages(number))
     return stored, [replace(one, answer=f"{one.answer} indeed", answered=f"{one.answered}indeed") for one in stored]
 
 
@@ -162,8 +162,8 @@ def claude_texts(number: int) -> dict[str, Any]:
 def claude_calls(number: int) -> dict[str, Any]:
     """All before their results, which come the other way round."""
     asked = [{"type": "tool_use", "id": f"call-{at}", "name": "read", "input": {}} for at in range(number)]
-    told = [{"type": "tool_result", "tool_use_id": f"call-{at}", "content": "ok"} for at in reversed(range(number))]
-    return claude_answer([*asked, *told])
+    results = [{"type": "tool_result", "tool_use_id": f"call-{at}", "content": "ok"} for at in reversed(range(number))]
+    return claude_answer([*asked, *results])
 
 
 def librechat_tree(number: int) -> dict[str, Any]:
@@ -206,8 +206,8 @@ def open_webui_calls(number: int) -> dict[str, Any]:
 
 def nameless_results(number: int) -> dict[str, Any]:
     asked = [{"function": {"name": "read", "arguments": "{}"}} for _ in range(number)]
-    told = [{"role": "tool", "content": "ok"} for _ in range(number)]
-    return {"messages": [{"role": "assistant", "tool_calls": asked}, *told]}
+    results = [{"role": "tool", "content": "ok"} for _ in range(number)]
+    return {"messages": [{"role": "assistant", "tool_calls": asked}, *results]}
 
 
 def response_of_messages(number: int) -> dict[str, Any]:
@@ -218,8 +218,8 @@ def response_of_calls(number: int) -> dict[str, Any]:
     asked = [
         {"type": "function_call", "call_id": f"call-{at}", "name": "read", "arguments": "{}"} for at in range(number)
     ]
-    told = [{"type": "function_call_output", "call_id": f"call-{at}", "output": "ok"} for at in range(number)]
-    return {"model": "a", "input": [*asked, *told[: number // 2]]}
+    results = [{"type": "function_call_output", "call_id": f"call-{at}", "output": "ok"} for at in range(number)]
+    return {"model": "a", "input": [*asked, *results[: number // 2]]}
 
 
 def response_with_tools(number: int) -> dict[str, Any]:
@@ -264,9 +264,9 @@ CASES: list[tuple[Callable[[Any], Any], Callable[[int], Any], int]] = [
     (arguments_object, lambda number: '{"text": "' + "\\n" * 10 * number, ROWS),
     (_arguments, lambda number: '{"text": "' + "word " * 5 * number + '"}', ROWS),
     (through_rows, events_written, ROWS),
-    (lambda given: parsing.chat_request({"model": "a", "messages": given}), talk, TOLD_MESSAGES.most // 2),
-    (lambda given: chat_request_of({"model": "a", "messages": given}), talk, TOLD_MESSAGES.most // 2),
-    (lambda given: exchanges_of(conversation_of(given).whole), told, ROWS),
+    (lambda given: parsing.chat_request({"model": "a", "messages": given}), talk, CONVERSATION_MESSAGES.most // 2),
+    (lambda given: chat_request_of({"model": "a", "messages": given}), talk, CONVERSATION_MESSAGES.most // 2),
+    (lambda given: exchanges_of(conversation_of(given).whole), client_messages, ROWS),
     (lambda given: fit(*given), resent_with_other_answers, ROWS),
     (chatgpt.read, chatgpt_branch, ROWS),
     (lambda given: message_lists.read({"messages": given}), talk, ROWS),
@@ -279,8 +279,8 @@ CASES: list[tuple[Callable[[Any], Any], Callable[[int], Any], int]] = [
     (open_webui.read, open_webui_chat, ROWS),
     (open_webui.read, open_webui_details, CALLS),
     (open_webui.read, open_webui_calls, CALLS),
-    (read_response, response_of_messages, TOLD_MESSAGES.most // 2),
-    (read_response, response_of_calls, TOLD_MESSAGES.most // 2),
+    (read_response, response_of_messages, CONVERSATION_MESSAGES.most // 2),
+    (read_response, response_of_calls, CONVERSATION_MESSAGES.most // 2),
     (read_response, response_with_tools, CALLS),
     (lambda given: checked([("a.jpeg", given)]), jpeg, ROWS),
     (attached, lambda number: b"word " * 10 * number, ROWS),

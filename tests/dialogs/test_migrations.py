@@ -15,7 +15,7 @@ from django.db import connections
 from django.db.migrations.executor import MigrationExecutor
 
 from dialogs.api.schemas import EventOut
-from dialogs.models import Agent, Dialog, Event
+from dialogs.models import Agent, Client, Dialog, Event, ForcingRefusal
 from dialogs.store import events
 from dialogs.store.change import open_change
 from dominds.db import fresh
@@ -42,8 +42,8 @@ OLD_EVENTS: list[tuple[str, dict[str, Any]]] = [
 
 @contextmanager
 def upgraded(alias: str) -> Iterator[Any]:
-    """A database as the older version left it, with its five events in a dialog titled Old, after an upgrade. Yields that
-    version's models. To go back and forth takes seven seconds."""
+    """A database as the older version left it, with its five events in a dialog titled Old, and that dialog's client, after an
+    upgrade. Yields that version's models. To go back and forth takes seven seconds."""
     executor = MigrationExecutor(connections[alias])
     executor.migrate(BEFORE)
     models = executor.loader.project_state(BEFORE).apps
@@ -59,12 +59,13 @@ def upgraded(alias: str) -> Iterator[Any]:
             models.get_model("dialogs", "Event").objects.using(alias).create(
                 dialog=dialog, seq=seq, type=kind, data=data
             )
+        models.get_model("dialogs", "Client").objects.using(alias).create(dialog=dialog, said="digest")
     finally:
         call_command("migrate", database=alias, interactive=False, verbosity=0)
     yield models
 
 
-def check_told_as_it_was(alias: str) -> None:
+def check_rows_are_kept(alias: str) -> None:
     rows = list(Event.objects.using(alias).order_by("seq"))
     found = [event for row in rows for event in events.events_in(row)]
     assert [(event.seq, event.type, event.data) for event in found] == [
@@ -72,11 +73,12 @@ def check_told_as_it_was(alias: str) -> None:
     ]
     assert [event.created_at for event in found] == [row.created_at for row in rows]
     assert Agent.objects.using(alias).get().context_policy == "retention"
+    assert Client.objects.using(alias).get().messages_digest == "digest"
 
 
-def test_what_was_stored_is_told_as_it_was_by_sqlite_too(lite: str) -> None:
+def test_rows_are_kept_on_sqlite_too(lite: str) -> None:
     with upgraded(lite):
-        check_told_as_it_was(lite)
+        check_rows_are_kept(lite)
 
 
 @pytest.mark.parametrize("alias", ["default", "lite"])
@@ -96,7 +98,7 @@ def test_an_old_dialog_goes_on_and_so_may_the_version_before() -> None:
     """Migrations only add: until its processes are replaced, that version stores events as rows of their own, and ours
     count on."""
     with upgraded("default") as models:
-        check_told_as_it_was("default")
+        check_rows_are_kept("default")
         dialog = Dialog.objects.get(title="Old")
         before = events_of(dialog)
         for texts in (["ours"], ["ours too", "and again"]):
@@ -115,6 +117,34 @@ def test_an_old_dialog_goes_on_and_so_may_the_version_before() -> None:
             (6, "ours"), (7, "ours too"), (8, "and again"), (9, "Theirs"), (10, "ours at last"),
         ]  # fmt: skip
         assert models.get_model("dialogs", "Event").objects.get(pk=theirs.pk).data == {"title": "Theirs"}
+        models.get_model("dialogs", "Client").objects.filter(pk=dialog.pk).update(said="theirs")
+        assert Client.objects.get(pk=dialog.pk).messages_digest == "theirs"
+
+
+@pytest.mark.parametrize("alias", ["default", "lite"])
+def test_columns_are_renamed_with_their_rows_and_indexes(request: pytest.FixtureRequest, alias: str) -> None:
+    if alias != "default":
+        request.getfixturevalue(alias)
+    before = [("dialogs", "0040_lists_of_any_length")]
+    executor = MigrationExecutor(connections[alias])
+    executor.migrate(before)
+    models = executor.loader.project_state(before).apps
+    try:
+        owner = User.objects.using(alias).create(username="someone")
+        agent = models.get_model("dialogs", "Agent").objects.using(alias).create(id="a", provider="p", model="m")
+        dialog = models.get_model("dialogs", "Dialog").objects.using(alias).create(owner_id=owner.pk, agent=agent)
+        models.get_model("dialogs", "Client").objects.using(alias).create(dialog=dialog, said="digest", heard="answer")
+        models.get_model("dialogs", "ForcingRefusal").objects.using(alias).create(provider="p", model="m", said="No.")
+    finally:
+        call_command("migrate", database=alias, interactive=False, verbosity=0)
+    found = Client.objects.using(alias).get()
+    assert (found.messages_digest, found.answer_digest) == ("digest", "answer")
+    assert ForcingRefusal.objects.using(alias).get().reason == "No."
+    with connections[alias].cursor() as cursor:
+        constraints = connections[alias].introspection.get_constraints(cursor, "dialogs_client")
+    assert constraints["client_conversation"]["columns"] == ["key_id", "said"]
+    assert constraints["client_answer"]["columns"] == ["key_id", "answer_digest"]
+    assert "client_heard" not in constraints
 
 
 def test_a_new_file_is_laid_as_its_migrations_would_leave_it(lite: str, tmp_path: Path) -> None:

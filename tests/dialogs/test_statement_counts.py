@@ -18,7 +18,7 @@ from dialogs.models import ApiKey, Dialog
 from dialogs.openai_api.conversations import begin
 from dialogs.openai_api.history import ClientMessage
 from dialogs.openai_api.parsing import ChatRequest
-from dialogs.openai_api.relay import _ended, _look
+from dialogs.openai_api.relay import _ended, _read
 from dialogs.runtime.driver import drive
 from remediation.models import RemediationRun
 from tests.dialogs.browsing import browser_of
@@ -103,8 +103,8 @@ def test_a_look_at_a_dialog(script: Script) -> None:
     with counted() as looking:
         page = browser.get(f"/d/{dialog.pk}/").content.decode()
     check(looking, statements=27, transactions=0, sent=800)
-    assert len(elements(page)) <= 116
-    assert len(page) <= 42_000  # characters
+    assert len(elements(page)) <= 70
+    assert len(page) <= 37_500  # characters
 
 
 def test_the_pieces_of_a_turn_on_an_open_page(script: Script) -> None:
@@ -130,7 +130,7 @@ def test_a_call_of_v1(script: Script) -> None:
             run = begin(key, ChatRequest(model=dialog.agent_id, messages=(ClientMessage("user", text),), tools=[]))
         drive(run.dialog_id)
         with counted() as relaying:
-            look = _look(run, 0)
-            _ended(run, look.status)
+            progress = _read(run, 0)
+            _ended(run, progress.status)
     check(calling, statements=20, transactions=1, sent=1_300)  # one looks for the same that failed
     check(relaying, statements=11, transactions=0, sent=520)

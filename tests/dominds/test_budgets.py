@@ -28,6 +28,19 @@ def test_the_environment_sets_a_bound(monkeypatch: pytest.MonkeyPatch, given: st
 
 
 @pytest.mark.parametrize(
+    ("given", "formerly_given", "most", "setting"),
+    [("", "500", 500, "DOMINDS_OLD"), ("300", "500", 300, "DOMINDS_NEW"), ("", "", 7, "DOMINDS_NEW")],
+)
+def test_a_setting_is_read_by_its_former_name_too(
+    monkeypatch: pytest.MonkeyPatch, given: str, formerly_given: str, most: int, setting: str
+) -> None:
+    monkeypatch.setenv("DOMINDS_NEW", given)
+    monkeypatch.setenv("DOMINDS_OLD", formerly_given)
+    bound = budgets._budget("DOMINDS_NEW", 7, "things", formerly="DOMINDS_OLD")
+    assert (bound.most, bound.setting) == (most, setting)
+
+
+@pytest.mark.parametrize(
     ("given", "stated", "most"), [("", 0, 7), ("", 99, 99), ("50", 99, 50), ("50", 9, 9), ("50", 0, 50)]
 )
 def test_a_servers_bound_holds_unless_a_lower_one_is_given(

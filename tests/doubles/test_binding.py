@@ -46,7 +46,7 @@ def start() -> Body:
     }
 
 
-def said(double: MessagesDouble, body: Body, text: str = "go on", **headers: str) -> Body:
+def body_with(double: MessagesDouble, body: Body, text: str = "go on", **headers: str) -> Body:
     """The body of the next request, after this one was answered."""
     answered = post(double, PATH, body, **(headers or HEADERS))
     assert answered.status_code == 200, answered.text
@@ -58,7 +58,7 @@ def talked(double: MessagesDouble, turns: int = 3) -> Body:
     """A dialog with thinking at messages 1, 3, 5 ..."""
     body = start()
     for _ in range(turns):
-        body = said(double, body)
+        body = body_with(double, body)
     return body
 
 
@@ -160,7 +160,7 @@ def test_kept_thinking_is_an_unbroken_run(double: MessagesDouble, dropped: tuple
 @pytest.mark.parametrize("dropped", [(1,), (3,), (1, 3)])
 def test_a_dropped_block_stays_dropped(double: MessagesDouble, dropped: tuple[int, ...]) -> None:
     whole = talked(double, turns=2)
-    shorter = said(double, without_thinking(whole, *dropped))
+    shorter = body_with(double, without_thinking(whole, *dropped))
     assert post(double, PATH, shorter, **HEADERS).status_code == 200
     back = {**shorter, "messages": [*whole["messages"], *shorter["messages"][len(whole["messages"]) :]]}
     assert post(double, PATH, back, **WITH_CONTROLS).status_code == 400
@@ -175,7 +175,7 @@ def test_drop_block_drops_the_block_and_all_later_ones_and_says_so(double: Messa
         {**dropped, "path": "messages.3.content.0"},
         {**dropped, "path": "messages.5.content.0"},
     ]
-    later = said(double, body, **WITH_CONTROLS)
+    later = body_with(double, body, **WITH_CONTROLS)
     assert len(post(double, PATH, later, **WITH_CONTROLS).json()["input_transformations"]) == 2
     del later["thinking"]
     assert post(double, PATH, later, **WITH_CONTROLS).status_code == 400

@@ -105,7 +105,9 @@ class Page:
             case "turn":
                 self.turns[frame["data"]["seq"]] = frame["data"]["text"]
             case "generation" if frame["data"]["outcome"] != "running" and frame["data"]["id"] == self.draft_generation:
-                self.draft = ""  # as draft.js does: one that was over before may be told of beside the next one's draft
+                self.draft = (
+                    ""  # as live_text.js does: one that was over before may be told of beside the next one's draft
+                )
             case "draft":
                 self._draft(frame)
 

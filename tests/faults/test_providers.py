@@ -152,7 +152,7 @@ def test_a_model_that_is_let_rest_is_asked_when_the_rest_is_over(dialog: Dialog,
     assert notice["text"].startswith(
         "stub/m is not called for now: its last 5 calls failed. The provider is down. Trying again in "
     )
-    assert circuits.rest_of(model_of(dialog)) is None
+    assert circuits.open_circuit(model_of(dialog)) is None
     assert breaches([found]) == []
 
 
@@ -175,7 +175,7 @@ def test_a_long_rest_holds_no_worker_and_ends_within_the_tries(dialog: Dialog, p
 def test_failures_of_many_dialogs_let_their_model_rest(dialog: Dialog, provider: ProviderProcess) -> None:
     circuits.note(model_of(dialog), None)
     say(dialog, then="status", status=429, retry_after="0.1")
-    rest = circuits.rest_of(model_of(dialog))
+    rest = circuits.open_circuit(model_of(dialog))
     assert rest is not None
     assert rest.failures == FAILURES
 

@@ -30,18 +30,20 @@ from tests.flows.traces import shown_holding, tables_holding
 pytestmark = pytest.mark.django_db(transaction=True)
 
 RED, GREEN = (120_000, 7), (500, 7)
-SAID = "zebra-4711"  # in every refused output
+REFUSED_TEXT = "zebra-4711"  # in every refused output
 FULL = Reply("full", usage=RED)
 PENDING = "  Word for\n\n word:\t ümlaut 🚀 \\n  "
 
 REFUSALS = {
-    "text only": Reply(f"I would rather say {SAID}.", usage=RED),
-    "blank package": Reply(SAID, calls=(Call("clear_mind", {"reminder_content": " \n\t "}),), usage=RED),
-    "wrong tool": Reply(calls=(Call("add_reminder", {"content": SAID, "position": 0}),), usage=RED),
-    "two clears": Reply(calls=(Call("clear_mind", {"reminder_content": SAID}),) * 2, usage=RED),
-    "malformed arguments": Reply(calls=(Call("clear_mind", f'{{"reminder_content": "{SAID}'),), usage=RED),
-    "arguments that are no object": Reply(calls=(Call("clear_mind", f'["{SAID}"]'),), usage=RED),
-    "a package that is no text": Reply(SAID, calls=(Call("clear_mind", {"reminder_content": 4711}),), usage=RED),
+    "text only": Reply(f"I would rather say {REFUSED_TEXT}.", usage=RED),
+    "blank package": Reply(REFUSED_TEXT, calls=(Call("clear_mind", {"reminder_content": " \n\t "}),), usage=RED),
+    "wrong tool": Reply(calls=(Call("add_reminder", {"content": REFUSED_TEXT, "position": 0}),), usage=RED),
+    "two clears": Reply(calls=(Call("clear_mind", {"reminder_content": REFUSED_TEXT}),) * 2, usage=RED),
+    "malformed arguments": Reply(calls=(Call("clear_mind", f'{{"reminder_content": "{REFUSED_TEXT}'),), usage=RED),
+    "arguments that are no object": Reply(calls=(Call("clear_mind", f'["{REFUSED_TEXT}"]'),), usage=RED),
+    "a package that is no text": Reply(
+        REFUSED_TEXT, calls=(Call("clear_mind", {"reminder_content": 4711}),), usage=RED
+    ),
 }
 REASONS = {
     "text only": "text only, no clear_mind call",
@@ -93,15 +95,15 @@ def test_three_refusals_suspend_and_leave_nothing_of_their_text(
     assert dialog.turns.count() == turns + 1  # the message alone
     new = [event["type"] for event in events_of(dialog)[events:]]
     assert set(new) <= {"turn", "generation", "health", "state", "question"} and new.count("question") == 1
-    assert tables_holding(SAID) == []
-    assert not [key for key in redis_client.scan_iter() if SAID.encode() in (redis_client.dump(key) or b"")]
+    assert tables_holding(REFUSED_TEXT) == []
+    assert not [key for key in redis_client.scan_iter() if REFUSED_TEXT.encode() in (redis_client.dump(key) or b"")]
 
     assert (dialog.state, dialog.turns.get(text=PENDING).status) == ("suspended", "suspended")
     question = dialog.questions.get()
     assert (question.kind, question.state) == ("context_health_critical", "open")
     _nothing_follows(server, dialog)
     logged = "".join(path.read_text() for path in (Path(settings.DATA_DIR) / "discarded").iterdir())
-    assert logged.count(SAID) >= 3
+    assert logged.count(REFUSED_TEXT) >= 3
 
 
 def _nothing_follows(server: LocalDouble, dialog: Dialog) -> None:
@@ -124,7 +126,7 @@ def test_a_suspended_dialog_refuses_messages_of_pages_and_programs(serve: Serve)
     dialog = dialog_with(server)
     say(dialog, "fill it")
     say(dialog, "next")
-    assert shown_holding(dialog, UserFactory.create(is_staff=True, is_superuser=True), SAID) == []
+    assert shown_holding(dialog, UserFactory.create(is_staff=True, is_superuser=True), REFUSED_TEXT) == []
 
     program = Client(headers={"Authorization": f"Bearer {create_key(dialog.owner)}"})
     sent = program.post(f"/api/dialogs/{dialog.pk}/messages", {"text": "hi"}, content_type="application/json")
@@ -222,9 +224,9 @@ def test_an_accepted_clear_answers_the_pending_message_in_a_fresh_round(serve: S
 def test_calls_beside_an_accepted_clear_are_skipped_and_counted(serve: Serve) -> None:
     server = serve(context_length=128_000)
     beside = Reply(
-        SAID,
+        REFUSED_TEXT,
         calls=(
-            Call("add_reminder", {"content": SAID}),
+            Call("add_reminder", {"content": REFUSED_TEXT}),
             Call("clear_mind", {"reminder_content": "Goal"}),
             Call("ask_human", {}),
         ),
@@ -236,7 +238,7 @@ def test_calls_beside_an_accepted_clear_are_skipped_and_counted(serve: Serve) ->
     say(dialog, "next")
     clear = dialog.generations.get(purpose="forced_clear")
     assert (clear.outcome, clear.skipped_calls) == ("kept", 2)
-    assert (dialog.reminders.count(), dialog.questions.count(), tables_holding(SAID)) == (0, 0, [])
+    assert (dialog.reminders.count(), dialog.questions.count(), tables_holding(REFUSED_TEXT)) == (0, 0, [])
 
 
 def test_a_clear_that_did_not_help_counts_and_the_message_is_named(serve: Serve) -> None:
@@ -401,7 +403,7 @@ def test_operators_are_told_by_webhook_when_a_dialog_is_suspended(serve: Serve, 
         told = hook.wait()
     question = dialog.questions.get()
     assert (told["question"], told["kind"]) == (str(question.pk), "context_health_critical")
-    assert told["path"] == f"/q4h/{question.pk}/" and SAID not in json.dumps(told)
+    assert told["path"] == f"/q4h/{question.pk}/" and REFUSED_TEXT not in json.dumps(told)
 
 
 def test_stop_ends_a_forced_attempt_and_counts_nothing(serve: Serve) -> None:

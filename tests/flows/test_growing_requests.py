@@ -56,7 +56,7 @@ class Mind:
         return f"Answer {self.thoughts}.", ()
 
 
-def said(body: Body) -> list[Any]:
+def messages_of(body: Body) -> list[Any]:
     """Blocks of the messages without thinking, cache marks and what stands in one request alone."""
     blocks = [
         (message["role"], json.dumps({name: value for name, value in block.items() if name != "cache_control"}))
@@ -75,7 +75,11 @@ def signatures(body: Body) -> list[str]:
 def grows(before: Body, after: Body) -> bool:
     kept = signatures(before)
     same_frame = all(json.dumps(before[name]) == json.dumps(after[name]) for name in ("system", "tools"))
-    return same_frame and said(after)[: len(said(before))] == said(before) and signatures(after)[: len(kept)] == kept
+    return (
+        same_frame
+        and messages_of(after)[: len(messages_of(before))] == messages_of(before)
+        and signatures(after)[: len(kept)] == kept
+    )
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ def test_a_refusal_to_be_forced_is_remembered(minds: Minds, monkeypatch: Any) ->
         assert refused(double) == ["forced tool"]
         assert purposes(dialog)[1:3] == [("forced_clear", "failed", 1), ("forced_clear", "kept", 1)]
         assert (dialog.round_number, dialog.state, dialog.repeats) == (2, "idle", {})
-        assert "tool_choice" in ForcingRefusal.objects.get().said
+        assert "tool_choice" in ForcingRefusal.objects.get().reason
         other = make_dialog(provider="anthropic", model="claude-opus-5-5")
         brain.usage = RED
         say(other, "fill it")

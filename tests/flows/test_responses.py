@@ -31,7 +31,7 @@ def call(number: int, name: str, arguments: Item) -> Item:
     }
 
 
-def said(text: str) -> Item:
+def message_item(text: str) -> Item:
     return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
 
 
@@ -67,8 +67,8 @@ def test_reasoning_is_carried_across_tool_calls_and_later_messages(server: Model
     remind = call(1, "add_reminder", {"content": "keep"})
     server.will(
         response(reasoning(1), remind, prompt=100),
-        response(reasoning(2), said("Noted."), prompt=150),
-        response(said("Bye."), prompt=200),
+        response(reasoning(2), message_item("Noted."), prompt=150),
+        response(message_item("Bye."), prompt=200),
     )
     talk = dialog()
     say(talk, "remember")
@@ -95,7 +95,7 @@ def test_reasoning_is_carried_across_tool_calls_and_later_messages(server: Model
 
 def test_parallel_calls_each_keep_the_reasoning_before_them(server: ModelServer) -> None:
     calls = [call(number, "add_reminder", {"content": str(number)}) for number in (1, 2)]
-    server.will(response(reasoning(1), calls[0], reasoning(2), calls[1]), response(said("Both.")))
+    server.will(response(reasoning(1), calls[0], reasoning(2), calls[1]), response(message_item("Both.")))
     talk = dialog()
     say(talk, "remember both")
     kinds = [item.get("type") or item["role"] for item in inputs(server)[1]]
@@ -112,7 +112,7 @@ def test_parallel_calls_each_keep_the_reasoning_before_them(server: ModelServer)
 
 
 def test_an_incomplete_response_is_kept_with_its_usage(server: ModelServer) -> None:
-    server.will(response(said("As far as I"), status="incomplete"))
+    server.will(response(message_item("As far as I"), status="incomplete"))
     talk = dialog()
     say(talk, "tell me all")
     generation = talk.generations.get()
@@ -122,9 +122,9 @@ def test_an_incomplete_response_is_kept_with_its_usage(server: ModelServer) -> N
 
 def test_a_forced_clear_names_its_tool_among_all(server: ModelServer) -> None:
     server.will(
-        response(said("full"), prompt=120_000),
+        response(message_item("full"), prompt=120_000),
         response(reasoning(1), call(1, "clear_mind", {"reminder_content": "Goal"}), prompt=120_000),
-        response(said("fresh"), prompt=90),
+        response(message_item("fresh"), prompt=90),
     )
     talk = dialog()
     say(talk, "one")

@@ -25,7 +25,7 @@ from tests.flows.doubled import name_server, start
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Told = list[dict[str, Any]]
+Messages = list[dict[str, Any]]
 READERS = {"chat/completions": chat.read, "responses": responses.read, "messages": messages.read}
 SPEAK_LATIN = "Speak Latin."
 
@@ -61,7 +61,7 @@ class Program:
         assert len({dialog.pk for dialog in self.dialogs}) == 1, "one conversation"
         return Dialog.objects.get(pk=self.dialogs[-1].pk)
 
-    def ask(self, told: Told, **fields: Any) -> str:
+    def ask(self, told: Messages, **fields: Any) -> str:
         sent = Sent(self.body(self.agent.pk, told, **fields), "", "", self.key)
         run = conversations.begin(self.key, READERS[self.protocol](sent).request)
         drive(run.dialog_id)
@@ -73,14 +73,14 @@ class Program:
         conversations.note_answer(run, answer)
         return answer
 
-    def ask_itself(self, told: Told) -> str:
+    def ask_itself(self, told: Messages) -> str:
         path = f"{self.double.url}/v1/{self.protocol}"
         headers = {"x-api-key": "k", "Authorization": "Bearer k", "anthropic-version": "2023-06-01"}
         answer = httpx2.post(path, json=self.body(self.double.model, told), headers=headers, timeout=30)
         assert answer.status_code == 200, answer.text
         return str(brain(self.double.requests[-1].prompt).text)  # type: ignore[arg-type]
 
-    def body(self, model: str, told: Told, **fields: Any) -> dict[str, Any]:
+    def body(self, model: str, told: Messages, **fields: Any) -> dict[str, Any]:
         match self.protocol:
             case "chat/completions":
                 return {"model": model, "messages": told, **fields}
@@ -89,9 +89,9 @@ class Program:
             case _:
                 return {"model": model, "max_tokens": 1000, "system": SPEAK_LATIN, "messages": told, **fields}
 
-    def arrived(self, ask: Callable[[Told], str], said: list[Told]) -> list[list[tuple[str, str]]]:
+    def arrived(self, ask: Callable[[Messages], str], said: list[Messages]) -> list[list[tuple[str, str]]]:
         """The requests that reached the model while a whole history went along with each turn."""
-        before, told = len(self.double.bodies), Told()
+        before, told = len(self.double.bodies), Messages()
         for new in said:
             told += new
             told.append({"role": "assistant", "content": ask(list(told))})
@@ -111,19 +111,19 @@ def _text(content: Any) -> str:
     return "\n\n".join(block["text"] for block in blocks if "thinking" not in block.get("type", ""))
 
 
-CHAT: list[Told] = [
+CHAT: list[Messages] = [
     [system(SPEAK_LATIN), user("Hi")],
     [system("Rhyme from now on."), user("Go on")],
     [user("And now?"), system("In one word.")],
     [user("Well?")],
 ]
-RESPONSES: list[Told] = [
+RESPONSES: list[Messages] = [
     [user("Hi")],
     [{"role": "developer", "content": "Rhyme from now on."}, user("Go on")],
     [user("And now?"), {"role": "developer", "content": "In one word."}],
     [user("Well?")],
 ]
-MESSAGES: list[Told] = [
+MESSAGES: list[Messages] = [
     [user("Hi")], [user("Go on"), system("Rhyme from now on.")], [user("And now?"), system("In one word.")], [user("Well?")],
 ]  # fmt: skip
 DIALECTS = {"responses": "openai/gpt-5.6-terra", "messages": "anthropic/claude-opus-5-5"}
@@ -141,7 +141,7 @@ def of_dialect(protocol: str, minds: Minds, monkeypatch: Any) -> tuple[Double, s
     ("protocol", "said"), [("chat/completions", CHAT), ("responses", RESPONSES), ("messages", MESSAGES)]
 )
 def test_a_request_equals_the_one_that_its_model_would_get_directly(
-    minds: Minds, monkeypatch: pytest.MonkeyPatch, protocol: str, said: list[Told]
+    minds: Minds, monkeypatch: pytest.MonkeyPatch, protocol: str, said: list[Messages]
 ) -> None:
     double, provider = of_dialect(protocol, minds, monkeypatch)
     with double:
@@ -167,7 +167,7 @@ def test_what_moves_or_goes_moves_and_goes(minds: Minds) -> None:
     with VLLMDouble(brain, model="local", window=8_000) as double:
         minds.serve(double, "vllm")
         program = Program("chat/completions", double)
-        told: Told = []
+        told: Messages = []
         for number in range(4):
             told.append(user(f"Message {number} of this long conversation"))
             sent = [*told[:-1], system(f"It is {number} o'clock, and the harbour is calm."), told[-1]]

@@ -47,3 +47,12 @@ def test_no_side_is_called_left_or_right(sheet: Path) -> None:
     four = re.findall(r"(?<![\w-])(?:margin|padding): ([^\s;]+) ([^\s;]+) ([^\s;]+) ([^\s;}]+)[;}]", text)
     assert [name for name in sided if sheet.name != "ops.css"] == []
     assert all(right == left for _, right, _, left in four)
+
+
+def test_each_icon_that_is_named_is_drawn() -> None:
+    drawn = set(re.findall(r'<symbol id="([a-z-]+)"', (ROOT / "static/icons.svg").read_text()))
+    named: set[str] = set()
+    for folder in ("templates", "static/js"):
+        for file in (ROOT / folder).rglob("*.*"):
+            named |= set(re.findall(r"""(?:icon |iconOf\()"([a-z-]+)["]""", file.read_text()))
+    assert {"logo", "retry"} <= named <= drawn

@@ -27,7 +27,7 @@ from tests.remediation.building import model, numbered, prose, system, tool, too
 CHARS = 8_000  # what takes the square of them is told by it; of texts over 120,000 the beginning and the end are read
 MESSAGES = 150
 
-SAID = (
+SENTENCES = (
     "the pool of db-07 gives 4 connections, error E123: never push to main. PORT=8443 at 12:30 and then CamelCase "
     "in src/app/views.py; I prefer tabs. Why did https://example.com/a?b=c fail?"
 ).split()
@@ -35,7 +35,7 @@ SAID = (
 
 def of_words(chars: int, between: str) -> str:
     chance = random.Random(3)
-    return between.join(chance.choices(SAID, k=chars // 5))[:chars]
+    return between.join(chance.choices(SENTENCES, k=chars // 5))[:chars]
 
 
 SHAPES: dict[str, Callable[[int], str]] = {

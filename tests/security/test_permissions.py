@@ -47,7 +47,7 @@ def dialog(script: Script) -> Dialog:
 
 
 def openings(person: User, dialog: Dialog, settings: Any) -> set[str]:
-    """Which doors open for this person."""
+    """Which places open for this person."""
     settings.LOOPBACK_ONLY = False
     client = browser_of(person)
     found = {
@@ -150,8 +150,8 @@ def test_an_operators_act_stands_on_the_page_under_his_name(dialog: Dialog) -> N
     browser_of(operator).post(reverse("rename", args=[dialog.pk]), {"title": "Better"})
     browser_of(operator).post(reverse("close", args=[dialog.pk]))
     page = browser_of(dialog.owner).get(reverse("dialog", args=[dialog.pk])).content.decode()
-    for deed in ("gave this message up", "asked for message", "called this dialog “Better”", "closed this dialog"):
-        assert f"grace {deed}" in page
+    for action in ("gave this message up", "asked for message", "called this dialog “Better”", "closed this dialog"):
+        assert f"grace {action}" in page
 
 
 def test_an_owners_own_acts_need_no_line(dialog: Dialog) -> None:

@@ -1,4 +1,4 @@
-"""Conversations of an export as dialogs, each once. What is taken and what is left out is told of each."""
+"""Conversations of an export as dialogs, each once. The report names for each what is taken and what is left out."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from dialogs.actions.messages import LONGEST_TITLE, MAX_MESSAGE_BYTES, create_di
 from dialogs.models import Dialog
 from dialogs.operations.importing.conversation import Conversation, ImportedMessage
 from dialogs.store.text import storable
-from dominds.budgets import TOLD_MESSAGES
+from dominds.budgets import CONVERSATION_MESSAGES
 from dominds.llm.messages import Message, Role, ToolCall
 
 TITLE_CHARS = 60  # of the first message, where the export has no title
@@ -59,8 +59,8 @@ def _imported(conversation: Conversation, owner: User, agent_id: str, dry_run: b
     result = partial(Imported, title, len(messages), left_out)
     if not any(one.message.role is Role.USER for one in messages):
         return result(reason="nobody says anything in it")
-    if len(messages) > TOLD_MESSAGES.most:
-        return result(reason=TOLD_MESSAGES.sentence("it has"))
+    if len(messages) > CONVERSATION_MESSAGES.most:
+        return result(reason=CONVERSATION_MESSAGES.sentence("it has"))
     source = storable(conversation.source)
     if (standing := Dialog.objects.filter(owner=owner, source=source).first()) is not None:
         return result(reason="it is here already", dialog=standing)

@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from dialogs.models import Agent, SiteSettings
 from dialogs.views.forms import MOST_TOKENS, Share, WholeNumber
 from dominds import sealing
+from dominds.llm.providers.kinds import KINDS
 
 
 class LimitsForm(forms.Form):
@@ -106,23 +107,19 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]
 class ServerForm(forms.Form):
     """A model server at an address that somebody types."""
 
-    KINDS = [
-        ("", _("Known by its address")),
-        ("openai-compatible", "OpenAI-compatible (chat completions)"),
-        ("openai", "OpenAI (Responses)"),
-        ("anthropic", "Anthropic (Messages)"),
-        ("lmstudio", "LM Studio"),
-        ("ollama", "Ollama"),
-        ("llamacpp", "llama.cpp"),
-        ("vllm", "vLLM or SGLang"),
-    ]
     address = forms.CharField(
         max_length=500, widget=forms.TextInput({"placeholder": "https://api.example.com/v1", "inputmode": "url", "list": "known-addresses", "autocomplete": "off", "spellcheck": "false"})
     )  # fmt: skip
     key = forms.CharField(
         max_length=500, required=False, widget=forms.PasswordInput({"autocomplete": "off"}, render_value=True)
     )
-    kind = forms.ChoiceField(choices=KINDS, required=False)
+    kind = forms.ChoiceField(
+        choices=[
+            ("", _("Known by its address")),
+            *((kind.name, kind.label) for kind in KINDS.values() if kind.label),
+        ],
+        required=False,
+    )
 
     def clean_address(self) -> str:
         """Only what can be taken apart: whether it may be called is judged when it is."""

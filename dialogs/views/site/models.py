@@ -133,7 +133,7 @@ def _connect_page(
     connected.follow()
     catalog = limits.catalog()
     context = {
-        "found": connecting.look_around(),
+        "found": connecting.local_offers(),
         "form": form,
         "server": server,
         "answer": answer,

@@ -99,6 +99,7 @@ class ProviderKind:
 
     name: str
     connect: "Callable[[ModelInfo, str], Provider]" = field(repr=False)
+    label: str = ""  # where people connect a server; empty: not offered there
     is_server: bool = True
     needs_limit: bool = False  # a model without a known window is unusable
     overruns: bool = False  # it goes on past the end of a window: an answer's length has to be limited

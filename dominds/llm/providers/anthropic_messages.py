@@ -77,6 +77,7 @@ def connected(model: ModelInfo, key: str) -> AnthropicMessages:
 ANTHROPIC = ProviderKind(
     "anthropic",
     connected,
+    label="Anthropic (Messages)",
     can_force=True,
     echo=Echo.SENT,
     params=MESSAGES,

@@ -16,8 +16,8 @@ from dominds.llm.providers.vllm import VLLM
 KINDS = {
     kind.name: kind
     for kind in (
-        OPENAI,
         OPENAI_COMPATIBLE,
+        OPENAI,
         ANTHROPIC,
         ANTHROPIC_COMPATIBLE,
         LMSTUDIO,

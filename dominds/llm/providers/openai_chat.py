@@ -59,7 +59,13 @@ def connected(model: ModelInfo, key: str) -> OpenAIChat:
     return OpenAIChat(Endpoint(model.base_url, key), model)
 
 
-OPENAI_COMPATIBLE = ProviderKind("openai-compatible", connected, embeds=True, modalities=("text", "image"))
+OPENAI_COMPATIBLE = ProviderKind(
+    "openai-compatible",
+    connected,
+    label="OpenAI-compatible (chat completions)",
+    embeds=True,
+    modalities=("text", "image"),
+)
 
 
 def request_body(request: Request, owner: Owner, model: ModelInfo) -> bytes:

@@ -46,6 +46,7 @@ def connected(model: ModelInfo, key: str) -> OpenAIResponses:
 OPENAI = ProviderKind(
     "openai",
     connected,
+    label="OpenAI (Responses)",
     can_force=True,
     embeds=True,
     forcing=Forcing.ALLOWED,

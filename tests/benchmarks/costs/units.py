@@ -31,7 +31,7 @@ from tests.benchmarks.fanout import opened, prepare, warm_up
 from tests.benchmarks.frameworks.course import children, processor_ns
 from tests.benchmarks.overhead import Product, conninfo
 from tests.benchmarks.rig import Rig, load, progress, report, rig, table
-from tests.benchmarks.seeding import USER_CHARS, dialog_at, said
+from tests.benchmarks.seeding import USER_CHARS, dialog_at, text_of
 
 DEPTH = 100
 REST_SECONDS = 10.0
@@ -121,8 +121,8 @@ async def stream(rig: Rig, meter: Meter, streams: int) -> tuple[Spent, Spent]:
     client = httpx2.AsyncClient(base_url=rig.stack.base_url, trust_env=False, timeout=PATIENCE_SECONDS)
     with meter.spending() as answering:
         for watcher in watchers:
-            address, said = f"/api/dialogs/{watcher.dialog_id}/messages", {"text": f"{streams} {watcher.dialog_id}"}
-            answer = await client.post(address, json=said, headers={"Authorization": f"Bearer {watcher.key}"})
+            address, text_of = f"/api/dialogs/{watcher.dialog_id}/messages", {"text": f"{streams} {watcher.dialog_id}"}
+            answer = await client.post(address, json=text_of, headers={"Authorization": f"Bearer {watcher.key}"})
             assert answer.status_code == 202, answer.text
             await asyncio.sleep(RAMP_SECONDS)
         await asyncio.wait_for(asyncio.gather(*tasks), TOKENS / 25 + PATIENCE_SECONDS)
@@ -142,7 +142,7 @@ def measured(rig: Rig, times: int, streams: int, advance: Callable[[], None]) ->
     found: dict[str, Spent] = {}
 
     def ask(dialog: UUID) -> Callable[[int], object]:
-        return lambda number: product.exchange(dialog, said(USER_CHARS, DEPTH + number))
+        return lambda number: product.exchange(dialog, text_of(USER_CHARS, DEPTH + number))
 
     with psycopg.connect(conninfo(rig), autocommit=True) as looking:
         product = Product(rig, rig.stack.api_as(owner), looking, Redis.from_url(rig.stack.redis.url))

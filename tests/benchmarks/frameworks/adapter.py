@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Protocol
 
-from tests.benchmarks.seeding import ANSWER_CHARS, USER_CHARS, said
+from tests.benchmarks.seeding import ANSWER_CHARS, USER_CHARS, text_of
 
 MODEL = "prose"
 INSTRUCTIONS = "Be brief."
@@ -49,7 +49,7 @@ Opened = Callable[[Servers], AbstractAsyncContextManager[Conversations]]
 
 
 def history(depth: int) -> list[tuple[str, str]]:
-    return [(said(USER_CHARS, n), said(ANSWER_CHARS, n)) for n in range(1, depth + 1)]
+    return [(text_of(USER_CHARS, n), text_of(ANSWER_CHARS, n)) for n in range(1, depth + 1)]
 
 
 async def _serve(opened: Opened, servers: Servers, packages: list[str]) -> None:

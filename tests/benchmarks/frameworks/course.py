@@ -33,7 +33,7 @@ import psycopg
 from tests.benchmarks.frameworks.adapter import MODEL
 from tests.benchmarks.overhead import WINDOW, Product, conninfo
 from tests.benchmarks.rig import Rig, load, progress, report, rig, table
-from tests.benchmarks.seeding import ANSWER_CHARS, USER_CHARS, dialog_at, said
+from tests.benchmarks.seeding import ANSWER_CHARS, USER_CHARS, dialog_at, text_of
 from tests.harness.postgres import PostgresServer
 from tests.harness.stack import ROOT
 
@@ -198,7 +198,7 @@ class Course:
         self._vacuum()
         found = [Measured() for _ in self.contestants]
         for number in range(-WARM_UP, rounds):
-            text = said(USER_CHARS, depth + WARM_UP + number + 1)
+            text = text_of(USER_CHARS, depth + WARM_UP + number + 1)
             if number == 0:
                 sizes, spent, began = self._sizes(), self._processor(), time.perf_counter()
             for each, dialog, into in zip(self.contestants, dialogs, found, strict=True):

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from told import place, tell
+from common import place, report
 
 for command in (["init", "-q"], ["config", "user.name", "Ann"], ["config", "user.email", "ann@example.org"]):
     subprocess.run(["git", *command], check=True)
@@ -32,4 +32,4 @@ with contextlib.redirect_stdout(io.StringIO()):
     coder = main(["--model", MODEL, "--weak-model", MODEL, *QUIET, "made.txt"], return_coder=True)
     answers = [coder.run(text) for text in sys.argv[1:]]
     coder.summarize_end()  # else it prints behind the answers
-tell(answers)
+report(answers)

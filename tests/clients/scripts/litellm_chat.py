@@ -4,7 +4,7 @@ import json
 import sys
 
 import litellm
-from told import place, run, tell
+from common import place, report, run
 
 litellm.telemetry = False
 PARAMETERS = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
@@ -25,4 +25,4 @@ for text in sys.argv[1:]:
             result = run(json.loads(call.function.arguments)["command"])
             said.append({"role": "tool", "tool_call_id": call.id, "content": result})
     answers.append(message.content)
-tell(answers)
+report(answers)

@@ -13,9 +13,9 @@ from agents import (
     function_tool,
     set_tracing_disabled,
 )
+from common import FORM, place, report, run
 from openai import AsyncOpenAI
 from pydantic import BaseModel
-from told import FORM, place, run, tell
 
 set_tracing_disabled(True)
 
@@ -37,7 +37,7 @@ async def main() -> None:
     agent = Agent(name="Worker", tools=[shell], model=kind(place["MODEL"], client), output_type=Done if FORM else None)
     session = SQLiteSession("one")
     answers = [(await Runner.run(agent, text, session=session)).final_output for text in sys.argv[1:]]
-    tell([answer.model_dump_json() if FORM else answer for answer in answers])
+    report([answer.model_dump_json() if FORM else answer for answer in answers])
 
 
 asyncio.run(main())

@@ -2,11 +2,11 @@
 
 import sys
 
+from common import FORM, place, report, run
 from pydantic import BaseModel
 from pydantic_ai import Agent, NativeOutput
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
-from told import FORM, place, run, tell
 
 
 class Done(BaseModel):
@@ -23,4 +23,4 @@ for text in sys.argv[1:]:
     done = agent.run_sync(text, message_history=said)
     answers.append(done.output.model_dump_json() if FORM else done.output)
     said = done.all_messages()
-tell(answers)
+report(answers)

@@ -70,9 +70,9 @@ def title_after(rows: Rows) -> str:
     return dialog.title
 
 
-@pytest.mark.parametrize("door", [0, 1], ids=["page", "admin"])
-def test_a_new_exit_is_offered_and_taken_on_pages(suspended: Rows, browser: Client, added: None, door: int) -> None:
-    page, button = addresses(suspended[1])[door]
+@pytest.mark.parametrize("place", [0, 1], ids=["page", "admin"])
+def test_a_new_exit_is_offered_and_taken_on_pages(suspended: Rows, browser: Client, added: None, place: int) -> None:
+    page, button = addresses(suspended[1])[place]
     html = unescape(browser.get(page).content.decode())
     for words in ("Hand over to a colleague", "with a note & a desk", "as asked", "desk 4", "what they will read"):
         assert words in html
@@ -93,10 +93,10 @@ def test_a_new_exit_is_described_and_taken_by_programs(suspended: Rows, browser:
     assert title_after(suspended) == "late/4: red"
 
 
-@pytest.mark.parametrize("door", [0, 1], ids=["page", "admin"])
-def test_an_exit_is_gone_once_it_is_taken_back(suspended: Rows, browser: Client, door: int) -> None:
+@pytest.mark.parametrize("place", [0, 1], ids=["page", "admin"])
+def test_an_exit_is_gone_once_it_is_taken_back(suspended: Rows, browser: Client, place: int) -> None:
     exits.register(HAND_OVER)()
-    page, button = addresses(suspended[1])[door]
+    page, button = addresses(suspended[1])[place]
     assert "hand_over" not in browser.get(page).content.decode()
     assert browser.post(button, {"action": "hand_over"}).status_code == 400
     with pytest.raises(Invalid, match="no exit 'hand_over'"):
@@ -112,9 +112,9 @@ def test_what_is_not_available_is_not_offered(suspended: Rows, browser: Client, 
         assert 'value="clear" checked' in html
 
 
-@pytest.mark.parametrize("door", [0, 1], ids=["page", "admin"])
-def test_a_refusal_keeps_what_was_typed(suspended: Rows, browser: Client, added: None, door: int) -> None:
-    page, button = addresses(suspended[1])[door]
+@pytest.mark.parametrize("place", [0, 1], ids=["page", "admin"])
+def test_a_refusal_keeps_what_was_typed(suspended: Rows, browser: Client, added: None, place: int) -> None:
+    page, button = addresses(suspended[1])[place]
     assert 'value="accept_draft" checked' in browser.get(page).content.decode()
     refused = browser.post(button, {"action": "clear", "reminder_content": " ", "note": "half a note"})
     html = refused.content.decode()

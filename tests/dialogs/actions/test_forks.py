@@ -33,7 +33,7 @@ def at(dialog: Dialog, seq: int, request_id: str = "") -> Branch:
     return Branch(dialog.pk, seq, dialog.owner, request_id)
 
 
-def said(dialog: Dialog) -> list[tuple[int, str, str, str]]:
+def turns_of(dialog: Dialog) -> list[tuple[int, str, str, str]]:
     return list(dialog.turns.order_by("position").values_list("seq", "role", "status", "text"))
 
 
@@ -61,7 +61,7 @@ def dialog(script: Script) -> Dialog:
 def test_a_fork_begins_with_all_up_to_the_turn_and_goes_on_by_itself(dialog: Dialog) -> None:
     before = rows_of(dialog)
     made = fork(at(dialog, 4))
-    assert said(made) == said(dialog)[:4]
+    assert turns_of(made) == turns_of(dialog)[:4]
     assert (made.forked_from_id, made.own_from, made.title) == (dialog.pk, 5, "one (fork)")
     send(made, "otherwise")
     assert seen(made) == ["one", "Yes.", "two", "Yes.", "otherwise", "Yes."]
@@ -76,7 +76,7 @@ def test_a_fork_begins_with_all_up_to_the_turn_and_goes_on_by_itself(dialog: Dia
 
 def test_a_fork_at_a_message_offers_to_answer_it(dialog: Dialog) -> None:
     made = fork(at(dialog, 3))
-    assert said(made)[-1] == (3, "user", "stopped", "two")
+    assert turns_of(made)[-1] == (3, "user", "stopped", "two")
     messages.retry(made.pk)
     drive(made.pk)
     assert seen(made) == ["one", "Yes.", "two", "Yes."]
@@ -90,7 +90,7 @@ def test_another_answer_is_a_dialog_that_takes_the_place_of_the_first(dialog: Di
     assert (stored.state, stored.pinned_at) == ("queued", dialog.created_at)
     drive(made.pk)
     assert seen(made) == ["one", "Yes.", "two", "Yes.", "three", "No."]
-    assert said(made)[4][2] == "answered"
+    assert turns_of(made)[4][2] == "answered"
     dialog.refresh_from_db()
     assert dialog.archived_at is not None and dialog.fork_count == 1
     assert seen(dialog)[-1] == "Yes."
@@ -116,7 +116,7 @@ def test_another_wording_replaces_the_message_and_what_followed(dialog: Dialog) 
     first = edit(at(dialog, 1), "Begin otherwise")
     drive(first.pk)
     assert seen(first) == ["Begin otherwise", "Yes."]
-    assert said(first)[0][:2] == (1, "user")
+    assert turns_of(first)[0][:2] == (1, "user")
     assert (Dialog.objects.get(pk=first.pk).title, made.title) == ("Begin otherwise", "one")
 
 
@@ -202,14 +202,14 @@ def test_a_fork_amid_tool_calls_takes_their_results_and_runs_none_again(script: 
     script({"tool_calls": calls}, {"text": "Noted."})
     dialog = make_dialog()
     send(dialog, "Note two things")
-    assert [role for _, role, _, _ in said(dialog)] == ["user", "assistant", "tool", "tool", "assistant"]
+    assert [role for _, role, _, _ in turns_of(dialog)] == ["user", "assistant", "tool", "tool", "assistant"]
     script({"text": "Going on."})
     for seq in (2, 3, 4):
         made = fork(at(dialog, seq))
-        assert said(made) == said(dialog)[:4]
+        assert turns_of(made) == turns_of(dialog)[:4]
         send(made, "Go on")
         assert made.reminders.count() == 2, "as copied: none was added once more"
-    assert said(fork(at(dialog, 5))) == said(dialog)
+    assert turns_of(fork(at(dialog, 5))) == turns_of(dialog)
 
 
 def test_what_waits_for_a_person_can_be_left_before_and_not_amid(script: Script) -> None:
@@ -217,7 +217,7 @@ def test_what_waits_for_a_person_can_be_left_before_and_not_amid(script: Script)
     with pytest.raises(Conflict, match="waits for its result"):
         fork(at(dialog, 2))
     made = fork(at(dialog, 1))
-    assert (made.state, said(made)) == ("idle", [(1, "user", "stopped", "Import it")])
+    assert (made.state, turns_of(made)) == ("idle", [(1, "user", "stopped", "Import it")])
     suspended, _ = suspended_dialog(script)
     assert fork(at(suspended, 3)).state == "idle"
     assert Dialog.objects.get(pk=suspended.pk).state == "suspended"

@@ -55,7 +55,7 @@ def answered_by(dialog: Dialog) -> list[str]:
     return list(Generation.objects.filter(dialog=dialog).order_by("pk").values_list("model", flat=True))
 
 
-def test_the_chosen_model_answers_the_next_message_and_the_agents_own_again(dialog: Dialog, person: Client) -> None:
+def test_the_chosen_model_answers_and_then_the_agents_own_again(dialog: Dialog, person: Client) -> None:
     address = f"/d/{dialog.pk}/model/"
     answer = person.post(address, {"model": "test/small"}, headers=HTMX).content.decode()
     assert 'id="model-button"' in answer and "Model: small" in answer
@@ -94,7 +94,7 @@ def test_nothing_is_chosen_while_an_answer_is_under_way_or_after_the_end(dialog:
     assert dialog.model == "" and not event_data(dialog, "model")
 
 
-def test_the_same_model_again_and_one_before_the_first_message_leave_no_line(dialog: Dialog) -> None:
+def test_the_same_model_and_one_before_the_first_message_leave_no_line(dialog: Dialog) -> None:
     model_choice.choose(dialog.pk, "test", "model", dialog.owner)
     fresh = messages.create_dialog(dialog.owner, dialog.agent_id)
     model_choice.choose(fresh.pk, "", "small", dialog.owner)

@@ -44,12 +44,12 @@ def of_question(make: Callable[[Zoo], Dialog], path: str, body: Any = None) -> M
     return lambda zoo: (f"/questions/{Question.objects.get(dialog=make(zoo)).pk}{path}", body)
 
 
-def told(zoo: Zoo) -> Dialog:
-    return zoo.told("one", "two")
+def talked(zoo: Zoo) -> Dialog:
+    return zoo.talk("one", "two")
 
 
 def with_reminder(zoo: Zoo) -> Dialog:
-    dialog = told(zoo)
+    dialog = talked(zoo)
     reminders.add(dialog.pk, "Mind the gap")
     return dialog
 
@@ -70,30 +70,30 @@ def of_rewrite(zoo: Zoo) -> Call:
 DIALOG, TURN, QUESTION = "/dialogs/{dialog_id}", "/dialogs/{dialog_id}/turns/{seq}", "/questions/{question_id}"
 REWRITES = ("prune", "auto-manage", "summarize", "break", "compact", "fresh-start")
 ASKS: dict[str, Make] = {  # a model, now or soon
-    f"POST {DIALOG}/messages": on(told, "/messages", {"text": "three"}),
+    f"POST {DIALOG}/messages": on(talked, "/messages", {"text": "three"}),
     f"POST {DIALOG}/retry": on(Zoo.failed, "/retry"),
-    f"POST {TURN}/regenerate": on(told, "/turns/4/regenerate", {}),
-    f"POST {TURN}/edit": on(told, "/turns/3/edit", {"text": "two and a half"}),
+    f"POST {TURN}/regenerate": on(talked, "/turns/4/regenerate", {}),
+    f"POST {TURN}/edit": on(talked, "/turns/3/edit", {"text": "two and a half"}),
     f"POST {QUESTION}/answer": of_question(Zoo.waiting, "/answer", {"text": "EUR"}),
     f"POST {QUESTION}/cancel": of_question(Zoo.waiting, "/cancel"),
     f"POST {QUESTION}/resolve": of_question(Zoo.suspended, "/resolve", {"action": "retry"}),
-    **{f"POST {DIALOG}/{verb}": on(told, f"/{verb}") for verb in REWRITES},
+    **{f"POST {DIALOG}/{verb}": on(talked, f"/{verb}") for verb in REWRITES},
 }
 ASKS_NONE: dict[str, Make] = {
     "POST /dialogs": lambda zoo: ("/dialogs", {"agent": zoo.agent.pk}),
-    f"PATCH {DIALOG}": on(told, "", {"group": "Harbour"}),
-    f"DELETE {DIALOG}": on(told, ""),
-    f"PUT {DIALOG}/model": on(told, "/model", {"model": ""}),
+    f"PATCH {DIALOG}": on(talked, "", {"group": "Harbour"}),
+    f"DELETE {DIALOG}": on(talked, ""),
+    f"PUT {DIALOG}/model": on(talked, "/model", {"model": ""}),
     f"DELETE {DIALOG}/messages/{{seq}}": on(Zoo.queued, "/messages/2"),
     f"POST {DIALOG}/stop": on(Zoo.queued, "/stop"),
-    f"POST {DIALOG}/close": on(told, "/close"),
-    f"POST {DIALOG}/clear": on(told, "/clear", {"reminder_content": "Go on with step 3."}),
+    f"POST {DIALOG}/close": on(talked, "/close"),
+    f"POST {DIALOG}/clear": on(talked, "/clear", {"reminder_content": "Go on with step 3."}),
     f"POST {DIALOG}/remediations/{{run_id}}/undo": of_rewrite,
-    f"POST {TURN}/fork": on(told, "/turns/2/fork", {}),
-    f"PUT {TURN}/feedback": on(told, "/turns/2/feedback", {"feedback": "up"}),
-    f"PUT {TURN}/pin": on(told, "/turns/2/pin", {"pinned": True}),
-    "POST /questions": lambda zoo: ("/questions", {"text": "Ship it?", "dialog": str(told(zoo).pk)}),
-    f"POST {DIALOG}/reminders": on(told, "/reminders", {"text": "Mind the gap"}),
+    f"POST {TURN}/fork": on(talked, "/turns/2/fork", {}),
+    f"PUT {TURN}/feedback": on(talked, "/turns/2/feedback", {"feedback": "up"}),
+    f"PUT {TURN}/pin": on(talked, "/turns/2/pin", {"pinned": True}),
+    "POST /questions": lambda zoo: ("/questions", {"text": "Ship it?", "dialog": str(talked(zoo).pk)}),
+    f"POST {DIALOG}/reminders": on(talked, "/reminders", {"text": "Mind the gap"}),
     f"PATCH {DIALOG}/reminders/{{reminder_id}}": of_reminder({"text": "Mind it"}),
     f"DELETE {DIALOG}/reminders/{{reminder_id}}": of_reminder(None),
     "PATCH /settings": lambda zoo: ("/settings", {"theme": "dark"}),
@@ -203,7 +203,7 @@ def test_agents_elsewhere_and_as_models_are_refused_alike(zoo: Zoo) -> None:
 
 def test_a_person_works_at_no_keys_cost(zoo: Zoo) -> None:
     """Nor does what was before the key, or another key, count; and what a month has cost ends with it."""
-    program, dialog = Program(zoo), told(zoo)
+    program, dialog = Program(zoo), talked(zoo)
     generation(dialog, cost_usd=Decimal(9))
     generation(dialog, cost_usd=Decimal("0.25"), key=program.key)
     generation(dialog, cost_usd=Decimal(9), key=program.key, ago=timedelta(days=32))

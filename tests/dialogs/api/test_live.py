@@ -77,7 +77,7 @@ def until_idle(events: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
     raise AssertionError("the stream ended")
 
 
-def test_events_come_as_they_happen_with_the_draft_between(api: Api, dialog_id: str) -> None:
+def test_events_come_as_they_happen_with_live_text_between(api: Api, dialog_id: str) -> None:
     with stream(api, dialog_id) as answer:
         assert answer.headers["content-type"] == "text/event-stream"
         assert answer.headers["x-accel-buffering"] == "no"
@@ -100,11 +100,11 @@ def test_events_come_as_they_happen_with_the_draft_between(api: Api, dialog_id: 
     assert turn["reasoning"]["ms"] > 0
 
 
-def test_a_reader_that_comes_late_gets_the_draft_from_its_beginning(api: Api, dialog_id: str) -> None:
+def test_a_reader_that_comes_late_gets_the_text_from_its_beginning(api: Api, dialog_id: str) -> None:
     api.post(f"/api/dialogs/{dialog_id}/messages", json={"text": "Hi"})
-    with stream(api, dialog_id) as early:
-        heard = (event for event in read(early) if event.get("event") == "draft")
-        next(heard), next(heard)
+    with stream(api, dialog_id) as first:
+        texts = (event for event in read(first) if event.get("event") == "draft")
+        next(texts), next(texts)
     with stream(api, dialog_id) as answer:
         result = until_idle(read(answer))
     drafts = [event["data"] for event in result if event.get("event") == "draft"]

@@ -18,7 +18,7 @@ def caller(script: Script) -> Caller:
     return Caller(UserFactory.create())
 
 
-def said(caller: Caller, *texts: str) -> Dialog:
+def dialog_with(caller: Caller, *texts: str) -> Dialog:
     dialog = messages.create_dialog(caller.owner, AgentFactory.create().pk, "Birds")
     for text in texts:
         messages.post_message(dialog.pk, text)
@@ -27,7 +27,7 @@ def said(caller: Caller, *texts: str) -> Dialog:
 
 
 def test_a_hit_says_where_it_stands_and_which_words_matched(caller: Caller) -> None:
-    dialog = said(caller, "The heron nests in Larch Street.", "And the stork?")
+    dialog = dialog_with(caller, "The heron nests in Larch Street.", "And the stork?")
     for path in (f"/dialogs/{dialog.pk}/search", "/search"):
         best, *_ = caller.get(f"{path}?q=where+do+herons+nest")
         assert (best["dialog"], best["title"], best["seq"]) == (str(dialog.pk), "Birds", 1)
@@ -36,7 +36,7 @@ def test_a_hit_says_where_it_stands_and_which_words_matched(caller: Caller) -> N
 
 
 def test_nobody_searches_what_belongs_to_another(caller: Caller, script: Script) -> None:
-    dialog = said(caller, "The heron nests in Larch Street.")
+    dialog = dialog_with(caller, "The heron nests in Larch Street.")
     stranger, staff = Caller(UserFactory.create()), Caller(UserFactory.create(is_staff=True))
     assert code_of(stranger("GET", f"/dialogs/{dialog.pk}/search?q=heron")) == (404, "not_found")
     assert code_of(stranger("GET", f"/dialogs/{dialog.pk}/archive?q=heron")) == (404, "not_found")
@@ -45,7 +45,7 @@ def test_nobody_searches_what_belongs_to_another(caller: Caller, script: Script)
 
 
 def test_a_query_and_its_hits_are_bounded(caller: Caller) -> None:
-    dialog = said(caller, "so")
+    dialog = dialog_with(caller, "so")
     for query in (f"?q={'x' * 3_000}", "?q=x&limit=0", "?q=x&limit=1000"):
         assert code_of(caller("GET", f"/dialogs/{dialog.pk}/search{query}")) == (400, "invalid"), query
     assert caller.get("/search?q=zebra") == caller.get("/search") == []

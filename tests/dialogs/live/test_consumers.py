@@ -212,10 +212,10 @@ def test_a_running_answer_streams_whole_and_its_turn_says_the_same(script: Scrip
             await rows(messages.post_message, dialog.pk, "Go")
             driver = threading.Thread(target=lambda: (drive(dialog.pk), connection.close()))
             driver.start()
-            early = await frames_until(page, lambda frame: frame["type"] == "draft" and frame["end"] > 100)
+            begun = await frames_until(page, lambda frame: frame["type"] == "draft" and frame["end"] > 100)
             async with listening(path_of(dialog), dialog.owner) as late_page:  # a second tab, in the middle
                 late = await frames_until(late_page, is_state("idle"))
-            frames = early + await frames_until(page, is_state("idle"))
+            frames = begun + await frames_until(page, is_state("idle"))
             await rows(driver.join)
         for seen in (frames, late):
             turn = next(frame for frame in seen if frame["type"] == "turn" and frame["data"]["role"] == "assistant")
@@ -254,11 +254,11 @@ def test_reasoning_streams_beside_the_text_and_stays_with_the_turn(script: Scrip
             await rows(messages.post_message, dialog.pk, "Go")
             driver = threading.Thread(target=lambda: (drive(dialog.pk), connection.close()))
             driver.start()
-            early = await frames_until(page, lambda frame: frame.get("reasoning_pos", 0) > 20)
-            assert drafted(early) == ""
+            begun = await frames_until(page, lambda frame: frame.get("reasoning_pos", 0) > 20)
+            assert drafted(begun) == ""
             async with listening(path_of(dialog), dialog.owner) as late_page:  # a second tab, in the middle
                 late = await frames_until(late_page, is_state("idle"))
-            frames = early + await frames_until(page, is_state("idle"))
+            frames = begun + await frames_until(page, is_state("idle"))
             await rows(driver.join)
         for seen in (frames, late):
             assert thought(seen) == reasoning
@@ -295,7 +295,7 @@ async def write_draft(redis: Redis, dialog: Dialog, generation: int, *pieces: tu
         await rows(redis.publish, wakeups.LIVE_TEXT_CHANNEL, orjson.dumps([draft]))
 
 
-def test_a_draft_brings_the_event_of_its_generation(script: Script, redis_client: Redis) -> None:
+def test_live_text_brings_the_event_of_its_generation(script: Script, redis_client: Redis) -> None:
     dialog = make_dialog()
     answer(dialog)
 
@@ -314,7 +314,7 @@ def test_a_draft_brings_the_event_of_its_generation(script: Script, redis_client
     go(scenario)
 
 
-def test_a_draft_takes_the_place_of_another_only_after_the_end_of_that(script: Script, redis_client: Redis) -> None:
+def test_live_text_takes_the_place_of_another_only_after_the_end_of_that(script: Script, redis_client: Redis) -> None:
     dialog = make_dialog()
     answer(dialog)
 

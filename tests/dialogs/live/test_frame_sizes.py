@@ -19,7 +19,7 @@ ONE_FRAME = 10 * MOST  # bytes: its turn as HTML beside its text, and the other 
 
 
 class Page:
-    """What ``draft.js`` makes of the frames of one draft."""
+    """What ``live_text.js`` makes of the frames of one draft."""
 
     def __init__(self) -> None:
         self.text, self.end, self.longest = "", 0, 0

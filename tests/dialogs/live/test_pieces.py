@@ -122,7 +122,7 @@ def test_a_look_between_a_call_and_its_question(script: Script) -> None:
 
 def test_rewrites_and_clears(script: Script) -> None:
     zoo = Zoo(script)
-    dialog = zoo.told(*(f"message {number} about orders_{number}.csv" for number in range(8)))
+    dialog = zoo.talk(*(f"message {number} about orders_{number}.csv" for number in range(8)))
     pk, owner = dialog.pk, zoo.owner
     watched(
         dialog,

@@ -39,19 +39,19 @@ def of_response(body: dict[str, Any]) -> ChatRequest:
 
 @dataclass(frozen=True)
 class Kind:
-    """``said`` is the least of its objects, and ``body`` a request that holds one. The other fields have values that ask for
+    """``always_given`` is the least of its objects, and ``body`` a request that holds one. The other fields have values that ask for
     something. ``where`` is how an error's ``param`` begins."""
 
     type: Any
     reader: Callable[[dict[str, Any]], ChatRequest]
     body: Callable[[dict[str, Any]], dict[str, Any]]
-    said: Mapping[str, Any]
+    always_given: Mapping[str, Any]
     honoured: Mapping[str, Any] = field(default_factory=dict)
     refused: Mapping[str, Any] = field(default_factory=dict)
     harmless: Mapping[str, Any] = field(default_factory=dict)
 
     def read(self, **more: Any) -> ChatRequest:
-        return self.reader(self.body({**self.said, **more}))
+        return self.reader(self.body({**self.always_given, **more}))
 
 
 def of_chat(message: dict[str, Any]) -> dict[str, Any]:
@@ -362,7 +362,7 @@ KINDS = {kind.type.__name__: kind for kind in (*chat_kinds(), *response_kinds(),
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_each_field_is_honoured_refused_or_harmless(kind: Kind) -> None:
-    judged = {*kind.said, *kind.honoured, *kind.refused, *kind.harmless}
+    judged = {*kind.always_given, *kind.honoured, *kind.refused, *kind.harmless}
     assert set(kind.type.__annotations__) <= judged, "fields that nobody judged"
     plain = kind.read()
     assert {name for name, value in kind.honoured.items() if kind.read(**{name: value}) == plain} == set()

@@ -45,34 +45,34 @@ def agent(script: Script) -> str:
 
 def posted(key: ApiKey, agent: str, *texts: str, **fields: Any) -> Dialog:
     """What the user and the agent said in turn, sent and answered."""
-    said = [ClientMessage(("user", "assistant")[number % 2], text) for number, text in enumerate(texts)]
-    run = conversations.begin(key, ChatRequest(model=agent, messages=tuple(said), **fields))
+    lines = [ClientMessage(("user", "assistant")[number % 2], text) for number, text in enumerate(texts)]
+    run = conversations.begin(key, ChatRequest(model=agent, messages=tuple(lines), **fields))
     drive(run.dialog_id)
     dialog = Dialog.objects.get(pk=run.dialog_id)
     conversations.note_answer(run, dialog.turns.filter(role=Turn.Role.ASSISTANT).latest("seq").text)
     return dialog
 
 
-def told(*asked: str) -> list[str]:
+def as_history(*asked: str) -> list[str]:
     """Messages of the user's with the agent's answers."""
     return [text for one in asked for text in (one, noted(one))]
 
 
-def said_in(dialog: Dialog) -> list[str]:
+def texts_in(dialog: Dialog) -> list[str]:
     return list(dialog.turns.filter(position__isnull=False).order_by("position").values_list("text", flat=True))
 
 
 def conversation(key: ApiKey, agent: str, *asked: str, **fields: Any) -> Dialog:
     """A conversation sent back as it was."""
-    return [posted(key, agent, *told(*asked[:number]), text, **fields) for number, text in enumerate(asked)][-1]
+    return [posted(key, agent, *as_history(*asked[:number]), text, **fields) for number, text in enumerate(asked)][-1]
 
 
 def test_conversations_that_begin_alike_stay_apart(key: ApiKey, agent: str) -> None:
     first, second = conversation(key, agent, "Hello", "Tell of cats"), conversation(key, agent, "Hello", "Tell of dogs")
     assert first.pk != second.pk
-    assert posted(key, agent, *told("Hello", "Tell of cats"), "More").pk == first.pk
-    assert posted(key, agent, *told("Hello", "Tell of dogs"), "More").pk == second.pk
-    assert posted(key, agent, *told("Hello", "Tell of fish"), "More").pk not in (first.pk, second.pk)
+    assert posted(key, agent, *as_history("Hello", "Tell of cats"), "More").pk == first.pk
+    assert posted(key, agent, *as_history("Hello", "Tell of dogs"), "More").pk == second.pk
+    assert posted(key, agent, *as_history("Hello", "Tell of fish"), "More").pk not in (first.pk, second.pk)
     assert Dialog.objects.count() == 3
 
 
@@ -80,18 +80,18 @@ def test_of_two_that_end_alike_neither_is_taken(key: ApiKey, agent: str) -> None
     ending = ("So what was noted in the log?", "And is there more to it than that?")
     first = conversation(key, agent, "A secret of one", *ending)
     second = conversation(key, agent, "A secret of another", *ending)
-    other = posted(key, agent, *told(*ending), "Go on")
+    other = posted(key, agent, *as_history(*ending), "Go on")
     assert other.pk not in (first.pk, second.pk)
-    assert not any("secret" in text for text in said_in(other))
-    assert posted(key, agent, *told("A secret of one", *ending), "Go on").pk == first.pk
+    assert not any("secret" in text for text in texts_in(other))
+    assert posted(key, agent, *as_history("A secret of one", *ending), "Go on").pk == first.pk
 
 
 @pytest.mark.parametrize("fields", [{"end_user": "grace"}, {}])
 def test_people_behind_one_key_are_never_mixed(key: ApiKey, agent: str, fields: Any) -> None:
     of_ada = conversation(key, agent, "Hello", "Tell of cats", end_user="ada")
-    of_other = posted(key, agent, *told("Hello", "Tell of cats"), "More", **fields)
+    of_other = posted(key, agent, *as_history("Hello", "Tell of cats"), "More", **fields)
     assert of_other.pk != of_ada.pk
-    assert posted(key, agent, *told("Hello", "Tell of cats"), "More", end_user="ada").pk == of_ada.pk
+    assert posted(key, agent, *as_history("Hello", "Tell of cats"), "More", end_user="ada").pk == of_ada.pk
 
 
 def test_an_older_conversation_is_found_by_its_answer_alone(key: ApiKey, agent: str) -> None:
@@ -106,12 +106,12 @@ def test_a_failed_message_is_answered_again_in_its_dialog(key: ApiKey, script: S
     script({"match": "fail", "error": "auth"}, ANSWER)
     agent = str(AgentFactory.create().pk)
     conversation(key, agent, "Hello")
-    failed = posted(key, agent, *told("Hello"), "Now fail")
+    failed = posted(key, agent, *as_history("Hello"), "Now fail")
     assert failed.state == "failed"
     script(ANSWER)
-    again = posted(key, agent, *told("Hello"), "Now fail")
+    again = posted(key, agent, *as_history("Hello"), "Now fail")
     assert again.pk == failed.pk
-    assert said_in(again) == [*told("Hello"), *told("Now fail")]
+    assert texts_in(again) == [*as_history("Hello"), *as_history("Now fail")]
 
 
 def test_a_fork_shares_what_stood_before_it_and_no_rewrite_is_repeated(key: ApiKey, script: Script) -> None:
@@ -129,7 +129,7 @@ def test_a_fork_shares_what_stood_before_it_and_no_rewrite_is_repeated(key: ApiK
     calls = origin.generations.count()
     fork = posted(key, agent, *texts, "Another one instead")
     assert fork.pk != origin.pk
-    assert said_in(fork) == [*said_in(origin)[: len(texts)], "Another one instead", words]
+    assert texts_in(fork) == [*texts_in(origin)[: len(texts)], "Another one instead", words]
     assert fork.generations.count() == 1, "one reply, and nothing for a rewrite"
     assert (
         RemediationRun.objects.filter(dialog=fork).count() == RemediationRun.objects.filter(dialog=origin).count() == 1
@@ -142,8 +142,8 @@ def test_a_fork_shares_what_stood_before_it_and_no_rewrite_is_repeated(key: ApiK
 def test_a_fork_takes_nothing_along_of_what_came_later(key: ApiKey, agent: str) -> None:
     origin = conversation(key, agent, "Hello", "Tell of cats", "A secret")
     origin.reminders.create(position=0, text="A secret")
-    fork = posted(key, agent, *told("Hello", "Tell of cats"), "Something else")
-    assert said_in(fork) == told("Hello", "Tell of cats", "Something else")
+    fork = posted(key, agent, *as_history("Hello", "Tell of cats"), "Something else")
+    assert texts_in(fork) == as_history("Hello", "Tell of cats", "Something else")
     assert not fork.reminders.exists()
     assert (fork.forked_from, fork.own_from) == (origin, 5)
     assert Dialog.objects.get(pk=origin.pk).fork_count == 1
@@ -157,7 +157,7 @@ def test_files_behind_the_conversation_are_told_as_they_change(key: ApiKey, agen
     as long as it is the newest, and after each answer a word on what came of it."""
     head = ["Here are summaries of some files in my repository.", "Ok, I won't edit those without asking first."]
     reminder = "\n\nReturn the whole file, never a part of it."
-    said: list[str] = []
+    lines: list[str] = []
     stored = list(head)
     versions = (1, 2, 2, 3, 1, 4)
     for number, version in enumerate(versions):
@@ -166,21 +166,21 @@ def test_files_behind_the_conversation_are_told_as_they_change(key: ApiKey, agen
             "Ok, any changes will be to those.",
         ]
         asked, answer = f"Task {number}", noted(f"Task {number}{reminder}")
-        dialog = posted(key, agent, *head, *said, *files, f"{asked}{reminder}")
+        dialog = posted(key, agent, *head, *lines, *files, f"{asked}{reminder}")
         is_new = number == 0 or version != versions[number - 1]
-        stored += [*said[-2:], *(files if is_new else []), f"{asked}{reminder}", answer]
-        said += [asked, answer, f"I committed the changes with git hash {number}", "Ok."]
-    assert said_in(dialog) == stored
+        stored += [*lines[-2:], *(files if is_new else []), f"{asked}{reminder}", answer]
+        lines += [asked, answer, f"I committed the changes with git hash {number}", "Ok."]
+    assert texts_in(dialog) == stored
     assert Dialog.objects.count() == 1
     assert posted(key, agent, *head, *files, "Another session").pk != dialog.pk
-    assert posted(key, agent, *head, *said[:4], *files, "From an older place").pk != dialog.pk
+    assert posted(key, agent, *head, *lines[:4], *files, "From an older place").pk != dialog.pk
 
 
 def test_what_another_model_answered_since_is_told(key: ApiKey, agent: str) -> None:
     first = conversation(key, agent, "Hello", "Tell of cats")
     since = ["And of dogs?", "They bark, says another model."]
-    assert posted(key, agent, *told("Hello", "Tell of cats"), *since, "Go on").pk == first.pk
-    assert said_in(first) == [*told("Hello", "Tell of cats"), *since, *told("Go on")]
+    assert posted(key, agent, *as_history("Hello", "Tell of cats"), *since, "Go on").pk == first.pk
+    assert texts_in(first) == [*as_history("Hello", "Tell of cats"), *since, *as_history("Go on")]
 
 
 TASKS = ("Generate a concise title", "Name one to three tags", "Suggest five questions that the user may ask next")
@@ -213,10 +213,10 @@ def test_two_turns_of_open_webui_are_one_dialog_in_the_list(key: ApiKey, agent: 
 
     beside("A title", "Hi")
     dialog = posted(key, agent, "Hi", tools=[{"name": "ask_user", "description": "", "parameters": {"type": "object"}}])
-    beside("What the user may say next", *told("Hi"))
-    beside("One to three tags", *told("Hi"))
-    assert posted(key, agent, *told("Hi"), "And now?").pk == dialog.pk
-    beside("What the user may say next", *told("Hi", "And now?"))
+    beside("What the user may say next", *as_history("Hi"))
+    beside("One to three tags", *as_history("Hi"))
+    assert posted(key, agent, *as_history("Hi"), "And now?").pk == dialog.pk
+    beside("What the user may say next", *as_history("Hi", "And now?"))
     page = browser_of(key.owner).get("/").content.decode()
     assert set(re.findall(r"/d/([0-9a-f-]{36})/", page)) == {str(dialog.pk)}
 
@@ -238,14 +238,14 @@ def test_the_look_up_does_not_grow_with_what_was_said(key: ApiKey, agent: str) -
         asked = [f"Message {number} of {length}" for number in range(length)]
         conversation(key, agent, *asked)
         with CaptureQueriesContext(connection) as captured:
-            conversations.begin(key, request(agent, told(*asked), "More"))
+            conversations.begin(key, request(agent, as_history(*asked), "More"))
         counts.append(sum(query["sql"].startswith("SELECT") for query in captured.captured_queries))
     assert counts[0] == counts[1]
 
 
 def request(agent: str, before: Sequence[str], new: str) -> ChatRequest:
-    said = [ClientMessage(("user", "assistant")[number % 2], text) for number, text in enumerate([*before, new])]
-    return ChatRequest(model=agent, messages=tuple(said))
+    lines = [ClientMessage(("user", "assistant")[number % 2], text) for number, text in enumerate([*before, new])]
+    return ChatRequest(model=agent, messages=tuple(lines))
 
 
 ASKED = "Create a detailed summary of the conversation so far."
@@ -259,12 +259,12 @@ def summed_up(key: ApiKey, script: Script) -> Dialog:
     script({"match": "summary of", "text": SUMMED}, ANSWER)
     agent = str(AgentFactory.create().pk)
     conversation(key, agent, "Tell of cats", "Tell of dogs")
-    return posted(key, agent, *told("Tell of cats", "Tell of dogs"), ASKED)
+    return posted(key, agent, *as_history("Tell of cats", "Tell of dogs"), ASKED)
 
 
-def sent(key: ApiKey, dialog: Dialog, *said: tuple[str, str], **fields: Any) -> Dialog:
+def sent(key: ApiKey, dialog: Dialog, *lines: tuple[str, str], **fields: Any) -> Dialog:
     """Messages with their roles, sent and answered."""
-    messages = tuple(ClientMessage(role, text) for role, text in said)
+    messages = tuple(ClientMessage(role, text) for role, text in lines)
     run = conversations.begin(key, ChatRequest(model=dialog.agent_id, messages=messages, **fields))
     drive(run.dialog_id)
     goes_on = Dialog.objects.get(pk=run.dialog_id)
@@ -290,20 +290,20 @@ def test_a_summary_that_the_model_made_stands_for_its_conversation(
     key: ApiKey, summed_up: Dialog, head: list[tuple[str, str]], fields: dict[str, str]
 ) -> None:
     """As clients compact by themselves: they ask for a summary, and tell it in the place of all that was said."""
-    known = said_in(summed_up)
+    known = texts_in(summed_up)
     goes_on = sent(key, summed_up, *head, ("user", "Hi"), **fields)
     assert goes_on.pk == summed_up.pk
-    assert said_in(goes_on) == [*known, "Hi", noted("Hi")], "what the summary stands for is not stored again"
+    assert texts_in(goes_on) == [*known, "Hi", noted("Hi")], "what the summary stands for is not stored again"
     again = sent(key, summed_up, *head, ("user", "Hi"), ("assistant", noted("Hi")), ("user", "Yes"), **fields)
     assert (again.pk, Dialog.objects.count()) == (summed_up.pk, 1)
-    assert said_in(again) == [*known, "Hi", noted("Hi"), "Yes", noted("Yes")]
+    assert texts_in(again) == [*known, "Hi", noted("Hi"), "Yes", noted("Yes")]
 
 
 def test_a_summary_may_be_the_newest_message(key: ApiKey, summed_up: Dialog) -> None:
     """As where a client compacts between two calls of tools."""
-    known = said_in(summed_up)
+    known = texts_in(summed_up)
     goes_on = sent(key, summed_up, ("user", "Tell of cats"), ("user", "Tell of dogs"), ("user", CONTINUED))
-    assert said_in(goes_on)[: len(known) + 1] == [*known, CONTINUED]
+    assert texts_in(goes_on)[: len(known) + 1] == [*known, CONTINUED]
     assert goes_on.pk == summed_up.pk
 
 
@@ -329,8 +329,8 @@ def test_a_request_for_a_summary_may_leave_the_last_answer_out(key: ApiKey, scri
     agent = str(AgentFactory.create().pk)
     look = {"name": "look", "description": "", "parameters": {"type": "object", "properties": {}}}
 
-    def begun(*said: ClientMessage) -> Dialog:
-        run = conversations.begin(key, ChatRequest(model=agent, messages=said, tools=[look]))
+    def begun(*lines: ClientMessage) -> Dialog:
+        run = conversations.begin(key, ChatRequest(model=agent, messages=lines, tools=[look]))
         drive(run.dialog_id)
         return Dialog.objects.get(pk=run.dialog_id)
 
@@ -342,12 +342,12 @@ def test_a_request_for_a_summary_may_leave_the_last_answer_out(key: ApiKey, scri
     begun(*told_so_far)
     last = begun(*told_so_far, ClientMessage("user", ASKED))
     assert (last.pk, Dialog.objects.count()) == (first.pk, 1)
-    assert said_in(last)[-3:] == ["It is warm.", ASKED, SUMMED]
+    assert texts_in(last)[-3:] == ["It is warm.", ASKED, SUMMED]
     other = begun(*told_so_far)
     assert other.pk != first.pk, "another answer to the result"
 
 
-@pytest.mark.parametrize("texts", [(), told("Hello")], ids=["the first", "a later one"])
+@pytest.mark.parametrize("texts", [(), as_history("Hello")], ids=["the first", "a later one"])
 def test_what_failed_and_is_sent_again_stays_in_its_dialog(key: ApiKey, script: Script, texts: Sequence[str]) -> None:
     """As official clients do by themselves, told of an error that passes."""
     script(ANSWER)
@@ -361,7 +361,7 @@ def test_what_failed_and_is_sent_again_stays_in_its_dialog(key: ApiKey, script: 
     dialog = Dialog.objects.get()
     assert dialog.state == "failed"
     script(ANSWER)
-    assert said_in(posted(key, agent, *texts, "Go on")) == [*texts, *told("Go on")]
+    assert texts_in(posted(key, agent, *texts, "Go on")) == [*texts, *as_history("Go on")]
     assert Dialog.objects.count() == 1
     another = posted(key, agent, *texts, "Go on")
     assert another.pk != dialog.pk, "one that was answered is asked anew"
@@ -385,18 +385,18 @@ def test_calls_and_results_may_be_told_as_text(key: ApiKey, script: Script) -> N
     look = {"name": "look", "description": "", "parameters": {"type": "object", "properties": {}}}
     script({"match": "enough", "text": "It is warm."}, {"tool_calls": [{"name": "look", "arguments": {}}]})
     agent = str(AgentFactory.create().pk)
-    said = [ClientMessage("user", "Hi")]
+    lines = [ClientMessage("user", "Hi")]
     for number in range(4):
-        request = ChatRequest(model=agent, messages=tuple(said), tools=[look] if number < 3 else [])
+        request = ChatRequest(model=agent, messages=tuple(lines), tools=[look] if number < 3 else [])
         run = conversations.begin(key, request)
         drive(run.dialog_id)
         answer = Turn.objects.filter(dialog=run.dialog_id, role=Turn.Role.ASSISTANT).latest("seq")
         called = [{"id": call["id"], "function": call["name"]} for call in answer.tool_calls or ()]
-        said.append(ClientMessage("assistant", f"Calling tools:\n{called}"))
-        said.append(ClientMessage("user", "Observation: " + ("dark", "cold", "enough")[min(number, 2)]))
+        lines.append(ClientMessage("assistant", f"Calling tools:\n{called}"))
+        lines.append(ClientMessage("user", "Observation: " + ("dark", "cold", "enough")[min(number, 2)]))
     dialog = Dialog.objects.get()
     result_follows = conversations.RESULT_FOLLOWS
-    assert said_in(dialog) == [
+    assert texts_in(dialog) == [
         "Hi", "", result_follows, "Observation: dark", "", result_follows, "Observation: cold", "", result_follows,
         "Observation: enough", "It is warm.",
     ]  # fmt: skip

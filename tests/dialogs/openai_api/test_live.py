@@ -96,7 +96,7 @@ def dialog_of(answer: Any) -> Dialog:
     return Dialog.objects.get(pk=answer.metadata["dialog_id"])
 
 
-def said_in(dialog: Dialog) -> list[tuple[str, str]]:
+def turns_in(dialog: Dialog) -> list[tuple[str, str]]:
     return list(dialog.turns.order_by("position").values_list("role", "text"))
 
 
@@ -118,7 +118,7 @@ def test_an_answer_comes_whole_with_its_usage(client: OpenAI) -> None:
     assert (answer.object, answer.model, answer.usage.prompt_tokens, answer.usage.total_tokens) == (
         "chat.completion", "plain", 50, 55,
     )  # fmt: skip
-    assert said_in(dialog_of(answer)) == [("user", "Hi"), ("assistant", "You said: Hi")]
+    assert turns_in(dialog_of(answer)) == [("user", "Hi"), ("assistant", "You said: Hi")]
 
 
 def test_unknown_usage_is_null(client: OpenAI) -> None:
@@ -193,11 +193,11 @@ def test_a_history_that_is_told_exactly_goes_on_and_grows_by_what_is_new(client:
 
 def test_anything_else_forks_and_hides_nothing(client: OpenAI, person: User) -> None:
     first = dialog_of(ask(client, "plain", "Hi"))
-    before = said_in(first)
+    before = turns_in(first)
     fork = dialog_of(ask(client, "plain", "Hi", "Summary: nothing was said.", "Go on"))
     assert fork.pk != first.pk
-    assert said_in(first) == before
-    assert said_in(fork) == [
+    assert turns_in(first) == before
+    assert turns_in(fork) == [
         ("user", "Hi"), ("assistant", "Summary: nothing was said."), ("user", "Go on"), ("assistant", "You said: Go on"),
     ]  # fmt: skip
     assert dialog_of(ask(client, "plain", "Hi", "You said: Hi", "Go on")).pk == first.pk
@@ -221,7 +221,7 @@ def test_a_dialog_that_is_named_wins(client: OpenAI, stack: Stack) -> None:
     assert dialog_of(ask(client, "plain", "Only this", **told)).pk == first.pk
     headers = {"X-Dominds-Dialog": str(first.pk)}
     assert dialog_of(ask(client, "plain", "And this", extra_headers=headers)).pk == first.pk
-    assert said_in(first)[-2:] == [("user", "And this"), ("assistant", "You said: And this")]
+    assert turns_in(first)[-2:] == [("user", "And this"), ("assistant", "You said: And this")]
     stranger = OpenAI(
         base_url=f"{stack.base_url}/v1", api_key=create_key(UserFactory.create(username=f"s{time.time_ns()}"))
     )
@@ -247,7 +247,7 @@ def test_a_clients_tool_is_called_back_and_its_result_goes_on(client: OpenAI, st
     assert (message["content"], reason) == ("It is warm.", "stop")
     messages += [message, {"role": "user", "content": "Thanks"}]
     assert _message(client, messages, stream)[0]["content"] == "Nice."
-    assert [role for role, _ in said_in(dialog)] == ["user", "assistant", "tool", "assistant", "user", "assistant"]
+    assert [role for role, _ in turns_in(dialog)] == ["user", "assistant", "tool", "assistant", "user", "assistant"]
 
 
 def _message(client: OpenAI, messages: list[Any], stream: bool) -> tuple[dict[str, Any], str]:
@@ -424,7 +424,7 @@ def test_a_message_behind_another_gets_its_own_answer_only(stack: Stack, client:
     second = ask(client, "slow", "second", stream=True, metadata={"dialog_id": dialog_id})
     texts = ["".join(chunk.choices[0].delta.content or "" for chunk in answer) for answer in (slow, second)]
     assert texts == [SCRIPTS["slow"][0]["text"]] * 2
-    assert [role for role, _ in said_in(Dialog.objects.get(pk=dialog_id))] == ["user", "assistant"] * 2
+    assert [role for role, _ in turns_in(Dialog.objects.get(pk=dialog_id))] == ["user", "assistant"] * 2
 
 
 def test_a_lost_worker_costs_time_and_no_character(stack: Stack, client: OpenAI) -> None:

@@ -9,7 +9,7 @@ from django.db import connection
 
 from dialogs.actions import messages
 from dialogs.openai_api.conversations import Run
-from dialogs.openai_api.relay import _look
+from dialogs.openai_api.relay import _read
 from dialogs.runtime.driver import drive
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog
@@ -37,7 +37,7 @@ def test_an_answer_that_is_made_while_we_look_is_nobody_elses(script: Script, mo
         connection.close()
 
     with connection.execute_wrapper(answer_after):
-        look = _look(run, 0)
+        look = _read(run, 0)
     assert answered
     told = {event["data"]["generation"] for event in look.events if event["data"].get("role") == "assistant"}
     assert told <= look.ours

@@ -16,7 +16,7 @@ from dialogs.openai_api.likeness import Fit, exchanges_of, fit, without_addition
 from dialogs.openai_api.messages.request import chat_request_of
 from dialogs.openai_api.notices import NOTICES, without_notices
 from dialogs.openai_api.parsing import ChatRequest, chat_request, parse
-from dominds.budgets import TOLD_MESSAGES
+from dominds.budgets import CONVERSATION_MESSAGES
 from tests.pixels import coded, picture
 
 COMPACTING, COMPACTED = NOTICES
@@ -176,13 +176,13 @@ parts = st.lists(st.tuples(st.text(min_size=1, max_size=40), st.lists(st.integer
 
 @given(parts)
 def test_whatever_drafts_come_the_text_is_the_turns_each_once(turns: list[tuple[str, list[int]]]) -> None:
-    with_drafts, without = Composer(), Composer()
+    with_live_text, without = Composer(), Composer()
     heard, expected = "", ""
     for generation, (text, cuts) in enumerate(turns, 1):
         for cut in sorted(min(cut, len(text)) for cut in cuts):
-            heard += with_drafts.draft(generation, 0, text[:cut])
-        heard += with_drafts.turn(generation, text)
-        heard += with_drafts.draft(generation, 0, text)  # late, and so old
+            heard += with_live_text.live_text(generation, 0, text[:cut])
+        heard += with_live_text.turn(generation, text)
+        heard += with_live_text.live_text(generation, 0, text)  # late, and so old
         expected += without.turn(generation, text)
     assert heard == expected
     assert expected.replace("\n", "") == "".join(text for text, _ in turns).replace("\n", "")
@@ -190,17 +190,17 @@ def test_whatever_drafts_come_the_text_is_the_turns_each_once(turns: list[tuple[
 
 def test_a_lost_attempt_is_gone_on_with_where_the_next_says_the_same() -> None:
     composer = Composer()
-    assert composer.draft(1, 0, "Hello wor") == "Hello wor"
-    assert composer.draft(2, 0, "Hello") == ""
-    assert composer.draft(2, 5, " world") == "ld"
+    assert composer.live_text(1, 0, "Hello wor") == "Hello wor"
+    assert composer.live_text(2, 0, "Hello") == ""
+    assert composer.live_text(2, 5, " world") == "ld"
     assert composer.turn(2, "Hello world!") == "!"
 
 
 def test_an_attempt_that_says_something_else_cannot_be_gone_on_with() -> None:
     composer = Composer()
-    composer.draft(1, 0, "Hello")
+    composer.live_text(1, 0, "Hello")
     with pytest.raises(Restarted):
-        composer.draft(2, 0, "Good day")
+        composer.live_text(2, 0, "Good day")
 
 
 @given(parts)
@@ -293,10 +293,11 @@ def test_more_messages_than_a_transaction_should_store_are_refused(
     """The body's bound let a million of them through, and all others waited while they were stored."""
     said = [{"role": "user", "content": "a"}]
     assert (
-        len(read({"model": "a", "max_tokens": 9, "messages": said * TOLD_MESSAGES.most}).messages) == TOLD_MESSAGES.most
+        len(read({"model": "a", "max_tokens": 9, "messages": said * CONVERSATION_MESSAGES.most}).messages)
+        == CONVERSATION_MESSAGES.most
     )
-    for number in (TOLD_MESSAGES.most + 1, 1_000_000):
-        with pytest.raises(ApiError, match="DOMINDS_TOLD_MESSAGES") as refused:
+    for number in (CONVERSATION_MESSAGES.most + 1, 1_000_000):
+        with pytest.raises(ApiError, match="DOMINDS_CONVERSATION_MESSAGES") as refused:
             read({"model": "a", "max_tokens": 9, "messages": said * number})
         assert refused.value.status == 400
 

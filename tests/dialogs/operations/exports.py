@@ -6,11 +6,11 @@ Node = dict[str, Any]
 
 
 def chatgpt_node(name: str, parent: str | None, role: str, content: Node, **message: Any) -> tuple[str, Node]:
-    said = {
+    message_node = {
         "id": name, "author": {"role": role, "name": None, "metadata": {}}, "create_time": 1756000000.5, "update_time": None,
         "content": content, "status": "finished_successfully", "weight": 1.0, "metadata": {}, "recipient": "all",
     }  # fmt: skip
-    return name, {"id": name, "message": said | message, "parent": parent, "children": []}
+    return name, {"id": name, "message": message_node | message, "parent": parent, "children": []}
 
 
 def text(*parts: Any, kind: str = "text") -> Node:
@@ -102,7 +102,7 @@ def open_webui() -> list[Node]:
 def librechat() -> Node:
     """A tree with two answers to one question; the newest leads on."""
 
-    def said(name: str, by_user: bool, at: str, text: str, *children: Node, **more: Any) -> Node:
+    def message_node(name: str, by_user: bool, at: str, text: str, *children: Node, **more: Any) -> Node:
         return {
             "messageId": name, "conversationId": "l-1", "createdAt": f"2026-04-09T14:{at}.000Z", "isCreatedByUser": by_user,
             "sender": "user" if by_user else "GPT", "text": text, "error": False, "children": list(children),
@@ -111,8 +111,8 @@ def librechat() -> Node:
     call = {"id": "call_9", "name": "calculator", "args": '{"input": "6*7"}', "output": "42", "type": "tool_call"}
     parts = [{"type": "think", "think": "easy"}, {"type": "tool_call", "tool_call": call},
              {"type": "text", "text": {"value": "It is 42."}}]  # fmt: skip
-    newer = said("a2", False, "33:00", "", said("q2", True, "34:00", "Thanks."), content=parts)
-    first = said("q1", True, "32:00", "What is 6*7?", said("a1", False, "32:05", "41."), newer)
+    newer = message_node("a2", False, "33:00", "", message_node("q2", True, "34:00", "Thanks."), content=parts)
+    first = message_node("q1", True, "32:00", "What is 6*7?", message_node("a1", False, "32:05", "41."), newer)
     first["parentMessageId"] = "00000000-0000-0000-0000-000000000000"
     return {"conversationId": "l-1", "endpoint": "openAI", "title": "Sums", "branches": True, "recursive": True,
             "options": {"model": "gpt"}, "messagesTree": [first]}  # fmt: skip

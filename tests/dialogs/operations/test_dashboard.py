@@ -147,7 +147,12 @@ def test_a_worker_that_hears_nothing_of_itself_is_late() -> None:
 
 def test_a_model_that_a_worker_lets_rest_is_on_the_page(operator: Client) -> None:
     heartbeats.beat(
-        "worker", "one", busy=0, waiting=0, resting=["stub/m is not called for now: <b>down</b>."], unknown="newer"
+        "worker",
+        "one",
+        busy=0,
+        waiting=0,
+        open_circuits=["stub/m is not called for now: <b>down</b>."],
+        unknown="newer",
     )
     page = operator.get("/ops/").content.decode()
     assert re.search(r"stub/m is not called for now: &lt;b&gt;down&lt;/b&gt;\. Reported by one \d s ago", page)
@@ -215,8 +220,8 @@ def test_an_operator_gives_a_message_up_and_a_late_worker_cannot_write(script: S
     dialog.refresh_from_db()
     assert dialog.state == "idle"
     assert dialog.turns.get(role="assistant").text == "Hello."
-    deeds = LogEntry.objects.filter(object_id=str(dialog.pk)).order_by("pk").values_list("change_message", flat=True)
-    assert list(deeds) == ["Failed from the dashboard.", "Retried from the dashboard."]
+    notes = LogEntry.objects.filter(object_id=str(dialog.pk)).order_by("pk").values_list("change_message", flat=True)
+    assert list(notes) == ["Failed from the dashboard.", "Retried from the dashboard."]
 
 
 def test_giving_up_ends_one_message_and_the_next_takes_its_turn(script: Script) -> None:

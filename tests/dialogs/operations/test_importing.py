@@ -173,7 +173,7 @@ def run(path: Path, content: Any, *options: str) -> str:
     return out.getvalue()
 
 
-def said_in(dialog: Dialog) -> Sequence[tuple[str, str, str]]:
+def turns_in(dialog: Dialog) -> Sequence[tuple[str, str, str]]:
     return list(dialog.turns.order_by("position").values_list("role", "status", "text"))
 
 
@@ -190,7 +190,7 @@ def test_the_same_export_twice_makes_no_second_dialog(script: Script, tmp_path: 
     assert "1 imported, 0 left out." in out
     dialog = Dialog.objects.get(owner=owner, agent=agent)
     assert (dialog.source, dialog.state, dialog.active_at.year) == ("claude:c-1", "idle", 2026)
-    assert [role for role, _, _ in said_in(dialog)] == ["user", "assistant", "tool", "tool", "assistant"]
+    assert [role for role, _, _ in turns_in(dialog)] == ["user", "assistant", "tool", "tool", "assistant"]
     again = run(file, exports.claude(), *options)
     assert "it is here already" in again
     assert "0 imported, 1 left out." in again
@@ -233,7 +233,7 @@ def test_what_cannot_be_stored_or_is_no_conversation_is_told(script: Script, tmp
     assert "without messages of more than 1 MB (1)" in out
     assert "nobody says anything in it" in out
     (dialog,) = Dialog.objects.filter(owner=owner)
-    assert said_in(dialog) == [("user", "superseded", "nul \ufffd and half ?")]
+    assert turns_in(dialog) == [("user", "superseded", "nul \ufffd and half ?")]
 
 
 @pytest.mark.django_db

@@ -89,9 +89,7 @@ IN_THEIR_ORDER = '"dialogs_generation"."dialog_id" ASC'
         ),
     ],
 )
-def test_pages_find_the_calls_of_a_dialog_by_their_index_or_by_their_keys_alone(
-    address: str, table: str, has: str
-) -> None:
+def test_pages_find_calls_of_a_dialog_by_index_or_keys_alone(address: str, table: str, has: str) -> None:
     old = an_old_dialog_with_a_tenth_of_all_calls()
     browser = browser_of(make_operator(is_superuser=True))
     with CaptureQueriesContext(connection) as asked:
@@ -245,7 +243,7 @@ def test_statistics_read_the_sums_of_days_that_are_over() -> None:
     assert costs.tables() == before
 
 
-def test_a_day_is_summed_up_once_none_of_its_calls_runs_and_is_kept_for_two_weeks() -> None:
+def test_a_finished_day_is_summed_up_and_kept_for_two_weeks() -> None:
     dialog = make_dialog()
     running = generation(dialog, ago=timedelta(days=2), outcome="running", cost_usd=Decimal(1))
     assert costs.sum_up_days() == 0
@@ -289,7 +287,7 @@ def _execute(*statements: str) -> list[Any]:
         return list(cursor.fetchall()) if cursor.description else []
 
 
-def test_an_index_of_words_is_used_where_it_can_be_made_and_else_the_way_out_is_told() -> None:
+def test_an_index_of_words_is_used_or_the_way_to_one_is_shown() -> None:
     rows = titled(2_000)
     texts = [f"Case {n} of {hash(str(n))}" for n in range(2_000)]
     Turn.objects.bulk_create(
@@ -317,7 +315,7 @@ def test_an_index_of_words_is_used_where_it_can_be_made_and_else_the_way_out_is_
     assert search.holding_words(Dialog.objects.all(), "1234 of", rows[0].owner, everywhere=True).count() == 1
 
 
-def test_without_the_right_to_extend_nothing_is_changed_and_all_is_still_found() -> None:
+def test_without_the_right_to_extend_all_is_still_found() -> None:
     row = titled(1)[0]
     _execute("DROP EXTENSION IF EXISTS pg_trgm", "CREATE ROLE wordless", "SET ROLE wordless")
     try:

@@ -17,12 +17,12 @@ def health(level: str = "healthy", *, optimal: int = 100_000, critical: int | No
     return {"level": level, **limits}
 
 
-def told(*prompts: int | None, base: str = "1:0") -> list[Row]:
+def rows_of(*prompts: int | None, base: str = "1:0") -> list[Row]:
     return [Row(prompt, base, [40, 20, 0, 30, 10], 4_000) for prompt in prompts]
 
 
 def of(*prompts: int, level: str = "healthy", **limits: Any) -> Meter:
-    return meter_of(health(level, **limits), prompts[-1], told(*prompts))
+    return meter_of(health(level, **limits), prompts[-1], rows_of(*prompts))
 
 
 @pytest.mark.parametrize(
@@ -46,19 +46,19 @@ def test_the_forecast_names_the_levels_ahead(meter: Meter, words: str) -> None:
 
 
 def test_a_forecast_begins_anew_behind_a_rewrite_and_in_a_new_round() -> None:
-    before, after = told(60_000, 70_000, 80_000), told(81_000, 82_000, base="1:7")
+    before, after = rows_of(60_000, 70_000, 80_000), rows_of(81_000, 82_000, base="1:7")
     assert not meter_of(health(), 82_000, before + after).forecast
-    again = meter_of(health(), 84_000, [*before, *after, *told(84_000, base="1:7")])
+    again = meter_of(health(), 84_000, [*before, *after, *rows_of(84_000, base="1:7")])
     assert (again.forecast, again.growth) == ("About eleven answers until Caution, about 21 until Critical.", 1_500)
 
 
 def test_the_last_change_has_a_sign_and_a_cause() -> None:
-    assert meter_of(health(), 81_240, told(80_000, 81_240)).change == "+1,240"
-    rewritten = meter_of(health(), 12_000, [*told(80_000), *told(12_000, base="1:7")])
+    assert meter_of(health(), 81_240, rows_of(80_000, 81_240)).change == "+1,240"
+    rewritten = meter_of(health(), 12_000, [*rows_of(80_000), *rows_of(12_000, base="1:7")])
     assert (rewritten.change, rewritten.cause) == ("−68,000", "a rewrite or its undo")
-    assert meter_of(health(), 900, [*told(80_000), *told(900, base="2:0")]).cause == "a new round"
-    assert meter_of(health(), 80_000, told(80_000, 80_000)).change == ""
-    assert meter_of(health(), 80_000, told(None, 80_000)).change == ""
+    assert meter_of(health(), 900, [*rows_of(80_000), *rows_of(900, base="2:0")]).cause == "a new round"
+    assert meter_of(health(), 80_000, rows_of(80_000, 80_000)).change == ""
+    assert meter_of(health(), 80_000, rows_of(None, 80_000)).change == ""
 
 
 def test_its_parts_make_up_the_window() -> None:
@@ -83,5 +83,5 @@ def test_without_a_window_the_request_and_its_reserve_are_the_whole() -> None:
 
 
 def test_nothing_is_drawn_of_a_number_that_was_not_reported() -> None:
-    assert meter_of(health("unknown"), None, told(80_000, None)) == Meter()
+    assert meter_of(health("unknown"), None, rows_of(80_000, None)) == Meter()
     assert [part.name for part in meter_of(health(), 80_000, []).parts] == ["prompt", "free"]

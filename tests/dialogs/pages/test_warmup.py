@@ -1,4 +1,4 @@
-"""After the early loading, the first page finds its pieces."""
+"""After the warm-up, the first page finds its pieces."""
 
 import pytest
 from django.template import engines

@@ -15,7 +15,7 @@ from dialogs.openai_api.conversations import begin
 from dialogs.openai_api.errors import ApiError
 from dialogs.openai_api.history import ClientMessage
 from dialogs.openai_api.parsing import ChatRequest
-from dialogs.openai_api.relay import _ended, _look
+from dialogs.openai_api.relay import _ended, _read
 from dialogs.runtime.driver import drive
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog, make_operator
@@ -191,7 +191,7 @@ def test_a_program_in_a_persons_dialog_is_told_why_it_got_no_answer(script: Scri
     run = begin(ApiKey.objects.get(owner=dialog.owner), request)
     drive(dialog.pk)
     with pytest.raises(ApiError, match="The model is retired") as refused:
-        _ended(run, _look(run, 0).status)
+        _ended(run, _read(run, 0).status)
     assert (refused.value.status, refused.value.code) == (400, "refused_by_provider")
 
 

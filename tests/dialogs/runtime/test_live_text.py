@@ -11,10 +11,10 @@ from tests.harness.stack import eventually
 GENERATION = 7
 
 
-def say(draft: LiveText, *words: str) -> None:
+def say(live: LiveText, *words: str) -> None:
     for word in words:
-        draft.write(word)
-        draft.flush()
+        live.write(word)
+        live.flush()
 
 
 def test_a_draft_is_the_text_so_far_and_goes_by_itself(redis_client: Redis) -> None:
@@ -26,22 +26,22 @@ def test_a_draft_is_the_text_so_far_and_goes_by_itself(redis_client: Redis) -> N
 def test_a_text_that_redis_lost_is_whole_again_with_the_next_piece(
     redis_client: Redis,
 ) -> None:
-    draft = LiveText(uuid4(), GENERATION)
-    say(draft, "Grüße ", "aus ")
+    live = LiveText(uuid4(), GENERATION)
+    say(live, "Grüße ", "aus ")
     redis_client.flushall()
-    say(draft, "Köln")
+    say(live, "Köln")
     eventually(lambda: redis_client.get(live_text_key(GENERATION)) == "Grüße aus Köln".encode())
     assert 0 < redis_client.ttl(live_text_key(GENERATION)) <= LIVE_TEXT_SECONDS
 
 
 def test_a_piece_that_redis_had_no_room_for_is_made_good(redis_client: Redis) -> None:
-    draft = LiveText(uuid4(), GENERATION)
-    say(draft, "one ")
+    live = LiveText(uuid4(), GENERATION)
+    say(live, "one ")
     redis_client.config_set("maxmemory", "1")
     try:
-        say(draft, "two ")
+        say(live, "two ")
         assert redis_client.get(live_text_key(GENERATION)) == b"one "
     finally:
         redis_client.config_set("maxmemory", "0")
-    say(draft, "three")
+    say(live, "three")
     assert redis_client.get(live_text_key(GENERATION)) == b"one two three"

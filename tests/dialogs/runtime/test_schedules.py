@@ -18,7 +18,7 @@ from tests.harness.stack import eventually
 pytestmark = pytest.mark.django_db(transaction=True)
 
 EVERY = 1 if DEEP else 9
-TOLD = [each for each in SCENARIOS if DEEP or each.name in ("answer", "tools", "refused clears", "accepted clear")]
+CHOSEN = [each for each in SCENARIOS if DEEP or each.name in ("answer", "tools", "refused clears", "accepted clear")]
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,7 @@ def everything_of(dialog: Dialog) -> list[Any]:
     return [list(rows.order_by("pk").values()) for rows in [*kept, dialog.questions.all()]]
 
 
-@pytest.mark.parametrize("scenario", TOLD, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", CHOSEN, ids=lambda scenario: scenario.name)
 def test_a_worker_that_was_overtaken_writes_nothing_more(scenario: Scenario, script: Script) -> None:
     failures: dict[int, Any] = {}
     point = 1 + SCENARIOS.index(scenario) % EVERY

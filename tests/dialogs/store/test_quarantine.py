@@ -70,7 +70,7 @@ def rows_of_everything(script: Script) -> Dialog:
     messages.post_message(dialog.pk, "note it")
     drive(dialog.pk)
     create_key(dialog.owner, name="test")
-    Client.objects.create(dialog=dialog, key=ApiKey.objects.get(owner=dialog.owner), said="x", tools=[])
+    Client.objects.create(dialog=dialog, key=ApiKey.objects.get(owner=dialog.owner), messages_digest="x", tools=[])
     RewriteFactory.create(dialog=dialog, view=[{"turns": [1]}])
     PreparedRewrite.objects.create(dialog=dialog, key="x", covers=1, content={"view": []})
     ContextSettings.objects.create(config={})

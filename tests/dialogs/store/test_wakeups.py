@@ -17,7 +17,7 @@ from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog
 
 pytestmark = pytest.mark.django_db(transaction=True)
-Heard = Callable[[], list[int]]
+Received = Callable[[], list[int]]
 QUIET_SECONDS = 0.3
 
 
@@ -28,42 +28,42 @@ def subscribed(redis: Redis, dialog_id: UUID) -> PubSub:
     return pubsub
 
 
-def listening(redis: Redis, dialog_id: UUID) -> Heard:
+def listening(redis: Redis, dialog_id: UUID) -> Received:
     pubsub = subscribed(redis, dialog_id)
 
-    def heard() -> list[int]:
+    def received() -> list[int]:
         seqs = []
         while message := pubsub.get_message(timeout=QUIET_SECONDS):
             seqs.append(orjson.loads(message["data"])["seq"])
         return seqs
 
-    return heard
+    return received
 
 
 def test_a_step_is_told_of_with_what_follows_it(redis_client: Redis) -> None:
     dialog_id = uuid4()
-    heard = listening(redis_client, dialog_id)
+    received = listening(redis_client, dialog_id)
     poke_dialog(dialog_id, 3, is_step=True)
     poke_dialog(dialog_id, 4, is_step=True)
     poke_dialog(dialog_id, 6, is_step=False)
-    assert heard() == [6]
+    assert received() == [6]
 
 
 def test_the_newest_is_told_of_in_whatever_order_threads_come(redis_client: Redis) -> None:
     dialog_id = uuid4()
-    heard = listening(redis_client, dialog_id)
+    received = listening(redis_client, dialog_id)
     poke_dialog(dialog_id, 10, is_step=True)
     poke_dialog(dialog_id, 9, is_step=False)
-    assert heard() == [10]
+    assert received() == [10]
 
 
 def test_a_step_that_nothing_follows_is_told_of_soon(redis_client: Redis) -> None:
     dialog_id = uuid4()
-    heard = listening(redis_client, dialog_id)
+    received = listening(redis_client, dialog_id)
     poke_dialog(dialog_id, 3, is_step=True)
-    assert heard() == [3]
+    assert received() == [3]
     poke_dialog(dialog_id, 4, is_step=False)
-    assert heard() == [4]
+    assert received() == [4]
 
 
 def test_a_message_is_told_of_with_what_the_woken_worker_does(redis_client: Redis, script: Script) -> None:
@@ -84,4 +84,4 @@ def test_each_dialog_is_told_of(redis_client: Redis) -> None:
     ears = [listening(redis_client, dialog_id) for dialog_id in dialogs]
     for seq, dialog_id in enumerate(dialogs, 1):
         poke_dialog(dialog_id, seq, is_step=bool(seq % 2))
-    assert [heard() for heard in ears] == [[seq] for seq in range(1, 21)]
+    assert [received() for received in ears] == [[seq] for seq in range(1, 21)]

@@ -79,8 +79,8 @@ def made(script: Script) -> tuple[dict[str, Dialog], User]:
     def make() -> tuple[dict[str, Dialog], User]:
         try:
             zoo = Zoo(script)
-            formatted = {"formatted": zoo.told("one", step={"text": FORMATTED})}
-            asked = {"long question": zoo.told("Import it", step=ASKS_LONG)}
+            formatted = {"formatted": zoo.talk("one", step={"text": FORMATTED})}
+            asked = {"long question": zoo.talk("Import it", step=ASKS_LONG)}
             return {**formatted, **asked, **zoo.dialogs()}, operator()
         finally:
             connections.close_all()

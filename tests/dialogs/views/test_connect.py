@@ -59,7 +59,7 @@ def typed(double: ChatDouble, **more: str) -> dict[str, str]:
     return {"address": f"{double.url}/v1", "key": KEY, "kind": "", **more}
 
 
-def said(answer: Any) -> str:
+def notice_of(answer: Any) -> str:
     return str(answer.content.decode())
 
 
@@ -68,12 +68,12 @@ def said(answer: Any) -> str:
 
 def test_a_server_on_this_machine_answers_after_one_click(browser: Client, ollama: OllamaDouble) -> None:
     AgentFactory.create(id="demo", is_demo=True, is_default=True)
-    page = said(browser.get(PAGE))
+    page = notice_of(browser.get(PAGE))
     assert ollama.model in page and ollama.url.removeprefix("http://") in page
     answer = browser.post(USE, {"server": f"{ollama.url}/v1", "model": ollama.model})
     agent = Agent.objects.get(is_default=True)
     assert (answer["Location"], agent.model) == (f"/?agent={agent.pk}", ollama.model)
-    assert f'value="{agent.pk}" checked' in said(browser.get(answer["Location"]))
+    assert f'value="{agent.pk}" checked' in notice_of(browser.get(answer["Location"]))
     browser.post("/d/new/", {"agent": agent.pk, "text": "Hello", "client_message_id": "1"})
     dialog = Dialog.objects.get()
     drive(dialog.pk)
@@ -84,21 +84,21 @@ def test_a_server_on_this_machine_answers_after_one_click(browser: Client, ollam
 
 def test_a_silent_server_keeps_nobody_waiting(browser: Client, settings: Any) -> None:
     settings.LOCAL_SERVERS = [("llamacpp", "http://127.0.0.1:1")]
-    assert "Not found: No connection to 127.0.0.1:1: Connection refused" in said(browser.get(PAGE))
+    assert "Not found: No connection to 127.0.0.1:1: Connection refused" in notice_of(browser.get(PAGE))
     settings.LOCAL_SERVERS = []
-    assert "DOMINDS_LOCAL_SERVERS" in said(browser.get(PAGE))
+    assert "DOMINDS_LOCAL_SERVERS" in notice_of(browser.get(PAGE))
 
 
 def test_a_model_that_is_not_loaded_says_so(browser: Client, settings: Any) -> None:
     with LMStudioDouble(is_loaded=False) as double:
         settings.LOCAL_SERVERS = [("lmstudio", double.url)]
-        assert "has not loaded it" in said(browser.get(PAGE))
+        assert "has not loaded it" in notice_of(browser.get(PAGE))
 
 
 def test_only_what_the_server_lists_can_be_used(browser: Client, ollama: OllamaDouble) -> None:
     answer = browser.post(USE, {"server": f"{ollama.url}/v1", "model": "gone"})
     assert answer.status_code == 400
-    assert "does not list the model" in said(answer)
+    assert "does not list the model" in notice_of(answer)
     assert not Agent.objects.exists() and not ConnectedProvider.objects.exists()
 
 
@@ -107,12 +107,14 @@ def test_only_what_the_server_lists_can_be_used(browser: Client, ollama: OllamaD
 
 def test_a_typed_server_is_tested_then_saved_with_its_key_sealed(browser: Client, cloud: ChatDouble) -> None:
     page = browser.post(PAGE, typed(cloud))
-    assert "answered: 1 model." in said(page) and page["Cache-Control"] == "no-store"
+    assert "answered: 1 model." in notice_of(page) and page["Cache-Control"] == "no-store"
     assert not ConnectedProvider.objects.exists()
     browser.post(USE, typed(cloud, model="gpt-5.6"))
     row = ConnectedProvider.objects.get()
     assert KEY not in str(ConnectedProvider.objects.values().get())
-    assert KEY not in said(browser.get(PAGE)) + said(browser.get(f"/admin/dialogs/connectedprovider/{row.pk}/change/"))
+    assert KEY not in notice_of(browser.get(PAGE)) + notice_of(
+        browser.get(f"/admin/dialogs/connectedprovider/{row.pk}/change/")
+    )
     agent = Agent.objects.get()
     dialog = make_dialog(provider=agent.provider, model=agent.model)
     post_message(dialog.pk, "Hello")
@@ -156,7 +158,7 @@ def test_a_changed_signing_key_is_named(browser: Client, cloud: ChatDouble, sett
     settings.SECRET_KEY = "another"
     connected.forget()
     assert "SECRET_KEY is another one" in limits.unusable_reason(agent)
-    assert "SECRET_KEY is another one" in said(browser_of(make_operator()).get(PAGE))
+    assert "SECRET_KEY is another one" in notice_of(browser_of(make_operator()).get(PAGE))
     settings.SECRET_KEY_FALLBACKS = [old]
     connected.forget()
     assert key_of(limits.model_of(agent)) == KEY
@@ -184,18 +186,18 @@ def test_what_cannot_be_used_is_refused_with_its_reason(
 ) -> None:
     settings.PRIVATE_WEBHOOKS = False
     fields = {"address": "http://127.0.0.1:1/v1", "key": "", "kind": "", **given}
-    assert reason in said(browser.post(PAGE, fields))
-    assert reason in said(browser.post(USE, {**fields, "model": "m"}))
+    assert reason in notice_of(browser.post(PAGE, fields))
+    assert reason in notice_of(browser.post(USE, {**fields, "model": "m"}))
     assert not ConnectedProvider.objects.exists()
 
 
 def test_the_servers_own_words_are_shown_without_the_key(browser: Client) -> None:
     with ChatDouble("deepseek", model="gpt-5.6") as double:
         double.routes["GET", "/v1/models"] = lambda record: Answer({"error": {"message": f"Bad key {KEY}"}}, 401)
-        page = said(browser.post(PAGE, typed(double)))
+        page = notice_of(browser.post(PAGE, typed(double)))
         assert "refused the request with HTTP 401: Bad key [key]" in page
         double.routes["GET", "/v1/models"] = lambda record: Answer("Welcome")
-        assert "not with a list of models" in said(browser.post(PAGE, typed(double)))
+        assert "not with a list of models" in notice_of(browser.post(PAGE, typed(double)))
 
 
 # -- Changed afterwards
@@ -205,15 +207,15 @@ def test_a_connected_provider_is_changed_once_its_server_answers(browser: Client
     browser.post(USE, typed(cloud, model="gpt-5.6"))
     row = ConnectedProvider.objects.get()
     page, given = f"/models/connected/{row.pk}/", {"name": "Lab", "address": row.base_url, "key": "k-newer-0123456789"}
-    assert f"It answers for the agent {Agent.objects.get()}." in said(browser.get(page))
-    assert f'href="{page}"' in said(browser.get("/models/")) and KEY not in said(browser.get(page))
-    assert "Saved." in said(browser.post(page, given, follow=True))
+    assert f"It answers for the agent {Agent.objects.get()}." in notice_of(browser.get(page))
+    assert f'href="{page}"' in notice_of(browser.get("/models/")) and KEY not in notice_of(browser.get(page))
+    assert "Saved." in notice_of(browser.post(page, given, follow=True))
     assert cloud.requests[-1].account == "k-newer-0123456789" == key_of(limits.model_of(Agent.objects.get()))
     cloud.routes["GET", "/v1/models"] = lambda record: Answer({"data": [{"id": "gpt-6"}]})
-    assert "No longer listed: gpt-5.6." in said(browser.post(page, {**given, "key": ""}, follow=True))
+    assert "No longer listed: gpt-5.6." in notice_of(browser.post(page, {**given, "key": ""}, follow=True))
     cloud.routes["GET", "/v1/models"] = lambda record: Answer({"error": {"message": "No"}}, 401)
     before, refused = ConnectedProvider.objects.values().get(), browser.post(page, given)
-    assert (refused.status_code, refused["Cache-Control"]) == (400, "no-store") and "Not saved." in said(refused)
+    assert (refused.status_code, refused["Cache-Control"]) == (400, "no-store") and "Not saved." in notice_of(refused)
     assert ConnectedProvider.objects.values().get() == before
 
 
@@ -223,7 +225,7 @@ def test_a_stored_key_is_sent_to_no_other_server(browser: Client, cloud: ChatDou
     with ChatDouble("deepseek", model="gpt-5.6") as other:
         for address in (other.url, row.base_url.replace("http:", "https:")):
             answer = browser.post(f"/models/connected/{row.pk}/", {"name": "Lab", "address": address})
-            assert "Type the key again: the stored one is only sent to" in said(answer)
+            assert "Type the key again: the stored one is only sent to" in notice_of(answer)
         assert other.requests == []
         given = {"name": "Lab", "address": other.url, "key": KEY}
         browser.post(f"/models/connected/{row.pk}/", given)
@@ -239,12 +241,12 @@ def test_llm_yaml_goes_before_what_is_typed(browser: Client, cloud: ChatDouble, 
     browser.post(USE, typed(cloud, model="gpt-5.6"))
     model = limits.model_of(Agent.objects.get())
     assert (model.provider_id, model.context_length, key_of(model)) == ("workshop", 1000, KEY)
-    assert "llm.yaml speaks of it" in said(browser.get(PAGE))
+    assert "llm.yaml speaks of it" in notice_of(browser.get(PAGE))
     write(minds, {**entry, "apiKeyEnvVar": "WORKSHOP_KEY"})
     with pytest.raises(AuthFailed, match="WORKSHOP_KEY"):
         key_of(limits.model_of(Agent.objects.get()))
     answer = browser.post(USE, typed(cloud, model="gpt-5.6"))
-    assert answer.status_code == 409 and "is in WORKSHOP_KEY, and goes before" in said(answer)
+    assert answer.status_code == 409 and "is in WORKSHOP_KEY, and goes before" in notice_of(answer)
 
 
 def write(minds: Path, workshop: dict[str, Any]) -> None:
@@ -265,7 +267,7 @@ def test_a_running_worker_hears_of_a_new_key(browser: Client, cloud: ChatDouble,
 
 @pytest.mark.postgresql  # SQLite looks for such a name, and finds none
 def test_a_form_that_postgresql_cannot_hold_is_refused(browser: Client) -> None:
-    assert "holds a NUL character" in said(browser.post(REMOVE, {"provider": "a\x00b"}, follow=True))
+    assert "holds a NUL character" in notice_of(browser.post(REMOVE, {"provider": "a\x00b"}, follow=True))
 
 
 def test_a_removed_provider_takes_its_key_along(browser: Client, cloud: ChatDouble) -> None:
@@ -274,7 +276,7 @@ def test_a_removed_provider_takes_its_key_along(browser: Client, cloud: ChatDoub
     browser.post(REMOVE, {"provider": row.pk})
     assert not ConnectedProvider.objects.exists()
     assert "There is no provider named" in limits.unusable_reason(agent)
-    assert "removed before" in said(browser.post(REMOVE, {"provider": row.pk}, follow=True))
+    assert "removed before" in notice_of(browser.post(REMOVE, {"provider": row.pk}, follow=True))
 
 
 # -- Who
@@ -283,8 +285,8 @@ def test_a_removed_provider_takes_its_key_along(browser: Client, cloud: ChatDoub
 def test_others_find_no_such_page_and_are_offered_none(ollama: OllamaDouble) -> None:
     AgentFactory.create(is_demo=True, is_default=True)
     stranger, admin = UserFactory.create(), UserFactory.create(is_superuser=True)
-    assert PAGE not in said(browser_of(stranger).get("/")) + said(browser_of(stranger).get("/models/"))
-    assert PAGE in said(browser_of(admin).get("/"))
+    assert PAGE not in notice_of(browser_of(stranger).get("/")) + notice_of(browser_of(stranger).get("/models/"))
+    assert PAGE in notice_of(browser_of(admin).get("/"))
     client = browser_of(stranger)
     assert client.get(PAGE).status_code == client.post(PAGE, {}).status_code == 404
     assert client.post(USE, {"server": f"{ollama.url}/v1", "model": ollama.model}).status_code == 404
@@ -296,4 +298,4 @@ def test_others_find_no_such_page_and_are_offered_none(ollama: OllamaDouble) -> 
 def test_the_offer_goes_once_a_model_answers(browser: Client, ollama: OllamaDouble) -> None:
     AgentFactory.create(is_demo=True, is_default=True)
     connecting.use(connecting.local_servers()[0], ollama.model)
-    assert "prepared scripts" not in said(browser.get("/"))
+    assert "prepared scripts" not in notice_of(browser.get("/"))

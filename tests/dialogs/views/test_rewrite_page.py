@@ -16,7 +16,7 @@ from tests.dialogs.factories import UserFactory, make_dialog
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SAID = (
+TEXTS = (
     "The staging database listens on port 6543 of db7.example.org. Never restart it before 18:00.",
     "Our invoice numbers begin with RX-2209, and Marta Keller signs what is above 4,800 EUR.",
     "Write the report in British English, please, and keep the heading of chapter 3.",
@@ -29,7 +29,7 @@ SUMMARY = "Goal: the report. Rules: never restart the staging database db7.examp
 def rewritten(script: Script, verb: str, summary: str = SUMMARY) -> tuple[Dialog, RemediationRun]:
     script({"match": "Earlier summary", "text": summary}, {"text": "Noted, and done as you say. " * 40})
     dialog = make_dialog(context_limit=4_000)
-    for text in SAID:
+    for text in TEXTS:
         messages.post_message(dialog.pk, text)
         drive(dialog.pk)
     rewrite_requests.request(dialog.pk, verb, dialog.owner)
@@ -58,14 +58,14 @@ def test_each_piece_that_went_stands_beside_what_stands_now_and_why(script: Scri
     stand_in = next(place for place, row in enumerate(rows) if SUMMARY in row)
     assert "archived new" in rows[stand_in]
     assert all(f'href="?page=1#piece-{stand_in}"' in row for row in summarised)
-    assert any(SAID[-1] in row and "As it was." in row for row in rows), "the newest message stands"
-    assert [row for row in rows if SAID[0] in row and "archived gone" in row]
+    assert any(TEXTS[-1] in row and "As it was." in row for row in rows), "the newest message stands"
+    assert [row for row in rows if TEXTS[0] in row and "archived gone" in row]
     assert f'action="/d/{dialog.pk}/archive/{run.pk}/undo/"' in page
 
 
 def test_a_summary_is_opened_level_by_level(script: Script) -> None:
     dialog, first = rewritten(script, "fresh_start")
-    for text in SAID[:3]:
+    for text in TEXTS[:3]:
         messages.post_message(dialog.pk, text)
         drive(dialog.pk)
     rewrite_requests.request(dialog.pk, "fresh_start", dialog.owner)

@@ -23,7 +23,7 @@ def turns_after(dialog_id: UUID, seq: int, role: str) -> QuerySet[Turn]:
     return Turn.objects.filter(dialog_id=dialog_id, seq__gt=seq, role=role).order_by("-seq")
 
 
-def told(dialog_id: UUID, seq: int, role: str) -> QuerySet[Turn, Any]:
+def turn_rows(dialog_id: UUID, seq: int, role: str) -> QuerySet[Turn, Any]:
     return turns_after(dialog_id, seq, role).values_list("seq", "tool_calls", named=True)
 
 
@@ -52,7 +52,7 @@ def dialog() -> Dialog:
     return dialog
 
 
-@pytest.mark.parametrize("build", [turns_after, told, pairs, seqs])
+@pytest.mark.parametrize("build", [turns_after, turn_rows, pairs, seqs])
 @pytest.mark.parametrize("values", [(0, "user"), (2, "assistant"), (2, "user"), (6, "user")])
 def test_rows_are_those_of_the_queryset(dialog: Dialog, build: Any, values: tuple[int, str]) -> None:
     select = Select(build)

@@ -21,7 +21,7 @@ class StudioServer:
     loaded_context_length: int
     tokenize: Callable[[str], int]
     counted: list[str] = field(default_factory=list)
-    heard: list[dict[str, Any]] = field(default_factory=list)
+    received: list[dict[str, Any]] = field(default_factory=list)
     refuses: bool = False
     refusal: dict[str, Any] | None = None
     url: str = ""
@@ -46,11 +46,11 @@ class StudioServer:
         return None
 
     def _converse(self, connection: ServerConnection) -> None:
-        self.heard.append(json.loads(connection.recv()))  # who the client says it is
+        self.received.append(json.loads(connection.recv()))  # who the client says it is
         connection.send(json.dumps({"success": True}))
         for message in connection:
             call = json.loads(message)
-            self.heard.append(call)
+            self.received.append(call)
             if call.get("type") != "rpcCall":
                 continue
             connection.send(json.dumps({"type": "communicationWarning", "warning": "A server of a newer version"}))

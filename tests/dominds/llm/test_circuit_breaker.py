@@ -78,10 +78,10 @@ def test_rests_double_until_a_call_is_answered() -> None:
 
 
 def test_a_running_call_extends_a_pause_only_on_advice() -> None:
-    resting = calls([Overloaded("down")] * FAILURES)
-    assert after_call(resting, Overloaded("down"), 1.0) == resting
-    advised = after_call(resting, RateLimited("busy", retry_after_seconds=30.0), 1.0)
-    assert (advised.open_until, advised.rests) == (31.0, 1)
+    open_circuits = calls([Overloaded("down")] * FAILURES)
+    assert after_call(open_circuits, Overloaded("down"), 1.0) == open_circuits
+    advised = after_call(open_circuits, RateLimited("busy", retry_after_seconds=30.0), 1.0)
+    assert (advised.open_until, advised.openings) == (31.0, 1)
 
 
 def test_the_providers_advice_counts_for_every_dialog() -> None:
@@ -95,7 +95,7 @@ def test_a_rest_is_never_longer_than_a_minute(story: list[tuple[ProviderError | 
         now += later
         circuit = after_call(circuit, error, now)
         assert circuit.open_until <= now + LONGEST_SECONDS
-        assert (circuit.rests > 0) == (circuit.failures >= FAILURES)
+        assert (circuit.openings > 0) == (circuit.failures >= FAILURES)
 
 
 def test_models_rest_one_by_one_and_scripted_ones_never() -> None:
@@ -104,13 +104,13 @@ def test_models_rest_one_by_one_and_scripted_ones_never() -> None:
     scripted = ModelInfo("demo", "script", "Script", SCRIPTED)
     for model in [MODEL, scripted] * FAILURES:
         known.note(model, Overloaded("down"))
-    assert known.rest_of(OTHER) is None
-    assert known.rest_of(scripted) is None
-    rest = known.rest_of(MODEL)
+    assert known.open_circuit(OTHER) is None
+    assert known.open_circuit(scripted) is None
+    rest = known.open_circuit(MODEL)
     assert rest is not None
-    assert known.resting() == [rest]
+    assert known.open_circuits() == [rest]
     assert str(rest) == "stub/model is not called for now: its last 5 calls failed. down"
     clock.now += FIRST_SECONDS
-    assert known.rest_of(MODEL) is None
+    assert known.open_circuit(MODEL) is None
     known.note(MODEL, None)
-    assert known.resting() == []
+    assert known.open_circuits() == []

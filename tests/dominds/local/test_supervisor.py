@@ -20,13 +20,13 @@ Shell = Callable[..., Part]
 
 
 @pytest.fixture
-def said() -> list[str]:
+def log_lines() -> list[str]:
     return []
 
 
 @pytest.fixture
-def supervisor(tmp_path: Path, said: list[str]) -> Iterator[Supervisor]:
-    made = Supervisor(os.environ, tmp_path, said.append)
+def supervisor(tmp_path: Path, log_lines: list[str]) -> Iterator[Supervisor]:
+    made = Supervisor(os.environ, tmp_path, log_lines.append)
     yield made
     made.stop()
 
@@ -46,11 +46,11 @@ def stop_when(supervisor: Supervisor, claim: Callable[[], object], seconds: floa
     return tick
 
 
-def test_a_part_that_dies_is_started_again(supervisor: Supervisor, said: list[str], tmp_path: Path) -> None:
+def test_a_part_that_dies_is_started_again(supervisor: Supervisor, log_lines: list[str], tmp_path: Path) -> None:
     supervisor.start(shell("web", "echo up >> starts; [ $(wc -l < starts) -gt 1 ] && exec sleep 60; exit 3"))
     starts = tmp_path / "starts"
     supervisor.run(stop_when(supervisor, lambda: starts.exists() and len(starts.read_text().splitlines()) == 2))
-    assert "web ended (code 3); starting it again" in said
+    assert "web ended (code 3); starting it again" in log_lines
 
 
 def test_the_third_death_within_a_minute_stops_everything_and_says_why(supervisor: Supervisor, tmp_path: Path) -> None:
@@ -107,11 +107,11 @@ def test_the_part_that_others_need_stops_last(supervisor: Supervisor, tmp_path: 
     assert (tmp_path / "order").read_text().split() == ["web", "redis"]
 
 
-def test_output_is_passed_on_by_name_and_a_quiet_parts_is_kept(supervisor: Supervisor, said: list[str]) -> None:
+def test_output_is_passed_on_by_name_and_a_quiet_parts_is_kept(supervisor: Supervisor, log_lines: list[str]) -> None:
     supervisor.start(shell("web", "echo hello; exec sleep 60"))
     quiet = supervisor.start(shell("redis", "echo psst; exec sleep 60", quiet=True))
-    eventually(lambda: "[web] hello" in said and "psst" in quiet.lines)
-    assert not [line for line in said if "psst" in line]
+    eventually(lambda: "[web] hello" in log_lines and "psst" in quiet.lines)
+    assert not [line for line in log_lines if "psst" in line]
 
 
 def test_a_child_dies_with_its_parent_even_by_kill_9(tmp_path: Path) -> None:

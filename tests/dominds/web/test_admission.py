@@ -15,8 +15,8 @@ class House:
         self.asked = self.accepted = 0
         self.open = asyncio.Event()
         self.over = asyncio.Event()
-        self.told: list[dict[str, Any]] = []
-        self.door = admitted(self._serve)
+        self.sent: list[dict[str, Any]] = []
+        self.served = admitted(self._serve)
 
     async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
         self.asked += 1
@@ -29,9 +29,9 @@ class House:
 
     def come(self, guests: int, *, broken: bool = False) -> list["asyncio.Task[None]"]:
         async def send(message: dict[str, Any]) -> None:
-            self.told.append(message)
+            self.sent.append(message)
 
-        return [asyncio.create_task(self.door({"broken": broken}, None, send)) for _ in range(guests)]  # type: ignore[arg-type]
+        return [asyncio.create_task(self.served({"broken": broken}, None, send)) for _ in range(guests)]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("broken", [False, True])
@@ -44,7 +44,7 @@ def test_places_are_free_again_once_a_socket_is_in_or_has_failed(broken: bool) -
         house.open.set()
         await asyncio.sleep(0.1)
         assert house.asked == 2 * AT_ONCE
-        assert house.accepted == (1 if broken else 2) * AT_ONCE, "who is in takes no place at the door"
+        assert house.accepted == (1 if broken else 2) * AT_ONCE, "who is in takes no place among those who wait"
         house.over.set()
         found = await asyncio.gather(*first, *second, return_exceptions=True)
         assert sum(isinstance(answer, ValueError) for answer in found) == (AT_ONCE if broken else 0)
@@ -57,7 +57,7 @@ def test_who_waits_too_long_is_told_to_come_later() -> None:
         house = House()
         house.come(AT_ONCE)
         await asyncio.wait_for(asyncio.gather(*house.come(50)), PATIENCE_SECONDS + 2)
-        assert house.told == [{"type": "websocket.close", "code": TRY_LATER}] * 50
+        assert house.sent == [{"type": "websocket.close", "code": TRY_LATER}] * 50
         assert house.asked == AT_ONCE, "nobody looks for a session that is sent away"
         house.open.set()
         await asyncio.sleep(0.1)

@@ -6,6 +6,7 @@ import re
 import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
+from django.templatetags.static import static
 from django.test import Client
 
 from tests.harness.stack import ROOT
@@ -86,6 +87,13 @@ async def test_static_files_are_served_by_the_asgi_server_too(async_client: obje
     answer = await async_client.get("/static/admin/css/base.css")
     assert answer.status_code == 200
     assert len(answer.content) == int(answer["Content-Length"])
+
+
+def test_files_are_kept_for_ever_under_the_build_in_their_addresses(client: Client) -> None:
+    for address, kept in (
+        (static("icons.svg"), True), ("/static/icons.svg", False), ("/static/icons.svg?v=other", False)
+    ):  # fmt: skip
+        assert ("immutable" in client.get(address)["Cache-Control"]) is kept
 
 
 def test_fonts_are_kept_for_ever_under_the_hash_in_their_names(client: Client) -> None:

@@ -1,4 +1,4 @@
-"""What is loaded early is loaded once, beside the calls and not before them."""
+"""What the warm-up loads is loaded once, beside the calls and not before them."""
 
 import asyncio
 import threading

@@ -140,7 +140,7 @@ def test_the_loaded_model_counts_by_its_own_tokenizer() -> None:
 def test_a_count_sends_what_the_sdk_of_lm_studio_sends() -> None:
     def sent(studio: StudioServer) -> list[dict[str, Any]]:
         made_up = dict.fromkeys(("clientIdentifier", "clientPasskey"), "made up for each connection")
-        first, *calls = studio.heard
+        first, *calls = studio.received
         return [first | made_up, *calls]
 
     ours, theirs = (StudioServer("qwen3-14b", 4096, tokenize=len) for _ in range(2))
@@ -157,9 +157,9 @@ def test_without_a_count_the_server_is_left_alone_for_a_while(refusal: dict[str,
     studio = StudioServer("qwen3-14b", 4096, tokenize=len, refusal=refusal, refuses=True)
     with studio.running():
         assert count_tokens(studio.url, "qwen3-14b", "Hello") is None
-        assert [call["endpoint"] for call in studio.heard[1:]] == ["listLoaded", "countTokens"]
+        assert [call["endpoint"] for call in studio.received[1:]] == ["listLoaded", "countTokens"]
         assert count_tokens(studio.url, "qwen3-14b", "Hello") is None
-    assert len(studio.heard) == 3
+    assert len(studio.received) == 3
 
 
 def test_the_model_api_stands_at_the_servers_root() -> None:

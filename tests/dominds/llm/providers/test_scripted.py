@@ -33,7 +33,7 @@ def scripted(folder: Path, script: str) -> Scripted:
     return Scripted(path)
 
 
-def heard(*texts: str) -> tuple[Message, ...]:
+def messages_of(*texts: str) -> tuple[Message, ...]:
     return (Message(Role.USER, "old guidance"), Message(Role.ASSISTANT, "hm"), *(Message(Role.USER, t) for t in texts))
 
 
@@ -59,12 +59,12 @@ steps:
 @pytest.mark.parametrize(
     ("messages", "cursor", "text", "next_cursor"),
     [
-        (heard("hi"), "", "one", "1"),
-        (heard("hi"), "1", "two", "2"),
-        (heard("hi", "guidance\nis long"), "1", "cleared", "1"),
-        (heard("GUIDANCE is long"), "", "one", "1"),
-        ((*heard("hi"), Message(Role.TOOL, "result 7", tool_call_id="a")), "", "seen", ""),
-        ((*heard("guidance long"), Message(Role.ASSISTANT, "x")), "", "one", "1"),
+        (messages_of("hi"), "", "one", "1"),
+        (messages_of("hi"), "1", "two", "2"),
+        (messages_of("hi", "guidance\nis long"), "1", "cleared", "1"),
+        (messages_of("GUIDANCE is long"), "", "one", "1"),
+        ((*messages_of("hi"), Message(Role.TOOL, "result 7", tool_call_id="a")), "", "seen", ""),
+        ((*messages_of("guidance long"), Message(Role.ASSISTANT, "x")), "", "one", "1"),
         ((), "nonsense", "one", "1"),
     ],
 )

@@ -13,5 +13,5 @@ def run(command: str) -> str:
     return subprocess.run(command, shell=True, capture_output=True, text=True, check=True).stdout
 
 
-def tell(answers: list[str]) -> None:
+def report(answers: list[str]) -> None:
     print(json.dumps(answers))

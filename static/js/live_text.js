@@ -1,8 +1,8 @@
 // The answer as it is written: finished blocks as HTML, the open end as one growing text node.
 import { tr } from "./words.js";
 
-export class Draft {
-  /** `lost` is called when something is missing: the server then sends the draft again from its beginning. */
+export class LiveText {
+  /** `lost` is called when something is missing: the server then sends the text again from its beginning. */
   constructor(entries, who, lost) {
     Object.assign(this, { entries, who, lost });
     this.generation = 0;
@@ -95,7 +95,7 @@ export class Draft {
     this.tailBox.classList.toggle("in-code", /^\s{0,3}(```|~~~)/.test(this.tail.data));
   }
 
-  /** The generation is over; its turn replaces the draft, or nothing does. */
+  /** The generation is over; its turn replaces the text, or nothing does. */
   finish(generation, keepsText) {
     this.ended = Math.max(this.ended, generation);
     if (this.generation !== generation || !this.node) return;
