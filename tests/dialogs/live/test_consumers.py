@@ -26,7 +26,7 @@ from dialogs.store import wakeups
 from dialogs.tools.human import ASK_HUMAN
 from dominds.asgi import application
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import UserFactory, make_dialog, make_operator
+from tests.dialogs.factories import UserFactory, make_dialog, make_operator, send
 from tests.harness.browser import session_key
 
 pytestmark = [pytest.mark.anyio, pytest.mark.django_db(transaction=True)]
@@ -97,8 +97,7 @@ def newest_event(dialog: Dialog) -> int:
 
 
 def answer(dialog: Dialog, text: str = "Hi") -> None:
-    messages.post_message(dialog.pk, text)
-    drive(dialog.pk)
+    send(dialog, text)
 
 
 @pytest.mark.parametrize("who", ["nobody", "a stranger", "nobody's dialog", "a forged session"])
