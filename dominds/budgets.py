@@ -43,6 +43,9 @@ class Budget:
             raise OverBudget(self, subject)
 
 
+ALL: list[Budget] = []
+
+
 def _budget(setting: str, most: int, unit: str, formerly: str = "") -> Budget:
     """A setting that is no number keeps the default here; ``dominds.settings`` refuses to start with it. ``formerly`` is a name
     that is read where the setting has no value."""
@@ -50,7 +53,8 @@ def _budget(setting: str, most: int, unit: str, formerly: str = "") -> Budget:
     if not given and formerly:
         setting = formerly if (given := os.environ.get(formerly, "").strip()) else setting
     is_given = given.isdecimal() and int(given) > 0
-    return Budget(setting, int(given) if is_given else most, unit, is_given)
+    ALL.append(Budget(setting, int(given) if is_given else most, unit, is_given))
+    return ALL[-1]
 
 
 # -- A model's answer --------------------------------------------------------------------------------------------------
@@ -103,10 +107,3 @@ REWRITE_SECONDS = _budget("DOMINDS_REWRITE_SECONDS", 600, "seconds for one rewri
 # -- Push notifications --------------------------------------------------------------------------------------------------
 # Each question is sent to all of them.
 PUSH_BROWSERS = _budget("DOMINDS_PUSH_BROWSERS", 10, "browsers of one person")
-
-ALL = (
-    ANSWER_BYTES, ANSWER_CHARS, HEADER_BYTES, HEADERS, EVENT_BYTES, CALLS, ARGUMENT_CHARS, LISTING_BYTES, TOOL_BYTES,
-    BODY_BYTES, CONVERSATION_MESSAGES, RECEIVE_SECONDS, ATTACHMENT_BYTES, ATTACHMENTS, IMAGE_PIXELS, REQUEST_IMAGES,
-    REQUEST_IMAGE_BYTES, FORK_ROWS, TURN_CHARS, ARCHIVED_UNITS,
-    REWRITE_SECONDS, PUSH_BROWSERS,
-)  # fmt: skip

@@ -51,13 +51,12 @@ DATABASES: dict[str, dict[str, Any]] = {
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 env.make_folder("DOMINDS_DATA_DIR", DATA_DIR)
 
-
 # -- Redis -----------------------------------------------------------------------------------------
-def _own_redis() -> str:
-    return REDIS_URL_FILE.read_text().strip() if REDIS_URL_FILE.is_file() else "redis://127.0.0.1:6379/0"
-
-
-REDIS_URL = env.redis_url("REDIS_URL") if env.text("REDIS_URL") else _own_redis()
+REDIS_URL = "redis://127.0.0.1:6379/0"
+if env.text("REDIS_URL"):
+    REDIS_URL = env.redis_url("REDIS_URL")
+elif REDIS_URL_FILE.is_file():
+    REDIS_URL = REDIS_URL_FILE.read_text().strip()
 
 # -- Hosts and transport ---------------------------------------------------------------------------
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", list(LOOPBACK))
@@ -211,6 +210,8 @@ METRICS_TOKEN = env.text("DOMINDS_METRICS_TOKEN")
 
 # Whether addresses that staff type into a page may lie on this machine or in its network. See dominds.outbound_http.
 PRIVATE_WEBHOOKS = env.flag("DOMINDS_PRIVATE_WEBHOOKS", default=LOOPBACK_ONLY)
+# Whether those of images in answers may.
+PRIVATE_IMAGES = env.flag("DOMINDS_PRIVATE_IMAGES", default=False)
 
 # Where the page Connect a model looks for model servers.
 LOCAL_SERVERS = env.servers(
@@ -227,9 +228,6 @@ MAIL_FROM = env.mail_sender("DOMINDS_EMAIL_FROM") if _mail else ""
 # -- Push notifications of questions, to browsers that people subscribed ------------------------------------------------------
 WEB_PUSH = env.flag("DOMINDS_WEB_PUSH", default=True)
 # Push services' addresses come from any person's browser, not from staff: nothing inside is called unless this says so.
-PRIVATE_IMAGES = env.flag(
-    "DOMINDS_PRIVATE_IMAGES", default=False
-)  # answers may name them in this machine's own network
 PRIVATE_PUSH = env.flag("DOMINDS_PRIVATE_PUSH", default=False)
 
 # -- Sign-in at OpenID providers, beside passwords. Without an issuer there is none -----------------------------------------

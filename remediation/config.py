@@ -5,7 +5,7 @@ retention keeps, retries.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from remediation.context import UnitKind
@@ -110,8 +110,8 @@ class Retention:
 
     def differing(self) -> dict[str, Any]:
         """The weights that are not the preset's."""
-        of_preset = _as_mapping(PRESETS[self.preset])
-        return {name: value for name, value in _as_mapping(self.weights).items() if value != of_preset[name]}
+        of_preset = asdict(PRESETS[self.preset])
+        return {name: value for name, value in asdict(self.weights).items() if value != of_preset[name]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,32 +151,8 @@ class ContextConfig:
 
     def to_mapping(self) -> dict[str, Any]:
         """The content of ``context_config`` in the file's shape. Parsing it again gives an equal configuration."""
-        strategy = self.breaking_strategy
-        return {
-            "min_limit": self.min_limit,
-            "default_limit": self.default_limit,
-            "warning_threshold": self.warning_threshold,
-            "per_llm": [_as_mapping(entry) for entry in self.per_llm],
-            "breaking_strategy": {
-                "chain_order": list(strategy.chain_order),
-                "summarize_old": _as_mapping(strategy.summarize_old),
-                "prioritize_recent": _as_mapping(strategy.prioritize_recent),
-                "content_type_chunking": {"compress_ratios": dict(strategy.content_type_chunking.compress_ratios)},
-                "discard_low_rel": _as_mapping(strategy.discard_low_rel),
-                "hybrid": _as_mapping(strategy.hybrid),
-            },
-            "recovery_mode": self.recovery_mode,
-            "retention": {"preset": self.retention.preset, "weights": self.retention.differing()},
-            "retry_policies": {
-                "default": _as_mapping(self.retry_policies.default),
-                "per_tool": {tool: _as_mapping(policy) for tool, policy in self.retry_policies.per_tool.items()},
-            },
-            "tokenizer": self.tokenizer,
-        }
-
-
-def _as_mapping(values: Any) -> dict[str, Any]:
-    return {item.name: getattr(values, item.name) for item in fields(values)}
+        retention = {"preset": self.retention.preset, "weights": self.retention.differing()}
+        return {**asdict(self), "retention": retention}
 
 
 def effective_limit(

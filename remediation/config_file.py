@@ -1,7 +1,7 @@
 """Reading ``context_config``: a bad field is reported with its path and replaced by its default; the others still hold."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from dominds.yaml_fields import (
@@ -35,6 +35,7 @@ from remediation.config import (
     RetryPolicies,
     RetryPolicy,
     SummarizeOld,
+    Weights,
     below_floor,
 )
 
@@ -90,15 +91,8 @@ _STRATEGIES: dict[str, tuple[type[Any], dict[str, Field]]] = {
     ),
     "hybrid": (Hybrid, {"max_iterations": whole_number(1, 3)}),
 }
-_POINTS = number(0, MOST_POINTS)
 _WEIGHTS: dict[str, Field] = {
-    "recency": _POINTS,
-    "role_system": _POINTS,
-    "role_user": _POINTS,
-    "role_model": _POINTS,
-    "failures": _POINTS,
-    "operations": _POINTS,
-    "length": _POINTS,
+    **{weight.name: number(0, MOST_POINTS) for weight in fields(Weights)},
     "long_text_chars": _POSITIVE,
 }
 _RETRY_POLICY: dict[str, Field] = {

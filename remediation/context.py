@@ -1,7 +1,7 @@
 """The values that policies and strategies judge. Frozen, and free of clock, settings and rows."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -127,12 +127,7 @@ class StrategyStep:
 
     def as_json(self) -> dict[str, Any]:
         """For its row, where each removed unit names its strategies."""
-        return {
-            "strategy": self.strategy,
-            "est_before": self.est_before,
-            "est_after": self.est_after,
-            "note": self.note,
-        }
+        return {name: value for name, value in asdict(self).items() if name != "touched"}
 
 
 def step_of(strategy: str, before: Units, after: Units, note: str = "") -> StrategyStep:

@@ -70,32 +70,9 @@ TOPICS = {
     "calendar": "meeting reminder timezone invitation attendee recurrence schedule agenda room conflict holiday",
     "storage": "volume snapshot backup restore bucket object retention archive replica checksum disk quota block",
 }  # fmt: skip
-VERBS = (
-    "checked",
-    "moved",
-    "compared",
-    "reviewed",
-    "adjusted",
-    "discussed",
-    "sketched",
-    "sorted",
-    "renamed",
-    "weighed",
-)
+VERBS = "checked moved compared reviewed adjusted discussed sketched sorted renamed weighed".split()
 LINKS = ("because", "while", "although", "so", "after", "before", "since", "where", "when")
-ADJECTIVES = (
-    "small",
-    "quiet",
-    "likely",
-    "plain",
-    "useful",
-    "recent",
-    "older",
-    "careful",
-    "simple",
-    "awkward",
-    "steady",
-)
+ADJECTIVES = "small quiet likely plain useful recent older careful simple awkward steady".split()
 AREAS = ("To Do List", "Calendar")
 
 

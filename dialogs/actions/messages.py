@@ -18,7 +18,7 @@ from dialogs.context.images import unseen_images
 from dialogs.context.limits import as_served, model_of, unusable_reason
 from dialogs.context.sizes import too_large
 from dialogs.context.tool_calls import abandon
-from dialogs.errors import Conflict, Forbidden, Invalid, NotFound, RateLimited, TooLarge, TooLargeForModel
+from dialogs.errors import Conflict, Forbidden, Invalid, NotFound, RateLimited, TooLarge
 from dialogs.models import Agent, Dialog, Generation, Question, Round, SiteSettings, Turn
 from dialogs.permissions import may_act, may_see
 from dialogs.state import State
@@ -311,7 +311,9 @@ def check_text(text: str, *, has_images: bool = False) -> None:
     if problem := unstorable_reason(text):
         raise Invalid(f"The message {problem}. Remove it.")
     if (size := len(text.encode())) > MAX_MESSAGE_BYTES:
-        raise TooLarge(size, MAX_MESSAGE_BYTES)
+        raise TooLarge(
+            f"The message has {size:,} bytes; at most {MAX_MESSAGE_BYTES:,} are accepted. Shorten or split it."
+        )
 
 
 def check_open(dialog: Dialog) -> None:
@@ -327,7 +329,7 @@ def check_open(dialog: Dialog) -> None:
 def unusable(dialog_id: UUID, attached: Sequence[Attached] = (), text: str = "") -> str:
     """Why the dialog's model cannot answer now. Call this before the row is locked: it may ask the model's server.
 
-    Raises ``Invalid`` where an image is attached and the model sees none, ``TooLargeForModel`` for such a text.
+    Raises ``Invalid`` where an image is attached and the model sees none, ``TooLarge`` for such a text.
     """
     dialog = _with_agent.first(dialog_id)
     return _unusable(dialog, text, attached) if dialog is not None else ""
@@ -340,7 +342,7 @@ def _unusable(dialog: Dialog, text: str, attached: Sequence[Attached]) -> str:
     if any(file.pixels for file in attached) and (unseen := unseen_images(as_served(model))):
         raise Invalid(unseen)
     if large := too_large(dialog, model, text):
-        raise TooLargeForModel(large)
+        raise TooLarge(large)
     return ""
 
 

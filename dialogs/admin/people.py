@@ -28,10 +28,7 @@ from remediation.spending import Spent
 @admin.register(ApiKey)
 class ApiKeyAdmin(RecordAdmin):
     list_display = ("__str__", "owner", "name", "scope", "created_at", "last_used_at", "expires_at", "revoked_at")
-    list_filter = (
-        "scope",
-        ("revoked_at", admin.EmptyFieldListFilter),
-    )
+    list_filter = ("scope", ("revoked_at", admin.EmptyFieldListFilter))
     list_select_related = ("owner",)
     search_fields = ("owner__username", "name", "last_four")
     fields = (
@@ -51,36 +48,20 @@ class ApiKeyAdmin(RecordAdmin):
             self.log_change(request, row, "Revoked")
 
 
-@admin.register(DayOfCalls)
-class DayOfCallsAdmin(RecordAdmin):
-    list_display = (
-        "day",
-        "person",
-        "agent",
-        "provider",
-        "model",
-        "calls",
-        "prompt_tokens",
-        "completion_tokens",
-        "cost",
-    )
-    list_select_related = ("person",)
-    ordering = ("-day",)
-
-    @admin.display(ordering="cost_usd")
-    def cost(self, row: DayOfCalls) -> str:
-        return str(Spent(row.cost_usd, row.unpriced))
-
-
 @admin.register(EmbeddingUse)
 class EmbeddingUseAdmin(RecordAdmin):
-    list_display = ("day", "person", "agent", "provider", "model", "calls", "prompt_tokens", "cost")
+    list_display: tuple[str, ...] = ("day", "person", "agent", "provider", "model", "calls", "prompt_tokens", "cost")
     list_select_related = ("person",)
     ordering = ("-day",)
 
     @admin.display(ordering="cost_usd")
-    def cost(self, row: EmbeddingUse) -> str:
+    def cost(self, row: EmbeddingUse | DayOfCalls) -> str:
         return str(Spent(row.cost_usd, row.unpriced))
+
+
+@admin.register(DayOfCalls)
+class DayOfCallsAdmin(EmbeddingUseAdmin):
+    list_display = (*EmbeddingUseAdmin.list_display[:-1], "completion_tokens", "cost")
 
 
 @admin.register(Identity)

@@ -24,24 +24,18 @@ class PersonRequest(HttpRequest):
 
 
 class Unauthorized(Refusal):
-    status = 401
-
-    def __init__(self, message: str) -> None:
-        super().__init__("unauthorized", message)
+    status, code = 401, "unauthorized"
 
 
 class CsrfRefused(Refusal):
-    status = 403
-
-    def __init__(self) -> None:
-        super().__init__("csrf_failed", "A call with a login session needs the X-CSRFToken header. Or use an API key.")
+    status, code = 403, "csrf_failed"
 
 
 class ScopeRefused(Refusal):
-    status = 403
+    status, code = 403, "key_scope"
 
     def __init__(self, key: ApiKey) -> None:
-        super().__init__("key_scope", f"The key {key} is for {key.get_scope_display()} alone. Make another for this.")
+        super().__init__(f"The key {key} is for {key.get_scope_display()} alone. Make another for this.")
 
 
 def _allows(key: ApiKey, method: str) -> bool:
@@ -83,7 +77,7 @@ class SessionAuth(APIKeyCookie):
         if not isinstance(user, User) or not user.is_authenticated:
             raise Unauthorized("Send `Authorization: Bearer KEY`, or log in.")
         if check_csrf(request):
-            raise CsrfRefused
+            raise CsrfRefused("A call with a login session needs the X-CSRFToken header. Or use an API key.")
         return user
 
 

@@ -44,10 +44,7 @@ class TemplateOut(Schema):
 
 
 class StaffOnly(Refusal):
-    status = 403
-
-    def __init__(self) -> None:
-        super().__init__("staff_only", "pruning_agent holds for everybody; only staff may change it.")
+    status, code = 403, "staff_only"
 
 
 @router.get("/settings")
@@ -81,7 +78,7 @@ def list_templates(request: PersonRequest) -> QuerySet[PromptTemplate]:
 
 def _set_pruning_agent(request: PersonRequest, agent_id: str | None) -> None:
     if not may(request.auth, OPERATE):
-        raise StaffOnly
+        raise StaffOnly("pruning_agent holds for everybody; only staff may change it.")
     if agent_id is not None and not Agent.objects.filter(pk=agent_id, enabled=True).exists():
         raise Invalid(f"pruning_agent: there is no agent {agent_id!r}. GET /api/agents lists them.")
     SiteSettings.objects.update_or_create(singleton=True, defaults={"pruning_agent_id": agent_id})

@@ -17,10 +17,7 @@ from dominds.web.socket_origin import is_own
 
 
 class OriginRefused(Refusal):
-    status = 403
-
-    def __init__(self) -> None:
-        super().__init__("origin_refused", "A page of another site asks. Programs send no Origin header.")
+    status, code = 403, "origin_refused"
 
 
 @csrf_exempt  # a cookie is nothing here
@@ -32,7 +29,7 @@ def serve(request: HttpRequest) -> HttpResponse:
     scope = _scope_of(request)
     try:
         if "Origin" in request.headers and not is_own(scope):
-            raise OriginRefused
+            raise OriginRefused("A page of another site asks. Programs send no Origin header.")
         key = _key_of(request)
     except Refusal as problem:
         answer = problems.refused(problem)

@@ -147,9 +147,10 @@ def _dialogs() -> Iterator[Metric]:
     for level in Level:
         levels.add_metric([level.value], found.get(level.value, 0))
     yield levels
-    stuck = GaugeMetricFamily("dominds_dialogs_stuck", "Dialogs that do not get on (at most 20 are counted).")
-    stuck.add_metric([], len(dashboard.stuck_dialogs()))
-    yield stuck
+    stuck = len(dashboard.stuck_dialogs())
+    yield GaugeMetricFamily(
+        "dominds_dialogs_stuck", "Dialogs that do not get on (at most 20 are counted).", value=stuck
+    )
 
 
 def _levels_now() -> dict[str, int]:
@@ -260,9 +261,8 @@ def _from_redis() -> Iterator[Metric]:
     for kind in ("worker", "sweeper"):
         parts.add_metric([kind], sum(part.kind == kind and not part.is_late for part in found.heartbeats))
     yield parts
-    busy = GaugeMetricFamily("dominds_workers_busy", "Wake-ups that workers are at, as they last said.")
-    busy.add_metric([], sum(part.busy or 0 for part in found.heartbeats if not part.is_late))
-    yield busy
+    busy = sum(part.busy or 0 for part in found.heartbeats if not part.is_late)
+    yield GaugeMetricFamily("dominds_workers_busy", "Wake-ups that workers are at, as they last said.", value=busy)
 
 
 def register() -> None:

@@ -20,6 +20,6 @@ def closed(folder: Path) -> Iterator[dict[str, str]]:
 
 def pass_through() -> None:
     """Wait while the gate is closed. A part that is started again later finds it open."""
-    if path := os.environ.get("DOMINDS_GATE"):
+    if path := os.environ.get(VARIABLE):
         with Path(path).open() as gate:
             fcntl.flock(gate, fcntl.LOCK_SH)

@@ -99,16 +99,14 @@ class Supervisor:
 
     def start(self, part: Part) -> Running:
         """Start a part for the first time."""
-        running = Running(part, self._spawn(part))
-        self._read(running)
-        self.running.append(running)
-        return running
+        return self.adopt(part, self._spawn(part))
 
-    def adopt(self, part: Part, process: Process) -> None:
+    def adopt(self, part: Part, process: Process) -> Running:
         """Watch a process that was started already; ``part`` says how to start it again."""
         running = Running(part, process)
         self._read(running)
         self.running.append(running)
+        return running
 
     def _spawn(self, part: Part) -> Process:
         return spawn(part.command(), {**self.environment, **part.environment}, subprocess.PIPE, self.folder)

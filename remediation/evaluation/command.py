@@ -2,12 +2,13 @@
 
 import argparse
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from remediation.evaluation.evaluate import DEFAULT_BUDGETS, DEFAULT_MODEL, evaluate
 from remediation.evaluation.policies import POLICIES
-from remediation.evaluation.report import to_json, to_markdown
+from remediation.evaluation.report import to_markdown
 from remediation.recall.recall import SHARE
 
 DESCRIPTION = "Measures what each policy keeps of recorded dialogs, without a model."
@@ -40,5 +41,5 @@ def run(options: dict[str, Any]) -> str:
     if options["markdown"]:
         options["markdown"].write_text(text, encoding="utf-8")
     if options["json"]:
-        options["json"].write_text(json.dumps(to_json(report), indent=1), encoding="utf-8")
+        options["json"].write_text(json.dumps(asdict(report), indent=1), encoding="utf-8")
     return text

@@ -1,8 +1,7 @@
-"""The results as values, and as Markdown and JSON."""
+"""The results as values, and as Markdown."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from remediation.evaluation.measures import POSITIONS, Fate, Run, State
 
@@ -98,10 +97,6 @@ def result_of(form: str, policy: str, budget: int, recall_share: float, runs: Se
         rewrite_millis=sum(run.rewrite_millis for run in runs),
         recall_millis=sum(run.recall_millis for run in runs) / requests if requests else 0.0,
     )
-
-
-def to_json(report: Report) -> dict[str, Any]:
-    return asdict(report)
 
 
 def to_markdown(report: Report) -> str:

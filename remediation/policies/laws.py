@@ -1,7 +1,7 @@
 """Laws of every rewrite, whichever policy made it."""
 
-from remediation.context import Unit, UnitRole, Units, total_tokens
-from remediation.strategies.outcome import newest_user
+from remediation.context import Unit, Units, total_tokens
+from remediation.strategies.outcome import standing
 
 
 def broken_law(before: Units, after: Units) -> str:
@@ -23,8 +23,7 @@ def broken_law(before: Units, after: Units) -> str:
 
 def untouchable(units: Units) -> list[Unit]:
     """System prompts, pinned units and the newest user message: they stay word for word, in their order."""
-    newest = newest_user(units)
-    return [unit for index, unit in enumerate(units) if unit.role is UnitRole.SYSTEM or unit.pinned or index == newest]
+    return [units[index] for index in sorted(standing(units))]
 
 
 def is_paired(unit: Unit) -> bool:

@@ -1,12 +1,13 @@
 """An answer that the stream watch cut, and that is itself too long to go on from: its head goes, its tail stays word for word."""
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import replace
 
 from remediation.context import Rewritten, Toolbox, Unit, UnitRole, Units, step_of, total_tokens
 from remediation.strategies.carrying import removed_from
 from remediation.strategies.conclusion import Attempt, conclude, fail
-from remediation.strategies.outcome import newest_user
+from remediation.strategies.outcome import standing_tokens
 
 HEAD_ARCHIVED = "[The beginning of this answer is in the archive; it went on:]\n"
 SMALLEST_TAIL = 24  # tokens, the line above included; less shows nobody where to go on
@@ -43,13 +44,7 @@ def with_shorter_answer(
 
 def room_for_answer(units: Units, ceiling: int) -> int:
     """Half of what is left below ``ceiling`` beside what must stay: the other half is for what else is kept."""
-    newest = newest_user(units)
-    stays = sum(
-        unit.est_tokens
-        for index, unit in enumerate(units)
-        if unit.pinned or unit.role is UnitRole.SYSTEM or index == newest
-    )
-    return max(0, (ceiling - stays) // 2)
+    return max(0, (ceiling - standing_tokens(units)) // 2)
 
 
 def _is_answer(unit: Unit) -> bool:
@@ -59,14 +54,8 @@ def _is_answer(unit: Unit) -> bool:
 def _tail(unit: Unit, room: int, toolbox: Toolbox) -> Unit:
     """The longest end of the answer that takes at most ``room`` tokens, by bisection."""
     text = unit.text.removeprefix(HEAD_ARCHIVED)
-    shortest, longest = 0, len(text)
-    while shortest < longest:
-        kept = (shortest + longest + 1) // 2
-        if _ending(unit, text, kept, toolbox).est_tokens <= room:
-            shortest = kept
-        else:
-            longest = kept - 1
-    return _ending(unit, text, shortest, toolbox)
+    kept = bisect_right(range(1, len(text) + 1), room, key=lambda chars: _ending(unit, text, chars, toolbox).est_tokens)
+    return _ending(unit, text, kept, toolbox)
 
 
 def _ending(unit: Unit, text: str, chars: int, toolbox: Toolbox) -> Unit:

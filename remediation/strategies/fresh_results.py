@@ -8,7 +8,7 @@ from dataclasses import replace
 from dominds.llm.messages import Message, Role
 from remediation.context import Toolbox, Unit, UnitRole, Units
 from remediation.strategies.masking import FRESH_UNITS, SMALLEST_RESULT, where_it_is, with_short_arguments
-from remediation.strategies.outcome import newest_user, task_of
+from remediation.strategies.outcome import standing_tokens, task_of
 from remediation.strategies.stand_ins import text_counter
 from remediation.text.coverage import telling
 from remediation.text.statements import is_failure
@@ -26,13 +26,7 @@ def cut_fresh_results(units: Units, aim: int, toolbox: Toolbox, whole: int = 0) 
     ``aim`` tokens are for all units. What takes at most ``whole`` tokens stays as it is, as do pinned units and priority 1,
     and people's words always.
     """
-    newest = newest_user(units)
-    standing = sum(
-        unit.est_tokens
-        for index, unit in enumerate(units)
-        if unit.pinned or unit.role is UnitRole.SYSTEM or index == newest
-    )
-    room = max(SMALLEST_RESULT, (aim - standing) // FRESH_SHARE)
+    room = max(SMALLEST_RESULT, (aim - standing_tokens(units)) // FRESH_SHARE)
     return tuple(
         _cut(unit, room, _words_of(units, unit), toolbox)
         if index >= len(units) - FRESH_UNITS and unit.est_tokens > max(room, whole) and _may_be_cut(unit)

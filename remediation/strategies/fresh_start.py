@@ -9,7 +9,7 @@ from remediation.strategies.exchanges import is_question
 from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
 from remediation.strategies.headroom import most_of
-from remediation.strategies.outcome import is_ledger, newest_user, task_of
+from remediation.strategies.outcome import is_ledger, newest_user, standing, standing_tokens, task_of
 from remediation.strategies.stand_ins import (
     HANDOVER_CLOSING,
     HANDOVER_OPENING,
@@ -61,8 +61,7 @@ def recover(attempt: Attempt, toolbox: Toolbox, opening: str = HANDOVER_OPENING)
 
 
 def _kept(units: Units, limit: int) -> set[int]:
-    kept = {i for i, unit in enumerate(units) if unit.role is UnitRole.SYSTEM or unit.pinned}
-    kept |= {newest_user(units)} - {-1}
+    kept = standing(units)
     newest = len(units) - 1
     in_flight = newest >= 0 and units[newest].role is UnitRole.TOOL
     used = sum(units[index].est_tokens for index in kept)
@@ -126,12 +125,7 @@ def _in_order(units: Units, kept: set[int], handover: Unit) -> Units:
 def irreducible(units: Units, limit: int) -> str:
     """Why nothing helps, with the sizes."""
     system = sum(unit.est_tokens for unit in units if unit.role is UnitRole.SYSTEM)
-    newest = newest_user(units)
-    fixed = sum(
-        unit.est_tokens
-        for index, unit in enumerate(units)
-        if unit.role is not UnitRole.SYSTEM and (unit.pinned or index == newest)
-    )
+    fixed = standing_tokens(units) - system
     first = f"The system prompt (est. {system:,} tokens) and the" if system else "The"
     return (
         f"{first} messages that must stay (est. {fixed:,} tokens) leave no room for a "

@@ -18,8 +18,8 @@ from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
 from remediation.strategies.headroom import most_of
 from remediation.strategies.masking import mask_old_output
-from remediation.strategies.outcome import is_ledger, newest_user
-from remediation.strategies.stand_ins import COUNTS_LINE, heading_tokens, put_in_place, summary_heading
+from remediation.strategies.outcome import is_ledger, standing
+from remediation.strategies.stand_ins import COUNTS_LINE, heading_tokens, put_in_place, sources_of, summary_heading
 
 TARGET_PERCENT = 80  # of the limit
 DEFAULT_LIMIT = 100_000  # tokens, for a model that neither the catalog nor the table knows
@@ -170,9 +170,8 @@ def _pruned(units: Units, sizes: Sequence[int], kept: set[int]) -> Pruned:
 
 
 def _indispensable(units: Units) -> set[int]:
-    """System prompts, pinned units, the newest unit and the newest user message."""
-    kept = {index for index, unit in enumerate(units) if unit.role is UnitRole.SYSTEM or unit.pinned}
-    return kept | ({newest_user(units), len(units) - 1} - {-1})
+    """What stands in any case, and the newest unit."""
+    return standing(units) | ({len(units) - 1} - {-1})
 
 
 def _best_fitting(units: Units, sizes: Sequence[int], kept: set[int], room: int, weights: Weights) -> set[int]:
@@ -231,9 +230,7 @@ def summarize(units: Units, max_items: int = 10, count: Count | None = None) -> 
     if not old:
         return Summarized(units, None)
     summary = counts_unit(tuple(units[i] for i in old), count)
-    first, gone = old[0], set(old)
-    kept_after = tuple(unit for i, unit in enumerate(units) if i > first and i not in gone)
-    return Summarized((*units[:first], summary, *kept_after), summary)
+    return Summarized(put_in_place(units, set(old), summary), summary)
 
 
 def counts_unit(old: Units, count: Count | None = None) -> Unit:
@@ -246,7 +243,7 @@ def counts_unit(old: Units, count: Count | None = None) -> Unit:
         kind=UnitKind.SUMMARY,
         role=UnitRole.USER,
         messages=(message,),
-        source=tuple(sorted({seq for unit in old for seq in unit.source})),
+        source=sources_of(old),
         priority=min(unit.priority for unit in old),
         est_tokens=count((message,)) if count else len(text) // 4 + 1,
     )
@@ -303,9 +300,9 @@ def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolb
         step = step_of("mask", units, masked, "masked old tool output")
         return conclude(replace(attempt, steps=(step,)), masked, toolbox)
     light = tuple(unit for unit in masked if not _is_account(unit))
-    standing = sum(light[index].est_tokens for index in _indispensable(light))
+    stays = sum(light[index].est_tokens for index in _indispensable(light))
     share = HAND_OFF_SHARE if any(unit.role is UnitRole.TOOL for unit in units) else TALK_SHARE
-    for_hand_off = max(COUNTS_TOKENS, int((room - standing) * share))
+    for_hand_off = max(COUNTS_TOKENS, int((room - stays) * share))
     pruned = prune(light, max(1, room - for_hand_off), weights, toolbox.count)
     if pruned.failure and pruned.tokens + COUNTS_TOKENS > limit:
         return fail(attempt, pruned.failure, toolbox)

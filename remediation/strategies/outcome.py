@@ -33,13 +33,20 @@ def touchable(units: Units) -> list[int]:
     By rule, not by weight: system prompts, pinned units, priority 1, the ledger, the newest unit and the newest user
     message stay word for word.
     """
-    newest = newest_user(units)
+    stays = standing(units)
     return [
-        index
-        for index, unit in enumerate(units[:-1])
-        if not (unit.role is UnitRole.SYSTEM or unit.pinned or unit.priority == 1 or is_ledger(unit))
-        and index != newest
+        index for index, unit in enumerate(units[:-1]) if not (index in stays or unit.priority == 1 or is_ledger(unit))
     ]
+
+
+def standing(units: Units) -> set[int]:
+    """The indices of what no rewrite may change or take away: system prompts, pinned units and the newest user message."""
+    newest = newest_user(units)
+    return {index for index, unit in enumerate(units) if unit.role is UnitRole.SYSTEM or unit.pinned or index == newest}
+
+
+def standing_tokens(units: Units) -> int:
+    return sum(units[index].est_tokens for index in standing(units))
 
 
 def newest_user(units: Units) -> int:

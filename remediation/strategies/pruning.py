@@ -18,7 +18,7 @@ from remediation.strategies.fresh_start import irreducible
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
 from remediation.strategies.headroom import most_of
 from remediation.strategies.masking import mask
-from remediation.strategies.outcome import STAND_INS, is_ledger, newest_user, task_of
+from remediation.strategies.outcome import STAND_INS, is_ledger, newest_user, standing, task_of
 from remediation.strategies.stand_ins import (
     heading_tokens,
     put_in_place,
@@ -190,12 +190,8 @@ def apply_pruned(units: Units, reply: PrunedReply, toolbox: Toolbox, limit: int)
 
 def must_stay(units: Units, limit: int) -> set[int]:
     """System, pinned, task, newest user message, running tool exchanges, and the last five units (three when large)."""
-    newest = newest_user(units)
-    kept = {i for i, unit in enumerate(units) if unit.role is UnitRole.SYSTEM or unit.pinned}
-    kept |= {index for index in (_task(units), newest) if index >= 0}
-    kept |= {
-        i for i in range(newest + 1, len(units)) if units[i].role is UnitRole.TOOL and i >= len(units) - RECENT_UNITS
-    }
+    since = range(max(newest_user(units) + 1, len(units) - RECENT_UNITS), len(units))
+    kept = standing(units) | ({_task(units)} - {-1}) | {i for i in since if units[i].role is UnitRole.TOOL}
     recent = range(max(0, len(units) - RECENT_UNITS), len(units))
     if sum(units[index].est_tokens for index in kept | set(recent)) > limit // 2:
         recent = range(max(0, len(units) - FEWEST_RECENT_UNITS), len(units))
@@ -272,9 +268,7 @@ def fallback(
     attempt = Attempt(units, limit, toolbox.clock(), target=target_tokens)
     aim = (limit if target_tokens is None else min(limit, target_tokens)) - ledger_reserve(limit, units)
     units = cut_fresh_results(units, aim, toolbox, whole=whole_result)
-    kept = {i for i, unit in enumerate(units) if unit.role is UnitRole.SYSTEM or unit.pinned} | {newest_user(units)} - {
-        -1
-    }
+    kept = standing(units)
     used = sum(units[index].est_tokens for index in kept)
     if used > limit:
         return fail(attempt, irreducible(units, limit), toolbox)

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from remediation.context import Rewritten, Toolbox, UnitRole, Units
+from remediation.context import Rewritten, Toolbox, Units
 from remediation.strategies.carrying import ledger_budget
 from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.fresh_start import irreducible
-from remediation.strategies.outcome import is_ledger, newest_user
+from remediation.strategies.outcome import is_ledger, standing
 
 
 def truncate(attempt: Attempt, target_tokens: int, toolbox: Toolbox) -> Rewritten:
@@ -17,9 +17,7 @@ def truncate(attempt: Attempt, target_tokens: int, toolbox: Toolbox) -> Rewritte
     attempt = replace(attempt, recovered=True)
     units, limit = attempt.before, attempt.limit
     toolbox.report("recovery", sum(unit.est_tokens for unit in units), limit)
-    kept = {i for i, unit in enumerate(units) if unit.role is UnitRole.SYSTEM or unit.pinned} | {newest_user(units)} - {
-        -1
-    }
+    kept = standing(units)
     used = sum(units[index].est_tokens for index in kept)
     if used > limit:
         return fail(attempt, irreducible(units, limit), toolbox)

@@ -1,6 +1,7 @@
 """Summaries without a model, and a gate for those that a model wrote. Pure and deterministic."""
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -215,11 +216,5 @@ def _joined(sentences: list[_Sentence]) -> str:
 def _cut(text: str, max_tokens: int, count: Count) -> str:
     """The longest beginning of ``text``, in whole words, that fits."""
     words = text.split()
-    fitting, too_many = 0, len(words) + 1
-    while too_many - fitting > 1:
-        middle = (fitting + too_many) // 2
-        if count(" ".join(words[:middle])) <= max_tokens:
-            fitting = middle
-        else:
-            too_many = middle
+    fitting = bisect_right(range(1, len(words) + 1), max_tokens, key=lambda number: count(" ".join(words[:number])))
     return " ".join(words[:fitting])

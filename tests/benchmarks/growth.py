@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -320,11 +321,59 @@ class Meter:
         return Cost(len(statements), here, server, int(touched), wall)
 
 
+# Name, address and, where it is not "person", who asks. ``page`` is the long dialog's, ``api`` the same below /api.
+PAGES = (
+    ("look at the long dialog", "{page}"),
+    ("its transcript, deep", "{page}older?before={half}"),
+    ("its panel and context", "{page}context/"),
+    ("its time-line", "{page}timeline/"),
+    ("its calls", "{page}health/"),
+    ("its calls, last page", "{page}health/?page=999999"),
+    ("its archive", "{page}archive/"),
+    ("its archive, last page", "{page}archive/?page=999999"),
+    ("find in its archive", "{page}archive/?q=refund"),
+    ("find in it, common word", "{page}find/?q=refund"),
+    ("one call", "{page}calls/{newest}/"),
+    ("its statistics, /api", "{api}/statistics"),
+    ("its turns, /api, deep", "{api}/turns?after={half}&limit=100"),
+    ("its events, /api, deep", "{api}/events?after={double}&limit=100"),
+    ("find everywhere, common word", "/find/?q=refund"),
+    ("find everywhere, rare word", "/find/?q={rare}"),
+    ("find everywhere, no such word", "/find/?q=zyzzyvas"),
+    ("find everywhere, all, no such word", "/find/?q=zyzzyvas&all=1"),
+    ("home with navigation", "/"),
+    ("list of dialogs", "/dialogs/"),
+    ("list of dialogs, page 20", "/dialogs/?page=20"),
+    ("list, words", "/dialogs/?q=refund"),
+    ("list, everybody's", "/dialogs/", "operator"),
+    ("list, everybody's, last page", "/dialogs/?page=999999", "operator"),
+    ("list, everybody's, words of a title", "/dialogs/?q=Dialog+77", "operator, by htmx"),
+    ("list, everybody's, words of all titles and texts", "/dialogs/?q=Dialog+77&all=1", "operator, by htmx"),
+    ("questions", "/q4h/"),
+    ("questions, everybody's", "/q4h/", "operator"),
+    ("/api/dialogs", "/api/dialogs?limit=100"),
+    ("/api/dialogs, after 500", "/api/dialogs?limit=100&after={middle}"),
+    ("/api/dialogs, everybody's, after 500", "/api/dialogs?limit=100&after={middle}", "operator"),
+    ("statistics", "/statistics/", "operator"),
+    ("statistics, a person's", "/statistics/"),
+    ("operations", "/ops/", "operator"),
+)
+ADMIN_PAGES = (
+    *((f"admin, {name.partition('_')[2]}", f"/admin/{name.replace('_', '/')}/") for name in TABLES),
+    ("admin, dialog, last page", "/admin/dialogs/dialog/?p={last}"),
+    ("admin, dialog, found by its id", "/admin/dialogs/dialog/?q={long}"),
+    ("admin, dialog, found by words", "/admin/dialogs/dialog/?q=long"),
+    ("admin, turn, of one dialog", "/admin/dialogs/turn/?q={long}"),
+    ("admin, call, of one dialog", "/admin/dialogs/generation/?q={long}"),
+    ("admin, snapshot, of one dialog", "/admin/health/healthsnapshot/?q={long}"),
+    ("admin, snapshot, by level", "/admin/health/healthsnapshot/?level__exact=critical"),
+)
+
+
 def requests(turns: int) -> Iterator[tuple[str, Callable[[], object]]]:
     """What is measured, by its name."""
     from django.contrib.auth.models import User
     from django.test import Client
-    from django.urls import reverse
 
     from dialogs.actions.messages import post_message
     from dialogs.models import Dialog, Generation, Turn
@@ -333,80 +382,28 @@ def requests(turns: int) -> Iterator[tuple[str, Callable[[], object]]]:
 
     person, operator = User.objects.get(username="bench-0"), User.objects.get(username="operator")
     long = Dialog.objects.get(title="The long dialog")
-    clients = {"person": Client(), "operator": Client()}
-    clients["person"].force_login(person)
-    clients["operator"].force_login(operator)
+    clients = {"person": Client(), "operator": Client(), "operator, by htmx": Client(headers={"HX-Request": "true"})}
+    for who, client in clients.items():
+        client.force_login(person if who == "person" else operator)
+    others_words = Turn.objects.exclude(dialog=long).filter(dialog__owner=person).order_by("-pk")[0].text.split()
+    names = {
+        "long": long.pk, "page": f"/d/{long.pk}/", "api": f"/api/dialogs/{long.pk}", "half": turns // 2, "double": turns * 2,
+        "newest": Generation.objects.filter(dialog=long).order_by("-pk")[0].pk, "rare": others_words[4],
+        "middle": Dialog.objects.filter(owner=person).order_by("created_at")[500].pk, "last": 20_000 if turns > 10_000 else 200,
+    }  # fmt: skip
 
-    def get(address: str, who: str = "person", **headers: str) -> Callable[[], object]:
-        def act() -> None:
-            answer = clients[who].get(address, headers=headers or None)
-            assert answer.status_code == 200, (address, answer.status_code, answer.content[:500])
-
-        return act
+    def get(address: str, who: str = "person") -> None:
+        answer = clients[who].get(address)
+        assert answer.status_code == 200, (address, answer.status_code, answer.content[:500])
 
     def turn() -> None:
         post_message(long.pk, "What now?", author=person)
         drive(long.pk)
         assert Dialog.objects.get(pk=long.pk).state == "idle"
 
-    page, pieces = f"/d/{long.pk}/", {"HX-Request": "true"}
-    newest = Generation.objects.filter(dialog=long).order_by("-pk")[0].pk
-    other = Turn.objects.exclude(dialog=long).filter(dialog__owner=person).order_by("-pk")[0].text.split()[4]
     yield "turn, message to idle", turn
-    yield "look at the long dialog", get(page)
-    yield "its transcript, deep", get(f"{page}older?before={turns // 2}")
-    yield "its panel and context", get(f"{page}context/")
-    yield "its time-line", get(f"{page}timeline/")
-    yield "its calls", get(f"{page}health/")
-    yield "its calls, last page", get(f"{page}health/?page=999999")
-    yield "its archive", get(f"{page}archive/")
-    yield "its archive, last page", get(f"{page}archive/?page=999999")
-    yield "find in its archive", get(f"{page}archive/?q=refund")
-    yield "find in it, common word", get(f"{page}find/?q=refund")
-    yield "one call", get(f"{page}calls/{newest}/")
-    yield "its statistics, /api", get(f"/api/dialogs/{long.pk}/statistics")
-    yield "its turns, /api, deep", get(f"/api/dialogs/{long.pk}/turns?after={turns // 2}&limit=100")
-    yield "its events, /api, deep", get(f"/api/dialogs/{long.pk}/events?after={turns * 2}&limit=100")
-    yield "find everywhere, common word", get("/find/?q=refund")
-    yield "find everywhere, rare word", get(f"/find/?q={other}")
-    yield "find everywhere, no such word", get("/find/?q=zyzzyvas")
-    yield "find everywhere, all, no such word", get("/find/?q=zyzzyvas&all=1")
-    yield "home with navigation", get("/")
-    yield "list of dialogs", get("/dialogs/")
-    yield "list of dialogs, page 20", get("/dialogs/?page=20")
-    yield "list, words", get("/dialogs/?q=refund")
-    yield "list, everybody's", get("/dialogs/", "operator")
-    yield "list, everybody's, last page", get("/dialogs/?page=999999", "operator")
-    yield "list, everybody's, words of a title", get("/dialogs/?q=Dialog+77", "operator", **pieces)
-    yield "list, everybody's, words of all titles and texts", get("/dialogs/?q=Dialog+77&all=1", "operator", **pieces)
-    yield "questions", get("/q4h/")
-    yield "questions, everybody's", get("/q4h/", "operator")
-    yield "/api/dialogs", get("/api/dialogs?limit=100")
-    middle = Dialog.objects.filter(owner=person).order_by("created_at")[500].pk
-    yield "/api/dialogs, after 500", get(f"/api/dialogs?limit=100&after={middle}")
-    yield "/api/dialogs, everybody's, after 500", get(f"/api/dialogs?limit=100&after={middle}", "operator")
-    yield "statistics", get("/statistics/", "operator")
-    yield "statistics, a person's", get("/statistics/")
-    yield "operations", get("/ops/", "operator")
-    for name in (
-        "dialogs_dialog dialogs_turn dialogs_generation dialogs_event dialogs_round dialogs_question "
-        "health_healthsnapshot remediation_remediationrun remediation_removedunit remediation_contextevent"
-    ).split():
-        yield f"admin, {name.partition('_')[2]}", get(reverse(f"admin:{name}_changelist"), "operator")
-    dialogs = reverse("admin:dialogs_dialog_changelist")
-    yield "admin, dialog, last page", get(f"{dialogs}?p=20000" if turns > 10_000 else f"{dialogs}?p=200", "operator")
-    yield "admin, dialog, found by its id", get(f"{dialogs}?q={long.pk}", "operator")
-    yield "admin, dialog, found by words", get(f"{dialogs}?q=long", "operator")
-    yield "admin, turn, of one dialog", get(f"{reverse('admin:dialogs_turn_changelist')}?q={long.pk}", "operator")
-    yield "admin, call, of one dialog", get(f"{reverse('admin:dialogs_generation_changelist')}?q={long.pk}", "operator")
-    yield (
-        "admin, snapshot, of one dialog",
-        get(f"{reverse('admin:health_healthsnapshot_changelist')}?q={long.pk}", "operator"),
-    )
-    yield (
-        "admin, snapshot, by level",
-        get(f"{reverse('admin:health_healthsnapshot_changelist')}?level__exact=critical", "operator"),
-    )
+    for name, address, *who in (*PAGES, *((*page, "operator") for page in ADMIN_PAGES)):
+        yield name, partial(get, address.format(**names), *who)
     yield "sweep of dialogs that are owed", sweeping.sweep
     yield "sweep of notices", sweeping.notify
     yield "sweep of what expired", expiry.remove_expired

@@ -283,9 +283,8 @@ def test_a_failure_is_told_also_when_its_button_has_gone(open_dialog: Opener, pa
     expect(page.locator(".toast")).to_have_text("No connection to the server. Nothing was changed.")
 
 
-def test_a_long_dialog_loads_older_pages_where_the_reader_is(
-    stack: Stack, person: User, page: Page, log_in: LogIn, complaints: list[str]
-) -> None:
+def long_dialog(person: User, turns: int, asked: str, answered: str) -> Dialog:
+    """Of so many stored turns; the two texts are given each turn's number."""
     dialog = messages.create_dialog(person, "short")
     Turn.objects.bulk_create(
         Turn(
@@ -295,12 +294,19 @@ def test_a_long_dialog_loads_older_pages_where_the_reader_is(
             round_number=1,
             role="user" if number % 2 else "assistant",
             status="answered" if number % 2 else "complete",
-            text=f"line {number:03}\n\nand more of it",
+            text=(asked if number % 2 else answered) % number,
         )
-        for number in range(1, 121)
+        for number in range(1, turns + 1)
     )
-    Dialog.objects.filter(pk=dialog.pk).update(last_turn_seq=120, last_position=120)
+    Dialog.objects.filter(pk=dialog.pk).update(last_turn_seq=turns, last_position=turns)
     connection.close()
+    return dialog
+
+
+def test_a_long_dialog_loads_older_pages_where_the_reader_is(
+    stack: Stack, person: User, page: Page, log_in: LogIn, complaints: list[str]
+) -> None:
+    dialog = long_dialog(person, 120, *["line %03d\n\nand more of it"] * 2)
     log_in(page.context, person)
     page.goto(f"{stack.base_url}/d/{dialog.pk}/")
     expect(page.get_by_text("line 120")).to_be_in_viewport()
@@ -319,21 +325,7 @@ def test_a_long_dialog_stays_light_wherever_one_scrolls(
 ) -> None:
     """What is far away leaves the document and comes back before it is in sight."""
     code = "\n".join(f"def step_{n}(row: int) -> int:\n    return row + {n}  # {n}" for n in range(10))
-    dialog = messages.create_dialog(person, "short")
-    Turn.objects.bulk_create(
-        Turn(
-            dialog=dialog,
-            seq=number,
-            position=number,
-            round_number=1,
-            role="user" if number % 2 else "assistant",
-            status="answered" if number % 2 else "complete",
-            text=f"Question {number:03}?" if number % 2 else f"Answer {number:03}:\n\n```python\n{code}\n```\n",
-        )
-        for number in range(1, 161)
-    )
-    Dialog.objects.filter(pk=dialog.pk).update(last_turn_seq=160, last_position=160)
-    connection.close()
+    dialog = long_dialog(person, 160, "Question %03d?", f"Answer %03d:\n\n```python\n{code}\n```\n")
     log_in(page.context, person)
     page.goto(f"{stack.base_url}/d/{dialog.pk}/")
 

@@ -3,12 +3,10 @@
 from django.contrib.auth.models import User
 from django.test import Client
 
-from dialogs.actions import messages
 from dialogs.models import Dialog, Question
-from dialogs.runtime.driver import drive
 from dialogs.tools.human import ASK_HUMAN
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import make_dialog
+from tests.dialogs.factories import make_dialog, send
 
 HTMX = {"HX-Request": "true"}
 
@@ -21,18 +19,13 @@ def browser_of(user: User) -> Client:
 
 def asked_dialog(script: Script) -> tuple[Dialog, Question]:
     script({"tool_calls": [{"name": ASK_HUMAN, "arguments": {"question": "EUR or USD?"}}]}, {"text": "Thanks."})
-    dialog = make_dialog()
-    messages.post_message(dialog.pk, "Import it")
-    drive(dialog.pk)
+    dialog = send(make_dialog(), "Import it")
     return dialog, Question.objects.get(dialog=dialog)
 
 
 def suspended_dialog(script: Script) -> tuple[Dialog, Question]:
     script({"text": "No.", "usage": {"prompt_tokens": 950, "completion_tokens": 5}}, context_length=1000)
-    dialog = make_dialog()
-    for text in ("one", "two"):
-        messages.post_message(dialog.pk, text)
-        drive(dialog.pk)
+    dialog = send(make_dialog(), "one", "two")
     return dialog, Question.objects.get(dialog=dialog)
 
 

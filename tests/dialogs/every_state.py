@@ -12,7 +12,7 @@ from dialogs.runtime.driver import drive
 from dialogs.store.change import open_change
 from remediation.models import RemediationRun
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import AgentFactory, UserFactory
+from tests.dialogs.factories import AgentFactory, UserFactory, send
 from tests.pixels import picture
 
 PLAIN = {
@@ -77,9 +77,7 @@ class Zoo:
     def talk(self, *texts: str, step: dict[str, object] | None = None) -> Dialog:
         self.script(step or PLAIN)
         dialog = self.new()
-        for text in texts:
-            messages.post_message(dialog.pk, text)
-            drive(dialog.pk)
+        send(dialog, *texts)
         return dialog
 
     def branched(self) -> Dialog:
@@ -138,9 +136,7 @@ class Zoo:
     def suspended(self) -> Dialog:
         self.script(FULL, context_length=1000)
         dialog = self.new()
-        for text in ("one", "two"):
-            messages.post_message(dialog.pk, text)
-            drive(dialog.pk)
+        send(dialog, "one", "two")
         return dialog
 
     def refused(self) -> Dialog:
@@ -183,16 +179,14 @@ class Zoo:
         rewrite_requests.clear(dialog.pk, "Go on with step 3.", self.owner)
         drive(dialog.pk)
         reminders.add(dialog.pk, "Mind the gap")
-        messages.post_message(dialog.pk, "two")
-        drive(dialog.pk)
+        send(dialog, "two")
         return dialog
 
     def with_tools(self) -> Dialog:
         """Calls with a result, with an error, and one of which nobody knows whether it took effect."""
         self.script(REMINDS, {"tool_calls": [{"name": "no_such_tool", "arguments": {}}]}, {"text": "Done."})
         dialog = self.new()
-        messages.post_message(dialog.pk, "one")
-        drive(dialog.pk)
+        send(dialog, "one")
         newest = dialog.turns.filter(role=Turn.Role.TOOL).latest("seq")
         Turn.objects.filter(pk=newest.pk).update(status=Turn.Status.UNKNOWN)
         return dialog

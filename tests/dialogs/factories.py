@@ -10,9 +10,10 @@ import yaml
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Permission, User
 
-from dialogs.actions.messages import create_dialog
+from dialogs.actions.messages import create_dialog, post_message
 from dialogs.models import Agent, Dialog
 from dialogs.permissions import ALL
+from dialogs.runtime.driver import drive
 from remediation.models import RemediationRun
 
 PASSWORD = "a long enough password"
@@ -67,6 +68,15 @@ def write_minds(folder: Path, steps: Sequence[dict[str, Any]], **model: Any) -> 
 
 def make_dialog(**agent: Any) -> Dialog:
     return create_dialog(UserFactory.create(), AgentFactory.create(**agent).pk)
+
+
+def send(dialog: Dialog, *texts: str) -> Dialog:
+    """Post these messages, each when the one before is answered, and read the dialog anew."""
+    for text in texts:
+        post_message(dialog.pk, text)
+        drive(dialog.pk)
+    dialog.refresh_from_db()
+    return dialog
 
 
 def make_operator(**columns: Any) -> User:

@@ -10,7 +10,7 @@ from django.test import Client
 
 from dialogs.accounts.api_keys import create_key
 from dialogs.actions import messages
-from dialogs.errors import Conflict, TooLargeForModel
+from dialogs.errors import Conflict, TooLarge
 from dialogs.models import Dialog
 from dominds.llm.providers import server_window
 from tests.doubles.brains import Reply
@@ -118,12 +118,12 @@ def test_a_message_that_its_model_cannot_hold_is_refused_unstored(minds: Minds, 
     paste = "The shelf holds books on bees and boats. " * 700
     with start("ollama/qwen3", lambda _: Reply("ok"), window=4_096) as server:
         dialog = dialog_at(server, minds, monkeypatch, "ollama/qwen3", instructions="Be brief. " * 100)
-        with pytest.raises(TooLargeForModel) as refused:
+        with pytest.raises(TooLarge) as refused:
             messages.post_message(dialog.pk, paste)
         words = r"too large for qwen3: it has est. (\S+) tokens, and there is room for (\S+)\. The model takes 4,096, and .* est\. (\d+) of"
         own, room, beside = (int(found.replace(",", "")) for found in re.search(words, refused.value.message).groups())
         assert own > 5_000 and room + beside == 4_096 and 200 < beside < 400
-        with pytest.raises(TooLargeForModel, match="too large for qwen3"):
+        with pytest.raises(TooLarge, match="too large for qwen3"):
             messages.start_dialog(dialog.owner, dialog.agent_id, "", paste, "first")
         assert not dialog.turns.exists() and Dialog.objects.count() == 1 and not server.bodies
         say(dialog, paste[:14_000])  # three and a half thousand tokens may fit

@@ -14,11 +14,10 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from dialogs.actions import messages
 from dialogs.models import Agent, Dialog
 from dialogs.runtime.driver import drive
 from dialogs.store.change import open_change
-from tests.dialogs.factories import write_minds
+from tests.dialogs.factories import send, write_minds
 from tests.harness.browser import session_key
 from tests.harness.stack import ROOT, Stack, eventually
 
@@ -155,9 +154,7 @@ def check_without(operator: Any, dialog: Dialog) -> None:
     assert reason in browser.get("/admin/dialogs/agent/").content.decode()
     form = browser.get("/admin/dialogs/agent/keeper/change/").content.decode()
     assert '<option value="keep_newest" selected>keep_newest (not installed)</option>' in form
-    messages.post_message(dialog.pk, "Are you there?")
-    drive(dialog.pk)
-    dialog.refresh_from_db()
+    send(dialog, "Are you there?")
     assert (dialog.state, dialog.turns.last().role) == ("idle", "assistant")
     with open_change(dialog.pk) as change:
         change.dialog.requested_rewrite = "keep_newest"  # asked for just before it was taken away

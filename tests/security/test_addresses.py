@@ -16,11 +16,10 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from dialogs.accounts import api_keys
 from dialogs.actions import messages, reminders, sharing, web_push
 from dialogs.models import ApiKey, Dialog, Question
-from dialogs.runtime.driver import drive
 from dialogs.tools.human import ASK_HUMAN
 from remediation.models import CleanupTask
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import PASSWORD, UserFactory, make_dialog
+from tests.dialogs.factories import PASSWORD, UserFactory, make_dialog, send
 from tests.harness.stack import ROOT
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -59,8 +58,7 @@ def belongings(script: Script) -> dict[str, Any]:
     dialog.owner.groups.add(Group.objects.create(name="Harbour"))
     sharing.share(dialog.pk, "Harbour", dialog.owner)
     reminder = reminders.add(dialog.pk, "keep")
-    messages.post_message(dialog.pk, "Hi")
-    drive(dialog.pk)
+    send(dialog, "Hi")
     messages.post_message(dialog.pk, "queued")
     api_keys.create_key(dialog.owner, name="mine")
     return {

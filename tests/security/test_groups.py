@@ -17,11 +17,10 @@ from dialogs.models import ApiKey, Dialog, Question
 from dialogs.openai_api.conversations import begin
 from dialogs.openai_api.history import ClientMessage
 from dialogs.openai_api.parsing import ChatRequest
-from dialogs.runtime.driver import drive
 from dialogs.tools.human import ASK_HUMAN
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import UserFactory, make_dialog, make_operator
+from tests.dialogs.factories import UserFactory, make_dialog, make_operator, send
 from tests.harness.stack import ROOT
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -52,9 +51,7 @@ def camp(script: Script, word: str) -> Camp:
     group = Group.objects.create(name=f"Camp of {word}")
     group.user_set.set([dialog.owner, member])
     sharing.share(dialog.pk, group.name, dialog.owner)
-    messages.post_message(dialog.pk, f"Import the {word} ledger")
-    drive(dialog.pk)
-    dialog.refresh_from_db()
+    send(dialog, f"Import the {word} ledger")
     return Camp(word, dialog.owner, member, dialog, Question.objects.get(dialog=dialog))
 
 

@@ -20,7 +20,7 @@ from dialogs.runtime.driver import drive
 from dialogs.urls import urlpatterns
 from tests.dialogs.browsing import HTMX, ONLY_POST, asked_dialog, browser_of
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import UserFactory, make_dialog, make_operator
+from tests.dialogs.factories import UserFactory, make_dialog, make_operator, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -40,10 +40,7 @@ CHANGES = [
 
 @pytest.fixture
 def dialog(script: Script) -> Dialog:
-    found = make_dialog()
-    messages.post_message(found.pk, "hello")
-    drive(found.pk)
-    return found
+    return send(make_dialog(), "hello")
 
 
 def openings(person: User, dialog: Dialog, settings: Any) -> set[str]:

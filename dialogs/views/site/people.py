@@ -14,7 +14,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.cache import never_cache
+from django.views.decorators.cache import cache_control, never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -71,6 +71,7 @@ def index(request: PersonRequest) -> HttpResponse:
     return _index(request)
 
 
+@cache_control(no_store=True)
 def _index(request: PersonRequest, status: int = 200, **more: Any) -> HttpResponse:
     """``invited`` of ``more`` is somebody new, and ``link`` the address to hand them; it is shown once."""
     wanted = request.GET.get("q", "").strip()[:150]
@@ -87,9 +88,12 @@ def _index(request: PersonRequest, status: int = 200, **more: Any) -> HttpRespon
         "section": "people",
         **more,
     }
-    answer = render(request, "people/list.html", context, status=status)
-    answer["Cache-Control"] = "no-store"
-    return answer
+    return render(request, "people/list.html", context, status=status)
+
+
+def _not_saved(request: PersonRequest, **filled_in: forms.BaseForm) -> HttpResponse:
+    say_not_saved(request, *filled_in.values())
+    return _index(request, status=400, **filled_in)
 
 
 @for_administrators
@@ -97,8 +101,7 @@ def _index(request: PersonRequest, status: int = 200, **more: Any) -> HttpRespon
 def invite(request: PersonRequest) -> HttpResponse:
     form = PersonForm(request.POST)
     if not form.is_valid():
-        say_not_saved(request, form)
-        return _index(request, status=400, form=form)
+        return _not_saved(request, form=form)
     user = form.save(commit=False)
     token = people.invite(user, request.user)
     people.change(user, request.user, list(form.cleaned_data["groups"]), administers=form.cleaned_data["administers"])
@@ -127,12 +130,11 @@ def edit(request: PersonRequest, user_id: int) -> HttpResponse:
     return _person_page(request, form, status=400 if request.method == "POST" else 200)
 
 
+@cache_control(no_store=True)
 def _person_page(request: PersonRequest, form: PersonForm, link: str = "", status: int = 200) -> HttpResponse:
     person = User.objects.get(pk=form.instance.pk)
     context = {"person": person, "form": form, "link": link, "section": "people"}
-    answer = render(request, "people/person.html", context, status=status)
-    answer["Cache-Control"] = "no-store"
-    return answer
+    return render(request, "people/person.html", context, status=status)
 
 
 @for_administrators
@@ -161,8 +163,7 @@ def switch(request: PersonRequest, user_id: int) -> HttpResponse:
 def add_group(request: PersonRequest) -> HttpResponse:
     form = GroupForm(request.POST)
     if not form.is_valid():
-        say_not_saved(request, form)
-        return _index(request, status=400, group_form=form)
+        return _not_saved(request, group_form=form)
     group = form.save(commit=False)
     people.save_group(group, form.cleaned_data["permissions"], request.user)
     return redirect("group", group_id=group.pk)

@@ -14,7 +14,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--concurrency", type=int, default=DEFAULT_CONCURRENCY, help="dialogs that it runs at once (default 64)"
+            "--concurrency", type=int, default=DEFAULT_CONCURRENCY, help="answers at once (default %(default)s)"
         )
 
     def handle(self, *, concurrency: int, **_: Any) -> None:

@@ -9,58 +9,11 @@ import re
 INTERESTING = re.compile(r"[\"'`#/]")
 FENCE = "```"
 SLASH_LANGUAGES = frozenset(
-    [
-        "c",
-        "cc",
-        "cpp",
-        "c++",
-        "cs",
-        "csharp",
-        "css",
-        "dart",
-        "go",
-        "h",
-        "hpp",
-        "java",
-        "javascript",
-        "js",
-        "json",
-        "jsonc",
-        "jsx",
-        "kotlin",
-        "kt",
-        "less",
-        "php",
-        "rs",
-        "rust",
-        "scala",
-        "scss",
-        "swift",
-        "ts",
-        "tsx",
-        "typescript",
-    ]
+    "c cc cpp c++ cs csharp css dart go h hpp java javascript js json jsonc jsx kotlin kt less php rs "
+    "rust scala scss swift ts tsx typescript".split()
 )
 HASH_LANGUAGES = frozenset(
-    [
-        "bash",
-        "dockerfile",
-        "elixir",
-        "ini",
-        "makefile",
-        "perl",
-        "py",
-        "python",
-        "r",
-        "rb",
-        "ruby",
-        "sh",
-        "shell",
-        "toml",
-        "yaml",
-        "yml",
-        "zsh",
-    ]
+    "bash dockerfile elixir ini makefile perl py python r rb ruby sh shell toml yaml yml zsh".split()
 )
 HASH_SIGNS = ("def ", "from ", "elif ", "#!", "print(", "# ", "async def ", "fi", "done", "echo ")
 SLASH_SIGNS = ("//", "/*", "const ", "let ", "var ", "function ", "#include", "public ", "private ", "}")

@@ -17,10 +17,9 @@ from django.db.models.functions import Now
 from django.test import Client
 
 from dialogs import checks
-from dialogs.actions import deliveries, messages, question_mail, questions
+from dialogs.actions import deliveries, question_mail, questions
 from dialogs.models import Delivery, PersonSettings, Question, SiteSettings
 from dialogs.operations.dashboard import undelivered
-from dialogs.runtime.driver import drive
 from dialogs.state import State
 from dialogs.tools.human import ASK_HUMAN
 from dominds import sealing
@@ -28,7 +27,7 @@ from dominds.redaction import redact
 from remediation.models import RemediationRun
 from tests.dialogs.browsing import browser_of, suspended_dialog
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import UserFactory, make_dialog, make_operator
+from tests.dialogs.factories import UserFactory, make_dialog, make_operator, send
 from tests.doubles.smtp import MailServer, mail_server
 from tests.flows.hook import Hook, listening
 
@@ -60,8 +59,7 @@ def ask(script: Script, question: str = "EUR or USD?", email: str = "ann@example
     script({"tool_calls": [{"name": ASK_HUMAN, "arguments": {"question": question}}]}, {"text": "Thanks."})
     dialog = make_dialog(name="Importer")
     User.objects.filter(pk=dialog.owner_id).update(email=email)
-    messages.post_message(dialog.pk, "Import it")
-    drive(dialog.pk)
+    send(dialog, "Import it")
     return Question.objects.get(dialog=dialog)
 
 
@@ -261,8 +259,7 @@ def test_a_webhook_learns_of_rewrites(script: Script, hook: Hook) -> None:
     script({"text": "Understood. " * 40, "usage": "estimate"}, context_length=16_000)
     dialog = make_dialog(context_policy="retention")
     while not (run := RemediationRun.objects.filter(dialog=dialog).first()):
-        messages.post_message(dialog.pk, "Do consider this carefully, step by step. " * 20)
-        drive(dialog.pk)
+        send(dialog, "Do consider this carefully, step by step. " * 20)
     send_due()
     told = hook.wait()
     assert (told["event"], told["policy"], told["dialog"]) == ("context.rewritten", "retention", str(dialog.pk))

@@ -20,8 +20,7 @@ from dominds.budgets import FORK_ROWS
 from remediation.models import RemediationRun, RemovedUnit
 from tests.dialogs.browsing import HTMX, asked_dialog, browser_of, suspended_dialog
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import UserFactory, make_dialog
-from tests.dialogs.runtime.test_driver import send
+from tests.dialogs.factories import UserFactory, make_dialog, send
 from tests.pixels import picture
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -14,8 +14,7 @@ from dialogs.runtime.driver import drive
 from tests.dialogs.browsing import HTMX, browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.event_lists import event_data
-from tests.dialogs.factories import UserFactory, make_dialog
-from tests.dialogs.runtime.test_driver import send
+from tests.dialogs.factories import UserFactory, make_dialog, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

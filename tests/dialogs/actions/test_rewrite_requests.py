@@ -11,8 +11,7 @@ from dialogs.runtime.driver import drive
 from remediation.models import ContextEvent, RemediationRun, RemovedUnit
 from tests.dialogs.conftest import Script
 from tests.dialogs.event_lists import event_data
-from tests.dialogs.factories import make_dialog
-from tests.dialogs.runtime.test_driver import send
+from tests.dialogs.factories import make_dialog, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

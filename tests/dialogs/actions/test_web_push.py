@@ -12,14 +12,13 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.test import Client
 
-from dialogs.actions import deliveries, messages, questions, web_push
+from dialogs.actions import deliveries, questions, web_push
 from dialogs.models import Delivery, Dialog, PushSubscription, Question, SiteSettings
 from dialogs.operations.dashboard import undelivered
-from dialogs.runtime.driver import drive
 from dialogs.tools.human import ASK_HUMAN
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import PASSWORD, UserFactory, make_dialog
+from tests.dialogs.factories import PASSWORD, UserFactory, make_dialog, send
 from tests.doubles.push import Browser, PushService, push_service, text_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -50,8 +49,7 @@ def dialog(script: Script) -> Dialog:
 
 
 def ask(dialog: Dialog) -> Question:
-    messages.post_message(dialog.pk, "Import it")
-    drive(dialog.pk)
+    send(dialog, "Import it")
     return Question.objects.get(dialog=dialog, state="open")
 
 

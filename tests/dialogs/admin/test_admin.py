@@ -16,13 +16,12 @@ from django.test import Client
 from django.urls import reverse
 
 from dialogs.accounts.api_keys import create_key, owner_of
-from dialogs.actions import messages
 from dialogs.models import Agent, ApiKey, Dialog, PersonSettings, Question
 from dialogs.runtime.driver import drive
 from dialogs.tools.human import ASK_HUMAN
 from remediation.models import CleanupTask, Proposal
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make_operator
+from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make_operator, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -47,19 +46,14 @@ def browser(operator: User) -> Client:
 @pytest.fixture
 def asked(script: Script) -> Question:
     script({"tool_calls": [{"name": ASK_HUMAN, "arguments": {"question": f"Which {SECRET}?"}}]}, {"text": "ok"})
-    dialog = make_dialog()
-    messages.post_message(dialog.pk, f"Hi {SECRET}")
-    drive(dialog.pk)
+    dialog = send(make_dialog(), f"Hi {SECRET}")
     return Question.objects.get(dialog=dialog)
 
 
 @pytest.fixture
 def suspended(script: Script) -> Question:
     script({"text": "refused-text", "usage": {"prompt_tokens": 120_000, "completion_tokens": 1}})
-    dialog = make_dialog()
-    for text in ("fill", "more"):
-        messages.post_message(dialog.pk, text)
-        drive(dialog.pk)
+    dialog = send(make_dialog(), "fill", "more")
     return Question.objects.get(dialog=dialog)
 
 
@@ -286,10 +280,7 @@ def test_other_settings_are_tried_on_past_dialogs_and_not_made(browser: Client, 
     script({"text": "Noted: the port is 48151. " * 40})
     dialog = make_dialog(context_policy="none")
     for number in range(8):
-        messages.post_message(
-            dialog.pk, f"Depot {number} has valve V-{4100 + number}. " + "It rained in the hills. " * 60
-        )
-        drive(dialog.pk)
+        send(dialog, f"Depot {number} has valve V-{4100 + number}. " + "It rained in the hills. " * 60)
     address = reverse("admin:dialogs_agent_dry_run", args=[dialog.agent_id])
     assert address in browser.get(reverse("admin:dialogs_agent_change", args=[dialog.agent_id])).content.decode()
     assert "As tried" not in browser.get(address).content.decode()

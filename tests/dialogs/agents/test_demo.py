@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from dialogs.actions import messages, questions
+from dialogs.actions import questions
 from dialogs.actions.messages import create_dialog
 from dialogs.agents import team_file
 from dialogs.models import Dialog, Question, Turn
 from dialogs.runtime.driver import drive
 from dominds.llm.providers.scripted import SCRIPTS
 from remediation.models import RemediationRun
-from tests.dialogs.factories import UserFactory, make_operator
+from tests.dialogs.factories import UserFactory, make_operator, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -35,9 +35,7 @@ def talk(tmp_path: Path, settings: Any) -> Talk:
     ) -> Dialog:
         dialog = dialog or create_dialog(UserFactory.create(), agent)
         for _ in range(most):
-            messages.post_message(dialog.pk, text)
-            drive(dialog.pk)
-            dialog.refresh_from_db()
+            send(dialog, text)
             if until(dialog):
                 return dialog
         raise AssertionError(f"not within {most} messages: {story(dialog)}")

@@ -19,7 +19,7 @@ from dialogs.models import Agent, Dialog, Question, SiteSettings
 from dialogs.runtime.driver import drive
 from dialogs.tools.human import ASK_HUMAN
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import AgentFactory, UserFactory, make_operator
+from tests.dialogs.factories import AgentFactory, UserFactory, make_operator, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -258,9 +258,7 @@ def test_a_bad_window_is_invalid(caller: Caller, dialog: Dialog, path: str, quer
 def test_pages_put_together_are_the_list(caller: Caller, agent: Agent, script: Script, limit: int) -> None:
     dialogs = [messages.create_dialog(caller.owner, agent.pk, str(number)) for number in range(5)]
     dialog = dialogs[0]
-    for text in "abc":
-        messages.post_message(dialog.pk, text)
-        drive(dialog.pk)
+    send(dialog, *"abc")
     for path, key in (
         (f"/dialogs/{dialog.pk}/turns", "seq"),
         (f"/dialogs/{dialog.pk}/generations", "id"),
@@ -283,8 +281,7 @@ def test_an_after_that_the_list_has_not_is_invalid(caller: Caller) -> None:
 
 
 def test_events_are_numbered_without_gaps_and_turns_come_whole(caller: Caller, dialog: Dialog) -> None:
-    messages.post_message(dialog.pk, "Hi")
-    drive(dialog.pk)
+    send(dialog, "Hi")
     result = caller.get(f"/dialogs/{dialog.pk}/events")
     assert [row["seq"] for row in result] == list(range(1, len(result) + 1))
     said = [row["data"]["text"] for row in result if row["type"] == "turn" and row["data"]["role"] == "assistant"]
@@ -322,8 +319,7 @@ def asked(caller: Caller, dialog: Dialog, script: Script) -> str:
         {"tool_calls": [{"name": ASK_HUMAN, "arguments": {"question": "Which currency?"}}]},
         {"text": "Thank you."},
     )
-    messages.post_message(dialog.pk, "Hi")
-    drive(dialog.pk)
+    send(dialog, "Hi")
     return str(Question.objects.get(dialog=dialog).pk)
 
 
@@ -331,9 +327,7 @@ def asked(caller: Caller, dialog: Dialog, script: Script) -> str:
 def suspended(caller: Caller, dialog: Dialog, script: Script) -> str:
     """The id of an open critical question."""
     script({"text": "no", "usage": {"prompt_tokens": 120_000, "completion_tokens": 1}})
-    for text in ("fill", "more"):
-        messages.post_message(dialog.pk, text)
-        drive(dialog.pk)
+    send(dialog, "fill", "more")
     return str(Question.objects.get(dialog=dialog).pk)
 
 
@@ -425,8 +419,7 @@ def test_a_state_that_is_none_is_invalid(caller: Caller) -> None:
 
 
 def test_the_export_is_the_whole_dialog(caller: Caller, dialog: Dialog) -> None:
-    messages.post_message(dialog.pk, "What is ```this```?")
-    drive(dialog.pk)
+    send(dialog, "What is ```this```?")
     answer = caller._client.get(f"/api/dialogs/{dialog.pk}/export?format=json")
     result = json.loads(b"".join(_pieces(answer)))
     assert set(result) == {

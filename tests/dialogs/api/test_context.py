@@ -7,7 +7,7 @@ from dialogs.models import Agent, Dialog
 from dialogs.runtime.driver import drive
 from tests.dialogs.api.test_api import Caller, code_of
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import AgentFactory, UserFactory
+from tests.dialogs.factories import AgentFactory, UserFactory, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -29,8 +29,7 @@ def talked(caller: Caller, script: Script, *, context_length: int, context_polic
     agent: Agent = AgentFactory.create(context_policy=context_policy)
     dialog = messages.create_dialog(caller.owner, agent.pk)
     for number in range(8):
-        messages.post_message(dialog.pk, f"message {number} " + "about the zebra " * 30)
-        drive(dialog.pk)
+        send(dialog, f"message {number} " + "about the zebra " * 30)
     return dialog
 
 

@@ -4,10 +4,9 @@ import pytest
 
 from dialogs.actions import messages
 from dialogs.models import Dialog
-from dialogs.runtime.driver import drive
 from tests.dialogs.api.test_api import Caller, code_of
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import AgentFactory, UserFactory
+from tests.dialogs.factories import AgentFactory, UserFactory, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -20,9 +19,7 @@ def caller(script: Script) -> Caller:
 
 def dialog_with(caller: Caller, *texts: str) -> Dialog:
     dialog = messages.create_dialog(caller.owner, AgentFactory.create().pk, "Birds")
-    for text in texts:
-        messages.post_message(dialog.pk, text)
-        drive(dialog.pk)
+    send(dialog, *texts)
     return dialog
 
 

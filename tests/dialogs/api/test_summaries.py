@@ -4,12 +4,11 @@ import pytest
 from django.test import Client
 
 from dialogs.accounts import api_keys
-from dialogs.actions import messages
 from dialogs.models import Dialog
 from dialogs.runtime.driver import drive
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import make_dialog
+from tests.dialogs.factories import make_dialog, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -18,8 +17,7 @@ def talked(script: Script, turns: int, **agent: object) -> Dialog:
     script({"text": "Noted, and I go on with the next part of it. " * 12}, context_length=4_000)
     dialog = make_dialog(**agent)
     for number in range(turns):
-        messages.post_message(dialog.pk, f"Part {number}: the ship {number + 4_700} sails.")
-        drive(dialog.pk)
+        send(dialog, f"Part {number}: the ship {number + 4_700} sails.")
     return dialog
 
 

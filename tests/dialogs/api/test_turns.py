@@ -9,8 +9,7 @@ from dialogs.models import Dialog, RecallChoice
 from dialogs.runtime.driver import drive
 from tests.dialogs.api.test_api import Caller, code_of
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import make_dialog
-from tests.dialogs.runtime.test_driver import send
+from tests.dialogs.factories import make_dialog, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -16,8 +16,7 @@ from dialogs.context.view_cache import Head, messages_of
 from dialogs.models import Dialog, Turn
 from dominds.llm.messages import chars_of
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import make_dialog
-from tests.dialogs.runtime.test_driver import send
+from tests.dialogs.factories import make_dialog, send
 
 
 def turn(position: int, role: str, text: str, calls: tuple[str, ...] = (), result_of: str = "") -> Any:

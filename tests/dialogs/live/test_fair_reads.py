@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from uuid import UUID, uuid4
@@ -14,9 +14,7 @@ from django.db import DatabaseError, connection, connections
 from dialogs.live import fair_reads
 from dialogs.live.fair_reads import OF_ONE_DIALOG, OF_ONE_PERSON, FairReads
 
-
-def go(scenario: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(asyncio.wait_for(scenario(), 60))  # type: ignore[arg-type]
+pytestmark = pytest.mark.anyio
 
 
 class Counter:
@@ -52,7 +50,7 @@ def wait_in_the_database() -> None:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("slow", [2, fair_reads.THREADS + 4])
-def test_slow_readers_hold_up_nobody_else(slow: int) -> None:
+async def test_slow_readers_hold_up_nobody_else(slow: int) -> None:
     """From the first moment on, when nobody knows yet that they are slow, and when all do."""
     reads, dialogs = FairReads(), [uuid4() for _ in range(slow)]
 
@@ -62,21 +60,18 @@ def test_slow_readers_hold_up_nobody_else(slow: int) -> None:
             with suppress(DatabaseError):  # it is cancelled where too many are late
                 await read(reads, wait_in_the_database, dialogs[at], person=at)
 
-    async def scenario() -> None:
-        background = [asyncio.create_task(read_for_ever(at)) for at in range(slow)]
-        quick = []
-        for at in range(slow * 4 + 40):  # for a second more than they take to come
-            quick.append(asyncio.create_task(read(reads, Counter(0.005), person=500 + at)))
-            await asyncio.sleep(0.025)
-        waits = sorted(await asyncio.gather(*quick))
-        for task in background:
-            task.cancel()
-        await asyncio.to_thread(end_their_statements)
-        while reads._places:
-            await asyncio.sleep(0.01)
-        assert waits[len(waits) * 95 // 100] < 0.5
-
-    go(scenario)
+    background = [asyncio.create_task(read_for_ever(at)) for at in range(slow)]
+    quick = []
+    for at in range(slow * 4 + 40):  # for a second more than they take to come
+        quick.append(asyncio.create_task(read(reads, Counter(0.005), person=500 + at)))
+        await asyncio.sleep(0.025)
+    waits = sorted(await asyncio.gather(*quick))
+    for task in background:
+        task.cancel()
+    await asyncio.to_thread(end_their_statements)
+    while reads._places:
+        await asyncio.sleep(0.01)
+    assert waits[len(waits) * 95 // 100] < 0.5
 
 
 def end_their_statements() -> None:
@@ -88,50 +83,39 @@ def end_their_statements() -> None:
     connection.close()
 
 
-def test_no_dialog_and_no_person_takes_every_place() -> None:
+async def test_no_dialog_and_no_person_takes_every_place() -> None:
     reads, of_dialog, of_person = FairReads(), Counter(0.05), Counter(0.3)
     dialog = uuid4()
-
-    async def scenario() -> None:
-        same = [read(reads, of_dialog, dialog, person=at) for at in range(20)]
-        own = [read(reads, of_person, person=-1) for _ in range(12)]
-        await asyncio.gather(*same, *own)
-
-    go(scenario)
+    same = [read(reads, of_dialog, dialog, person=at) for at in range(20)]
+    own = [read(reads, of_person, person=-1) for _ in range(12)]
+    await asyncio.gather(*same, *own)
     assert of_dialog.most <= OF_ONE_DIALOG
     assert of_person.most <= OF_ONE_PERSON
     assert (of_dialog.done, of_person.done) == (20, 12)
     assert not reads._places
 
 
-def test_who_gives_up_leaves_no_place_taken() -> None:
+async def test_who_gives_up_leaves_no_place_taken() -> None:
     reads, dialog = FairReads(), uuid4()
-
-    async def scenario() -> None:
-        for _ in range(10):
-            task = asyncio.create_task(read(reads, Counter(0.2), dialog))
-            await asyncio.sleep(0.01)
-            task.cancel()
-        assert await read(reads, Counter(0), dialog) < 3
-        await asyncio.sleep(0.5)
-        assert not reads._places
-
-    go(scenario)
+    for _ in range(10):
+        task = asyncio.create_task(read(reads, Counter(0.2), dialog))
+        await asyncio.sleep(0.01)
+        task.cancel()
+    assert await read(reads, Counter(0), dialog) < 3
+    await asyncio.sleep(0.5)
+    assert not reads._places
 
 
-def test_an_error_comes_to_whoever_asked() -> None:
+async def test_an_error_comes_to_whoever_asked() -> None:
     def fail() -> None:
         raise ValueError("no such thing")
 
-    async def scenario() -> None:
-        with pytest.raises(ValueError, match="no such thing"):
-            await read(FairReads(), fail)
-
-    go(scenario)
+    with pytest.raises(ValueError, match="no such thing"):
+        await read(FairReads(), fail)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_statement_that_takes_too_long_is_cancelled() -> None:
+async def test_a_statement_that_takes_too_long_is_cancelled() -> None:
     ended = threading.Event()
 
     def wait_in_the_database() -> None:
@@ -141,9 +125,6 @@ def test_a_statement_that_takes_too_long_is_cancelled() -> None:
         finally:
             ended.set()
 
-    async def scenario() -> None:
-        with pytest.raises(TimeoutError):
-            await FairReads(seconds=0.5).read(uuid4(), 1, partial(partial, wait_in_the_database))
-        assert await asyncio.to_thread(ended.wait, 5), "its thread and its connection are free again"
-
-    go(scenario)
+    with pytest.raises(TimeoutError):
+        await FairReads(seconds=0.5).read(uuid4(), 1, partial(partial, wait_in_the_database))
+    assert await asyncio.to_thread(ended.wait, 5), "its thread and its connection are free again"

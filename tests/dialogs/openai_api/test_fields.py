@@ -2,7 +2,7 @@
 new version of theirs adds is in none of these lists, and fails here first."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -31,6 +31,8 @@ IMAGE = f"data:image/png;base64,{coded(picture())}"
 TEXT = "data:text/plain;base64,SGVsbG8="
 CALL = {"id": "a", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
 HI = {"role": "user", "content": "Hi"}
+BREAKS = {"prompt_cache_breakpoint": {"type": "explicit"}}
+CACHED = {"cache_control": {"type": "ephemeral"}}
 
 
 def of_response(body: dict[str, Any]) -> ChatRequest:
@@ -43,12 +45,12 @@ class Kind:
     something. ``where`` is how an error's ``param`` begins."""
 
     type: Any
-    reader: Callable[[dict[str, Any]], ChatRequest]
     body: Callable[[dict[str, Any]], dict[str, Any]]
     always_given: Mapping[str, Any]
     honoured: Mapping[str, Any] = field(default_factory=dict)
     refused: Mapping[str, Any] = field(default_factory=dict)
     harmless: Mapping[str, Any] = field(default_factory=dict)
+    reader: Callable[[dict[str, Any]], ChatRequest] = chat_request
 
     def read(self, **more: Any) -> ChatRequest:
         return self.reader(self.body({**self.always_given, **more}))
@@ -82,10 +84,9 @@ def of_used(block: dict[str, Any]) -> dict[str, Any]:
     return {"model": "a", "max_tokens": 9, "messages": [HI, {"role": "assistant", "content": [block]}, HI]}
 
 
-def chat_kinds() -> Iterator[Kind]:
+def chat_message_kinds() -> Iterator[Kind]:
     yield Kind(
         CompletionCreateParamsBase,
-        chat_request,
         lambda fields: fields,
         {"model": "a", "messages": [HI]},
         honoured={
@@ -107,10 +108,9 @@ def chat_kinds() -> Iterator[Kind]:
         (chat.ChatCompletionSystemMessageParam, "system"),
         (chat.ChatCompletionDeveloperMessageParam, "developer"),
     ):
-        yield Kind(kind, chat_request, of_chat, {"role": role, "content": "Hello"}, {"name": "Ada"})
+        yield Kind(kind, of_chat, {"role": role, "content": "Hello"}, {"name": "Ada"})
     yield Kind(
         chat.ChatCompletionAssistantMessageParam,
-        chat_request,
         of_chat,
         {"role": "assistant"},
         {"content": "Hello", "refusal": "No.", "tool_calls": [CALL]},
@@ -118,24 +118,21 @@ def chat_kinds() -> Iterator[Kind]:
         {"name": "helper"},
     )
     result = {"role": "tool", "tool_call_id": "a"}
-    yield Kind(chat.ChatCompletionToolMessageParam, chat_request, of_chat, result, {"content": "12 degrees"})
-    breaks = {"prompt_cache_breakpoint": {"type": "explicit"}}
+    yield Kind(chat.ChatCompletionToolMessageParam, of_chat, result, {"content": "12 degrees"})
+
+
+def chat_part_kinds() -> Iterator[Kind]:
     text = {"type": "text", "text": "Hello"}
-    yield Kind(chat.ChatCompletionContentPartTextParam, chat_request, of_chat_part, text, harmless=breaks)
+    yield Kind(chat.ChatCompletionContentPartTextParam, of_chat_part, text, harmless=BREAKS)
     image = {"type": "image_url", "image_url": {"url": IMAGE}}
-    yield Kind(chat.ChatCompletionContentPartImageParam, chat_request, of_chat_part, image, harmless=breaks)
+    yield Kind(chat.ChatCompletionContentPartImageParam, of_chat_part, image, harmless=BREAKS)
     yield Kind(
-        ImageURL,
-        chat_request,
-        lambda url: of_chat_part({"type": "image_url", "image_url": url}),
-        {"url": IMAGE},
-        {"detail": "low"},
+        ImageURL, lambda url: of_chat_part({"type": "image_url", "image_url": url}), {"url": IMAGE}, {"detail": "low"}
     )
     file = {"type": "file", "file": {"file_data": TEXT}}
-    yield Kind(File, chat_request, of_chat_part, file, harmless=breaks)
+    yield Kind(File, of_chat_part, file, harmless=BREAKS)
     yield Kind(
         FileFile,
-        chat_request,
         lambda file: of_chat_part({"type": "file", "file": file}),
         {"file_data": TEXT},
         {"filename": "a.txt"},
@@ -143,14 +140,12 @@ def chat_kinds() -> Iterator[Kind]:
     )
     yield Kind(
         FunctionDefinition,
-        chat_request,
         of_chat_tool,
         {"name": "weather"},
         {"description": "Tells it.", "parameters": SCHEMA, "strict": True},
     )
     yield Kind(
         chat.ChatCompletionFunctionToolParam,
-        chat_request,
         lambda tool: {"model": "a", "messages": [HI], "tools": [tool]},
         {"type": "function", "function": {"name": "weather"}},
     )
@@ -159,7 +154,6 @@ def chat_kinds() -> Iterator[Kind]:
 def response_kinds() -> Iterator[Kind]:
     yield Kind(
         ResponseCreateParamsBase,
-        of_response,
         lambda fields: fields,
         {"model": "a", "input": "Hi"},
         honoured={
@@ -179,7 +173,6 @@ def response_kinds() -> Iterator[Kind]:
     )  # fmt: skip
     yield Kind(
         Reasoning,
-        of_response,
         lambda reasoning: {"model": "a", "input": "Hi", "reasoning": reasoning},
         {},
         {"effort": "low", "summary": "auto", "generate_summary": "auto"},
@@ -188,21 +181,22 @@ def response_kinds() -> Iterator[Kind]:
     )
     yield Kind(
         responses.ResponseTextConfigParam,
-        of_response,
         lambda text: {"model": "a", "input": "Hi", "text": text},
         {},
         {"format": {"type": "json_schema", "name": "a", "schema": SCHEMA}, "verbosity": "low"},
     )
+
+
+def response_item_kinds() -> Iterator[Kind]:
     message = {"type": "message", "role": "assistant", "content": "Hello"}
     marks = {"phase": "commentary", "status": "completed", "id": "m"}
     for kind in (responses.EasyInputMessageParam, Message, responses.ResponseOutputMessageParam):
         has = {name: value for name, value in marks.items() if name in kind.__annotations__}
-        yield Kind(kind, of_response, of_item, message, harmless=has)
+        yield Kind(kind, of_item, message, harmless=has)
     called = {"call_id": "a", "name": "weather", "id": "i"}
     meant = {"async": True, "caller": {"type": "program", "caller_id": "p"}}
     yield Kind(
         responses.ResponseFunctionToolCallParam,
-        of_response,
         of_item,
         {"type": "function_call", "arguments": "{}", **called},
         {"namespace": "files"},
@@ -211,7 +205,6 @@ def response_kinds() -> Iterator[Kind]:
     )
     yield Kind(
         responses.ResponseCustomToolCallParam,
-        of_response,
         of_item,
         {"type": "custom_tool_call", "input": "a", **called},
         {"namespace": "files"},
@@ -219,46 +212,38 @@ def response_kinds() -> Iterator[Kind]:
     )
     output = {"call_id": "a", "output": "12 degrees"}
     beside = {"caller": {"type": "direct"}, "id": "i", "name": "weather", "namespace": "files", "status": "completed"}
-    yield Kind(
-        FunctionCallOutput,
-        of_response,
-        of_item,
-        {"type": "function_call_output", **output},
-        harmless=beside,
-    )
+    yield Kind(FunctionCallOutput, of_item, {"type": "function_call_output", **output}, harmless=beside)
     custom = {name: beside[name] for name in ("caller", "id")}
     yield Kind(
         responses.ResponseCustomToolCallOutputParam,
-        of_response,
         of_item,
         {"type": "custom_tool_call_output", **output},
         harmless=custom,
     )
     tools = {"type": "additional_tools", "tools": [{"type": "function", "name": "weather"}]}
-    yield Kind(AdditionalTools, of_response, of_item, tools, harmless={"id": "i", "role": "developer"})
-    breaks = {"prompt_cache_breakpoint": {"type": "explicit"}}
+    yield Kind(AdditionalTools, of_item, tools, harmless={"id": "i", "role": "developer"})
+
+
+def response_part_kinds() -> Iterator[Kind]:
     text = {"type": "input_text", "text": "Hello"}
-    yield Kind(responses.ResponseInputTextParam, of_response, of_input, text, harmless=breaks)
+    yield Kind(responses.ResponseInputTextParam, of_input, text, harmless=BREAKS)
     yield Kind(
         responses.ResponseInputImageParam,
-        of_response,
         of_input,
         {"type": "input_image", "image_url": IMAGE},
         {"detail": "low"},
-        harmless={"file_id": "a", **breaks},
+        harmless={"file_id": "a", **BREAKS},
     )
     yield Kind(
         responses.ResponseInputFileParam,
-        of_response,
         of_input,
         {"type": "input_file", "file_data": TEXT},
         {"filename": "a.txt"},
         {"detail": "high"},
-        {"file_id": "a", "file_url": "https://example.org/a", **breaks},
+        {"file_id": "a", "file_url": "https://example.org/a", **BREAKS},
     )
     yield Kind(
         responses.ResponseOutputTextParam,
-        of_response,
         lambda part: of_item({"role": "assistant", "content": [part]}),
         {"type": "output_text", "text": "Hello"},
         harmless={"annotations": [{"type": "url_citation"}], "logprobs": [{"token": "a"}]},
@@ -270,7 +255,6 @@ def response_kinds() -> Iterator[Kind]:
     ):
         yield Kind(
             kind,
-            of_response,
             lambda tool: {"model": "a", "input": "Hi", "tools": [tool]},
             {"type": name, "name": "weather"},
             {"description": "Tells it.", **more},
@@ -280,10 +264,8 @@ def response_kinds() -> Iterator[Kind]:
 
 
 def message_kinds() -> Iterator[Kind]:
-    cached = {"cache_control": {"type": "ephemeral"}}
     yield Kind(
         MessageCreateParamsBase,
-        chat_request_of,
         lambda fields: fields,
         {"model": "a", "messages": [HI]},
         honoured={
@@ -292,58 +274,55 @@ def message_kinds() -> Iterator[Kind]:
         },
         refused={"container": "c", "tool_choice": {"type": "any"}},
         harmless={
-            **cached, "diagnostics": {}, "inference_geo": "eu", "service_tier": "auto", "speed": "fast", "user_profile_id": "u",
+            **CACHED, "diagnostics": {}, "inference_geo": "eu", "service_tier": "auto", "speed": "fast", "user_profile_id": "u",
             "workspace_id": "w",
         },
     )  # fmt: skip
     yield Kind(
         messages_types.ThinkingConfigEnabledParam,
-        chat_request_of,
         lambda thinking: {"model": "a", "max_tokens": 9, "messages": [HI], "thinking": thinking},
         {"type": "enabled"},
         {"display": "omitted"},
         harmless={"budget_tokens": 2_000},
     )
+
+
+def message_block_kinds() -> Iterator[Kind]:
     text = {"type": "text", "text": "Hello"}
-    yield Kind(messages_types.TextBlockParam, chat_request_of, of_block, text, harmless={**cached, "citations": []})
+    yield Kind(messages_types.TextBlockParam, of_block, text, harmless={**CACHED, "citations": []})
     png = {"type": "base64", "media_type": "image/png", "data": coded(picture())}
     yield Kind(
         messages_types.ImageBlockParam,
-        chat_request_of,
         of_block,
         {"type": "image", "source": png},
         refused={"transformations": {"oversized_image": "error"}},
-        harmless=cached,
+        harmless=CACHED,
     )
     yield Kind(
         messages_types.DocumentBlockParam,
-        chat_request_of,
         of_block,
         {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "Hello"}},
         {"title": "Letter"},
         {"citations": {"enabled": True}, "context": "A letter."},
-        cached,
+        CACHED,
     )
     yield Kind(
         messages_types.ToolUseBlockParam,
-        chat_request_of,
         of_used,
         {"type": "tool_use", "id": "a", "name": "weather"},
         {"input": {"city": "Rome"}},
         {"caller": {"type": "code_execution_20260120", "tool_id": "t"}},
-        {**cached, "toolset_name": "t"},
+        {**CACHED, "toolset_name": "t"},
     )
     yield Kind(
         messages_types.ToolResultBlockParam,
-        chat_request_of,
         of_block,
         {"type": "tool_result", "tool_use_id": "a"},
         {"content": "12 degrees", "is_error": True},
-        harmless={**cached, "toolset_name": "t"},
+        harmless={**CACHED, "toolset_name": "t"},
     )
     yield Kind(
         messages_types.ToolParam,
-        chat_request_of,
         lambda tool: {"model": "a", "max_tokens": 9, "messages": [HI], "tools": [tool]},
         {"name": "weather", "input_schema": SCHEMA},
         {
@@ -353,11 +332,16 @@ def message_kinds() -> Iterator[Kind]:
             "strict": True,
         },
         {"allowed_callers": ["code_execution_20260120"], "type": "bash_20250124"},
-        {**cached, "eager_input_streaming": True},
+        {**CACHED, "eager_input_streaming": True},
     )
 
 
-KINDS = {kind.type.__name__: kind for kind in (*chat_kinds(), *response_kinds(), *message_kinds())}
+PROTOCOLS = (
+    (chat_request, (*chat_message_kinds(), *chat_part_kinds())),
+    (of_response, (*response_kinds(), *response_item_kinds(), *response_part_kinds())),
+    (chat_request_of, (*message_kinds(), *message_block_kinds())),
+)
+KINDS = {kind.type.__name__: replace(kind, reader=reader) for reader, kinds in PROTOCOLS for kind in kinds}
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)

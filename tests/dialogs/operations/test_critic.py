@@ -15,8 +15,7 @@ from dialogs.runtime.driver import drive
 from remediation.models import CleanupTask, ContextEvent, Proposal, RemediationRun
 from tests.dialogs.actions.test_rewrite_requests import talk
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import UserFactory, make_dialog
-from tests.dialogs.runtime.test_driver import send
+from tests.dialogs.factories import UserFactory, make_dialog, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

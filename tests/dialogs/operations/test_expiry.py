@@ -17,7 +17,7 @@ from dialogs.operations.expiry import CONTENT, NUMBERS, remove_expired
 from dialogs.runtime.driver import drive
 from dialogs.state import State
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import make_dialog
+from tests.dialogs.factories import make_dialog, send
 from tests.pixels import picture
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -53,8 +53,7 @@ def test_what_was_said_goes_and_what_it_cost_stays(script: Script) -> None:
 def test_what_its_requests_were_made_of_goes_too(script: Script) -> None:
     dialog = make_dialog(instructions="Be brief.")
     reminders.add(dialog.pk, "A secret: mellon.")
-    post_message(dialog.pk, "hello")
-    drive(dialog.pk)
+    send(dialog, "hello")
     assert RequestPart.objects.filter(dialog=dialog, text__contains="mellon").exists()
     Dialog.objects.filter(pk=dialog.pk).update(expires_at=in_an_hour(-1))
     assert remove_expired() == 1

@@ -35,6 +35,21 @@ def analysed() -> None:
         cursor.execute("ANALYZE")
 
 
+def an_old_dialog(*, calls: int, newer: int) -> Dialog:
+    """With its calls, before which another dialog's stand in the lists of all."""
+    old, new = make_dialog(), make_dialog()
+    columns = {"round_number": 1, "purpose": "reply", "outcome": "kept", "epoch": 1, "provider": "p", "model": "m"}
+    made = Generation.objects.bulk_create(
+        (Generation(dialog=dialog, **columns) for dialog in [old] * calls + [new] * newer), batch_size=500
+    )
+    HealthSnapshot.objects.bulk_create(
+        (HealthSnapshot(generation=call, prompt_tokens=9, optimal_max_tokens=100, level="healthy") for call in made),
+        batch_size=500,
+    )
+    analysed()
+    return old
+
+
 def test_everybodys_newest_dialogs_are_found_by_an_index() -> None:
     many()
     analysed()
@@ -52,16 +67,7 @@ def test_questions_of_a_state_are_found_by_an_index() -> None:
 
 def test_the_newest_calls_of_an_old_dialog_are_found_by_their_index() -> None:
     """Not by the snapshots of all dialogs from the newest on."""
-    old, new = make_dialog(), make_dialog()
-    columns = {"round_number": 1, "purpose": "reply", "outcome": "kept", "epoch": 1, "provider": "p", "model": "m"}
-    calls = Generation.objects.bulk_create(
-        (Generation(dialog=dialog, **columns) for dialog in (old, *[new] * 19) for _ in range(100)), batch_size=500
-    )
-    HealthSnapshot.objects.bulk_create(
-        (HealthSnapshot(generation=call, prompt_tokens=9, optimal_max_tokens=100, level="healthy") for call in calls),
-        batch_size=500,
-    )
-    analysed()
+    old = an_old_dialog(calls=100, newer=1_900)
     with CaptureQueriesContext(connection) as asked:
         assert len(usage_points(old)) == 60
     with connection.cursor() as cursor:

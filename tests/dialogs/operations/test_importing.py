@@ -15,14 +15,12 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 from django.http import HttpResponse
 
-from dialogs.actions import messages
 from dialogs.models import Dialog, Turn
 from dialogs.operations.importing.conversation import NO_RESULT, Conversation
 from dialogs.operations.importing.files import UnknownExport, conversations_in
-from dialogs.runtime.driver import drive
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import AgentFactory, UserFactory
+from tests.dialogs.factories import AgentFactory, UserFactory, send
 from tests.dialogs.operations import exports
 
 
@@ -212,9 +210,7 @@ def test_a_chat_that_hit_its_limit_elsewhere_goes_on_here(script: Script, tmp_pa
         ]
     run(tmp_path / "list.json", told, "--owner", owner.username, "--agent", agent.pk)
     dialog = Dialog.objects.get(owner=owner)
-    messages.post_message(dialog.pk, "What was the code of the safe?")
-    drive(dialog.pk)
-    dialog.refresh_from_db()
+    send(dialog, "What was the code of the safe?")
     assert dialog.state == "idle"
     assert dialog.turns.filter(role=Turn.Role.ASSISTANT).last().text == "It was 4711."  # type: ignore[union-attr]
     standing = dialog.remediations.get()

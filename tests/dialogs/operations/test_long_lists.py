@@ -21,11 +21,10 @@ from dialogs.pages.dialog_page import recent_dialogs
 from dialogs.queries.timeline import moments
 from dominds.db import bounded
 from dominds.db.bounded import NewestFirst
-from health.models import HealthSnapshot
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.factories import make_dialog, make_operator
 from tests.dialogs.operations.test_dashboard import generation
-from tests.dialogs.operations.test_growth import analysed
+from tests.dialogs.operations.test_growth import an_old_dialog, analysed
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -41,20 +40,6 @@ def titled(number: int) -> list[Dialog]:
     return rows
 
 
-def an_old_dialog_with_a_tenth_of_all_calls() -> Dialog:
-    old, new = make_dialog(), make_dialog()
-    columns = {"round_number": 1, "purpose": "reply", "outcome": "kept", "epoch": 1, "provider": "p", "model": "m"}
-    calls = Generation.objects.bulk_create(
-        (Generation(dialog=dialog, **columns) for dialog in (old, *[new] * 9) for _ in range(300)), batch_size=500
-    )
-    HealthSnapshot.objects.bulk_create(
-        (HealthSnapshot(generation=call, prompt_tokens=9, optimal_max_tokens=100, level="healthy") for call in calls),
-        batch_size=500,
-    )
-    analysed()
-    return old
-
-
 def selects(asked: CaptureQueriesContext, table: str) -> list[str]:
     """Statements that read a part of this table."""
     found = [query["sql"] for query in asked.captured_queries if f'FROM "{table}"' in query["sql"]]
@@ -63,7 +48,7 @@ def selects(asked: CaptureQueriesContext, table: str) -> list[str]:
 
 def test_the_newest_calls_of_a_dialog_come_in_the_order_of_their_index() -> None:
     """No other index has that order, however many calls others made since."""
-    old = an_old_dialog_with_a_tenth_of_all_calls()
+    old = an_old_dialog(calls=300, newer=2_700)
     with transaction.atomic():
         _execute("SET LOCAL enable_sort = off", "SET LOCAL enable_seqscan = off", "SET LOCAL enable_bitmapscan = off")
         rows = Generation.objects.newest_of(old.pk).select_related("snapshot")[:50]
@@ -90,7 +75,7 @@ IN_THEIR_ORDER = '"dialogs_generation"."dialog_id" ASC'
     ],
 )
 def test_pages_find_calls_of_a_dialog_by_index_or_keys_alone(address: str, table: str, has: str) -> None:
-    old = an_old_dialog_with_a_tenth_of_all_calls()
+    old = an_old_dialog(calls=300, newer=2_700)
     browser = browser_of(make_operator(is_superuser=True))
     with CaptureQueriesContext(connection) as asked:
         assert browser.get(address.format(old.pk)).status_code == 200
@@ -99,7 +84,7 @@ def test_pages_find_calls_of_a_dialog_by_index_or_keys_alone(address: str, table
 
 
 def test_the_time_line_shows_the_newest_calls_of_its_dialog_in_their_order() -> None:
-    old = an_old_dialog_with_a_tenth_of_all_calls()
+    old = an_old_dialog(calls=300, newer=2_700)
     shown = [moment.generation.pk for moment in moments(old, limit=20)]
     assert shown == sorted(Generation.objects.filter(dialog=old).values_list("pk", flat=True))[-20:]
 

@@ -12,7 +12,7 @@ from dialogs.tasks import drive_dialog
 from dominds.worker.seats import AT_WORK, seats
 from tests.dialogs.conftest import Script
 from tests.dialogs.event_lists import numbers
-from tests.dialogs.factories import make_dialog
+from tests.dialogs.factories import make_dialog, send
 from tests.harness.stack import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -20,12 +20,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def turns(dialog: Dialog) -> list[tuple[str, str, str]]:
     return [(turn.role, turn.status, turn.text) for turn in dialog.turns.order_by("position")]
-
-
-def send(dialog: Dialog, text: str) -> None:
-    messages.post_message(dialog.pk, text)
-    drive(dialog.pk)
-    dialog.refresh_from_db()
 
 
 def test_a_message_is_answered_with_usage_snapshot_and_events(script: Script) -> None:

@@ -2,11 +2,9 @@
 
 import pytest
 
-from dialogs.actions import messages
 from dialogs.models import Generation, Turn
-from dialogs.runtime.driver import drive
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import make_dialog
+from tests.dialogs.factories import make_dialog, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -20,9 +18,7 @@ def test_a_cut_answer_stays_and_goes_on(script: Script, window: int) -> None:
         context_length=window,
         kind="lmstudio",
     )
-    dialog = make_dialog()
-    messages.post_message(dialog.pk, "Tell me a story")
-    drive(dialog.pk)
+    dialog = send(make_dialog(), "Tell me a story")
     answers = list(dialog.turns.filter(role=Turn.Role.ASSISTANT).order_by("position"))
     assert [turn.status for turn in answers] == ["interrupted", "complete"]
     assert answers[1].text == "and so it ends."
@@ -32,10 +28,7 @@ def test_a_cut_answer_stays_and_goes_on(script: Script, window: int) -> None:
 
 def test_a_question_that_cannot_fit_is_refused_before_it_is_sent(script: Script) -> None:
     script({"text": "Fine."}, context_length=4_096, kind="lmstudio")
-    dialog = make_dialog()
-    messages.post_message(dialog.pk, "".join(f"{number * 7919 % 99991} " for number in range(6_000)))
-    drive(dialog.pk)
-    dialog.refresh_from_db()
+    dialog = send(make_dialog(), "".join(f"{number * 7919 % 99991} " for number in range(6_000)))
     assert dialog.state == "failed"
     assert "too long to be sent" in dialog.failure
     assert "shorter answer" not in dialog.failure

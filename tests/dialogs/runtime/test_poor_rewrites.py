@@ -4,10 +4,8 @@ from typing import Any
 
 import pytest
 
-from dialogs.actions import messages
 from dialogs.models import Turn
 from dialogs.runtime import overflow_history
-from dialogs.runtime.driver import drive
 from dialogs.runtime.situation import situation_of
 from health.levels import Level
 from remediation.context import Context
@@ -16,7 +14,7 @@ from remediation.models import CleanupTask
 from remediation.policies import breaking, decide
 from remediation.strategies.headroom import is_poor
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import make_dialog
+from tests.dialogs.factories import make_dialog, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -30,8 +28,7 @@ def test_two_poor_rewrites_put_the_next_one_off_and_tell_a_person(script: Script
         context_policy="breaking", context_limit=LIMIT, instructions="Be careful and kind, always. " * HEAVY
     )
     for number in range(12):
-        messages.post_message(dialog.pk, f"Part {number}: " + "tell me about the boats in the harbour. " * 6)
-        drive(dialog.pk)
+        send(dialog, f"Part {number}: " + "tell me about the boats in the harbour. " * 6)
     sizes = dialog.remediations.order_by("pk").values_list("est_before", "est_after")
     assert [is_poor(before, after, LIMIT) for before, after in sizes] == [False, True, True]  # and then each message
     assert dialog.turns.filter(role=Turn.Role.NOTICE, text=overflow_history.POOR).count() == 1
@@ -58,9 +55,7 @@ def test_only_what_nothing_presses_for_is_put_off(est_tokens: int, more: dict[st
 
 def test_the_policy_is_asked_again_after_a_rewrite_that_gained_much(script: Script) -> None:
     script({"text": "Noted. " * 30})
-    dialog = make_dialog(context_policy="breaking", context_limit=LIMIT)
-    messages.post_message(dialog.pk, "Begin.")
-    drive(dialog.pk)
+    dialog = send(make_dialog(context_policy="breaking", context_limit=LIMIT), "Begin.")
     base = {"round_number": 1, "policy": "breaking", "limit": LIMIT, "base_position": 0, "view": [], "removed": []}
     for before, after, were_poor in ((8_100, 7_600, False), (8_100, 7_700, True), (8_100, 3_000, False)):
         dialog.remediations.create(reason="test", est_before=before, est_after=after, **base)

@@ -8,14 +8,13 @@ import pytest
 from dialogs.actions import messages
 from dialogs.models import Dialog, Turn
 from dialogs.runtime import rewrite
-from dialogs.runtime.driver import drive
 from dialogs.runtime.situation import situation_of
 from dialogs.store.lease import claim
 from dominds import budgets
 from remediation.decisions import Rewrite
 from remediation.models import ContextEvent, RemediationRun
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import make_dialog
+from tests.dialogs.factories import make_dialog, send
 from tests.harness import transactions
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -28,10 +27,7 @@ def _no_rate(settings: Any) -> None:
 
 def long_dialog(turns: int, chars: int = 400) -> Dialog:
     """A dialog with so many turns before the message that waits for its answer."""
-    dialog = make_dialog(context_policy="retention")
-    messages.post_message(dialog.pk, "Begin.")
-    drive(dialog.pk)
-    dialog.refresh_from_db()
+    dialog = send(make_dialog(context_policy="retention"), "Begin.")
     first = dialog.last_turn_seq
     Turn.objects.bulk_create(
         Turn(

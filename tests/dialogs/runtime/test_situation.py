@@ -6,11 +6,10 @@ import pytest
 
 from dialogs.actions import messages
 from dialogs.models import Dialog
-from dialogs.runtime.driver import drive
 from dialogs.runtime.situation import situation_of
 from remediation.decisions import Proceed, Rewrite
 from remediation.policies import decide
-from tests.dialogs.factories import make_dialog
+from tests.dialogs.factories import make_dialog, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -20,9 +19,9 @@ Script = Callable[..., None]
 def next_decision(script: Script, policy: str, reported: int, words: int) -> Proceed | Rewrite:
     """After an answer whose report is ``reported`` prompt tokens, in a window of 8,000: critical begins above 5,952."""
     script({"text": "Noted.", "usage": {"prompt_tokens": reported, "completion_tokens": 2}}, context_length=8_000)
-    dialog = make_dialog(context_policy=policy, context_limit=20_000)
-    messages.post_message(dialog.pk, "The cart of wool came late. " * (words // 6))
-    drive(dialog.pk)
+    dialog = send(
+        make_dialog(context_policy=policy, context_limit=20_000), "The cart of wool came late. " * (words // 6)
+    )
     Dialog.objects.filter(pk=dialog.pk).update(calibration_fit=None)  # the estimate has learned nothing from the report
     messages.post_message(dialog.pk, "Go on.")
     situation = situation_of(Dialog.objects.select_related("agent").get(pk=dialog.pk))

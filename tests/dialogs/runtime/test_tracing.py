@@ -12,12 +12,11 @@ from django.test import Client
 from opentelemetry import trace
 from opentelemetry.trace import INVALID_SPAN_CONTEXT, Span, SpanContext, Status, StatusCode, Tracer, TracerProvider
 
-from dialogs.actions import messages, rewrite_requests
+from dialogs.actions import rewrite_requests
 from dialogs.models import Dialog
-from dialogs.runtime.driver import drive
 from dominds import logs, telemetry
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import UserFactory, make_dialog
+from tests.dialogs.factories import UserFactory, make_dialog, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -50,9 +49,7 @@ def lines() -> Iterator[Lines]:
 
 
 def answered(dialog: Dialog) -> Dialog:
-    messages.post_message(dialog.pk, "Hi")
-    drive(dialog.pk)
-    dialog.refresh_from_db()
+    send(dialog, "Hi")
     return dialog
 
 
@@ -157,14 +154,10 @@ def test_a_run_and_its_model_call_are_spans_with_genai_names(script: Script, rec
 
 def test_a_rewrite_is_a_span_and_the_calls_after_it_say_so(script: Script, recorder: Recorder) -> None:
     script({"text": "A part of the story. " * 150})
-    dialog = make_dialog(context_policy="breaking")
-    for text in ("Begin.", "Go on.", "What then?", "And who was it?"):
-        messages.post_message(dialog.pk, text)
-        drive(dialog.pk)
+    dialog = send(make_dialog(context_policy="breaking"), "Begin.", "Go on.", "What then?", "And who was it?")
     assert "gen_ai.conversation.compacted" not in recorder.spans[-1].attributes, "never false"
     rewrite_requests.request(dialog.pk, "break", dialog.owner)
-    messages.post_message(dialog.pk, "And on.")
-    drive(dialog.pk)
+    send(dialog, "And on.")
     rewrite = next(span for span in recorder.spans if span.name == "compact_context")
     assert rewrite.ended
     assert rewrite.attributes["gen_ai.conversation.compacted"] is True
@@ -179,8 +172,7 @@ def test_what_people_and_models_write_is_in_no_span(script: Script, recorder: Re
     script({"text": "a secret answer"}, {"error": {"kind": "auth", "message": "the secret key was refused"}})
     dialog = make_dialog(instructions="secret instructions")
     answered(dialog)
-    messages.post_message(dialog.pk, "a secret question")
-    drive(dialog.pk)
+    send(dialog, "a secret question")
     failed = recorder.spans[-1]
     assert failed.attributes["error.type"] == "auth"
     assert failed.status is not None

@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 from dialogs.actions import messages
 from dialogs.context.limits import health_of
 from dialogs.models import Dialog, Event
-from dialogs.runtime.driver import drive
 from dialogs.store import events, json_shapes
 from dialogs.store.change import open_change
 from tests.dialogs.conftest import Script
 from tests.dialogs.event_lists import event_data, events_of
-from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog
+from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, send
 
 pytestmark = pytest.mark.django_db
 
@@ -151,10 +150,7 @@ def test_events_are_read_as_they_were_stored(changes: list[list[NewEvent]]) -> N
 def test_health_and_state_events_have_all_keys(script: Script) -> None:
     """All keys of the indicator stand in the event, though they are not stored with it."""
     script({"text": "Hello.", "usage": {"prompt_tokens": 50, "completion_tokens": 5}})
-    dialog = make_dialog()
-    messages.post_message(dialog.pk, "Hi")
-    drive(dialog.pk)
-    dialog.refresh_from_db()
+    dialog = send(make_dialog(), "Hi")
     assert event_data(dialog, "health") == [health_of(dialog)]
     assert event_data(dialog, "state") == [{"state": name, "failure": ""} for name in ("queued", "generating", "idle")]
     generation = dialog.generations.get()
@@ -169,8 +165,7 @@ def test_an_exchange_adds_to_a_row_and_reads_by_one_statement(script: Script) ->
     script({"text": "Hello.", "usage": {"prompt_tokens": 50, "completion_tokens": 5}})
     dialog = make_dialog()
     for _ in range(4):
-        messages.post_message(dialog.pk, "Hi")
-        drive(dialog.pk)
+        send(dialog, "Hi")
     last = Dialog.objects.get(pk=dialog.pk).last_event_seq
     assert Event.objects.filter(dialog=dialog).count() <= last / 9
     with CaptureQueriesContext(connection) as queries:

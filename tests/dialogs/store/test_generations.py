@@ -9,16 +9,14 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from dialogs.actions import messages
 from dialogs.live.frames import badges_of, frames_after
 from dialogs.models import Dialog, SiteSettings
 from dialogs.operations.sweeping import sweep
-from dialogs.runtime.driver import drive
 from dialogs.store.lease import LEASE_SECONDS
 from dominds.web.build import BUILD, build_of
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import make_dialog
+from tests.dialogs.factories import make_dialog, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -26,8 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_a_cursor_of_another_database_is_told_to_start_over(script: Script) -> None:
     dialog = make_dialog()
     SiteSettings.objects.create(generation="before")
-    messages.post_message(dialog.pk, "hello")
-    drive(dialog.pk)
+    send(dialog, "hello")
     page = browser_of(dialog.owner).get(reverse("dialog", args=[dialog.pk])).content.decode()
     assert 'data-of="before"' in page
     assert frames_after(dialog.pk, dialog.owner_id, 1, "before") != []

@@ -18,7 +18,7 @@ from dialogs.store.change import LeaseLost
 from dialogs.store.lease import MAX_CRASHES, claim, free_leases_of, keeper, worker_name
 from tests.dialogs.conftest import Script
 from tests.dialogs.event_lists import events_of
-from tests.dialogs.factories import make_dialog
+from tests.dialogs.factories import make_dialog, send
 from tests.dialogs.vanishing import call_and_vanish, expire, take_and_vanish
 from tests.harness.stack import eventually
 
@@ -89,8 +89,7 @@ def test_a_hundred_wakes_make_one_generation(asked: Dialog) -> None:
 def test_epochs_grow_with_every_claim(asked: Dialog) -> None:
     epochs = [take_and_vanish(asked).epoch for _ in range(2)]
     drive(asked.pk)
-    messages.post_message(asked.pk, "again")
-    drive(asked.pk)
+    send(asked, "again")
     assert [*epochs, refreshed(asked).epoch] == [1, 2, 4]
 
 
@@ -190,8 +189,7 @@ def test_a_tool_call_that_kills_its_worker_is_not_run_for_ever(script: Script, a
     drive(asked.pk)
     assert user_turns(asked) == [("Hi", "failed")]
     assert list(asked.turns.filter(role="tool").values_list("status", flat=True)) == ["error"]
-    messages.post_message(asked.pk, "what now?")
-    drive(asked.pk)
+    send(asked, "what now?")
     assert user_turns(asked)[-1] == ("what now?", "answered")
 
 

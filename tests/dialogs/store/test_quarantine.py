@@ -25,7 +25,7 @@ from dialogs.urls import urlpatterns
 from remediation.models import ContextSettings, PreparedRewrite, Proposal
 from tests.dialogs.browsing import ONLY_POST
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import RewriteFactory, UserFactory, make_dialog, make_operator
+from tests.dialogs.factories import RewriteFactory, UserFactory, make_dialog, make_operator, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -66,9 +66,7 @@ def rows_of_everything(script: Script) -> Dialog:
         {"match": "note", "tool_calls": [{"name": "add_reminder", "arguments": {"content": "milk"}}]},
         {"text": "Noted.", "repeat": 100},
     )
-    dialog = make_dialog(context_policy="retention")
-    messages.post_message(dialog.pk, "note it")
-    drive(dialog.pk)
+    dialog = send(make_dialog(context_policy="retention"), "note it")
     create_key(dialog.owner, name="test")
     Client.objects.create(dialog=dialog, key=ApiKey.objects.get(owner=dialog.owner), messages_digest="x", tools=[])
     RewriteFactory.create(dialog=dialog, view=[{"turns": [1]}])
@@ -91,8 +89,7 @@ def test_a_damaged_row_stops_its_dialog_and_no_other(script: Script, model: type
     dialog = rows_of_everything(script)
     bystander = make_dialog()
     boss = UserFactory.create(is_staff=True, is_superuser=True)
-    messages.post_message(bystander.pk, "hello")
-    drive(bystander.pk)
+    send(bystander, "hello")
     names = {field.name for field in model._meta.concrete_fields}
     keys = {Agent: dialog.agent_id, Dialog: dialog.pk}
     mine = {"pk": keys[model]} if model in keys else {"dialog": dialog} if "dialog" in names else {}
@@ -186,9 +183,7 @@ def test_a_damaged_dialog_has_its_exits(script: Script) -> None:
     assert [turn for turn in orjson.loads(exported)["turns"] if turn.get("damaged")]
     browser.post(reverse("clear", args=[dialog.pk]), {"reminder_content": "Begin anew."})
     assert Dialog.objects.get(pk=dialog.pk).round_number == 2
-    messages.post_message(dialog.pk, "hello again")
-    drive(dialog.pk)
-    dialog.refresh_from_db()
+    send(dialog, "hello again")
     assert (dialog.state, dialog.damaged_at) == (State.IDLE, None)
     messages.close(dialog.pk, dialog.owner)
     assert Dialog.objects.get(pk=dialog.pk).state == State.CLOSED

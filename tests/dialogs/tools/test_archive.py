@@ -7,12 +7,11 @@ import pytest
 from dialogs.actions import messages
 from dialogs.context.tool_calls import Result
 from dialogs.models import Artifact, Dialog, Turn
-from dialogs.runtime.driver import drive
 from dialogs.tools.registry import builtin_tools
 from dialogs.tools.tool import Invocation
 from remediation.models import RemovedUnit
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import RewriteFactory, make_dialog
+from tests.dialogs.factories import RewriteFactory, make_dialog, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -24,9 +23,7 @@ def use(dialog: Dialog, tool: str, **arguments: Any) -> Result:
 
 
 def say(dialog: Dialog, *texts: str) -> None:
-    for text in texts:
-        messages.post_message(dialog.pk, text)
-        drive(dialog.pk)
+    send(dialog, *texts)
 
 
 def remove(dialog: Dialog, text: str, unit_id: str = "summary-1") -> RemovedUnit:

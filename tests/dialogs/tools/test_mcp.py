@@ -2,7 +2,6 @@
 
 import resource
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -16,22 +15,20 @@ from uuid import uuid4
 import pytest
 import yaml
 
-from dialogs.actions import messages
 from dialogs.context.tool_calls import Result
 from dialogs.models import Agent
-from dialogs.runtime.driver import drive
 from dialogs.tools import mcp, mcp_client
 from dialogs.tools.mcp_config import McpFailed, current_config, read_config
 from dialogs.tools.registry import builtin_tools, tools_of
 from dialogs.tools.tool import Invocation, Tool
 from dominds import budgets
-from dominds.local.embedded_redis import free_port
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import make_dialog
+from tests.dialogs.factories import make_dialog, send
+from tests.dialogs.tools.mcp_http import SERVER, mcp_over_http
+from tests.harness.stack import eventually
 
 pytestmark = pytest.mark.django_db  # which servers were added on the page is a row
 
-SERVER = Path(__file__).with_name("mcp_server.py")
 STDIO = {"command": sys.executable, "args": [str(SERVER), "stdio"]}
 
 Minds = Callable[..., None]
@@ -58,17 +55,8 @@ def _no_server_left() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def http_url() -> Iterator[str]:
-    port = free_port()
-    process = subprocess.Popen([sys.executable, str(SERVER), "http", str(port)], stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                break
-        time.sleep(0.05)
-    yield f"http://127.0.0.1:{port}/mcp"
-    process.terminate()
-    process.wait(10)
+    with mcp_over_http() as url:
+        yield url
 
 
 def call(tool: Tool, **arguments: Any) -> Result:
@@ -150,10 +138,7 @@ def test_a_program_that_writes_one_endless_line_is_ended(minds: Minds, tmp_path:
     with pytest.raises(McpFailed, match=rf"answered with more than .* {budgets.TOOL_BYTES.setting} sets this limit"):
         mcp_client.list_tools(current_config().servers["desk"])
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 4 * budgets.TOOL_BYTES.most / 1024
-    deadline = time.monotonic() + 10
-    while Path(f"/proc/{pid.read_text()}").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not Path(f"/proc/{pid.read_text()}").exists()
+    eventually(lambda: not Path(f"/proc/{pid.read_text()}").exists())
 
 
 def test_an_http_server_is_asked_with_its_headers(minds: Minds, http_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -387,8 +372,6 @@ def test_a_dialog_uses_a_servers_tool_and_goes_on(minds: Minds, script: Script, 
     asked = {"name": "desk_echo", "arguments": {"text": "from the desk"}}
     script({"match": "look", "tool_calls": [asked]}, {"text": "I have looked."})
     (Path(settings.MINDS_DIR) / "mcp.yaml").write_text(yaml.safe_dump({"servers": {"desk": STDIO}}))
-    dialog = make_dialog(tools=["mcp:desk"])
-    messages.post_message(dialog.pk, "look")
-    drive(dialog.pk)
+    dialog = send(make_dialog(tools=["mcp:desk"]), "look")
     found = list(dialog.turns.order_by("position").values_list("role", "status", "text"))
     assert found[2:] == [("tool", "ok", "from the desk"), ("assistant", "complete", "I have looked.")]

@@ -8,7 +8,6 @@ import pytest
 import yaml
 from django.test import Client
 
-from dialogs.actions.messages import post_message
 from dialogs.agents import connecting
 from dialogs.context import connected, limits
 from dialogs.models import Agent, ConnectedProvider, Dialog, Turn
@@ -17,7 +16,7 @@ from dominds import outbound_http
 from dominds.llm.connect import key_of
 from dominds.llm.provider import AuthFailed
 from tests.dialogs.browsing import browser_of
-from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make_operator
+from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make_operator, send
 from tests.doubles.chat import ChatDouble
 from tests.doubles.local_servers import LMStudioDouble, OllamaDouble
 from tests.doubles.serving import Answer
@@ -116,9 +115,7 @@ def test_a_typed_server_is_tested_then_saved_with_its_key_sealed(browser: Client
         browser.get(f"/admin/dialogs/connectedprovider/{row.pk}/change/")
     )
     agent = Agent.objects.get()
-    dialog = make_dialog(provider=agent.provider, model=agent.model)
-    post_message(dialog.pk, "Hello")
-    drive(dialog.pk)
+    send(make_dialog(provider=agent.provider, model=agent.model), "Hello")
     assert cloud.requests[-1].account == KEY
 
 
@@ -260,8 +257,7 @@ def test_a_running_worker_hears_of_a_new_key(browser: Client, cloud: ChatDouble,
     known = connected.connected()
     browser.post(USE, typed(cloud, model="gpt-5.6", key="k-newer-0123456789"))
     monkeypatch.setattr(connected, "_known", connected._Read(known, (), b"the mark of before"))  # as another process is
-    post_message(dialog.pk, "Hello")
-    drive(dialog.pk)
+    send(dialog, "Hello")
     assert cloud.requests[-1].account == "k-newer-0123456789"
 
 

@@ -5,7 +5,6 @@ import re
 import pytest
 from django.utils.html import escape
 
-from dialogs.actions import messages
 from dialogs.models import Dialog, Question
 from dialogs.queries import export
 from dialogs.runtime.driver import drive
@@ -14,7 +13,7 @@ from remediation.policies.policy import ByHand
 from remediation.policies.registry import by_hand
 from tests.dialogs.browsing import HTMX, browser_of
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import UserFactory, make_dialog, make_operator
+from tests.dialogs.factories import UserFactory, make_dialog, make_operator, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -34,9 +33,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 )
 def test_the_ring_says_tokens_percent_and_level(script: Script, prompt_tokens: int, level: str, words: str) -> None:
     script({"text": "Hello.", "usage": {"prompt_tokens": prompt_tokens, "completion_tokens": 7}})
-    dialog = make_dialog()
-    messages.post_message(dialog.pk, "Hi")
-    drive(dialog.pk)
+    dialog = send(make_dialog(), "Hi")
     page = browser_of(dialog.owner).get(f"/d/{dialog.pk}/").content.decode()
     ring = re.search(r'<button[^>]*id="ring-button".*?</button>', page, re.S)
     assert ring is not None
@@ -50,8 +47,7 @@ def test_an_unknown_level_never_shows_a_number(script: Script) -> None:
     dialog = make_dialog()
     client = browser_of(dialog.owner)
     assert "unknown · awaiting report" in client.get(f"/d/{dialog.pk}/").content.decode()
-    messages.post_message(dialog.pk, "Hi")
-    drive(dialog.pk)
+    send(dialog, "Hi")
     page = client.get(f"/d/{dialog.pk}/").content.decode()
     assert "unknown · usage not reported" in page
     ring = re.search(r'id="ring-button".*?</button>', page, re.S)
@@ -62,9 +58,7 @@ def test_an_unknown_level_never_shows_a_number(script: Script) -> None:
 
 def test_usage_and_history_show_what_was_reported(script: Script) -> None:
     script({"text": "Hello.", "usage": {"prompt_tokens": 4_321, "completion_tokens": 7}})
-    dialog = make_dialog()
-    messages.post_message(dialog.pk, "Hi")
-    drive(dialog.pk)
+    dialog = send(make_dialog(), "Hi")
     client = browser_of(dialog.owner)
     answer = dialog.turns.get(role="assistant")
     assert "4,321" in client.get(f"/d/{dialog.pk}/turn/{answer.seq}/usage/").content.decode()
@@ -75,10 +69,7 @@ def test_usage_and_history_show_what_was_reported(script: Script) -> None:
 def test_the_text_of_discarded_attempts_is_on_no_page(script: Script) -> None:
     full = {"prompt_tokens": 950, "completion_tokens": 5}
     script({"text": "Kept.", "usage": full}, {"text": "SENTINEL", "usage": full}, context_length=1000)
-    dialog = make_dialog()
-    for text in ("one", "two"):
-        messages.post_message(dialog.pk, text)
-        drive(dialog.pk)
+    dialog = send(make_dialog(), "one", "two")
     question = Question.objects.get(dialog=dialog)
     staff = browser_of(make_operator())
     for path in ("", "health/", "context/", "archive/", "frames?after=0"):
@@ -123,9 +114,7 @@ def test_a_models_page_names_its_prices_or_that_none_is_known(script: Script) ->
 @pytest.mark.parametrize("hand", [policy.by_hand for policy in by_hand()], ids=lambda hand: hand.verb)
 def test_instructions_that_leave_no_room_are_named_as_such(script: Script, hand: ByHand) -> None:
     script({"text": "Hello.", "usage": "none"}, context_length=4_096)
-    dialog = make_dialog(instructions="Be careful and kind. " * 900)
-    messages.post_message(dialog.pk, "one")
-    drive(dialog.pk)
+    dialog = send(make_dialog(instructions="Be careful and kind. " * 900), "one")
     client = browser_of(dialog.owner)
     preview = client.get(f"/d/{dialog.pk}/context/?preview={hand.verb}").content.decode()
     panel = client.get(f"/d/{dialog.pk}/").content.decode()
@@ -146,10 +135,7 @@ def test_a_huge_turn_is_cut_on_the_page_and_whole_at_its_own_address(script: Scr
         context_length=1_000_000,
         optimal_max_tokens=900_000,
     )
-    dialog = make_dialog()
-    for text in ("word " * 100_000, "again"):
-        messages.post_message(dialog.pk, text)
-        drive(dialog.pk)
+    dialog = send(make_dialog(), "word " * 100_000, "again")
     client = browser_of(dialog.owner)
     page = client.get(f"/d/{dialog.pk}/").content.decode()
     assert len(page) < 300_000
@@ -170,9 +156,7 @@ WITHOUT_A_WHOLE = re.compile(r"exceeds 80%|80 % of|\+20 %")  # fixed texts, and 
 
 def test_every_share_on_a_page_says_what_it_is_a_share_of(script: Script) -> None:
     script({"text": "Hello. " * 300, "usage": {"prompt_tokens": 4_321, "completion_tokens": 7}}, context_length=32_000)
-    dialog = make_dialog(context_policy="breaking", context_limit=4_000)
-    messages.post_message(dialog.pk, "Hi")
-    drive(dialog.pk)
+    dialog = send(make_dialog(context_policy="breaking", context_limit=4_000), "Hi")
     client, answer = browser_of(dialog.owner), dialog.turns.get(role="assistant")
     found = 0
     for path in ("", "health/", f"turn/{answer.seq}/usage/", "context/"):
@@ -190,10 +174,7 @@ def test_every_share_on_a_page_says_what_it_is_a_share_of(script: Script) -> Non
 @pytest.mark.parametrize("hand", [policy.by_hand for policy in by_hand()], ids=lambda hand: hand.verb)
 def test_a_rewrite_by_hand_asks_before_it_loses_sight_of_messages(script: Script, hand: ByHand) -> None:
     script({"text": "A long answer. " * 60})
-    dialog = make_dialog()
-    for text in ("one", "two", "three"):
-        messages.post_message(dialog.pk, text)
-        drive(dialog.pk)
+    dialog = send(make_dialog(), "one", "two", "three")
     client = browser_of(dialog.owner)
     address = f"/d/{dialog.pk}/context/{hand.slug}/"
     page = client.get(f"/d/{dialog.pk}/").content.decode()
@@ -210,10 +191,7 @@ def test_a_rewrite_by_hand_asks_before_it_loses_sight_of_messages(script: Script
 
 def test_a_fresh_start_stands_in_the_transcript_and_can_be_undone(script: Script) -> None:
     script({"text": "A long answer. " * 60})
-    dialog = make_dialog()
-    for text in ("one", "two", "three"):
-        messages.post_message(dialog.pk, text)
-        drive(dialog.pk)
+    dialog = send(make_dialog(), "one", "two", "three")
     client = browser_of(dialog.owner)
     assert client.get(f"/d/{dialog.pk}/context/?preview=fresh_start").status_code == 200
     client.post(f"/d/{dialog.pk}/context/fresh-start/", {"confirmed": "yes"})

@@ -8,12 +8,10 @@ from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.test import Client
 
-from dialogs.actions import messages
 from dialogs.models import Dialog, PersonSettings, Turn
-from dialogs.runtime.driver import drive
 from tests.dialogs.browsing import HTMX, browser_of
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import UserFactory, make_dialog
+from tests.dialogs.factories import UserFactory, make_dialog, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CHINESE = {"Accept-Language": "zh-CN,zh;q=0.9,en;q=0.5"}
@@ -22,10 +20,7 @@ CHINESE = {"Accept-Language": "zh-CN,zh;q=0.9,en;q=0.5"}
 @pytest.fixture
 def dialog(script: Script) -> Dialog:
     script({"text": "Hello."})
-    dialog = make_dialog()
-    messages.post_message(dialog.pk, "Hello")
-    drive(dialog.pk)
-    return dialog
+    return send(make_dialog(), "Hello")
 
 
 def page(client: Client, address: str, **headers: str) -> str:

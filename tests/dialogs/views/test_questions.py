@@ -10,8 +10,7 @@ from dialogs.models import Dialog
 from dialogs.runtime.driver import drive
 from tests.dialogs.browsing import HTMX, asked_dialog, browser_of, suspended_dialog
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import make_dialog, make_operator
-from tests.dialogs.runtime.test_driver import send
+from tests.dialogs.factories import make_dialog, make_operator, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from dialogs.actions import messages, rewrite_requests
+from dialogs.actions import rewrite_requests
 from dialogs.models import Dialog, Generation, RecallChoice
 from dialogs.runtime.driver import drive
 from tests.dialogs.browsing import HTMX, browser_of
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import UserFactory, make_dialog
+from tests.dialogs.factories import UserFactory, make_dialog, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -19,16 +19,11 @@ def dialog(script: Script) -> Dialog:
     """One whose newest answer followed a request that brought turns back."""
     script({"text": "Noted."})
     dialog = make_dialog()
-    say(dialog, FACT)
+    send(dialog, FACT)
     rewrite_requests.clear(dialog.pk, "Go on.", dialog.owner)
     drive(dialog.pk)
-    say(dialog, "Where do the hives stand?")
+    send(dialog, "Where do the hives stand?")
     return dialog
-
-
-def say(dialog: Dialog, text: str) -> None:
-    messages.post_message(dialog.pk, text)
-    drive(dialog.pk)
 
 
 def newest(dialog: Dialog) -> Generation:
@@ -57,7 +52,7 @@ def test_a_turn_is_pinned_dismissed_and_neither_by_plain_forms(dialog: Dialog) -
         answer = browser.post(f"{address}1/", {"choice": choice}, follow=True)
         assert word in answer.content.decode()
         assert RecallChoice.objects.get(dialog=dialog, seq=1).choice == choice
-    say(dialog, "Where do the hives stand, again?")
+    send(dialog, "Where do the hives stand, again?")
     assert 1 not in newest(dialog).recalled
     assert ">Pin<" in browser.post(f"{address}1/", {"choice": ""}, headers=HTMX).content.decode()
     assert not RecallChoice.objects.exists()

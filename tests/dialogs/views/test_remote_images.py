@@ -9,8 +9,7 @@ from django.http import HttpResponse
 from dialogs.models import Dialog
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import UserFactory, make_dialog
-from tests.dialogs.runtime.test_driver import send
+from tests.dialogs.factories import UserFactory, make_dialog, send
 from tests.doubles.picture_host import PictureHost, picture_host
 from tests.pixels import picture
 

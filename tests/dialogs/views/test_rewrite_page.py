@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from dialogs.actions import imported_turns, messages, rewrite_requests
+from dialogs.actions import imported_turns, rewrite_requests
 from dialogs.models import Dialog
 from dialogs.runtime.driver import drive
 from dominds.llm.messages import Message, Role, ToolCall
@@ -12,7 +12,7 @@ from remediation.models import RemediationRun
 from remediation.prompts import load
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import UserFactory, make_dialog
+from tests.dialogs.factories import UserFactory, make_dialog, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -28,10 +28,7 @@ SUMMARY = "Goal: the report. Rules: never restart the staging database db7.examp
 
 def rewritten(script: Script, verb: str, summary: str = SUMMARY) -> tuple[Dialog, RemediationRun]:
     script({"match": "Earlier summary", "text": summary}, {"text": "Noted, and done as you say. " * 40})
-    dialog = make_dialog(context_limit=4_000)
-    for text in TEXTS:
-        messages.post_message(dialog.pk, text)
-        drive(dialog.pk)
+    dialog = send(make_dialog(context_limit=4_000), *TEXTS)
     rewrite_requests.request(dialog.pk, verb, dialog.owner)
     drive(dialog.pk)
     return dialog, RemediationRun.objects.get(dialog=dialog)
@@ -65,9 +62,7 @@ def test_each_piece_that_went_stands_beside_what_stands_now_and_why(script: Scri
 
 def test_a_summary_is_opened_level_by_level(script: Script) -> None:
     dialog, first = rewritten(script, "fresh_start")
-    for text in TEXTS[:3]:
-        messages.post_message(dialog.pk, text)
-        drive(dialog.pk)
+    send(dialog, *TEXTS[:3])
     rewrite_requests.request(dialog.pk, "fresh_start", dialog.owner)
     drive(dialog.pk)
     second = RemediationRun.objects.filter(dialog=dialog).latest("pk")

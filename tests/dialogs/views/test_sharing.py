@@ -14,7 +14,7 @@ from dialogs.runtime.driver import drive
 from dialogs.tools.human import ASK_HUMAN
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import make_dialog
+from tests.dialogs.factories import make_dialog, send
 from tests.pixels import picture
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -106,8 +106,7 @@ def test_an_older_page_of_a_long_dialog_is_a_link_away(script: Script) -> None:
     script({"text": "Noted."})
     dialog = make_dialog()
     for number in range(22):
-        messages.post_message(dialog.pk, f"message {number}.")
-        drive(dialog.pk)
+        send(dialog, f"message {number}.")
     sharing.make_link(dialog.pk, dialog.owner)
     page = Client().get(path_of(dialog)).content.decode()
     assert "message 21." in page

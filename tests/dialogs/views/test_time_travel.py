@@ -4,14 +4,13 @@ from typing import Any
 
 import pytest
 
-from dialogs.actions import messages, reminders, rewrite_requests
+from dialogs.actions import reminders, rewrite_requests
 from dialogs.models import Dialog, Generation, Question
 from dialogs.queries.timeline import MOST, moments
-from dialogs.runtime.driver import drive
 from tests.dialogs.api.test_api import Caller
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import UserFactory, make_dialog
+from tests.dialogs.factories import UserFactory, make_dialog, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -21,14 +20,10 @@ USAGE = {"prompt_tokens": 4_321, "completion_tokens": 7}
 @pytest.fixture
 def dialog(script: Script) -> Dialog:
     script({"text": "Understood <b>well</b>.", "usage": USAGE})
-    dialog = make_dialog(instructions="Be brief.")
-    for text in ("first", "second"):
-        messages.post_message(dialog.pk, text)
-        drive(dialog.pk)
+    dialog = send(make_dialog(instructions="Be brief."), "first", "second")
     reminders.add(dialog.pk, "Mind the gap")
     rewrite_requests.clear(dialog.pk, "Goal: go on.", dialog.owner)
-    messages.post_message(dialog.pk, "third")
-    drive(dialog.pk)
+    send(dialog, "third")
     return dialog
 
 

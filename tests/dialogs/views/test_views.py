@@ -16,7 +16,7 @@ from dialogs.tools.human import ASK_HUMAN
 from remediation.models import RemediationRun
 from tests.dialogs.browsing import HTMX, asked_dialog, browser_of, suspended_dialog
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import UserFactory, make_dialog, make_operator
+from tests.dialogs.factories import UserFactory, make_dialog, make_operator, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -137,8 +137,7 @@ def test_what_people_and_models_wrote_is_escaped_on_every_page(script: Script) -
     dialog = make_dialog(name=hostile[:40])
     Dialog.objects.filter(pk=dialog.pk).update(title=hostile)
     reminders.add(dialog.pk, hostile)
-    messages.post_message(dialog.pk, hostile)
-    drive(dialog.pk)
+    send(dialog, hostile)
     question = Question.objects.get(dialog=dialog)
     staff = browser_of(make_operator())
     paths = [
@@ -224,8 +223,7 @@ def test_stop_remove_and_retry_work_by_plain_forms(script: Script) -> None:
 def test_a_long_dialog_comes_in_pages_upward(script: Script) -> None:
     dialog = make_dialog()
     for number in range(50):
-        messages.post_message(dialog.pk, f"message {number:03}")
-        drive(dialog.pk)
+        send(dialog, f"message {number:03}")
     client = browser_of(dialog.owner)
     page = client.get(f"/d/{dialog.pk}/").content.decode()
     assert "message 049" in page
@@ -243,8 +241,7 @@ def test_a_long_dialog_comes_in_pages_upward(script: Script) -> None:
 def test_the_list_finds_words_in_titles_and_messages(script: Script) -> None:
     dialog = make_dialog()
     other = messages.create_dialog(dialog.owner, dialog.agent_id, "Harbour dues")
-    messages.post_message(dialog.pk, "Where is the LIGHTHOUSE?")
-    drive(dialog.pk)
+    send(dialog, "Where is the LIGHTHOUSE?")
     client = browser_of(dialog.owner)
 
     def listed(**query: str) -> set[str]:

@@ -7,6 +7,8 @@ import pytest
 
 from dominds.web.admission import AT_ONCE, PATIENCE_SECONDS, TRY_LATER, admitted
 
+pytestmark = pytest.mark.anyio
+
 
 class House:
     """An application that accepts each socket when it is told to, and then keeps it."""
@@ -35,35 +37,29 @@ class House:
 
 
 @pytest.mark.parametrize("broken", [False, True])
-def test_places_are_free_again_once_a_socket_is_in_or_has_failed(broken: bool) -> None:
-    async def story() -> None:
-        house = House()
-        first, second = house.come(AT_ONCE, broken=broken), house.come(AT_ONCE)
-        await asyncio.sleep(0.1)
-        assert house.asked == AT_ONCE
-        house.open.set()
-        await asyncio.sleep(0.1)
-        assert house.asked == 2 * AT_ONCE
-        assert house.accepted == (1 if broken else 2) * AT_ONCE, "who is in takes no place among those who wait"
-        house.over.set()
-        found = await asyncio.gather(*first, *second, return_exceptions=True)
-        assert sum(isinstance(answer, ValueError) for answer in found) == (AT_ONCE if broken else 0)
-
-    asyncio.run(story())
+async def test_places_are_free_again_once_a_socket_is_in_or_has_failed(broken: bool) -> None:
+    house = House()
+    first, second = house.come(AT_ONCE, broken=broken), house.come(AT_ONCE)
+    await asyncio.sleep(0.1)
+    assert house.asked == AT_ONCE
+    house.open.set()
+    await asyncio.sleep(0.1)
+    assert house.asked == 2 * AT_ONCE
+    assert house.accepted == (1 if broken else 2) * AT_ONCE, "who is in takes no place among those who wait"
+    house.over.set()
+    found = await asyncio.gather(*first, *second, return_exceptions=True)
+    assert sum(isinstance(answer, ValueError) for answer in found) == (AT_ONCE if broken else 0)
 
 
-def test_who_waits_too_long_is_told_to_come_later() -> None:
-    async def story() -> None:
-        house = House()
-        house.come(AT_ONCE)
-        await asyncio.wait_for(asyncio.gather(*house.come(50)), PATIENCE_SECONDS + 2)
-        assert house.sent == [{"type": "websocket.close", "code": TRY_LATER}] * 50
-        assert house.asked == AT_ONCE, "nobody looks for a session that is sent away"
-        house.open.set()
-        await asyncio.sleep(0.1)
-        house.come(AT_ONCE)
-        await asyncio.sleep(0.1)
-        assert house.accepted == 2 * AT_ONCE
-        house.over.set()
-
-    asyncio.run(story())
+async def test_who_waits_too_long_is_told_to_come_later() -> None:
+    house = House()
+    house.come(AT_ONCE)
+    await asyncio.wait_for(asyncio.gather(*house.come(50)), PATIENCE_SECONDS + 2)
+    assert house.sent == [{"type": "websocket.close", "code": TRY_LATER}] * 50
+    assert house.asked == AT_ONCE, "nobody looks for a session that is sent away"
+    house.open.set()
+    await asyncio.sleep(0.1)
+    house.come(AT_ONCE)
+    await asyncio.sleep(0.1)
+    assert house.accepted == 2 * AT_ONCE
+    house.over.set()

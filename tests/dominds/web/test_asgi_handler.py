@@ -14,7 +14,7 @@ from django.urls import path
 
 from dominds.web.asgi_handler import OneThreadHandler
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.anyio, pytest.mark.django_db(transaction=True)]
 seen: dict[str, Any] = {}
 
 
@@ -89,23 +89,17 @@ def handler() -> Any:
         yield OneThreadHandler()
 
 
-def test_whole_and_streamed_answers_arrive_whole_and_leave_no_connection(handler: OneThreadHandler) -> None:
-    async def scenario() -> None:
-        seen["loop"] = threading.current_thread()
-        assert await answer(handler, "whole", b"what was sent") == (200, b"what was sent")
-        assert await answer(handler, "streamed") == (200, b"one two")
-
-    asyncio.run(scenario())
+async def test_whole_and_streamed_answers_arrive_whole_and_leave_no_connection(handler: OneThreadHandler) -> None:
+    seen["loop"] = threading.current_thread()
+    assert await answer(handler, "whole", b"what was sent") == (200, b"what was sent")
+    assert await answer(handler, "streamed") == (200, b"one two")
     assert seen["whole"] is not seen["loop"]
     assert seen["streaming"] is seen["loop"]
     assert [connection.connection for connection in seen["connections"]] == [None, None]
 
 
-def test_a_thread_serves_one_request_after_another(handler: OneThreadHandler) -> None:
-    async def scenario() -> set[threading.Thread]:
-        return {await _thread_of(handler) for _ in range(5)}
-
-    threads = asyncio.run(scenario())
+async def test_a_thread_serves_one_request_after_another(handler: OneThreadHandler) -> None:
+    threads = {await _thread_of(handler) for _ in range(5)}
     assert len(threads) < 5
     assert all(thread.is_alive() for thread in threads)
 
@@ -116,19 +110,16 @@ async def _thread_of(handler: OneThreadHandler) -> threading.Thread:
     return thread
 
 
-def test_a_view_that_fails_answers_500(handler: OneThreadHandler) -> None:
-    status, _ = asyncio.run(answer(handler, "broken"))
+async def test_a_view_that_fails_answers_500(handler: OneThreadHandler) -> None:
+    status, _ = await answer(handler, "broken")
     assert status == 500
 
 
-def test_who_leaves_ends_the_view_that_waits(handler: OneThreadHandler) -> None:
-    async def scenario() -> None:
-        asking = request_to(handler, "patient")
-        await asking.send_input({"type": "http.request", "body": b""})
-        while "waiting" not in seen:
-            await asyncio.sleep(0.01)
-        await asking.send_input({"type": "http.disconnect"})
-        await asking.wait(10)
-
-    asyncio.run(scenario())
+async def test_who_leaves_ends_the_view_that_waits(handler: OneThreadHandler) -> None:
+    asking = request_to(handler, "patient")
+    await asking.send_input({"type": "http.request", "body": b""})
+    while "waiting" not in seen:
+        await asyncio.sleep(0.01)
+    await asking.send_input({"type": "http.disconnect"})
+    await asking.wait(10)
     assert seen["cancelled"]

@@ -1,13 +1,14 @@
 import json
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from remediation.evaluation.evaluate import evaluate
 from remediation.evaluation.policies import POLICIES
-from remediation.evaluation.report import to_json, to_markdown
+from remediation.evaluation.report import to_markdown
 from tests.remediation.evaluation.test_formats import FRIENDS, MESSAGES, written
 
 ROOT = Path(__file__).parents[3]
@@ -39,7 +40,7 @@ def test_a_report_names_policies_budgets_and_groups(tmp_path):
     text = to_markdown(report)
     assert "| locomo | 800 | window | 50 % | evidence in sight | 2 |" in text
     assert "## In sight by kind: locomo" in text
-    assert json.loads(json.dumps(to_json(report)))["results"][0]["policy"] == "none"
+    assert json.loads(json.dumps(asdict(report)))["results"][0]["policy"] == "none"
 
 
 @pytest.mark.server

@@ -6,12 +6,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from dialogs.actions import messages
 from dialogs.models import Agent
-from dialogs.runtime.driver import drive
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make_operator
+from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make_operator, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -70,8 +68,7 @@ def test_a_policy_is_tried_on_past_dialogs_while_it_is_chosen(operator: Client, 
     script({"text": "Noted: the port is 48151. " * 40})
     dialog = make_dialog(context_policy="none")
     for number in range(8):
-        messages.post_message(dialog.pk, f"Depot {number} has valve V-{4100 + number}. " + "It rained there. " * 80)
-        drive(dialog.pk)
+        send(dialog, f"Depot {number} has valve V-{4100 + number}. " + "It rained there. " * 80)
     before = Agent.objects.values().get()
     form = {**WRITER, "agent": dialog.agent_id, "context_policy": "none", "context_limit": ""}
     same = operator.post("/agents/preview/", form)

@@ -2,10 +2,6 @@
 
 import html
 import json
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,11 +15,10 @@ from dialogs.models import ToolServer
 from dialogs.tools import mcp, mcp_client
 from dialogs.tools.registry import tools_of
 from dialogs.tools.tool import Invocation
-from dominds.local.embedded_redis import free_port
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import AgentFactory, UserFactory, make_operator
-from tests.dialogs.tools import mcp_server
+from tests.dialogs.tools.mcp_http import mcp_over_http
 
 pytestmark = pytest.mark.django_db(transaction=True)
 KEY = "desk-key-0123456789"
@@ -31,19 +26,9 @@ KEY = "desk-key-0123456789"
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    port = free_port()
-    server = [sys.executable, str(Path(mcp_server.__file__)), "http", str(port)]
-    process = subprocess.Popen(server, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                break
-        time.sleep(0.05)
-    yield f"http://127.0.0.1:{port}/mcp"
-    mcp_client.close()
-    process.terminate()
-    process.wait(10)
+    with mcp_over_http() as url:
+        yield url
+        mcp_client.close()
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from dominds.llm.stream import Started, StreamEvent, TextDelta
 from tests.dominds.llm.asking import HELLO, ask, chat_at, events_of, info
 from tests.dominds.llm.model_server import Connection, ModelServer, data, stream_of
 from tests.harness.silent_host import silent_port
+from tests.harness.stack import eventually
 
 HI = data({"choices": [{"delta": {"content": "Hi"}}]})
 END = data({"choices": [{"delta": {}, "finish_reason": "stop"}]}, b"[DONE]")
@@ -183,9 +184,7 @@ def test_a_hundred_streams_run_beside_each_other_and_all_can_be_stopped(server: 
     threads = [threading.Thread(target=run, args=(stream,)) for stream in streams]
     for thread in threads:
         thread.start()
-    deadline = time.monotonic() + 20
-    while len(server.asked) < 100 and time.monotonic() < deadline:
-        time.sleep(0.05)
+    eventually(lambda: len(server.asked) == 100)
     started_at = time.monotonic()
     for stream in streams:
         stream.abort()
