@@ -18,15 +18,15 @@ from dialogs.openai_api.likeness import (
     MOST_BEYOND,
     Exchange,
     Fit,
+    LastAnswer,
     answer_key,
     exchanges_of,
     fit,
-    fit_of_summary,
     fit_or_beyond,
-    is_summary,
     keys_of,
     news_of,
     same_beginning,
+    stands_in,
     without_spaces,
 )
 from dialogs.state import State
@@ -73,7 +73,7 @@ def find(
     if conversation.results and not conversation.has_message:
         shared = min(found.shared, len(exchanges) - 1) if found else 0
         return replace(found, fit=None, shared=shared) if found and shared else None
-    return found if found and found.fit else (_summed_up(mine, text) or found)
+    return found if found and found.fit else (_summed_up(mine, conversation, text, instructions) or found)
 
 
 def calls_in_words(message: ClientMessage) -> list[str]:
@@ -128,17 +128,27 @@ def _fit(history: Sequence[Exchange], stored: Sequence[Exchange], state: str, te
     return fit_or_beyond(history, stored, text)
 
 
-def _summed_up(mine: QuerySet[Dialog], text: str) -> Candidate | None:
-    """The one of the newest dialogs in which the client asked last for a summary that it now tells in the place of what was said."""
+def _summed_up(mine: QuerySet[Dialog], conversation: Conversation, text: str, instructions: str) -> Candidate | None:
+    """The one of the newest dialogs whose last answer is a summary that the client now tells in the place of what was said."""
     if len(text) < DISTINCT_CHARS:
         return None
-    newest = _newest_exchanges(mine.filter(state__in=AT_HEAD))
-    found = [dialog_id for dialog_id, exchanges in newest if exchanges and is_summary(exchanges[-1], text)]
+    told = (*_system_of(conversation, instructions), *conversation.whole)
+    found = []
+    for dialog_id, exchanges in _newest_exchanges(mine.filter(state__in=AT_HEAD)):
+        if exchanges and stands_in(exchanges[-1].answered, text):
+            messages = tuple(messages_in(dialog_id))
+            if LastAnswer.of(messages).place_in(told) is not None:
+                found.append((dialog_id, tuple(exchanges_of(messages))))
     if len(found) != 1:
         return None
-    seq = mine.values_list("last_turn_seq", flat=True).get(pk=found[0])
-    stored = tuple(exchanges_of(messages_in(found[0])))
-    return Candidate(found[0], seq, stored, 0, fit_of_summary(stored, text))
+    dialog_id, stored = found[0]
+    seq = mine.values_list("last_turn_seq", flat=True).get(pk=dialog_id)
+    return Candidate(dialog_id, seq, stored, 0, Fit(False, len(stored), len(stored), summed_up=True))
+
+
+def _system_of(conversation: Conversation, instructions: str) -> tuple[ClientMessage, ...]:
+    texts = (instructions, *(one.text for one in conversation.system))
+    return tuple(ClientMessage("system", text) for text in texts if text)
 
 
 def after_head(conversation: Conversation, candidate: Candidate) -> Conversation:
@@ -166,7 +176,7 @@ def after_head(conversation: Conversation, candidate: Candidate) -> Conversation
 def _behind_summary(conversation: Conversation, candidate: Candidate) -> int:
     """How many of the messages ahead are the client's account of what was said, up to its summary."""
     messages = (*conversation.ahead, ClientMessage("user", conversation.message))
-    holds = (is_summary(candidate.stored[-1], without_spaces([one.text])) for one in messages)
+    holds = (stands_in(candidate.stored[-1].answered, without_spaces([one.text])) for one in messages)
     return max((number for number, found in enumerate(holds, 1) if found), default=0)
 
 

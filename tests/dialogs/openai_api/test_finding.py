@@ -221,6 +221,25 @@ def test_two_turns_of_open_webui_are_one_dialog_in_the_list(key: ApiKey, agent: 
     assert set(re.findall(r"/d/([0-9a-f-]{36})/", page)) == {str(dialog.pk)}
 
 
+def test_a_title_may_be_asked_for_in_a_message_before_what_it_is_about(key: ApiKey, agent: str) -> None:
+    """As opencode does."""
+    messages = (ClientMessage("user", "Generate a title for this conversation:\n"), ClientMessage("user", '"Task 0"'))
+    run = conversations.begin(key, ChatRequest(model=agent, messages=messages))
+    assert Dialog.objects.get(pk=run.dialog_id).origin == Dialog.Origin.BACKGROUND
+
+
+def test_what_a_program_tells_beside_the_users_words_may_change(key: ApiKey, agent: str) -> None:
+    """As Qwen Code tells the files of its folder with the first message of a conversation that it resumes."""
+
+    def beside(files: str, words: str = "Hi") -> str:
+        return f"<system-reminder>Files:{files}</system-reminder>\n<system-reminder>Tuesday</system-reminder>\n{words}"
+
+    first = posted(key, agent, beside(""))
+    answer = noted(beside(""))
+    assert posted(key, agent, beside(" made.txt").replace("Tuesday", ""), answer, "And now?").pk == first.pk
+    assert posted(key, agent, beside(" made.txt", "Hello"), answer, "And now?").pk != first.pk
+
+
 def test_what_aider_asks_for_commits_and_summaries_is_background(key: ApiKey, agent: str) -> None:
     system = (
         "You are an expert software engineer that generates concise, one-line Git commit messages based on the diffs."
