@@ -36,5 +36,11 @@ def sees(base_url: str, model: str, key: str = "") -> bool | None:
 
 
 LLAMACPP = ProviderKind(
-    "llamacpp", openai_chat.connected, embeds=True, loaded_window=loaded_limit, sees=sees, forcing=Forcing.REQUIRED
+    "llamacpp",
+    openai_chat.connected,
+    takes_several_system=True,
+    embeds=True,
+    loaded_window=loaded_limit,
+    sees=sees,
+    forcing=Forcing.REQUIRED,
 )

@@ -141,6 +141,7 @@ async def _result(socket: aiohttp.ClientWebSocketResponse, call: int) -> Any:
 LMSTUDIO = ProviderKind(
     "lmstudio",
     openai_chat.connected,
+    takes_several_system=True,
     embeds=True,
     needs_limit=True,
     overruns=True,

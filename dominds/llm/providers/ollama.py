@@ -53,5 +53,11 @@ def sees(base_url: str, model: str, key: str = "") -> bool | None:
 
 
 OLLAMA = ProviderKind(
-    "ollama", openai_chat.connected, embeds=True, loaded_window=loaded_limit, sees=sees, modalities=("text", "image")
+    "ollama",
+    openai_chat.connected,
+    takes_several_system=True,
+    embeds=True,
+    loaded_window=loaded_limit,
+    sees=sees,
+    modalities=("text", "image"),
 )

@@ -59,7 +59,9 @@ def connected(model: ModelInfo, key: str) -> OpenAIChat:
     return OpenAIChat(Endpoint(model.base_url, key), model)
 
 
-OPENAI_COMPATIBLE = ProviderKind("openai-compatible", connected, embeds=True, modalities=("text", "image"))
+OPENAI_COMPATIBLE = ProviderKind(
+    "openai-compatible", connected, takes_several_system=True, embeds=True, modalities=("text", "image")
+)
 
 
 def request_body(request: Request, owner: Owner, model: ModelInfo) -> bytes:

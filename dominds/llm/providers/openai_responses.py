@@ -47,6 +47,7 @@ OPENAI = ProviderKind(
     "openai",
     connected,
     can_force=True,
+    takes_several_system=True,
     embeds=True,
     forcing=Forcing.ALLOWED,
     max_tokens_field="max_output_tokens",

@@ -25,4 +25,6 @@ def limit_in(entries: tuple[dict[str, Any], ...], model: str) -> LoadedLimit | L
     return LoadedLimit(tokens, "max_model_len")
 
 
-VLLM = ProviderKind("vllm", openai_chat.connected, embeds=True, loaded_window=loaded_limit, can_force=True)
+VLLM = ProviderKind(
+    "vllm", openai_chat.connected, takes_several_system=True, embeds=True, loaded_window=loaded_limit, can_force=True
+)
