@@ -38,6 +38,7 @@ ANSWER_TO_AGENT = Q(tool_name=ASK_HUMAN, status=Turn.Status.OK)
 SPOKEN = Q(role__in=[Turn.Role.USER, Turn.Role.ASSISTANT]) | ANSWER_TO_AGENT
 WITHOUT_ANSWER = ((Turn.Role.USER, Turn.Status.FAILED), (Turn.Role.USER, Turn.Status.STOPPED))
 CALL_ID = re.compile(r"\bcall_[0-9]{1,18}_[0-9]{1,9}\b")  # as outcomes.generation_of_call reads it
+Newest = Sequence[tuple[UUID, list[Exchange]]]
 AT_HEAD = (State.IDLE, State.FAILED, State.WAITING)
 
 
@@ -134,16 +135,36 @@ def _summed_up(mine: QuerySet[Dialog], conversation: Conversation, text: str, in
         return None
     told = (*_system_of(conversation, instructions), *conversation.whole)
     found = []
-    for dialog_id, exchanges in _newest_exchanges(mine.filter(state__in=AT_HEAD)):
+    newest = list(_newest_exchanges(_conversations(mine).filter(state__in=AT_HEAD)))
+    for dialog_id, exchanges in newest:
         if exchanges and stands_in(exchanges[-1].answered, text):
             messages = tuple(messages_in(dialog_id))
             if LastAnswer.of(messages).place_in(told) is not None:
                 found.append((dialog_id, tuple(exchanges_of(messages))))
+    if not found and len(conversation.whole) > 1:
+        found = list(_summed_up_beside(mine, newest, told, text))
     if len(found) != 1:
         return None
     dialog_id, stored = found[0]
     seq = mine.values_list("last_turn_seq", flat=True).get(pk=dialog_id)
     return Candidate(dialog_id, seq, stored, 0, Fit(False, len(stored), len(stored), summed_up=True))
+
+
+def _summed_up_beside(
+    mine: QuerySet[Dialog], newest: Newest, told: Sequence[ClientMessage], text: str
+) -> Iterator[tuple[UUID, tuple[Exchange, ...]]]:
+    """Those of the newest dialogs that a program had summed up in a request of its own, which quotes what was said last there: so Goose
+    does, and opencode. With the summary as the last thing that was said."""
+    for beside_id, exchanges in list(_newest_exchanges(mine)):
+        if len(exchanges) != 1 or not stands_in(exchanges[0].answered, text):
+            continue
+        instructions = mine.values_list("client__instructions", flat=True).get(pk=beside_id)
+        asked = without_spaces((instructions, exchanges[0].message))
+        for dialog_id, said in newest:
+            if dialog_id != beside_id and said and _is_quoted(said[-1], asked):
+                messages = tuple(messages_in(dialog_id))
+                if LastAnswer("", exchanges[0].answered, messages).place_in(told) is not None:
+                    yield dialog_id, (*exchanges_of(messages), exchanges[0])
 
 
 def _system_of(conversation: Conversation, instructions: str) -> tuple[ClientMessage, ...]:
@@ -218,17 +239,22 @@ def quotes_newest(key: ApiKey, end_user: str, prompt: str) -> bool:
     if len(text) < SHORTEST_QUOTE:
         return False
     mine = Dialog.objects.filter(client__key=key, client__end_user=end_user)
-    for _, exchanges in _newest_exchanges(mine):
-        for exchange in exchanges[-1:]:
-            message, answer = "".join(exchange.message.split())[:QUOTED_CHARS], exchange.answered[:QUOTED_CHARS]
-            if len(answer) >= SHORTEST_QUOTE and message in text and answer in text:
-                return True
-    return False
+    newest = _newest_exchanges(_conversations(mine))
+    return any(_is_quoted(exchange, text) for _, exchanges in newest for exchange in exchanges[-1:])
+
+
+def _is_quoted(exchange: Exchange, text: str) -> bool:
+    message, answer = "".join(exchange.message.split())[:QUOTED_CHARS], exchange.answered[:QUOTED_CHARS]
+    return len(answer) >= SHORTEST_QUOTE and message in text and answer in text
+
+
+def _conversations(dialogs: QuerySet[Dialog]) -> QuerySet[Dialog]:
+    return dialogs.exclude(origin=Dialog.Origin.BACKGROUND)
 
 
 def _newest_exchanges(dialogs: QuerySet[Dialog]) -> Iterator[tuple[UUID, list[Exchange]]]:
-    """What was said last in each of the newest ones of these that are conversations."""
-    newest = dialogs.exclude(origin=Dialog.Origin.BACKGROUND).order_by("-active_at")
+    """What was said last in each of the newest ones of these."""
+    newest = dialogs.order_by("-active_at")
     turns = Turn.objects.filter(
         SPOKEN,
         dialog__in=newest.values("pk")[:CANDIDATES],

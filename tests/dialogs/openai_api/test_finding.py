@@ -337,6 +337,24 @@ def test_a_summary_is_no_sign_of_a_conversation_that_does_not_hold_it(key: ApiKe
     assert sent(key, summed_up, ("user", f"Improve this text: {quoted}")).pk != talk.pk
 
 
+def test_a_summary_may_be_asked_for_beside_the_conversation(key: ApiKey, script: Script) -> None:
+    """As Goose does: the conversation stands among the instructions. What it tells then begins with the summary."""
+    script({"match": "Please sum up", "text": SUMMED}, ANSWER)
+    agent = str(AgentFactory.create().pk)
+    talk = conversation(key, agent, "Tell of cats", "Tell of dogs")
+    known = said_in(talk)
+    history = "\n".join(known)
+    beside = posted(key, agent, "Please sum up what is above.", instructions=f"Here it is:\n{history}\nBe structured.")
+    assert beside.pk != talk.pk
+    head = [("user", SUMMED), ("assistant", "That was the summary. Let us go on.")]
+    asked = "Now the weather, please"
+    goes_on = sent(key, talk, *head, ("user", asked))
+    assert said_in(goes_on) == [*known, asked, noted(asked)]
+    again = sent(key, talk, *head, ("user", asked), ("assistant", noted(asked)), ("user", "Yes"))
+    assert (goes_on.pk, again.pk) == (talk.pk, talk.pk)
+    assert sent(key, talk, ("user", f"Improve this text: {SUMMED}")).pk != talk.pk
+
+
 def test_a_request_for_a_summary_may_leave_the_last_answer_out(key: ApiKey, script: Script) -> None:
     """And begin with the result of a call that was answered."""
     call = {"text": "Let me look.", "tool_calls": [{"name": "look", "arguments": {}}]}
