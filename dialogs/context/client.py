@@ -41,10 +41,11 @@ def instructions_of(dialog: Dialog) -> str:
 
 
 def system_messages_of(
-    dialog: Dialog, units: Sequence[Unit], *, as_user: bool = False
+    dialog: Dialog, units: Sequence[Unit], *, as_user: bool = False, takes_several: bool = False
 ) -> tuple[str, tuple[SystemMessage, ...]]:
-    """What the client said as system in the middle, each where it was said: before the first unit that is of later turns alone,
-    so that it stands behind a summary of what went before it. Those with nothing before them are instructions, the first part.
+    """What the client said as system beside its instructions, each where it was said: before the first unit that is of later turns
+    alone, so that it stands behind a summary of what went before it. Those with nothing before them are instructions, the first
+    part; but to a model that ``takes_several`` in the beginning those that stood there go as they came.
     """
     client = client_of(dialog)
     stored: list[tuple[int, str]] = (client.system_messages if client else None) or []
@@ -54,10 +55,13 @@ def system_messages_of(
     newest = list(
         accumulate((min(unit.source, default=0) for unit in units), max)
     )  # so far: in it a place is looked up
+    leading = (
+        tuple(SystemMessage(0, text) for after, text in stored if after < 0) if takes_several and not as_user else ()
+    )
     found = (SystemMessage(ends[bisect_right(newest, after)], text, as_user) for after, text in stored)
     placed = sorted(found, key=attrgetter("at"))
-    first = "\n\n".join(message.text for message in placed if not message.at)
-    return first, tuple(message for message in placed if message.at)
+    first = [message for message in placed if not message.at]
+    return "\n\n".join(message.text for message in first[len(leading) :]), (*leading, *placed[len(first) :])
 
 
 def params_of(dialog: Dialog) -> dict[str, Any]:

@@ -80,8 +80,9 @@ def prepare(
     output: int | None = None,
     cursor: str = "",
 ) -> Prepared:
-    """``takes_system``: the model takes system messages in the middle."""
-    first, system = client.system_messages_of(dialog, view.units, as_user=not takes_system)
+    """``takes_system``: the model takes system messages besides the first."""
+    several = model.kind.takes_several_system
+    first, system = client.system_messages_of(dialog, view.units, as_user=not takes_system, takes_several=several)
     instructions = "\n\n".join(filter(None, (client.instructions_of(dialog), first)))
     offered = _tools_json(tools)
     messages, left_out = sendable(view.messages, model)

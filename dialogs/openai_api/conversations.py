@@ -26,7 +26,7 @@ from dialogs.openai_api import lifetime, options
 from dialogs.openai_api.errors import ApiError, invalid
 from dialogs.openai_api.finding import ANSWER_TO_AGENT, AT_HEAD, Candidate, after_head, calls_in_words, find
 from dialogs.openai_api.forks import copyable, fork, message_of
-from dialogs.openai_api.history import ClientMessage, Conversation, conversation_of, placed
+from dialogs.openai_api.history import LEADS, ClientMessage, Conversation, conversation_of, placed
 from dialogs.openai_api.likeness import Keys, answer_key, exchanges_of, keys_of
 from dialogs.openai_api.parsing import ChatRequest
 from dialogs.permissions import ACT_IN_ALL, may
@@ -92,7 +92,10 @@ def _judged_of_new(
     dialog = Dialog(owner=key.owner, agent=agent)
     dialog.context_policy = lifetime.requested_policy(dialog, request.policy)
     # The dialog knows its client from here on, without a row.
-    Client(dialog=dialog, key=key, instructions=request.instructions, tools=request.tools)
+    system = [(LEADS, one.text) for one in conversation.system if one.leads]
+    Client(
+        dialog=dialog, key=key, instructions=request.instructions, tools=request.tools, system_messages=system or None
+    )
     turns = imported_turns.turns_of(dialog, [message_of(message) for message in conversation.before])
     return judged(dialog, results, view_of_turns(dialog, turns))
 
@@ -283,7 +286,9 @@ def _note_system(dialog: Dialog, conversation: Conversation, known: list[Any], l
     role = Case(When(ANSWER_TO_AGENT, then=Value("user")), default=F("role"))
     rows = turns.order_by(F("position").asc(nulls_last=True), "seq").values_list("seq", role, "tool_call_id")
     new: list[Any] = [list(one) for one in placed(conversation.system, list(rows) if conversation.system else ())]
-    new = new if conversation.before else known + new
+    if not conversation.before:
+        leading = [one for one in new if one[0] == LEADS]
+        new = leading + [one for one in known if one[0] != LEADS] + new[len(leading) :]
     if new == known:
         return
     Client.objects.filter(dialog=dialog.pk).update(system_messages=new or None)

@@ -18,15 +18,15 @@ from dialogs.openai_api.likeness import (
     MOST_BEYOND,
     Exchange,
     Fit,
+    LastAnswer,
     answer_key,
     exchanges_of,
     fit,
-    fit_of_summary,
     fit_or_beyond,
-    is_summary,
     keys_of,
     news_of,
     same_beginning,
+    stands_in,
     without_spaces,
 )
 from dialogs.state import State
@@ -38,6 +38,7 @@ ANSWER_TO_AGENT = Q(tool_name=ASK_HUMAN, status=Turn.Status.OK)
 SPOKEN = Q(role__in=[Turn.Role.USER, Turn.Role.ASSISTANT]) | ANSWER_TO_AGENT
 WITHOUT_ANSWER = ((Turn.Role.USER, Turn.Status.FAILED), (Turn.Role.USER, Turn.Status.STOPPED))
 CALL_ID = re.compile(r"\bcall_[0-9]{1,18}_[0-9]{1,9}\b")  # as outcomes.generation_of_call reads it
+Newest = Sequence[tuple[UUID, list[Exchange]]]
 AT_HEAD = (State.IDLE, State.FAILED, State.WAITING)
 
 
@@ -73,7 +74,7 @@ def find(
     if conversation.results and not conversation.has_message:
         shared = min(found.shared, len(exchanges) - 1) if found else 0
         return replace(found, fit=None, shared=shared) if found and shared else None
-    return found if found and found.fit else (_summed_up(mine, text) or found)
+    return found if found and found.fit else (_summed_up(mine, conversation, text, instructions) or found)
 
 
 def calls_in_words(message: ClientMessage) -> list[str]:
@@ -128,17 +129,47 @@ def _fit(history: Sequence[Exchange], stored: Sequence[Exchange], state: str, te
     return fit_or_beyond(history, stored, text)
 
 
-def _summed_up(mine: QuerySet[Dialog], text: str) -> Candidate | None:
-    """The one of the newest dialogs in which the client asked last for a summary that it now tells in the place of what was said."""
+def _summed_up(mine: QuerySet[Dialog], conversation: Conversation, text: str, instructions: str) -> Candidate | None:
+    """The one of the newest dialogs whose last answer is a summary that the client now tells in the place of what was said."""
     if len(text) < DISTINCT_CHARS:
         return None
-    newest = _newest_exchanges(mine.filter(state__in=AT_HEAD))
-    found = [dialog_id for dialog_id, exchanges in newest if exchanges and is_summary(exchanges[-1], text)]
+    told = (*_system_of(conversation, instructions), *conversation.whole)
+    found = []
+    newest = list(_newest_exchanges(_conversations(mine).filter(state__in=AT_HEAD)))
+    for dialog_id, exchanges in newest:
+        if exchanges and stands_in(exchanges[-1].answered, text):
+            messages = tuple(messages_in(dialog_id))
+            if LastAnswer.of(messages).place_in(told) is not None:
+                found.append((dialog_id, tuple(exchanges_of(messages))))
+    if not found and len(conversation.whole) > 1:
+        found = list(_summed_up_beside(mine, newest, told, text))
     if len(found) != 1:
         return None
-    seq = mine.values_list("last_turn_seq", flat=True).get(pk=found[0])
-    stored = tuple(exchanges_of(messages_in(found[0])))
-    return Candidate(found[0], seq, stored, 0, fit_of_summary(stored, text))
+    dialog_id, stored = found[0]
+    seq = mine.values_list("last_turn_seq", flat=True).get(pk=dialog_id)
+    return Candidate(dialog_id, seq, stored, 0, Fit(False, len(stored), len(stored), summed_up=True))
+
+
+def _summed_up_beside(
+    mine: QuerySet[Dialog], newest: Newest, told: Sequence[ClientMessage], text: str
+) -> Iterator[tuple[UUID, tuple[Exchange, ...]]]:
+    """Those of the newest dialogs that a program had summed up in a request of its own, which quotes what was said last there: so Goose
+    does, and opencode. With the summary as the last thing that was said."""
+    for beside_id, exchanges in list(_newest_exchanges(mine)):
+        if len(exchanges) != 1 or not stands_in(exchanges[0].answered, text):
+            continue
+        instructions = mine.values_list("client__instructions", flat=True).get(pk=beside_id)
+        asked = without_spaces((instructions, exchanges[0].message))
+        for dialog_id, said in newest:
+            if dialog_id != beside_id and said and _is_quoted(said[-1], asked):
+                messages = tuple(messages_in(dialog_id))
+                if LastAnswer("", exchanges[0].answered, messages).place_in(told) is not None:
+                    yield dialog_id, (*exchanges_of(messages), exchanges[0])
+
+
+def _system_of(conversation: Conversation, instructions: str) -> tuple[ClientMessage, ...]:
+    texts = (instructions, *(one.text for one in conversation.system))
+    return tuple(ClientMessage("system", text) for text in texts if text)
 
 
 def after_head(conversation: Conversation, candidate: Candidate) -> Conversation:
@@ -166,7 +197,7 @@ def after_head(conversation: Conversation, candidate: Candidate) -> Conversation
 def _behind_summary(conversation: Conversation, candidate: Candidate) -> int:
     """How many of the messages ahead are the client's account of what was said, up to its summary."""
     messages = (*conversation.ahead, ClientMessage("user", conversation.message))
-    holds = (is_summary(candidate.stored[-1], without_spaces([one.text])) for one in messages)
+    holds = (stands_in(candidate.stored[-1].answered, without_spaces([one.text])) for one in messages)
     return max((number for number, found in enumerate(holds, 1) if found), default=0)
 
 
@@ -208,17 +239,22 @@ def quotes_newest(key: ApiKey, end_user: str, prompt: str) -> bool:
     if len(text) < SHORTEST_QUOTE:
         return False
     mine = Dialog.objects.filter(client__key=key, client__end_user=end_user)
-    for _, exchanges in _newest_exchanges(mine):
-        for exchange in exchanges[-1:]:
-            message, answer = "".join(exchange.message.split())[:QUOTED_CHARS], exchange.answered[:QUOTED_CHARS]
-            if len(answer) >= SHORTEST_QUOTE and message in text and answer in text:
-                return True
-    return False
+    newest = _newest_exchanges(_conversations(mine))
+    return any(_is_quoted(exchange, text) for _, exchanges in newest for exchange in exchanges[-1:])
+
+
+def _is_quoted(exchange: Exchange, text: str) -> bool:
+    message, answer = "".join(exchange.message.split())[:QUOTED_CHARS], exchange.answered[:QUOTED_CHARS]
+    return len(answer) >= SHORTEST_QUOTE and message in text and answer in text
+
+
+def _conversations(dialogs: QuerySet[Dialog]) -> QuerySet[Dialog]:
+    return dialogs.exclude(origin=Dialog.Origin.BACKGROUND)
 
 
 def _newest_exchanges(dialogs: QuerySet[Dialog]) -> Iterator[tuple[UUID, list[Exchange]]]:
-    """What was said last in each of the newest ones of these that are conversations."""
-    newest = dialogs.exclude(origin=Dialog.Origin.BACKGROUND).order_by("-active_at")
+    """What was said last in each of the newest ones of these."""
+    newest = dialogs.order_by("-active_at")
     turns = Turn.objects.filter(
         SPOKEN,
         dialog__in=newest.values("pk")[:CANDIDATES],

@@ -18,7 +18,8 @@ class Call:
 @dataclass(frozen=True, slots=True)
 class ClientMessage:
     """One message of a conversation: ``role`` is system, user, assistant or tool; ``position`` its place in a stored dialog.
-    ``digests`` are those of its files, which one that is told has with their contents."""
+    ``digests`` are those of its files, which one that is told has with their contents. ``leads``: a system message that stands before
+    all others, behind the first one."""
 
     role: str
     text: str
@@ -27,6 +28,7 @@ class ClientMessage:
     position: int = 0
     digests: tuple[str, ...] = ()
     attached: tuple[Attached, ...] = ()
+    leads: bool = False
 
     @property
     def spoken(self) -> str:
@@ -37,13 +39,14 @@ class ClientMessage:
 @dataclass(frozen=True, slots=True)
 class SystemPlace:
     """A system message in the middle of what is told, and where: behind the result of ``call_id``, behind a message of the
-    user's (``behind_user``) or behind an answer, with so many messages of the user's ``before_end``. A dialog holds turns that
+    user's (``behind_user``) or behind an answer, with so many messages of the user's ``before_end``; or before all (``leads``). A dialog holds turns that
     its client does not know, but not of its user."""
 
     text: str
     before_end: int
     behind_user: bool = False
     call_id: str = ""
+    leads: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +93,19 @@ def conversation_of(history: Sequence[ClientMessage]) -> Conversation:
     )
 
 
+LEADS = -1
 Row = tuple[int, str, str]  # of a turn: its seq, whose it was, the call that it is the result of
 
 
 def placed(system: Iterable[SystemPlace], turns: Sequence[Row]) -> list[tuple[int, str]]:
-    """System messages, each with the seq of the turn of a dialog that it follows, 0 for none."""
+    """System messages, each with the seq of the turn of a dialog that it follows, 0 for none, ``LEADS`` where it stands before all."""
     results = {call_id: seq for seq, _, call_id in turns if call_id}
     users = [place for place, (_, role, _) in enumerate(turns) if role == "user"]
     found: list[tuple[int, str]] = []
     for one in system:
+        if one.leads:
+            found.append((LEADS, one.text))
+            continue
         number = len(users) - one.before_end  # of the user's messages, as many stand before it
         if one.behind_user:
             behind = users[number - 1] if number > 0 else -1
@@ -113,7 +120,7 @@ def _system_places(history: Sequence[ClientMessage]) -> Iterator[SystemPlace]:
     behind = ClientMessage("assistant", "")
     for message in history:
         if message.role == "system":
-            yield SystemPlace(message.text, left, behind.role == "user", behind.call_id)
+            yield SystemPlace(message.text, left, behind.role == "user", behind.call_id, message.leads)
             continue
         left -= message.role == "user"
         behind = message

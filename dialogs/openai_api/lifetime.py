@@ -31,7 +31,7 @@ _BEGINNING = 200  # characters
 
 def is_background(key: ApiKey, request: ChatRequest, conversation: Conversation) -> bool:
     """Whether a program asks beside a conversation of a person's: for its title, its tags, a commit's message or the like."""
-    text = conversation.message.lstrip()
+    text = "\n\n".join((*(message.text for message in conversation.ahead), conversation.message)).lstrip()
     if request.tools or any(message.role != "user" for message in (*conversation.before, *conversation.results)):
         return False
     if (text.startswith(_TASK) and _HISTORY in text) or _TITLE.search(text[:_BEGINNING]):

@@ -9,7 +9,7 @@ import hashlib
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
@@ -21,14 +21,23 @@ from dialogs.openai_api.notices import without_notices
 DISTINCT_CHARS = 80  # of agreeing text, without white space: less may well have been said in two conversations
 OCCURRENCES = 8  # of one text in another that are looked at
 MOST_BEYOND = 8  # exchanges that a client puts after those that are stored
-# Words by which clients ask the model for a summary that is to take the place of what was said: one of each.
-_SUMMARY = re.compile(r"summar|compact|condens|snapshot|hand-?off|continuing", re.I)
-_OF_TALK = re.compile(r"conversation|session|context|\bchat\b|\babove\b|so far|scratchpad", re.I)
+# Words by which a summary is asked for that is to take the place of what was said: one of each. Clients write them in English, German or
+# Chinese; other languages go by structure alone.
+_SUMMARY = re.compile(
+    r"summar|compact|condens|snapshot|hand-?off|continuing|zusammen ?fass|fasse?n? .{1,80}zusammen|总结|總結|摘要|概括|概述|压缩",
+    re.I,
+)
+_OF_TALK = re.compile(
+    r"conversation|session|context|\bchat\b|\babove\b|so far|scratchpad|gespräch|unterhaltung|sitzung|diskussion|verlauf|bisher"
+    r"|对话|對話|会话|聊天|上下文|以上|讨论", re.I
+)  # fmt: skip
 _TAG = re.compile(r"<[^<>]{1,40}>")
+_FRAME = re.compile(r"<([a-z][\w-]{0,40})[^<>]{0,40}>(.*)</\1>", re.DOTALL)  # the outermost one of its name
 _THOUGHTS = {
     f"</{name}>": re.compile(rf"<{name}\b[^<>]*>.*?</{name}>", re.DOTALL)
     for name in ("details", "think", "thinking", "reasoning")
 }
+_REMINDERS = {"</system-reminder>": re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +60,7 @@ def exchanges_of(messages: Iterable[ClientMessage]) -> list[Exchange]:
     begin = -1
     for message in messages:
         match message.role:
-            case "user" if text := " ".join(message.spoken.split()):
+            case "user" if text := without_reminders(message.spoken):
                 if answer:
                     found.append(_exchange(texts, answer, begin))
                     texts, answer, begin = [], [], -1
@@ -69,8 +78,18 @@ def _exchange(texts: list[str], answer: list[str], begin: int) -> Exchange:
 
 def without_additions(answer: str) -> str:
     """An answer without notices, and without the reasoning that clients fold into it as elements of its own."""
-    text = without_notices(answer)
-    for closing, element in _THOUGHTS.items():
+    return _without(_THOUGHTS, without_notices(answer))
+
+
+def without_reminders(spoken: str) -> str:
+    """A user's words with single spaces, without what programs say beside them, and not always as before: the date, the files in a
+    folder. Where there is nothing else it stays."""
+    text = " ".join(spoken.split())
+    return " ".join(_without(_REMINDERS, text).split()) or text
+
+
+def _without(elements: Mapping[str, re.Pattern[str]], text: str) -> str:
+    for closing, element in elements.items():
         end = text.rfind(closing) + len(closing)
         if end >= len(closing):  # up to there each one that opens closes, so none is looked through in vain
             text = element.sub("", text[:end]) + text[end:]
@@ -179,20 +198,82 @@ def without_spaces(texts: Iterable[str]) -> str:
     return "".join(word for text in texts for word in text.split())
 
 
-def is_summary(exchange: Exchange, text: str) -> bool:
-    """Whether the user asked for a summary of the conversation, and the answer stands in a text without white space. Clients keep
-    what is between two tags of it."""
-    if not (text and _SUMMARY.search(exchange.message) and _OF_TALK.search(exchange.message)):
+@dataclass(frozen=True, slots=True)
+class LastAnswer:
+    """The last thing that was asked in a dialog, and its answer; ``before`` is what was said before that."""
+
+    asked: str
+    answered: str
+    before: tuple[ClientMessage, ...]
+
+    @classmethod
+    def of(cls, messages: Sequence[ClientMessage]) -> "LastAnswer":
+        last = next((at for at in reversed(range(len(messages))) if messages[at].role == "user"), len(messages))
+        answer = "".join(
+            without_additions(message.text) for message in messages[last + 1 :] if message.role == "assistant"
+        )
+        asked = without_reminders(messages[last].spoken) if last < len(messages) else ""
+        return cls(asked, "".join(answer.split()), tuple(messages[:last]))
+
+    def place_in(self, told: Sequence[ClientMessage]) -> int | None:
+        """Which of these messages, system messages among them, holds the answer in the place of what was said before: None where
+        it is no summary, but told as what it was, or quoted. It holds what stands between two tags of it, or all.
+
+        Whether the words ask for a summary is the last thing that is looked at, and not enough for the newest message: there, an
+        answer may be quoted. What tells is where it stands: in a frame that was asked for, as the answer to other words, alone and first,
+        behind what the user said last or before what was answered last.
+        """
+        if not any(message.role == "assistant" for message in self.before):
+            return None
+        spoken = [without_reminders(one.spoken) if one.role == "user" else " ".join(one.text.split()) for one in told]
+        if any(one.role == "user" and text == self.asked for one, text in zip(told, spoken, strict=True)):
+            return None
+        texts = ["".join(text.split()) for text in spoken]
+        place = max((at for at, text in enumerate(texts) if stands_in(self.answered, text)), default=None)
+        if place is None:
+            return None
+        is_alone = place == 0 and texts[0] == self.answered and len(told) > 1
+        is_framed = any(stands_in(part, texts[place]) for part in _framed(self.asked, self.answered))
+        return place if is_framed or is_alone or self._is_among(told, texts, place) else None
+
+    def _is_among(self, told: Sequence[ClientMessage], texts: Sequence[str], place: int) -> bool:
+        if told[place].role == "assistant":
+            return texts[place] == self.answered and not any(one.role == "assistant" for one in told[:place])
+        heard = next("".join(one.text.split()) for one in reversed(self.before) if one.role == "assistant" and one.text)
+        if any(
+            one.role == "assistant" and text == heard for one, text in zip(told[place:], texts[place:], strict=True)
+        ):
+            return True
+        said = next(
+            ("".join(without_reminders(one.spoken).split()) for one in reversed(self.before) if one.role == "user"), ""
+        )
+        ahead = [text for one, text in zip(told[:place], texts[:place], strict=True) if one.role != "system"]
+        if ahead and said and all(one.role != "assistant" for one in told[:place]) and said.endswith(ahead[-1]):
+            return len(ahead) > 1 or asks_for_summary(self.asked)
+        return place < len(told) - 1 and asks_for_summary(self.asked)
+
+
+def asks_for_summary(message: str) -> bool:
+    return bool(_SUMMARY.search(message) and _OF_TALK.search(message))
+
+
+def stands_in(answered: str, text: str) -> bool:
+    """Whether enough of an answer, up to a tag, stands in a text; both without white space."""
+    return any(len(part) >= DISTINCT_CHARS and part in text for part in _TAG.split(answered))
+
+
+def _framed(asked: str, answered: str) -> list[str]:
+    """What stands in the answer between tags that it was asked for by name."""
+    return [found[2] for found in _FRAME.finditer(answered) if f"<{found[1]}" in asked]
+
+
+def _sums_up(exchange: Exchange, history: Sequence[Exchange], text: str) -> bool:
+    """Whether an answer that is stored stands in what is told for what was said before it."""
+    if not stands_in(exchange.answered, text) or any(one.message == exchange.message for one in history):
         return False
-    return any(len(part) >= DISTINCT_CHARS and part in text for part in _TAG.split(exchange.answered))
-
-
-def fit_of_summary(stored: Sequence[Exchange], text: str) -> Fit | None:
-    """The fit of a telling, here all of its text without white space, in which a summary that the client asked for last took the
-    place of what was said before. A summary of nothing is an answer like any other."""
-    if len(stored) < 2 or not is_summary(stored[-1], text):
-        return None
-    return Fit(False, len(stored), len(stored), summed_up=True)
+    to_other_words = len(exchange.answered) >= DISTINCT_CHARS and history[0].answered == exchange.answered
+    framed = any(stands_in(part, text) for part in _framed(exchange.message, exchange.answered))
+    return to_other_words or framed or asks_for_summary(exchange.message)
 
 
 def fit_or_beyond(history: Sequence[Exchange], stored: Sequence[Exchange], text: str = "") -> Fit | None:
@@ -242,7 +323,8 @@ def fit(history: Sequence[Exchange], stored: Sequence[Exchange], text: str = "")
         agreeing = [*history[:head], *history[len(history) - tail :]]
         chars = sum(len(exchange.message) + len(exchange.answered) for exchange in agreeing)
         is_it = found[0] >= Agreement.LIKE and (
-            (2 * like >= len(history) and chars >= DISTINCT_CHARS) or any(is_summary(one, text) for one in stored)
+            (2 * like >= len(history) and chars >= DISTINCT_CHARS)
+            or any(_sums_up(one, history, text) for one in stored)
         )
     return Fit(same == len(history) == len(stored), same, like) if is_it else None
 

@@ -68,8 +68,8 @@ def body_of(raw: bytes) -> dict[str, Any]:
 def chat_request(
     body: dict[str, Any], dialog_header: str = "", policy: str = "", instructions_end: int | None = None
 ) -> ChatRequest:
-    """``policy`` is a header's as well. The bodies of other protocols are translated into this one. System messages up to the
-    first other message are instructions, unless the protocol says where these end. Raises ``ApiError``."""
+    """``policy`` is a header's as well. The bodies of other protocols are translated into this one, and say where their instructions,
+    one text there, end. Else the first system message is the instructions. Raises ``ApiError``."""
     model = body.get("model")
     if not isinstance(model, str) or not model:
         raise invalid("Name an agent: GET /v1/models lists them.", "model")
@@ -154,7 +154,7 @@ def _dialog_id(found: Any) -> UUID | None:
 
 
 def _messages(found: Any, instructions_end: int | None) -> tuple[str, tuple[ClientMessage, ...]]:
-    """The system messages of the beginning joined, and the conversation."""
+    """The instructions, and the conversation with all other system messages."""
     if not isinstance(found, list) or not found:
         raise invalid("messages must be a list with at least one message.", "messages")
     check_number(len(found))
@@ -173,9 +173,11 @@ def _messages(found: Any, instructions_end: int | None) -> tuple[str, tuple[Clie
         match role:
             case "system" | "developer":
                 text = _named(text, message, param)
-                if history or (instructions_end is not None and index >= instructions_end):
-                    history += [ClientMessage("system", text)] if text else []
-                else:
+                is_other = bool(system) if instructions_end is None else index >= instructions_end
+                if text and (history or is_other):
+                    leads = instructions_end is None and all(said.leads for said in history)
+                    history.append(ClientMessage("system", text, leads=leads))
+                elif text:
                     system.append(text)
             case "assistant":
                 text = text or _text(message.get("refusal"), f"{param}.refusal")
@@ -187,6 +189,8 @@ def _messages(found: Any, instructions_end: int | None) -> tuple[str, tuple[Clie
                 )
             case _:
                 raise invalid("role must be system, developer, user, assistant or tool.", f"{param}.role")
+    if history and history[-1].role == "system":
+        history = _asked_by_system(history)
     last = next((message.role for message in reversed(history) if message.role != "system"), "")
     if not last:
         raise invalid("System messages alone are no request: send what is to be answered as the user's.", "messages")
@@ -194,7 +198,15 @@ def _messages(found: Any, instructions_end: int | None) -> tuple[str, tuple[Clie
         raise invalid(
             "An answer cannot be begun for the model: the last message must be the user's or a tool's.", "messages"
         )
-    return "\n\n".join(text for text in system if text), tuple(history)
+    return "\n\n".join(system), tuple(history)
+
+
+def _asked_by_system(history: list[ClientMessage]) -> list[ClientMessage]:
+    """What follows an answer is what is to be answered: NextChat asks for its summaries so."""
+    end = next((at for at in reversed(range(len(history))) if history[at].role != "system"), -1)
+    if end < 0 or history[end].role != "assistant":
+        return history
+    return [*history[: end + 1], *(replace(message, role="user") for message in history[end + 1 :])]
 
 
 def _named(text: str, message: dict[str, Any], param: str) -> str:

@@ -12,10 +12,13 @@ from tests.harness.stack import ROOT
 
 PACKAGES = ROOT / "var/clients"  # laid there by .ci/clients
 NODE, PYTHON, AIDER = PACKAGES / "node_modules/.bin", PACKAGES / "python/bin", PACKAGES / "aider/bin"
+AGENTS, OPEN_WEBUI = PACKAGES / "agents/bin", PACKAGES / "open_webui/bin"
+OPENCODE = PACKAGES / "node_modules/opencode-linux-x64/bin/opencode"  # what its package's own script would put in place
 SCRIPTS = Path(__file__).with_name("scripts")
 QUIET = {"LANGSMITH_TRACING": "false", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "PYTHONDONTWRITEBYTECODE": "1"}
 SECONDS = 120
 TURNS = 10
+WINDOW = 200_000
 # The first turn waits for a server that is required.
 MCP_OF_CODEX = '\n[mcp_servers.dominds]\nurl = "{}"\nbearer_token_env_var = "DOMINDS_KEY"\nrequired = true\n'
 
@@ -59,11 +62,11 @@ Turns = Callable[[Place, Sequence[str]], list[str]]
 """Says each text in turn, in one conversation, and returns the answers."""
 
 
-def codex(place: Place, texts: Sequence[str]) -> list[str]:
+def codex(place: Place, texts: Sequence[str], settings: str = "") -> list[str]:
     folder = place.folder / "codex"
     folder.mkdir(parents=True)
     (folder / "config.toml").write_text(
-        f'model = "{place.model}"\nmodel_provider = "dominds"\ncheck_for_update_on_startup = false\n\n'
+        f'{settings}model = "{place.model}"\nmodel_provider = "dominds"\ncheck_for_update_on_startup = false\n\n'
         "[analytics]\nenabled = false\n\n[features]\nplugins = false\napps = false\n\n"
         f'[model_providers.dominds]\nname = "Dominds"\nbase_url = "{place.url}/v1"\n'
         'wire_api = "responses"\nenv_key = "DOMINDS_KEY"\n' + (MCP_OF_CODEX.format(place.mcp) if place.mcp else "")
@@ -95,6 +98,37 @@ def claude_code(place: Place, texts: Sequence[str]) -> list[str]:
     for number, text in enumerate(texts):
         goes_on = ["--continue"] if number else []
         answers.append(place.run([NODE / "claude", *goes_on, "-p", text, *options], **environment))
+    return answers
+
+
+def opencode(place: Place, texts: Sequence[str]) -> list[str]:
+    models = {place.model: {"limit": {"context": WINDOW, "output": 8_000}}}
+    options = {"baseURL": f"{place.url}/v1", "apiKey": place.key}
+    provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": models}
+    config = {"provider": {"dominds": provider}, "permission": "allow", "share": "disabled"}
+    environment = {
+        "OPENCODE_CONFIG_CONTENT": json.dumps(config),
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+    }
+    answers = []
+    for number, text in enumerate(texts):
+        goes_on = ["--continue"] if number else []
+        printed = place.run(
+            [OPENCODE, "run", *goes_on, "-m", f"dominds/{place.model}", "--format", "json", text], **environment
+        )
+        parts = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+        answers.append([one["part"]["text"] for one in parts if one["type"] == "text"][-1])
+    return answers
+
+
+def qwen_code(place: Place, texts: Sequence[str]) -> list[str]:
+    environment = {"OPENAI_API_KEY": place.key, "OPENAI_BASE_URL": f"{place.url}/v1", "OPENAI_MODEL": place.model}
+    options = ["--yolo", "--auth-type", "openai", "--output-format", "text"]
+    answers = []
+    for number, text in enumerate(texts):
+        goes_on = ["--continue"] if number else []
+        answers.append(place.run([NODE / "qwen", *goes_on, *options, "-p", text], **environment))
     return answers
 
 

@@ -24,8 +24,12 @@ TASK, CALL, MADE = re.compile(r"Task (\d+)"), re.compile(r"Call (\w+) (\{.*\})")
 WORD = re.compile(r"[a-z]+")
 JOKE = {"type": "object", "properties": {"setup": {"type": "string"}, "punchline": {"type": "string"}}}
 FILES_TO_EDIT = "added these files to the chat"  # aider
+PAIR, COMPACT = re.compile(r"Pair (\d+)"), "CHECKPOINT COMPACTION"  # Codex
+HALF = "Of pair {} the first half is made, by a command that wrote a line into a file here; what is left is the second half, by another."
+FINAL = "final_answer"  # smolagents
 WITH_PROGRAMS = "gpt-6-luna"  # a model that Codex knows: its tools are called from programs that the model writes
 WINDOW = 1_000_000
+FULL = 60_000  # tokens
 PASSED_ON = ("authorization", "x-api-key", "accept", "anthropic-version", "anthropic-beta", "x-stainless-helper-method")
 
 
@@ -37,6 +41,10 @@ def worker(prompt: Prompt) -> Reply:
         return Reply(_edited(int(task)))
     if (schema := _schema_asked(prompt)) and not (prompt.last.role == "user" and _shell(prompt, "")):
         return Reply(json.dumps(_filled(schema, int(task))))
+    if pairs := [pair for said in prompt.messages if said.role == "user" for pair in PAIR.findall(said.text)]:
+        return _half_of_pair(prompt, pairs[-1])
+    if FINAL in prompt.tools:
+        return _with_final_answer(prompt, int(task))
     if name := next((name for name in prompt.required_tools or prompt.tools if _is_wanted(name, prompt)), ""):
         return Reply(calls=(Call(name, _filled(_parameters(prompt, name))),))
     for message in reversed(prompt.messages):
@@ -52,6 +60,30 @@ def worker(prompt: Prompt) -> Reply:
     return Reply("I see.")
 
 
+def _half_of_pair(prompt: Prompt, pair: str) -> Reply:
+    """A task of two commands, after the first of which the context is reported as full."""
+    if COMPACT in prompt.last.text:
+        return Reply(HALF.format(pair))
+    made = {
+        half for said in prompt.messages if said.role == "tool" for half in re.findall(rf"made-{pair}([ab])", said.text)
+    }
+    if "b" in made:
+        return Reply(f"Pair {pair} is done.")
+    half = "b" if "a" in made or any(HALF.format(pair) in said.text for said in prompt.messages) else "a"
+    call = _shell(prompt, f"echo made-{pair}{half} | tee -a made.txt")
+    assert call is not None
+    return Reply("I begin.", calls=(call,), usage=(FULL, 20) if half == "a" else None)
+
+
+def _with_final_answer(prompt: Prompt, task: int) -> Reply:
+    """An answer, too, is a call; a result comes as the user's message."""
+    made = MADE.search(prompt.last.text) if "Observation:" in prompt.last.text else None
+    if made and int(made[1]) == task:
+        return Reply(calls=(Call(FINAL, {"answer": f"Task {task} is done."}),))
+    call = _shell(prompt, f"echo made-{task} | tee -a made.txt")
+    return Reply(calls=(call,) if call else ())
+
+
 def _edited(task: int) -> str:
     """The whole file as it is after a task, as aider reads it."""
     lines = "".join(f"made-{number}\n" for number in range(task + 1))
@@ -65,10 +97,11 @@ def _schema_asked(prompt: Prompt) -> Any:
 
 
 def _is_wanted(name: str, prompt: Prompt) -> bool:
-    """Whether a tool must be called, or the user speaks of what it is for, and names none."""
+    """Whether a tool must be called, or the user speaks of what it is for, and names none, and there is no shell."""
     words = set(name.lower().split("_")) - {"get", "run"}
     return bool(prompt.required_tools) or (
         prompt.last.role == "user"
+        and not _shell(prompt, "")
         and not CALL.search(prompt.last.text)
         and bool(words & set(WORD.findall(prompt.last.text)))
     )
@@ -107,6 +140,8 @@ def _shell(prompt: Prompt, command: str) -> Call | None:
         "shell_command": {"command": command},
         "shell": {"command": ["bash", "-c", command]},
         "Bash": {"command": command, "description": "Do the task"},
+        "bash": {"command": command, "description": "Do the task"},
+        "run_shell_command": {"command": command, "is_background": False},
         "run": {"command": command},
         "functions__exec": {"input": f"text((await tools.exec_command({json.dumps({'cmd': command})})).output)"},
     }

@@ -42,6 +42,7 @@ def chat_request_of(body: dict[str, Any], dialog_header: str = "", policy: str =
         if value not in (None, []) and name not in (*SAME, *READ, *PASSED_OVER):
             raise invalid("This is not offered here: leave it out.", name)
     _system(chat, body.get("system"))
+    instructions_end = len(chat.messages)
     loaded: set[str] = set()
     messages = [
         mapping(message, f"messages.{at}") for at, message in enumerate(listed(body.get("messages"), "messages"))
@@ -53,7 +54,7 @@ def chat_request_of(body: dict[str, Any], dialog_header: str = "", policy: str =
     tools = [(f"tools.{index}", item) for index, item in enumerate(listed(body.get("tools"), "tools"))]
     chat.tools = [_tool(item, param) for param, item in tools if not _is_deferred(item, loaded)]
     chat.options |= _options(body)
-    request = chat.request(dialog_header, policy)
+    request = chat.request(dialog_header, policy, instructions_end)
     return replace(request, end_user=_end_user(request.labels.get("user_id")))
 
 

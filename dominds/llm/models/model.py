@@ -108,6 +108,7 @@ class ProviderKind:
     sees: AskSight | None = field(default=None, repr=False)
     count_tokens: CountTokens | None = field(default=None, repr=False)
     can_force: bool = False  # where the catalog says nothing of the model
+    takes_several_system: bool = False  # messages in the beginning, of which ``Request.instructions`` are the first
     embeds: bool = False  # at /embeddings, in OpenAI's wire
     forcing: Forcing = Forcing.NAMED
     echo: Echo = Echo.NEVER

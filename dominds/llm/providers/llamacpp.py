@@ -39,6 +39,7 @@ LLAMACPP = ProviderKind(
     "llamacpp",
     openai_chat.connected,
     label="llama.cpp",
+    takes_several_system=True,
     embeds=True,
     loaded_window=loaded_limit,
     sees=sees,

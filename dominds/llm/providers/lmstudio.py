@@ -142,6 +142,7 @@ LMSTUDIO = ProviderKind(
     "lmstudio",
     openai_chat.connected,
     label="LM Studio",
+    takes_several_system=True,
     embeds=True,
     needs_limit=True,
     overruns=True,

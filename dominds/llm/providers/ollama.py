@@ -56,6 +56,7 @@ OLLAMA = ProviderKind(
     "ollama",
     openai_chat.connected,
     label="Ollama",
+    takes_several_system=True,
     embeds=True,
     loaded_window=loaded_limit,
     sees=sees,

@@ -63,6 +63,7 @@ OPENAI_COMPATIBLE = ProviderKind(
     "openai-compatible",
     connected,
     label="OpenAI-compatible (chat completions)",
+    takes_several_system=True,
     embeds=True,
     modalities=("text", "image"),
 )

@@ -48,6 +48,7 @@ OPENAI = ProviderKind(
     connected,
     label="OpenAI (Responses)",
     can_force=True,
+    takes_several_system=True,
     embeds=True,
     forcing=Forcing.ALLOWED,
     max_tokens_field="max_output_tokens",

@@ -26,5 +26,11 @@ def limit_in(entries: tuple[dict[str, Any], ...], model: str) -> LoadedLimit | L
 
 
 VLLM = ProviderKind(
-    "vllm", openai_chat.connected, label="vLLM or SGLang", embeds=True, loaded_window=loaded_limit, can_force=True
+    "vllm",
+    openai_chat.connected,
+    label="vLLM or SGLang",
+    takes_several_system=True,
+    embeds=True,
+    loaded_window=loaded_limit,
+    can_force=True,
 )

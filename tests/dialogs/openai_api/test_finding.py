@@ -221,6 +221,25 @@ def test_two_turns_of_open_webui_are_one_dialog_in_the_list(key: ApiKey, agent: 
     assert set(re.findall(r"/d/([0-9a-f-]{36})/", page)) == {str(dialog.pk)}
 
 
+def test_a_title_may_be_asked_for_in_a_message_before_what_it_is_about(key: ApiKey, agent: str) -> None:
+    """As opencode does."""
+    messages = (ClientMessage("user", "Generate a title for this conversation:\n"), ClientMessage("user", '"Task 0"'))
+    run = conversations.begin(key, ChatRequest(model=agent, messages=messages))
+    assert Dialog.objects.get(pk=run.dialog_id).origin == Dialog.Origin.BACKGROUND
+
+
+def test_what_a_program_tells_beside_the_users_words_may_change(key: ApiKey, agent: str) -> None:
+    """As Qwen Code tells the files of its folder with the first message of a conversation that it resumes."""
+
+    def beside(files: str, words: str = "Hi") -> str:
+        return f"<system-reminder>Files:{files}</system-reminder>\n<system-reminder>Tuesday</system-reminder>\n{words}"
+
+    first = posted(key, agent, beside(""))
+    answer = noted(beside(""))
+    assert posted(key, agent, beside(" made.txt").replace("Tuesday", ""), answer, "And now?").pk == first.pk
+    assert posted(key, agent, beside(" made.txt", "Hello"), answer, "And now?").pk != first.pk
+
+
 def test_what_aider_asks_for_commits_and_summaries_is_background(key: ApiKey, agent: str) -> None:
     system = (
         "You are an expert software engineer that generates concise, one-line Git commit messages based on the diffs."
@@ -316,6 +335,24 @@ def test_a_summary_is_no_sign_of_a_conversation_that_does_not_hold_it(key: ApiKe
     talk = conversation(key, summed_up.agent_id, "Tell of birds", "Tell of fish and of all that swims in the deep sea")
     quoted = noted("Tell of fish and of all that swims in the deep sea")
     assert sent(key, summed_up, ("user", f"Improve this text: {quoted}")).pk != talk.pk
+
+
+def test_a_summary_may_be_asked_for_beside_the_conversation(key: ApiKey, script: Script) -> None:
+    """As Goose does: the conversation stands among the instructions. What it tells then begins with the summary."""
+    script({"match": "Please sum up", "text": SUMMED}, ANSWER)
+    agent = str(AgentFactory.create().pk)
+    talk = conversation(key, agent, "Tell of cats", "Tell of dogs")
+    known = said_in(talk)
+    history = "\n".join(known)
+    beside = posted(key, agent, "Please sum up what is above.", instructions=f"Here it is:\n{history}\nBe structured.")
+    assert beside.pk != talk.pk
+    head = [("user", SUMMED), ("assistant", "That was the summary. Let us go on.")]
+    asked = "Now the weather, please"
+    goes_on = sent(key, talk, *head, ("user", asked))
+    assert said_in(goes_on) == [*known, asked, noted(asked)]
+    again = sent(key, talk, *head, ("user", asked), ("assistant", noted(asked)), ("user", "Yes"))
+    assert (goes_on.pk, again.pk) == (talk.pk, talk.pk)
+    assert sent(key, talk, ("user", f"Improve this text: {SUMMED}")).pk != talk.pk
 
 
 def test_a_request_for_a_summary_may_leave_the_last_answer_out(key: ApiKey, script: Script) -> None:

@@ -129,6 +129,24 @@ def test_a_proxy_sends_on_what_it_was_sent_and_nothing_else(client: OpenAI, doub
     assert doubles["local"].refusals == []
 
 
+def test_several_system_messages_in_the_beginning_stay_apart(client: OpenAI, doubles: dict[str, Double]) -> None:
+    """Turn by turn, also by the dialog's id, and where the second one changes."""
+    system = [{"role": "system", "content": text} for text in ("Speak Latin.", "Be brief.")]
+    answer = ask(client, "local", *system, user("Hi"))
+    assert doubles["local"].bodies[-1]["messages"] == [*system, user("Hi")]
+    said = [user("Hi"), {"role": "assistant", "content": answer.choices[0].message.content}]
+    system[1] = {"role": "system", "content": "Be exact."}
+    again = ask(client, "local", *system, *said, user("Why?"))
+    assert dialog_of(again) == dialog_of(answer)
+    assert doubles["local"].bodies[-1]["messages"] == [*system, *said, user("Why?")]
+    said += [user("Why?"), {"role": "assistant", "content": again.choices[0].message.content}]
+    for _ in range(2):
+        named = ask(client, "local", *system, user("So?"), metadata={"dialog_id": str(dialog_of(answer).pk)})
+        assert doubles["local"].bodies[-1]["messages"] == [*system, *said, user("So?")]
+        said += [user("So?"), {"role": "assistant", "content": named.choices[0].message.content}]
+    assert doubles["local"].refusals == []
+
+
 def test_tools_are_the_clients_alone_and_any_of_them_may_be_required(
     client: OpenAI, doubles: dict[str, Double]
 ) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dialogs.openai_api.composing import Composer, Restarted, Thoughts
 from dialogs.openai_api.errors import ApiError
-from dialogs.openai_api.history import ClientMessage, conversation_of, placed
+from dialogs.openai_api.history import LEADS, ClientMessage, conversation_of, placed
 from dialogs.openai_api.likeness import Fit, exchanges_of, fit, without_additions
 from dialogs.openai_api.messages.request import chat_request_of
 from dialogs.openai_api.notices import NOTICES, without_notices
@@ -302,7 +302,7 @@ def test_more_messages_than_a_transaction_should_store_are_refused(
         assert refused.value.status == 400
 
 
-def test_first_system_messages_are_instructions_and_notices_are_stripped() -> None:
+def test_the_first_system_message_is_the_instructions_and_notices_are_stripped() -> None:
     messages = [
         {"role": "system", "content": "Be kind."},
         {"role": "developer", "content": "Be polite."},
@@ -312,10 +312,26 @@ def test_first_system_messages_are_instructions_and_notices_are_stripped() -> No
         {"role": "user", "content": "c"},
     ]
     found = parse(orjson.dumps(HI | {"messages": messages}))
-    assert found.instructions == "Be kind.\n\nBe polite."
+    assert found.instructions == "Be kind."
     assert [(said.role, said.text.strip()) for said in found.messages] == [
-        ("user", "a\nb"), ("assistant", "yes"), ("system", "Be brief."), ("user", "c"),
+        ("system", "Be polite."), ("user", "a\nb"), ("assistant", "yes"), ("system", "Be brief."), ("user", "c"),
     ]  # fmt: skip
+    assert placed(conversation_of(found.messages).system, [(5, "user", ""), (6, "assistant", ""), (7, "user", "")]) == [
+        (LEADS, "Be polite."), (6, "Be brief."),
+    ]  # fmt: skip
+    in_another_protocol = chat_request(HI | {"messages": messages}, instructions_end=2)
+    assert in_another_protocol.instructions == "Be kind.\n\nBe polite."
+
+
+def test_a_system_message_behind_an_answer_is_what_is_to_be_answered() -> None:
+    """As NextChat asks for a summary."""
+    said = [("system", "Be kind."), ("user", "a"), ("assistant", "b"), ("system", "Sum this up.")]
+    found = parse(orjson.dumps(HI | {"messages": [{"role": role, "content": text} for role, text in said]}))
+    assert [(one.role, one.text) for one in found.messages] == [
+        ("user", "a"),
+        ("assistant", "b"),
+        ("user", "Sum this up."),
+    ]
 
 
 def test_who_speaks_stands_before_what_they_say() -> None:
