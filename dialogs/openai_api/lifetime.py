@@ -19,8 +19,14 @@ from remediation.policies.registry import choices, restriction
 POLICY_HEADER = "X-Dominds-Policy"
 ORIGIN = Dialog.Origin
 # How clients begin what they send beside a conversation that may be another model's: Open WebUI (title, tags, follow-ups,
-# searches; its retrieval begins alike, and holds no history), LibreChat, opencode.
-_TASK, _HISTORY = "### Task:", "<chat_history>"
+# searches; its retrieval begins alike, and holds no history; a heading in other languages), LibreChat, opencode.
+_HEADING, _HISTORY = "### ", "<chat_history>"
+_BEGINS = (
+    "Analyze this conversation and provide:\n1. The detected language",  # LibreChat: a title
+    "Your task is to reflect the speaker's likely facial expression",  # Open WebUI: a face for a call
+    "You have been provided with a set of responses from various models",  # Open WebUI: one answer of several
+)
+_TOOL_CHOICE = ("Available Tools: ", "Query: ")  # Open WebUI, system and user: which of its tools would help
 _TITLE = re.compile(
     r"\b(?:generate|provide|create|write)\b[^.\n]{0,60}\btitle\b[^.\n]{0,10}\bfor (?:the|this|a) conversation", re.I
 )
@@ -32,9 +38,14 @@ _BEGINNING = 200  # characters
 def is_background(key: ApiKey, request: ChatRequest, conversation: Conversation) -> bool:
     """Whether a program asks beside a conversation of a person's: for its title, its tags, a commit's message or the like."""
     text = conversation.message.lstrip()
-    if request.tools or any(message.role != "user" for message in (*conversation.before, *conversation.results)):
+    asks_for_value = len(request.tools) == 1 and request.required_tool  # a tool in the place of a schema
+    if request.tools and not asks_for_value:
         return False
-    if (text.startswith(_TASK) and _HISTORY in text) or _TITLE.search(text[:_BEGINNING]):
+    if any(message.role != "user" for message in (*conversation.before, *conversation.results)):
+        return False
+    if text.startswith(_BEGINS) or (text.startswith(_HEADING) and _HISTORY in text) or _TITLE.search(text[:_BEGINNING]):
+        return True
+    if request.instructions.startswith(_TOOL_CHOICE[0]) and text.startswith(_TOOL_CHOICE[1]):
         return True
     if _BESIDE.search(request.instructions[:_BEGINNING]):
         return True
