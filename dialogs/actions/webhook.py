@@ -34,7 +34,8 @@ def question_body(question: Question) -> dict[str, Any]:
     """``text`` is what Slack and Mattermost show."""
     dialog, path = question.dialog, f"/q4h/{question.pk}/"
     if question.state == Question.State.OPEN:
-        sentence = f"{_place(dialog)} needs you: {question.text[:MOST_CHARS]}"
+        place = f"A program in “{dialog}”" if question.is_from_outside else _place(dialog)
+        sentence = f"{place} needs you: {question.text[:MOST_CHARS]}"
     else:
         by = f" by {question.resolved_by}" if question.resolved_by else ""
         sentence = f"{_place(dialog)}: the question was {question.state}{by}."
