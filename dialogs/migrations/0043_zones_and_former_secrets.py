@@ -10,6 +10,20 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.AlterField(
+            model_name="apikey",
+            name="scope",
+            field=models.CharField(
+                choices=[
+                    ("all", "everything that its owner can do"),
+                    ("v1", "agents as models, by /v1"),
+                    ("read", "reading, by /api and /mcp"),
+                ],
+                db_default="all",
+                default="all",
+                max_length=4,
+            ),
+        ),
         migrations.AddField(
             model_name='personsettings',
             name='seen_language',

@@ -257,7 +257,7 @@ def test_who_asks_by_a_key_is_called_a_program(script: Script, post: MailServer)
     questions.ask_from_outside(owner, "Ship it?")
     send_due()
     mail = post.wait()
-    assert mail["Subject"] == "Needs you: a program in “Ship it?”" and "a program asks in" in mail.get_content()
+    assert mail["Subject"] == "Needs you: a program in “Ship it?”" and "A program asks in" in mail.get_content()
 
 
 def test_who_is_asked_next_answers_by_a_link_of_their_own(script: Script, post: MailServer) -> None:
