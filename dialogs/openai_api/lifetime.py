@@ -32,6 +32,11 @@ _TITLE = re.compile(
 )
 # What aider's system messages say where it asks for the message of a commit, or for a summary of its own.
 _BESIDE = re.compile(r"\bone-line git commit messages?\b|\bsummarize this partial conversation\b", re.I)
+# What NextChat and its kin say last, behind the conversation itself, for its title.
+_LAST = re.compile(
+    r"(?:Please )?generate a four to five word title summarizing our conversation|请?使用四到五个字直接返回这句话的简要主题",
+    re.I,
+)
 _BEGINNING = 200  # characters
 
 
@@ -50,6 +55,11 @@ def is_background(key: ApiKey, request: ChatRequest, conversation: Conversation)
     if _BESIDE.search(request.instructions[:_BEGINNING]):
         return True
     return quotes_newest(key, request.end_user, text)
+
+
+def asks_for_title(conversation: Conversation) -> bool:
+    """Whether the newest message asks for the title of what is told before it, and the program, not its user, wrote it."""
+    return bool(conversation.before and not conversation.results and _LAST.match(conversation.message.lstrip()))
 
 
 def settle(dialog: Dialog, key: ApiKey, request: ChatRequest, *, background: bool) -> None:

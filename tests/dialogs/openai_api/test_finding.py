@@ -286,6 +286,33 @@ def test_prompts_in_other_languages_quote_short_answers(
     assert (again.pk, again.origin, again.expires_at) == (dialog.pk, Dialog.Origin.KEY, None)
 
 
+@pytest.mark.parametrize(
+    "topic",
+    [
+        "Please generate a four to five word title summarizing our conversation without any lead-in, punctuation, quotation "
+        "marks, periods, symbols, bold text, or additional text. Remove enclosing quotation marks.",
+        "使用四到五个字直接返回这句话的简要主题，不要解释、不要标点、不要语气词、不要多余文本，不要加粗，如果没有主题，请直接返回“闲聊”",
+    ],
+    ids=["en", "zh"],
+)
+def test_a_title_that_is_asked_for_behind_the_conversation_is_no_part_of_it(
+    key: ApiKey, agent: str, topic: str
+) -> None:
+    dialog = conversation(key, agent, "Hello", "Tell of cats")
+    beside = posted(key, agent, *told("Hello", "Tell of cats"), topic)
+    assert (beside.origin, beside.expires_at is not None, beside.forked_from) == ("background", True, None)
+    assert said_in(beside)[:3] == [*told("Hello"), "Tell of cats"], "its model sees what it is about"
+    again = posted(key, agent, *told("Hello", "Tell of cats"), "And of dogs?")
+    assert (again.pk, again.origin, again.expires_at) == (dialog.pk, "key", None)
+    assert topic not in said_in(again)
+
+
+def test_a_dialog_that_is_named_stays_a_conversation_whatever_is_said(key: ApiKey, agent: str) -> None:
+    dialog = conversation(key, agent, "Hello", "Tell of cats")
+    again = posted(key, agent, "Generate a title for this conversation", dialog_id=dialog.pk)
+    assert (again.pk, again.origin, again.expires_at) == (dialog.pk, "key", None)
+
+
 def test_the_look_up_does_not_grow_with_what_was_said(key: ApiKey, agent: str) -> None:
     counts = []
     for length in (2, 12):
