@@ -115,10 +115,22 @@ def next_asked(site: SiteSettings, question: Question) -> User | None:
 
 def person_of(question_id: UUID, token: str) -> User | None:
     """Whose link it is, while it holds: the question is open, and the link of these days."""
+    if not Question.objects.filter(pk=question_id, state=Question.State.OPEN).exists():
+        return None
+    return _holder(question_id, token)
+
+
+def closed_meanwhile(question_id: UUID, token: str) -> Question | None:
+    """The question of a link that would hold if it were still open, for a holder who may see how it ended."""
+    person = _holder(question_id, token)
+    rows = Question.objects.exclude(state=Question.State.OPEN).select_related("dialog", "resolved_by")
+    question = rows.filter(pk=question_id, dialog__removed_at=None).first() if person else None
+    return question if question and person and may_see(person, question.dialog) else None
+
+
+def _holder(question_id: UUID, token: str) -> User | None:
     try:
         signed = signing.loads(token, salt=SALT, max_age=timedelta(days=LINK_DAYS))
     except signing.BadSignature:
         return None
-    if signed[0] != str(question_id) or not Question.objects.filter(pk=question_id, state="open").exists():
-        return None
-    return User.objects.filter(pk=signed[1], is_active=True).first()
+    return User.objects.filter(pk=signed[1], is_active=True).first() if signed[0] == str(question_id) else None

@@ -290,7 +290,9 @@ def test_who_is_asked_next_answers_by_a_link_of_their_own(script: Script, post: 
     question.refresh_from_db()
     assert (question.answer, question.resolved_by) == ("EUR", boss)
     late = Client().get(question_mail.link_to(question, question.dialog.owner))
-    assert (late.status_code, "answered or withdrawn" in late.content.decode()) == (404, True)
+    assert (late.status_code, f"This question was answered by {boss}." in late.content.decode()) == (404, True)
+    sharing.share(question.dialog_id, "", question.dialog.owner)
+    assert str(boss) not in Client().get(link[1]).content.decode(), "sees the dialog no more"
     UserFactory.create(email="BOSS@example.org")
     assert question_mail.next_asked(SiteSettings.current(), question) is None, "two have this address"
 
