@@ -60,7 +60,7 @@ def _remember(request: HttpRequest, language: str) -> None:
         return
     try:
         seen = {"seen_language": language, "zone": zone}
-        PersonSettings.objects.update_or_create(user=own.user, defaults=seen, create_defaults=seen)
+        PersonSettings.objects.update_or_create(user_id=own.user_id, defaults=seen, create_defaults=seen)
     except busy_database.AWAY as error:  # the next page does it
         log.info("language_not_noted", person=own.user_id, error=str(error) or type(error).__name__)
 
