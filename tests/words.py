@@ -26,7 +26,11 @@ HIDDEN = re.compile(  # what is no text of a template, or is marked
 )
 ATTRIBUTE = re.compile(r'\s(?:aria-label|title|placeholder|alt|hx-confirm|data-confirm|data-words)="([^"]*)"')
 PLACEHOLDER = re.compile(r"%\(\w+\)s|{\w*(?::,)?}|<[^>]+>")
-TEMPLATES = [path for path in sorted((ROOT / "templates").rglob("*.html")) if "admin" not in path.parts]
+TEMPLATES = [
+    path
+    for path in sorted((ROOT / "templates").rglob("*"))
+    if path.suffix in (".html", ".txt") and "admin" not in path.parts
+]
 SCRIPTS = sorted(path for path in (ROOT / "static" / "js").glob("*.js") if not path.name.startswith("phrases."))
 
 

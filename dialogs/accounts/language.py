@@ -1,5 +1,6 @@
 """Language of an answer: the person's choice, or else what their browser prefers. And the admin's zone."""
 
+import structlog
 from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -8,9 +9,13 @@ from django.utils.cache import patch_vary_headers
 from django.utils.decorators import sync_only_middleware
 
 from dialogs.accounts.login import settings_of
+from dialogs.models import PersonSettings
 from dialogs.pages.language import known
 from dialogs.pages.sidebar import zone_of
+from dominds.web import busy_database
 from dominds.web.middleware import Handler
+
+log = structlog.get_logger(__name__)
 
 FOR_PROGRAMS = ("/api/", "/v1/", "/mcp", "/metrics")
 PAGE_HEADER = "X-Page-Language"  # htmx says which language the page is in: a piece of it comes in the same
@@ -34,11 +39,30 @@ def in_chosen_language(get_response: Handler) -> Handler:
     def answer(request: HttpRequest) -> HttpResponseBase:
         with translation.override(language_of(request)):
             response = get_response(request)
+            shown_in = translation.get_language() or ""
         if response.get("Content-Type", "").startswith("text/html"):
             patch_vary_headers(response, ("Accept-Language",))
+            _remember(request, shown_in)
         return response
 
     return answer
+
+
+def _remember(request: HttpRequest, language: str) -> None:
+    """Language and zone of the newest page, for mails and push notifications: no browser asks for these. A statement where
+    something changed."""
+    own: PersonSettings | None = getattr(request, "own_settings", None)
+    if own is None:
+        return
+    zone = str(zone_of(request)) if "zone" in request.COOKIES else own.zone
+    before = own.seen_language or known(""), own.zone or "UTC"
+    if before == (language if not own.language else before[0], zone or "UTC"):
+        return
+    try:
+        seen = {"seen_language": language, "zone": zone}
+        PersonSettings.objects.update_or_create(user_id=own.user_id, defaults=seen, create_defaults=seen)
+    except busy_database.AWAY as error:  # the next page does it
+        log.info("language_not_noted", person=own.user_id, error=str(error) or type(error).__name__)
 
 
 def language_of(request: HttpRequest) -> str:

@@ -69,9 +69,13 @@ def escalate() -> int:
 def _escalate(site: SiteSettings, question: Question) -> int:
     """0 where another sweeper was first, or nobody can be reached."""
     recipients: list[User | None] = [person] if (person := _asked(question)) else []
-    if site.escalation_address and question_mail.is_on():
-        recipients.append(None)
     browsers = web_push.reached(question)
+    if site.escalation_address and question_mail.is_on():
+        following = question_mail.next_asked(site, question)
+        if following is None or following not in recipients:
+            recipients.append(following)
+        if following and following != question.dialog.owner:
+            browsers += web_push.reached(question, following)
     if not recipients and not browsers and not site.webhook_url:
         return 0
     mine = Question.objects.filter(pk=question.pk, state=Question.State.OPEN, escalated_at=None)

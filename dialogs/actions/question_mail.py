@@ -1,8 +1,11 @@
 """Mails about questions (Q4H), with a signed link by which the person who is asked answers without a login."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from smtplib import SMTPException
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -10,9 +13,11 @@ from django.core import signing
 from django.core.mail import EmailMessage
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils import timezone, translation
+from django.utils.translation import gettext as _
 
-from dialogs.models import Delivery, Question, SiteSettings
-from dialogs.permissions import RESOLVE, may
+from dialogs.models import Delivery, PersonSettings, Question, SiteSettings
+from dialogs.permissions import RESOLVE, may, may_act, may_see
 
 SALT = "dialogs.question-mail"
 LINK_DAYS = 7
@@ -34,12 +39,15 @@ def send(row: Delivery) -> bool:
     address = row.person.email if row.person else site.escalation_address
     if question is None or question.state != Question.State.OPEN or not address or not is_on():
         return False
-    if row.person is not None and not row.person.is_active:
+    if row.person is not None and not (row.person.is_active and may_see(row.person, question.dialog)):
         return False
-    what = "Still waiting for you" if row.is_reminder else "Needs you"
-    subject = " ".join(f"{what}: {question.dialog.agent} in “{question.dialog}”".split())
-    mail = EmailMessage(subject[:200], _text(row, question, site), settings.MAIL_FROM, [address])
-    mail.extra_headers = {"Auto-Submitted": "auto-generated"}
+    with as_read_by(row.person):
+        subject = " ".join(title_of(row, question).split())
+        mail = EmailMessage(subject[:200], _text(row, question, site), settings.MAIL_FROM, [address])
+        mail.extra_headers = {
+            "Auto-Submitted": "auto-generated",
+            "Content-Language": translation.get_language() or settings.LANGUAGE_CODE,
+        }
     try:
         mail.send()
     except (OSError, SMTPException, ValueError) as error:
@@ -47,17 +55,46 @@ def send(row: Delivery) -> bool:
     return True
 
 
+@contextmanager
+def as_read_by(person: User | None) -> Iterator[None]:
+    """In the language and by the clock of their pages; for somebody who has none in English and by UTC."""
+    own = PersonSettings.objects.filter(user=person).first() if person else None
+    language = (own.language or own.seen_language) if own else ""
+    zone = ZoneInfo(own.zone) if own and own.zone else ZoneInfo("UTC")
+    with translation.override(language or settings.LANGUAGE_CODE), timezone.override(zone):
+        yield
+
+
+def title_of(row: Delivery, question: Question) -> str:
+    text = _("Still waiting for you: {who} in “{dialog}”") if row.is_reminder else _("Needs you: {who} in “{dialog}”")
+    return text.format(who=_who(question), dialog=question.dialog)
+
+
+def _who(question: Question) -> str:
+    return _("a program") if question.is_from_outside else str(question.dialog.agent)
+
+
 def _text(row: Delivery, question: Question, site: SiteSettings) -> str:
     base, minutes = settings.PUBLIC_URL, site.question_deadline_minutes
-    may_answer = question.kind == Question.Kind.QUESTION or (row.person is not None and may(row.person, RESOLVE))
+    person, dialog = row.person, question.dialog
+    is_ordinary = question.kind == Question.Kind.QUESTION
+    may_answer = person is None or (may_act(person, dialog) if is_ordinary else may(person, RESOLVE))
     context = {
         "question": question,
+        "who": _who(question),
+        "dialog": dialog,
+        "is_ordinary": is_ordinary,
+        "zone": timezone.get_current_timezone_name(),
         "is_overdue": row.is_reminder,
         "answer_by": question.created_at + timedelta(minutes=minutes) if minutes else None,
         "base": base,
-        "is_mine": row.person is not None,
+        "is_mine": person is not None and person.pk == dialog.owner_id,
+        "is_known": person is not None,
         "may_answer": may_answer,
-        "link": base + link_to(question, row.person) if base and row.person and may_answer else "",
+        "link": base + link_to(question, person) if base and person and may_answer else "",
+        "question_at": base + reverse("question", args=[question.pk]),
+        "dialog_at": base + reverse("dialog", args=[dialog.pk]),
+        "settings_at": base + reverse("settings"),
         "link_days": LINK_DAYS,
     }
     return render_to_string("questions/mail.txt", context)
@@ -69,12 +106,31 @@ def link_to(question: Question, person: User) -> str:
     return reverse("question-link", args=[question.pk, token])
 
 
+def next_asked(site: SiteSettings, question: Question) -> User | None:
+    """Whose address it is to which overdue questions go, if one account has it and may see the dialog: its holder answers by
+    a link of their own."""
+    holders = list(User.objects.filter(email__iexact=site.escalation_address, is_active=True)[:2])
+    return holders[0] if len(holders) == 1 and may_see(holders[0], question.dialog) else None
+
+
 def person_of(question_id: UUID, token: str) -> User | None:
     """Whose link it is, while it holds: the question is open, and the link of these days."""
+    if not Question.objects.filter(pk=question_id, state=Question.State.OPEN).exists():
+        return None
+    return _holder(question_id, token)
+
+
+def closed_meanwhile(question_id: UUID, token: str) -> Question | None:
+    """The question of a link that would hold if it were still open, for a holder who may see how it ended."""
+    person = _holder(question_id, token)
+    rows = Question.objects.exclude(state=Question.State.OPEN).select_related("dialog", "resolved_by")
+    question = rows.filter(pk=question_id, dialog__removed_at=None).first() if person else None
+    return question if question and person and may_see(person, question.dialog) else None
+
+
+def _holder(question_id: UUID, token: str) -> User | None:
     try:
         signed = signing.loads(token, salt=SALT, max_age=timedelta(days=LINK_DAYS))
     except signing.BadSignature:
         return None
-    if signed[0] != str(question_id) or not Question.objects.filter(pk=question_id, state="open").exists():
-        return None
-    return User.objects.filter(pk=signed[1], is_active=True).first()
+    return User.objects.filter(pk=signed[1], is_active=True).first() if signed[0] == str(question_id) else None

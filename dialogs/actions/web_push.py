@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.urls import reverse
 
-from dialogs.actions import webhook
+from dialogs.actions import question_mail, webhook
 from dialogs.errors import Invalid
 from dialogs.models import Delivery, PushSubscription, Question, SiteSettings
 from dialogs.permissions import may_see
@@ -91,10 +91,10 @@ def subscriptions_of(user: User) -> QuerySet[PushSubscription]:
 ASKED_BY_PUSH = Exists(PushSubscription.objects.filter(user=OuterRef("dialog__owner")))  # of questions
 
 
-def reached(question: Question) -> list[PushSubscription]:
-    """The browsers of the person who is asked: the dialog's owner."""
-    owner = question.dialog.owner
-    return list(subscriptions_of(owner)) if is_on() and owner.is_active else []
+def reached(question: Question, person: User | None = None) -> list[PushSubscription]:
+    """The browsers of this person, or else of the one who is asked first: the dialog's owner."""
+    asked = person or question.dialog.owner
+    return list(subscriptions_of(asked)) if is_on() and asked.is_active else []
 
 
 # -- The server's key pair -----------------------------------------------------------------------------------------------
@@ -144,9 +144,11 @@ def send(row: Delivery) -> bool:
         return False
     if browser.user_id != row.person_id or not browser.user.is_active or not may_see(browser.user, question.dialog):
         return False
+    with question_mail.as_read_by(browser.user):
+        text = _text(row, question)
     status = webhook.post(
         browser.address,
-        web_push.encrypted(_text(row, question), web_push.from_text(browser.key), web_push.from_text(browser.secret)),
+        web_push.encrypted(text, web_push.from_text(browser.key), web_push.from_text(browser.secret)),
         {
             "Authorization": web_push.authorization(_signing_key(), browser.address, _contact(), int(time.time())),
             "Content-Encoding": "aes128gcm",
@@ -190,9 +192,8 @@ def _contact() -> str:
 
 
 def _text(row: Delivery, question: Question) -> bytes:
-    waits = "Still waiting for you" if row.is_reminder else "Needs you"
     shown = {
-        "title": _shortened(f"{waits}: {question.dialog.agent} in “{question.dialog}”", MOST_TITLE),
+        "title": _shortened(question_mail.title_of(row, question), MOST_TITLE),
         "body": _shortened(question.text, MOST_TEXT),
         "path": reverse("question", args=[question.pk]),
         "tag": str(question.pk),  # in place of the one about the same question that is still shown

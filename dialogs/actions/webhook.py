@@ -1,11 +1,15 @@
 """The operators' webhook: what it is told, and the call itself, signed where the site has a secret."""
 
 import hmac
+import json
 import time
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
 from http.client import HTTPException
 from typing import Any
 
 from django.conf import settings
+from django.utils import timezone
 
 from dialogs.models import Delivery, Dialog, Question, SiteSettings
 from dominds import outbound_http, sealing
@@ -15,6 +19,7 @@ TIMEOUT_SECONDS = 5
 PASSING = (408, 425, 429)  # and 5xx: the same call may succeed later
 MOST_CHARS = 3_000  # of a question in the line for people
 SIGNATURE = "X-Dominds-Signature"
+FORMER_SIGNS = timedelta(days=1)  # beside a new secret: so long there is to give it to the receiver
 
 
 class Failed(Exception):
@@ -29,7 +34,8 @@ def question_body(question: Question) -> dict[str, Any]:
     """``text`` is what Slack and Mattermost show."""
     dialog, path = question.dialog, f"/q4h/{question.pk}/"
     if question.state == Question.State.OPEN:
-        sentence = f"{_place(dialog)} needs you: {question.text[:MOST_CHARS]}"
+        place = f"A program in “{dialog}”" if question.is_from_outside else _place(dialog)
+        sentence = f"{place} needs you: {question.text[:MOST_CHARS]}"
     else:
         by = f" by {question.resolved_by}" if question.resolved_by else ""
         sentence = f"{_place(dialog)}: the question was {question.state}{by}."
@@ -80,9 +86,32 @@ def _line(sentence: str, path: str) -> str:
     return f"{sentence} {settings.PUBLIC_URL}{path}" if settings.PUBLIC_URL else sentence
 
 
-def signature_of(secret: str, body: bytes, unix_seconds: int) -> str:
-    digest = hmac.new(secret.encode(), f"{unix_seconds}.".encode() + body, "sha256").hexdigest()
-    return f"t={unix_seconds},v1={digest}"
+def signature_of(secrets: Iterable[str], body: bytes, unix_seconds: int) -> str:
+    signed = f"{unix_seconds}.".encode() + body
+    digests = (hmac.new(secret.encode(), signed, "sha256").hexdigest() for secret in secrets)
+    return ",".join([f"t={unix_seconds}", *(f"v1={digest}" for digest in digests)])
+
+
+def change_secret(site: SiteSettings, secret: str) -> None:
+    """Sets the columns. The secret of before goes on signing for a while; typed once more, it changes nothing."""
+    try:
+        former = sealing.unseal(site.sealed_webhook_secret) if site.sealed_webhook_secret else ""
+    except sealing.Unreadable:
+        former = ""
+    if former == secret:
+        return
+    site.sealed_former_webhook_secret = site.sealed_webhook_secret if former else ""
+    site.webhook_secret_changed_at = timezone.now()
+    site.sealed_webhook_secret = sealing.seal(secret)
+
+
+def _secrets_of(site: SiteSettings) -> Iterator[str]:
+    """The newest first: who reads one signature alone reads the last one, and may not have the new secret yet. Raises
+    ``sealing.Unreadable``."""
+    yield sealing.unseal(site.sealed_webhook_secret)
+    changed_at = site.webhook_secret_changed_at
+    if site.sealed_former_webhook_secret and changed_at and timezone.now() - changed_at < FORMER_SIGNS:
+        yield sealing.unseal(site.sealed_former_webhook_secret)
 
 
 def send(row: Delivery) -> bool:
@@ -93,15 +122,14 @@ def send(row: Delivery) -> bool:
     site = SiteSettings.current()
     if not site.webhook_url:
         return False
-    body = row.body.encode()
+    body = json.dumps({**json.loads(row.body), "delivery": row.pk}).encode()  # signed, so that a replay is known as one
     headers = {"Content-Type": "application/json", "X-Dominds-Delivery": str(row.pk)}
     if site.sealed_webhook_secret:
         try:
-            secret = sealing.unseal(site.sealed_webhook_secret)
+            headers[SIGNATURE] = signature_of(_secrets_of(site), body, int(time.time()))
         except sealing.Unreadable:
             sealed_before = "The webhook's secret was stored under another SECRET_KEY: enter it again in the settings."
             raise Failed(sealed_before, may_pass=True) from None
-        headers[SIGNATURE] = signature_of(secret, body, int(time.time()))
     status = post(site.webhook_url, body, headers, allow_private=settings.PRIVATE_WEBHOOKS)
     check_status("The webhook", status)
     return True

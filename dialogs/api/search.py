@@ -3,6 +3,8 @@
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
+from django.contrib.auth.models import User
+from django.http import HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import Field
 
@@ -13,8 +15,22 @@ from dialogs.api.schemas import FoundTurn
 from dialogs.context.retrieval import search
 
 MOST_FOUND = 50
+SEARCHED = "X-Dominds-Searched"
+Searched = Literal["all", "newest"]
 
 router = Router(tags=["search"])
+_DESCRIBED = {
+    "responses": {
+        200: {
+            "headers": {
+                SEARCHED: {
+                    "description": "`newest` where older messages were not looked at, else `all`",
+                    "schema": {"type": "string", "enum": ["all", "newest"]},
+                }
+            }
+        }
+    }
+}
 
 
 class Wanted(Schema):
@@ -22,25 +38,43 @@ class Wanted(Schema):
     limit: int = Field(10, ge=1, le=MOST_FOUND)
 
 
-@router.get("/dialogs/{uuid:dialog_id}/search", response=list[FoundTurn])
-def search_dialog(request: PersonRequest, dialog_id: UUID, wanted: Query[Wanted]) -> list[dict[str, Any]]:
-    """Turns of all rounds that bear on ``q``, best first."""
-    dialog = messages.owned(dialog_id, request.auth)
-    hits = search.in_turns(dialog.pk, wanted.q, wanted.limit)
-    return [{"dialog": dialog.pk, "title": dialog.title, **hit_json(hit, "seq")} for hit in hits]
+@router.get("/dialogs/{uuid:dialog_id}/search", response=list[FoundTurn], openapi_extra=_DESCRIBED)
+def search_dialog(
+    request: PersonRequest, response: HttpResponse, dialog_id: UUID, wanted: Query[Wanted]
+) -> list[dict[str, Any]]:
+    """Turns of all rounds that bear on `q`, best first. While the words of a long dialog are still being indexed, its newest
+    messages are looked at; the header `X-Dominds-Searched` says `newest` then."""
+    found, response[SEARCHED] = found_in_dialog(request.auth, dialog_id, wanted)
+    return found
 
 
-@router.get("/search", response=list[FoundTurn])
+@router.get("/search", response=list[FoundTurn], openapi_extra=_DESCRIBED)
 def search_all(
     request: PersonRequest,
+    response: HttpResponse,
     wanted: Query[Wanted],
     all_of_it: Annotated[
         bool, Query(alias="all", description="look at every message, not at some 20,000 of the newest")
     ] = False,
 ) -> list[dict[str, Any]]:
-    """Turns of the dialogs that the caller takes part in, best first."""
-    found = search.everywhere(request.auth, wanted.q, wanted.limit, all_of_it=all_of_it)
-    return [{"dialog": one.dialog_id, "title": one.title, **hit_json(one.hit, "seq")} for one in found]
+    """Turns of the dialogs that the caller takes part in, best first. Of some 20,000 of their newest messages, 1,000 of a
+    dialog; where there are older ones, the header `X-Dominds-Searched` says `newest`. With `all=true` it is slower, looks at
+    every message, and says `all`."""
+    found, response[SEARCHED] = found_everywhere(request.auth, wanted, all_of_it=all_of_it)
+    return found
+
+
+def found_in_dialog(person: User, dialog_id: UUID, wanted: Wanted) -> tuple[list[dict[str, Any]], Searched]:
+    dialog = messages.owned(dialog_id, person)
+    hits = search.in_turns(dialog.pk, wanted.q, wanted.limit)
+    found = [{"dialog": dialog.pk, "title": dialog.title, **hit_json(hit, "seq")} for hit in hits]
+    return found, "newest" if search.searches_newest(dialog.pk) else "all"
+
+
+def found_everywhere(person: User, wanted: Wanted, *, all_of_it: bool) -> tuple[list[dict[str, Any]], Searched]:
+    hits, leaves_out = search.everywhere(person, wanted.q, wanted.limit, all_of_it=all_of_it)
+    found = [{"dialog": one.dialog_id, "title": one.title, **hit_json(one.hit, "seq")} for one in hits]
+    return found, "newest" if leaves_out else "all"
 
 
 def hit_json(hit: search.Hit, number: Literal["seq", "id"]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from dialogs.context.request import Prepared
 from dialogs.context.retrieval.recall import Recall
 from dialogs.context.sizes import parts_tokens
 from dialogs.context.view import View
-from dialogs.models import Dialog, RequestPart
+from dialogs.models import Dialog, Generation, RequestPart
 from dominds.llm.messages import chars_of
 from dominds.llm.models.model import ModelInfo
 from dominds.llm.models.traits import traits_of
@@ -147,6 +147,11 @@ def _values(use: Use) -> str:
 def sizes_of(sent: Mapping[str, Any] | None) -> dict[Category, int]:
     """Characters by category, of a row as it is stored; nothing of one that is older than this."""
     return dict(zip(Category, (sent or {}).get("sizes") or (), strict=False))
+
+
+def est_tokens_of(generation: Generation) -> int:
+    """Tokens of its prompt: counted before it was sent, where its policy counts, or else guessed by its characters."""
+    return generation.est_prompt_tokens or generation.request_chars // CHARS_PER_TOKEN
 
 
 def parts_named_by(sent: Sent) -> set[str]:

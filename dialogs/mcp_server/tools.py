@@ -39,11 +39,16 @@ def read_health(request: PersonRequest, dialog: Dialog) -> Found:
 
 
 def search_dialogs(
-    request: PersonRequest, query: Text, dialog: Dialog | None = None, limit: Entries = 10
-) -> list[Found]:
-    """Search what was said, best first: in one dialog, or in all dialogs of your own. Read on with read_turns."""
+    request: PersonRequest, query: Text, dialog: Dialog | None = None, everything: bool = False, limit: Entries = 10
+) -> Found:
+    """Search what was said, best first: in one dialog, or in all dialogs of your own. Read on with read_turns. Where searched
+    is newest, older messages were not looked at; everything looks at all of them, which takes longer."""
     wanted = Wanted(q=query, limit=limit)
-    return search.search_all(request, wanted) if dialog is None else search.search_dialog(request, dialog, wanted)
+    if dialog is None:
+        found, searched = search.found_everywhere(request.auth, wanted, all_of_it=everything)
+    else:
+        found, searched = search.found_in_dialog(request.auth, dialog, wanted)
+    return {"found": found, "searched": searched}
 
 
 def read_turns(request: PersonRequest, dialog: Dialog, after: AfterNumber = 0, limit: Entries = 20) -> list[Found]:

@@ -14,7 +14,7 @@ class ApiKey(models.Model):
     class Scope(models.TextChoices):
         ALL = "all", _("everything that its owner can do")
         V1 = "v1", _("agents as models, by /v1")
-        READ = "read", _("reading, by /api")
+        READ = "read", _("reading, by /api and /mcp")
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_keys")
     name = models.CharField(max_length=80, blank=True)

@@ -28,6 +28,14 @@ class PersonSettings(models.Model):
     language = models.CharField(
         max_length=12, blank=True, default="", db_default="", help_text="of the pages; empty: what the browser prefers"
     )
+    seen_language = models.CharField(
+        max_length=12, blank=True, default="", db_default="", editable=False,
+        help_text="of the page that was shown last: what mails and push notifications are in where none was chosen",
+    )  # fmt: skip
+    zone = models.CharField(
+        max_length=64, blank=True, default="", db_default="", editable=False,
+        help_text="of the browser that was used last, such as Europe/Berlin: for the times in mails",
+    )  # fmt: skip
     notifications = models.BooleanField(default=False)
     question_mails = models.BooleanField(default=True, db_default=True)
     show_breaking_progress = models.BooleanField(default=True)
@@ -91,6 +99,11 @@ class SiteSettings(models.Model):
     sealed_webhook_secret = models.TextField(
         blank=True, default="", db_default="", editable=False, help_text="encrypted; empty: calls are not signed"
     )
+    sealed_former_webhook_secret = models.TextField(
+        blank=True, default="", db_default="", editable=False,
+        help_text="encrypted; signs beside the new one for a day after a change",
+    )  # fmt: skip
+    webhook_secret_changed_at = models.DateTimeField(null=True, editable=False)
     sealed_push_key = models.TextField(
         blank=True, default="", db_default="", editable=False, help_text="encrypted; signs push notifications"
     )

@@ -108,6 +108,8 @@ def begin(key: ApiKey, request: ChatRequest) -> Run:
         return _named(key, agent, request, conversation)
     if run := _holding_calls(key, agent, request, conversation):
         return run
+    if lifetime.asks_for_title(conversation):  # as its last message, of a conversation that goes on without it
+        return _forked(key, agent, request, conversation, None, is_aside=True)
     candidate = find(key, agent, conversation, request.end_user, request.instructions)
     if candidate is not None and candidate.fit and (run := _found(key, agent, request, conversation, candidate)):
         return run
@@ -146,6 +148,8 @@ def _named(key: ApiKey, agent: Agent, request: ChatRequest, conversation: Conver
     if dialog.agent_id != agent.pk:
         raise invalid(f"Dialog {dialog.pk} is with the agent {dialog.agent_id!r}, not {agent.pk!r}.", "model")
     ahead = _ahead(key, agent, request, conversation, dialog.pk)
+    if dialog.last_turn_seq:  # what was said in it is no prompt beside it
+        ahead = replace(ahead, background=False)
     with transaction.atomic():
         return _post(_locked(dialog.pk), key, request, conversation, ahead)
 
@@ -218,9 +222,16 @@ def _enabled(agent_id: str) -> QuerySet[Agent]:
 
 
 def _forked(
-    key: ApiKey, agent: Agent, request: ChatRequest, conversation: Conversation, origin: Candidate | None
+    key: ApiKey,
+    agent: Agent,
+    request: ChatRequest,
+    conversation: Conversation,
+    origin: Candidate | None,
+    *,
+    is_aside: bool = False,
 ) -> Run:
     ahead = _ahead(key, agent, request, conversation, origin.dialog_id if origin else None)
+    ahead = replace(ahead, background=ahead.background or is_aside)
     with transaction.atomic():
         dialog = fork(key.owner, agent, conversation, origin)
         if conversation.before:

@@ -33,7 +33,8 @@ from dialogs.state import State
 
 CANDIDATES = 8
 LAST_TURNS = 8  # of a dialog, in which what was said last is looked for
-SHORTEST_QUOTE, QUOTED_CHARS = 20, 120  # without white space; programs cut what they quote
+SHORTEST_QUOTE = 20  # bytes of UTF-8 without white space: seven characters of Chinese say as much as twenty of English
+QUOTED_CHARS = 120  # programs cut what they quote
 ANSWER_TO_AGENT = Q(tool_name=ASK_HUMAN, status=Turn.Status.OK)
 SPOKEN = Q(role__in=[Turn.Role.USER, Turn.Role.ASSISTANT]) | ANSWER_TO_AGENT
 WITHOUT_ANSWER = ((Turn.Role.USER, Turn.Status.FAILED), (Turn.Role.USER, Turn.Status.STOPPED))
@@ -236,8 +237,6 @@ def quotes_newest(key: ApiKey, end_user: str, prompt: str) -> bool:
     """Whether a prompt quotes what was said last in one of the newest dialogs, the user and the answer: so programs ask
     beside a conversation for its title, its tags or the next questions, in whatever words."""
     text = "".join(prompt.split())
-    if len(text) < SHORTEST_QUOTE:
-        return False
     mine = Dialog.objects.filter(client__key=key, client__end_user=end_user)
     newest = _newest_exchanges(_conversations(mine))
     return any(_is_quoted(exchange, text) for _, exchanges in newest for exchange in exchanges[-1:])
@@ -245,7 +244,7 @@ def quotes_newest(key: ApiKey, end_user: str, prompt: str) -> bool:
 
 def _is_quoted(exchange: Exchange, text: str) -> bool:
     message, answer = "".join(exchange.message.split())[:QUOTED_CHARS], exchange.answered[:QUOTED_CHARS]
-    return len(answer) >= SHORTEST_QUOTE and message in text and answer in text
+    return len(answer.encode()) >= SHORTEST_QUOTE and message in text and answer in text
 
 
 def _conversations(dialogs: QuerySet[Dialog]) -> QuerySet[Dialog]:

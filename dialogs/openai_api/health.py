@@ -11,6 +11,7 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 
 from dialogs.context import limits
+from dialogs.context.sent import est_tokens_of
 from dialogs.models import Dialog, Generation, Round
 from dialogs.openai_api.conversations import Run
 from dominds.db.prepared import Select
@@ -49,7 +50,7 @@ def report_with(run: Run, dialog: Dialog, calls: Iterable[Generation]) -> Report
     return {
         "level": health["level"],
         "reason": health["reason"],
-        "est_prompt_tokens": newest and newest.est_prompt_tokens,
+        "est_prompt_tokens": newest and est_tokens_of(newest),
         "prompt_tokens": health["prompt_tokens"],
         "model_context_limit": health["model_context_limit"],
         "done": [entry for _, entry in sorted(_done(run, dialog), key=itemgetter(0))],

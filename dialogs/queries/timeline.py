@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from dialogs.context.sent import CHARS_PER_TOKEN, Category, sizes_of
+from dialogs.context.sent import Category, est_tokens_of, sizes_of
 from dialogs.models import Dialog, Generation, Question
 from dialogs.store.json_shapes import usd, when
 from health.models import HealthSnapshot
@@ -64,8 +64,7 @@ class Moment:
 def moment_of(generation: Generation, marks: Iterable[Mark] = ()) -> Moment:
     chars = sizes_of(generation.sent)
     reported = generation.prompt_tokens
-    guessed = generation.est_prompt_tokens or generation.request_chars // CHARS_PER_TOKEN
-    tokens = guessed if reported is None else reported
+    tokens = est_tokens_of(generation) if reported is None else reported
     return Moment(
         generation,
         tokens,

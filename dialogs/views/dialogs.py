@@ -74,16 +74,17 @@ def index(request: PersonRequest) -> HttpResponse:
 def find(request: PersonRequest, dialog_id: UUID | None = None) -> HttpResponse:
     """Passages of one dialog, or of all that the person takes part in, best first. Each leads to its place."""
     query, all_of_it = request.GET.get("q", ""), bool(request.GET.get("all"))
-    dialog = owned(dialog_id, request.user) if dialog_id else None
+    dialog, leaves_out = owned(dialog_id, request.user) if dialog_id else None, False
     if dialog:
         hits = [(dialog.pk, hit) for hit in search.in_turns(dialog.pk, query, ROWS)]
     else:
-        hits = [(one.dialog_id, one.hit) for one in search.everywhere(request.user, query, ROWS, all_of_it=all_of_it)]
+        found, leaves_out = search.everywhere(request.user, query, ROWS, all_of_it=all_of_it)
+        hits = [(one.dialog_id, one.hit) for one in found]
     context = {
         "dialog": dialog,
         "query": query,
         "passages": list(_passages(hits)),
-        "leaves_out": dialog is None and bool(query) and not all_of_it and search.leaves_out(request.user),
+        "leaves_out": leaves_out and bool(query),
         "newest_only": dialog is not None and bool(query) and search.searches_newest(dialog.pk),
         "section": "dialogs",
     }

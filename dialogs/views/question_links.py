@@ -27,7 +27,7 @@ COOKIE = "dominds_answer"
 def open_link(request: HttpRequest, question_id: UUID, token: str) -> HttpResponse:
     """Changes nothing: mail programs follow links by themselves."""
     if question_mail.person_of(question_id, token) is None:
-        return _over(request, question_id)
+        return _over(request, question_id, token)
     answer = redirect("question-by-mail", question_id=question_id)
     answer.set_cookie(
         COOKIE,
@@ -42,8 +42,9 @@ def open_link(request: HttpRequest, question_id: UUID, token: str) -> HttpRespon
     return answer
 
 
-def _over(request: HttpRequest, question_id: UUID) -> HttpResponse:
-    context = {"question_id": question_id, "link_days": question_mail.LINK_DAYS}
+def _over(request: HttpRequest, question_id: UUID, token: str) -> HttpResponse:
+    closed = question_mail.closed_meanwhile(question_id, token)
+    context = {"question_id": question_id, "closed": closed, "link_days": question_mail.LINK_DAYS}
     return render(request, "questions/link_over.html", context, status=404)
 
 
@@ -53,9 +54,10 @@ def by_mail(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     @never_cache
     @wraps(view)
     def shown(request: PersonRequest, question_id: UUID) -> HttpResponse:
-        person = question_mail.person_of(question_id, request.COOKIES.get(COOKIE, ""))
+        token = request.COOKIES.get(COOKIE, "")
+        person = question_mail.person_of(question_id, token)
         if person is None:
-            return _over(request, question_id)
+            return _over(request, question_id, token)
         request.user, request.by_mail = person, True
         return view(request, question_id)
 

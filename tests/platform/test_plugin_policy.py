@@ -82,6 +82,16 @@ def test_a_policy_from_outside_is_chosen_previewed_run_and_undone(
     by_itself = api.get(f"{path}/remediations").json()[-1]
     assert (by_itself["policy"], by_itself["reason"]) == ("keep_newest", "over 70 % of the window")
 
+    # named by a program for one request
+    said = {"model": "keeper", "messages": [{"role": "user", "content": "By a program."}]}
+    answer = api.post("/v1/chat/completions", json=said, headers={"X-Dominds-Policy": "keep_newest"})
+    asked = Dialog.objects.get(pk=answer.headers["X-Dominds-Dialog"])
+    assert (answer.status_code, asked.context_policy) == (200, "keep_newest")
+    refused = api.post("/v1/chat/completions", json=said, headers={"X-Dominds-Policy": "keep_oldest"})
+    assert (refused.status_code, "keep_newest" in refused.json()["error"]["message"]) == (400, True), (
+        "known ones are named"
+    )
+
     # taken away: this process has no such policy
     for part in stack.parts:
         part.terminate()

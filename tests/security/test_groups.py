@@ -1,63 +1,30 @@
 """Two groups on one server: what people of one share among themselves is not seen, found, answered or counted by the other."""
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group
 from django.test import Client
 
 from dialogs.accounts.api_keys import create_key
 from dialogs.actions import forks, messages, questions, sharing
 from dialogs.errors import Forbidden, NotFound, Refusal
 from dialogs.live.frames import badges_of, frames_after
-from dialogs.models import ApiKey, Dialog, Question
+from dialogs.models import ApiKey, Dialog
 from dialogs.openai_api.conversations import begin
 from dialogs.openai_api.history import ClientMessage
 from dialogs.openai_api.parsing import ChatRequest
-from dialogs.tools.human import ASK_HUMAN
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import UserFactory, make_dialog, make_operator, send
+from tests.dialogs.factories import UserFactory, make_operator
 from tests.harness.stack import ROOT
+from tests.security.conftest import Camp
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ASKS = {"tool_calls": [{"name": ASK_HUMAN, "arguments": {"question": "Which one?"}}]}
 LISTS = ("/", "/dialogs/", "/q4h/", "/q4h/?tab=answered", "/settings/", "/models/", "/api/dialogs", "/api/questions")
-
-
-@dataclass
-class Camp:
-    """A group with a dialog of its owner, in which a word was said that stands nowhere else."""
-
-    word: str
-    owner: User
-    member: User
-    dialog: Dialog
-    question: Question
-
-    @property
-    def marks(self) -> tuple[str, ...]:
-        """What shows on a page that it knows of this camp's dialog."""
-        return self.word, str(self.dialog.pk), str(self.question.pk)
-
-
-def camp(script: Script, word: str) -> Camp:
-    script(ASKS, {"text": "Done."})
-    dialog, member = make_dialog(), UserFactory.create()
-    group = Group.objects.create(name=f"Camp of {word}")
-    group.user_set.set([dialog.owner, member])
-    sharing.share(dialog.pk, group.name, dialog.owner)
-    send(dialog, f"Import the {word} ledger")
-    return Camp(word, dialog.owner, member, dialog, Question.objects.get(dialog=dialog))
-
-
-@pytest.fixture
-def camps(script: Script) -> tuple[Camp, Camp]:
-    return camp(script, "crimson"), camp(script, "azure")
 
 
 def test_lists_searches_and_counts_of_one_group_know_nothing_of_the_other(camps: tuple[Camp, Camp]) -> None:

@@ -120,9 +120,15 @@ class DialogHit:
     hit: Hit
 
 
-def everywhere(person: User, query: str, most: int = MOST_HITS, *, all_of_it: bool = False) -> list[DialogHit]:
-    """Over the dialogs that this person takes part in, best first: their newest messages, or all of them."""
-    within_reach = within(person.pk, reach_of(person).groups, "dialog__") if all_of_it else _newest(person)[0]
+def everywhere(
+    person: User, query: str, most: int = MOST_HITS, *, all_of_it: bool = False
+) -> tuple[list[DialogHit], bool]:
+    """Over the dialogs that this person takes part in, best first: their newest messages, or all of them; and whether older
+    messages were left out. Prompts that programs sent beside a conversation only repeat what was said there: never these."""
+    within_reach, is_cut = (
+        (within(person.pk, reach_of(person).groups, "dialog__"), False) if all_of_it else _newest(person)
+    )
+    within_reach &= ~Q(dialog__origin=Dialog.Origin.BACKGROUND)
     # An order that no index has: PostgreSQL would read everybody's turns from the newest on.
     turns = _holding(
         words_of(query), searchable(Turn.objects.filter(within_reach, dialog__removed_at=None)).order_by(-F("pk"))
@@ -131,12 +137,7 @@ def everywhere(person: User, query: str, most: int = MOST_HITS, *, all_of_it: bo
     found = sorted(rows, key=lambda row: (str(row.dialog_id), row.position))
     hits = list(_among(found, passages_of_turn, _follows, query, most))
     titles = dict(Dialog.objects.filter(pk__in={row.dialog_id for row, _ in hits}).values_list("pk", "title"))
-    return [DialogHit(row.dialog_id, titles.get(row.dialog_id, ""), hit) for row, hit in hits]
-
-
-def leaves_out(person: User) -> bool:
-    """Whether ``everywhere`` looks at less than all that was said in this person's dialogs."""
-    return _newest(person)[1]
+    return [DialogHit(row.dialog_id, titles.get(row.dialog_id, ""), hit) for row, hit in hits], is_cut
 
 
 def has_older_messages(dialogs: QuerySet[Dialog]) -> bool:
@@ -147,7 +148,8 @@ def has_older_messages(dialogs: QuerySet[Dialog]) -> bool:
 def _newest(person: User) -> tuple[Q, bool]:
     """The newest messages of the dialogs that moved last, some 20,000 at most, and whether there are others."""
     by_activity = Coalesce("active_at", "created_at").desc()
-    dialogs = Dialog.objects.shared_with(person).order_by(by_activity).values_list("pk", "last_position")
+    conversations = Dialog.objects.shared_with(person).exclude(origin=Dialog.Origin.BACKGROUND)
+    dialogs = conversations.order_by(by_activity).values_list("pk", "last_position")
     whole, newest, room, is_cut = list[UUID](), Q(), MOST_SEARCHED, False
     for number, (dialog, last) in enumerate(dialogs[: MOST_DIALOGS + 1]):
         if number == MOST_DIALOGS or room <= 0:

@@ -7,9 +7,9 @@ from django import forms
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from dialogs.actions import webhook
 from dialogs.models import Agent, SiteSettings
 from dialogs.views.forms import MOST_TOKENS, Share, WholeNumber
-from dominds import sealing
 from dominds.llm.providers.kinds import KINDS
 
 
@@ -92,9 +92,9 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def save(self, commit: bool = True) -> Any:
         if secret := self.cleaned_data["webhook_secret"]:
-            self.instance.sealed_webhook_secret = sealing.seal(secret)
+            webhook.change_secret(self.instance, secret)
         elif self.cleaned_data["unsigned"]:
-            self.instance.sealed_webhook_secret = ""
+            self.instance.sealed_webhook_secret = self.instance.sealed_former_webhook_secret = ""
         return super().save(commit)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -5,19 +5,19 @@ import json
 import re
 import time
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
 from typing import Any
 from urllib.parse import quote
 
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import Group, Permission, User
 from django.db.models import F
 from django.db.models.functions import Now
 from django.test import Client
 
 from dialogs import checks
-from dialogs.actions import deliveries, question_mail, questions
+from dialogs.actions import deliveries, question_mail, questions, sharing
 from dialogs.models import Delivery, PersonSettings, Question, SiteSettings
 from dialogs.operations.dashboard import undelivered
 from dialogs.state import State
@@ -214,6 +214,114 @@ def test_an_overdue_question_is_escalated_once(script: Script, post: MailServer,
     assert hook.wait()["event"] == "question.overdue"
     page = browser_of(question.dialog.owner).get(f"/q4h/{question.pk}/").content.decode()
     assert "people were reminded just now" in page
+
+
+def test_mails_speak_the_language_and_tell_the_time_of_who_gets_them(script: Script, post: MailServer) -> None:
+    SiteSettings.objects.create(question_deadline_minutes=30)
+    question = ask(script)
+    owner, client = question.dialog.owner, browser_of(question.dialog.owner)
+    assert not PersonSettings.objects.exists()
+    client.cookies["zone"] = "Asia/Shanghai"
+    client.get("/settings/", headers={"Accept-Language": "zh-CN,zh"})
+    own = PersonSettings.objects.get(user=owner)
+    assert (own.language, own.seen_language, own.zone) == ("", "zh-hans", "Asia/Shanghai")
+    Question.objects.update(created_at=datetime(2026, 7, 1, 20, tzinfo=UTC))
+    send_due()
+    mail = post.wait()
+    assert (mail["Subject"].strip(), mail["Content-Language"]) == (
+        f"需要您处理：Importer（“{question.dialog}”）",
+        "zh-hans",
+    )
+    assert "请在 2026年7月2日 04:30（Asia/Shanghai）前回答。" in mail.get_content()
+    assert "EUR or USD?" in mail.get_content() and "by-mail" in mail.get_content()
+
+    PersonSettings.objects.update(language="en", zone="Europe/Berlin")
+    assert "You have" not in client.get("/settings/").content.decode()
+    assert PersonSettings.objects.get().zone == "Asia/Shanghai", "the browser used last"
+    client.cookies["zone"] = "Mars/Olympus"
+    client.get("/settings/")
+    assert PersonSettings.objects.get().zone == "UTC", "a zone that is none"
+    Delivery.objects.update(due_at=Now())
+    send_due()
+    mail = post.wait()
+    assert mail["Subject"] == f"Needs you: Importer in “{question.dialog}”"
+    assert "Please answer by 1 Jul 2026, 20:30 (UTC)." in mail.get_content()
+
+
+def test_who_asks_by_a_key_is_called_a_program(script: Script, post: MailServer) -> None:
+    owner = ask(script).dialog.owner
+    send_due()
+    assert "Importer asks in" in post.wait().get_content()
+    questions.ask_from_outside(owner, "Ship it?")
+    send_due()
+    mail = post.wait()
+    assert mail["Subject"] == "Needs you: a program in “Ship it?”" and "A program asks in" in mail.get_content()
+
+
+def test_who_is_asked_next_answers_by_a_link_of_their_own(script: Script, post: MailServer) -> None:
+    SiteSettings.objects.create(question_deadline_minutes=30, escalation_address="Boss@example.org")
+    boss = UserFactory.create(email="boss@example.org")
+
+    def reminder() -> str:
+        Delivery.objects.all().delete()
+        Question.objects.update(escalated_at=None)
+        assert deliveries.escalate() == 1
+        send_due()
+        found = {mail["To"].lower(): str(mail.get_content()) for mail in (post.wait(), post.wait())}
+        assert set(found) == {"ann@example.org", "boss@example.org"}
+        return found["boss@example.org"]
+
+    question = ask(script)
+    later(31)
+    assert "by-mail" not in reminder(), "may not see the dialog"
+    group = Group.objects.create(name="Desk")
+    group.user_set.set([boss, question.dialog.owner])
+    sharing.share(question.dialog_id, "Desk", question.dialog.owner)
+    mail = reminder()
+    assert "go to your address" in mail
+    link = re.search(r"https://dominds\.example\.org(/q4h/\S+/by-mail/\S+/)", mail)
+    assert link
+    client = Client()
+    where = client.get(link[1])["Location"]
+    assert f"<strong>{boss}</strong>" in client.get(where).content.decode()
+    client.post(f"{where}answer/", {"text": "EUR"})
+    question.refresh_from_db()
+    assert (question.answer, question.resolved_by) == ("EUR", boss)
+    late = Client().get(question_mail.link_to(question, question.dialog.owner))
+    assert (late.status_code, f"This question was answered by {boss}." in late.content.decode()) == (404, True)
+    sharing.share(question.dialog_id, "", question.dialog.owner)
+    assert str(boss) not in Client().get(link[1]).content.decode(), "sees the dialog no more"
+    UserFactory.create(email="BOSS@example.org")
+    assert question_mail.next_asked(SiteSettings.current(), question) is None, "two have this address"
+
+
+def signed_with(hook: Hook, body: dict[str, Any]) -> list[str]:
+    """Which of the secrets signed it, in the order of the signatures."""
+    time_part, *signatures = (part.split("=", 1)[1] for part in hook.headers["x-dominds-signature"].split(","))
+    signed = f"{time_part}.{json.dumps(body)}".encode()
+    known = {hmac.new(secret.encode(), signed, "sha256").hexdigest(): secret for secret in (SECRET, "the next one")}
+    return [known[signature] for signature in signatures]
+
+
+def test_a_secret_that_is_changed_goes_on_signing_for_a_day(script: Script, hook: Hook) -> None:
+    client, site = browser_of(make_operator()), {"webhook_url": hook.url}
+
+    def called() -> list[str]:
+        ask(script)
+        send_due()
+        told = hook.wait()
+        assert told["delivery"] == int(hook.headers["x-dominds-delivery"]), "so that it is signed"
+        return signed_with(hook, told)
+
+    for secret in ("the next one", "the next one"):
+        client.post("/settings/site/", {**site, "webhook_secret": secret})
+    assert called() == ["the next one", SECRET]
+    assert "signed with both" in client.get("/settings/").content.decode()
+    SiteSettings.objects.update(webhook_secret_changed_at=Now() - timedelta(hours=25))
+    assert called() == ["the next one"]
+    client.post("/settings/site/", {**site, "unsigned": "on"})
+    row = SiteSettings.current()
+    assert (row.sealed_webhook_secret, row.sealed_former_webhook_secret) == ("", "")
 
 
 def test_a_webhook_is_signed_and_called_again_after_a_failure(script: Script, hook: Hook) -> None:

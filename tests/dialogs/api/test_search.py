@@ -3,6 +3,7 @@
 import pytest
 
 from dialogs.actions import messages
+from dialogs.context.retrieval import search
 from dialogs.models import Dialog
 from tests.dialogs.api.test_api import Caller, code_of
 from tests.dialogs.conftest import Script
@@ -46,3 +47,26 @@ def test_a_query_and_its_hits_are_bounded(caller: Caller) -> None:
     for query in (f"?q={'x' * 3_000}", "?q=x&limit=0", "?q=x&limit=1000"):
         assert code_of(caller("GET", f"/dialogs/{dialog.pk}/search{query}")) == (400, "invalid"), query
     assert caller.get("/search?q=zebra") == caller.get("/search") == []
+
+
+def test_an_answer_says_whether_older_messages_were_looked_at(caller: Caller) -> None:
+    dialog = dialog_with(caller, "The heron nests in Larch Street.")
+
+    def searched(path: str) -> str:
+        caller.get(path)
+        return str(caller.headers["X-Dominds-Searched"])
+
+    assert searched("/search?q=heron") == searched(f"/dialogs/{dialog.pk}/search?q=heron") == "all"
+    Dialog.objects.filter(pk=dialog.pk).update(last_position=search.NEWEST_TURNS + 9)  # as one that long has
+    assert (searched("/search?q=heron"), searched("/search?q=heron&all=true")) == ("newest", "all")
+    described = caller.get("/openapi.json")["paths"]["/api/search"]["get"]
+    assert "X-Dominds-Searched" in described["responses"]["200"]["headers"]
+
+
+def test_prompts_beside_a_conversation_are_not_found_beside_it(caller: Caller) -> None:
+    dialog = dialog_with(caller, "The heron nests in Larch Street.")
+    prompt = dialog_with(caller, "Generate a title for this conversation: The heron nests in Larch Street.")
+    Dialog.objects.filter(pk=prompt.pk).update(origin=Dialog.Origin.BACKGROUND)
+    for query in ("?q=heron", "?q=heron&all=true"):
+        assert {row["dialog"] for row in caller.get(f"/search{query}")} == {str(dialog.pk)}
+    assert caller.get(f"/dialogs/{prompt.pk}/search?q=heron"), "who names it finds it"

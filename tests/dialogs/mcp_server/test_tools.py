@@ -91,8 +91,8 @@ def test_reminders_and_lists_are_those_of_the_api(script: Script) -> None:
     assert agent("read_health", dialog=str(dialog.pk))[1]["health"]["level"] == "unknown"
     messages.post_message(dialog.pk, "The ship is called Aurora.")
     for within in ({}, {"dialog": str(dialog.pk)}):
-        (found,) = agent("search_dialogs", query="Aurora", **within)[1]
-        assert found["seq"] == 1
+        result = agent("search_dialogs", query="Aurora", **within)[1]
+        assert ([row["seq"] for row in result["found"]], result["searched"]) == ([1], "all")
     assert agent("read_turns", dialog=str(dialog.pk))[1][0]["text"] == "The ship is called Aurora."
 
 

@@ -251,6 +251,87 @@ def test_what_aider_asks_for_commits_and_summaries_is_background(key: ApiKey, ag
     assert posted(key, agent, "What did I change?", instructions=system).origin == Dialog.Origin.KEY
 
 
+LIBRECHAT = (
+    "Analyze this conversation and provide:\n1. The detected language of the conversation\n2. A concise title in the detected "
+    "language (5 words or less, no punctuation or quotation)\n\nUser: Hi"
+)
+ANALYSE = "Analyze this conversation and provide:\nwhat the customer wants, and who is to blame.\n\nUser: Hi"
+
+
+def tool(name: str) -> dict[str, Any]:
+    return {"name": name, "description": "", "parameters": {"type": "object"}}
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "origin"),
+    [
+        (LIBRECHAT, {}, "background"),
+        (LIBRECHAT, {"tools": [tool("extract")], "required_tool": "extract"}, "background"),
+        (LIBRECHAT, {"tools": [tool("extract"), tool("search")], "required_tool": "*"}, "key"),
+        (ANALYSE, {}, "key"),
+        ("Your task is to reflect the speaker's likely facial expression through a fitting emoji.\n\nMessage: ```Hi```", {}, "background"),
+        ("You have been provided with a set of responses from various models to the latest user query: \"Hi\"", {}, "background"),
+        ("### Aufgabe:\nFinde einen Titel.\n<chat_history>\nUSER: Hallo\n</chat_history>", {}, "background"),
+        ("### Aufgabe:\nFinde einen Titel.", {}, "key"),
+        ("Query: History:\nUSER: Hi\nQuery: Hi", {"instructions": "Available Tools: []\n\nYour task is to choose"}, "background"),
+        ("Query: what is SQL?", {}, "key"),
+    ],
+)  # fmt: skip
+def test_prompts_of_chat_pages_are_background(
+    key: ApiKey, agent: str, text: str, fields: dict[str, Any], origin: str
+) -> None:
+    dialog = posted(key, agent, text, **fields)
+    assert (dialog.origin, dialog.expires_at is not None) == (origin, origin == "background")
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "task"),
+    [
+        ("法国的首都是哪里？", "法国的首都是巴黎。", "请为下面的对话生成三个标签：\n用户：{asked}\n助手：{answer}"),
+        ("Какая столица Франции?", "Столица Франции — Париж.", "Придумай заголовок:\n{asked}\n{answer}"),
+        ("ما عاصمة فرنسا؟", "عاصمة فرنسا هي باريس.", "اقترح ثلاثة أسئلة تالية:\n{asked}\n{answer}"),
+        ("フランスの首都は？", "パリです。フランスの首都です。", "次の会話に題名を付けてください。\n{asked}\n{answer}"),
+    ],
+    ids=["zh", "ru", "ar", "ja"],
+)
+def test_prompts_in_other_languages_quote_short_answers(
+    key: ApiKey, script: Script, asked: str, answer: str, task: str
+) -> None:
+    script({"text": answer, "usage": "estimate"})
+    agent = str(AgentFactory.create().pk)
+    dialog = posted(key, agent, asked)
+    assert posted(key, agent, task.format(asked=asked, answer=answer)).origin == Dialog.Origin.BACKGROUND
+    again = posted(key, agent, asked, answer, asked)
+    assert (again.pk, again.origin, again.expires_at) == (dialog.pk, Dialog.Origin.KEY, None)
+
+
+@pytest.mark.parametrize(
+    "topic",
+    [
+        "Please generate a four to five word title summarizing our conversation without any lead-in, punctuation, quotation "
+        "marks, periods, symbols, bold text, or additional text. Remove enclosing quotation marks.",
+        "使用四到五个字直接返回这句话的简要主题，不要解释、不要标点、不要语气词、不要多余文本，不要加粗，如果没有主题，请直接返回“闲聊”",
+    ],
+    ids=["en", "zh"],
+)
+def test_a_title_that_is_asked_for_behind_the_conversation_is_no_part_of_it(
+    key: ApiKey, agent: str, topic: str
+) -> None:
+    dialog = conversation(key, agent, "Hello", "Tell of cats")
+    beside = posted(key, agent, *as_history("Hello", "Tell of cats"), topic)
+    assert (beside.origin, beside.expires_at is not None, beside.forked_from) == ("background", True, None)
+    assert texts_in(beside)[:3] == [*as_history("Hello"), "Tell of cats"], "its model sees what it is about"
+    again = posted(key, agent, *as_history("Hello", "Tell of cats"), "And of dogs?")
+    assert (again.pk, again.origin, again.expires_at) == (dialog.pk, "key", None)
+    assert topic not in texts_in(again)
+
+
+def test_a_dialog_that_is_named_stays_a_conversation_whatever_is_said(key: ApiKey, agent: str) -> None:
+    dialog = conversation(key, agent, "Hello", "Tell of cats")
+    again = posted(key, agent, "Generate a title for this conversation", dialog_id=dialog.pk)
+    assert (again.pk, again.origin, again.expires_at) == (dialog.pk, "key", None)
+
+
 def test_the_look_up_does_not_grow_with_what_was_said(key: ApiKey, agent: str) -> None:
     counts = []
     for length in (2, 12):
@@ -342,14 +423,14 @@ def test_a_summary_may_be_asked_for_beside_the_conversation(key: ApiKey, script:
     script({"match": "Please sum up", "text": SUMMED}, ANSWER)
     agent = str(AgentFactory.create().pk)
     talk = conversation(key, agent, "Tell of cats", "Tell of dogs")
-    known = said_in(talk)
+    known = texts_in(talk)
     history = "\n".join(known)
     beside = posted(key, agent, "Please sum up what is above.", instructions=f"Here it is:\n{history}\nBe structured.")
     assert beside.pk != talk.pk
     head = [("user", SUMMED), ("assistant", "That was the summary. Let us go on.")]
     asked = "Now the weather, please"
     goes_on = sent(key, talk, *head, ("user", asked))
-    assert said_in(goes_on) == [*known, asked, noted(asked)]
+    assert texts_in(goes_on) == [*known, asked, noted(asked)]
     again = sent(key, talk, *head, ("user", asked), ("assistant", noted(asked)), ("user", "Yes"))
     assert (goes_on.pk, again.pk) == (talk.pk, talk.pk)
     assert sent(key, talk, ("user", f"Improve this text: {SUMMED}")).pk != talk.pk

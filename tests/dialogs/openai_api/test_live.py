@@ -118,6 +118,7 @@ def test_an_answer_comes_whole_with_its_usage(client: OpenAI) -> None:
     assert (answer.object, answer.model, answer.usage.prompt_tokens, answer.usage.total_tokens) == (
         "chat.completion", "plain", 50, 55,
     )  # fmt: skip
+    assert answer.dominds["est_prompt_tokens"] > 0, "also where no policy counts"
     assert turns_in(dialog_of(answer)) == [("user", "Hi"), ("assistant", "You said: Hi")]
 
 

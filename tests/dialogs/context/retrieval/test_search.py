@@ -58,7 +58,7 @@ def test_parts_of_identifiers_and_paths_and_chinese_are_found() -> None:
 def test_odd_queries_find_nothing_and_break_nothing(query: str) -> None:
     dialog = hold(make_dialog(), "plain words")
     assert search.in_turns(dialog.pk, query) == search.in_removed_units(dialog.pk, query) == []
-    assert search.everywhere(dialog.owner, query) == []
+    assert search.everywhere(dialog.owner, query)[0] == []
 
 
 def test_turns_that_came_since_are_found_without_reading_the_others_again(
@@ -158,7 +158,7 @@ def test_all_dialogs_of_a_person_are_searched_and_nobody_elses() -> None:
     first = hold(owned_by(ann), "the companies met", "in Larch Street")
     second = hold(owned_by(ann), "one company alone has a heron, Larch Street 7")
     hold(owned_by(ben), "another company in Larch Street has a heron")
-    found = search.everywhere(ann, "Which company has the heron?")
+    found, _ = search.everywhere(ann, "Which company has the heron?")
     assert found[0].dialog_id == second.pk
     assert {one.dialog_id for one in found} == {first.pk, second.pk}
     met = next(one for one in found if one.dialog_id == first.pk)
