@@ -63,8 +63,9 @@ TABS = (
 
 def _of_tab(rows: QuerySet[Question], request: PersonRequest, tab: str) -> QuerySet[Question]:
     if tab == "mine":
-        asked = Question.objects.filter(dialog__owner=request.user, state="open").values("pk")
-        return rows.filter(pk__in=asked.union(Question.objects.filter(resolved_by=request.user).values("pk"), all=True))
+        every = Question.objects.order_by()  # SQLite takes no order inside a union
+        asked, resolved = every.filter(dialog__owner=request.user, state="open"), every.filter(resolved_by=request.user)
+        return rows.filter(pk__in=asked.values("pk").union(resolved.values("pk"), all=True))
     return rows.filter(state=tab)
 
 
