@@ -122,7 +122,7 @@ def test_the_row_and_the_page_name_the_prompts_that_were_used(script: Script, ve
     assert prompts <= set(run.prompts)
     page = shown(dialog, run)
     for name, version in run.prompts.items():
-        assert f'{name} <span class="muted">version {version}</span>' in page
+        assert f'{name.replace("_", " ")} <span class="muted mono">version {version}</span>' in page
 
 
 def test_a_fresh_start_says_that_the_handover_stands_for_all(script: Script) -> None:
