@@ -100,6 +100,7 @@ def statistics(request: PersonRequest) -> HttpResponse:
         "cost_caption": _cost_caption(sum(cost.unpriced for _, cost in days)),
         "token_chart": _by_day([(day, _tokens(cost)) for day, cost in days], chosen, counted, 2),
         "tables": [_shown(table, chosen) for table in found if is_operator or table.by != "person"],
+        "dialogs": costs.dialogs(request.user, held) if chosen else [],
         "calls": costs.calls(request.user, held),
         "is_operator": is_operator,
         "section": "statistics",
