@@ -345,7 +345,7 @@ def came_back(client: Client, address: str) -> Any:
 
 
 def settings_page(client: Client) -> str:
-    return str(client.get("/settings/").content.decode())
+    return str(client.get("/settings/password/").content.decode())
 
 
 def address_to_link(client: Client, name: str) -> str:
