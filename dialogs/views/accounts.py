@@ -111,7 +111,7 @@ def _login_page(request: HttpRequest, refusal: Exception, status: int, to: str) 
     sign-in, and is told on the page where they began."""
     if request.user.is_authenticated:
         messages.error(request, str(refusal))
-        return redirect("settings")
+        return redirect("change-password")
     shown = {"form": AuthenticationForm(request), "refusal": refusal, "next": to, "providers": settings.OIDC_PROVIDERS}
     answer = render(request, Login.template_name, shown, status=status)
     if isinstance(refusal, LoginRefused):

@@ -94,7 +94,7 @@ def test_a_models_page_names_limit_source_and_traps(script: Script) -> None:
     client = browser_of(UserFactory.create())
     page = client.get("/models/test/model/").content.decode()
     assert "32,768" in page
-    assert "from context_length" in page
+    assert "<code>context_length</code>" in page
     assert "29,491" in page
     assert "There is no caution band" in page or "caution band" in page
     assert client.get("/models/test/none/").status_code == 404

@@ -317,7 +317,7 @@ def test_templates_are_ones_own_and_have_one_name_each() -> None:
     person, other = UserFactory.create(), UserFactory.create()
     browser, address = browser_of(person), "/settings/templates/"
     weekly = {"name": "weekly", "text": "What happened this week?"}
-    assert browser.post(address, weekly)["Location"] == "/settings/#templates"
+    assert browser.post(address, weekly)["Location"] == "/settings/templates/"
     row = PromptTemplate.objects.get()
     assert browser.get("/api/templates").json() == [weekly] and browser_of(other).get("/api/templates").json() == []
     refused = browser.post(address, {**weekly, "text": "Twice"})
