@@ -211,7 +211,7 @@ def _linked(request: HttpRequest, wanted: int, claims: dict[str, Any], provider:
     log.info("sign_in_linked", person=user.pk, provider=provider.issuer)
     text = _("{provider} signs you in from now on.") if is_new else _("It was linked before.")
     messages.success(request, text.format(provider=provider.name))
-    return redirect(f"{reverse('settings')}#sign-ins")
+    return redirect(f"{reverse('change-password')}#sign-ins")
 
 
 def _registration(number: int) -> Registration:

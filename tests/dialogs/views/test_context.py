@@ -244,3 +244,24 @@ def test_reminders_are_edited_on_the_page(script: Script) -> None:
     assert client.post(f"/d/{dialog.pk}/reminders/", {"text": ""}, headers=HTMX).status_code == 400
     client.post(f"/d/{dialog.pk}/reminders/{row.pk}/delete/")
     assert not dialog.reminders.exists()
+
+
+def test_what_would_change_nothing_is_folded(script: Script) -> None:
+    """Of what can be done by hand, what would save most stands first."""
+    script({"text": "Hello.", "usage": {"prompt_tokens": 50, "completion_tokens": 7}})
+    dialog = make_dialog()
+    messages.post_message(dialog.pk, "Hi")
+    drive(dialog.pk)
+    shown = browser_of(dialog.owner).get(f"/d/{dialog.pk}/predictions/").content.decode()
+    effective, _, idle = shown.partition('<details class="idle">')
+    assert "more that would change nothing now" in idle and "Prune…" in idle
+    assert effective.count("data-do") + idle.count("data-do") == len(by_hand())
+    sizes = [int(size.replace(",", "")) for size in re.findall(r"→ ([\d,]+) tokens", effective)]
+    assert sizes == sorted(sizes)
+
+
+def test_a_dialog_without_a_title_has_a_name() -> None:
+    dialog = make_dialog()
+    page = browser_of(dialog.owner).get(f"/d/{dialog.pk}/").content.decode()
+    assert f"New dialog with {dialog.agent}" in page and f"Dialog {str(dialog.pk)[:8]}" not in page
+    assert str(Dialog.objects.get(pk=dialog.pk)) == "New dialog", "its agent is not asked for"
