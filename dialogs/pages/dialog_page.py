@@ -227,10 +227,8 @@ class DialogPage:
 
     @property
     def effective_by_hand(self) -> list[ByHand]:
-        """Those that are not known to change nothing, what saves most first."""
-        order = list(self.outcomes)
-        shown = [hand for hand in self.by_hand if self.outcomes.get(hand.verb, "?")]
-        return sorted(shown, key=lambda hand: order.index(hand.verb)) if order else shown
+        """Those that are not known to change nothing."""
+        return [hand for hand in self.by_hand if self.outcomes.get(hand.verb, "?")]
 
     @property
     def idle_by_hand(self) -> list[ByHand]:

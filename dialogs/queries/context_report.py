@@ -69,14 +69,13 @@ def _preview(situation: Situation, verb: str, sizes: Sizes) -> dict[str, Any]:
 
 
 def predictions_of(dialog: Dialog, verbs: Iterable[str]) -> dict[str, str]:
-    """What each rewrite would come to now, in a few words by its verb, what saves most first. Empty: it would change nothing."""
-    situation = situation_of(dialog)
-    found = {verb: _preview(situation, verb, situation.sizes_for(policy_with(verb))) for verb in verbs}
-    sizes = _("est. {before:,} → {after:,} tokens")
-    return {
-        verb: "" if seen["problem"] else sizes.format(before=seen["est_before"], after=seen["est_after"])
-        for verb, seen in sorted(found.items(), key=lambda entry: entry[1]["est_after"])
-    }
+    """What each rewrite would come to now, in a few words by its verb. Empty: it would change nothing."""
+    situation, predictions = situation_of(dialog), dict[str, str]()
+    for verb in verbs:
+        found = _preview(situation, verb, situation.sizes_for(policy_with(verb)))
+        sizes = _("est. {before:,} → {after:,} tokens").format(before=found["est_before"], after=found["est_after"])
+        predictions[verb] = "" if found["problem"] else sizes
+    return predictions
 
 
 def _removed(unit: Unit) -> dict[str, Any]:

@@ -247,7 +247,6 @@ def test_reminders_are_edited_on_the_page(script: Script) -> None:
 
 
 def test_what_would_change_nothing_is_folded(script: Script) -> None:
-    """Of what can be done by hand, what would save most stands first."""
     script({"text": "Hello.", "usage": {"prompt_tokens": 50, "completion_tokens": 7}})
     dialog = make_dialog()
     messages.post_message(dialog.pk, "Hi")
@@ -256,8 +255,7 @@ def test_what_would_change_nothing_is_folded(script: Script) -> None:
     effective, _, idle = shown.partition('<details class="idle">')
     assert "more that would change nothing now" in idle and "Prune…" in idle
     assert effective.count("data-do") + idle.count("data-do") == len(by_hand())
-    sizes = [int(size.replace(",", "")) for size in re.findall(r"→ ([\d,]+) tokens", effective)]
-    assert sizes == sorted(sizes)
+    assert idle.count("tokens") == 0
 
 
 def test_a_dialog_without_a_title_has_a_name() -> None:
