@@ -144,7 +144,7 @@ def values() -> Iterator[tuple[Text, str]]:
         text for role in (Turn.Role, RecallChoice.Choice) for choice in role for text in (choice.label, choice.value)
     ]
     for kind in (Category, Level, UnknownReason, UnitKind, UnitRole):
-        texts += [member.value for member in kind]
+        texts += [member.value.replace("_", " ") if kind is UnknownReason else member.value for member in kind]
     texts += [level.value.capitalize() for level in Level]
     texts += [*reasons.REASONS.values(), reasons.BY_AGENT, reasons.HANDOVER, reasons.TRUNCATED, reasons.WRITTEN_ANEW]
     texts += [*reasons.NAMES.values(), *reasons.NOTES, *COUNTED.values(), "estimated"]

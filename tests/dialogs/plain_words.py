@@ -7,7 +7,7 @@ VOID = {"area", "br", "circle", "hr", "img", "input", "line", "link", "meta", "p
 MACHINE = {"code", "kbd", "pre", "script", "style", "textarea"}  # where identifiers belong
 SPOKEN = ("alt", "aria-label", "hx-confirm", "placeholder", "title")
 IDENTIFIER = re.compile(r"\b[a-z]+(?:_[a-z0-9]+)+\b")
-PLURAL_OF_ONE = re.compile(r"(?<![\d.,:/])\b1 (?!has\b|is\b|was\b)[a-z]+s\b")
+PLURAL_OF_ONE = re.compile(r"(?<![\d.,:/])\b1 (?!has\b|is\b|ms\b|was\b)[a-z]+s\b")
 
 
 class PlainWords(HTMLParser):
