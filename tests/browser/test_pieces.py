@@ -96,7 +96,7 @@ def test_settings_reach_every_open_tab(
 ) -> None:
     open_dialog("short")
     other = context.new_page()
-    other.goto(f"{stack.base_url}/settings/")
+    other.goto(f"{stack.base_url}/settings/context-display/")
     other.locator("#main").get_by_label("Dark").check()
     other.locator("section", has_text="Look and notifications").get_by_role("button", name="Save").click()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
