@@ -31,6 +31,7 @@ urlpatterns = [
     path("glossary/", home.glossary, name="glossary"),
     path("logout/", accounts.Logout.as_view(), name="logout"),
     path("settings/", settings.show, name="settings"),
+    path("settings/costs/", settings.costs, name="costs"),
     path("settings/look/", settings.save_appearance, name="save-look"),
     path("settings/context-display/", settings.save_context_display, name="save-context-display"),
     path("settings/site/", settings.save_site, name="save-site"),

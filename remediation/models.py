@@ -93,7 +93,7 @@ class PreparedRewrite(models.Model):
     prompts = models.JSONField(default=dict, db_default={})
 
     def __str__(self) -> str:
-        return f"for {self.covers} units"
+        return f"units covered: {self.covers:,}"
 
 
 class ContextEvent(models.Model):

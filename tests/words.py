@@ -12,6 +12,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 LANGUAGES = {"zh-hans": "zh_Hans"}  # beside English: the folder of each
@@ -120,10 +121,12 @@ def values() -> Iterator[tuple[Text, str]]:
     from dialogs.pages.timeline import THRESHOLDS
     from dialogs.permissions import ALL
     from dialogs.views.questions import TABS
+    from dominds.llm.provider import ProviderError
     from health.levels import Level, UnknownReason
     from remediation.context import UnitKind, UnitRole
     from remediation.policies import registry
     from remediation.strategies import reasons
+    from remediation.tokens.calibration import COUNTED
 
     texts: list[str] = []
     for policy in registry.own():
@@ -145,15 +148,24 @@ def values() -> Iterator[tuple[Text, str]]:
         text for role in (Turn.Role, RecallChoice.Choice) for choice in role for text in (choice.label, choice.value)
     ]
     for kind in (Category, Level, UnknownReason, UnitKind, UnitRole):
-        texts += [member.value for member in kind]
+        texts += [member.value.replace("_", " ") if kind is UnknownReason else member.value for member in kind]
     texts += [level.value.capitalize() for level in Level]
     texts += [*reasons.REASONS.values(), reasons.BY_AGENT, reasons.HANDOVER, reasons.TRUNCATED, reasons.WRITTEN_ANEW]
-    texts += [name.replace("_", " ") for name in reasons.REASONS]
+    texts += [*reasons.NAMES.values(), *reasons.NOTES, *COUNTED.values(), "estimated"]
+    kinds = {"context_full", "crashed", "given_up", *(error.kind for error in errors_of(ProviderError))}
+    texts += [name.replace("_", " ") for name in sorted(kinds)]
+    texts += [path.stem.replace("_", " ") for path in sorted((ROOT / "remediation" / "prompts").glob("*.md"))]
     texts += [*NUMBERS, RESERVE, FREE, PROMPT, *THRESHOLDS, *KEYS, *(label for _, label in AGES)]
     texts += ["Instructions", "Tools", "Reminders", "Guidance", "Image", "rewrite", "undo", "round", "crash", "failure"]
     texts += ["question", "seconds", "minutes", "days", "turns", "from cache", "completion", *ALL.values()]
     yield from ((Text(text), "values of Python") for text in texts if text)
     yield from ((Text(label, context="tab"), "values of Python") for _, label in TABS)
+
+
+def errors_of(family: Any) -> Iterator[Any]:
+    for error in family.__subclasses__():
+        yield error
+        yield from errors_of(error)
 
 
 # -- Files --------------------------------------------------------------------------------------------------------------------

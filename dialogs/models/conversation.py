@@ -8,6 +8,7 @@ from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.db import models
 from django.db.models.functions import Coalesce, Now
+from django.utils.translation import gettext as _
 
 from dialogs import permissions
 from dialogs.models.agents import Agent
@@ -241,7 +242,12 @@ class Dialog(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.title or f"Dialog {str(self.id)[:8]}"
+        if self.title:
+            return self.title
+        if "agent" not in self._state.fields_cache:  # to ask for it would be a query for each row of a list
+            return _("Dialog") if self.last_turn_seq else _("New dialog")
+        name = _("Dialog with {agent}") if self.last_turn_seq else _("New dialog with {agent}")
+        return name.format(agent=self.agent)
 
     @property
     def provider_id(self) -> str:

@@ -76,7 +76,7 @@ def stacked(
 ) -> Chart:
     """A bar for each moment, its kinds upon each other; ``form`` writes the moment in its title, and ``rest`` what its
     bar leaves out. Each ``every``-th bar has a label, and the axis goes to ``least`` where nothing is higher."""
-    top = _ceiling(max((sum(counts.values()) for _, counts in table), default=0), least)
+    top = ceiling(max((sum(counts.values()) for _, counts in table), default=0), least)
     step = 100 / max(1, len(table))
     bars, totals = [], defaultdict[str, float](float)
     for index, (moment, counts) in enumerate(table):
@@ -97,7 +97,7 @@ def stacked(
             )
         )
     ticks = [(FLOOR - (FLOOR - TOP) * share, words(top * share, "")) for share in (1, 0.5)]
-    return Chart(bars, ticks, [(kind, words(total, kind)) for kind, total in totals.items()])
+    return Chart(bars, ticks, [(kind, words(total, kind)) for kind, total in totals.items() if total])
 
 
 def _blocks(counts: dict[str, float], top: float) -> list[Block]:
@@ -109,7 +109,7 @@ def _blocks(counts: dict[str, float], top: float) -> list[Block]:
     return blocks
 
 
-def _ceiling(most: float, least: float) -> float:
+def ceiling(most: float, least: float = 0) -> float:
     """The next number with one digit before its zeros whose half is as short."""
     most = max(most, least)
     if most <= 0:

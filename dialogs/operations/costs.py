@@ -7,6 +7,7 @@ from decimal import Decimal
 from itertools import chain
 from types import MappingProxyType
 from typing import Any
+from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -23,6 +24,7 @@ SETTLES_AFTER = timedelta(
     hours=1
 )  # the end of a day: by then what began in it is committed, and its worker known to be gone
 NEWEST = 20
+ADDED_UP = 2_000  # of the newest calls, by their dialogs
 Chosen = Mapping[str, str]  # some of ``KEYS``, with the value that calls are to have
 ALL: Chosen = MappingProxyType({})
 
@@ -96,9 +98,21 @@ def by_day(table: Table) -> list[tuple[datetime, Cost]]:
 
 def calls(viewer: User, chosen: Chosen = ALL) -> QuerySet[Generation]:
     """The newest of them, in dialogs that this person may open."""
+    return _newest(viewer, chosen).select_related("dialog__agent")[:NEWEST]
+
+
+def dialogs(viewer: User, chosen: Chosen) -> list[tuple[Dialog, Cost]]:
+    """Those that the newest of these calls were made in, as far as this person may open them; what cost most first."""
+    newest = _newest(viewer, chosen).values("pk")[:ADDED_UP]
+    rows = Generation.objects.filter(pk__in=newest).order_by().values_list("dialog").annotate(**_SUMS)
+    sums = _ranked({str(dialog): Cost(*added) for dialog, *added in rows})[:NEWEST]
+    found = Dialog.objects.select_related("agent").in_bulk([UUID(dialog) for dialog, _ in sums])
+    return [(found[UUID(dialog)], cost) for dialog, cost in sums if UUID(dialog) in found]
+
+
+def _newest(viewer: User, chosen: Chosen) -> QuerySet[Generation]:
     found = _ended(_calls_since(_first_day())).filter(**_of(chosen, *_OF_CALLS))
-    found = found.filter(dialog__in=Dialog.objects.for_user(viewer))
-    return found.select_related("dialog").order_by("-pk")[:NEWEST]
+    return found.filter(dialog__in=Dialog.objects.for_user(viewer)).order_by("-pk")
 
 
 def _added(groups: list[_Group], key: Callable[[_Group], str]) -> dict[str, Cost]:

@@ -16,8 +16,8 @@ REASONS = {
     ),
 }
 SOURCES = {
-    "context_length": noop("context_length of the model"),
-    "input_length": noop("input_length of the model, since it names no context_length"),
+    "context_length": noop("the context length stated for the model"),
+    "input_length": noop("the input length stated for the model, which names no context length"),
     "loaded_context_length": noop("the context length that LM Studio loaded the model with"),
 }
 GAUGE_WIDTH = 100

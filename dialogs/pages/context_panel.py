@@ -23,6 +23,7 @@ from remediation.models import RemediationRun, RemovedUnit
 from remediation.policies.fresh_start import POLICY as FRESH_START
 from remediation.policies.registry import title_of
 from remediation.spending import in_usd
+from remediation.strategies.reasons import name_of
 from remediation.strategies.stand_ins import HANDOVER_CLOSING, without_heading
 
 WARNING_PERCENT = 80
@@ -165,7 +166,7 @@ class RunLine:
     def strategies(self) -> list[str]:
         """Each strategy once, in words, with how often it ran; and the recovery, if nothing else helped."""
         ran = Counter(step["strategy"] for step in self.run.steps if isinstance(step, dict) and "strategy" in step)
-        names = [_(name.replace("_", " ")) + (f" ×{times}" if times > 1 else "") for name, times in ran.items()]
+        names = [_(name_of(name)) + (f" ×{times}" if times > 1 else "") for name, times in ran.items()]
         if self.run.recovered:
             names.append(_("fresh start") if self.is_handover else _("truncation"))
         return names

@@ -1,6 +1,6 @@
 """Pieces of a dialog page. The page, htmx answers and sockets all build their HTML from here."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -69,7 +69,9 @@ class DialogPage:
     sending_error: str = ""
     text: str = ""
     request: HttpRequest | None = field(default=None, repr=False)
-    outcomes: Mapping[str, str] = field(default_factory=dict)  # of rewrites by their verbs, where they were predicted
+    outcomes: Mapping[str, str] = field(
+        default_factory=dict
+    )  # of rewrites by their verbs, where they were predicted; "": none
 
     @property
     def id(self) -> str:
@@ -224,6 +226,16 @@ class DialogPage:
         return [policy.by_hand for policy in by_hand() if policy.by_hand]
 
     @property
+    def effective_by_hand(self) -> list[ByHand]:
+        """Those that are not known to change nothing."""
+        return [hand for hand in self.by_hand if self.outcomes.get(hand.verb, "?")]
+
+    @property
+    def idle_by_hand(self) -> list[ByHand]:
+        """Those that would change nothing."""
+        return [hand for hand in self.by_hand if not self.outcomes.get(hand.verb, "?")]
+
+    @property
     def may_rewrite(self) -> bool:
         """Whether a rewrite may be asked for by hand; one that is under way must end first."""
         return self.state in (State.IDLE, State.FAILED, State.QUEUED, State.GENERATING) and not self.rewrite_pending
@@ -318,12 +330,17 @@ def _snapshots(limit: int) -> Select[Any]:
 def usage_points(dialog: Dialog, limit: int = SPARK_POINTS) -> list[dict[str, Any]]:
     """Prompt tokens of the newest kept generations as bars of a small chart, oldest first; heights are percents."""
     rows = _snapshots(limit)(dialog.pk)[::-1]
-    top = max((max(row.model_context_limit or 0, row.prompt_tokens or 0) for row in rows), default=0) or 1
+    top = highest(rows)
     points = []
     for index, row in enumerate(rows, start=max(0, SPARK_POINTS // 2 - len(rows))):
         height = 6.0 if row.prompt_tokens is None else max(2.0, row.prompt_tokens * 100 / top)
         points.append({"x": index * 10, "y": round(100 - height, 1), "height": round(height, 1), "snapshot": row})
     return points
+
+
+def highest(rows: Iterable[Any]) -> int:
+    """Tokens of a chart's full height: the largest window, or a longer prompt."""
+    return max((max(row.model_context_limit or 0, row.prompt_tokens or 0) for row in rows), default=0) or 1
 
 
 def _first_positions(dialog: Dialog) -> QuerySet[Turn, Any]:

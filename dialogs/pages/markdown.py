@@ -8,6 +8,7 @@ the full render at its end differs only where a link definition comes later than
 import functools
 import re
 from collections.abc import MutableMapping, Sequence
+from hashlib import blake2s
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -53,7 +54,7 @@ def render(text: str) -> str:
 def _render(text: str) -> str:
     if len(text) > MARKDOWN_MAX_CHARS:
         return f'<pre tabindex="0"><code>{escape(text)}</code></pre>'
-    return _clean(_parser().render(text, {}))
+    return _linked(_clean(_parser().render(text, {})))
 
 
 _cached = functools.lru_cache(maxsize=512)(_render)
@@ -140,8 +141,8 @@ def _parser() -> MarkdownIt:
         ("footnote_ref", _footnote_mark),
         ("footnote_block_open", lambda *_: '<ol class="footnotes">\n'),
         ("footnote_block_close", lambda *_: "</ol>\n"),
-        ("footnote_open", lambda *_: "<li>"),
-        ("footnote_anchor", lambda *_: ""),
+        ("footnote_open", lambda *_: '<li class="note">'),
+        ("footnote_anchor", _way_back),
     ):
         parser.add_render_rule(rule, function)
     return parser
@@ -237,6 +238,10 @@ def _footnote_mark(renderer: RendererHTML, tokens: Sequence[Token], index: int, 
     return f"<sup>{int(tokens[index].meta['id']) + 1}</sup>"
 
 
+def _way_back(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Env) -> str:
+    return "" if tokens[index].meta.get("subId") else '<span class="back"></span>'
+
+
 def _www(linkify: Any, text: str, start: int) -> int:
     """How many characters after ``www.`` belong to an address."""
     found = _AFTER_WWW.match(text, start)
@@ -251,11 +256,11 @@ def _from_www(linkify: Any, match: Any) -> None:
 
 _CELLS = {"center", "right"}
 _CLASSES = {
-    "li": {"task"},
+    "li": {"task", "note"},
     "ol": {"footnotes"},
     "a": {"image"},
     "div": {"code", "code-head", "wide"},
-    "span": {"host"} | {_HL + name for name in STANDARD_TYPES.values() if name},
+    "span": {"host", "back"} | {_HL + name for name in STANDARD_TYPES.values() if name},
     "th": _CELLS,
     "td": _CELLS,
 }
@@ -280,6 +285,33 @@ def _cleaner() -> nh3.Cleaner:
         url_relative="deny",
         link_rel="noopener noreferrer nofollow",
     )
+
+
+_NOTES = '<ol class="footnotes">'
+_PLACES = re.compile(r'<sup>(\d+)</sup>|<li class="note">|<span class="back"></span>')
+
+
+def _linked(html: str) -> str:
+    """Marks of footnotes lead to their notes, and notes back to the first mark. Their names are ours alone, and made after
+    the cleaning: of what the notes say, so that two answers on a page do not share them."""
+    start = html.rfind(_NOTES)
+    if start < 0:
+        return html
+    key, marked, note = blake2s(html[start:].encode(), digest_size=4).hexdigest(), set[int](), 0
+
+    def place(found: re.Match[str]) -> str:
+        nonlocal note
+        if found[1] is None:
+            if found[0].startswith("<span"):
+                return f' <a href="#mark-{key}-{note}">↩</a>'
+            note += 1
+            return f'<li id="note-{key}-{note}">'
+        number = int(found[1])
+        name = "" if number in marked else f' id="mark-{key}-{number}"'
+        marked.add(number)
+        return f'<sup><a href="#note-{key}-{number}"{name}>{number}</a></sup>'
+
+    return _PLACES.sub(place, html)
 
 
 def _clean(html: str) -> str:

@@ -31,7 +31,7 @@ class Section:
 
 def sections(request: HttpRequest, user: User) -> list[Section]:
     zone = zone_of(request)
-    own = Dialog.objects.filter(owner=user, archived_at=None)
+    own = Dialog.objects.filter(owner=user, archived_at=None).select_related("agent")
     found = own.filter(Q(pinned_at__isnull=False) | Q(folder__isnull=False)).order_by(
         F("pinned_at").desc(nulls_last=True), "-active_at"
     )

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 
 from dialogs.context.sent import Category
+from dialogs.operations.bar_chart import ceiling, counted
 from dialogs.queries.timeline import Moment
 from health.models import HealthSnapshot
 
 STEP, WIDTH, HEIGHT = 10, 8, 100  # of a column, in the drawing's units
-LEAST_COLUMNS, COLUMN_PIXELS = 40, 6
-ROOM_ABOVE = 1.15  # the tallest column leaves room for its marks
+LEAST_COLUMNS, COLUMN_PIXELS = 24, 6
+LABELS = 24  # under the axis at most
+ROOM_ABOVE = 1.02  # the tallest column stays below the upper edge
+SHARES = (1.0, 0.75, 0.5, 0.25, 0.0)  # of the height, at which the axis has numbers
 THRESHOLDS: dict[str, Callable[[HealthSnapshot], int | None]] = {
     "window": lambda snapshot: snapshot.model_context_limit,
     "critical": lambda snapshot: snapshot.critical_max_tokens,
@@ -48,6 +51,8 @@ class Drawing:
     above: tuple[tuple[str, int], ...]  # thresholds that are too far up to be drawn, with the newest value
     top: int  # tokens of the full height
     width: int
+    ticks: tuple[tuple[float, str], ...]  # percent from above, and the number of tokens there
+    numbers: tuple[tuple[float, int], ...]  # percent from the left, and the call that stands there
 
     @property
     def pixels(self) -> int:
@@ -66,7 +71,7 @@ class Drawing:
 
 
 def drawn(moments: Sequence[Moment]) -> Drawing:
-    first = max(0, LEAST_COLUMNS - len(moments))  # few stand at the right
+    width = max(LEAST_COLUMNS, len(moments)) * STEP
     tallest = max((moment.tokens for moment in moments), default=0) or 1
     thresholds = {kind: [_threshold(moment, kind) for moment in moments] for kind in THRESHOLDS}
     near = {
@@ -74,17 +79,28 @@ def drawn(moments: Sequence[Moment]) -> Drawing:
         for kind, values in thresholds.items()
         if 0 < max(filter(None, values), default=0) <= tallest * NEAR
     }
-    top = round(max([tallest, *(value for values in near.values() for value in values if value)]) * ROOM_ABOVE)
+    top = round(ceiling(max([tallest, *(value for values in near.values() for value in values if value)]) * ROOM_ABOVE))
     above = tuple(
         (kind, values[-1]) for kind, values in thresholds.items() if kind not in near and values and values[-1]
     )
     return Drawing(
-        columns=tuple(_column(moment, (first + at) * STEP, top) for at, moment in enumerate(moments)),
-        lines=tuple(Line(kind, " ".join(_path(values, first, top))) for kind, values in near.items()),
+        columns=tuple(_column(moment, at * STEP, top) for at, moment in enumerate(moments)),
+        lines=tuple(Line(kind, " ".join(_path(values, top))) for kind, values in near.items()),
         above=tuple((kind, value) for kind, value in above if value is not None),
         top=top,
-        width=(first + len(moments)) * STEP,
+        width=width,
+        ticks=axis(top),
+        numbers=tuple(
+            (round((at * STEP + WIDTH / 2) * 100 / width, 2), moment.generation.pk)
+            for at, moment in enumerate(moments)
+            if at % (1 + len(moments) // LABELS) == 0
+        ),
     )
+
+
+def axis(top: int) -> tuple[tuple[float, str], ...]:
+    """Percents from above with the tokens that they stand for, down to 0."""
+    return tuple((round(100 * (1 - share), 1), counted(top * share, "")) for share in SHARES)
 
 
 def _threshold(moment: Moment, kind: str) -> int | None:
@@ -113,10 +129,10 @@ def _words(moment: Moment) -> str:
     return ". ".join(filter(None, (whole, parts and _("est. {parts}").format(parts=parts), marks)))
 
 
-def _path(values: Sequence[int | None], first: int, top: int) -> Iterator[str]:
+def _path(values: Sequence[int | None], top: int) -> Iterator[str]:
     """A step for each column that knows the threshold."""
     last: int | None = None
-    for at, value in enumerate(values, first):
+    for at, value in enumerate(values):
         if value is None:
             last = None
             continue

@@ -1,6 +1,6 @@
 """The model calls of a dialog as moments: how large each request was, of what it consisted, and what happened around it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,8 @@ from dialogs.context.sent import Category, est_tokens_of, sizes_of
 from dialogs.models import Dialog, Generation, Question
 from dialogs.store.json_shapes import usd, when
 from health.models import HealthSnapshot
+from remediation.models import RemediationRun
+from remediation.policies.registry import title_of
 
 MOST = 200  # moments that are shown at once
 
@@ -93,28 +95,42 @@ def moments(dialog: Dialog, before: int | None = None, limit: int = MOST) -> lis
         rows = rows.filter(pk__lt=before)
     newest = list(rows.select_related("snapshot")[: limit + 1])[::-1]
     earlier, shown = (newest[0], newest[1:]) if len(newest) > limit else (None, newest)
-    asked = _questions(dialog, shown)
+    asked, named = _questions(dialog, shown), _rewrites([row for row in (earlier, *shown) if row])
     return [
-        moment_of(row, [*_marks(row, previous), *asked.get(row.pk, ())])
+        moment_of(row, [*_marks(row, previous, named), *asked.get(row.pk, ())])
         for previous, row in zip([earlier, *shown], shown, strict=False)
     ]
 
 
-def _marks(row: Generation, previous: Generation | None) -> list[Mark]:
+def _marks(row: Generation, previous: Generation | None, named: Callable[[int], str]) -> list[Mark]:
     found = list[Mark]()
     if previous is not None and row.base and previous.base:
         (number, run), (number_before, run_before) = _base(row), _base(previous)
         if number != number_before:
             found.append(Mark("round", _("Round {number} began").format(number=number)))
         if run > run_before or (run and number != number_before):
-            found.append(Mark("rewrite", _("Rewrite {number}").format(number=run)))
+            found.append(Mark("rewrite", named(run)))
         elif run < run_before and number == number_before:
-            found.append(Mark("undo", _("Rewrite {number} was undone").format(number=run_before)))
+            found.append(Mark("undo", _("{rewrite}, undone").format(rewrite=named(run_before))))
     if row.outcome == Generation.Outcome.CRASHED:
         found.append(Mark("crash", _("Its worker was lost")))
     elif row.outcome == Generation.Outcome.FAILED:
-        found.append(Mark("failure", _("Failed: {reason}").format(reason=row.error_kind or _("unknown"))))
+        found.append(
+            Mark(
+                "failure",
+                _("Failed: {reason}").format(
+                    reason=_(row.error_kind.replace("_", " ")) if row.error_kind else _("unknown")
+                ),
+            )
+        )
     return found
+
+
+def _rewrites(rows: Iterable[Generation]) -> Callable[[int], str]:
+    """The title of each rewrite that these calls came after, by its number."""
+    numbers = {run for row in rows if row.base and (run := _base(row)[1])}
+    policies = dict(RemediationRun.objects.filter(pk__in=numbers).values_list("pk", "policy")) if numbers else {}
+    return lambda number: _(title_of(policies[number])) if number in policies else _("Rewrite")
 
 
 def _base(row: Generation) -> tuple[int, int]:

@@ -23,6 +23,7 @@ from remediation.spending import Spent, in_usd
 
 register = template.Library()
 
+FOLDED_CHARS, FOLDED_LINES = 800, 12
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
@@ -145,6 +146,22 @@ def ago(moment: datetime) -> str:
     if (timezone.now() - moment).total_seconds() < MINUTE:
         return _("just now")
     return _("{age} ago").format(age=age(moment))
+
+
+@register.filter
+def is_long(text: str) -> bool:
+    """A text of the archive that is folded."""
+    return len(text) > FOLDED_CHARS or text.count("\n") >= FOLDED_LINES
+
+
+@register.filter
+def duration(millis: float | None) -> str:
+    """A stretch of time as people say it: milliseconds below a second."""
+    if millis is None:
+        return _("unknown")
+    if millis < 1_000:
+        return _("{number} ms").format(number=f"{millis:.0f}")
+    return _("{number} s").format(number=f"{millis / 1_000:.1f}")
 
 
 @register.filter

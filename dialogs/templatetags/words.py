@@ -1,5 +1,7 @@
 """Texts in the reader's language, beside Django's own tags. Built in: templates need not load it."""
 
+import re
+
 from django import template
 from django.template.base import Parser, Token
 from django.templatetags.i18n import do_translate
@@ -7,7 +9,13 @@ from django.utils import translation
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from remediation.strategies import reasons
+from remediation.tokens.calibration import COUNTED
+
 register = template.Library()
+
+_NUMBER = re.compile(r"\b\d[\d,]*")
+_ONE = re.compile(r"\b1 units\b")
 
 
 class FixedText(template.Node):
@@ -37,6 +45,41 @@ def translate(parser: Parser, token: Token) -> template.Node:
 def translated(text: object) -> str:
     """A label or a code that Python holds in English. What the catalog does not know stays as it is."""
     return translation.gettext(str(text)) if text else ""
+
+
+@register.filter
+def spaced(code: object) -> str:
+    """A code of rows and rules as words: ``rate_limited``."""
+    return translated(str(code or "").replace("_", " "))
+
+
+@register.filter
+def strategy_name(strategy: str) -> str:
+    return translated(reasons.name_of(strategy))
+
+
+@register.filter
+def step_note(note: str) -> str:
+    """What a step says that it did. Stored in English, so clauses are looked up without their numbers."""
+    return "; ".join(_clause(clause) for clause in note.split("; "))
+
+
+def _clause(clause: str) -> str:
+    if clause.partition(", ")[0] == reasons.BY_RULE and translation.get_language() != "en":
+        return translated(reasons.BY_RULE)  # why, says the server's log
+    clause = clause.replace("summarised", "summarized")  # rows of older versions, as with _ONE
+    form = _NUMBER.sub("{}", clause).replace("{} unit ", "{} units ")
+    form = form + "s" if form.endswith("{} unit") else form
+    if form not in reasons.NOTES:
+        return clause
+    if translation.get_language() == "en":
+        return _ONE.sub("1 unit", clause)
+    return translated(form).format(*_NUMBER.findall(clause))
+
+
+@register.filter
+def counted_by(source: str) -> str:
+    return translated(COUNTED.get(source, "estimated"))
 
 
 @register.simple_tag

@@ -111,7 +111,7 @@ def _login_page(request: HttpRequest, refusal: Exception, status: int, to: str) 
     sign-in, and is told on the page where they began."""
     if request.user.is_authenticated:
         messages.error(request, str(refusal))
-        return redirect("settings")
+        return redirect("change-password")
     shown = {"form": AuthenticationForm(request), "refusal": refusal, "next": to, "providers": settings.OIDC_PROVIDERS}
     answer = render(request, Login.template_name, shown, status=status)
     if isinstance(refusal, LoginRefused):
@@ -211,7 +211,7 @@ def _linked(request: HttpRequest, wanted: int, claims: dict[str, Any], provider:
     log.info("sign_in_linked", person=user.pk, provider=provider.issuer)
     text = _("{provider} signs you in from now on.") if is_new else _("It was linked before.")
     messages.success(request, text.format(provider=provider.name))
-    return redirect(f"{reverse('settings')}#sign-ins")
+    return redirect(f"{reverse('change-password')}#sign-ins")
 
 
 def _registration(number: int) -> Registration:

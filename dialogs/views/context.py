@@ -7,7 +7,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 
 from dialogs.api.dialogs import exported
 from dialogs.models import Dialog, Generation, Turn
-from dialogs.pages.dialog_page import DialogPage, usage_points
+from dialogs.pages.dialog_page import DialogPage, highest, usage_points
 from dialogs.pages.entries import address_of, calls_of
 from dialogs.views.answers import PersonRequest, dialog_page
 from dominds.db.bounded import NewestFirst
@@ -20,9 +20,12 @@ CHART_POINTS = 200
 def health(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     """Every model call with the level it led to; discarded ones too, without their text."""
     generations = Generation.objects.newest_of(dialog.pk).select_related("snapshot")
+    points = usage_points(dialog, CHART_POINTS)
+    top = highest(point["snapshot"] for point in points)
     context = {
         "page": DialogPage(dialog, request.user, request=request),
-        "points": usage_points(dialog, CHART_POINTS),
+        "points": points,
+        "ticks": [(0, f"{top:,}"), (50, f"{top / 2:,.0f}"), (100, "0")],
         "found": NewestFirst(generations, ROWS, until=request.GET.get("until", "")).get_page(
             request.GET.get("page") or 1
         ),

@@ -121,7 +121,10 @@ def archive(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     pages = NewestFirst(context_report.archive(dialog), ROWS, until=request.GET.get("until", ""))
     found = None if query else pages.get_page(request.GET.get("page") or 1)
     lines = run_lines(dialog, newest=ROWS + 1)[::-1]
-    rewrite_page.link_summaries(dialog, [*(unit for unit, _ in hits), *(found or ())])
+    shown, by_run = [*(unit for unit, _ in hits), *(found or ())], {line.run.pk: line for line in lines}
+    for unit in shown:
+        unit.line = by_run.get(unit.run_id)
+    rewrite_page.link_summaries(dialog, shown)
     context = {
         "page": DialogPage(dialog, request.user, request=request),
         "query": query,

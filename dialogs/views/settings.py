@@ -1,5 +1,7 @@
 """A person's own settings: look, notifications, browsers, context display, password, API keys."""
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from django import forms
@@ -9,14 +11,15 @@ from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
 from django.contrib.auth.models import User
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import translation
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_noop as noop
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from dialogs.accounts import api_keys, login, push_browser, sign_in
 from dialogs.accounts.language import language_of
@@ -35,39 +38,94 @@ from remediation.spending import Spent
 MOST_TEMPLATES = 100
 
 
+PARTS = {  # each a page at the address that its form is sent to: what the list of them says, and that address's name
+    "look": (noop("Look and notifications"), "settings"),
+    "display": (noop("Context display"), "save-context-display"),
+    "templates": (noop("Prompt templates"), "save-template"),
+    "costs": (noop("Costs"), "costs"),
+    "keys": (noop("API keys"), "create-key"),
+    "account": (noop("Password and sign-ins"), "change-password"),
+    "site": (noop("For everybody"), "save-site"),
+}
+View = Callable[[PersonRequest], HttpResponse]
+
+
+def part(name: str) -> Callable[[View], View]:
+    """A view that saves a part of the settings also shows it."""
+
+    def shown(save: View) -> View:
+        @wraps(save)
+        @login_required
+        @require_http_methods(["GET", "POST"])
+        def view(request: PersonRequest) -> HttpResponse:
+            return save(request) if request.method == "POST" else _page(request, name)
+
+        return view
+
+    return shown
+
+
 @login_required
 @require_GET
 def show(request: PersonRequest) -> HttpResponse:
-    return _page(request)
+    return _page(request, "look")
 
 
-def _page(request: PersonRequest, *, new_key: str = "", status: int = 200, **bound: forms.BaseForm) -> HttpResponse:
-    """The page; ``bound`` are forms that came back with errors."""
+@login_required
+@require_GET
+def costs(request: PersonRequest) -> HttpResponse:
+    return _page(request, "costs")
+
+
+def _page(
+    request: PersonRequest, shown: str, *, new_key: str = "", status: int = 200, **bound: forms.BaseForm
+) -> HttpResponse:
+    """The page of one part; ``bound`` are forms that came back with errors."""
     if bound:
         say_not_saved(request, *bound.values())
-    own = login.settings_of(request.user)
+    operates = may(request.user, OPERATE)
+    if shown == "site" and not operates:
+        raise Http404
+    parts = [(name, _(label), reverse(to)) for name, (label, to) in PARTS.items() if operates or name != "site"]
+    if operates:
+        parts.append(("limits", _("Context limits"), reverse("limits")))
     context = {
-        "look_form": AppearanceForm(instance=own),
-        "display_form": ContextDisplayForm(instance=own),
-        "monthly_budget_usd": own.monthly_budget_usd,
-        "cost_this_month": spending.cost_this_month(request.user.pk),
-        "site_form": SiteForm(instance=SiteSettings.current()) if may(request.user, OPERATE) else None,
-        "password_form": _password_form(request),
-        "lacks_a_way_in": login.lacks_a_way_in(request.user),
-        "key_form": ApiKeyForm(),
+        "part": shown,
+        "parts": parts,
+        "title": _(PARTS[shown][0]),
+        "template": f"accounts/_{shown}.html",
         "sends_mail": question_mail.is_on(),
-        "push": _push_of(request),
-        "keys": _keys_of(request),
         "new_key": new_key,
-        **_sign_ins(request),
-        "templates": PromptTemplate.objects.filter(owner=request.user),
-        "template_form": TemplateForm(),
         "section": "settings",
+        **_held(request, shown),
         **bound,
     }
     answer = render(request, "accounts/settings.html", context, status=status)
     answer["Cache-Control"] = "no-store"  # a new key must not come back with the back button
     return answer
+
+
+def _held(request: PersonRequest, shown: str) -> dict[str, Any]:
+    """What this part of the settings shows."""
+    own = login.settings_of(request.user)
+    match shown:
+        case "look":
+            return {"look_form": AppearanceForm(instance=own), "push": _push_of(request)}
+        case "display":
+            return {"display_form": ContextDisplayForm(instance=own)}
+        case "templates":
+            held = PromptTemplate.objects.filter(owner=request.user)
+            return {"templates": held, "template_form": TemplateForm()}
+        case "costs":
+            spent = spending.cost_this_month(request.user.pk)
+            return {"monthly_budget_usd": own.monthly_budget_usd, "cost_this_month": spent}
+        case "keys":
+            return {"keys": _keys_of(request), "key_form": ApiKeyForm()}
+        case "account":
+            lacks = login.lacks_a_way_in(request.user)
+            return {"password_form": _password_form(request), "lacks_a_way_in": lacks, **_sign_ins(request)}
+        case _:
+            return {"site_form": SiteForm(instance=SiteSettings.current())}
 
 
 def _keys_of(request: PersonRequest) -> list[tuple[ApiKey, Spent]]:
@@ -89,7 +147,7 @@ def _sign_ins(request: PersonRequest) -> dict[str, Any]:
 @login_required
 @require_POST
 def unlink(request: PersonRequest, identity_id: int) -> HttpResponse:
-    to = f"{reverse('settings')}#sign-ins"
+    to = f"{reverse('change-password')}#sign-ins"
     try:
         identity = sign_in.unlink(request.user, identity_id)
     except Refusal as refusal:
@@ -100,37 +158,34 @@ def unlink(request: PersonRequest, identity_id: int) -> HttpResponse:
     return redirect(to)
 
 
-@login_required
-@require_POST
+@part("look")
 def save_appearance(request: PersonRequest) -> HttpResponse:
-    return _save(request, AppearanceForm(request.POST, instance=login.settings_of(request.user)), "look_form")
+    return _save(request, AppearanceForm(request.POST, instance=login.settings_of(request.user)), "look")
 
 
-@login_required
-@require_POST
+@part("display")
 def save_context_display(request: PersonRequest) -> HttpResponse:
     form = ContextDisplayForm(request.POST, instance=login.settings_of(request.user))
-    return _save(request, form, "display_form")
+    return _save(request, form, "display")
 
 
-@login_required
-@require_POST
+@part("site")
 def save_site(request: PersonRequest) -> HttpResponse:
     if not may(request.user, OPERATE):
         messages.error(request, _("Not saved. These settings hold for everybody: only an operator may change them."))
         return redirect("settings")
-    return _save(request, SiteForm(request.POST, instance=SiteSettings.current()), "site_form")
+    return _save(request, SiteForm(request.POST, instance=SiteSettings.current()), "site")
 
 
 def _save(request: PersonRequest, form: "forms.ModelForm[Any]", name: str) -> HttpResponse:
     if not form.is_valid():
-        context: dict[str, Any] = {name: form}
-        return _page(request, status=400, **context)
+        context: dict[str, Any] = {f"{name}_form": form}
+        return _page(request, name, status=400, **context)
     form.save()
     wakeups.poke_user(request.user.pk)  # their open pages follow at once
     translation.activate(language_of(request))  # which may be another one now
     messages.success(request, _("Saved."))
-    return redirect("settings")
+    return redirect(PARTS[name][1])
 
 
 class TemplateForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -150,8 +205,7 @@ class TemplateForm(forms.ModelForm):  # type: ignore[type-arg]
         return name
 
 
-@login_required
-@require_POST
+@part("templates")
 def save_template(request: PersonRequest) -> HttpResponse:
     """A new one, or what was changed in one that is there; ``delete`` takes it away."""
     held, number = PromptTemplate.objects.filter(owner=request.user), request.POST.get("id", "")
@@ -161,16 +215,16 @@ def save_template(request: PersonRequest) -> HttpResponse:
             request, _("{template} is deleted.").format(template=row) if row else _("It was deleted before.")
         )
         held.filter(pk=row.pk if row else 0).delete()
-        return redirect(f"{reverse('settings')}#templates")
+        return redirect("save-template")
     if row is None and held.count() >= MOST_TEMPLATES:
         refusal = _("Not saved. You have {number} templates, and no more are kept. Delete one.")
         messages.error(request, refusal.format(number=MOST_TEMPLATES))
-        return redirect("settings")
+        return redirect("save-template")
     form = TemplateForm(request.POST, instance=row or PromptTemplate(owner=request.user))
     if not form.is_valid():
-        return _page(request, status=400, template_form=form)
+        return _page(request, "templates", status=400, template_form=form)
     messages.success(request, _("Saved. Type {template} at the beginning of a message.").format(template=form.save()))
-    return redirect(f"{reverse('settings')}#templates")
+    return redirect("save-template")
 
 
 def _password_form(request: PersonRequest, given: QueryDict | None = None) -> "SetPasswordForm[User]":
@@ -182,15 +236,14 @@ def _password_form(request: PersonRequest, given: QueryDict | None = None) -> "S
 
 
 @sensitive_post_parameters()
-@login_required
-@require_POST
+@part("account")
 def change_password(request: PersonRequest) -> HttpResponse:
     """The old password is guessed no faster here than at the login."""
     try:
         return login.try_to_log_in(request, lambda: _change_password(request))
     except login.LoginRefused as refusal:
         messages.error(request, _("Not saved. {reason}").format(reason=refusal))
-        answer = _page(request, status=refusal.status)
+        answer = _page(request, "account", status=refusal.status)
         answer["Retry-After"] = str(refusal.seconds)
         return answer
 
@@ -198,28 +251,27 @@ def change_password(request: PersonRequest) -> HttpResponse:
 def _change_password(request: PersonRequest) -> HttpResponse:
     form = _password_form(request, request.POST)
     if not form.is_valid():
-        return _page(request, status=400, password_form=form)
+        return _page(request, "account", status=400, password_form=form)
     form.save()
     request.session.set_expiry(None)  # as long as others, where it was a long one for want of a password
     update_session_auth_hash(request, request.user)  # this session stays; all others end
     login.request_recheck(request.user)
     messages.success(request, _("Your password was changed. Other sessions are logged out; your API keys still hold."))
-    return redirect("settings")
+    return redirect("change-password")
 
 
-@login_required
-@require_POST
+@part("keys")
 def create_key(request: PersonRequest) -> HttpResponse:
     form = ApiKeyForm(request.POST)
     if not form.is_valid():
-        return _page(request, status=400, key_form=form)
+        return _page(request, "keys", status=400, key_form=form)
     given = form.cleaned_data
     given["scope"] = given["scope"] or ApiKey.Scope.ALL
     try:
-        return _page(request, new_key=api_keys.create_key(request.user, given.pop("name"), **given))
+        return _page(request, "keys", new_key=api_keys.create_key(request.user, given.pop("name"), **given))
     except Invalid as error:
         form.add_error("budget_usd", error.message)
-        return _page(request, status=400, key_form=form)
+        return _page(request, "keys", status=400, key_form=form)
 
 
 @login_required
@@ -229,7 +281,7 @@ def revoke_key(request: PersonRequest, key_id: int) -> HttpResponse:
         messages.success(request, _("The key was revoked. Programs that use it are refused from now on."))
     else:
         messages.error(request, _("You have no such key, or it was revoked before. Nothing was changed."))
-    return redirect("settings")
+    return redirect("create-key")
 
 
 # -- Push notifications ----------------------------------------------------------------------------------------------------

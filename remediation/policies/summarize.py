@@ -12,7 +12,7 @@ from remediation.strategies.conclusion import Attempt, conclude, fail
 from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.importance import summarize, with_account
 from remediation.strategies.masking import mask_old_output
-from remediation.strategies.outcome import is_ledger
+from remediation.strategies.outcome import in_units, is_ledger
 
 KEPT = (10, 5, 3, 1)  # of the newest messages; fewer where they leave no room for a summary
 
@@ -30,7 +30,7 @@ def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
     if len(kept) == len(light):
         return fail(attempt, f"Nothing to summarise: there are no more than {KEPT[0]} messages.", toolbox)
     after = with_account(task.units, kept, room, toolbox, task.limit)
-    step = step_of("summarize", task.units, after, f"kept the newest {len(kept)} units")
+    step = step_of("summarize", task.units, after, f"kept the newest {in_units(len(kept))}")
     rewritten = conclude(replace(attempt, steps=(step,)), after, toolbox)
     if rewritten.est_after > task.limit:
         says = f"est. {rewritten.est_after:,} tokens, and {task.limit:,} are allowed."

@@ -18,7 +18,7 @@ from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
 from remediation.strategies.headroom import most_of
 from remediation.strategies.masking import mask_old_output
-from remediation.strategies.outcome import is_ledger, standing
+from remediation.strategies.outcome import in_units, is_ledger, standing
 from remediation.strategies.stand_ins import COUNTS_LINE, heading_tokens, put_in_place, sources_of, summary_heading
 
 TARGET_PERCENT = 80  # of the limit
@@ -309,7 +309,7 @@ def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolb
     if not pruned.removed:
         return fail(attempt, f"Nothing to prune: all messages must stay, est. {before:,} tokens.", toolbox)
     after = with_account(units, pruned.pruned, room, toolbox, limit)
-    step = step_of("prune", units, after, f"removed {len(pruned.removed)} units")
+    step = step_of("prune", units, after, f"removed {in_units(len(pruned.removed))}")
     return conclude(replace(attempt, steps=(step,)), after, toolbox)
 
 

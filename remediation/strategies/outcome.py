@@ -23,6 +23,10 @@ class StrategyOutcome:
     excess: int = 0
 
 
+def in_units(number: int) -> str:
+    return f"{number:,} unit" if number == 1 else f"{number:,} units"
+
+
 def is_ledger(unit: Unit) -> bool:
     return unit.kind is UnitKind.SUMMARY and unit.id.startswith(LEDGER_PREFIX)
 

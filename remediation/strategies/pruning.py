@@ -18,7 +18,7 @@ from remediation.strategies.fresh_start import irreducible
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
 from remediation.strategies.headroom import most_of
 from remediation.strategies.masking import mask
-from remediation.strategies.outcome import STAND_INS, is_ledger, newest_user, standing, task_of
+from remediation.strategies.outcome import STAND_INS, in_units, is_ledger, newest_user, standing, task_of
 from remediation.strategies.stand_ins import (
     heading_tokens,
     put_in_place,
@@ -181,9 +181,7 @@ def apply_pruned(units: Units, reply: PrunedReply, toolbox: Toolbox, limit: int)
     }
     after = _with_summary(units, view, _summary_text(units, reply, toolbox), toolbox)
     before, left = total_tokens(units), total_tokens(after)
-    note = (
-        f"kept {len(view)} of {len(units)} units, {100 * (before - left) / max(1, before):.0f} % less by our own count"
-    )
+    note = f"kept {len(view)} of {in_units(len(units))}, {100 * (before - left) / max(1, before):.0f} % less by our own count"
     step = step_of("prune", units, after, note)
     return conclude(Attempt(units, limit, attempt.started_at, (step,)), after, toolbox)
 

@@ -1,8 +1,40 @@
-"""Why a piece of the context went, in words for people: what each strategy takes, and why."""
+"""Strategies in words for people: their names, what each takes and why, and the notes on what it did."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+NAMES = {
+    "mask": "mask old tool output",
+    "summarize_old": "summarize old messages",
+    "prioritize_recent": "prioritize recent messages",
+    "content_type_chunking": "shorten by type",
+    "discard_low_rel": "discard low relevance",
+    "digest": "condense what went",
+    "prune": "prune",
+    "fallback": "keep the newest",
+    "summarize": "summarize",
+    "cut_answer": "shorten a cut-off answer",
+}
+BY_RULE = "chosen by rule"
+NOTES = (  # what steps say that they did, a number each where the braces stand
+    "masked old tool output",
+    "summarized {} units",
+    "a summary would be no shorter",
+    "nothing to summarize",
+    "nothing old to summarize",
+    BY_RULE,
+    "it looks unlike what it stands for",
+    "removed {} units",
+    "removed {} units of low relevance",
+    "discarded {} units of low relevance",
+    "nothing to discard",
+    "nothing to judge",
+    "everything is relevant",
+    "shortened {} units by type",
+    "said in short what {} units said",
+    "kept the newest {} units",
+    "the tail stays word for word",
+)
 REASONS = {
     "mask": "old tool output: a line says what it was and how to read it again",
     "summarize_old": "among the oldest: a summary stands for it",
@@ -18,6 +50,11 @@ BY_AGENT = "the pruning agent left it out or shortened it"
 HANDOVER = "a fresh start: the handover stands for it"
 TRUNCATED = "truncated: what must stay and the newest that fit are left"
 WRITTEN_ANEW = "written anew by this rewrite"
+
+
+def name_of(strategy: str) -> str:
+    """Of a plug-in's strategy, its own name with spaces."""
+    return NAMES.get(strategy) or strategy.replace("_", " ")
 
 
 def reasons_of(strategies: Sequence[str], policy: str, steps: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -9,6 +9,12 @@ from dominds.llm.messages import Message, Role, ToolSpec
 from remediation.tokens.counting import Counter
 
 EstimateSource = Literal["provider", "calibrated", "tokenizer", "characters"]
+COUNTED: dict[str, str] = {  # the same in words for people
+    "provider": "counted by the provider",
+    "calibrated": "estimated, and corrected by reported usage",
+    "tokenizer": "counted by a tokenizer",
+    "characters": "estimated from characters",
+}
 
 BOUNDS = ((0.5, 2.0), (0.0, 3.0))  # of the slope, and of the tools' share
 UNKNOWN_OUTPUT_BUFFER = 1_024  # tokens

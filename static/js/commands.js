@@ -59,7 +59,7 @@ export function startSlash(form) {
     item.run();
   });
   let templates = null;
-  const all = () => [...commands(), ...(templates ?? []), { slash: "/templates", name: "/templates", hint: tr("Texts of your own"), run: () => location.assign("/settings/#templates") }];
+  const all = () => [...commands(), ...(templates ?? []), { slash: "/templates", name: "/templates", hint: tr("Texts of your own"), run: () => location.assign("/settings/templates/") }];
   const look = () => {
     const isSlash = /^\/\S*$/.test(field.value);
     choices.show(isSlash ? narrowed(all(), field.value.slice(1)) : []);

@@ -1,4 +1,5 @@
-// The answer as it is written: finished blocks as HTML, the open end as one growing text node.
+// The answer as it is written: finished blocks as HTML, and the open end behind them.
+import { Tail } from "./tail.js";
 import { tr } from "./words.js";
 
 export class LiveText {
@@ -21,15 +22,13 @@ export class LiveText {
     if (frame.reasoning && frame.reasoning_pos === this.thoughtEnd) this.think(frame.reasoning);
     if (frame.pos === this.end && frame.text) {
       this.fold();
-      this.tail.appendData(frame.text);
+      this.tail.append(frame.text);
       this.end = frame.end;
     }
     if (frame.block === this.blocks + 1) {
       this.body.insertAdjacentHTML("beforeend", frame.html);
       this.setTail(frame.tail);
       this.blocks = frame.block;
-    } else if (frame.text.includes("`")) {
-      this.markCode();
     }
   }
 
@@ -42,11 +41,11 @@ export class LiveText {
     this.node.innerHTML =
       '<header><h3 class="who"></h3></header>' +
       '<details class="reasoning" open hidden><summary></summary><div class="plain" tabindex="0"></div></details>' +
-      '<div class="body md" hx-disable></div><div class="body tail"></div>';
+      '<div class="body md" hx-disable></div><div class="body tail md" hx-disable></div>';
     this.node.querySelector(".who").textContent = this.who;
     this.node.querySelector("summary").textContent = tr("Reasoning…");
     [this.body, this.tailBox] = this.node.querySelectorAll(".body");
-    this.tail = this.tailBox.appendChild(document.createTextNode(""));
+    this.setTail("");
     this.reasoning = this.node.querySelector(".reasoning");
     this.thought = this.reasoning.lastChild.appendChild(document.createTextNode(""));
     this.end = this.blocks = this.thoughtEnd = 0;
@@ -85,14 +84,10 @@ export class LiveText {
   /** A box of its own: what is left of the text begins elsewhere, and nothing that one reads has moved. */
   setTail(text) {
     const box = this.tailBox.cloneNode(false);
-    this.tail = box.appendChild(document.createTextNode(text.replace(/^\n+/, "")));
+    this.tail = new Tail(box);
     this.tailBox.replaceWith(box);
     this.tailBox = box;
-    this.markCode();
-  }
-
-  markCode() {
-    this.tailBox.classList.toggle("in-code", /^\s{0,3}(```|~~~)/.test(this.tail.data));
+    if (text.trim()) this.tail.append(text.replace(/^\n+/, ""));
   }
 
   /** The generation is over; its turn replaces the text, or nothing does. */

@@ -91,7 +91,7 @@ export function toast(text, kind = "success", href = "") {
 // In the page's language; a browser that speaks it says how its country writes times.
 const LOCALE = navigator.language.toLowerCase().split("-")[0] === language.split("-")[0] ? navigator.language : language;
 const TIME = new Intl.DateTimeFormat(LOCALE, { hour: "2-digit", minute: "2-digit" });
-const DATE = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle: "short" });
+export const DATE = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle: "short" });
 
 /** Show times in the reader's own zone. */
 export function localTimes(root) {

@@ -1,11 +1,15 @@
 // Say what a column stands for while it is pointed at, and go from column to column by arrow keys.
 
+import { DATE } from "./page.js";
+
 const drawing = document.querySelector(".timeline");
 
 if (drawing) {
   const columns = [...drawing.querySelectorAll("a")];
   const words = document.getElementById("moment");
-  const say = (column) => { words.textContent = column.getAttribute("aria-label"); };
+  const say = (column) => {
+    words.textContent = `${DATE.format(new Date(column.dataset.at))} · ${column.getAttribute("aria-label")}`;
+  };
   for (const kind of ["pointerover", "focusin"]) {
     drawing.addEventListener(kind, (event) => {
       const column = event.target.closest("a");

@@ -35,8 +35,13 @@ PLANS_SUMMARY = (
     "The weekly notes were about the importer: the parser was rewritten, exports were checked against the old ones, "
     "and the team decided to keep the nightly run. Never delete the raw files."
 )
+LIST = "".join(
+    f"{number}. **Step {number}** of `the plan`:\n   - one <img src=x onerror='window.hacked=1'>\n   - *two* [x](javascript:alert(1))\n"
+    for number in range(1, 13)
+)
 SCRIPTS: dict[str, dict[str, Any]] = {
     "long": {"chunk_chars": 10, "chunk_delay_ms": 30, "steps": [{"text": LONG}]},
+    "list": {"chunk_chars": 7, "chunk_delay_ms": 20, "steps": [{"text": LIST}]},
     "short": {"steps": [{"text": "A short answer."}]},
     "echo": {"steps": [{"text": "{{last_user}}"}]},
     "hostile": {"chunk_chars": 7, "chunk_delay_ms": 5, "steps": [{"text": HOSTILE}]},

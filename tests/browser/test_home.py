@@ -144,7 +144,7 @@ def test_a_template_is_typed_and_a_folder_kept_by_name(
     expect(page.locator("#folder")).to_have_value("Harbour dues")
     page.keyboard.press("Enter")
     expect(folder.locator(f"#recent-{dialog.pk}")).to_be_visible()
-    page.get_by_role("link", name="New dialog").click()
+    page.get_by_role("link", name="New dialog", exact=True).click()
     folder.locator("summary").click()
     expect(folder).to_have_attribute("open", "")
     page.reload()

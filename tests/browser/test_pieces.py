@@ -101,6 +101,7 @@ def test_settings_reach_every_open_tab(
     other.locator("section", has_text="Look and notifications").get_by_role("button", name="Save").click()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     expect(other.locator(".messages")).to_contain_text("Saved")  # the next tick is for the page that comes
+    other.get_by_role("link", name="Context display").click()
     other.get_by_label("Show context breaking progress").uncheck()
     other.locator("section", has_text="Context display").get_by_role("button", name="Save").click()
     expect(page.locator("#breaking")).to_have_attribute("data-shown", "no")

@@ -71,6 +71,24 @@ def test_no_line_moves_while_an_answer_streams(open_dialog: Opener, page: Page, 
     assert page.evaluate("window.shifts") < 0.05  # 0.1 is called good
 
 
+def test_a_list_is_a_list_while_it_streams(open_dialog: Opener, page: Page, complaints: list[str]) -> None:
+    """It is one block, which is finished with the answer. Its open end is drawn by the page: without marks, and inert."""
+    open_dialog("list")
+    send(page, "Go")
+    items = page.locator("#live .tail > ol > li")
+    expect(items.nth(1).locator("ul > li").first).to_contain_text("<img src=x onerror=")
+    page.evaluate(SHIFTS)
+    for at in (3, 5, 7):
+        expect(items.nth(at).locator("strong")).to_have_count(1)
+        said = page.locator("#live .tail").inner_text()
+        assert "**" not in said and "`" not in said and "](" not in said and "\n-" not in said
+    assert page.locator("#live .tail :is(img, a, script)").count() == 0
+    answered(page)
+    expect(page.locator("#entries .turn-assistant .md > ol > li")).to_have_count(12)
+    assert page.evaluate("window.shifts") < 0.05
+    assert not page.evaluate("window.hacked")
+
+
 def test_a_reload_in_the_middle_loses_and_doubles_nothing(
     open_dialog: Opener, page: Page, complaints: list[str]
 ) -> None:

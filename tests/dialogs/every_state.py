@@ -161,7 +161,7 @@ class Zoo:
         return dialog
 
     def rewritten(self) -> Dialog:
-        dialog = self.talk(*(f"message {number} about orders_{number}.csv" for number in range(8)))
+        dialog = self.talk(*(f"message {number} about orders{number}.csv" for number in range(8)))
         for kind in ("fresh_start", "prune"):
             rewrite_requests.request(dialog.pk, kind, self.owner)
             drive(dialog.pk)

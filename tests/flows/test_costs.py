@@ -122,7 +122,7 @@ def test_a_monthly_budget_holds_for_all_dialogs_of_a_person(serve: Serve) -> Non
     go_on(second)
     assert (second.state, second.cost_usd) == ("idle", 1)
     assert PersonSettings.objects.get(user=first.owner).monthly_budget_usd == Decimal("1.5")
-    assert 'this month: <data value="2.00">$2.00</data>, of a budget' in client.get("/settings/").content.decode()
+    assert 'this month: <data value="2.00">$2.00</data>, of a budget' in client.get("/settings/costs/").content.decode()
 
 
 def test_calls_of_unknown_price_are_said_to_be_so_and_stop_nothing(serve: Serve) -> None:
@@ -132,7 +132,7 @@ def test_calls_of_unknown_price_are_said_to_be_so_and_stop_nothing(serve: Serve)
     say(dialog, "two")
     assert (dialog.state, dialog.unpriced_generations) == ("idle", 2)
     assert "unknown price" in asked_for(dialog).get(f"/d/{dialog.pk}/").content.decode()
-    assert "this month: unknown price." in asked_for(dialog).get("/settings/").content.decode()
+    assert "this month: unknown price." in asked_for(dialog).get("/settings/costs/").content.decode()
 
 
 # -- Rewrites that pay, or not

@@ -153,7 +153,7 @@ def test_passwords_and_keys_are_stored_as_hashes_and_logged_nowhere(client: Clie
     assert client.post("/login/", {"username": user.username, "password": "a canary of a password"}).status_code == 302
     client.get("/api/agents", headers={"Authorization": f"Bearer {key}"})
     client.get("/api/agents", headers={"Authorization": f"Bearer {key[:-3]}xyz"})
-    page = client.get("/settings/").content.decode()
+    page = client.get("/settings/keys/").content.decode()
     for secret in ("a canary of a password", "a canary of a wrong one", key):
         assert secret not in everything_stored()
         assert secret not in logged.getvalue()

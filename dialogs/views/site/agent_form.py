@@ -103,8 +103,8 @@ class AgentForm(AgentRules):
             "instructions": _("What the model reads before every conversation."),
             "model_params": _('By kind of API, or under general, such as {"general": {"effort": "low"}}.'),
             "dialog_budget_usd": _("What one dialog may cost before a person is asked. Empty: no budget."),
-            "llm_type": _("Whose limit of the site's it has, such as local_14b."),
-            "priority": _("1 gets a fifth more room."),
+            "llm_type": _("Whose limit of the site's it has, by its name on the page of limits."),
+            "priority": _("Priority 1 has a fifth more room."),
             "recall": _("Bring back what is out of sight and bears on the newest message."),
         }
         widgets = {

@@ -23,6 +23,7 @@ from dialogs.operations import dashboard as server
 from dialogs.operations.bar_chart import Chart, counted, stacked
 from dialogs.permissions import OPERATE, may
 from dialogs.views.answers import PersonRequest, for_operators
+from remediation.policies.registry import named
 from remediation.spending import Spent, in_usd
 
 ACTIONS: dict[str, Callable[..., None]] = {
@@ -56,7 +57,7 @@ def dashboard(request: PersonRequest) -> HttpResponse:
         "undelivered": server.undelivered(),
         "backing_off": server.backing_off(),
         "levels": stacked(server.levels_by_hour(), "%d %b %H:00 UTC", label="%H", every=4),
-        "compactions": stacked(server.compactions_by_day(), "%d %b"),
+        "compactions": stacked(server.compactions_by_day(), "%d %b", words=_of_policy),
         "context_events": server.context_events(),
         "tasks": server.cleanup_tasks(),
         "proposals": server.proposals(),
@@ -99,6 +100,7 @@ def statistics(request: PersonRequest) -> HttpResponse:
         "cost_caption": _cost_caption(sum(cost.unpriced for _, cost in days)),
         "token_chart": _by_day([(day, _tokens(cost)) for day, cost in days], chosen, counted, 2),
         "tables": [_shown(table, chosen) for table in found if is_operator or table.by != "person"],
+        "dialogs": costs.dialogs(request.user, held) if chosen else [],
         "calls": costs.calls(request.user, held),
         "is_operator": is_operator,
         "section": "statistics",
@@ -109,6 +111,10 @@ def statistics(request: PersonRequest) -> HttpResponse:
 def _narrowed(chosen: costs.Chosen) -> str:
     wanted = urlencode({by: chosen[by] for by in costs.KEYS if chosen.get(by)})
     return reverse("statistics") + (f"?{wanted}" if wanted else "")
+
+
+def _of_policy(number: float, name: str) -> str:
+    return f"{number:,.0f} {_(named(name).label)}" if name else counted(number, name)
 
 
 def _by_day(

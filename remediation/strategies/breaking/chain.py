@@ -17,7 +17,7 @@ from remediation.strategies.hand_off import PEOPLE_SHARE
 from remediation.strategies.headroom import most_of
 from remediation.strategies.lasting import LastingRelevance
 from remediation.strategies.masking import mask_old_output
-from remediation.strategies.outcome import STAND_INS, StrategyOutcome, is_ledger, task_of, touchable
+from remediation.strategies.outcome import STAND_INS, StrategyOutcome, in_units, is_ledger, task_of, touchable
 from remediation.strategies.stand_ins import heading_tokens, stand_in, summary_heading
 from remediation.strategies.truncate import truncate
 from remediation.text.ledger import redact
@@ -104,7 +104,7 @@ def _accounted(progress: _Progress, start: _Progress, run: _Run) -> _Progress:
     units = (*progress.units[:place], unit, *progress.units[place:])
     if total_tokens(units) > run.limit:
         return progress
-    step = step_of("digest", progress.units, units, f"said in short what {len(gone)} units said")
+    step = step_of("digest", progress.units, units, f"said in short what {in_units(len(gone))} said")
     return replace(progress, units=units, steps=(*progress.steps, step))
 
 

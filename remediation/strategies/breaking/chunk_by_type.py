@@ -8,7 +8,7 @@ from dominds.llm.messages import Role
 from remediation.config import ContentTypeChunking
 from remediation.context import Toolbox, Unit, UnitKind, Units, total_tokens
 from remediation.strategies.breaking.minify import minify_code
-from remediation.strategies.outcome import STAND_INS, StrategyOutcome, touchable
+from remediation.strategies.outcome import STAND_INS, StrategyOutcome, in_units, touchable
 from remediation.strategies.stand_ins import shortened, text_counter
 from remediation.text.summaries import extractive_summary
 
@@ -35,7 +35,7 @@ def content_type_chunking(
         shorter += unit.est_tokens < units[index].est_tokens
         excess -= units[index].est_tokens - unit.est_tokens
         changed[index] = unit
-    return StrategyOutcome(tuple(changed), f"shortened {shorter} units by type")
+    return StrategyOutcome(tuple(changed), f"shortened {in_units(shorter)} by type")
 
 
 def _shorter(unit: Unit, ratio: float, toolbox: Toolbox) -> Unit:

@@ -6,7 +6,7 @@ from remediation.config import DiscardLowRel
 from remediation.context import Toolbox, Unit, UnitKind, Units, total_tokens
 from remediation.strategies.breaking.prioritize_recent import removal_order, scored, until_freed
 from remediation.strategies.breaking.summarize_old import replace_by_summary
-from remediation.strategies.outcome import STAND_INS, StrategyOutcome, text_of, touchable
+from remediation.strategies.outcome import STAND_INS, StrategyOutcome, in_units, text_of, touchable
 from remediation.strategies.stand_ins import placeholder
 
 MIN_SIMILARITY = 0.6  # of what is left to what there was; below it the discarding is undone
@@ -29,7 +29,7 @@ def discard_low_rel(units: Units, options: DiscardLowRel, toolbox: Toolbox, targ
         return StrategyOutcome(units, "nothing to discard")
     if toolbox.similarity(text_of(units), text_of(left)) < MIN_SIMILARITY:
         return _summarised_instead(units, gone, toolbox)
-    return StrategyOutcome(left, f"discarded {len(gone)} units of low relevance")
+    return StrategyOutcome(left, f"discarded {in_units(len(gone))} of low relevance")
 
 
 def _with_placeholders(units: Units, gone: set[int], detail: str, toolbox: Toolbox) -> Units:

@@ -5,7 +5,7 @@ from math import ceil
 
 from remediation.config import PrioritizeRecent
 from remediation.context import Toolbox, UnitKind, Units, total_tokens
-from remediation.strategies.outcome import STAND_INS, StrategyOutcome, task_of, touchable, without
+from remediation.strategies.outcome import STAND_INS, StrategyOutcome, in_units, task_of, touchable, without
 
 MIN_JUDGED = 3  # that fewer units are all relevant says nothing about the dialog
 
@@ -22,7 +22,7 @@ def prioritize_recent(units: Units, options: PrioritizeRecent, toolbox: Toolbox,
         everything = len(judged) >= MIN_JUDGED
         return StrategyOutcome(units, "everything is relevant" if everything else "nothing to judge", everything)
     gone = until_freed(units, removal_order(units, low, scores), total_tokens(units) - target_tokens)
-    return StrategyOutcome(without(units, gone), f"removed {len(gone)} units of low relevance")
+    return StrategyOutcome(without(units, gone), f"removed {in_units(len(gone))} of low relevance")
 
 
 def _judged(units: Units, recent_bias: float) -> list[int]:

@@ -6,7 +6,7 @@ from remediation.config import SummarizeOld
 from remediation.context import Toolbox, UnitKind, Units, total_tokens
 from remediation.strategies.carrying import MESSAGE_TOKENS
 from remediation.strategies.hand_off import PEOPLE_SHARE, hand_off
-from remediation.strategies.outcome import StrategyOutcome, text_of, touchable
+from remediation.strategies.outcome import StrategyOutcome, in_units, text_of, touchable
 from remediation.strategies.stand_ins import heading_tokens, put_in_place, stand_in, summary_heading
 
 TOO_UNLIKE = 0.4  # by wording, where faithful summaries have 0.44 to 0.68; a note warns below: coverage decides
@@ -26,7 +26,7 @@ def summarize_old(
     old = [i for i in touchable(units) if i < boundary and units[i].kind is not UnitKind.PLAN_REF]
     chosen = _least_important(units, old, total_tokens(units) + options.summary_length - target_tokens)
     if not chosen:
-        return StrategyOutcome(units, "nothing old to summarise")
+        return StrategyOutcome(units, "nothing old to summarize")
     size = sum(units[index].est_tokens for index in chosen)
     heading = heading_tokens([units[index] for index in sorted(chosen)], toolbox)
     free = target_tokens - (total_tokens(units) - size) - heading
@@ -53,11 +53,11 @@ def replace_by_summary(
     remaining = tuple(unit for index, unit in enumerate(units) if index not in chosen)
     handed = hand_off(replaced, remaining, max_tokens, toolbox, people_room, most)
     if not handed.text:
-        return StrategyOutcome(units, "nothing to summarise")
+        return StrategyOutcome(units, "nothing to summarize")
     unit = stand_in(UnitKind.SUMMARY, summary_heading(replaced) + handed.text, replaced, toolbox, units)
     if unit.est_tokens >= total_tokens(replaced):
         return StrategyOutcome(units, "a summary would be no shorter")
-    notes = [f"summarised {len(replaced)} units", handed.note]
+    notes = [f"summarized {in_units(len(replaced))}", handed.note]
     if handed.by_model and toolbox.similarity(text_of(replaced), handed.text) < TOO_UNLIKE:
         notes.append("it looks unlike what it stands for")
     excess = max(0, unit.est_tokens - max_tokens - MESSAGE_TOKENS)

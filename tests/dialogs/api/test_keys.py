@@ -81,7 +81,7 @@ def test_a_key_spends_no_more_in_a_month_than_its_budget() -> None:
     assert asked(key, "GET", "/v1/models")[0] == 200
     browser = Client()
     browser.force_login(owner)
-    page = browser.get("/settings/").content.decode()
+    page = browser.get("/settings/keys/").content.decode()
     assert '<data value="0.75">$0.7500</data> <span class="muted">of <data value="0.75">' in " ".join(page.split())
     ApiKey.objects.filter(pk=row.pk).update(budget_usd=Decimal("0.76"))
     assert asked(key, "POST", "/v1/embeddings", "{}") == (404, "model_not_found")

@@ -52,6 +52,8 @@ def test_a_bar_leads_to_less_down_to_the_calls() -> None:
     assert bar is not None and bar[2].endswith(" · $1.50")
     page = operator.get(bar[1]).content.decode()
     assert f"/d/{second.pk}/calls/{older.pk}/" in page and f"/calls/{spent.pk}/" not in page
+    listed = page.partition("Dialogs of these calls")[2].partition("</table>")[0]
+    assert f"/d/{second.pk}/" in listed and "$1.50" in listed and f"/d/{first.pk}/" not in listed
     assert "test/old" in page and "test/model" not in page and page.count("/statistics/?day=") == 0
     again = generation(second, ago=timedelta(days=1), model="newer")
     page = operator.get(bar[1]).content.decode()
@@ -80,7 +82,7 @@ def test_what_has_no_known_price_is_never_shown_as_free() -> None:
     assert rows["test%2Fbroken"] == '<data value="0.00">$0.00</data>'  # refused before it cost anything
     assert "Not in the bars: 3 calls of unknown price." in page
     assert "$1.20 · 1 call of unknown price</text>" in page and " · unknown price</text>" in page
-    assert "this month: unknown price." in browser_of(local.owner).get("/settings/").content.decode()
+    assert "this month: unknown price." in browser_of(local.owner).get("/settings/costs/").content.decode()
     for dialog, cost, unpriced in ((local, "0", 2), (mixed, "1.2", 1)):
         Dialog.objects.filter(pk=dialog.pk).update(cost_usd=cost, unpriced_generations=unpriced)
     page = browser.get("/admin/dialogs/dialog/").content.decode()

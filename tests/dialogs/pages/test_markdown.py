@@ -17,7 +17,7 @@ ALLOWED_TAGS = set(
 DRAWING_ATTRIBUTES = set(
     "display stretchy fence form columnalign linethickness width accent accentunder mathvariant".split()
 )
-ALLOWED_ATTRIBUTES = {"href", "rel", "class", "start", "tabindex"} | DRAWING_ATTRIBUTES
+ALLOWED_ATTRIBUTES = {"id", "href", "rel", "class", "start", "tabindex"} | DRAWING_ATTRIBUTES
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -86,10 +86,12 @@ def assert_harmless(html: str) -> None:
     for name, value in seen.attributes:
         assert name in ALLOWED_ATTRIBUTES
         if name == "href":
-            assert re.match(r"(https?|mailto):", value)
+            assert re.match(r"(https?|mailto):|#(mark|note)-[0-9a-f]{8}-\d+$", value)
+        if name == "id":
+            assert re.fullmatch(r"(mark|note)-[0-9a-f]{8}-\d+", value)
         if name == "class":
             assert re.fullmatch(
-                r"(hl-\w+|code|code-head|wide|host|task|image|footnotes|right|center)?( hl-\w+)*", value
+                r"(hl-\w+|code|code-head|wide|host|task|image|footnotes|note|back|right|center)?( hl-\w+)*", value
             )
 
 
@@ -123,10 +125,22 @@ def test_an_image_is_a_link_that_names_its_host_and_is_never_fetched() -> None:
 
 def test_footnotes_stand_at_the_end_in_the_order_of_their_marks() -> None:
     html = render("One[^b] and two[^a].\n\n[^a]: An *a*\n[^b]: A b\n\n    more of it\n\nThe end[^b], not [^c].\n")
-    assert html.startswith("<p>One<sup>1</sup> and two<sup>2</sup>.</p>\n<p>The end<sup>1</sup>, not [^c].</p>\n")
-    assert html.endswith(
+    shown = re.sub(r"<sup><a [^>]*>(\d)</a></sup>", r"<sup>\1</sup>", html)
+    assert shown.startswith("<p>One<sup>1</sup> and two<sup>2</sup>.</p>\n<p>The end<sup>1</sup>, not [^c].</p>\n")
+    notes = re.sub(r' id="[^"]*"| <a [^>]*>↩</a>', "", html)
+    assert notes.endswith(
         '<ol class="footnotes">\n<li><p>A b</p>\n<p>more of it</p>\n</li>\n<li><p>An <em>a</em></p>\n</li>\n</ol>\n'
     )
+
+
+def test_marks_of_footnotes_lead_to_their_notes_and_back() -> None:
+    html = render("One[^b] and two[^a], one[^b].\n\n[^a]: An a\n[^b]: A b\n")
+    names = re.findall(r'id="([^"]+)"', html)
+    assert len(names) == len(set(names)) == 4
+    assert sorted(set(re.findall(r'href="#([^"]+)"', html))) == sorted(names)
+    mark, other = (re.sub(r"\D+", " ", text) for text in re.findall(r"<li id=[^>]*>.*?</li>", html, re.S))
+    assert mark != other
+    assert "mark-" not in render("No note[^1], and <sup>2</sup>.") and "[^1]" in render("No note[^1].")
 
 
 def test_a_link_names_its_host_unless_its_text_does() -> None:

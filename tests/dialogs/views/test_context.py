@@ -85,7 +85,7 @@ def test_a_models_page_names_limit_source_and_traps(script: Script) -> None:
     client = browser_of(UserFactory.create())
     page = client.get("/models/test/model/").content.decode()
     assert "32,768" in page
-    assert "from context_length" in page
+    assert "<code>context_length</code>" in page
     assert "29,491" in page
     assert "There is no caution band" in page or "caution band" in page
     assert client.get("/models/test/none/").status_code == 404
@@ -222,3 +222,21 @@ def test_reminders_are_edited_on_the_page(script: Script) -> None:
     assert client.post(f"/d/{dialog.pk}/reminders/", {"text": ""}, headers=HTMX).status_code == 400
     client.post(f"/d/{dialog.pk}/reminders/{row.pk}/delete/")
     assert not dialog.reminders.exists()
+
+
+def test_what_would_change_nothing_is_folded(script: Script) -> None:
+    script({"text": "Hello.", "usage": {"prompt_tokens": 50, "completion_tokens": 7}})
+    dialog = make_dialog()
+    send(dialog, "Hi")
+    shown = browser_of(dialog.owner).get(f"/d/{dialog.pk}/predictions/").content.decode()
+    effective, _, idle = shown.partition('<details class="idle">')
+    assert "more that would change nothing now" in idle and "Prune…" in idle
+    assert effective.count("data-do") + idle.count("data-do") == len(by_hand())
+    assert idle.count("tokens") == 0
+
+
+def test_a_dialog_without_a_title_has_a_name() -> None:
+    dialog = make_dialog()
+    page = browser_of(dialog.owner).get(f"/d/{dialog.pk}/").content.decode()
+    assert f"New dialog with {dialog.agent}" in page and f"Dialog {str(dialog.pk)[:8]}" not in page
+    assert str(Dialog.objects.get(pk=dialog.pk)) == "New dialog", "its agent is not asked for"

@@ -23,6 +23,7 @@ from tests.dialogs.conftest import Script
 from tests.dialogs.every_state import Zoo, operator
 from tests.dialogs.factories import UserFactory
 from tests.dialogs.percentages import Percentages
+from tests.dialogs.plain_words import PlainWords
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
 
@@ -30,6 +31,7 @@ ELSEWHERE = ("/admin/", "/static/", "/metrics", "/api/", "/logout/")  # of other
 ABSURD = ("x" * 5_000, "-1", "9" * 40, "a\x00b", "💥 <b>' OR 1=1 --")
 MOST_ALIKE = 4  # pages of one kind and one dialog: a long dialog has two hundred, and the catalog a hundred models
 STAFF_OPENS = {"answered", "waiting", "suspended", "failed", "rewritten", "with tools", "branched"}
+OF_THE_SCRIPT = "refused_for_good"  # what the scripted provider says when it refuses
 NOT_SENT = {"csrfmiddlewaretoken"}
 
 
@@ -51,6 +53,7 @@ class Html(Percentages):
         self._by_id: dict[str, Form] = {}
         self._open: Form | None = None
         self._texts: str | None = None
+        self.odd_texts = PlainWords(html).odd
         self.feed(html)
 
     def _to(self, address: str) -> str:
@@ -144,6 +147,12 @@ class Crawl:
     @property
     def bare_percentages(self) -> set[str]:
         return {text for page in self.pages.values() for text in page.bare}
+
+    @property
+    def odd_words(self) -> dict[str, str]:
+        """Texts with identifiers or wrong plurals that people would read, each with a page."""
+        texts = ((text, address) for address, page in self.pages.items() for text in page.odd_texts)
+        return {text: address for text, address in texts if OF_THE_SCRIPT not in text}
 
     @cached_property
     def dead_anchors(self) -> list[str]:
@@ -246,6 +255,7 @@ def test_every_page_opens_and_every_form_does_something_or_says_why_not(script: 
         assert crawl.problems == []
         assert crawl.dead_anchors == []
         assert crawl.bare_percentages == set()
+        assert crawl.odd_words == {}
         assert all(f"/d/{dialog.pk}/" in {*crawl.pages, *but} for dialog in dialogs.values())
         assert list(silent_forms(crawl, stranger, tried)) == []
     assert len(tried) > 100

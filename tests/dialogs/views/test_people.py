@@ -171,7 +171,7 @@ def test_an_api_key_is_shown_once_and_can_be_revoked() -> None:
     key = re.search(r'id="new-key">([^<]+)<', page.content.decode())
     assert key is not None
     assert api_keys.owner_of(key[1]) == user
-    assert key[1] not in client.get("/settings/").content.decode()
+    assert key[1] not in client.get("/settings/keys/").content.decode()
     row = ApiKey.objects.get(owner=user)
     browser_of(UserFactory.create()).post(f"/settings/keys/{row.pk}/revoke/")
     assert api_keys.owner_of(key[1]) == user
@@ -209,9 +209,9 @@ def test_only_staff_choose_the_pruning_agent() -> None:
     agent: Agent = AgentFactory.create()
     browser_of(UserFactory.create()).post("/settings/site/", {"pruning_agent": agent.pk})
     staff = browser_of(make_operator())
-    assert "Same as current agent" in staff.get("/settings/").content.decode()
+    assert "Same as current agent" in staff.get("/settings/site/").content.decode()
     staff.post("/settings/site/", {"pruning_agent": agent.pk})
-    assert f'value="{agent.pk}" selected' in staff.get("/settings/").content.decode()
+    assert f'value="{agent.pk}" selected' in staff.get("/settings/site/").content.decode()
 
 
 LIMITS = {
@@ -317,7 +317,7 @@ def test_templates_are_ones_own_and_have_one_name_each() -> None:
     person, other = UserFactory.create(), UserFactory.create()
     browser, address = browser_of(person), "/settings/templates/"
     weekly = {"name": "weekly", "text": "What happened this week?"}
-    assert browser.post(address, weekly)["Location"] == "/settings/#templates"
+    assert browser.post(address, weekly)["Location"] == "/settings/templates/"
     row = PromptTemplate.objects.get()
     assert browser.get("/api/templates").json() == [weekly] and browser_of(other).get("/api/templates").json() == []
     refused = browser.post(address, {**weekly, "text": "Twice"})

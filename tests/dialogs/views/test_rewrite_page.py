@@ -3,10 +3,12 @@
 import re
 
 import pytest
+from django.utils import translation
 
 from dialogs.actions import imported_turns, rewrite_requests
 from dialogs.models import Dialog
 from dialogs.runtime.driver import drive
+from dialogs.templatetags.words import step_note
 from dominds.llm.messages import Message, Role, ToolCall
 from remediation.models import RemediationRun
 from remediation.prompts import load
@@ -117,7 +119,7 @@ def test_the_row_and_the_page_name_the_prompts_that_were_used(script: Script, ve
     assert prompts <= set(run.prompts)
     page = shown(dialog, run)
     for name, version in run.prompts.items():
-        assert f'{name} <span class="muted">version {version}</span>' in page
+        assert f'{name.replace("_", " ")} <span class="muted mono">version {version}</span>' in page
 
 
 def test_a_fresh_start_says_that_the_handover_stands_for_all(script: Script) -> None:
@@ -149,3 +151,35 @@ def test_masked_output_is_told_from_what_a_strategy_chose(script: Script) -> Non
     rows = [row for row in rows_of(shown(dialog, run)) if "archived gone" in row and "archived new" in row]
     assert rows
     assert all("[Result of list_tree" in row and "Old tool output: a line says what it was" in row for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("note", "english", "chinese"),
+    [
+        (
+            "removed 1,200 units of low relevance",
+            "removed 1,200 units of low relevance",
+            "移除了 1,200 个相关性低的单元",
+        ),
+        ("shortened 1 unit by type", "shortened 1 unit by type", "按类型缩短了 1 个单元"),
+        (
+            "summarised 1 units; nothing to judge",
+            "summarized 1 unit; nothing to judge",
+            "总结了 1 个单元; 没有可判断的内容",
+        ),
+        ("a plug-in's own words", "a plug-in's own words", "a plug-in's own words"),
+    ],
+)
+def test_what_a_step_did_is_said_in_the_readers_language(note: str, english: str, chinese: str) -> None:
+    """Also of rows that older versions stored."""
+    with translation.override("en"):
+        assert step_note(note) == english
+    with translation.override("zh-hans"):
+        assert step_note(note) == chinese
+
+
+def test_a_rewrite_is_named_by_what_it_did(script: Script) -> None:
+    dialog, run = rewritten(script, "break")
+    page = browser_of(dialog.owner).get(f"/d/{dialog.pk}/archive/").content.decode()
+    assert f'/archive/{run.pk}/">Context broken down</a> <time' in page and f"rewrite {run.pk}" not in page
+    assert 'folded"' in page and page.count('<details class="unfold">') == page.count('folded"')

@@ -94,7 +94,7 @@ def test_the_first_sign_in_makes_an_account_and_later_ones_find_it(provider: Pro
     assert (ada.email, ada.is_staff, ada.is_superuser, ada.has_usable_password()) == (
         "ada@example.org", False, False, False,
     )  # fmt: skip
-    assert "None: you sign in elsewhere." in client.get("/settings/").content.decode()
+    assert "None: you sign in elsewhere." in client.get("/settings/password/").content.decode()
     provider.person |= {"preferred_username": "countess", "email": "ada@elsewhere.example"}
     again = Client()
     assert sign_in(again)["Location"] == "/"
@@ -345,7 +345,7 @@ def came_back(client: Client, address: str) -> Any:
 
 
 def settings_page(client: Client) -> str:
-    return str(client.get("/settings/").content.decode())
+    return str(client.get("/settings/password/").content.decode())
 
 
 def address_to_link(client: Client, name: str) -> str:

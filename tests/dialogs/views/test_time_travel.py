@@ -64,6 +64,7 @@ def test_the_timeline_draws_each_call_and_says_the_same_as_a_table(dialog: Dialo
     Question.objects.create(dialog=dialog, kind=Question.Kind.QUESTION, text="Which one?")
     html = page(dialog, "timeline/")
     assert html.count('class="column"') == 3 == html.count("<td>kept</td>")
+    assert ">tokens</text>" in html and ">6k</text>" in html and ">0</text>" in html
     assert 'data-kind="instructions"' in html and "Round 2 began" in html and "Question for a human" in html
     (first, *_, last) = moments(dialog)
     assert sum(last.shares.values()) == last.tokens == 4_321 and last.is_reported

@@ -156,7 +156,7 @@ def test_no_model_is_asked() -> None:
 
 def test_the_note_says_how_many() -> None:
     units = numbered(system(), model(distinct(100)), model("short"), user("now"))
-    assert content_type_chunking(units, OPTIONS, toolbox(), 1).note == "shortened 1 units by type"
+    assert content_type_chunking(units, OPTIONS, toolbox(), 1).note == "shortened 1 unit by type"
 
 
 def test_passes_accumulate() -> None:

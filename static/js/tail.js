@@ -1,0 +1,168 @@
+// The open end of an answer, drawn while it grows: lists, headings, quotes and emphasis. It makes elements of these names and
+// text alone, whatever the model writes; the server's HTML takes its place when a block is finished.
+
+const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])(\s+)(.*)$/;
+const UNDECIDED = /^\s*([-+]|\*{1,3}|\d{1,9}[.)]|#{1,6}|>|[`~]{1,3}|([-*_]\s*){3,})?\s*$/; // a line that more letters make something else
+const MOST_INLINE = 4000; // characters of one piece in which emphasis is looked for
+const DEEPEST = 4;
+const INLINE = new RegExp([
+  "\\\\([!-/:-@[-`{-~])",
+  "(`+)([^`]|[^`][^]*?[^`])\\2(?!`)",
+  "\\*\\*(?=\\S)([^]*?\\S)\\*\\*(?!\\*)",
+  "(?<![\\w*])\\*(?=[^\\s*])([^*]*[^\\s*])\\*(?![\\w*])",
+  "(?<!\\w)__(?=\\S)([^]*?\\S)__(?!\\w)",
+  "(?<!\\w)_(?=[^\\s_])([^_]*[^\\s_])_(?!\\w)",
+  "~~(?=\\S)([^]*?\\S)~~",
+  "(?<!!)\\[([^\\]\\n]+)\\]\\([^)\\s]*\\)",
+].join("|"), "g");
+const TAGS = { 4: "strong", 5: "em", 6: "strong", 7: "em", 8: "s", 9: "span" };
+
+export class Tail {
+  constructor(box) {
+    Object.assign(this, { box, open: "", lists: [], leaf: null, fence: "", made: [], saved: null, dirty: new Set() });
+  }
+
+  append(text) {
+    this.takeBack();
+    const lines = (this.open + text).split("\n");
+    this.open = lines.pop();
+    for (const line of lines) this.read(line);
+    this.made = [];
+    this.saved = { lists: [...this.lists], leaf: this.leaf, fence: this.fence, source: this.leaf?.source };
+    if (this.fence ? this.open : !this.isUndecided()) this.read(this.open);
+    for (const leaf of this.dirty) draw(leaf, leaf === this.leaf);
+    this.dirty.clear();
+    this.box.querySelector(".at-end")?.classList.remove("at-end");
+    this.leaf?.element.classList.add("at-end");
+  }
+
+  isUndecided() {
+    return UNDECIDED.test(this.open) || (this.lists.length > 0 && /^\s*\d{1,9}$/.test(this.open));
+  }
+
+  /** As it was before the line that is not complete yet. */
+  takeBack() {
+    if (!this.saved) return;
+    for (const element of this.made) element.remove();
+    const { source, ...before } = this.saved;
+    Object.assign(this, before, { lists: [...before.lists] });
+    if (this.leaf && this.leaf.source !== source) this.write(source);
+  }
+
+  write(source) {
+    this.leaf.source = source;
+    this.dirty.add(this.leaf);
+  }
+
+  read(line) {
+    if (this.fence) return this.readCode(line);
+    if (!line.trim()) {
+      this.leaf = null;
+      return;
+    }
+    const indent = /^\s*/.exec(line)[0].length;
+    const [, mark, language] = /^\s*(`{3,}|~{3,})\s*([^`\s]*)[^`]*$/.exec(line) ?? [];
+    const item = ITEM.exec(line);
+    if (!item && !this.leaf) this.lists = this.lists.filter((list) => indent >= list.content);
+    if (mark) this.beginCode(mark, language, indent);
+    else if (item && (indent < 4 || this.lists.length)) this.beginItem(item, indent);
+    else if (this.leaf && !/^ {0,3}#{1,6}\s/.test(line)) this.write(`${this.leaf.source}\n${line.trim().replace(this.leaf.isQuote ? /^>\s?/ : "", "")}`);
+    else this.beginBlock(line.trim());
+  }
+
+  beginItem([, , marker, space, rest], indent) {
+    const tag = /\d/.test(marker) ? "ol" : "ul";
+    while (this.lists.length > 1 && indent < this.lists.at(-1).indent) this.lists.pop();
+    let list = this.lists.at(-1);
+    if (list && indent < list.content && list.element.localName !== tag) list = void this.lists.pop();
+    if (!list || indent >= list.content) {
+      const element = this.put(tag);
+      if (tag === "ol" && Number.parseInt(marker, 10) !== 1) element.start = Number.parseInt(marker, 10);
+      list = { element };
+      this.lists.push(list);
+    }
+    const item = list.element.appendChild(document.createElement("li"));
+    this.made.push(item);
+    this.lists[this.lists.length - 1] = { element: list.element, item, indent, content: indent + marker.length + Math.min(space.length, 4) };
+    const [, ticked, text] = /^\[([ xX])\]\s+(.*)$/.exec(rest) ?? [];
+    if (ticked) item.className = "task";
+    this.begin("span", ticked ? `${ticked === " " ? "☐" : "☑"} ${text}` : rest);
+  }
+
+  beginBlock(line) {
+    const [, marks, title] = /^(#{1,6})\s+(.*)$/.exec(line) ?? [];
+    if (marks) {
+      this.begin(`h${Math.min(marks.length + 2, 6)}`, title.replace(/\s#+\s*$/, ""));
+    } else if (line.startsWith(">")) {
+      const quote = this.put("blockquote");
+      this.begin("p", line.replace(/^>\s?/, ""), quote);
+      this.leaf.isQuote = true;
+    } else {
+      this.begin("p", line);
+      if (line.startsWith("|")) this.leaf.element.className = "rows";
+    }
+  }
+
+  beginCode(mark, language, indent) {
+    const box = this.put("div");
+    box.className = "code";
+    if (language) Object.assign(box.appendChild(document.createElement("div")), { className: "code-head", textContent: language.slice(0, 24) });
+    const pre = box.appendChild(document.createElement("pre"));
+    pre.tabIndex = 0;
+    this.begin("code", "", pre);
+    Object.assign(this.leaf, { isCode: true, indented: new RegExp(`^ {0,${indent}}`) });
+    this.fence = mark;
+  }
+
+  readCode(line) {
+    if (line.trim().startsWith(this.fence)) [this.fence, this.leaf] = ["", null];
+    else this.write(`${this.leaf.source}${line.replace(this.leaf.indented, "")}\n`);
+  }
+
+  put(tag) {
+    const element = (this.lists.at(-1)?.item ?? this.box).appendChild(document.createElement(tag));
+    this.made.push(element);
+    return element;
+  }
+
+  begin(tag, source, parent) {
+    const element = parent ? parent.appendChild(document.createElement(tag)) : this.put(tag);
+    this.leaf = { element };
+    this.write(source);
+  }
+}
+
+/** `isOpen`: more may follow, so what is begun counts as closed by its end, and half a mark is not shown. */
+function draw({ element, source, isCode }, isOpen) {
+  const only = element.childNodes.length === 1 && element.firstChild.nodeType === Node.TEXT_NODE ? element.firstChild : null;
+  if (isCode || source.length > MOST_INLINE || !/[\\`*_~[]/.test(source)) {
+    if (only && source.startsWith(only.data)) only.appendData(source.slice(only.data.length));
+    else element.replaceChildren(source);
+    return;
+  }
+  element.replaceChildren(...inline(source, 0, isOpen));
+}
+
+function inline(source, depth, isOpen = false) {
+  const nodes = [];
+  let from = 0;
+  for (const found of source.matchAll(INLINE)) {
+    if (found.index > from) nodes.push(source.slice(from, found.index));
+    from = found.index + found[0].length;
+    const group = found.findIndex((text, number) => number > 2 && text !== undefined);
+    if (found[1]) nodes.push(found[1]);
+    else if (group === 3) nodes.push(made("code", [found[3].trim()]));
+    else nodes.push(made(TAGS[group], depth < DEEPEST ? inline(found[group], depth + 1) : [found[group]]));
+  }
+  const rest = isOpen ? source.slice(from).replace(/\[([^\]\n]+)\]\([^)\s]*$/, "$1") : source.slice(from);
+  const [, before, mark, begun] = (isOpen && /^([^]*?)(\*\*|`)(?=\S)([^]*)$/.exec(rest)) || [];
+  if (mark) nodes.push(before, made(mark === "`" ? "code" : "strong", [begun.replace(/[*`]+$/, "")]));
+  else nodes.push(isOpen ? rest.replace(/[*`_~]{1,3}$/, "") : rest);
+  return nodes.filter(Boolean);
+}
+
+function made(tag, nodes) {
+  const element = document.createElement(tag);
+  element.append(...nodes);
+  return element;
+}
