@@ -30,6 +30,7 @@ from dialogs.openai_api.likeness import (
     without_spaces,
 )
 from dialogs.state import State
+from dominds.db.prepared import Select
 
 CANDIDATES = 8
 LAST_TURNS = 8  # of a dialog, in which what was said last is looked for
@@ -39,6 +40,8 @@ SPOKEN = Q(role__in=[Turn.Role.USER, Turn.Role.ASSISTANT]) | ANSWER_TO_AGENT
 WITHOUT_ANSWER = ((Turn.Role.USER, Turn.Status.FAILED), (Turn.Role.USER, Turn.Status.STOPPED))
 CALL_ID = re.compile(r"\bcall_[0-9]{1,18}_[0-9]{1,9}\b")  # as outcomes.generation_of_call reads it
 AT_HEAD = (State.IDLE, State.FAILED, State.WAITING)
+NO_KEY = "-"  # is no digest, and equals none
+Mine = tuple[int, str, str]  # key, end user and agent of a client's dialogs
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +64,12 @@ def find(
     """The dialog that goes on here, or else the one that shares the longest beginning with what is told."""
     named = frozenset(call for message in conversation.before for call in calls_in_words(message))
     exchanges = exchanges_of(_by_calls(conversation.before, named))
-    mine = Dialog.objects.filter(client__key=key, client__end_user=end_user, agent=agent).order_by("-active_at")
+    mine = _of(key.pk, end_user, agent.pk).order_by("-active_at")
     texts = [one.text for one in conversation.whole] + [one.text for one in conversation.system]
     text = without_spaces((instructions, *texts))
     has_answer = any(one.answered for one in exchanges)
     if has_answer:
-        found = _among_those_alike(mine, conversation, exchanges, text, named)
+        found = _among_those_alike((key.pk, end_user, agent.pk), conversation, exchanges, text, named)
     else:
         found = _without_answer(mine, conversation)
     # Another answer to results that were answered: never the dialog's end.
@@ -90,20 +93,18 @@ def _by_calls(messages: Iterable[ClientMessage], named: frozenset[str]) -> Itera
 
 
 def _among_those_alike(
-    mine: QuerySet[Dialog], conversation: Conversation, exchanges: Sequence[Exchange], text: str, named: frozenset[str]
+    mine: Mine, conversation: Conversation, exchanges: Sequence[Exchange], text: str, named: frozenset[str]
 ) -> Candidate | None:
     seen: dict[UUID, Candidate] = {}
-    same_first = mine.filter(client__first=keys_of(exchanges).first)
-    for dialogs in (_with_same_head(mine, conversation, exchanges), same_first):
-        for dialog_id, seq, state in list(dialogs.values_list("pk", "last_turn_seq", "state")[:CANDIDATES]):
-            if dialog_id in seen:
-                continue
-            stored = tuple(exchanges_of(_by_calls(messages_in(dialog_id), named)))
-            again = bool(stored) and not stored[-1].answered and [stored[-1]] == exchanges_of(conversation.whole)[-1:]
-            found = _fit(exchanges, stored, state, text, again=again)
-            seen[dialog_id] = Candidate(dialog_id, seq, stored, same_beginning(exchanges, stored), found, again)
-            if found and found.exact:
-                return seen[dialog_id]
+    for dialog_id, seq, state in _alike(mine, conversation, exchanges):
+        if dialog_id in seen:
+            continue
+        stored = tuple(exchanges_of(_by_calls(messages_in(dialog_id), named)))
+        again = bool(stored) and not stored[-1].answered and [stored[-1]] == exchanges_of(conversation.whole)[-1:]
+        found = _fit(exchanges, stored, state, text, again=again)
+        seen[dialog_id] = Candidate(dialog_id, seq, stored, same_beginning(exchanges, stored), found, again)
+        if found and found.exact:
+            return seen[dialog_id]
     return _best(list(seen.values()))
 
 
@@ -170,18 +171,56 @@ def _behind_summary(conversation: Conversation, candidate: Candidate) -> int:
     return max((number for number, found in enumerate(holds, 1) if found), default=0)
 
 
+def _alike(mine: Mine, conversation: Conversation, exchanges: Sequence[Exchange]) -> Iterator[tuple[UUID, int, str]]:
+    """Id, newest turn and state of dialogs, likeliest first. The later ones are asked for when the first are not taken."""
+    yield from _with_same_head(*mine, *_heads(conversation, exchanges))
+    yield from _with_same_first(*mine, keys_of(exchanges).first)
+
+
+def _heads(conversation: Conversation, exchanges: Sequence[Exchange]) -> tuple[str, ...]:
+    """The digests of what the client tells as said last, for ``_with_same_head``."""
+    keys, again = keys_of(exchanges), keys_of(exchanges_of(conversation.whole)).whole
+    answers = list(islice(filter(None, map(_key_of_answer, reversed(conversation.before))), MOST_BEYOND + 1))
+    return keys.whole, again, keys.newest, *answers, *[NO_KEY] * (MOST_BEYOND + 1 - len(answers))
+
+
+@Select
 def _with_same_head(
-    mine: QuerySet[Dialog], conversation: Conversation, exchanges: Sequence[Exchange]
-) -> QuerySet[Dialog]:
+    key: int,
+    end_user: str,
+    agent: str,
+    whole: str,
+    again: str,
+    newest: str,
+    answer_1: str,
+    answer_2: str,
+    answer_3: str,
+    answer_4: str,
+    answer_5: str,
+    answer_6: str,
+    answer_7: str,
+    answer_8: str,
+    answer_9: str,
+) -> QuerySet[Dialog, tuple[UUID, int, str]]:
     """Dialogs whose user, or agent, said last what the client tells as said last; likeliest first."""
-    keys = keys_of(exchanges)
-    answer_keys = list(islice(filter(None, map(_key_of_answer, reversed(conversation.before))), MOST_BEYOND + 1))
-    again = keys_of(exchanges_of(conversation.whole)).whole
-    whole, newest = Q(client__said__in=[keys.whole, again]), Q(client__newest=keys.newest)
-    answer = Q(client__heard__in=answer_keys)
-    either = whole | newest | answer if answer_keys else whole | newest
-    likelihood = Case(When(whole, Value(0)), When(newest & answer, Value(1)), When(answer, Value(2)), default=Value(3))
-    return mine.filter(either, state__in=AT_HEAD).order_by(likelihood, "-active_at")
+    same, said_last = Q(client__said__in=[whole, again]), Q(client__newest=newest)
+    heard = Q(
+        client__heard__in=[answer_1, answer_2, answer_3, answer_4, answer_5, answer_6, answer_7, answer_8, answer_9]
+    )
+    of_heard = Case(When(said_last, Value(1)), default=Value(2))
+    likelihood = Case(When(same, Value(0)), When(heard, of_heard), default=Value(3))
+    dialogs = _of(key, end_user, agent).filter(same | said_last | heard, state__in=AT_HEAD)
+    return dialogs.order_by(likelihood, "-active_at").values_list("pk", "last_turn_seq", "state")[:CANDIDATES]
+
+
+@Select
+def _with_same_first(key: int, end_user: str, agent: str, first: str) -> QuerySet[Dialog, tuple[UUID, int, str]]:
+    dialogs = _of(key, end_user, agent).filter(client__first=first).order_by("-active_at")
+    return dialogs.values_list("pk", "last_turn_seq", "state")[:CANDIDATES]
+
+
+def _of(key: int, end_user: str, agent: str) -> QuerySet[Dialog]:
+    return Dialog.objects.filter(client__key=key, client__end_user=end_user, agent=agent)
 
 
 def _key_of_answer(message: ClientMessage) -> str:
@@ -229,8 +268,13 @@ def _newest_exchanges(dialogs: QuerySet[Dialog]) -> Iterator[tuple[UUID, list[Ex
 
 
 def messages_in(dialog_id: UUID) -> Iterator[ClientMessage]:
+    return _spoken(_turns_in(dialog_id))
+
+
+@Select
+def _turns_in(dialog_id: UUID) -> QuerySet[Turn]:
     turns = Turn.objects.filter(SPOKEN, dialog=dialog_id, position__isnull=False).order_by("position")
-    return _spoken(turns.only("role", "position", "text", "attachments", "tool_calls"))
+    return turns.only("role", "position", "text", "attachments", "tool_calls")
 
 
 def _spoken(turns: Iterable[Turn]) -> Iterator[ClientMessage]:

@@ -132,5 +132,5 @@ def test_a_call_of_v1(script: Script) -> None:
         with counted() as relaying:
             look = _look(run, 0)
             _ended(run, look.status)
-    check(calling, statements=20, transactions=1, sent=1_300)  # one looks for the same that failed
-    check(relaying, statements=11, transactions=0, sent=520)
+    check(calling, statements=18, transactions=1, sent=1_150)  # one looks for the same that failed
+    check(relaying, statements=10, transactions=0, sent=460)
