@@ -21,6 +21,10 @@ from dialogs.views import (
 from dialogs.views.site import agents, limits, models, ops, people, tool_servers
 
 urlpatterns = [
+    # Programs, first: patterns are tried in their order, and these are asked for most
+    path("api/", include("dialogs.api.urls")),
+    path("v1/", include("dialogs.openai_api.urls")),
+    path("mcp", mcp_server.serve, name="mcp"),
     # People
     path("setup/", accounts.setup, name="setup"),
     path("login/", accounts.Login.as_view(), name="login"),
@@ -145,8 +149,4 @@ urlpatterns = [
     path("statistics/", ops.statistics, name="statistics"),
     path("ops/tasks/<int:task_id>/finish/", ops.finish_task, name="finish-task"),
     path("ops/<uuid:dialog_id>/<slug:action>/", ops.intervene, name="intervene"),
-    # Programs
-    path("api/", include("dialogs.api.urls")),
-    path("v1/", include("dialogs.openai_api.urls")),
-    path("mcp", mcp_server.serve, name="mcp"),
 ]

@@ -14,6 +14,11 @@ MAX_DEPTH = 30
 MAX_NODES = 100_000  # with all aliases followed: 50 of them suffice to double a list fifty times
 
 
+# libyaml's parser takes a fraction of the time of Python's, and each process reads the catalog at its start. Python's takes
+# some files that libyaml does not, and its errors say more: it has the last word.
+_FAST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
 class BadYaml(ValueError):
     """The file cannot be used at all; the text says why and where."""
 
@@ -50,11 +55,10 @@ def read_yaml(path: Path) -> YamlFile:
 def parse_yaml(content: bytes) -> YamlFile:
     """Parse one document. Raises ``BadYaml``."""
     try:
-        _check_events(content)
-        node = yaml.compose(content, Loader=yaml.SafeLoader)
-        if _expanded_nodes(node, {}) > MAX_NODES:
-            raise BadYaml(f"expands to more than {MAX_NODES:,} values through its aliases")
-        return YamlFile(yaml.safe_load(content), tuple(_double_keys(node, "")))
+        try:
+            return _parsed(content, _FAST)
+        except yaml.YAMLError:
+            return _parsed(content, yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -65,10 +69,19 @@ def parse_yaml(content: bytes) -> YamlFile:
         raise BadYaml(f"is not YAML: {' '.join(str(error).split())[:200]}") from error
 
 
-def _check_events(content: bytes) -> None:
+def _parsed(content: bytes, loader: Any) -> YamlFile:
+    _check_events(content, loader)
+    node = yaml.compose(content, Loader=loader)
+    if _expanded_nodes(node, {}) > MAX_NODES:
+        raise BadYaml(f"expands to more than {MAX_NODES:,} values through its aliases")
+    double_keys = tuple(_double_keys(node, ""))  # before merges of "<<" change the nodes
+    return YamlFile(None if node is None else loader(b"").construct_document(node), double_keys)
+
+
+def _check_events(content: bytes, loader: Any) -> None:
     """Bound depth and aliases before anything is built: a few lines can expand to gigabytes."""
     depth = aliases = 0
-    for event in yaml.parse(content, Loader=yaml.SafeLoader):
+    for event in yaml.parse(content, Loader=loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         aliases += isinstance(event, yaml.AliasEvent)
         if depth > MAX_DEPTH:

@@ -190,7 +190,7 @@ def _found(
             return None  # it has expired meanwhile
         if dialog.state not in AT_HEAD or dialog.last_turn_seq != candidate.last_turn_seq:
             return None  # somebody was faster
-        if dialog.turns.queued().exists():
+        if _queued.first(dialog.pk):
             return None
         ids = {message.call_id for message in conversation.results}
         if ids and {call.id for call in unresolved_calls(dialog)} != ids:
@@ -243,7 +243,7 @@ def _post(
     dialog: Dialog, key: ApiKey, request: ChatRequest, conversation: Conversation, ahead: _Ahead, *, again: bool = False
 ) -> Run:
     """The caller holds the dialog's row, or has just made it."""
-    after_generation, after_rewrite = _newest(dialog)
+    after_generation, after_rewrite = (newest or 0 for newest in _newest.one(dialog.pk))
     last_seq, known = dialog.last_turn_seq, client_of(dialog) if dialog.last_turn_seq else None
     system = (known.system_messages if known else None) or []
     client = Client(
@@ -260,20 +260,18 @@ def _post(
     )
     options.check_model_honours(dialog)
     lifetime.settle(dialog, key, request, background=ahead.background)
-    columns = ("key", "newest", "messages_digest", "end_user", "instructions", "tools", "required_tool", "params")
-    Client.objects.bulk_create([client], update_conflicts=True, unique_fields=["dialog"], update_fields=columns)
+    _store(client, is_known=known is not None)
     seq = _post_results(dialog, conversation, ahead) if conversation.results else 0
     if conversation.has_message or not conversation.results:
         seq = (_ask_again(dialog) if again else 0) or _post_message(dialog, key, conversation)
     if system or conversation.system:
         _note_system(dialog, conversation, system, last_seq)
-    queued = dialog.turns.filter(seq=seq, status=Turn.Status.QUEUED).exists()
     return Run(
         dialog_id=dialog.pk,
         agent_id=dialog.agent_id,
         user_id=key.owner_id,
         seq=seq,
-        queued=queued,
+        queued=_status.first(dialog.pk, seq) == Turn.Status.QUEUED,
         after_event=dialog.last_event_seq,
         after_generation=after_generation,
         after_rewrite=after_rewrite,
@@ -282,12 +280,30 @@ def _post(
     )
 
 
-def _newest(dialog: Dialog) -> tuple[int, int]:
-    """The ids of its newest model call and rewrite; 0 where there is none."""
-    of_dialog = (rows.filter(dialog=dialog.pk).order_by("-pk") for rows in (Generation.objects, RemediationRun.objects))
-    found = Dialog.objects.filter(pk=dialog.pk).values_list(*(Subquery(rows.values("pk")[:1]) for rows in of_dialog))
-    generation, rewrite = found.get()
-    return generation or 0, rewrite or 0
+def _store(client: Client, *, is_known: bool) -> None:
+    """What the newest request says takes the place of what the one before it said; ``first`` stays."""
+    columns = ("key_id", "newest", "messages_digest", "end_user", "instructions", "tools", "required_tool", "params")
+    if is_known:
+        update(Client, {"dialog_id": client.dialog_id}, {name: getattr(client, name) for name in columns})
+    else:
+        Client.objects.bulk_create([client], update_conflicts=True, unique_fields=["dialog"], update_fields=columns)
+
+
+@Select
+def _newest(dialog_id: UUID) -> QuerySet[Dialog, tuple[int | None, int | None]]:
+    """The ids of its newest model call and rewrite."""
+    of_dialog = (rows.filter(dialog=dialog_id).order_by("-pk") for rows in (Generation.objects, RemediationRun.objects))
+    return Dialog.objects.filter(pk=dialog_id).values_list(*(Subquery(rows.values("pk")[:1]) for rows in of_dialog))
+
+
+@Select
+def _queued(dialog_id: UUID) -> QuerySet[Turn, int]:
+    return Turn.objects.queued().filter(dialog=dialog_id).values_list("seq", flat=True)[:1]
+
+
+@Select
+def _status(dialog_id: UUID, seq: int) -> QuerySet[Turn, str]:
+    return Turn.objects.filter(dialog=dialog_id, seq=seq).values_list("status", flat=True)
 
 
 def _note_system(dialog: Dialog, conversation: Conversation, known: list[Any], last_seq: int) -> None:
@@ -334,8 +350,8 @@ def _post_message(dialog: Dialog, key: ApiKey, conversation: Conversation) -> in
     """While the agent waits for a person, the client's message is the answer that it waits for."""
     text = "\n\n".join(message.text for message in (*conversation.ahead, ClientMessage("user", conversation.message)))
     attached = tuple(file for message in conversation.ahead for file in message.attached) + conversation.attached
-    question = dialog.questions.filter(state=Question.State.OPEN, kind=Question.Kind.QUESTION).first()
-    if question is not None and dialog.answering_seq is not None:
+    open_questions = dialog.questions.filter(state=Question.State.OPEN, kind=Question.Kind.QUESTION)
+    if dialog.answering_seq is not None and (question := open_questions.first()):
         if attached:
             raise invalid("The agent waits for an answer in words: files come with the next message.", "messages")
         questions.answer(question.pk, key.owner, text)

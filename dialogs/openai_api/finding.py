@@ -30,6 +30,7 @@ from dialogs.openai_api.likeness import (
     without_spaces,
 )
 from dialogs.state import State
+from dominds.db.prepared import Select
 
 CANDIDATES = 8
 LAST_TURNS = 8  # of a dialog, in which what was said last is looked for
@@ -264,8 +265,13 @@ def _newest_exchanges(dialogs: QuerySet[Dialog]) -> Iterator[tuple[UUID, list[Ex
 
 
 def messages_in(dialog_id: UUID) -> Iterator[ClientMessage]:
+    return _spoken(_turns_in(dialog_id))
+
+
+@Select
+def _turns_in(dialog_id: UUID) -> QuerySet[Turn]:
     turns = Turn.objects.filter(SPOKEN, dialog=dialog_id, position__isnull=False).order_by("position")
-    return _spoken(turns.only("role", "position", "text", "attachments", "tool_calls"))
+    return turns.only("role", "position", "text", "attachments", "tool_calls")
 
 
 def _spoken(turns: Iterable[Turn]) -> Iterator[ClientMessage]:

@@ -327,6 +327,8 @@ def _calls_for_client(run: Run, dialog: Dialog) -> tuple[Call, ...]:
     if dialog.answering_seq is not None:
         return ()
     found = client_tools.of_client(dialog, unresolved_calls(dialog))
+    if not found:
+        return ()
     arguments = {
         call["id"]: call["arguments"]
         for turn in Turn.objects.filter(generation__in=calls_of(run), tool_calls__isnull=False)

@@ -98,7 +98,7 @@ def _report(change: Change, attempt: Attempt, usage: UsageReport) -> Level:
     """Record the health of a generation that counts for it, also for the page. Returns the level."""
     dialog, thresholds = change.dialog, attempt.thresholds
     suspected = isinstance(usage, Usage) and truncation.is_suspected(
-        attempt.generation, attempt.prepared.text_chars, usage
+        dialog, attempt.generation, attempt.prepared.text_chars, usage
     )
     judgement = recording.record(attempt.generation.pk, usage, thresholds, truncation_suspected=suspected)
     before = (

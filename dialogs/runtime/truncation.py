@@ -5,7 +5,7 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef, QuerySet, Sum
 
-from dialogs.models import Generation
+from dialogs.models import Dialog, Generation
 from dominds.db.prepared import Select
 from dominds.llm.usage import Usage
 from health.levels import UnknownReason
@@ -13,13 +13,15 @@ from health.models import HealthSnapshot
 from health.truncation import SentRequest, is_far_below, truncation_suspected
 
 
-def is_suspected(generation: Generation, text_chars: int, usage: Usage) -> bool:
+def is_suspected(dialog: Dialog, generation: Generation, text_chars: int, usage: Usage) -> bool:
     """Compare with the last kept report of the round that was not suspected itself: a server that truncates goes on doing so.
 
-    ``text_chars`` are those of the request's messages.
+    ``dialog`` still has the report before. ``text_chars`` are those of the request's messages.
     """
     if is_far_below(text_chars, usage.prompt_tokens):
         return True
+    if _has_grown(dialog, usage):
+        return False
     previous = _credible_before.first(generation.dialog_id, generation.round_number, generation.pk)
     if previous is None:
         return False
@@ -35,6 +37,13 @@ def is_suspected(generation: Generation, text_chars: int, usage: Usage) -> bool:
     kept = _kept_before(generation.dialog_id, generation.round_number, generation.pk)
     completion = kept.aggregate(total=Sum("completion_tokens"))["total"] or 0
     return truncation_suspected(sent, current, completion)
+
+
+def _has_grown(dialog: Dialog, usage: Usage) -> bool:
+    """Since the report that the dialog's row has, as with most messages: no query then. One of a refused clear is no
+    reply's."""
+    is_of_reply = dialog.report == Dialog.Report.REPORTED and not dialog.failed_clears
+    return is_of_reply and dialog.prompt_tokens is not None and usage.prompt_tokens > dialog.prompt_tokens
 
 
 def _kept_before(dialog_id: UUID, round_number: int, generation_id: int) -> QuerySet[Generation]:

@@ -201,6 +201,11 @@ def relevance(texts: Sequence[str], query: str, using: Embedder | None = None) -
     return [_score(cosine) for cosine in vectors[1:] @ vectors[0]]
 
 
+def relevance_of_wording(texts: Sequence[str], query: str) -> list[float]:
+    """``relevance`` by hashed n-grams: some 0.2 ms a text, where MiniLM takes 29, and a chain keeps as much in sight by it."""
+    return relevance(texts, query, _LEXICAL)
+
+
 def similarity(a: str, b: str, using: Embedder | None = None) -> float:
     """How much two texts say the same, 0 to 1. Reads more of long texts than ``relevance`` does."""
     if a == b:

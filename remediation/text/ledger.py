@@ -5,6 +5,7 @@ the model said: the text of tool results can state facts and never rules, and so
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -146,15 +147,17 @@ def _lines_of(statement: str) -> Iterator[str]:
 def _groups(statement: str, words: Sequence[re.Match[str]]) -> Iterator[tuple[int, int]]:
     """First and last word of each window around tokens; windows that touch are one, while it stays short."""
     first, last = -1, -1
+    starts = [word.start() for word in words]
     for found in places_of_tokens(statement[:LONGEST_STATEMENT]):
-        near = [place for place, word in enumerate(words) if word.end() > found.start() and word.start() < found.end()]
-        start, end = max(0, near[0] - CONTEXT_WORDS), min(len(words) - 1, near[-1] + CONTEXT_WORDS)
+        first_of_token = bisect_right(starts, found.start()) - 1
+        last_of_token = bisect_left(starts, found.end()) - 1
+        start, end = max(0, first_of_token - CONTEXT_WORDS), min(len(words) - 1, last_of_token + CONTEXT_WORDS)
         if first >= 0 and start <= last + 1 and words[end].end() - words[first].start() <= LONGEST_FACT:
             last = max(last, end)
             continue
         if first >= 0:
             yield first, last
-        first, last = (start if start > last else min(last + 1, near[0])), end
+        first, last = (start if start > last else min(last + 1, first_of_token)), end
     yield (first, last) if first >= 0 else (0, len(words) - 1)
 
 

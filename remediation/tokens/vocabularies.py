@@ -1,10 +1,10 @@
 """Tokenizers built from files, without a network: ours beside this module, or a Hugging Face file of the user's."""
 
-import base64
 import gzip
 import json
 import re
 import threading
+from binascii import a2b_base64
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
@@ -67,7 +67,7 @@ def _shipped(file_name: str) -> bytes:
 def _byte_pair(name: str, content: bytes) -> Encode:
     header, *ranked = content.decode("ascii").split("\n")
     parts = json.loads(header)
-    ranks = {base64.b64decode(token): rank for rank, token in enumerate(ranked)}
+    ranks = {a2b_base64(token): rank for rank, token in enumerate(ranked)}
     encoding = tiktoken.Encoding(
         name, pat_str=parts["pat_str"], mergeable_ranks=ranks, special_tokens=parts["special_tokens"]
     )

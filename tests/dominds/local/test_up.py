@@ -20,6 +20,7 @@ import psutil
 import pytest
 
 from dominds.local.embedded_redis import free_port
+from dominds.local.up import kept_bytecode
 from tests.harness.stack import ROOT, eventually
 
 pytestmark = pytest.mark.server
@@ -279,3 +280,11 @@ def _status(up: Up, path: str) -> int:
         return up.get(path)
     except OSError:
         return 0
+
+
+def test_bytecode_is_kept_where_none_may_stand_beside_the_sources() -> None:
+    folder = Path("data")
+    kept = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": "data/bytecode"}
+    assert kept_bytecode({"PYTHONDONTWRITEBYTECODE": "1"}, folder) == kept
+    assert kept_bytecode({}, folder) == {}
+    assert kept_bytecode({"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": "elsewhere"}, folder) == {}
