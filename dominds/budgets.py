@@ -82,6 +82,10 @@ IMAGE_PIXELS = _budget("DOMINDS_IMAGE_PIXELS", 8_000, "pixels a side")
 REQUEST_IMAGES = _budget("DOMINDS_REQUEST_IMAGES", 20, "images in one request")
 REQUEST_IMAGE_BYTES = _budget("DOMINDS_REQUEST_IMAGE_BYTES", 20 * MEGABYTE, "bytes of images in one request")
 
+# -- Images that answers name by address -------------------------------------------------------------------------------
+REMOTE_IMAGES = _budget("DOMINDS_REMOTE_IMAGES_PER_MINUTE", 30, "images of one person in a minute")
+REMOTE_IMAGE_BYTES = _budget("DOMINDS_REMOTE_IMAGE_BYTES", 30 * MEGABYTE, "bytes of one person's images in a minute")
+
 # -- Forks -------------------------------------------------------------------------------------------------------------
 # Copied inside the database, in one transaction, for which the writers of SQLite wait.
 FORK_ROWS = _budget("DOMINDS_FORK_ROWS", 100_000, "turns and archived messages")
@@ -102,6 +106,6 @@ PUSH_BROWSERS = _budget("DOMINDS_PUSH_BROWSERS", 10, "browsers of one person")
 ALL = (
     ANSWER_BYTES, ANSWER_CHARS, HEADER_BYTES, HEADERS, EVENT_BYTES, CALLS, ARGUMENT_CHARS, LISTING_BYTES, TOOL_BYTES,
     BODY_BYTES, TOLD_MESSAGES, RECEIVE_SECONDS, ATTACHMENT_BYTES, ATTACHMENTS, IMAGE_PIXELS, REQUEST_IMAGES,
-    REQUEST_IMAGE_BYTES, FORK_ROWS, TURN_CHARS, ARCHIVED_UNITS,
+    REQUEST_IMAGE_BYTES, REMOTE_IMAGES, REMOTE_IMAGE_BYTES, FORK_ROWS, TURN_CHARS, ARCHIVED_UNITS,
     REWRITE_SECONDS, PUSH_BROWSERS,
 )  # fmt: skip

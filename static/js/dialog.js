@@ -171,7 +171,7 @@ document.addEventListener("click", ({ target }) => {
 document.addEventListener("click", (event) => {
   const link = event.target.closest(".md a.image");
   const turn = link?.closest(".turn[id]:not(.live)");
-  if (!turn || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (!turn || !("images" in root.dataset) || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   const address = encodeURIComponent(link.getAttribute("href"));
   const image = Object.assign(new Image(), { alt: link.textContent, className: "remote", src: `/d/${id}/turn/${turn.id.slice("turn-".length)}/remote-image/?address=${address}` });
