@@ -156,11 +156,12 @@ def backing_off() -> int:
 
 
 def context_events() -> QuerySet[ContextEvent]:
-    return ContextEvent.objects.select_related("dialog__agent").order_by("-pk")[:MOST_ROWS]
+    standing = ContextEvent.objects.filter(dialog__removed_at=None)
+    return standing.select_related("dialog__agent").order_by("-pk")[:MOST_ROWS]
 
 
 def cleanup_tasks() -> QuerySet[CleanupTask]:
-    open_tasks = CleanupTask.objects.filter(state=CleanupTask.State.OPEN)
+    open_tasks = CleanupTask.objects.filter(state=CleanupTask.State.OPEN, dialog__removed_at=None)
     return open_tasks.select_related("dialog__agent").order_by("created_at")[:MOST_ROWS]
 
 
