@@ -9,7 +9,7 @@ import { announce, applyPieces, localTimes, toast } from "./page.js";
 import { startPickers } from "./picker.js";
 import { startSide } from "./side.js";
 import { Connection } from "./socket.js";
-import { foldTools, unfold } from "./tools.js";
+import { foldTools, showLine, unfold } from "./tools.js";
 import { startTurns } from "./turns.js";
 import { language, tr } from "./words.js";
 
@@ -43,6 +43,7 @@ const connection = new Connection({
 function receive(frame) {
   if (frame.type === "draft") return draft.show(frame);
   if (frame.type === "badges") return showBadges(frame);
+  if (frame.type === "tool_line") return showLine(entries, frame);
   if (frame.type === "resync") return startOver();
   if (frame.seq <= seq) return;
   seq = root.dataset.seq = frame.seq;

@@ -2,7 +2,9 @@
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -65,6 +67,18 @@ SCRIPTS: dict[str, dict[str, Any]] = {
             {"text": "I have looked."},
         ]
     },
+    "counts": {
+        "steps": [
+            {
+                "match": "^Count",
+                "text": "I count.",
+                "tool_calls": [
+                    {"name": "desk_count", "arguments": {"steps": steps, "seconds": 0.5}} for steps in (8, 60)
+                ],
+            },
+            {"text": "I have counted."},
+        ]
+    },
     "lights": {
         "steps": [
             {"match": f"(?m)^{tokens}$", "text": "Noted.", "usage": {"prompt_tokens": tokens, "completion_tokens": 3}}
@@ -88,6 +102,7 @@ SCRIPTS: dict[str, dict[str, Any]] = {
         ],
     },
 }
+SLOW_TOOLS = Path(__file__).parent.parent / "dialogs" / "tools" / "mcp_server.py"
 KEY_VARIABLE = "BROWSER_TEST_API_KEY"  # for doubles of providers that a test starts
 LIMITS = {"lights": 128_000, "refuses": 1_000, "relents": 1_000, "fills": 2_000}
 
@@ -110,6 +125,9 @@ def browser_stack(postgres: services.PostgresServer, django_db_blocker: Any) -> 
     members["fills"]["context_policy"] = "none"
     members["plans"] |= {"context_policy": "breaking", "context_limit": 3_500, "priority_areas": ["To Do List"]}
     members["plans"]["prepare_rewrites"] = False  # its rewrites are looked at while they are made
+    members["counts"]["tools"] = ["mcp:desk"]
+    desk = {"command": sys.executable, "args": [str(SLOW_TOOLS), "stdio"]}
+    (stack.minds_dir / "mcp.yaml").write_text(json.dumps({"servers": {"desk": desk}}))
     llm = {"providers": {"lab": {"name": "Lab", "apiType": "scripted", "models": models}}}
     (stack.minds_dir / "llm.yaml").write_text(json.dumps(llm))
     (stack.minds_dir / "team.yaml").write_text(json.dumps({"members": members}))
