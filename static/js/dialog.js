@@ -4,7 +4,7 @@ import { endBreaking, showBreaking } from "./breaking.js";
 import { startComposer } from "./composer.js";
 import { Draft } from "./draft.js";
 import { Follower } from "./follow.js";
-import { startOffscreen } from "./offscreen.js";
+import { openBoxes, startOffscreen } from "./offscreen.js";
 import { announce, applyPieces, localTimes, toast } from "./page.js";
 import { startPickers } from "./picker.js";
 import { startSide } from "./side.js";
@@ -221,6 +221,7 @@ document.addEventListener("click", (event) => {
 function goTo(hash) {
   const place = document.getElementById(hash.slice(1));
   if (!place?.dataset.position) return false;
+  openBoxes(entries, place);
   unfold(place);
   follower.following = false;
   if (location.hash === hash) history.replaceState(null, "", location.pathname + location.search);
@@ -239,8 +240,9 @@ function decorateNew() {
 }
 
 function trim() {
-  const turns = entries.querySelectorAll(":scope > [data-position]");
+  const turns = entries.querySelectorAll("[data-position]");
   if (turns.length < KEPT_ENTRIES + 60) return;
+  openBoxes(entries);
   const first = turns[turns.length - KEPT_ENTRIES];
   for (const turn of [...turns].slice(0, turns.length - KEPT_ENTRIES)) turn.remove();
   document.getElementById("older")?.remove();

@@ -59,10 +59,9 @@ def long_dialog(owner: Any, agent: Any, turns: int, texts: Sequence[str]) -> Any
     code = "\n".join(f"def step_{n}(row: int) -> int:\n    return row + {n}  # {n}" for n in range(10))
     dialog = create_dialog(owner, agent.pk, "Frames")
     rows = []
-    for number, text in enumerate(islice(cycle(texts), turns), 1):
+    for number, said in enumerate(islice(cycle(texts), turns), 1):
         is_user = number % 2 == 1
-        if not is_user and number % (2 * CODE_EVERY) == 0:
-            text += f"\n\n```python\n{code}\n```\n"
+        text = said if is_user or number % (2 * CODE_EVERY) else f"{said}\n\n```python\n{code}\n```\n"
         role, status = ("user", "answered") if is_user else ("assistant", "complete")
         rows.append(
             Turn(dialog=dialog, seq=number, position=number, round_number=1, role=role, status=status, text=text)
@@ -200,7 +199,15 @@ def main() -> None:
             page.evaluate("() => document.querySelector('#transcript').scrollTo(0, 100000)")
             lines.append(measured(page, trace, "an answer streams, one reads above", stream))
             browser.close()
-    head = [f"{asked.turns:,} turns", "frames/s", "ms: p50, p95, most", "late", "CPU a frame, ms", "tasks over 16.7 ms, longest", "elements"]
+    head = [
+        f"{asked.turns:,} turns",
+        "frames/s",
+        "ms: p50, p95, most",
+        "late",
+        "CPU a frame, ms",
+        "tasks over 16.7 ms, longest",
+        "elements",
+    ]
     report(f"## Frames of a long conversation ({load()})\n\n" + table(head, lines))
 
 
