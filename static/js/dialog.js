@@ -10,7 +10,7 @@ import { startPickers } from "./picker.js";
 import { startSide } from "./side.js";
 import { Connection } from "./socket.js";
 import { foldTools, showLine, unfold } from "./tools.js";
-import { startTurns } from "./turns.js";
+import { keepPlaceOfVersions, startTurns } from "./turns.js";
 import { language, tr } from "./words.js";
 
 const KEPT_ENTRIES = 200;
@@ -265,10 +265,12 @@ startTurns();
 startSide();
 if (root.dataset.newest === "yes") {
   if (!goTo(location.hash)) follower.follow();
+  keepPlaceOfVersions(transcript, entries);
   connection.open();
   requestAnimationFrame(() => requestAnimationFrame(watchOlder));
 } else {
   goTo(location.hash);
+  keepPlaceOfVersions(transcript, entries);
   showConnection("offline");
   document.getElementById("connection").hidden = true;
 }

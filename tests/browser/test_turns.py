@@ -94,6 +94,39 @@ def regenerate(page: Page, first: Dialog) -> None:
     page.goto(second)
 
 
+def test_versions_switch_by_keys_alone_and_nothing_moves(
+    open_dialog: Opener, page: Page, complaints: list[str]
+) -> None:
+    """The place stays where it was in the window, and the keyboard at its link. Nearer to the end than 80 px the page follows that."""
+    open_dialog("fills")
+    for number in range(1, 4):
+        send(page, f"Question {number}")
+        answered(page, number)
+    page.locator("#turn-3").get_by_role("button", name="Edit").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("New text of the message")).to_be_focused()
+    page.keyboard.type(" in other words")
+    page.keyboard.press("Enter")
+    expect(page.locator("#turn-3 .versions")).to_have_text("‹2/2")
+    answered(page, 2)
+    link = page.get_by_role("link", name="Previous version")
+    link.scroll_into_view_if_needed()
+    page.locator("#transcript").evaluate("place => place.scrollTop -= 200")
+    place = "() => document.querySelector('#turn-3 .versions').getBoundingClientRect().top"
+    before = page.evaluate(place)
+    link.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#turn-3 .versions")).to_have_text("1/2›")
+    expect(page.get_by_role("link", name="Next version")).to_be_focused()
+    expect(page.locator("#connection")).to_have_attribute("data-state", "live")
+    assert abs(page.evaluate(place) - before) < 3
+    page.keyboard.press("Enter")
+    expect(page.locator("#turn-3 .versions")).to_have_text("‹2/2")
+    expect(page.get_by_role("link", name="Previous version")).to_be_focused()
+    assert abs(page.evaluate(place) - before) < 3
+    expect(page.locator("#turn-3 .body")).to_have_text("Question 2 in other words")
+
+
 def edit_by_keys_alone(page: Page) -> None:
     before = page.url
     link = page.locator("#turn-1 [data-turn-menu]")
