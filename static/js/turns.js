@@ -158,6 +158,7 @@ export function keepPlaceOfVersions(scroller, entries) {
   // Until the page has settled, the browser itself goes to the place that the address names, more than once.
   const settled = new AbortController();
   for (const kind of ["wheel", "touchmove", "keydown", "pointerdown"]) addEventListener(kind, () => settled.abort(), { signal: settled.signal });
+  addEventListener("focusin", ({ target }) => target.closest(".versions") || settled.abort(), { signal: settled.signal });
   scroller.addEventListener("scroll", stay, { signal: settled.signal });
   addEventListener("load", () => {
     requestAnimationFrame(stay);

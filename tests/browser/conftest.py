@@ -37,6 +37,7 @@ PLANS_SUMMARY = (
     "The weekly notes were about the importer: the parser was rewritten, exports were checked against the old ones, "
     "and the team decided to keep the nightly run. Never delete the raw files."
 )
+SOLUTION = "The area is $\\frac{1}{2} b h$, so:\n\n$$A = \\sum_{i=1}^{n} a_i^2$$\n\n- one **half**\n- of `b * h`\n\nThat is all.\n"
 SCRIPTS: dict[str, dict[str, Any]] = {
     "long": {"chunk_chars": 10, "chunk_delay_ms": 30, "steps": [{"text": LONG}]},
     "short": {"steps": [{"text": "A short answer."}]},
@@ -79,6 +80,11 @@ SCRIPTS: dict[str, dict[str, Any]] = {
             {"text": "I have counted."},
         ]
     },
+    "solves": {
+        "chunk_chars": 12,
+        "chunk_delay_ms": 80,
+        "steps": [{"text": SOLUTION, "reasoning": "Half of the product of base and height, I suppose. " * 4}],
+    },
     "lights": {
         "steps": [
             {"match": f"(?m)^{tokens}$", "text": "Noted.", "usage": {"prompt_tokens": tokens, "completion_tokens": 3}}
@@ -103,6 +109,11 @@ SCRIPTS: dict[str, dict[str, Any]] = {
     },
 }
 SLOW_TOOLS = Path(__file__).parent.parent / "dialogs" / "tools" / "mcp_server.py"
+# From now on, layout shifts as Chromium scores them.
+SHIFTS = """() => {
+    window.shifts = 0;
+    new PerformanceObserver((list) => { for (const entry of list.getEntries()) window.shifts += entry.value; }).observe({ type: "layout-shift" });
+}"""
 KEY_VARIABLE = "BROWSER_TEST_API_KEY"  # for doubles of providers that a test starts
 LIMITS = {"lights": 128_000, "refuses": 1_000, "relents": 1_000, "fills": 2_000}
 

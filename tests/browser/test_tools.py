@@ -7,14 +7,10 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from dialogs.models import Dialog, Turn
-from tests.browser.conftest import send
+from tests.browser.conftest import SHIFTS, send
 from tests.harness.stack import eventually
 
 Opener = Callable[[str], Dialog]
-SHIFTS = """() => {
-    window.shifts = 0;
-    new PerformanceObserver((list) => { for (const entry of list.getEntries()) window.shifts += entry.value; }).observe({ type: "layout-shift" });
-}"""
 
 
 def test_a_running_tool_says_how_long_and_what_and_is_stopped(
