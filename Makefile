@@ -46,7 +46,7 @@ clients: setup-dev
 # Timings, not tests. The table of what people feel, now against the aim: ten minutes on an idle machine. `ARGS="page v1"` measures
 # some of its parts, `BENCHMARKS="pure overhead costs.units fanout page retention weights"` runs the others.
 BENCHMARKS ?= table
-bench: setup-dev $(if $(filter page,$(BENCHMARKS)),browser) $(filter weights,$(BENCHMARKS))
+bench: setup-dev $(if $(filter page frames,$(BENCHMARKS)),browser) $(filter weights,$(BENCHMARKS))
 	@mkdir -p var && rm -f var/bench.md
 	@for name in $(BENCHMARKS); do $(BIN)/python -m tests.benchmarks.$$name $(ARGS); done
 

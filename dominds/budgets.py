@@ -91,6 +91,10 @@ IMAGE_PIXELS = _budget("DOMINDS_IMAGE_PIXELS", 8_000, "pixels a side")
 REQUEST_IMAGES = _budget("DOMINDS_REQUEST_IMAGES", 20, "images in one request")
 REQUEST_IMAGE_BYTES = _budget("DOMINDS_REQUEST_IMAGE_BYTES", 20 * MEGABYTE, "bytes of images in one request")
 
+# -- Images that answers name by address -------------------------------------------------------------------------------
+REMOTE_IMAGES = _budget("DOMINDS_REMOTE_IMAGES_PER_MINUTE", 30, "images of one person in a minute")
+REMOTE_IMAGE_BYTES = _budget("DOMINDS_REMOTE_IMAGE_BYTES", 30 * MEGABYTE, "bytes of one person's images in a minute")
+
 # -- Forks -------------------------------------------------------------------------------------------------------------
 # Copied inside the database, in one transaction, for which the writers of SQLite wait.
 FORK_ROWS = _budget("DOMINDS_FORK_ROWS", 100_000, "turns and archived messages")

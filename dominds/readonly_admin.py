@@ -1,4 +1,5 @@
-"""Read-only admin classes: whoever may read all dialogs sees these records, and nobody edits them."""
+"""Read-only admin classes: whoever may read all dialogs sees these records, and nobody edits them. What belongs to a dialog that
+its owner deleted is shown to superusers alone, until it is purged."""
 
 from functools import reduce
 from operator import or_
@@ -12,6 +13,11 @@ from django.http import HttpRequest
 from dominds.db.bounded import BoundedPaginator, edge_of_newest
 
 SHOWN_CHARS = 120
+
+
+def sees_deleted(request: HttpRequest) -> bool:
+    """Superusers are asked when something has to be brought back, or out of the database, before its time."""
+    return bool(request.user.is_active and request.user.is_superuser)
 
 
 class StaffReads:
@@ -93,6 +99,14 @@ class RecordAdmin(NoEdits, admin.ModelAdmin):  # type: ignore[type-arg]  # not s
     list_per_page = 50
     ordering = ("-pk",)
     paginator = BoundedPaginator
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows = super().get_queryset(request)
+        if sees_deleted(request) or "dialog" not in {field.name for field in self.model._meta.fields}:
+            return rows
+        return rows.filter(
+            Q(dialog__removed_at=None) | Q(dialog__expires_at=None)
+        )  # by a join, which a limit ends early
 
     def get_list_filter(self, request: HttpRequest) -> list[Any]:
         return [*super().get_list_filter(request), Among]

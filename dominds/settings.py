@@ -225,6 +225,10 @@ EMAIL_TIMEOUT = 10  # seconds
 globals().update(_mail := env.mail("DOMINDS_EMAIL_URL"))
 MAIL_FROM = env.mail_sender("DOMINDS_EMAIL_FROM") if _mail else ""
 
+# -- Images that answers name by their address, fetched when a person clicks on one -------------------------------------------
+REMOTE_IMAGES = env.flag("DOMINDS_REMOTE_IMAGES", default=True)
+PRIVATE_IMAGES = env.flag("DOMINDS_PRIVATE_IMAGES", default=False)  # they may lie on this machine and in its network
+
 # -- Push notifications of questions, to browsers that people subscribed ------------------------------------------------------
 WEB_PUSH = env.flag("DOMINDS_WEB_PUSH", default=True)
 # Push services' addresses come from any person's browser, not from staff: nothing inside is called unless this says so.

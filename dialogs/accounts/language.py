@@ -18,15 +18,17 @@ from dominds.web.middleware import Handler
 log = structlog.get_logger(__name__)
 
 FOR_PROGRAMS = ("/api/", "/v1/", "/mcp", "/metrics")
+IN_OWN_ZONE = ("/admin/", "/ops/")
 PAGE_HEADER = "X-Page-Language"  # htmx says which language the page is in: a piece of it comes in the same
 
 
 @sync_only_middleware
 def in_own_zone(get_response: Handler) -> Handler:
-    """Times of the admin as its reader's clock has them. Other pages send UTC, and their script shows it so."""
+    """Times of the admin, and hours and days of the operations page's charts, as their reader's clock has them. Other pages send UTC,
+    and their script shows it so."""
 
     def answer(request: HttpRequest) -> HttpResponseBase:
-        if not request.path_info.startswith("/admin/"):
+        if not request.path_info.startswith(IN_OWN_ZONE):
             return get_response(request)
         with timezone.override(zone_of(request)):
             return get_response(request)

@@ -4,14 +4,15 @@ Each is sent at least once: a worker that dies in between leaves its notice to t
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import structlog
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from dialogs.actions import question_mail, web_push, webhook
@@ -155,6 +156,14 @@ def deliver(delivery_id: int) -> None:
         this.update(due_at=None if pause is None else Now() + timedelta(seconds=pause), error=str(failed))
     else:
         this.update(due_at=None, sent_at=Now() if is_sent else None, error="", body="")
+
+
+def drop_of(dialogs: Collection[UUID]) -> None:
+    """Of dialogs that are deleted nothing is told any more, nor tried again. Called in the transaction that deletes them."""
+    due = Delivery.objects.filter(due_at__isnull=False)
+    words = due.filter(question=None).values_list("pk", "body")
+    about = [pk for pk, body in words if any(str(dialog) in body for dialog in dialogs)]
+    due.filter(Q(question__dialog__in=dialogs) | Q(pk__in=about)).update(due_at=None, body="")
 
 
 def delete_old() -> None:

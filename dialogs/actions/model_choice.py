@@ -37,10 +37,12 @@ def choose(dialog_id: UUID, provider: str, model: str, by: User) -> bool:
 
 
 def move(dialog: Dialog, provider: str, model: str) -> None:
-    """Within a change. A model without a provider is the dialog's own provider's. What was learnt of the other model is
-    forgotten."""
+    """Within a change. A model without a provider is the dialog's own provider's. What was learnt of another model is
+    forgotten; of the same one, chosen again, it stays true."""
+    before = dialog.provider_id, dialog.model_id
     dialog.provider, dialog.model = provider or (dialog.provider_id if model else ""), model
-    dialog.overflowed, dialog.calibration, dialog.calibration_fit = False, None, None
+    if before != (dialog.provider_id, dialog.model_id):
+        dialog.overflowed, dialog.calibration, dialog.calibration_fit = False, None, None
 
 
 def unusable_with(dialog_id: UUID, chosen: tuple[str, str] | None = None) -> str:

@@ -4,11 +4,13 @@ import json
 from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.formats import date_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.timezone import localtime
 
 from dialogs.models import (
     Artifact,
@@ -26,7 +28,7 @@ from dialogs.models import (
     Turn,
 )
 from dialogs.store import events, json_shapes
-from dominds.readonly_admin import NewestValues, RecordAdmin, RecordInline, shortened
+from dominds.readonly_admin import NewestValues, RecordAdmin, RecordInline, sees_deleted, shortened
 from remediation.spending import Spent
 
 LISTS = (
@@ -68,6 +70,21 @@ class DialogAdmin(RecordAdmin):
     ordering = ("-active_at",)
     inlines = (RoundInline, ReminderInline, OpenQuestionInline)
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Dialog]:
+        """Superusers see the deleted ones, too."""
+        if not sees_deleted(request):
+            return super().get_queryset(request)
+        return Dialog._base_manager.filter(Q(removed_at=None) | Q(expires_at__isnull=False)).order_by(*self.ordering)
+
+    def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
+        return (*self.list_display, "deletion") if sees_deleted(request) else self.list_display
+
+    @admin.display(description="deleted", ordering="removed_at")
+    def deletion(self, dialog: Dialog) -> str:
+        if dialog.removed_at is None or dialog.expires_at is None:
+            return "–"
+        return f"deleted, purged on {date_format(localtime(dialog.expires_at))}"
+
     @admin.display(ordering="cost_usd")
     def cost(self, dialog: Dialog) -> str:
         return str(Spent(dialog.cost_usd, dialog.unpriced_generations))
@@ -88,13 +105,15 @@ class DialogAdmin(RecordAdmin):
         return format_html('<a href="{}?dialog={}">Try them on this dialog</a>', address, dialog.pk)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
-        return ["lists", "exports", "trial", *(field.name for field in Dialog._meta.concrete_fields)]
+        deleted = ["deletion"] if obj is not None and obj.removed_at else []  # its export and page are gone
+        shown = deleted or ["exports", "trial"]
+        return ["lists", *shown, *(field.name for field in Dialog._meta.concrete_fields)]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         return self.get_fields(request, obj)
 
-    def view_on_site(self, dialog: Dialog) -> str:
-        return reverse("dialog", args=[dialog.pk])
+    def view_on_site(self, dialog: Dialog) -> str | None:
+        return None if dialog.removed_at else reverse("dialog", args=[dialog.pk])
 
 
 class OfDialog(RecordAdmin):

@@ -61,6 +61,10 @@ class QuestionAdmin(RecordAdmin):
     ordering = ("-created_at",)
     actions = ("cancel_selected",)
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Question]:
+        """None of deleted dialogs for anybody: their pages would be none."""
+        return super().get_queryset(request).filter(dialog__removed_at=None)
+
     @admin.display(description="question")
     def short_text(self, question: Question) -> str:
         return shortened(question.text)

@@ -105,6 +105,7 @@ class PageSocket(AsyncWebsocketConsumer):
         self._shown = 0  # the newest generation whose live text was sent
         self._over = 0  # the newest generation whose end was sent
         self._badges: dict[str, Any] | None = None  # to be sent
+        self._tool_line: dict[str, Any] | None = None  # to be sent once the page has the call
         self._sent_bytes = self._acked_bytes = 0
         self._acks = False
         self._asked_bytes = 0  # how much had been sent when the other side was last asked what it has read
@@ -162,6 +163,8 @@ class PageSocket(AsyncWebsocketConsumer):
             self._session_at = float("-inf")
         if frame.get("type") == "badges":
             self._badges = frame
+        elif frame.get("type") == "tool_line":
+            self._tool_line = frame
         self._wake.set()
 
     # -- looking -------------------------------------------------------------------------------------------------------
@@ -222,6 +225,7 @@ class PageSocket(AsyncWebsocketConsumer):
         """Subscribe first; then what was missed, then the live text, then whatever comes."""
         self._joined = True
         self._feed = await self._hub.join(self, self.dialog_id)
+        self._tool_line = self._feed.tool_line if self._feed else None
         self._hub.show_badges(self)
         while not self._goodbye:
             with suppress(TimeoutError):
@@ -253,6 +257,9 @@ class PageSocket(AsyncWebsocketConsumer):
             if self._feed is not None:
                 await self._write_events(self._feed)
                 await self._write_live_text()
+                if self._tool_line and self._live and not self._is_behind and not self._found:
+                    line, self._tool_line = self._tool_line, None
+                    await self._send(line)
             self._read_if_due(now)
         await self._ping(now)
 

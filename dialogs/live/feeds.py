@@ -42,7 +42,7 @@ class Listener(Protocol):
     def on_live_text(self, frame: dict[str, Any]) -> None: ...
 
     def on_frame(self, frame: dict[str, Any]) -> None:
-        """Something for the person behind the socket."""
+        """Something for the person behind the socket, or the newest line of a tool."""
 
 
 class Drawing:
@@ -67,6 +67,7 @@ class Feed:
         self.ended = 0  # the newest generation known to have ended
         self.live_text: GrowingText | None = None
         self.reasoning = ""  # of the same answer
+        self.tool_line: dict[str, Any] | None = None  # the newest; a dialog runs one tool at a time
         self.seq = 0
         self._drawings: dict[tuple[Any, ...], Drawing] = {}
         self._finishing: asyncio.Task[None] | None = None
@@ -146,6 +147,12 @@ class Feed:
         self._send(self._frame(position, fresh))
         if "\n" in fresh and (self._finishing is None or self._finishing.done()):
             self._finishing = asyncio.create_task(self._finish(self.live_text))
+
+    def show_line(self, call_id: str, line: str) -> None:
+        """A running tool has printed or reported something."""
+        self.tool_line = {"type": "tool_line", "call": call_id, "line": line}
+        for listener in tuple(self.listeners):
+            listener.on_frame(self.tool_line)
 
     async def _finish(self, growing: GrowingText) -> None:
         """Give finished blocks their final looks, away from the loop."""

@@ -209,7 +209,11 @@ class Hub:
     def _spread(self, frames: list[dict[str, Any]]) -> None:
         """What all generations of a worker wrote at one beat, to the dialogs that are watched here."""
         for frame in frames:
-            if feed := self._feeds.get(dialog_channel(frame["dialog"])):
+            if (feed := self._feeds.get(dialog_channel(frame["dialog"]))) is None:
+                continue
+            if "call" in frame:
+                feed.show_line(str(frame["call"]), str(frame["line"]))
+            else:
                 is_reasoning = bool(frame.get("reasoning"))
                 feed.extend(int(frame["generation"]), int(frame["pos"]), str(frame["text"]), reasoning=is_reasoning)
 

@@ -6,7 +6,7 @@ Rows carry no index on time. Their ids grow with it, so the first one since a mo
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from statistics import quantiles
 from typing import Any
 
@@ -156,11 +156,12 @@ def backing_off() -> int:
 
 
 def context_events() -> QuerySet[ContextEvent]:
-    return ContextEvent.objects.select_related("dialog__agent").order_by("-pk")[:MOST_ROWS]
+    standing = ContextEvent.objects.filter(dialog__removed_at=None)
+    return standing.select_related("dialog__agent").order_by("-pk")[:MOST_ROWS]
 
 
 def cleanup_tasks() -> QuerySet[CleanupTask]:
-    open_tasks = CleanupTask.objects.filter(state=CleanupTask.State.OPEN)
+    open_tasks = CleanupTask.objects.filter(state=CleanupTask.State.OPEN, dialog__removed_at=None)
     return open_tasks.select_related("dialog__agent").order_by("created_at")[:MOST_ROWS]
 
 
@@ -310,21 +311,23 @@ def percentiles(values: Sequence[float]) -> tuple[int | None, int | None]:
 
 
 def levels_by_hour() -> list[tuple[datetime, dict[str, int]]]:
-    """How many generations of each hour ended at which level, oldest first, for the last day."""
+    """How many generations of each hour ended at which level, oldest first, for the last day. Hours of UTC, in the current zone's
+    time: so none is missing or twice where clocks change."""
     first = timezone.now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=LEVEL_HOURS - 1)
     counted = (
         HealthSnapshot.objects.filter(generation_id__gte=first_generation_since(first))
         .order_by()
-        .values_list(TruncHour("generation__started_at"), "level")
+        .values_list(TruncHour("generation__started_at", tzinfo=UTC), "level")
         .annotate(Count("pk"))
     )
     hours = [first + timedelta(hours=hour) for hour in range(LEVEL_HOURS)]
-    return _filled(hours, [level.value for level in Level], counted)
+    table = _filled(hours, [level.value for level in Level], counted)
+    return [(timezone.localtime(hour), counts) for hour, counts in table]
 
 
 def compactions_by_day() -> list[tuple[datetime, dict[str, int]]]:
-    """How many rewrites each policy made on each day, oldest first, for two weeks."""
-    today = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    """How many rewrites each policy made on each day of the current zone, oldest first, for two weeks."""
+    today = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
     first = today - timedelta(days=COMPACTION_DAYS - 1)
     runs = RemediationRun.objects.counted()
     counted = (

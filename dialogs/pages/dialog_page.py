@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 from uuid import UUID, uuid4
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import Case, F, Min, Q, QuerySet, Value, When
 from django.http import HttpRequest
@@ -104,6 +105,11 @@ class DialogPage:
     @cached_property
     def unusable(self) -> str:
         return "" if self.state in (State.SUSPENDED, State.CLOSED) else limits.unusable_reason(self.dialog)
+
+    @property
+    def fetches_images(self) -> bool:
+        """Whether a click on an image that an answer names shows it in its place."""
+        return bool(settings.REMOTE_IMAGES)
 
     @cached_property
     def health(self) -> dict[str, Any]:

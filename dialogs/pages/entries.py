@@ -1,7 +1,8 @@
 """The entries of a transcript: turns, rounds, rewrites and tool cards, in the order in which a page shows them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -16,6 +17,7 @@ from dialogs.pages.markdown import render
 from dialogs.pages.reasoning import Reasoning, reasoning_of
 from dominds.budgets import TURN_CHARS
 from health.models import HealthSnapshot
+from remediation.guidance import CLEAR_MIND
 from remediation.policies.registry import rewriting
 
 PAGE_TURNS = 40
@@ -26,7 +28,8 @@ FOLDED_CHARS, FOLDED_LINES = 2_500, 25  # of a message, from which on it is fold
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call beside its result, if there is one yet."""
+    """A tool call beside its result, if there is one yet. A turn's calls run one after the other: one is ``pending``, the others
+    are ``waiting``."""
 
     key: str
     name: str
@@ -36,6 +39,7 @@ class Call:
     result: str = ""
     result_chars: int = 0
     status: str = "pending"
+    since: datetime | None = None  # a pending one
 
     @property
     def is_cut(self) -> bool:
@@ -133,7 +137,22 @@ def turn_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
     if pending := [call["id"] for turn in turns for call in turn.tool_calls or () if call["id"] not in answered]:
         answered |= set(dialog.turns.filter(tool_call_id__in=pending).values_list("tool_call_id", flat=True))
     asked = _questions_of(dialog, calls)
-    return [entry_of(dialog, turn, calls, answered, asked) for turn in turns]
+    entries = [entry_of(dialog, turn, calls, answered, asked) for turn in turns]
+    newest_result = max((turn.created_at for turn in turns if turn.role == Turn.Role.TOOL), default=None)
+    return [_with_running(entry, newest_result) for entry in entries]
+
+
+def _with_running(entry: Entry, newest_result: datetime | None) -> Entry:
+    """The calls without a result in the order in which they run, ``clear_mind`` last."""
+    pending = sorted(
+        (call for call in entry.calls if call.status == "pending"), key=lambda call: call.name == CLEAR_MIND
+    )
+    if not pending or entry.turn is None:
+        return entry
+    since = max(entry.turn.created_at, newest_result or entry.turn.created_at)
+    running = {pending[0].key: replace(pending[0], since=since)}
+    waiting = {call.key: replace(call, status="waiting") for call in pending[1:]}
+    return replace(entry, calls=tuple((running | waiting).get(call.key, call) for call in entry.calls))
 
 
 def _questions_of(dialog: Dialog, calls: Mapping[str, "AskedCall"]) -> dict[str, Question]:

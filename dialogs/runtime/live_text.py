@@ -1,8 +1,10 @@
-"""Live text of running generations, in Redis only: it may vanish with its attempt, and the commit replaces it.
+"""Live text of running generations, in Redis only: it may vanish with its attempt, and the commit replaces it. And the newest line
+of running tools, which is published and stored nowhere.
 
 One thread of a process writes for all its generations: at each beat one pipeline and one message, however many there are.
 """
 
+import re
 import threading
 import time
 from collections.abc import Collection
@@ -14,6 +16,7 @@ import structlog
 
 from dialogs.store.text import storable
 from dialogs.store.wakeups import LIVE_TEXT_CHANNEL, LIVE_TEXT_SECONDS, client, live_text_key
+from dominds.redaction import redact
 
 log = structlog.get_logger(__name__)
 
@@ -173,3 +176,54 @@ class Writer:
 
 
 _writer = Writer()
+
+
+# -- Running tools --------------------------------------------------------------------------------------------------------
+
+LINE_CHARS = 200
+LINE_SECONDS = 0.25  # between two messages with lines; what comes in between is replaced by what comes later
+READ_CHARS = 2_000  # of a line, in which secrets are looked for
+_TERMINAL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-_]")  # colours and movements of the cursor
+
+
+def show_line(dialog_id: UUID, call_id: str, text: str) -> None:
+    """The last line of ``text``, without secrets, for the pages of this dialog. Never waits: a thread publishes."""
+    _lines.add(call_id, {"dialog": str(dialog_id), "call": call_id, "line": line_of(text)})
+
+
+def line_of(text: str) -> str:
+    """The last line that says something, as a page can show it."""
+    lines = [line for line in _TERMINAL.sub("", text[-10 * READ_CHARS :]).splitlines() if line.strip()]
+    line = " ".join(lines[-1][:READ_CHARS].split()) if lines else ""
+    return storable(redact(line))[:LINE_CHARS]
+
+
+class _Lines:
+    """The thread that publishes: of each call the newest line, and of all calls together, at most four times a second."""
+
+    def __init__(self) -> None:
+        self._newest: dict[str, dict[str, str]] = {}
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def add(self, call_id: str, frame: dict[str, str]) -> None:
+        with self._changed:
+            self._newest[call_id] = frame
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._run, name="tool-lines", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._newest)
+                frames, self._newest = list(self._newest.values()), {}
+            try:
+                client().publish(LIVE_TEXT_CHANNEL, orjson.dumps(frames))
+            except redis.RedisError as error:
+                log.warning("tool_lines_lost", calls=len(frames), error=str(error))
+            time.sleep(LINE_SECONDS)
+
+
+_lines = _Lines()

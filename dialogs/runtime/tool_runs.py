@@ -10,18 +10,23 @@ from dialogs.context.tool_calls import Result, store_mind_cleared, store_result
 from dialogs.context.view import Call, unresolved_calls
 from dialogs.models import Dialog, Turn
 from dialogs.runtime import client_tools, oversized_results
+from dialogs.runtime.live_text import show_line
 from dialogs.store.change import Change, LeaseLost
 from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease, release
 from dialogs.tools.registry import offered_to
 from dialogs.tools.retrying import run_with_retries
-from dialogs.tools.tool import Invocation, Tool, ToolArgumentsInvalid, read_arguments
+from dialogs.tools.tool import Invocation, Progress, Stopped, Tool, ToolArgumentsInvalid, read_arguments
 from remediation.config import RetryPolicy
 from remediation.guidance import CLEAR_MIND
 
 log = structlog.get_logger(__name__)
 
 UNKNOWN_OUTCOME = "The worker died while this ran; whether it took effect is not known. Check before you run it again."
+STOPPED = "A person pressed stop while this ran. It did not end."
+STOPPED_UNKNOWN = (
+    "A person pressed stop while this ran; whether it took effect is not known. Check before you run it again."
+)
 
 
 def pending(dialog: Dialog) -> tuple[Call, ...]:
@@ -73,7 +78,8 @@ def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> boo
         offered = ", ".join(sorted(offered_to(dialog)))
         return _store(lease, call, Result(f"There is no tool {call.name!r}. Offered are: {offered}.", failed=True))
     try:
-        invocation = Invocation(dialog.pk, call.id, read_arguments(tool, call.arguments))
+        progress = Progress(partial(show_line, dialog.pk, call.id))
+        invocation = Invocation(dialog.pk, call.id, read_arguments(tool, call.arguments), progress)
     except ToolArgumentsInvalid as error:
         return _store(lease, call, Result(str(error), failed=True))
     if tool.inside is not None:
@@ -84,7 +90,13 @@ def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> boo
         with lease.change() as change:
             change.dialog.running_call = call.id
     connection.close()
-    return _store(lease, call, oversized_results.fit(dialog, call.id, _run_outside(lease, tool, invocation)))
+    try:
+        result = _run_outside(lease, tool, invocation)
+    except Stopped:
+        if tool.repeatable:
+            return _store(lease, call, Result(STOPPED, failed=True))
+        return _store(lease, call, Result(STOPPED_UNKNOWN, failed=True), status=Turn.Status.UNKNOWN)
+    return _store(lease, call, oversized_results.fit(dialog, call.id, result))
 
 
 def _run_in_transaction(lease: Lease, call: Call, tool: Tool, invocation: Invocation) -> bool:
@@ -103,9 +115,12 @@ def _run_in_transaction(lease: Lease, call: Call, tool: Tool, invocation: Invoca
 
 def _run_outside(lease: Lease, tool: Tool, invocation: Invocation) -> Result:
     assert tool.outside is not None
-    run = partial(tool.outside, invocation)
+    run, progress = partial(tool.outside, invocation), invocation.progress
     try:
-        return run_with_retries(run, tool, invocation, _policy_for, partial(_pause, lease))
+        with lease.interruptible(lambda: progress.stop() if lease.stopping else None):  # a drain waits for its end
+            return run_with_retries(run, tool, invocation, _policy_for, partial(_pause, lease))
+    except Stopped:
+        raise
     except Exception as error:  # noqa: BLE001  a tool's bug is the tool's result, not the dialog's end; _failed logs it
         return _failed(tool, invocation, error)
 

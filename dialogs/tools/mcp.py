@@ -187,7 +187,7 @@ class _Caller:
         from dialogs.tools import mcp_client
 
         try:
-            answer = mcp_client.call_tool(self.server, self.tool_name, call.arguments)
+            answer = mcp_client.call_tool(self.server, self.tool_name, call.arguments, call.progress)
         except McpFailed:
             _listings.pop(self.server.server_id, None)  # the server may be another one by now
             raise

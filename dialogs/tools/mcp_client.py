@@ -8,6 +8,7 @@ import atexit
 import os
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from concurrent.futures import CancelledError
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TextIO, TypeVar
@@ -22,6 +23,7 @@ from mcp.types import CallToolResult, Tool
 
 from dialogs.tools import mcp_program
 from dialogs.tools.mcp_config import McpFailed, Server, resolved
+from dialogs.tools.tool import Progress, Stopped
 from dominds import budgets, outbound_http
 from dominds.redaction import redact
 
@@ -43,9 +45,17 @@ def list_tools(server: Server) -> list[Tool]:
     return _sessions.run(_sessions.list_tools(server), CONNECT_SECONDS + LIST_SECONDS)
 
 
-def call_tool(server: Server, name: str, arguments: Mapping[str, Any], seconds: float = CALL_SECONDS) -> CallToolResult:
-    """Run one tool. Raises ``McpFailed``, after which whether the call took effect is not known."""
-    return _sessions.run(_sessions.call_tool(server, name, dict(arguments), seconds), CONNECT_SECONDS + seconds)
+def call_tool(
+    server: Server,
+    name: str,
+    arguments: Mapping[str, Any],
+    progress: Progress | None = None,
+    seconds: float = CALL_SECONDS,
+) -> CallToolResult:
+    """Run one tool. Raises ``McpFailed`` or ``Stopped``, after which whether the call took effect is not known."""
+    progress = progress or Progress()
+    work = _sessions.call_tool(server, name, dict(arguments), progress, seconds)
+    return _sessions.run(work, CONNECT_SECONDS + seconds, progress)
 
 
 def close() -> None:
@@ -85,10 +95,14 @@ class _Sessions:
 
     # From any thread
 
-    def run(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
+    def run(self, work: Coroutine[Any, Any, T], seconds: float, progress: Progress | None = None) -> T:
         future = asyncio.run_coroutine_threadsafe(work, self._running_loop())
+        if progress is not None:
+            progress.on_stop(future.cancel)
         try:
             return future.result(seconds + GRACE_SECONDS)
+        except CancelledError:
+            raise Stopped from None
         except TimeoutError:
             future.cancel()
             raise McpFailed("The MCP client did not answer in time.") from None
@@ -118,9 +132,15 @@ class _Sessions:
                     break
         return tools
 
-    async def call_tool(self, server: Server, name: str, arguments: dict[str, Any], seconds: float) -> CallToolResult:
+    async def call_tool(
+        self, server: Server, name: str, arguments: dict[str, Any], watched: Progress, seconds: float
+    ) -> CallToolResult:
+        async def report(progress: float, total: float | None, message: str | None) -> None:
+            """Servers that count without a word are shown by their numbers."""
+            watched.report(message or (f"{progress:g} / {total:g}" if total else f"{progress:g}"))
+
         async with self._client(server, seconds) as client:
-            answer = await client.call_tool(name, arguments)
+            answer = await client.call_tool(name, arguments, progress_callback=report)
         return answer  # noqa: RET504  mypy cannot see that the block above always returns or raises
 
     @asynccontextmanager

@@ -7,7 +7,7 @@ import structlog
 from django.db import OperationalError
 
 from dialogs.store.change import LeaseLost
-from dialogs.tools.tool import Invocation, Tool
+from dialogs.tools.tool import Invocation, Stopped, Tool
 from remediation.config import RetryPolicy
 
 log = structlog.get_logger(__name__)
@@ -34,7 +34,9 @@ def run_with_retries(
         try:
             return run()
         except Exception as error:
-            if tool.inside is not None and isinstance(error, (LeaseLost, OperationalError)):
+            if isinstance(error, Stopped) or (
+                tool.inside is not None and isinstance(error, (LeaseLost, OperationalError))
+            ):
                 raise
             if not tool.repeatable or attempt >= (policy := policy_for(tool.name)).max_attempts:
                 raise

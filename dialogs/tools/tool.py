@@ -1,5 +1,6 @@
 """A tool as a value: its specification, how it runs, and its result."""
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,11 +14,44 @@ from dialogs.store.change import Change
 from dominds.llm.messages import ToolSpec
 
 
+class Stopped(Exception):
+    """A person pressed stop while the tool ran."""
+
+
+class Progress:
+    """What connects a running tool with the people who watch it. The tool calls ``report``; whoever waits for something that takes
+    long looks at ``is_stopped`` or names by ``on_stop`` what ends the wait, and raises ``Stopped``."""
+
+    def __init__(self, show: Callable[[str], None] = lambda line: None) -> None:
+        self._show = show
+        self._stop = threading.Event()
+        self._on_stop: Callable[[], object] = lambda: None
+
+    def report(self, line: str) -> None:
+        """The newest line of output, for people: shown while the tool runs, stored nowhere. Never waits."""
+        self._show(line)
+
+    @property
+    def is_stopped(self) -> bool:
+        return self._stop.is_set()
+
+    def on_stop(self, call: Callable[[], object]) -> None:
+        """``call`` ends what the tool waits for, from another thread; at once when stop was pressed before."""
+        self._on_stop = call
+        if self.is_stopped:
+            call()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._on_stop()
+
+
 @dataclass(frozen=True, slots=True)
 class Invocation:
     dialog_id: UUID
     call_id: str
     arguments: Mapping[str, Any]
+    progress: Progress = field(default_factory=Progress, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

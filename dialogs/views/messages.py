@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST
 
 from dialogs.actions import attachments, messages, model_choice
 from dialogs.api.attachments import image_answer, image_of
-from dialogs.errors import Invalid, Refusal
+from dialogs.errors import Invalid, RateLimited, Refusal
 from dialogs.models import Dialog
 from dialogs.pages.dialog_page import DialogPage
 from dialogs.pages.home import choosable_models
@@ -53,9 +53,10 @@ def image(request: PersonRequest, dialog: Dialog, sha256: str) -> HttpResponse:
 def remote_image(request: PersonRequest, dialog: Dialog, seq: int) -> HttpResponse:
     """An image of an answer, by the click that asks for it. Its page shows the link again where this fails."""
     try:
-        found = fetched_image(dialog, seq, request.GET.get("address", ""))
-    except Invalid as refusal:
-        return HttpResponse(refusal.message, status=refusal.status, content_type="text/plain; charset=utf-8")
+        found = fetched_image(dialog, seq, request.GET.get("address", ""), request.user.pk)
+    except (Invalid, RateLimited) as refusal:
+        answer = HttpResponse(refusal.message, status=refusal.status, content_type="text/plain; charset=utf-8")
+        return with_retry_after(answer, refusal)
     return image_answer(found.name, found.media_type, found.content)
 
 

@@ -4,13 +4,13 @@ import { endBreaking, showBreaking } from "./breaking.js";
 import { startComposer } from "./composer.js";
 import { LiveText } from "./live_text.js";
 import { Follower } from "./follow.js";
-import { startOffscreen } from "./offscreen.js";
+import { openBoxes, startOffscreen } from "./offscreen.js";
 import { announce, applyPieces, localTimes, toast } from "./page.js";
 import { startPickers } from "./picker.js";
 import { startSide } from "./side.js";
 import { Connection } from "./socket.js";
-import { foldTools, unfold } from "./tools.js";
-import { startTurns } from "./turns.js";
+import { foldTools, showLine, unfold } from "./tools.js";
+import { keepPlaceOfVersions, startTurns } from "./turns.js";
 import { language, tr } from "./words.js";
 
 const KEPT_ENTRIES = 200;
@@ -43,6 +43,7 @@ const connection = new Connection({
 function receive(frame) {
   if (frame.type === "draft") return liveText.show(frame);
   if (frame.type === "badges") return showBadges(frame);
+  if (frame.type === "tool_line") return showLine(entries, frame);
   if (frame.type === "resync") return startOver();
   if (frame.seq <= seq) return;
   seq = root.dataset.seq = frame.seq;
@@ -171,7 +172,7 @@ document.addEventListener("click", ({ target }) => {
 document.addEventListener("click", (event) => {
   const link = event.target.closest(".md a.image");
   const turn = link?.closest(".turn[id]:not(.live)");
-  if (!turn || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (!turn || !("images" in root.dataset) || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   const address = encodeURIComponent(link.getAttribute("href"));
   const image = Object.assign(new Image(), { alt: link.textContent, className: "remote", src: `/d/${id}/turn/${turn.id.slice("turn-".length)}/remote-image/?address=${address}` });
@@ -220,6 +221,7 @@ document.addEventListener("click", (event) => {
 function goTo(hash) {
   const place = document.getElementById(hash.slice(1));
   if (!place?.dataset.position) return false;
+  openBoxes(entries, place);
   unfold(place);
   follower.following = false;
   if (location.hash === hash) history.replaceState(null, "", location.pathname + location.search);
@@ -238,8 +240,9 @@ function decorateNew() {
 }
 
 function trim() {
-  const turns = entries.querySelectorAll(":scope > [data-position]");
+  const turns = entries.querySelectorAll("[data-position]");
   if (turns.length < KEPT_ENTRIES + 60) return;
+  openBoxes(entries);
   const first = turns[turns.length - KEPT_ENTRIES];
   for (const turn of [...turns].slice(0, turns.length - KEPT_ENTRIES)) turn.remove();
   document.getElementById("older")?.remove();
@@ -262,10 +265,12 @@ startTurns();
 startSide();
 if (root.dataset.newest === "yes") {
   if (!goTo(location.hash)) follower.follow();
+  keepPlaceOfVersions(transcript, entries);
   connection.open();
   requestAnimationFrame(() => requestAnimationFrame(watchOlder));
 } else {
   goTo(location.hash);
+  keepPlaceOfVersions(transcript, entries);
   showConnection("offline");
   document.getElementById("connection").hidden = true;
 }

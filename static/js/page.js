@@ -54,7 +54,7 @@ function place(piece) {
   const older = document.getElementById("older");
   if (older && first && position < Number(first.dataset.position)) return false; // belongs to a page not loaded
   let after = null;
-  for (const entry of [...entries.querySelectorAll(":scope > [data-position]")].reverse()) {
+  for (const entry of [...entries.querySelectorAll("[data-position]")].reverse()) {
     if (Number(entry.dataset.position) <= position) { after = entry; break; }
   }
   if (after) after.after(piece);

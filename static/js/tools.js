@@ -20,7 +20,7 @@ export function foldTools(entries) {
 function fold(row) {
   const calls = row.flatMap((entry) => [...entry.querySelectorAll(".tool")]);
   if (calls.length < LEAST || row.some((entry) => entry.isGrouped)) return;
-  if (calls.some((call) => call.dataset.status === "pending" || call.open)) return;
+  if (calls.some((call) => ["pending", "waiting"].includes(call.dataset.status) || call.open)) return;
   const failed = calls.filter((call) => call.dataset.status !== "ok").length;
   const button = Object.assign(document.createElement("button"), { type: "button", className: "tool-group" });
   button.dataset.position = row[0].dataset.position;
@@ -40,6 +40,12 @@ function fold(row) {
   }
   row[0].before(button);
   show(false);
+}
+
+/** The newest line of a running tool, beside its name; it says more of the call than the arguments do. */
+export function showLine(entries, { call, line }) {
+  const card = entries.querySelector(`.tool[data-call="${CSS.escape(call)}"]`);
+  if (card) card.querySelector(".tool-line").textContent = line;
 }
 
 /** A place that one was led to is not left folded. */

@@ -2,7 +2,9 @@
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,6 +41,7 @@ LIST = "".join(
     f"{number}. **Step {number}** of `the plan`:\n   - one <img src=x onerror='window.hacked=1'>\n   - *two* [x](javascript:alert(1))\n"
     for number in range(1, 13)
 )
+SOLUTION = "The area is $\\frac{1}{2} b h$, so:\n\n$$A = \\sum_{i=1}^{n} a_i^2$$\n\n- one **half**\n- of `b * h`\n\nThat is all.\n"
 SCRIPTS: dict[str, dict[str, Any]] = {
     "long": {"chunk_chars": 10, "chunk_delay_ms": 30, "steps": [{"text": LONG}]},
     "list": {"chunk_chars": 7, "chunk_delay_ms": 20, "steps": [{"text": LIST}]},
@@ -70,6 +73,23 @@ SCRIPTS: dict[str, dict[str, Any]] = {
             {"text": "I have looked."},
         ]
     },
+    "counts": {
+        "steps": [
+            {
+                "match": "^Count",
+                "text": "I count.",
+                "tool_calls": [
+                    {"name": "desk_count", "arguments": {"steps": steps, "seconds": 0.5}} for steps in (8, 60)
+                ],
+            },
+            {"text": "I have counted."},
+        ]
+    },
+    "solves": {
+        "chunk_chars": 12,
+        "chunk_delay_ms": 80,
+        "steps": [{"text": SOLUTION, "reasoning": "Half of the product of base and height, I suppose. " * 4}],
+    },
     "lights": {
         "steps": [
             {"match": f"(?m)^{tokens}$", "text": "Noted.", "usage": {"prompt_tokens": tokens, "completion_tokens": 3}}
@@ -93,6 +113,12 @@ SCRIPTS: dict[str, dict[str, Any]] = {
         ],
     },
 }
+SLOW_TOOLS = Path(__file__).parent.parent / "dialogs" / "tools" / "mcp_server.py"
+# From now on, layout shifts as Chromium scores them.
+SHIFTS = """() => {
+    window.shifts = 0;
+    new PerformanceObserver((list) => { for (const entry of list.getEntries()) window.shifts += entry.value; }).observe({ type: "layout-shift" });
+}"""
 KEY_VARIABLE = "BROWSER_TEST_API_KEY"  # for doubles of providers that a test starts
 LIMITS = {"lights": 128_000, "refuses": 1_000, "relents": 1_000, "fills": 2_000}
 
@@ -115,6 +141,9 @@ def browser_stack(postgres: services.PostgresServer, django_db_blocker: Any) -> 
     members["fills"]["context_policy"] = "none"
     members["plans"] |= {"context_policy": "breaking", "context_limit": 3_500, "priority_areas": ["To Do List"]}
     members["plans"]["prepare_rewrites"] = False  # its rewrites are looked at while they are made
+    members["counts"]["tools"] = ["mcp:desk"]
+    desk = {"command": sys.executable, "args": [str(SLOW_TOOLS), "stdio"]}
+    (stack.minds_dir / "mcp.yaml").write_text(json.dumps({"servers": {"desk": desk}}))
     llm = {"providers": {"lab": {"name": "Lab", "apiType": "scripted", "models": models}}}
     (stack.minds_dir / "llm.yaml").write_text(json.dumps(llm))
     (stack.minds_dir / "team.yaml").write_text(json.dumps({"members": members}))

@@ -5,10 +5,14 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from playwright.sync_api import Page, expect
+from django.contrib.auth.models import User
+from django.db import connection
+from playwright.sync_api import Browser, Page, expect
 
+from dialogs.actions import messages
 from dialogs.models import Attachment, Dialog
-from tests.browser.conftest import answered
+from tests.browser.conftest import LogIn, answered
+from tests.harness.stack import Stack
 from tests.pixels import picture
 
 HAND = """([kind, name, media, data, text]) => {
@@ -107,6 +111,46 @@ def test_a_photograph_that_is_too_long_is_made_smaller(
     answered(page)
     kept = dialog.turns.get(seq=1).attachments[0]
     assert (kept["width"], kept["height"], kept["media_type"]) == (2_000, 1_000, "image/jpeg")
+
+
+TAKE = """async () => {
+    const camera = await navigator.mediaDevices.getUserMedia({ video: { width: 640, height: 480 } });
+    const film = Object.assign(document.createElement("video"), { srcObject: camera, muted: true });
+    await film.play();
+    const canvas = new OffscreenCanvas(film.videoWidth, film.videoHeight);
+    canvas.getContext("2d").drawImage(film, 0, 0);
+    camera.getTracks().forEach((track) => track.stop());
+    const bytes = new Uint8Array(await (await canvas.convertToBlob({ type: "image/jpeg" })).arrayBuffer());
+    return [film.videoWidth, film.videoHeight, btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""))];
+}"""
+
+
+def test_a_photograph_of_the_camera_is_sent(stack: Stack, person: User, browser: Browser, log_in: LogIn) -> None:
+    """On a telephone its own camera application gives the picture to the page; here Chromium's camera takes it, whose picture is
+    given in the application's place."""
+    dialog = messages.create_dialog(person, "short")
+    connection.close()
+    phone = browser.new_context(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+    log_in(phone, person)
+    page = phone.new_page()
+    page.goto(f"{stack.base_url}/d/{dialog.pk}/")
+    width, height, data = page.evaluate(TAKE)
+    camera = page.get_by_role("button", name="Take a photograph")
+    assert page.locator("#camera").get_attribute("capture") == "environment"
+    for number in (1, 2):  # the same photograph again is another choice
+        with page.expect_file_chooser() as chooser:
+            camera.tap()
+        photograph: Any = {"name": "image.jpg", "mimeType": "image/jpeg", "buffer": base64.b64decode(data)}
+        chooser.value.set_files(photograph)
+        expect(page.locator("#attached li")).to_have_count(number)
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+    page.get_by_role("button", name="Send").tap()
+    answered(page)
+    kept = dialog.turns.get(seq=1).attachments
+    assert [(one["width"], one["height"], one["media_type"]) for one in kept] == [(width, height, "image/jpeg")] * 2
+    image = page.locator(".turn-user").get_by_role("img").first
+    assert image.evaluate("(image) => image.decode().then(() => image.naturalWidth)") == width == 640
+    phone.close()
 
 
 def test_an_export_is_sent_from_its_page_which_says_how_far_it_is(

@@ -9,7 +9,7 @@ from playwright.sync_api import BrowserContext, Page, WebSocketRoute, expect
 
 from dialogs.models import Dialog, Turn
 from dialogs.pages.markdown import render
-from tests.browser.conftest import LONG, LogIn, answered, send
+from tests.browser.conftest import LONG, SHIFTS, LogIn, answered, send
 from tests.harness.stack import Stack, eventually
 
 Opener = Callable[[str], Dialog]
@@ -53,12 +53,6 @@ def test_an_answer_streams_and_ends_as_the_model_said_it(
     assert_whole(page, dialog)
     assert page.locator(".hl-k").count() >= 12
     expect(page.locator("#announcer")).to_contain_text("Answer complete")
-
-
-SHIFTS = """() => {
-    window.shifts = 0;
-    new PerformanceObserver((list) => { for (const entry of list.getEntries()) window.shifts += entry.value; }).observe({ type: "layout-shift" });
-}"""
 
 
 def test_no_line_moves_while_an_answer_streams(open_dialog: Opener, page: Page, complaints: list[str]) -> None:

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 
+import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
 from dialogs.models import Dialog, Turn
-from tests.browser.conftest import answered, send
+from tests.browser.conftest import SHIFTS, SOLUTION, answered, send
+from tests.pixels import picture
 
 Opener = Callable[[str], Dialog]
 TARGET_PX = 44
@@ -92,6 +94,124 @@ def regenerate(page: Page, first: Dialog) -> None:
     page.get_by_role("link", name="Next version").click()
     expect(page.locator(".versions")).to_have_text("‹2/2")
     page.goto(second)
+
+
+def test_versions_switch_by_keys_alone_and_nothing_moves(
+    open_dialog: Opener, page: Page, complaints: list[str]
+) -> None:
+    """The place stays where it was in the window, and the keyboard at its link. Nearer to the end than 80 px the page follows that."""
+    open_dialog("fills")
+    for number in range(1, 4):
+        send(page, f"Question {number}")
+        answered(page, number)
+    page.locator("#turn-3").get_by_role("button", name="Edit").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("New text of the message")).to_be_focused()
+    page.keyboard.type(" in other words")
+    page.keyboard.press("Enter")
+    expect(page.locator("#turn-3 .versions")).to_have_text("‹2/2")
+    answered(page, 2)
+    link = page.get_by_role("link", name="Previous version")
+    link.scroll_into_view_if_needed()
+    page.locator("#transcript").evaluate("place => place.scrollTop -= 200")
+    place = "() => document.querySelector('#turn-3 .versions').getBoundingClientRect().top"
+    before = page.evaluate(place)
+    link.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#turn-3 .versions")).to_have_text("1/2›")
+    expect(page.get_by_role("link", name="Next version")).to_be_focused()
+    expect(page.locator("#connection")).to_have_attribute("data-state", "live")
+    assert abs(page.evaluate(place) - before) < 3
+    page.keyboard.press("Enter")
+    expect(page.locator("#turn-3 .versions")).to_have_text("‹2/2")
+    expect(page.get_by_role("link", name="Previous version")).to_be_focused()
+    assert abs(page.evaluate(place) - before) < 3
+    expect(page.locator("#turn-3 .body")).to_have_text("Question 2 in other words")
+
+
+WIDE, PHONE = (1280, 800), (360, 740)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_a_conversation_by_keys_alone(
+    open_dialog: Opener, page: Page, complaints: list[str], scheme: str, size: tuple[int, int]
+) -> None:
+    """Attach, send, read, unfold, copy, regenerate, switch versions, edit and fork without a mouse: nothing moves while the answer
+    streams, nothing sticks out, and axe finds nothing at any step."""
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    open_dialog("solves")
+
+    def check(what: str) -> None:
+        assert page.evaluate("document.documentElement.scrollWidth") <= size[0], what
+        check_axe(page)
+
+    def choose(turn: str, name: str) -> None:
+        """By the turn's menu, whose entries are reached by Tab."""
+        page.locator(f"{turn} [data-turn-menu]").focus()
+        page.keyboard.press("Enter")
+        expect(page.locator("#turn-menu :is(button, summary)").first).to_be_focused()
+        check(name)
+        wanted = page.locator("#turn-menu").get_by_role("button", name=name)
+        while not wanted.evaluate("button => button === document.activeElement"):
+            page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+
+    page.locator("#text").focus()
+    page.keyboard.press("Tab")
+    expect(page.locator("#attachments")).to_be_focused()
+    with page.expect_file_chooser() as chooser:
+        page.keyboard.press("Space")
+    chooser.value.set_files({"name": "plan.png", "mimeType": "image/png", "buffer": picture("PNG", (600, 300))})
+    expect(page.locator("#attached li")).to_have_count(1)
+    check("attached")
+    page.locator("#text").focus()
+    page.keyboard.type("How large is it?")
+    page.keyboard.press("Enter")
+    expect(page.locator("#live .reasoning:not([open])")).to_be_visible()  # its fold moves the answer's first line
+    page.evaluate(SHIFTS)
+    answered(page)
+    assert page.evaluate("window.shifts") < 0.1  # is called good; the fold may be among them
+    expect(page.locator(".turn-user").get_by_role("img", name="Attached image plan.png")).to_be_visible()
+    expect(page.locator("#turn-2 math")).to_have_count(2)
+    assert page.locator("#turn-2 math").last.evaluate("math => math.getBoundingClientRect().height") > 20
+    thought = page.locator("#turn-2 .reasoning")
+    expect(thought.locator(".plain")).to_be_hidden()
+    thought.locator("summary").focus()
+    page.keyboard.press("Enter")
+    expect(thought.locator(".plain")).to_contain_text("Half of the product")
+    check("unfolded")
+    choose("#turn-2", "Copy as Markdown")
+    expect(page.locator(".toast").last).to_have_text("Copied.")
+    assert page.evaluate("navigator.clipboard.readText()").strip() == SOLUTION.strip()
+
+    first = page.url
+    choose("#turn-2", "Regenerate")
+    page.wait_for_url(lambda url: url != first)
+    answered(page)
+    expect(page.locator("#turn-2 .versions")).to_have_text("‹2/2")
+    check("regenerated")
+    page.get_by_role("link", name="Previous version").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name="Next version")).to_be_focused()
+    expect(page.locator("#connection")).to_have_attribute("data-state", "live")
+    pencil = page.locator("#turn-1").get_by_role("button", name="Edit", exact=True)
+    pencil.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("New text of the message")).to_be_focused()
+    check("editing")
+    page.keyboard.type(" Say it again.")
+    page.keyboard.press("Enter")
+    expect(page.locator("#turn-1 .body")).to_have_text("How large is it? Say it again.")
+    answered(page)
+    expect(page.locator("#turn-1").get_by_role("img", name="Attached image plan.png")).to_be_visible()
+    expect(page.locator("#turn-1 .versions")).to_have_text("‹2/2")
+    choose("#turn-2", "Fork to a new dialog")
+    expect(page.locator("#heading")).to_contain_text("(fork)")
+    expect(page.locator(".turn")).to_have_count(2)
+    check("forked")
 
 
 def edit_by_keys_alone(page: Page) -> None:

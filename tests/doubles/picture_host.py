@@ -1,4 +1,5 @@
-"""A host of images, as answers name them: what it serves by path, and which requests came."""
+"""A host of images, as answers name them: what it serves by path, and which requests came. It refuses who asks too often, as
+hosts of images do."""
 
 import threading
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,8 @@ class PictureHost:
     files: Mapping[str, bytes]
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)  # paths with headers
     url: str = ""
+    most_requests: int = 1_000  # after so many it answers 429
+    redirects_to: str = ""
 
 
 @contextmanager
@@ -23,7 +26,14 @@ def picture_host(files: Mapping[str, bytes]) -> Iterator[PictureHost]:
         def do_GET(self) -> None:
             host.asked.append((self.path, dict(self.headers)))
             content = host.files.get(self.path)
-            self.send_response(404 if content is None else 200)
+            if len(host.asked) > host.most_requests:
+                self.send_response(429)
+                self.send_header("Retry-After", "60")
+            elif host.redirects_to:
+                self.send_response(302)
+                self.send_header("Location", host.redirects_to)
+            else:
+                self.send_response(404 if content is None else 200)
             self.end_headers()
             self.wfile.write(content or b"no such file")
 

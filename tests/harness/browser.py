@@ -8,6 +8,7 @@ import pytest
 
 FLAGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"),  # a camera that shows a moving pattern
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
 

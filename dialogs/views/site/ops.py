@@ -56,7 +56,7 @@ def dashboard(request: PersonRequest) -> HttpResponse:
         "failed": server.failed_dialogs(),
         "undelivered": server.undelivered(),
         "backing_off": server.backing_off(),
-        "levels": stacked(server.levels_by_hour(), "%d %b %H:00 UTC", label="%H", every=4),
+        "levels": stacked(server.levels_by_hour(), "%d %b %H:%M", label="%H", every=4),
         "compactions": stacked(server.compactions_by_day(), "%d %b", words=_of_policy),
         "context_events": server.context_events(),
         "tasks": server.cleanup_tasks(),

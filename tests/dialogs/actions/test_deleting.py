@@ -4,21 +4,26 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib import admin
 from django.contrib.auth.models import Group
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.formats import date_format
 
-from dialogs.actions import folders, forks, messages, sharing
-from dialogs.models import Dialog, Generation, Turn
+from dialogs.actions import deliveries, folders, forks, messages, sharing
+from dialogs.models import Delivery, Dialog, Generation, Question, SiteSettings, Turn
 from dialogs.operations.expiry import remove_expired
 from dialogs.runtime.driver import drive
+from remediation.models import CleanupTask, ContextEvent
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
-from tests.dialogs.factories import UserFactory, make_dialog, send
+from tests.dialogs.factories import UserFactory, make_dialog, make_operator, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 SELECTED = "/d/selected/"
+admin.autodiscover()  # as the addresses do
 
 
 @pytest.fixture
@@ -67,6 +72,58 @@ def test_a_deleted_dialog_is_out_of_everybodys_sight(dialog: Dialog, owner: Clie
     assert "A secret" not in listed(browser_of(member), "?state=deleted")
     with pytest.raises(Exception, match="There is no such dialog"):
         messages.post_message(dialog.pk, "Are you there?")
+
+
+def admin_lists() -> list[str]:
+    rows = [model for model in admin.site._registry if model._meta.app_label in ("dialogs", "remediation", "health")]
+    return [reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist") for model in rows]
+
+
+def test_in_the_admin_too_and_superusers_see_when_it_is_purged(dialog: Dialog, owner: Client) -> None:
+    turn = dialog.turns.get(seq=1)
+    ContextEvent.objects.create(dialog=dialog, code="mellon", message="mellon")
+    CleanupTask.objects.create(dialog=dialog, reason="mellon")
+    operator, chief = (browser_of(make_operator(is_superuser=superuser)) for superuser in (False, True))
+    pages = [f"{address}{query}" for address in admin_lists() for query in ("", f"?q={dialog.pk}")]
+    pages += [
+        reverse("admin:dialogs_turn_change", args=[turn.pk]),
+        reverse("admin:dialogs_dialog_change", args=[dialog.pk]),
+    ]
+    pages += ["/ops/", "/statistics/", "/q4h/", "/api/search?q=mellon", "/metrics"]
+
+    def telling(client: Client) -> set[str]:
+        """The pages that hold its words."""
+        return {page for page in pages if b"mellon" in client.get(page).content.replace(b'value="mellon"', b"")}
+
+    assert len(telling(operator)) > 8
+    delete(owner, dialog)
+    assert telling(operator) == set()
+    assert statuses(operator, *pages[-7:-5]) == [302, 302]  # Django's answer to what is not there
+    listed_as = chief.get(reverse("admin:dialogs_dialog_changelist")).content.decode()
+    day = date_format(Dialog.deleted.get(pk=dialog.pk).expires_at)
+    assert "mellon" in listed_as and f"deleted, purged on {day}" in listed_as
+    page = chief.get(reverse("admin:dialogs_dialog_change", args=[dialog.pk])).content.decode()
+    assert f"deleted, purged on {day}" in page and f"/d/{dialog.pk}/" not in page
+    Dialog.deleted.filter(pk=dialog.pk).update(expires_at=timezone.now())
+    remove_expired()
+    assert telling(chief) == set()
+    assert (
+        f"{dialog.generations.get().pk}</a>"
+        in operator.get(reverse("admin:dialogs_generation_changelist")).content.decode()
+    )
+
+
+def test_nothing_more_is_told_of_it_outside(dialog: Dialog) -> None:
+    other = make_dialog()
+    SiteSettings.objects.update_or_create(singleton=True, defaults={"webhook_url": "https://example.org/hook"})
+    for one in (dialog, other):
+        deliveries.level_changed(one, "caution")
+    question = Question.objects.create(dialog=dialog, kind="question", text="mellon?", state="answered")
+    Delivery.objects.create(channel="webhook", event="question.closed", question=question, body='{"asked": "mellon?"}')
+    folders.delete(dialog.owner, [dialog.pk])
+    (left,) = Delivery.objects.filter(due_at__isnull=False)
+    assert str(other.pk) in left.body
+    assert list(Delivery.objects.exclude(pk=left.pk).values_list("body", flat=True)) == ["", ""]
 
 
 def test_it_is_brought_back_as_it_was_and_kept(dialog: Dialog, owner: Client) -> None:

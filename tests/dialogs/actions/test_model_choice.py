@@ -6,11 +6,12 @@ import pytest
 import yaml
 from django.test import Client
 
-from dialogs.actions import messages, model_choice
+from dialogs.actions import forks, messages, model_choice
 from dialogs.context.limits import health_of, offered_models
 from dialogs.errors import Conflict
 from dialogs.models import Dialog, Generation, Turn
 from dialogs.runtime.driver import drive
+from remediation.tokens.calibration import Calibration
 from tests.dialogs.browsing import HTMX, browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.event_lists import event_data
@@ -101,6 +102,21 @@ def test_the_same_model_and_one_before_the_first_message_leave_no_line(dialog: D
     assert (fresh.provider_id, fresh.model_id) == ("test", "small")
     assert not Turn.objects.filter(role=Turn.Role.NOTICE).exists()
     assert health_of(fresh)["model_context_limit"] == 1_000
+
+
+@pytest.mark.parametrize(("provider", "model"), [("", ""), ("test", "model"), ("", "model")])
+def test_the_same_model_again_keeps_what_its_reports_taught(dialog: Dialog, provider: str, model: str) -> None:
+    learnt = Calibration.of_factor(1.2).numbers
+    Dialog.objects.filter(pk=dialog.pk).update(overflowed=True, calibration_fit=learnt)
+    assert not model_choice.choose(dialog.pk, provider, model, dialog.owner)
+    dialog.refresh_from_db()
+    assert (dialog.calibration_fit, dialog.overflowed) == (learnt, True)
+    answer = dialog.turns.get(role=Turn.Role.ASSISTANT)
+    branch = forks.Branch(dialog.pk, answer.seq, dialog.owner, "again")
+    assert forks.regenerate(branch, provider, model).calibration_fit == learnt
+    model_choice.choose(dialog.pk, "test", "small", dialog.owner)
+    dialog.refresh_from_db()
+    assert (dialog.calibration_fit, dialog.overflowed) == (None, False)
 
 
 def test_choosing_what_answers_already_is_said(dialog: Dialog, person: Client) -> None:

@@ -104,6 +104,23 @@ def test_levels_and_compactions_are_counted_by_hour_and_day() -> None:
     assert sum(sum(counts.values()) for counts in days) == 2
 
 
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "Pacific/Kiritimati", "America/St_Johns"])
+def test_days_are_cut_and_hours_named_by_the_readers_clock(zone: str) -> None:
+    dialog = make_dialog()
+    Dialog.objects.update(created_at=timezone.now() - timedelta(days=30))
+    with timezone.override(zone):
+        midnight = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
+        for policy, minutes in (("breaking", -1), ("retention", 1)):
+            RewriteFactory.create(dialog=dialog, policy=policy, created_at=midnight + timedelta(minutes=minutes))
+        days = dashboard.compactions_by_day()
+        assert [day.date() for day, _ in days[-2:]] == [midnight.date() - timedelta(days=1), midnight.date()]
+        assert (days[-2][1]["breaking"], days[-2][1]["retention"]) == (1, 0)
+        assert (days[-1][1]["breaking"], days[-1][1]["retention"]) == (0, 1)
+        hours = [hour for hour, _ in dashboard.levels_by_hour()]
+        assert hours[-1] <= timezone.now() < hours[-1] + timedelta(hours=1)
+        assert {hour.utcoffset() for hour in hours} <= {timezone.localtime(hour).utcoffset() for hour in hours}
+
+
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), min_size=1, max_size=30))
 def test_bars_stand_on_each_other_and_never_leave_the_drawing(counts: list[tuple[int, int]]) -> None:
     moment = datetime(2026, 1, 1, tzinfo=UTC)

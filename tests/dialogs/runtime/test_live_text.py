@@ -1,11 +1,15 @@
 """The live text of an answer in Redis, which may lose it at any moment."""
 
+import time
 from uuid import uuid4
 
+import orjson
+import pytest
 from redis import Redis
 
-from dialogs.runtime.live_text import LiveText
-from dialogs.store.wakeups import LIVE_TEXT_SECONDS, live_text_key
+from dialogs.runtime.live_text import LiveText, line_of, show_line
+from dialogs.store.wakeups import LIVE_TEXT_CHANNEL, LIVE_TEXT_SECONDS, live_text_key
+from dominds.redaction import MASK
 from tests.harness.stack import eventually
 
 GENERATION = 7
@@ -32,6 +36,40 @@ def test_a_text_that_redis_lost_is_whole_again_with_the_next_piece(
     say(live, "Köln")
     eventually(lambda: redis_client.get(live_text_key(GENERATION)) == "Grüße aus Köln".encode())
     assert 0 < redis_client.ttl(live_text_key(GENERATION)) <= LIVE_TEXT_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        ("\x1b[2K\x1b[32mok\x1b[0m  12 %\n\n", "ok 12 %"),
+        ("one\ntwo\r\n  three  ", "three"),
+        ("Authorization: Bearer s3cret-000001", f"Authorization: Bearer {MASK}"),
+        ("x" * 190 + " sk-" + "y" * 40, "x" * 190 + f" {MASK}"[:10]),
+        ("x" * 1_000_000, "x" * 200),
+        ("a\ud800b", "a?b"),
+        ("", ""),
+    ],
+)
+def test_a_tools_line_is_its_last_one_short_and_without_secrets(printed: str, shown: str) -> None:
+    assert line_of(printed) == shown
+
+
+def test_lines_are_published_four_times_a_second_and_stored_nowhere(redis_client: Redis) -> None:
+    with redis_client.pubsub() as pubsub:
+        pubsub.subscribe(LIVE_TEXT_CHANNEL)
+        pubsub.get_message(timeout=2)
+        dialog, ends_at = uuid4(), time.monotonic() + 1
+        while time.monotonic() < ends_at:
+            show_line(dialog, "call", f"at {time.monotonic()}")
+            time.sleep(0.001)
+        show_line(dialog, "call", "the last one")
+        frames = []
+        while not frames or frames[-1]["line"] != "the last one":
+            message = pubsub.get_message(timeout=2)
+            assert message is not None
+            frames += orjson.loads(message["data"])
+    assert 3 <= len(frames) <= 7 and {frame["dialog"] for frame in frames} == {str(dialog)}
+    assert redis_client.keys("*") == []
 
 
 def test_a_piece_that_redis_had_no_room_for_is_made_good(redis_client: Redis) -> None:

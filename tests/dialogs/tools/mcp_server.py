@@ -1,5 +1,6 @@
 """A real MCP server for tests: ``python mcp_server.py stdio`` or ``python mcp_server.py http PORT``."""
 
+import asyncio
 import os
 import sys
 import time
@@ -42,6 +43,16 @@ def fail() -> str:
 def wait(seconds: float) -> str:
     time.sleep(seconds)
     return "waited"
+
+
+@server.tool(structured_output=False)
+async def count(steps: int, seconds: float, context: Context, word: str = "step") -> str:
+    """Reports each step in a line with colours and a secret, as command-line tools do."""
+    for step in range(1, steps + 1):
+        line = f"downloading\n\x1b[32m{word} {step}\x1b[0m  of   {steps}, Authorization: Bearer s3cret-{step:06}\n"
+        await context.report_progress(step, steps, line)
+        await asyncio.sleep(seconds)
+    return f"counted to {steps}"
 
 
 @server.tool()

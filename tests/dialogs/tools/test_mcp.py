@@ -20,7 +20,7 @@ from dialogs.models import Agent
 from dialogs.tools import mcp, mcp_client
 from dialogs.tools.mcp_config import McpFailed, current_config, read_config
 from dialogs.tools.registry import builtin_tools, tools_of
-from dialogs.tools.tool import Invocation, Tool
+from dialogs.tools.tool import Invocation, Progress, Stopped, Tool
 from dominds import budgets
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog, send
@@ -214,6 +214,24 @@ def test_a_call_that_takes_too_long_fails_and_leaves_others_alone(minds: Minds) 
     with pytest.raises(McpFailed, match=r"within 0\.5 seconds"):
         mcp_client.call_tool(server, "wait", {"seconds": 2}, seconds=0.5)
     assert call(echo, text="still here").text == "still here"
+
+
+def test_progress_is_reported_while_a_tool_runs_and_a_stop_ends_it(minds: Minds) -> None:
+    minds(desk=STDIO)
+    tools = mcp.tools_named("mcp:desk")
+    lines: list[str] = []
+    progress = Progress(lines.append)
+    assert tools["desk_count"].outside is not None
+    counted = tools["desk_count"].outside(Invocation(uuid4(), "call", {"steps": 3, "seconds": 0.01}, progress))
+    assert counted == Result("counted to 3")
+    assert len(lines) == 3 and "step 3" in lines[-1]
+    long = Progress()
+    threading.Timer(0.5, long.stop).start()
+    started = time.monotonic()
+    with pytest.raises(Stopped):
+        tools["desk_count"].outside(Invocation(uuid4(), "call", {"steps": 1, "seconds": 30}, long))
+    assert time.monotonic() - started < 5
+    assert call(tools["desk_echo"], text="still here").text == "still here"
 
 
 # Names and schemas
