@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from dialogs.accounts.api_keys import create_key
 from dialogs.models import Dialog, Generation
+from dialogs.queries.sent_requests import sent_request
 from tests.dialogs.factories import UserFactory
 from tests.doubles.brains import Call, Prompt, Reply
 from tests.doubles.local_servers import VLLMDouble
@@ -144,6 +145,8 @@ def test_several_system_messages_in_the_beginning_stay_apart(client: OpenAI, dou
         named = ask(client, "local", *system, user("So?"), metadata={"dialog_id": str(dialog_of(answer).pk)})
         assert doubles["local"].bodies[-1]["messages"] == [*system, *said, user("So?")]
         said += [user("So?"), {"role": "assistant", "content": named.choices[0].message.content}]
+    newest = dialog_of(answer).generations.latest("pk")
+    assert sent_request(newest).differs == "", "and it can be made again"
     assert doubles["local"].refusals == []
 
 
