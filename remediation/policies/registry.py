@@ -140,6 +140,11 @@ def restriction(policy: Policy) -> str:
     return f"{policy.name} is only for models of {policy.model_kind.label}" if policy.model_kind else ""
 
 
+def label_of(name: str) -> str:
+    """What people choose this policy by; its name where it is not installed any more."""
+    return next((policy.label for policy in policies() if policy.name == name), name)
+
+
 def title_of(name: str) -> str:
     """What a rewrite by this policy is called, though the policy may be gone."""
     try:

@@ -23,7 +23,7 @@ from dialogs.operations import dashboard as server
 from dialogs.operations.bar_chart import Chart, counted, stacked
 from dialogs.permissions import OPERATE, may
 from dialogs.views.answers import PersonRequest, for_operators
-from remediation.policies.registry import named
+from remediation.policies.registry import label_of
 from remediation.spending import Spent, in_usd
 
 ACTIONS: dict[str, Callable[..., None]] = {
@@ -114,7 +114,7 @@ def _narrowed(chosen: costs.Chosen) -> str:
 
 
 def _of_policy(number: float, name: str) -> str:
-    return f"{number:,.0f} {_(named(name).label)}" if name else counted(number, name)
+    return f"{number:,.0f} {_(label_of(name))}" if name else counted(number, name)
 
 
 def _by_day(
