@@ -13,6 +13,7 @@ from remediation.context import UnitKind
 PRIORITY_LIMIT_PERCENT = 120  # of its limit: what a priority-1 agent may use
 OLD_TOOL_NAMES = {"askQuestion": "ask_human"}  # the name in older files, and ours
 RECOVERY_MODES = ("fresh_start", "truncate", "error")
+RELEVANCES = ("minilm", "wording")
 PLACEHOLDER_DETAILS = ("brief", "linked")
 STRATEGY_NAMES = ("summarize_old", "prioritize_recent", "content_type_chunking", "discard_low_rel", "hybrid")
 OTHER_RATIO = 0.6  # of types without a ratio of their own
@@ -137,7 +138,8 @@ class RetryPolicies:
 
 @dataclass(frozen=True, slots=True)
 class ContextConfig:
-    """The configuration and its defaults. ``tokenizer`` names a counter; empty is the model's own."""
+    """The configuration and its defaults. ``tokenizer`` names a counter; empty is the model's own. ``relevance`` is what breaking
+    judges units by."""
 
     min_limit: int = 3500  # tokens; the floor under every limit
     default_limit: int = 5000  # tokens
@@ -145,6 +147,7 @@ class ContextConfig:
     per_llm: tuple[LlmLimit, ...] = ()
     breaking_strategy: BreakingStrategy = field(default_factory=BreakingStrategy)
     recovery_mode: str = "fresh_start"
+    relevance: str = "minilm"
     retention: Retention = Retention()
     retry_policies: RetryPolicies = field(default_factory=RetryPolicies)
     tokenizer: str = ""

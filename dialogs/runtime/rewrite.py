@@ -200,7 +200,7 @@ def toolbox_of(sizes: Sizes, summarise: Callable[[str, int], str], report: Calla
     return Toolbox(
         count=sizes.count,
         summarise=summarise,
-        relevance=embeddings.relevance_of_wording,
+        relevance=embeddings.RELEVANCE[sizes.config.relevance],
         similarity=embeddings.likeness_of_wording,
         clock=lambda: time.monotonic() * 1000,
         report=report,

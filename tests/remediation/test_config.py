@@ -129,6 +129,7 @@ def test_ratios_by_type(kind: UnitKind, ratio: float) -> None:
         ("warning_threshold", float("nan")),
         ("recovery_mode", "pray"),
         ("recovery_mode", ["fresh_start"]),
+        ("relevance", "bm25"),
         ("tokenizer", 7),
         ("per_llm", {"type": "x"}),
         ("breaking_strategy", "all"),
@@ -303,6 +304,7 @@ fields = st.dictionaries(
             "retention",
             "retry_policies",
             "recovery_mode",
+            "relevance",
             "x",
         ]
     ),

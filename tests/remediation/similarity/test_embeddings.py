@@ -5,9 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remediation.config import RELEVANCES
 from remediation.similarity.embeddings import (
     GLANCE_CHARACTERS,
     GLANCE_PARTS,
+    RELEVANCE,
     REMEMBERED_SECONDS,
     RETRY_SECONDS,
     LexicalEmbedder,
@@ -97,6 +99,14 @@ def test_lexical_vectors_know_likeness_of_wording():
     scores = relevance(texts, "backup server restart", LexicalEmbedder())
     assert scores[0] > 0.5 > 0.2 > scores[1]
     assert scores[2:] == [0.0, 0.0]
+
+
+def test_relevance_by_wording_needs_no_model():
+    texts = ["restart the backup server db-07", "we had soup for lunch"]
+    query = "backup server restart"
+    assert set(RELEVANCE) == set(RELEVANCES)
+    assert RELEVANCE["wording"](texts, query) == relevance(texts, query, LexicalEmbedder())
+    assert RELEVANCE["minilm"](texts, query) == relevance(texts, query)
 
 
 @given(st.lists(st.text(max_size=80), max_size=5), st.text(max_size=80))
