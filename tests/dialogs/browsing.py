@@ -31,8 +31,8 @@ def suspended_dialog(script: Script) -> tuple[Dialog, Question]:
 
 # Names of the addresses that only take a POST.
 ONLY_POST = {
-    "logout", "save-look", "save-context-display", "save-site", "change-password", "create-key", "revoke-key", "unlink",
-    "save-template", "subscribe-push", "remove-push",
+    "logout", "save-look", "revoke-key", "unlink",
+    "subscribe-push", "remove-push",
     "create-dialog", "selected-dialogs", "post-message", "remove-queued", "stop", "retry", "rename", "pin", "move", "close",
     "choose-model",
     "add-reminder", "update-reminder", "delete-reminder", "clear", "complete-milestone", "rewrite", "choose-recall",

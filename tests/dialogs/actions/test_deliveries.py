@@ -316,7 +316,7 @@ def test_a_secret_that_is_changed_goes_on_signing_for_a_day(script: Script, hook
     for secret in ("the next one", "the next one"):
         client.post("/settings/site/", {**site, "webhook_secret": secret})
     assert called() == ["the next one", SECRET]
-    assert "signed with both" in client.get("/settings/").content.decode()
+    assert "signed with both" in client.get("/settings/site/").content.decode()
     SiteSettings.objects.update(webhook_secret_changed_at=Now() - timedelta(hours=25))
     assert called() == ["the next one"]
     client.post("/settings/site/", {**site, "unsigned": "on"})

@@ -85,7 +85,7 @@ members:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ("{temperature: 0.2}", "temperature: there is no such section; known are general, openai, "),
+        ("{temperature: 0.2}", "temperature: there is no such section; known are general, openai-compatible, openai, "),
         ("{general: {heat: 0.2}}", "general: heat means nothing here; known are effort, "),
         (
             "{anthropic: {effort: low}}",

@@ -1,6 +1,7 @@
 """What the pages say of a dialog's context, and what people do to it by hand. No browser."""
 
 import re
+from html import unescape
 
 import pytest
 from django.utils.html import escape
@@ -162,7 +163,9 @@ def test_every_share_on_a_page_says_what_it_is_a_share_of(script: Script) -> Non
     for path in ("", "health/", f"turn/{answer.seq}/usage/", "context/"):
         page = client.get(f"/d/{dialog.pk}/{path}").content.decode()
         text = " ".join(
-            re.sub(r"<(script|style|svg).*?</\1>|<[^>]*>", " ", page[page.index("<main") :], flags=re.S).split()
+            unescape(
+                re.sub(r"<(script|style|svg).*?</\1>|<[^>]*>", " ", page[page.index("<main") :], flags=re.S)
+            ).split()
         )
         for share in re.finditer(r"\d+(\.\d)? ?%", WITHOUT_A_WHOLE.sub("", text)):
             found += 1
