@@ -16,7 +16,7 @@ def team_is_sound(**_: Any) -> list[checks.CheckMessage]:
     """But for their models, which ``sync_agents`` judges: checks run where there is no database yet, or none that answers."""
     files = (team_file.current_team(with_models=False), team_file.read_team(team_file.DEMO_FILE, with_models=False))
     problems = [problem for team in files for problem in team.problems]
-    return [checks.Warning(str(found), id="dialogs.W001") for found in classes_of(problems)]
+    return [checks.Warning(str(result), id="dialogs.W001") for result in classes_of(problems)]
 
 
 @checks.register("installation")
@@ -26,8 +26,8 @@ def policies_are_sound(**_: Any) -> list[checks.CheckMessage]:
 
 @checks.register("installation")
 def mcp_servers_are_sound(**_: Any) -> list[checks.CheckMessage]:
-    found = classes_of(mcp_config.file_config().problems)
-    return [checks.Warning(str(problem), id="dialogs.W002") for problem in found]
+    result = classes_of(mcp_config.file_config().problems)
+    return [checks.Warning(str(problem), id="dialogs.W002") for problem in result]
 
 
 @checks.register("installation")

@@ -48,13 +48,13 @@ class Reach:
 
 def reach_of(user: User) -> Reach:
     """Read once for each ``user`` object, which lives as long as a request."""
-    found: Reach | None = vars(user).get("_reach")
-    if found is None:
+    result: Reach | None = vars(user).get("_reach")
+    if result is None:
         rows = _reach(user.pk)
         sees_all = user.is_active and (user.is_superuser or any(granted for _, granted in rows))
-        found = Reach(sees_all, frozenset(group for group, _ in rows if group is not None))
-        vars(user)["_reach"] = found
-    return found
+        result = Reach(sees_all, frozenset(group for group, _ in rows if group is not None))
+        vars(user)["_reach"] = result
+    return result
 
 
 def within(user_id: int, groups: Iterable[int] | QuerySet[Group], dialog: str = "") -> Q:

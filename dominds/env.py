@@ -28,8 +28,8 @@ _env = environ.Env()
 class BadEnvironment(ImproperlyConfigured):
     """An environment variable holds something that Dominds cannot use."""
 
-    def __init__(self, name: str, found: str, expected: str) -> None:
-        super().__init__(f"{name} is {found!r}, but should be {expected}. Correct or unset it, and start again.")
+    def __init__(self, name: str, value: str, expected: str) -> None:
+        super().__init__(f"{name} is {value!r}, but should be {expected}. Correct or unset it, and start again.")
 
 
 def text(name: str, default: str = "") -> str:
@@ -39,24 +39,24 @@ def text(name: str, default: str = "") -> str:
 
 def flag(name: str, *, default: bool) -> bool:
     """Return a yes-or-no variable."""
-    found = text(name)
-    if not found:
+    value = text(name)
+    if not value:
         return default
-    if found.lower() in TRUE:
+    if value.lower() in TRUE:
         return True
-    if found.lower() in FALSE:
+    if value.lower() in FALSE:
         return False
-    raise BadEnvironment(name, found, "one of 1, true, yes, on, 0, false, no, off")
+    raise BadEnvironment(name, value, "one of 1, true, yes, on, 0, false, no, off")
 
 
 def number(name: str, *, default: int, minimum: int = 0) -> int:
     """Return a whole number of at least ``minimum``."""
-    found = text(name)
-    if not found:
+    value = text(name)
+    if not value:
         return default
-    if not found.isdecimal() or int(found) < minimum:
-        raise BadEnvironment(name, found, f"a whole number of at least {minimum}")
-    return int(found)
+    if not value.isdecimal() or int(value) < minimum:
+        raise BadEnvironment(name, value, f"a whole number of at least {minimum}")
+    return int(value)
 
 
 def words(name: str, default: list[str]) -> list[str]:
@@ -66,21 +66,21 @@ def words(name: str, default: list[str]) -> list[str]:
 
 def servers(name: str, default: str) -> list[tuple[str, str]]:
     """Return pairs of a kind of model server and its address, written ``KIND=ADDRESS`` with commas between; ``off`` is none."""
-    found = text(name, default)
-    if found == "off":
+    value = text(name, default)
+    if value == "off":
         return []
-    pairs = [entry.strip().partition("=") for entry in found.split(",") if entry.strip()]
+    pairs = [entry.strip().partition("=") for entry in value.split(",") if entry.strip()]
     if not all(kind in LOCAL_KINDS and urlsplit(address).hostname for kind, _, address in pairs):
-        raise BadEnvironment(name, found, f"off, or KIND=ADDRESS with commas between, of {', '.join(LOCAL_KINDS)}")
+        raise BadEnvironment(name, value, f"off, or KIND=ADDRESS with commas between, of {', '.join(LOCAL_KINDS)}")
     return [(kind, address) for kind, _, address in pairs]
 
 
 def one_of(name: str, choices: tuple[str, ...], default: str) -> str:
     """Return one of ``choices``."""
-    found = text(name, default)
-    if found not in choices:
-        raise BadEnvironment(name, found, f"one of {', '.join(choices)}")
-    return found
+    value = text(name, default)
+    if value not in choices:
+        raise BadEnvironment(name, value, f"one of {', '.join(choices)}")
+    return value
 
 
 def folder(name: str, default: str, *, base: Path) -> Path:
@@ -107,13 +107,13 @@ def make_folder(name: str, path: Path) -> None:
 
 def database(name: str, *, default: Path) -> dict[str, Any]:
     """Return Django's description of the database that a URL names; without one, an SQLite file at ``default``."""
-    found = text(name)
-    if not found:
+    value = text(name)
+    if not value:
         return {"ENGINE": FILE_ENGINE, "NAME": str(default)}
-    scheme = urlsplit(found).scheme
+    scheme = urlsplit(value).scheme
     if scheme not in ("postgres", "postgresql", "sqlite"):
         raise BadEnvironment(name, f"{scheme}://...", "postgres://USER:PASSWORD@HOST:PORT/NAME or sqlite:///FILE")
-    described: dict[str, Any] = environ.Env.db_url_config(found)
+    described: dict[str, Any] = environ.Env.db_url_config(value)
     described["ENGINE"] = FILE_ENGINE if scheme == "sqlite" else SERVER_ENGINE
     if not described["NAME"]:
         raise BadEnvironment(name, f"{scheme}://...", "an address that ends in the database's name")
@@ -124,38 +124,38 @@ def database(name: str, *, default: Path) -> dict[str, Any]:
 
 def redis_url(name: str) -> str:
     """Return the address of a Redis server."""
-    found = text(name)
-    parts = urlsplit(found)
+    value = text(name)
+    parts = urlsplit(value)
     if parts.scheme not in REDIS_SCHEMES or not parts.hostname:
         raise BadEnvironment(name, f"{parts.scheme}://...", "redis://HOST:PORT/NUMBER or rediss://...")
-    return found
+    return value
 
 
 def web_address(name: str) -> str:
     """Return scheme and host of a site, without a slash at the end; empty if unset."""
-    found = text(name).rstrip("/")
-    if found and not re.fullmatch(r"https?://[\w.-]+(:\d+)?|https?://\[[\da-fA-F:]+\](:\d+)?", found):
-        raise BadEnvironment(name, found, "an address such as https://dominds.example.org, without a path")
-    return found
+    value = text(name).rstrip("/")
+    if value and not re.fullmatch(r"https?://[\w.-]+(:\d+)?|https?://\[[\da-fA-F:]+\](:\d+)?", value):
+        raise BadEnvironment(name, value, "an address such as https://dominds.example.org, without a path")
+    return value
 
 
 def issuer(name: str) -> str:
     """Return the address of an OpenID provider as it names itself; empty if unset. Plain HTTP is for this machine."""
-    found = text(name)
+    value = text(name)
     host = r"https://[\w.-]+(:\d+)?|http://(127\.0\.0\.1|localhost|\[::1\])(:\d+)?"
-    if found and not re.fullmatch(rf"({host})(/[^\s?#]*)?", found):
+    if value and not re.fullmatch(rf"({host})(/[^\s?#]*)?", value):
         raise BadEnvironment(
-            name, found, "the issuer of an OpenID provider, such as https://id.example.org/realms/main"
+            name, value, "the issuer of an OpenID provider, such as https://id.example.org/realms/main"
         )
-    return found
+    return value
 
 
 def openid_providers(name: str) -> tuple[Registration, ...]:
     """Return with which providers the server is registered: ``NAME_ISSUER``, ``NAME_CLIENT_ID`` and so on, of further ones
     ``NAME_2_ISSUER`` up to ``NAME_9_ISSUER``."""
     for variable in os.environ:
-        found = re.fullmatch(rf"{name}_(\d+)_\w+", variable)
-        if found and found[1] not in map(str, range(2, MOST_PROVIDERS + 1)):
+        match = re.fullmatch(rf"{name}_(\d+)_\w+", variable)
+        if match and match[1] not in map(str, range(2, MOST_PROVIDERS + 1)):
             raise BadEnvironment(variable, text(variable), f"{name}_2_... to {name}_{MOST_PROVIDERS}_...")
     prefixes = (name, *(f"{name}_{number}" for number in range(2, MOST_PROVIDERS + 1)))
     registered = tuple(
@@ -191,21 +191,21 @@ def _openid_provider(prefix: str, number: int) -> Registration:
 
 def mail(name: str) -> dict[str, Any]:
     """Return Django's settings of a mail server, none if unset. ``smtp+tls`` is STARTTLS."""
-    found = text(name)
-    if not found:
+    value = text(name)
+    if not value:
         return {}
-    parts = urlsplit(found)
+    parts = urlsplit(value)
     if parts.scheme not in MAIL_PORTS or not parts.hostname:
         raise BadEnvironment(
             name, f"{parts.scheme}://...", "smtp+tls://USER:PASSWORD@HOST:PORT, smtp+ssl://... or smtp://..."
         )
-    described: dict[str, Any] = environ.Env.email_url_config(found)
+    described: dict[str, Any] = environ.Env.email_url_config(value)
     return {**described, "EMAIL_PORT": described["EMAIL_PORT"] or MAIL_PORTS[parts.scheme]}
 
 
 def mail_sender(name: str) -> str:
     """Return the address that mails come from, which may stand behind a name."""
-    found = text(name)
-    if "@" not in parseaddr(found)[1]:
-        raise BadEnvironment(name, found, "the address that mails come from, such as Dominds <dominds@example.org>")
-    return found
+    value = text(name)
+    if "@" not in parseaddr(value)[1]:
+        raise BadEnvironment(name, value, "the address that mails come from, such as Dominds <dominds@example.org>")
+    return value

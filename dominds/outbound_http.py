@@ -38,10 +38,10 @@ def check(url: str, *, allow_private: bool, allow_loopback: bool = False) -> tup
         raise Refused("Leave name and password out of the address: it is shown and logged.")
     port = SCHEMES[parts.scheme] if port is None else port
     try:
-        found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
+        result = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise Refused(f"{parts.hostname!r} is not known: {error}.") from error
-    addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
+    addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in result]
     for address in addresses:
         (_check_server if allow_loopback else _check_address)(address, allow_private=allow_private)
     return addresses, port

@@ -93,13 +93,13 @@ class Reading:
         if not path.exists():
             return reading
         try:
-            found = read_yaml(path)
+            value = read_yaml(path)
         except BadYaml as error:
             reading.usable = False
             reading.report("", f"the file {error}; it is ignored", severity=Severity.UNUSABLE)
             return reading
-        reading.document = found.document
-        for key in found.double_keys:
+        reading.document = value.document
+        for key in value.double_keys:
             reading.report(key, "the key occurs twice; the last one holds")
         return reading
 
@@ -168,10 +168,10 @@ def text_or_empty(value: Any) -> str:
 
 def text_up_to(most_chars: int) -> Field:
     def read(value: Any) -> str:
-        found = text(value)
-        if len(found) > most_chars:
-            raise Bad(f"expected at most {most_chars} characters, found {len(found)}")
-        return found
+        result = text(value)
+        if len(result) > most_chars:
+            raise Bad(f"expected at most {most_chars} characters, found {len(result)}")
+        return result
 
     return read
 

@@ -34,10 +34,10 @@ class YamlFile:
 def stamp_of(path: str | Path) -> tuple[int, int]:
     """What changes with a file: modification time in nanoseconds and size in bytes; (0, -1) where there is none."""
     try:
-        found = os.stat(path)  # noqa: PTH116  asked several times for each generation, and a Path costs as much again
+        value = os.stat(path)  # noqa: PTH116  asked several times for each generation, and a Path costs as much again
     except OSError:
         return 0, -1
-    return found.st_mtime_ns, found.st_size
+    return value.st_mtime_ns, value.st_size
 
 
 def read_yaml(path: Path) -> YamlFile:

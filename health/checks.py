@@ -23,10 +23,10 @@ def catalog_is_sound(**_: Any) -> list[checks.CheckMessage]:
 
 def _problems(catalog: Catalog) -> Iterator[checks.CheckMessage]:
     """One line for each class, what cannot be used first; a real file has hundreds of remarks."""
-    for found in classes_of(catalog.problems):
-        kind = checks.Info if found.severity is Severity.REMARK else checks.Warning
-        hint = DETAILS if len(found.problems) > 1 else None
-        yield kind(str(found), hint=hint, id="health.W001")
+    for result in classes_of(catalog.problems):
+        kind = checks.Info if result.severity is Severity.REMARK else checks.Warning
+        hint = DETAILS if len(result.problems) > 1 else None
+        yield kind(str(result), hint=hint, id="health.W001")
 
 
 def _traps(models: Iterable[ModelInfo]) -> Iterator[checks.CheckMessage]:

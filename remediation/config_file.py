@@ -110,29 +110,29 @@ def parse_context_config(content: Any, file: str = FILE) -> tuple[ContextConfig,
     path = "context_config"
     if isinstance(content, Mapping) and isinstance(content.get(path), Mapping):
         content = content[path]
-    found = reading.fields(content, path, _CONFIG)
-    found["per_llm"] = _llm_limits(reading, found.get("per_llm", ()), f"{path}.per_llm")
-    found["breaking_strategy"] = _strategy(reading, found.get("breaking_strategy"), f"{path}.breaking_strategy")
-    found["retention"] = _retention(reading, found.get("retention"), f"{path}.retention")
-    found["retry_policies"] = _retries(reading, found.get("retry_policies"), f"{path}.retry_policies")
-    return ContextConfig(**found), reading.problems
+    value = reading.fields(content, path, _CONFIG)
+    value["per_llm"] = _llm_limits(reading, value.get("per_llm", ()), f"{path}.per_llm")
+    value["breaking_strategy"] = _strategy(reading, value.get("breaking_strategy"), f"{path}.breaking_strategy")
+    value["retention"] = _retention(reading, value.get("retention"), f"{path}.retention")
+    value["retry_policies"] = _retries(reading, value.get("retry_policies"), f"{path}.retry_policies")
+    return ContextConfig(**value), reading.problems
 
 
 def limits_below_floor(config: ContextConfig, file: str = FILE) -> list[Problem]:
     """Limits that ``min_limit`` overrules: what was written does not hold."""
     named = [("default_limit", config.default_limit)]
     named += [(f"per_llm.{entry.type}", entry.limit) for entry in config.per_llm if not entry.follow_default]
-    found = ((f"context_config.{path}", below_floor(limit, config.min_limit)) for path, limit in named)
-    return [Problem(file, path, reason) for path, reason in found if reason]
+    results = ((f"context_config.{path}", below_floor(limit, config.min_limit)) for path, limit in named)
+    return [Problem(file, path, reason) for path, reason in results if reason]
 
 
 def _llm_limits(reading: Reading, entries: list[Any], path: str) -> tuple[LlmLimit, ...]:
     limits: dict[str, LlmLimit] = {}
     for index, entry in enumerate(entries):
         here = f"{path}[{index}]"
-        found = reading.fields(entry, here, _LLM_LIMIT)
+        value = reading.fields(entry, here, _LLM_LIMIT)
         has_number = isinstance(entry, Mapping) and bool(entry.get("limit"))
-        limit = LlmLimit(found.get("type", ""), found.get("limit", 0), found.get("follow_default", not has_number))
+        limit = LlmLimit(value.get("type", ""), value.get("limit", 0), value.get("follow_default", not has_number))
         if reason := _entry_fault(limit, limits):
             reading.report(here, reason)
         else:
@@ -150,23 +150,23 @@ def _entry_fault(entry: LlmLimit, earlier: Mapping[str, LlmLimit]) -> str:
 
 def _strategy(reading: Reading, value: Any, path: str) -> BreakingStrategy:
     names = ("content_type_chunking", *_STRATEGIES)
-    found = reading.fields(value, path, {"chain_order": _chain, **dict.fromkeys(names, anything)})
+    result = reading.fields(value, path, {"chain_order": _chain, **dict.fromkeys(names, anything)})
     for name, (options, known) in _STRATEGIES.items():
-        found[name] = options(**reading.fields(found.get(name), f"{path}.{name}", known))
+        result[name] = options(**reading.fields(result.get(name), f"{path}.{name}", known))
     here = f"{path}.content_type_chunking"
-    chunking = reading.fields(found.get("content_type_chunking"), here, {"compress_ratios": anything})
+    chunking = reading.fields(result.get("content_type_chunking"), here, {"compress_ratios": anything})
     defaults = ContentTypeChunking().compress_ratios
     known = dict.fromkeys(defaults, _positive_share)
     ratios = reading.fields(chunking.get("compress_ratios"), f"{here}.compress_ratios", known)
-    found["content_type_chunking"] = ContentTypeChunking({**defaults, **ratios})
-    return BreakingStrategy(**found)
+    result["content_type_chunking"] = ContentTypeChunking({**defaults, **ratios})
+    return BreakingStrategy(**result)
 
 
 def _retention(reading: Reading, value: Any, path: str) -> Retention:
     """Weights name only what differs from the preset."""
-    found = reading.fields(value, path, {"preset": one_of(tuple(PRESETS)), "weights": anything})
-    preset = found.get("preset", Retention().preset)
-    weights = replace(PRESETS[preset], **reading.fields(found.get("weights"), f"{path}.weights", _WEIGHTS))
+    result = reading.fields(value, path, {"preset": one_of(tuple(PRESETS)), "weights": anything})
+    preset = result.get("preset", Retention().preset)
+    weights = replace(PRESETS[preset], **reading.fields(result.get("weights"), f"{path}.weights", _WEIGHTS))
     if weights.most <= MOST_POINTS:
         return Retention(preset, weights)
     parts = "recency, the highest role, failures, operations and length"
@@ -176,12 +176,12 @@ def _retention(reading: Reading, value: Any, path: str) -> Retention:
 
 def _retries(reading: Reading, value: Any, path: str) -> RetryPolicies:
     """A tool's policy names only what differs from the default policy."""
-    found = reading.fields(value, path, {"default": anything, "per_tool": anything})
-    default = RetryPolicy(**reading.fields(found.get("default"), f"{path}.default", _RETRY_POLICY))
+    result = reading.fields(value, path, {"default": anything, "per_tool": anything})
+    default = RetryPolicy(**reading.fields(result.get("default"), f"{path}.default", _RETRY_POLICY))
     per_tool = {
         OLD_TOOL_NAMES.get(tool, tool): replace(
             default, **reading.fields(policy, f"{path}.per_tool.{tool}", _RETRY_POLICY)
         )
-        for tool, policy in reading.entries(found.get("per_tool"), f"{path}.per_tool")
+        for tool, policy in reading.entries(result.get("per_tool"), f"{path}.per_tool")
     }
     return RetryPolicies(default, per_tool)

@@ -124,8 +124,8 @@ def _failures(statements: Sequence[Statement]) -> list[str]:
 def _facts(gathered: Gathered) -> list[str]:
     """Prohibitions, identifiers, paths and numbers by the ledger's own rules; a failure has its section."""
     texts = [(entry.role, entry.text) for entry in gathered.statements if not entry.failed]
-    found = key_facts(texts, FACT_TOKENS, lambda text: -(-len(text) // 4))
-    return [*gathered.ledger, *(line for line in found if line not in gathered.ledger)]
+    result = key_facts(texts, FACT_TOKENS, lambda text: -(-len(text) // 4))
+    return [*gathered.ledger, *(line for line in result if line not in gathered.ledger)]
 
 
 def _next(gathered: Gathered) -> list[str]:
@@ -138,16 +138,16 @@ def _sections_of(package: str) -> dict[str, list[str]]:
     """An earlier draft, read back, so that drafts of drafts do not nest. Empty for any other package."""
     if DRAFTED not in package:
         return {}
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     heading = ""
     for line in package.splitlines():
         if line in HEADINGS:
             heading = line
         elif line.startswith("- ") and heading:
-            found.setdefault(heading, []).append(line.removeprefix("- "))
-        elif heading in found and line.strip():
-            found[heading][-1] += f"\n{line}"
-    return found
+            result.setdefault(heading, []).append(line.removeprefix("- "))
+        elif heading in result and line.strip():
+            result[heading][-1] += f"\n{line}"
+    return result
 
 
 def _line(text: str, limit: int = LINE_CHARS) -> str:

@@ -144,8 +144,8 @@ def _counts(command: str, keys: Collection[str]) -> list[tuple[int, int]]:
                 pipe.set(key, 0, ex=WINDOW_SECONDS, nx=True)
                 getattr(pipe, command)(key)
                 pipe.ttl(key)
-            found = pipe.execute()
-        return [(int(count or 0), max(1, left)) for count, left in zip(found[1::3], found[2::3], strict=True)]
+            result = pipe.execute()
+        return [(int(count or 0), max(1, left)) for count, left in zip(result[1::3], result[2::3], strict=True)]
     except redis.RedisError as error:
         log.warning("login_throttle_off", error=str(error))
         return []

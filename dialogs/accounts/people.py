@@ -67,8 +67,8 @@ def change(user: User, by: User, groups: list[Group], *, administers: bool) -> N
 
 def permissions_of(group: Group) -> list[str]:
     """Those of ours."""
-    found = group.permissions.filter(content_type__app_label="dialogs", codename__in=ALL)
-    return list(found.values_list("codename", flat=True))
+    results = group.permissions.filter(content_type__app_label="dialogs", codename__in=ALL)
+    return list(results.values_list("codename", flat=True))
 
 
 def save_group(group: Group, granted: list[str], by: User) -> None:

@@ -39,11 +39,11 @@ def _cookie() -> str:
 
 @receiver(user_logged_out)
 def forget(sender: Any, request: HttpRequest, **kwargs: Any) -> None:
-    if found := subscription_of(request):
-        found.delete()
+    if result := subscription_of(request):
+        result.delete()
 
 
 @receiver(user_logged_in)
 def forget_others(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> None:
-    if (found := subscription_of(request)) and found.user_id != user.pk:
-        found.delete()
+    if (result := subscription_of(request)) and result.user_id != user.pk:
+        result.delete()

@@ -109,12 +109,12 @@ def text_typed(text: str, attachments: Sequence[Mapping[str, Any]] | None) -> st
 
 def text_files(text: str, attachments: Sequence[Mapping[str, Any]] | None) -> list[tuple[str, str]]:
     """Names and texts of the text files that stand behind what a person wrote."""
-    found, place = [], len(text_typed(text, attachments))
+    result, place = [], len(text_typed(text, attachments))
     for file in attachments or ():
         if chars := file.get("chars", 0):
-            found.append((file["name"], text[place : place + chars].partition(">\n")[2].removesuffix("\n</file>")))
+            result.append((file["name"], text[place : place + chars].partition(">\n")[2].removesuffix("\n</file>")))
             place += chars
-    return found
+    return result
 
 
 def digests(attachments: Sequence[Mapping[str, Any]] | None) -> tuple[str, ...]:

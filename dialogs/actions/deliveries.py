@@ -62,8 +62,8 @@ def escalate() -> int:
     overdue = Question.objects.filter(state=Question.State.OPEN, escalated_at=None, created_at__lt=opened_before)
     if not (site.webhook_url or question_mail.is_on()):
         overdue = overdue.filter(web_push.ASKED_BY_PUSH) if web_push.is_on() else overdue.none()
-    found = list(overdue.select_related("dialog__agent", "dialog__owner")[:MOST_AT_ONCE])
-    return sum(_escalate(site, question) for question in found)
+    results = list(overdue.select_related("dialog__agent", "dialog__owner")[:MOST_AT_ONCE])
+    return sum(_escalate(site, question) for question in results)
 
 
 @transaction.atomic

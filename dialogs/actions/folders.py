@@ -93,21 +93,21 @@ def delete_one(dialog: Dialog, by: User) -> None:
 
 def _replaced_by(chosen: Iterable[Dialog]) -> set[UUID]:
     """The archived dialogs whose place these took in the list, as other answers and wordings do: forks stand beside theirs."""
-    found: set[UUID] = set()
+    results: set[UUID] = set()
     for dialog in chosen:
         for kin in lineage(dialog)[1:]:
             if kin.archived_at is None or kin.owner_id != dialog.owner_id:
                 break
             siblings = Dialog.objects.filter(forked_from=kin, archived_at__isnull=False).exclude(title__endswith=FORK)
-            found |= {kin.pk, *siblings.values_list("pk", flat=True)}
-    return found
+            results |= {kin.pk, *siblings.values_list("pk", flat=True)}
+    return results
 
 
 def bring_back(owner: User, ids: Sequence[UUID]) -> Done:
     """Deleted dialogs. What a person opened is kept from now on; a program's still expires."""
-    found = Dialog.deleted.filter(owner=owner, pk__in=ids)
+    results = Dialog.deleted.filter(owner=owner, pk__in=ids)
     kept = Case(When(origin=Dialog.Origin.PERSON, then=None), default=F("expires_at"))
-    back = found.update(removed_at=None, expires_at=kept)
+    back = results.update(removed_at=None, expires_at=kept)
     return Done(ngettext("{number:,} dialog is back.", "{number:,} dialogs are back.", back).format(number=back))
 
 
@@ -132,9 +132,9 @@ def remove(owner: User, folder: str) -> Done:
 
 @transaction.atomic
 def _moved(owner: User, folder: str, to: str | None) -> str:
-    found = Dialog.objects.filter(owner=owner, folder=folder)
-    ids = _ids(found, folder)
-    found.filter(pk__in=ids).update(folder=to)
+    results = Dialog.objects.filter(owner=owner, folder=folder)
+    ids = _ids(results, folder)
+    results.filter(pk__in=ids).update(folder=to)
     return _signed(owner, "move", to, {folder: ids})
 
 

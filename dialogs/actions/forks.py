@@ -160,10 +160,10 @@ def _end_of(turn: Turn) -> int:
     results = after.filter(role=Turn.Role.TOOL, tool_call_id__in=calls)
     if spoken is not None:
         results = results.filter(position__lt=spoken.position)
-    found = dict(results.values_list("tool_call_id", "position"))
-    if len(found) < len(calls):
+    result = dict(results.values_list("tool_call_id", "position"))
+    if len(result) < len(calls):
         raise Conflict("call_open", "A tool call of this turn waits for its result. Fork at an earlier turn, or later.")
-    return max(position or 0 for position in found.values())
+    return max(position or 0 for position in result.values())
 
 
 def _placed(turn: Turn) -> QuerySet[Turn]:

@@ -49,8 +49,8 @@ def create_dialog(owner: User, agent: str | Agent, title: str = "", *, origin: s
     """Open a dialog with an agent that exists and is enabled, by its id or as it has just been read."""
     with transaction.atomic():
         about = {"title": title.strip()[:LONGEST_TITLE], "origin": origin}
-        found = agent if isinstance(agent, Agent) else _enabled(agent)
-        dialog: Dialog = Dialog.objects.create(owner=owner, agent=found, **about)
+        result = agent if isinstance(agent, Agent) else _enabled(agent)
+        dialog: Dialog = Dialog.objects.create(owner=owner, agent=result, **about)
         Round.objects.create(dialog=dialog, number=1, cause=Round.Cause.START)
     return dialog
 
@@ -209,9 +209,9 @@ def folder_name(typed: str) -> str:
 
 def archive(owner: User, ids: Sequence[UUID], *, away: bool) -> list[UUID]:
     """Archive one's own dialogs or bring them back; which were. They go on as before, and a message brings one back."""
-    found = Dialog.objects.filter(owner=owner, pk__in=ids, archived_at__isnull=away)
-    moved = list(found.values_list("pk", flat=True))
-    found.filter(pk__in=moved).update(archived_at=Now() if away else None)
+    results = Dialog.objects.filter(owner=owner, pk__in=ids, archived_at__isnull=away)
+    moved = list(results.values_list("pk", flat=True))
+    results.filter(pk__in=moved).update(archived_at=Now() if away else None)
     return moved
 
 

@@ -66,11 +66,11 @@ class TrialForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def clean_settings(self) -> ContextConfig:
         try:
-            config, found = with_settings(self.cleaned_data["settings"])
+            config, result = with_settings(self.cleaned_data["settings"])
         except BadYaml as error:
             raise forms.ValidationError(f"What is written {error}.") from None
-        if found:
-            raise forms.ValidationError([str(problem) for problem in found])
+        if result:
+            raise forms.ValidationError([str(problem) for problem in result])
         return config
 
 
@@ -110,10 +110,10 @@ class AgentAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
         if not self.has_view_permission(request, agent):
             raise PermissionDenied
         form = TrialForm(request.POST or None, instance=copy(agent), initial={"dialog": request.GET.get("dialog")})
-        found = None
+        result = None
         if form.is_valid():
             try:
-                found = dry_run(agent, form.instance, form.cleaned_data["settings"], form.cleaned_data["dialog"])
+                result = dry_run(agent, form.instance, form.cleaned_data["settings"], form.cleaned_data["dialog"])
             except UnknownModel as error:
                 form.add_error(None, str(error))
         context = {
@@ -122,7 +122,7 @@ class AgentAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
             "title": f"{agent}: other settings on past dialogs",
             "agent": agent,
             "form": form,
-            "found": found,
+            "found": result,
         }
         return TemplateResponse(request, "admin/dialogs/agent/dry_run.html", context)
 

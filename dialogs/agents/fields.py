@@ -34,8 +34,8 @@ def _model_params(value: Any) -> dict[str, Any]:
         raise Bad("holds something that JSON cannot say, such as a date without quotes") from None
     if len(written) > MOST_PARAMS_BYTES:
         raise Bad(f"has {len(written):,} bytes; at most {MOST_PARAMS_BYTES:,} are sent with each request")
-    found: dict[str, Any] = orjson.loads(written)
-    return found
+    result: dict[str, Any] = orjson.loads(written)
+    return result
 
 
 FIELDS: dict[str, Field] = {

@@ -105,8 +105,8 @@ def list_archive(request: PersonRequest, dialog_id: UUID, window: Query[ArchiveW
     if not window.q:
         rows = context_report.archive(dialog).filter(pk__gt=window.after).order_by("pk")
         return [{**_removed(row), "found": None} for row in rows[: window.limit]]
-    found = context_report.found_in_archive(dialog, window.q, window.limit)
-    return [{**_removed(row), "found": hit_json(hit, "id")} for row, hit in found]
+    result = context_report.found_in_archive(dialog, window.q, window.limit)
+    return [{**_removed(row), "found": hit_json(hit, "id")} for row, hit in result]
 
 
 def _removed(row: RemovedUnit) -> dict[str, Any]:

@@ -40,8 +40,8 @@ class Other(Schema):
 @router.get("/dialogs/{uuid:dialog_id}/timeline", response=list[MomentOut])
 def get_timeline(request: PersonRequest, dialog_id: UUID, window: Query[MomentWindow]) -> list[dict[str, Any]]:
     """The newest calls for answers and clears, oldest first: sizes, parts, thresholds, and what happened around them."""
-    found = moments(messages.owned(dialog_id, request.auth), window.before, window.limit)
-    return [moment_json(moment) for moment in found]
+    value = moments(messages.owned(dialog_id, request.auth), window.before, window.limit)
+    return [moment_json(moment) for moment in value]
 
 
 @router.get("/dialogs/{uuid:dialog_id}/generations/{int:generation_id}/request", response=RequestOut)
@@ -69,7 +69,7 @@ def compare_requests(
     dialog = messages.owned(dialog_id, request.auth)
     before, after = (_generation(dialog, pk) for pk in sorted((generation_id, other.with_)))
     left, right = sent_request(before), sent_request(after)
-    found = diff(left.pieces, right.pieces)
+    value = diff(left.pieces, right.pieces)
     rows = [
         {
             "kind": row.kind,
@@ -78,17 +78,17 @@ def compare_requests(
             "after": row.after and _piece(row.after),
             "lines": list(row.lines),
         }
-        for row in found.rows
+        for row in value.rows
     ]
     differs = [sent.differs for sent in (left, right) if sent.differs]
-    return {"before": before.pk, "after": after.pk, "differs": differs, "rows": rows, "is_cut": found.is_cut}
+    return {"before": before.pk, "after": after.pk, "differs": differs, "rows": rows, "is_cut": value.is_cut}
 
 
 def _generation(dialog: Dialog, pk: int) -> Generation:
-    found = dialog.generations.select_related("snapshot").filter(pk=min(pk, LARGEST)).first()
-    if found is None:
+    value = dialog.generations.select_related("snapshot").filter(pk=min(pk, LARGEST)).first()
+    if value is None:
         raise NotFound("There is no such call.")
-    return found
+    return value
 
 
 def _piece(piece: Piece) -> dict[str, Any]:

@@ -44,8 +44,8 @@ def search_dialog(
 ) -> list[dict[str, Any]]:
     """Turns of all rounds that bear on `q`, best first. While the words of a long dialog are still being indexed, its newest
     messages are looked at; the header `X-Dominds-Searched` says `newest` then."""
-    found, response[SEARCHED] = found_in_dialog(request.auth, dialog_id, wanted)
-    return found
+    result, response[SEARCHED] = found_in_dialog(request.auth, dialog_id, wanted)
+    return result
 
 
 @router.get("/search", response=list[FoundTurn], openapi_extra=_DESCRIBED)
@@ -60,21 +60,21 @@ def search_all(
     """Turns of the dialogs that the caller takes part in, best first. Of some 20,000 of their newest messages, 1,000 of a
     dialog; where there are older ones, the header `X-Dominds-Searched` says `newest`. With `all=true` it is slower, looks at
     every message, and says `all`."""
-    found, response[SEARCHED] = found_everywhere(request.auth, wanted, all_of_it=all_of_it)
-    return found
+    result, response[SEARCHED] = found_everywhere(request.auth, wanted, all_of_it=all_of_it)
+    return result
 
 
 def found_in_dialog(person: User, dialog_id: UUID, wanted: Wanted) -> tuple[list[dict[str, Any]], Searched]:
     dialog = messages.owned(dialog_id, person)
     hits = search.in_turns(dialog.pk, wanted.q, wanted.limit)
-    found = [{"dialog": dialog.pk, "title": dialog.title, **hit_json(hit, "seq")} for hit in hits]
-    return found, "newest" if search.searches_newest(dialog.pk) else "all"
+    results = [{"dialog": dialog.pk, "title": dialog.title, **hit_json(hit, "seq")} for hit in hits]
+    return results, "newest" if search.searches_newest(dialog.pk) else "all"
 
 
 def found_everywhere(person: User, wanted: Wanted, *, all_of_it: bool) -> tuple[list[dict[str, Any]], Searched]:
     hits, leaves_out = search.everywhere(person, wanted.q, wanted.limit, all_of_it=all_of_it)
-    found = [{"dialog": one.dialog_id, "title": one.title, **hit_json(one.hit, "seq")} for one in hits]
-    return found, "newest" if leaves_out else "all"
+    results = [{"dialog": one.dialog_id, "title": one.title, **hit_json(one.hit, "seq")} for one in hits]
+    return results, "newest" if leaves_out else "all"
 
 
 def hit_json(hit: search.Hit, number: Literal["seq", "id"]) -> dict[str, Any]:

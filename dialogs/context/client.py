@@ -58,8 +58,8 @@ def system_messages_of(
     leading = (
         tuple(SystemMessage(0, text) for after, text in stored if after < 0) if takes_several and not as_user else ()
     )
-    found = (SystemMessage(ends[bisect_right(newest, after)], text, as_user) for after, text in stored)
-    placed = sorted(found, key=attrgetter("at"))
+    results = (SystemMessage(ends[bisect_right(newest, after)], text, as_user) for after, text in stored)
+    placed = sorted(results, key=attrgetter("at"))
     first = [message for message in placed if not message.at]
     return "\n\n".join(message.text for message in first[len(leading) :]), (*leading, *placed[len(first) :])
 

@@ -37,17 +37,17 @@ def _problems_of_file() -> list[Problem]:
     reading = _file()
     if not reading.usable:
         return reading.problems
-    config, found = parse_context_config(_merged(reading), reading.file)
-    return [*reading.problems, *found, *limits_below_floor(config, reading.file)]
+    config, value = parse_context_config(_merged(reading), reading.file)
+    return [*reading.problems, *value, *limits_below_floor(config, reading.file)]
 
 
 def save_edits(content: dict[str, Any]) -> list[Problem]:
     """Keep an operator's edits if they are valid as a whole; otherwise keep nothing and return the problems."""
-    config, found = parse_context_config(_laid_over(_content(_file()), content))
-    found += limits_below_floor(config)
-    if not found:
+    config, value = parse_context_config(_laid_over(_content(_file()), content))
+    value += limits_below_floor(config)
+    if not value:
         ContextSettings.objects.update_or_create(singleton=True, defaults={"config": content})
-    return found
+    return value
 
 
 def with_settings(written: str) -> tuple[ContextConfig, list[Problem]]:

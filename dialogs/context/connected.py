@@ -117,10 +117,10 @@ def _tell() -> None:
 
 def _mark() -> bytes | None:
     try:
-        found = client().get(MARK)
+        result = client().get(MARK)
     except redis.RedisError:
         return _known.mark if _known is not None else None
-    return found if isinstance(found, bytes) else None
+    return result if isinstance(result, bytes) else None
 
 
 def _read(mark: bytes | None) -> Connected:

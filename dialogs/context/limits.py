@@ -61,12 +61,12 @@ def as_served(model: ModelInfo) -> ModelInfo:
     if model.kind.sees is None or model.states_modalities:
         return model
     try:
-        found = model.kind.sees(model.base_url, model.model_id, key_of(model))
+        result = model.kind.sees(model.base_url, model.model_id, key_of(model))
     except AuthFailed:
         return model
-    if found is None:
+    if result is None:
         return model
-    return replace(model, modalities=("text", "image") if found else ("text",))
+    return replace(model, modalities=("text", "image") if result else ("text",))
 
 
 def counted_by_server(model: ModelInfo, text: str) -> int | None:

@@ -48,15 +48,15 @@ def prepared_for(dialog: Dialog, policy: str, sizes: Sizes) -> Prepared | None:
     if row is None or row.content is None:
         return None
     try:
-        found = Prepared(_followed(row.content, sizes, row.covers), dict(row.prompts))
+        result = Prepared(_followed(row.content, sizes, row.covers), dict(row.prompts))
     except UNREADABLE as error:
         log.warning("prepared_rewrite_unreadable", dialog_id=str(dialog.pk), error=repr(error))
         return None
-    rewritten = found.rewritten
+    rewritten = result.rewritten
     before, after = (size + sizes.fixed - sizes.output_room for size in (rewritten.est_before, rewritten.est_after))
     if is_poor(before, after, sizes.limit or before) or broken_law(sizes.units, rewritten.units):
         return None
-    return found
+    return result
 
 
 def columns_of(

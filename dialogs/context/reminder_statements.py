@@ -61,17 +61,17 @@ def in_order(system: Sequence[SystemMessage], statements: Statements) -> list[Sy
 
 def placed(messages: Sequence[Message], between: Sequence[SystemMessage | Statement]) -> tuple[Message, ...]:
     """A view's messages with all of these in their places."""
-    found, start = list[Message](), 0
+    result, start = list[Message](), 0
     for one in between:
-        found += (*messages[start : one.at], one.message)
+        result += (*messages[start : one.at], one.message)
         start = max(start, one.at)
-    return (*found, *messages[start:])
+    return (*result, *messages[start:])
 
 
 def lines_of(dialog: Dialog) -> str:
     """The reminders of now, one a line."""
-    found = _reminders(dialog.pk) if dialog.has_reminders else []
-    return "\n".join(f"[reminder {pk}] {text}" for pk, text in found)
+    result = _reminders(dialog.pk) if dialog.has_reminders else []
+    return "\n".join(f"[reminder {pk}] {text}" for pk, text in result)
 
 
 @Select

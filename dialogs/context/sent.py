@@ -74,9 +74,9 @@ class Sent:
         return {name: value for name, value in columns.items() if value not in ("", 0, (), None, False)}
 
     @classmethod
-    def of_json(cls, found: Mapping[str, Any]) -> "Sent":
+    def of_json(cls, given: Mapping[str, Any]) -> "Sent":
         known = {each.name for each in fields(cls)}
-        return cls(**{name: _frozen(value) for name, value in found.items() if name in known})
+        return cls(**{name: _frozen(value) for name, value in given.items() if name in known})
 
 
 def _frozen(value: Any) -> Any:
@@ -98,8 +98,8 @@ def remembered(
         return digest
 
     def uses(text: str) -> tuple[StoredUse, ...]:
-        found = tuple((use.name, use.version, part(_values(use), of_dialog=True)) for use in uses_of(text))
-        return found or ((UNKNOWN,) if text else ())
+        results = tuple((use.name, use.version, part(_values(use), of_dialog=True)) for use in uses_of(text))
+        return results or ((UNKNOWN,) if text else ())
 
     stated = orjson.dumps(stored(prepared.statements)).decode() if prepared.statements else ""
     sizes = {

@@ -52,6 +52,6 @@ def economy_of(dialog: Dialog, model: ModelInfo, est_prompt: int, base: str) -> 
     if price is None:
         return None
     answered = dialog.generations.filter(base=base, outcome=Generation.Outcome.KEPT, model=model.model_id)
-    found = answered.aggregate(requests=Count("pk"), last=Max("finished_at"))
-    is_warm = found["last"] is not None and timezone.now() - found["last"] < CACHE_KEPT
-    return Economy(price, found["requests"]) if is_warm else None
+    result = answered.aggregate(requests=Count("pk"), last=Max("finished_at"))
+    is_warm = result["last"] is not None and timezone.now() - result["last"] < CACHE_KEPT
+    return Economy(price, result["requests"]) if is_warm else None

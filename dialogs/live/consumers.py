@@ -198,14 +198,14 @@ class PageSocket(AsyncWebsocketConsumer):
             await asyncio.sleep(GATHER_SECONDS)
         key = (self.user_id, self.language, self._sent_seq, self._generation)
         drawing = feed.drawing(key, self._announced_at, partial(self._draw, feed))
-        found = await asyncio.shield(drawing.frames)  # another page may wait for them when this one is gone
+        result = await asyncio.shield(drawing.frames)  # another page may wait for them when this one is gone
         if self._announced_at <= drawing.begun_at:
             self._unsure, self._wanted, self._strange = False, 0, 0
-        if found is None:
+        if result is None:
             self._goodbye = NOT_FOUND
             return
-        self._found.extend(found)
-        if len(found) < BATCH:
+        self._found.extend(result)
+        if len(result) < BATCH:
             self._found.append({"known": drawing.known})
         else:
             self._unsure = True

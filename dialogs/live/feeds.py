@@ -86,12 +86,12 @@ class Feed:
         draw: Callable[[Drawing], Coroutine[Any, Any, list[dict[str, Any]] | None]],
     ) -> Drawing:
         """One that has what was announced until ``announced_at``: another socket's, if it asks for the same by its key."""
-        found = self._drawings.get(key)
-        if found is None or found.begun_at < announced_at:
-            found = self._drawings[key] = Drawing()
-            found.frames = asyncio.create_task(draw(found))
-            found.frames.add_done_callback(partial(self._drawn, key, found))
-        return found
+        result = self._drawings.get(key)
+        if result is None or result.begun_at < announced_at:
+            result = self._drawings[key] = Drawing()
+            result.frames = asyncio.create_task(draw(result))
+            result.frames.add_done_callback(partial(self._drawn, key, result))
+        return result
 
     def _drawn(self, key: tuple[Any, ...], drawing: Drawing, frames: "asyncio.Task[Any]") -> None:
         failed = frames.cancelled() or frames.exception() is not None
@@ -169,11 +169,11 @@ class Feed:
             generation = await in_db_thread(_running_replies.first, self.dialog_id)
             if not generation or generation <= self.ended:
                 return
-            found = await self._redis.mget(_keys(generation))
+            result = await self._redis.mget(_keys(generation))
         except (TimeoutError, RedisError, OSError) as error:
             log.warning("draft_not_loaded", dialog_id=str(self.dialog_id), error=str(error))
             return
-        text, reasoning = _texts(found)
+        text, reasoning = _texts(result)
         shown = self.live_text if self.generation == generation else None
         current = len(shown.text) + len(self.reasoning) if shown else -1
         if generation < self.generation or generation <= self.ended or len(text) + len(reasoning) <= current:
@@ -231,8 +231,8 @@ def _keys(generation: int) -> list[str]:
     return [live_text_key(generation), live_text_key(generation, reasoning=True)]
 
 
-def _texts(found: Any) -> list[str]:
-    return [(raw or b"").decode("utf-8", "ignore") for raw in found]
+def _texts(value: Any) -> list[str]:
+    return [(raw or b"").decode("utf-8", "ignore") for raw in value]
 
 
 def current_live_text(dialog_id: UUID) -> dict[str, Any] | None:

@@ -95,8 +95,8 @@ def frames_after(dialog_id: UUID, user_id: int, seq: int, generation: str | None
 
 @Select
 def _dialog(dialog_id: UUID) -> QuerySet[Dialog]:
-    found = Dialog.objects.filter(pk=dialog_id).select_related("agent", "owner", "client", "group")
-    return found.annotate(database_generation=Subquery(SiteSettings.objects.values("generation")[:1]))
+    result = Dialog.objects.filter(pk=dialog_id).select_related("agent", "owner", "client", "group")
+    return result.annotate(database_generation=Subquery(SiteSettings.objects.values("generation")[:1]))
 
 
 def _viewer(dialog: Dialog, user_id: int) -> User | None:
@@ -180,8 +180,8 @@ def _asking_turns(dialog: Dialog, rows: list[Turn]) -> list[Turn]:
         return []
     first = results[0].position or 0
     asking = dialog.turns.filter(role=Turn.Role.ASSISTANT, tool_calls__isnull=False, position__lt=first)
-    found = asking.select_related("generation__snapshot", "author").order_by("-position").first()
-    return [found] if found is not None and found.seq not in {turn.seq for turn in rows} else []
+    result = asking.select_related("generation__snapshot", "author").order_by("-position").first()
+    return [result] if result is not None and result.seq not in {turn.seq for turn in rows} else []
 
 
 def _call_site_piece(page: DialogPage, turns: Mapping[int, Turn]) -> list[str]:

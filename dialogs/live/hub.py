@@ -241,11 +241,11 @@ class Hub:
             ids = list(feeds)
             for start in range(0, len(ids), 500):
                 try:
-                    found = await in_db_thread(_last_seqs, ids[start : start + 500])
+                    result = await in_db_thread(_last_seqs, ids[start : start + 500])
                 except Exception as error:  # noqa: BLE001  the database is away: the next round asks again
                     log.warning("poll_failed", error=str(error) or type(error).__name__)
                     break
-                for dialog_id, seq in found.items():
+                for dialog_id, seq in result.items():
                     if seq > feeds[dialog_id].seq:
                         feeds[dialog_id].receive({"seq": seq})
 

@@ -118,10 +118,10 @@ def _result(text: str, *, failed: bool = False) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=text)], is_error=failed)
 
 
-def _bounded(found: Any) -> str:
+def _bounded(value: Any) -> str:
     """As JSON, with long texts cut as far as it takes."""
     for most in CUTS:
-        text = orjson.dumps(_cut(found, most))
+        text = orjson.dumps(_cut(value, most))
         if len(text) <= MOST_BYTES:
             break
     return text.decode()

@@ -45,10 +45,10 @@ def search_dialogs(
     is newest, older messages were not looked at; everything looks at all of them, which takes longer."""
     wanted = Wanted(q=query, limit=limit)
     if dialog is None:
-        found, searched = search.found_everywhere(request.auth, wanted, all_of_it=everything)
+        result, searched = search.found_everywhere(request.auth, wanted, all_of_it=everything)
     else:
-        found, searched = search.found_in_dialog(request.auth, dialog, wanted)
-    return {"found": found, "searched": searched}
+        result, searched = search.found_in_dialog(request.auth, dialog, wanted)
+    return {"found": result, "searched": searched}
 
 
 def read_turns(request: PersonRequest, dialog: Dialog, after: AfterNumber = 0, limit: Entries = 20) -> list[Found]:

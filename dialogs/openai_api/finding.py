@@ -69,14 +69,14 @@ def find(
     text = without_spaces((instructions, *texts))
     has_answer = any(one.answered for one in exchanges)
     if has_answer:
-        found = _among_those_alike(mine, conversation, exchanges, text, named)
+        result = _among_those_alike(mine, conversation, exchanges, text, named)
     else:
-        found = _without_answer(mine, conversation)
+        result = _without_answer(mine, conversation)
     # Another answer to results that were answered: never the dialog's end.
     if conversation.results and not conversation.has_message:
-        shared = min(found.shared, len(exchanges) - 1) if found else 0
-        return replace(found, fit=None, shared=shared) if found and shared else None
-    return found if found and found.fit else (_summed_up(mine, conversation, text, instructions) or found)
+        shared = min(result.shared, len(exchanges) - 1) if result else 0
+        return replace(result, fit=None, shared=shared) if result and shared else None
+    return result if result and result.fit else (_summed_up(mine, conversation, text, instructions) or result)
 
 
 def calls_in_words(message: ClientMessage) -> list[str]:
@@ -103,9 +103,9 @@ def _among_those_alike(
                 continue
             stored = tuple(exchanges_of(_by_calls(messages_in(dialog_id), named)))
             again = bool(stored) and not stored[-1].answered and [stored[-1]] == exchanges_of(conversation.whole)[-1:]
-            found = _fit(exchanges, stored, state, text, again=again)
-            seen[dialog_id] = Candidate(dialog_id, seq, stored, same_beginning(exchanges, stored), found, again)
-            if found and found.exact:
+            result = _fit(exchanges, stored, state, text, again=again)
+            seen[dialog_id] = Candidate(dialog_id, seq, stored, same_beginning(exchanges, stored), result, again)
+            if result and result.exact:
                 return seen[dialog_id]
     return _best(list(seen.values()))
 
@@ -135,25 +135,25 @@ def _summed_up(mine: QuerySet[Dialog], conversation: Conversation, text: str, in
     """The one of the newest dialogs whose last answer is a summary that the client now tells in the place of what was said."""
     if len(text) < DISTINCT_CHARS:
         return None
-    told = (*_system_of(conversation, instructions), *conversation.whole)
-    found = []
+    texts = (*_system_of(conversation, instructions), *conversation.whole)
+    results = []
     newest = list(_newest_exchanges(_conversations(mine).filter(state__in=AT_HEAD)))
     for dialog_id, exchanges in newest:
         if exchanges and stands_in(exchanges[-1].answered, text):
             messages = tuple(messages_in(dialog_id))
-            if LastAnswer.of(messages).place_in(told) is not None:
-                found.append((dialog_id, tuple(exchanges_of(messages))))
-    if not found and len(conversation.whole) > 1:
-        found = list(_summed_up_beside(mine, newest, told, text))
-    if len(found) != 1:
+            if LastAnswer.of(messages).place_in(texts) is not None:
+                results.append((dialog_id, tuple(exchanges_of(messages))))
+    if not results and len(conversation.whole) > 1:
+        results = list(_summed_up_beside(mine, newest, texts, text))
+    if len(results) != 1:
         return None
-    dialog_id, stored = found[0]
+    dialog_id, stored = results[0]
     seq = mine.values_list("last_turn_seq", flat=True).get(pk=dialog_id)
     return Candidate(dialog_id, seq, stored, 0, Fit(False, len(stored), len(stored), summed_up=True))
 
 
 def _summed_up_beside(
-    mine: QuerySet[Dialog], newest: Newest, told: Sequence[ClientMessage], text: str
+    mine: QuerySet[Dialog], newest: Newest, texts: Sequence[ClientMessage], text: str
 ) -> Iterator[tuple[UUID, tuple[Exchange, ...]]]:
     """Those of the newest dialogs that a program had summed up in a request of its own, which quotes what was said last there: so Goose
     does, and opencode. With the summary as the last thing that was said."""
@@ -165,7 +165,7 @@ def _summed_up_beside(
         for dialog_id, said in newest:
             if dialog_id != beside_id and said and _is_quoted(said[-1], asked):
                 messages = tuple(messages_in(dialog_id))
-                if LastAnswer("", exchanges[0].answered, messages).place_in(told) is not None:
+                if LastAnswer("", exchanges[0].answered, messages).place_in(texts) is not None:
                     yield dialog_id, (*exchanges_of(messages), exchanges[0])
 
 

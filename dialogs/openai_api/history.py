@@ -101,18 +101,18 @@ def placed(system: Iterable[SystemPlace], turns: Sequence[Row]) -> list[tuple[in
     """System messages, each with the seq of the turn of a dialog that it follows, 0 for none, ``LEADS`` where it stands before all."""
     results = {call_id: seq for seq, _, call_id in turns if call_id}
     users = [place for place, (_, role, _) in enumerate(turns) if role == "user"]
-    found: list[tuple[int, str]] = []
+    matches: list[tuple[int, str]] = []
     for one in system:
         if one.leads:
-            found.append((LEADS, one.text))
+            matches.append((LEADS, one.text))
             continue
         number = len(users) - one.before_end  # of the user's messages, as many stand before it
         if one.behind_user:
             behind = users[number - 1] if number > 0 else -1
         else:
             behind = users[max(number, 0)] - 1 if users and number < len(users) else len(turns) - 1
-        found.append((results.get(one.call_id) or (turns[behind][0] if behind >= 0 else 0), one.text))
-    return found
+        matches.append((results.get(one.call_id) or (turns[behind][0] if behind >= 0 else 0), one.text))
+    return matches
 
 
 def _system_places(history: Sequence[ClientMessage]) -> Iterator[SystemPlace]:

@@ -54,7 +54,7 @@ class Exchange:
 
 def exchanges_of(messages: Iterable[ClientMessage]) -> list[Exchange]:
     """Messages in a row of one side are one. Tool results do not count: clients shorten them."""
-    found: list[Exchange] = []
+    results: list[Exchange] = []
     texts: list[str] = []
     answer: list[str] = []
     begin = -1
@@ -62,13 +62,13 @@ def exchanges_of(messages: Iterable[ClientMessage]) -> list[Exchange]:
         match message.role:
             case "user" if text := without_reminders(message.spoken):
                 if answer:
-                    found.append(_exchange(texts, answer, begin))
+                    results.append(_exchange(texts, answer, begin))
                     texts, answer, begin = [], [], -1
                 texts.append(text)
             case "assistant" if text := without_additions(message.text).strip():
                 answer.append(text)
         begin = message.position if begin < 0 else begin
-    return [*found, _exchange(texts, answer, begin)] if texts or answer else found
+    return [*results, _exchange(texts, answer, begin)] if texts or answer else results
 
 
 def _exchange(texts: list[str], answer: list[str], begin: int) -> Exchange:
@@ -215,7 +215,7 @@ class LastAnswer:
         asked = without_reminders(messages[last].spoken) if last < len(messages) else ""
         return cls(asked, "".join(answer.split()), tuple(messages[:last]))
 
-    def place_in(self, told: Sequence[ClientMessage]) -> int | None:
+    def place_in(self, messages: Sequence[ClientMessage]) -> int | None:
         """Which of these messages, system messages among them, holds the answer in the place of what was said before: None where
         it is no summary, but told as what it was, or quoted. It holds what stands between two tags of it, or all.
 
@@ -225,32 +225,34 @@ class LastAnswer:
         """
         if not any(message.role == "assistant" for message in self.before):
             return None
-        spoken = [without_reminders(one.spoken) if one.role == "user" else " ".join(one.text.split()) for one in told]
-        if any(one.role == "user" and text == self.asked for one, text in zip(told, spoken, strict=True)):
+        spoken = [
+            without_reminders(one.spoken) if one.role == "user" else " ".join(one.text.split()) for one in messages
+        ]
+        if any(one.role == "user" and text == self.asked for one, text in zip(messages, spoken, strict=True)):
             return None
         texts = ["".join(text.split()) for text in spoken]
         place = max((at for at, text in enumerate(texts) if stands_in(self.answered, text)), default=None)
         if place is None:
             return None
-        is_alone = place == 0 and texts[0] == self.answered and len(told) > 1
+        is_alone = place == 0 and texts[0] == self.answered and len(messages) > 1
         is_framed = any(stands_in(part, texts[place]) for part in _framed(self.asked, self.answered))
-        return place if is_framed or is_alone or self._is_among(told, texts, place) else None
+        return place if is_framed or is_alone or self._is_among(messages, texts, place) else None
 
-    def _is_among(self, told: Sequence[ClientMessage], texts: Sequence[str], place: int) -> bool:
-        if told[place].role == "assistant":
-            return texts[place] == self.answered and not any(one.role == "assistant" for one in told[:place])
-        heard = next("".join(one.text.split()) for one in reversed(self.before) if one.role == "assistant" and one.text)
+    def _is_among(self, messages: Sequence[ClientMessage], texts: Sequence[str], place: int) -> bool:
+        if messages[place].role == "assistant":
+            return texts[place] == self.answered and not any(one.role == "assistant" for one in messages[:place])
+        event = next("".join(one.text.split()) for one in reversed(self.before) if one.role == "assistant" and one.text)
         if any(
-            one.role == "assistant" and text == heard for one, text in zip(told[place:], texts[place:], strict=True)
+            one.role == "assistant" and text == event for one, text in zip(messages[place:], texts[place:], strict=True)
         ):
             return True
-        said = next(
+        answer = next(
             ("".join(without_reminders(one.spoken).split()) for one in reversed(self.before) if one.role == "user"), ""
         )
-        ahead = [text for one, text in zip(told[:place], texts[:place], strict=True) if one.role != "system"]
-        if ahead and said and all(one.role != "assistant" for one in told[:place]) and said.endswith(ahead[-1]):
+        ahead = [text for one, text in zip(messages[:place], texts[:place], strict=True) if one.role != "system"]
+        if ahead and answer and all(one.role != "assistant" for one in messages[:place]) and answer.endswith(ahead[-1]):
             return len(ahead) > 1 or asks_for_summary(self.asked)
-        return place < len(told) - 1 and asks_for_summary(self.asked)
+        return place < len(messages) - 1 and asks_for_summary(self.asked)
 
 
 def asks_for_summary(message: str) -> bool:
@@ -264,7 +266,7 @@ def stands_in(answered: str, text: str) -> bool:
 
 def _framed(asked: str, answered: str) -> list[str]:
     """What stands in the answer between tags that it was asked for by name."""
-    return [found[2] for found in _FRAME.finditer(answered) if f"<{found[1]}" in asked]
+    return [match[2] for match in _FRAME.finditer(answered) if f"<{match[1]}" in asked]
 
 
 def _sums_up(exchange: Exchange, history: Sequence[Exchange], text: str) -> bool:
@@ -284,8 +286,8 @@ def fit_or_beyond(history: Sequence[Exchange], stored: Sequence[Exchange], text:
     most = min(MOST_BEYOND, len(history) - 1) if stored else 0
     for beyond in range(1, most + 1):
         end = len(history) - beyond
-        if agreement(history[end - 1], stored[-1]) >= Agreement.LIKE and (found := fit(history[:end], stored)):
-            return replace(found, exact=False, beyond=beyond)
+        if agreement(history[end - 1], stored[-1]) >= Agreement.LIKE and (result := fit(history[:end], stored)):
+            return replace(result, exact=False, beyond=beyond)
     return None
 
 
@@ -306,23 +308,23 @@ def fit(history: Sequence[Exchange], stored: Sequence[Exchange], text: str = "")
     """
     least = min(len(history), len(stored))
     tail = 0
-    found: list[Agreement] = []
+    results: list[Agreement] = []
     while tail < least and (seen := agreement(history[-1 - tail], stored[-1 - tail])):
-        found.append(seen)
+        results.append(seen)
         tail += 1
     if not tail:
         return None
     middle, within = history[: len(history) - tail], stored[: len(stored) - tail]
     head = same_beginning(middle, within)
     between = list(_in_order(middle[head:], within[head:]))
-    like = sum(seen >= Agreement.LIKE for seen in found) + head + len(between)
-    same = found.count(Agreement.SAME) + head + between.count(Agreement.SAME)
+    like = sum(seen >= Agreement.LIKE for seen in results) + head + len(between)
+    same = results.count(Agreement.SAME) + head + between.count(Agreement.SAME)
     if [one.message for one in history] == [one.message for one in stored]:
         is_it = like > 0 or tail > 1
     else:
         agreeing = [*history[:head], *history[len(history) - tail :]]
         chars = sum(len(exchange.message) + len(exchange.answered) for exchange in agreeing)
-        is_it = found[0] >= Agreement.LIKE and (
+        is_it = results[0] >= Agreement.LIKE and (
             (2 * like >= len(history) and chars >= DISTINCT_CHARS)
             or any(_sums_up(one, history, text) for one in stored)
         )

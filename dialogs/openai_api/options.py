@@ -64,10 +64,10 @@ def params_in(body: Mapping[str, Any]) -> dict[str, Any]:
     return params
 
 
-def check_offered(part: str, found: Mapping[str, Any], param: str = "") -> None:
+def check_offered(part: str, value: Mapping[str, Any], param: str = "") -> None:
     """``part`` is a key of ``REFUSED``. Raises ``ApiError`` by the name of the first field that is not offered."""
     for name, harmless in REFUSED[part].items():
-        if found.get(name) is not None and found[name] not in harmless:
+        if value.get(name) is not None and value[name] not in harmless:
             reason = WHY.get(name, f"{name} is not offered here: leave it out.")
             raise invalid(reason, f"{param}.{name}" if param else name)
 

@@ -96,26 +96,26 @@ def chat_request(
     )
 
 
-def _mapping(found: Any, param: str) -> dict[str, Any]:
-    if found is None:
+def _mapping(value: Any, param: str) -> dict[str, Any]:
+    if value is None:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise invalid(f"{param} must be an object.", param)
-    return found
+    return value
 
 
-def _stream_options(found: Any) -> dict[str, Any]:
-    options = _mapping(found, "stream_options")
+def _stream_options(given: Any) -> dict[str, Any]:
+    options = _mapping(given, "stream_options")
     for name, value in options.items():
         if name != "include_usage" and value not in (None, False):
             raise invalid(f"stream_options.{name} is not offered here: leave it out.", f"stream_options.{name}")
     return options
 
 
-def _flag(found: Any, param: str) -> bool:
-    if found not in (None, True, False):
+def _flag(value: Any, param: str) -> bool:
+    if value not in (None, True, False):
         raise invalid(f"{param} must be true or false.", param)
-    return bool(found)
+    return bool(value)
 
 
 def _storable(text: str, param: str) -> str:
@@ -124,43 +124,43 @@ def _storable(text: str, param: str) -> str:
     return text
 
 
-def _notices(found: Any) -> str:
-    if found is None:
+def _notices(value: Any) -> str:
+    if value is None:
         return ""
-    if found not in NOTICE_MODES:
+    if value not in NOTICE_MODES:
         raise invalid(f"metadata.notices must be one of {', '.join(NOTICE_MODES)}.", "metadata.notices")
-    return str(found)
+    return str(value)
 
 
 def _end_user(body: dict[str, Any]) -> str:
     """Whom the program speaks for, by either of the protocol's names for it."""
     param = "safety_identifier" if body.get("safety_identifier") else "user"
-    found = body.get(param) or ""
-    if not isinstance(found, str) or len(found) > MAX_END_USER:
+    value = body.get(param) or ""
+    if not isinstance(value, str) or len(value) > MAX_END_USER:
         raise invalid(f"{param} must be a text of at most {MAX_END_USER} characters.", param)
-    return _storable(found, param)
+    return _storable(value, param)
 
 
-def _dialog_id(found: Any) -> UUID | None:
-    if found is None:
+def _dialog_id(value: Any) -> UUID | None:
+    if value is None:
         return None
     try:
-        return UUID(str(found))
+        return UUID(str(value))
     except ValueError:
-        raise ApiError(404, "dialog_not_found", f"There is no dialog {found!r}.", param="metadata.dialog_id") from None
+        raise ApiError(404, "dialog_not_found", f"There is no dialog {value!r}.", param="metadata.dialog_id") from None
 
 
 # Messages
 
 
-def _messages(found: Any, instructions_end: int | None) -> tuple[str, tuple[ClientMessage, ...]]:
+def _messages(value: Any, instructions_end: int | None) -> tuple[str, tuple[ClientMessage, ...]]:
     """The instructions, and the conversation with all other system messages."""
-    if not isinstance(found, list) or not found:
+    if not isinstance(value, list) or not value:
         raise invalid("messages must be a list with at least one message.", "messages")
-    check_number(len(found))
+    check_number(len(value))
     system: list[str] = []
     history: list[ClientMessage] = []
-    for index, message in enumerate(found):
+    for index, message in enumerate(value):
         param = f"messages[{index}]"
         role = _mapping(message, param).get("role")
         check_offered("message", message, param)
@@ -175,7 +175,7 @@ def _messages(found: Any, instructions_end: int | None) -> tuple[str, tuple[Clie
                 text = _named(text, message, param)
                 is_other = bool(system) if instructions_end is None else index >= instructions_end
                 if text and (history or is_other):
-                    leads = instructions_end is None and all(said.leads for said in history)
+                    leads = instructions_end is None and all(answer.leads for answer in history)
                     history.append(ClientMessage("system", text, leads=leads))
                 elif text:
                     system.append(text)
@@ -261,10 +261,10 @@ def _user_message(content: Any, param: str) -> ClientMessage:
 
 def _detail(part: dict[str, Any], param: str) -> str:
     """Of an image, empty where the model chooses."""
-    found = _mapping(part.get("image_url"), param).get("detail") or "auto"
-    if found not in DETAILS:
+    value = _mapping(part.get("image_url"), param).get("detail") or "auto"
+    if value not in DETAILS:
         raise invalid(f"detail must be one of {', '.join(DETAILS)}.", f"{param}.image_url.detail")
-    return "" if found == "auto" else str(found)
+    return "" if value == "auto" else str(value)
 
 
 def _file(part: dict[str, Any], param: str) -> tuple[str, bytes]:
@@ -273,23 +273,23 @@ def _file(part: dict[str, Any], param: str) -> tuple[str, bytes]:
     if kind == "file":
         check_offered("file", given, f"{param}.file")
     name, data = (given.get("filename"), given.get("file_data")) if kind == "file" else ("image", given.get("url"))
-    found = DATA_URL.match(data[:LONGEST_HEADER]) if isinstance(data, str) else None
-    if not isinstance(data, str) or found is None:
+    pattern_match = DATA_URL.match(data[:LONGEST_HEADER]) if isinstance(data, str) else None
+    if not isinstance(data, str) or pattern_match is None:
         raise invalid(
             "Send it as a data URL (data:image/png;base64,...): nothing is fetched from other addresses, and no file is "
             "kept here under an id.",
             param,
         )
-    return from_base64(_storable(str(name or kind), param), data[found.end() :])
+    return from_base64(_storable(str(name or kind), param), data[pattern_match.end() :])
 
 
-def _calls(found: Any, param: str) -> tuple[Call, ...]:
-    if not found:
+def _calls(value: Any, param: str) -> tuple[Call, ...]:
+    if not value:
         return ()
-    if not isinstance(found, list):
+    if not isinstance(value, list):
         raise invalid("tool_calls must be a list.", param)
     calls = []
-    for index, item in enumerate(found):
+    for index, item in enumerate(value):
         function = _mapping(_mapping(item, f"{param}[{index}]").get("function"), f"{param}[{index}].function")
         name, arguments = function.get("name"), function.get("arguments", "{}")
         if not isinstance(name, str) or not TOOL_NAME.fullmatch(name) or not isinstance(arguments, str):
@@ -298,28 +298,28 @@ def _calls(found: Any, param: str) -> tuple[Call, ...]:
     return tuple(calls)
 
 
-def _id(found: Any, param: str) -> str:
-    if not isinstance(found, str) or not 0 < len(found) <= MAX_ID:
+def _id(value: Any, param: str) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_ID:
         raise invalid(f"{param} must be a text of 1 to {MAX_ID} characters.", param)
-    return _storable(found, param)
+    return _storable(value, param)
 
 
 # Tools
 
 
 def _tools(body: dict[str, Any]) -> list[dict[str, Any]]:
-    found = body.get("tools") or []
-    if not isinstance(found, list):
+    value = body.get("tools") or []
+    if not isinstance(value, list):
         raise invalid("tools must be a list.", "tools")
-    tools = [_tool(item, f"tools[{index}]") for index, item in enumerate(found)]
+    tools = [_tool(item, f"tools[{index}]") for index, item in enumerate(value)]
     names = [tool["name"] for tool in tools]
     if len(names) > len(set(names)):
         raise invalid("Two tools have the same name.", "tools")
     return [] if body.get("tool_choice") == "none" else tools
 
 
-def _tool(found: Any, param: str) -> dict[str, Any]:
-    item = _mapping(found, param)
+def _tool(value: Any, param: str) -> dict[str, Any]:
+    item = _mapping(value, param)
     function = _mapping(item.get("function"), f"{param}.function")
     if item.get("type") != "function":
         raise invalid("Only tools of type function are understood.", f"{param}.type")

@@ -326,12 +326,12 @@ def _failure(dialog: Dialog, last: Generation | None) -> ApiError:
 def _calls_for_client(run: Run, dialog: Dialog) -> tuple[Call, ...]:
     if dialog.answering_seq is not None:
         return ()
-    found = client_tools.of_client(dialog, unresolved_calls(dialog))
-    if not found:
+    result = client_tools.of_client(dialog, unresolved_calls(dialog))
+    if not result:
         return ()
     arguments = {
         call["id"]: call["arguments"]
         for turn in Turn.objects.filter(generation__in=calls_of(run), tool_calls__isnull=False)
         for call in turn.tool_calls or ()
     }
-    return tuple(Call(call.id, call.name, arguments[call.id]) for call in found if call.id in arguments)
+    return tuple(Call(call.id, call.name, arguments[call.id]) for call in result if call.id in arguments)

@@ -129,10 +129,10 @@ async def list_models(request: HttpRequest) -> HttpResponseBase:
 
 @call("GET")
 async def get_model(request: HttpRequest, model: str) -> HttpResponseBase:
-    found = [row for row in await sync_to_async(_models)(request) if row["id"] == model]
-    if not found:
+    results = [row for row in await sync_to_async(_models)(request) if row["id"] == model]
+    if not results:
         raise ApiError(404, "model_not_found", f"The model {model!r} does not exist.", param="model")
-    return JsonResponse(found[0])
+    return JsonResponse(results[0])
 
 
 def _models(request: HttpRequest) -> list[dict[str, Any]]:

@@ -99,21 +99,21 @@ class ChatBody:
         except ApiError as error:
             error.named(self.names)
             if error.param:
-                error.param = MESSAGE.sub(lambda found: self.sources[int(found[1])], error.param)
+                error.param = MESSAGE.sub(lambda value: self.sources[int(value[1])], error.param)
             raise
 
 
-def mapping(found: Any, param: str) -> dict[str, Any]:
+def mapping(value: Any, param: str) -> dict[str, Any]:
     """What may be left out, and is an object otherwise."""
-    if found is not None and not isinstance(found, dict):
+    if value is not None and not isinstance(value, dict):
         raise invalid(f"{param} must be an object.", param)
-    return found or {}
+    return value or {}
 
 
-def listed(found: Any, param: str) -> list[Any]:
-    if found is not None and not isinstance(found, list):
+def listed(value: Any, param: str) -> list[Any]:
+    if value is not None and not isinstance(value, list):
         raise invalid(f"{param} must be a list.", param)
-    return found or []
+    return value or []
 
 
 def call_json(call: Call) -> dict[str, Any]:

@@ -102,16 +102,16 @@ def _copy_sqlite(target: Path, using: str) -> Path:
         copy.commit()
         copy.execute("VACUUM")
         copy.execute("PRAGMA journal_mode=DELETE")
-        found = copy.execute("PRAGMA quick_check").fetchone()[0]
-    if found != "ok":
-        raise BackupFailed(f"The copy of the database is damaged: {found}")
+        result = copy.execute("PRAGMA quick_check").fetchone()[0]
+    if result != "ok":
+        raise BackupFailed(f"The copy of the database is damaged: {result}")
     return target
 
 
 def _minds_files() -> list[Path]:
     folder = Path(settings.MINDS_DIR)
-    found = sorted(path for suffix in ("yaml", "yml") for path in folder.rglob(f"*.{suffix}"))
-    return [path for path in found if not path.is_symlink() and path.stat().st_size <= LARGEST_MINDS_FILE]
+    results = sorted(path for suffix in ("yaml", "yml") for path in folder.rglob(f"*.{suffix}"))
+    return [path for path in results if not path.is_symlink() and path.stat().st_size <= LARGEST_MINDS_FILE]
 
 
 def _migrations(using: str) -> list[str]:

@@ -91,9 +91,9 @@ def _ranked(sums: dict[str, Cost]) -> list[tuple[str, Cost]]:
 
 def by_day(table: Table) -> list[tuple[datetime, Cost]]:
     """All days, the oldest first."""
-    found = dict(table.rows)
+    result = dict(table.rows)
     days = (_first_day() + timedelta(days=number) for number in range(DAYS))
-    return [(day, found.get(day.date().isoformat(), Cost())) for day in days]
+    return [(day, result.get(day.date().isoformat(), Cost())) for day in days]
 
 
 def calls(viewer: User, chosen: Chosen = ALL) -> QuerySet[Generation]:
@@ -106,13 +106,13 @@ def dialogs(viewer: User, chosen: Chosen) -> list[tuple[Dialog, Cost]]:
     newest = _newest(viewer, chosen).values("pk")[:ADDED_UP]
     rows = Generation.objects.filter(pk__in=newest).order_by().values_list("dialog").annotate(**_SUMS)
     sums = _ranked({str(dialog): Cost(*added) for dialog, *added in rows})[:NEWEST]
-    found = Dialog.objects.select_related("agent").in_bulk([UUID(dialog) for dialog, _ in sums])
-    return [(found[UUID(dialog)], cost) for dialog, cost in sums if UUID(dialog) in found]
+    result = Dialog.objects.select_related("agent").in_bulk([UUID(dialog) for dialog, _ in sums])
+    return [(result[UUID(dialog)], cost) for dialog, cost in sums if UUID(dialog) in result]
 
 
 def _newest(viewer: User, chosen: Chosen) -> QuerySet[Generation]:
-    found = _ended(_calls_since(_first_day())).filter(**_of(chosen, *_OF_CALLS))
-    return found.filter(dialog__in=Dialog.objects.for_user(viewer)).order_by("-pk")
+    results = _ended(_calls_since(_first_day())).filter(**_of(chosen, *_OF_CALLS))
+    return results.filter(dialog__in=Dialog.objects.for_user(viewer)).order_by("-pk")
 
 
 def _added(groups: list[_Group], key: Callable[[_Group], str]) -> dict[str, Cost]:
@@ -134,8 +134,8 @@ def _groups(chosen: Chosen) -> list[_Group]:
         .values_list(*_LABELS, "agent", "person__username", *_STORED)
         for kept in beside
     ]
-    found = chain(live.values_list(*_LABELS, *_OF_CALLS).annotate(**_SUMS), *stored)
-    return [_Group(day, name, agent, person, Cost(*sums)) for day, name, agent, person, *sums in found]
+    result = chain(live.values_list(*_LABELS, *_OF_CALLS).annotate(**_SUMS), *stored)
+    return [_Group(day, name, agent, person, Cost(*sums)) for day, name, agent, person, *sums in result]
 
 
 _NAME = Concat("provider", Value("/"), "model")

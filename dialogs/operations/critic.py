@@ -57,8 +57,8 @@ def accept(proposal_id: int, user: User) -> Proposal:
         proposal = _decide(proposal_id, user, Proposal.State.ACCEPTED)
         if proposal.kind == "limit":
             Agent.objects.filter(pk=proposal.agent_id).update(context_limit=proposal.change["context_limit"])
-        elif found := save_edits(_with_order(proposal.change["chain_order"])):
-            raise Invalid("; ".join(f"{problem.path}: {problem.reason}" for problem in found))
+        elif result := save_edits(_with_order(proposal.change["chain_order"])):
+            raise Invalid("; ".join(f"{problem.path}: {problem.reason}" for problem in result))
     return proposal
 
 

@@ -73,8 +73,8 @@ SHOWN_STATES = (State.GENERATING, State.QUEUED, State.WAITING, State.SUSPENDED, 
 def dialogs_by_state(states: Iterable[State] = State) -> dict[str, int]:
     """How many dialogs are in each of these states. An index has them; those at rest are nearly all there are."""
     asked = [state.value for state in states]
-    found = dict(Dialog.objects.filter(state__in=asked).order_by().values_list("state").annotate(Count("pk")))
-    return {state: found.get(state, 0) for state in asked}
+    result = dict(Dialog.objects.filter(state__in=asked).order_by().values_list("state").annotate(Count("pk")))
+    return {state: result.get(state, 0) for state in asked}
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,11 +251,11 @@ def first_since(rows: QuerySet[Any], column: str, moment: datetime) -> int:
     low, high = 0, newest + 1  # the answer lies in between, both included
     while low < high:
         middle = (low + high) // 2
-        found = rows.filter(pk__gte=middle).order_by("pk").values_list("pk", column).first()
-        if found is None or found[1] >= moment:
+        result = rows.filter(pk__gte=middle).order_by("pk").values_list("pk", column).first()
+        if result is None or result[1] >= moment:
             high = middle
         else:
-            low = found[0] + 1
+            low = result[0] + 1
     return low
 
 

@@ -106,9 +106,9 @@ def preview(agent: Agent | None, proposed: Agent) -> DryRun:
     return DryRun(len(dialogs), sum(len(dialog.turns) for dialog in dialogs), before, after)
 
 
-def _newest_dialogs(found: QuerySet[Row], room: int = MOST_TURNS) -> Iterator[Dialog]:
+def _newest_dialogs(value: QuerySet[Row], room: int = MOST_TURNS) -> Iterator[Dialog]:
     """Each whole, until they are ``room`` turns together; of the last one its newest turns."""
-    newest = found.filter(last_turn_seq__gt=0).order_by("-active_at", "pk")
+    newest = value.filter(last_turn_seq__gt=0).order_by("-active_at", "pk")
     for dialog_id, instructions in newest.values_list("pk", "agent__instructions")[:MOST_DIALOGS]:
         turns = Turn.objects.filter(dialog=dialog_id, position__isnull=False).order_by("-position")
         rows = list(turns.values(*COLUMNS)[:room])

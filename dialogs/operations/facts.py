@@ -31,15 +31,15 @@ def _measured(run: RemediationRun) -> dict[str, Any]:
     away = missing_from(Shown(text_of(units_of_view(run.dialog_id, run.view))), required)
     away.sort(key=lambda one: -one.statement.worth)
     with REMOVED_UNITS.of(run.dialog_id) as index:
-        found = [is_found(index, one) for one in away[:MOST_SEARCHES]]
+        results = [is_found(index, one) for one in away[:MOST_SEARCHES]]
     return {
         "all": len(required),
         "counts": {
             "in_sight": len(required) - len(away),
-            "one_search_away": found.count(True),
-            "lost": found.count(False),
+            "one_search_away": results.count(True),
+            "lost": results.count(False),
         },
-        "unsearched": len(away) - len(found),
+        "unsearched": len(away) - len(results),
         "away": [
             {
                 "text": one.statement.text,
@@ -47,7 +47,7 @@ def _measured(run: RemediationRun) -> dict[str, Any]:
                 "values": list(one.values),
                 "fate": "one search away" if is_found else "lost",
             }
-            for one, is_found in zip(away, found, strict=False)
+            for one, is_found in zip(away, results, strict=False)
         ],
     }
 

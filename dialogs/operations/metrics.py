@@ -143,9 +143,9 @@ def _dialogs() -> Iterator[Metric]:
     levels = GaugeMetricFamily(
         "dominds_context_level", "Open dialogs that were active in the last day, by level.", labels=["level"]
     )
-    found = _levels_now()
+    result = _levels_now()
     for level in Level:
-        levels.add_metric([level.value], found.get(level.value, 0))
+        levels.add_metric([level.value], result.get(level.value, 0))
     yield levels
     stuck = len(dashboard.stuck_dialogs())
     yield GaugeMetricFamily(
@@ -253,15 +253,15 @@ def _counter(name: str, help_text: str, label: str, kinds: Iterable[str], sums: 
 
 def _from_redis() -> Iterator[Metric]:
     """Absent while Redis is away: an unknown queue is not an empty one."""
-    found = dashboard.parts()
-    if found.queue_depth is None:
+    result = dashboard.parts()
+    if result.queue_depth is None:
         return
-    yield GaugeMetricFamily("dominds_queue_depth", "Wake-ups that no worker has taken yet.", value=found.queue_depth)
+    yield GaugeMetricFamily("dominds_queue_depth", "Wake-ups that no worker has taken yet.", value=result.queue_depth)
     parts = GaugeMetricFamily("dominds_parts", "Workers and sweepers heard in the last 30 s.", labels=["kind"])
     for kind in ("worker", "sweeper"):
-        parts.add_metric([kind], sum(part.kind == kind and not part.is_late for part in found.heartbeats))
+        parts.add_metric([kind], sum(part.kind == kind and not part.is_late for part in result.heartbeats))
     yield parts
-    busy = sum(part.busy or 0 for part in found.heartbeats if not part.is_late)
+    busy = sum(part.busy or 0 for part in result.heartbeats if not part.is_late)
     yield GaugeMetricFamily("dominds_workers_busy", "Wake-ups that workers are at, as they last said.", value=busy)
 
 

@@ -25,11 +25,11 @@ def can_dump(connection: Any) -> bool:
         log.info("portable_dump", reason=f"{', '.join(missing)} is not on the PATH")
         return False
     version = subprocess.run(["pg_dump", "--version"], capture_output=True, text=True, check=False).stdout  # nosec
-    found = re.search(r"(\d+)(?:\.|\b)", version)
+    match = re.search(r"(\d+)(?:\.|\b)", version)
     with connection.cursor() as cursor:
         cursor.execute("SHOW server_version_num")
         server = int(cursor.fetchone()[0]) // 10_000
-    if found is None or int(found[1]) < server:
+    if match is None or int(match[1]) < server:
         log.info("portable_dump", reason=f"pg_dump is older ({version.strip()}) than the server ({server})")
         return False
     return True

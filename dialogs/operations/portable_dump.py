@@ -30,8 +30,8 @@ class _Encoder(DjangoJSONEncoder):
 
 
 def _models() -> list[type[Model]]:
-    found = apps.get_models(include_auto_created=True)
-    return [model for model in found if model._meta.managed and not model._meta.proxy]
+    result = apps.get_models(include_auto_created=True)
+    return [model for model in result if model._meta.managed and not model._meta.proxy]
 
 
 def _batch_of(model: type[Model]) -> int:
@@ -93,16 +93,16 @@ def _batches(lines: TextIO) -> Iterator[tuple[type[Model], list[Model]]]:
     fields: list[Any] = []
     rows: list[Model] = []
     for line in lines:
-        found = json.loads(line)
-        if isinstance(found, dict):
+        result = json.loads(line)
+        if isinstance(result, dict):
             if model is not None and rows:
                 yield model, rows
-            model, rows = apps.get_model(found["model"]), []
+            model, rows = apps.get_model(result["model"]), []
             by_name = {field.attname: field for field in model._meta.concrete_fields}
-            fields = [by_name[name] for name in found["columns"]]
+            fields = [by_name[name] for name in result["columns"]]
             continue
         assert model is not None, "the first line opens a table"
-        values = {field.attname: _value(field, value) for field, value in zip(fields, found, strict=True)}
+        values = {field.attname: _value(field, value) for field, value in zip(fields, result, strict=True)}
         rows.append(model(**values))
         if len(rows) == _batch_of(model):
             yield model, rows

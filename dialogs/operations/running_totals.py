@@ -34,9 +34,9 @@ class Tally:
 def spread(rows: QuerySet[Any], labels: Sequence[str], column: Any, bounds: Sequence[Any], name: str) -> Sums:
     """For each combination of labels: how many values lie at or under each bound, how many there are, and their sum."""
     asked = {f"under_{n}": Count("pk", filter=Q(measured__lte=bound)) for n, bound in enumerate(bounds)}
-    found = rows.annotate(measured=column).filter(measured__isnull=False).order_by().values(*labels)
+    result = rows.annotate(measured=column).filter(measured__isnull=False).order_by().values(*labels)
     sums: Sums = Counter()
-    for row in found.annotate(**asked, all_of_them=Count("pk"), added=Sum("measured")):
+    for row in result.annotate(**asked, all_of_them=Count("pk"), added=Sum("measured")):
         key = tuple(row[label] for label in labels)
         for n in range(len(bounds)):
             sums[name, *key, str(n)] = row[f"under_{n}"]
@@ -48,9 +48,11 @@ def spread(rows: QuerySet[Any], labels: Sequence[str], column: Any, bounds: Sequ
 
 def summed(rows: QuerySet[Any], labels: Sequence[str], **columns: str) -> Sums:
     """For each combination of labels the sum of each column, by its name. Fractions are summed in parts of ``PARTS``."""
-    found = rows.order_by().values(*labels).annotate(**{f"sum_{name}": Sum(column) for name, column in columns.items()})
+    result = (
+        rows.order_by().values(*labels).annotate(**{f"sum_{name}": Sum(column) for name, column in columns.items()})
+    )
     sums: Sums = Counter()
-    for row in found:
+    for row in result:
         for name in columns:
             if added := row[f"sum_{name}"]:
                 parts = round(added * PARTS) if isinstance(added, Decimal) else added
@@ -59,8 +61,8 @@ def summed(rows: QuerySet[Any], labels: Sequence[str], **columns: str) -> Sums:
 
 
 def counted(rows: QuerySet[Any], *labels: str) -> Sums:
-    found = rows.order_by().values_list(*labels).annotate(Count("pk"))
-    return Counter({("count", *row[:-1]): row[-1] for row in found})
+    result = rows.order_by().values_list(*labels).annotate(Count("pk"))
+    return Counter({("count", *row[:-1]): row[-1] for row in result})
 
 
 def settled_below(rows: QuerySet[Any]) -> int:

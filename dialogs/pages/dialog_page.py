@@ -356,10 +356,10 @@ def _first_positions(dialog: Dialog) -> QuerySet[Turn, Any]:
 
 def recent_dialogs(user: User, limit: int = 12) -> list[Dialog]:
     """Their own and those of their groups, each by its index: the two together have none. Most people have no groups."""
-    found = {dialog.pk: dialog for dialog in _own_recent(limit)(user.pk)}
+    result = {dialog.pk: dialog for dialog in _own_recent(limit)(user.pk)}
     if groups := reach_of(user).groups:
-        found |= {dialog.pk: dialog for dialog in _newest(Dialog.objects.filter(group__in=groups), limit)}
-    return sorted(found.values(), key=lambda dialog: dialog.active_at, reverse=True)[:limit]
+        result |= {dialog.pk: dialog for dialog in _newest(Dialog.objects.filter(group__in=groups), limit)}
+    return sorted(result.values(), key=lambda dialog: dialog.active_at, reverse=True)[:limit]
 
 
 def _newest(dialogs: QuerySet[Dialog], limit: int) -> QuerySet[Dialog]:

@@ -158,8 +158,8 @@ def _with_running(entry: Entry, newest_result: datetime | None) -> Entry:
 def _questions_of(dialog: Dialog, calls: Mapping[str, "AskedCall"]) -> dict[str, Question]:
     """The questions to people that these calls asked, by call id."""
     ids = [call_id for call_id, (call, _) in calls.items() if call["name"] == ASK_HUMAN]
-    found = dialog.questions.filter(tool_call_id__in=ids).select_related("resolved_by") if ids else ()
-    return {question.tool_call_id: question for question in found}
+    result = dialog.questions.filter(tool_call_id__in=ids).select_related("resolved_by") if ids else ()
+    return {question.tool_call_id: question for question in result}
 
 
 def _run_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:

@@ -26,14 +26,14 @@ class Term:
 def groups(language: str = "en") -> list[tuple[str, list[Term]]]:
     """By the headings of the document, in this language where there is one of it, with a column for its words. A term's
     anchor is the first of its English words."""
-    found: list[tuple[str, list[Term]]] = []
+    results: list[tuple[str, list[Term]]] = []
     document: Path = settings.RESOURCES / "docs" / "glossary.md"
     translated = document.with_suffix(f".{language}.md")
     for line in (translated if translated.is_file() else document).read_text().splitlines():
         if line.startswith("## "):
-            found.append((line[3:], []))
+            results.append((line[3:], []))
         elif (row := _ROW.fullmatch(line)) and row[1] != "word":
             words, _, text = row[2].rpartition(" | ")
             meaning = mark_safe(render(_LINK.sub(r"\1", text)))  # nosec B308 B703  render() cleans it
-            found[-1][1].append(Term(slugify(row[1].split(",")[0]), words or row[1], meaning))
-    return found
+            results[-1][1].append(Term(slugify(row[1].split(",")[0]), words or row[1], meaning))
+    return results

@@ -244,8 +244,8 @@ def _way_back(renderer: RendererHTML, tokens: Sequence[Token], index: int, optio
 
 def _www(linkify: Any, text: str, start: int) -> int:
     """How many characters after ``www.`` belong to an address."""
-    found = _AFTER_WWW.match(text, start)
-    return len(found[0].rstrip("?!.,:*_~'\"")) if found else 0
+    pattern_match = _AFTER_WWW.match(text, start)
+    return len(pattern_match[0].rstrip("?!.,:*_~'\"")) if pattern_match else 0
 
 
 def _from_www(linkify: Any, match: Any) -> None:
@@ -299,14 +299,14 @@ def _linked(html: str) -> str:
         return html
     key, marked, note = blake2s(html[start:].encode(), digest_size=4).hexdigest(), set[int](), 0
 
-    def place(found: re.Match[str]) -> str:
+    def place(match: re.Match[str]) -> str:
         nonlocal note
-        if found[1] is None:
-            if found[0].startswith("<span"):
+        if match[1] is None:
+            if match[0].startswith("<span"):
                 return f' <a href="#mark-{key}-{note}">↩</a>'
             note += 1
             return f'<li id="note-{key}-{note}">'
-        number = int(found[1])
+        number = int(match[1])
         name = "" if number in marked else f' id="mark-{key}-{number}"'
         marked.add(number)
         return f'<sup><a href="#note-{key}-{number}"{name}>{number}</a></sup>'

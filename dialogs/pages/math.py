@@ -88,12 +88,12 @@ def _block(state: StateBlock, start: int, end: int, silent: bool, *, is_growing:
     opening = state.src[begin : begin + 2]
     if state.is_code_block(start) or opening not in _DISPLAYED:
         return False
-    found = _ENDS[opening].search(state.src, begin + 2, begin + 2 + MATH_MAX_CHARS)
-    if found is None:
+    match = _ENDS[opening].search(state.src, begin + 2, begin + 2 + MATH_MAX_CHARS)
+    if match is None:
         is_open = is_growing and end == state.lineMax and len(state.src) - begin <= MATH_MAX_CHARS
         return is_open and not _has_blank(state, start, end) and _found_block(state, start, end, silent, "math_open")
-    is_math = opening == "$$" or _MATH_IN_BRACKETS.search(state.src, begin + 2, found.start()) is not None
-    last = next((line for line in range(start, end) if state.eMarks[line] >= found.start()), end)
+    is_math = opening == "$$" or _MATH_IN_BRACKETS.search(state.src, begin + 2, match.start()) is not None
+    last = next((line for line in range(start, end) if state.eMarks[line] >= match.start()), end)
     if not is_math or last == end or _has_blank(state, start, last):
         return False
     return _found_block(state, start, last + 1, silent, "math_block")

@@ -21,7 +21,7 @@ class Reasoning:
 
 
 def reasoning_of(turn: Turn) -> Reasoning | None:
-    found = turn.reasoning
-    if not found:
+    result = turn.reasoning
+    if not result:
         return None
-    return Reasoning(found["text"][:SHOWN_CHARS], len(found["text"]), round(found["ms"] / 1000))
+    return Reasoning(result["text"][:SHOWN_CHARS], len(result["text"]), round(result["ms"] / 1000))

@@ -32,10 +32,10 @@ class Section:
 def sections(request: HttpRequest, user: User) -> list[Section]:
     zone = zone_of(request)
     own = Dialog.objects.filter(owner=user, archived_at=None).select_related("agent")
-    found = own.filter(Q(pinned_at__isnull=False) | Q(folder__isnull=False)).order_by(
+    result = own.filter(Q(pinned_at__isnull=False) | Q(folder__isnull=False)).order_by(
         F("pinned_at").desc(nulls_last=True), "-active_at"
     )
-    kept = {dialog.pk: dialog for dialog in found[:MOST_KEPT]}
+    kept = {dialog.pk: dialog for dialog in result[:MOST_KEPT]}
     folders: dict[str, list[Dialog]] = {}
     for dialog in kept.values():
         folders.setdefault("" if dialog.pinned_at else dialog.folder or "", []).append(dialog)

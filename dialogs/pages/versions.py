@@ -41,16 +41,16 @@ def versions_of(dialog: Dialog, viewer: User) -> Mapping[int, Versions]:
     forks = Dialog.objects.for_user(viewer).filter(forked_from__in=line).order_by("created_at", "pk")
     for fork_id, origin_id, position in forks.values_list("pk", "forked_from_id", "own_from"):
         parting[origin_id][position].append(fork_id)
-    found: dict[int, Versions] = {}
+    result: dict[int, Versions] = {}
     for kin, younger in zip(line, [None, *line], strict=False):
         for position, others in parting[kin.pk].items():
             if younger is None or position < younger.own_from:  # what is shown here stands for ``kin``
-                found[position] = Versions((dialog.pk, *others), 1)
+                result[position] = Versions((dialog.pk, *others), 1)
             elif position == younger.own_from and younger.pk in others:
                 first = [kin.pk] if _may_see(viewer, kin) else []
                 ids = (*first, *others)
-                found[position] = Versions(ids, ids.index(younger.pk) + 1)
-    return {position: versions for position, versions in found.items() if versions.total > 1}
+                result[position] = Versions(ids, ids.index(younger.pk) + 1)
+    return {position: versions for position, versions in result.items() if versions.total > 1}
 
 
 def _may_see(viewer: User, dialog: Dialog) -> bool:

@@ -72,9 +72,9 @@ def predictions_of(dialog: Dialog, verbs: Iterable[str]) -> dict[str, str]:
     """What each rewrite would come to now, in a few words by its verb. Empty: it would change nothing."""
     situation, predictions = situation_of(dialog), dict[str, str]()
     for verb in verbs:
-        found = _preview(situation, verb, situation.sizes_for(policy_with(verb)))
-        sizes = _("est. {before:,} → {after:,} tokens").format(before=found["est_before"], after=found["est_after"])
-        predictions[verb] = "" if found["problem"] else sizes
+        result = _preview(situation, verb, situation.sizes_for(policy_with(verb)))
+        sizes = _("est. {before:,} → {after:,} tokens").format(before=result["est_before"], after=result["est_after"])
+        predictions[verb] = "" if result["problem"] else sizes
     return predictions
 
 

@@ -93,8 +93,8 @@ class _Made:
         if not self.sent.recalled:
             return ""
         rows = Turn.objects.filter(dialog=self.generation.dialog_id, seq__in={turn for turn, _ in self.sent.recalled})
-        found = (passage for row in rows.values_list(*TURN_COLUMNS, named=True) for passage in passages_of_turn(row))
-        by_place = {(passage.turn, passage.part): passage for passage in found}
+        results = (passage for row in rows.values_list(*TURN_COLUMNS, named=True) for passage in passages_of_turn(row))
+        by_place = {(passage.turn, passage.part): passage for passage in results}
         return rendered(by_place[place] for place in self.sent.recalled if place in by_place)
 
     def _filled(self, uses: tuple[StoredUse, ...]) -> str:
@@ -213,8 +213,8 @@ def _piece(category: Category, label: str, text: str, turns: tuple[int, ...] = (
 
 
 def _statements(text: str) -> Statements:
-    found = orjson.loads(text or "[]")
-    return tuple(Statement(at, lines, not place) for place, (at, lines) in enumerate(found))
+    value = orjson.loads(text or "[]")
+    return tuple(Statement(at, lines, not place) for place, (at, lines) in enumerate(value))
 
 
 def _values(text: str) -> tuple[tuple[str, str], ...]:

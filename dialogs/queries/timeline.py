@@ -52,11 +52,11 @@ class Moment:
     @property
     def parts(self) -> list[tuple[str, int, float]]:
         """Each category and the reserve with tokens and share, those that there are."""
-        found = [
+        results = [
             *((category.value, tokens) for category, tokens in self.shares.items()),
             ("reserve", self.reserve or 0),
         ]
-        return [(name, tokens, tokens / self.whole) for name, tokens in found if tokens]
+        return [(name, tokens, tokens / self.whole) for name, tokens in results if tokens]
 
     @property
     def share(self) -> float:
@@ -103,19 +103,19 @@ def moments(dialog: Dialog, before: int | None = None, limit: int = MOST) -> lis
 
 
 def _marks(row: Generation, previous: Generation | None, named: Callable[[int], str]) -> list[Mark]:
-    found = list[Mark]()
+    result = list[Mark]()
     if previous is not None and row.base and previous.base:
         (number, run), (number_before, run_before) = _base(row), _base(previous)
         if number != number_before:
-            found.append(Mark("round", _("Round {number} began").format(number=number)))
+            result.append(Mark("round", _("Round {number} began").format(number=number)))
         if run > run_before or (run and number != number_before):
-            found.append(Mark("rewrite", named(run)))
+            result.append(Mark("rewrite", named(run)))
         elif run < run_before and number == number_before:
-            found.append(Mark("undo", _("{rewrite}, undone").format(rewrite=named(run_before))))
+            result.append(Mark("undo", _("{rewrite}, undone").format(rewrite=named(run_before))))
     if row.outcome == Generation.Outcome.CRASHED:
-        found.append(Mark("crash", _("Its worker was lost")))
+        result.append(Mark("crash", _("Its worker was lost")))
     elif row.outcome == Generation.Outcome.FAILED:
-        found.append(
+        result.append(
             Mark(
                 "failure",
                 _("Failed: {reason}").format(
@@ -123,7 +123,7 @@ def _marks(row: Generation, previous: Generation | None, named: Callable[[int], 
                 ),
             )
         )
-    return found
+    return result
 
 
 def _rewrites(rows: Iterable[Generation]) -> Callable[[int], str]:
@@ -140,15 +140,15 @@ def _base(row: Generation) -> tuple[int, int]:
 
 def _questions(dialog: Dialog, shown: list[Generation]) -> dict[int, list[Mark]]:
     """Those that were asked, by the newest call before each."""
-    found = dict[int, list[Mark]]()
+    result = dict[int, list[Mark]]()
     if not shown:
-        return found
+        return result
     asked = dialog.questions.filter(created_at__gte=shown[0].started_at).order_by("created_at")
     for question in asked[: 2 * MOST]:
         row = next((row for row in reversed(shown) if row.started_at <= question.created_at), shown[0])
         kind = _("Question for a human") if question.kind == Question.Kind.QUESTION else _(question.get_kind_display())
-        found.setdefault(row.pk, []).append(Mark("question", kind))
-    return found
+        result.setdefault(row.pk, []).append(Mark("question", kind))
+    return result
 
 
 def moment_json(moment: Moment) -> dict[str, Any]:

@@ -250,5 +250,5 @@ def _reasoning_json(reply: Reply) -> dict[str, Any] | None:
 
 def generation_of_call(call_id: str) -> int | None:
     """The generation that made a call, by the id that it got here; None for an id of somebody else's."""
-    found = re.fullmatch(r"call_([0-9]{1,18})_[0-9]{1,9}", call_id)
-    return int(found[1]) if found else None
+    match = re.fullmatch(r"call_([0-9]{1,18})_[0-9]{1,9}", call_id)
+    return int(match[1]) if match else None

@@ -102,8 +102,8 @@ def _poor(dialog: Dialog, newest: int) -> list[bool]:
 def _newest_sizes(newest: int) -> Select[Any]:
     def sizes(dialog_id: UUID, round_number: int) -> Any:
         runs = RemediationRun.objects.filter(dialog_id=dialog_id, round_number=round_number, undone_at=None)
-        found = runs.exclude(reason=BY_HAND).order_by("-pk")
-        return found.values_list("est_before", "est_after", "limit")[:newest]
+        result = runs.exclude(reason=BY_HAND).order_by("-pk")
+        return result.values_list("est_before", "est_after", "limit")[:newest]
 
     return Select(sizes)
 

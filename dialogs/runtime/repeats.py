@@ -112,5 +112,5 @@ def takes_system(dialog: Dialog, model: ModelInfo) -> bool:
 
 @Select
 def _refusals(provider: str, model: str) -> QuerySet[ForcingRefusal, Any]:
-    found = ForcingRefusal.objects.filter(provider=provider, model=model, refused_at__gt=Now() - REMEMBERED)
-    return found.values_list("pk")[:1]
+    results = ForcingRefusal.objects.filter(provider=provider, model=model, refused_at__gt=Now() - REMEMBERED)
+    return results.values_list("pk")[:1]

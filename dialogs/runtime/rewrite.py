@@ -105,11 +105,11 @@ def _prepared(job: Job) -> Rewritten | None:
     """What was made for this while the dialog rested, if it still stands. What a person asks for is made for them."""
     if not prepared.is_wanted(job.dialog) or job.dialog.requested_rewrite or job.situation.view.interrupted:
         return None
-    found = prepared.prepared_for(job.dialog, job.policy.name, job.sizes)
-    if found is None:
+    result = prepared.prepared_for(job.dialog, job.policy.name, job.sizes)
+    if result is None:
         return None
-    job.prompts.update(found.prompts)
-    return found.rewritten
+    job.prompts.update(result.prompts)
+    return result.rewritten
 
 
 def _rewrite_in_time(lease: Lease, job: Job, seconds: float) -> Rewritten:
@@ -175,9 +175,9 @@ def toolbox_with_model(job: Job, ask: Ask, report: Callable[[str, int, int], Non
     dialog = job.dialog
 
     def prompt(name: str) -> Prompt:
-        found = load(name, prompts_folder())
-        job.prompts[name] = found.version
-        return found
+        result = load(name, prompts_folder())
+        job.prompts[name] = result.version
+        return result
 
     def summarise(text: str, tokens: int) -> str:
         by_model = partial(ask, Generation.Purpose.SUMMARY)

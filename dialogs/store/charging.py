@@ -79,12 +79,12 @@ def of_this_month() -> tuple[QuerySet[Generation], QuerySet[EmbeddingUse]]:
 
 def sums(*tables: tuple[QuerySet[Any], str], of: Collection[int]) -> Mapping[int, Spent]:
     """By the numbers that these columns hold."""
-    found: defaultdict[int, Spent] = defaultdict(Spent)
+    result: defaultdict[int, Spent] = defaultdict(Spent)
     for rows, column in tables:
         grouped = rows.filter(**{f"{column}__in": of}).order_by().values_list(column)
         for number, usd, unpriced in grouped.annotate(Sum("cost_usd", default=Decimal(0)), Sum("unknown", default=0)):
-            found[number] += Spent(Decimal(usd), unpriced)
-    return found
+            result[number] += Spent(Decimal(usd), unpriced)
+    return result
 
 
 def month_begin() -> datetime:

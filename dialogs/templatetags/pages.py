@@ -76,8 +76,8 @@ def usd(cost: Decimal | str | None) -> SafeString | str:
 @register.simple_tag
 def spent(cost: Decimal, unpriced: int, budget: Decimal | None = None) -> SafeString | str:
     """The cost of several calls, some of which may have no known price."""
-    found = Spent(cost, unpriced)
-    if found.is_unknown:
+    result = Spent(cost, unpriced)
+    if result.is_unknown:
         return _("unknown price")
     of = (
         format_html(' <span class="muted">{}</span>', format_html(_("of {}"), usd(budget)))
@@ -95,9 +95,9 @@ def percent(ratio: float | str | None) -> str:
 
 
 @register.filter
-def at(found: Mapping[int, object], position: int) -> object | None:
+def at(value: Mapping[int, object], position: int) -> object | None:
     """What stands under this number, if anything does."""
-    return found.get(position)
+    return value.get(position)
 
 
 @register.filter

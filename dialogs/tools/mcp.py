@@ -112,9 +112,9 @@ def _offered(server: Server) -> tuple[tuple[str, Tool], ...]:
 # From their shapes to ours
 
 
-def _adapted(server: Server, found: "list[McpTool]") -> Iterator[tuple[str, Tool]]:
+def _adapted(server: Server, value: "list[McpTool]") -> Iterator[tuple[str, Tool]]:
     taken: set[str] = set()
-    for tool in sorted(found, key=lambda tool: tool.name):
+    for tool in sorted(value, key=lambda tool: tool.name):
         if not server.offers(tool.name):
             continue
         name = server.renamed(tool.name) if server.renames else exposed_name(server.server_id, tool.name, taken)
@@ -170,10 +170,10 @@ def _references(part: Any) -> Iterator[str]:
 def _follow(schema: Any, reference: str) -> None:
     if reference != "#" and not reference.startswith("#/"):
         raise ValueError(f"the reference {reference!r} leads out of it")
-    found = schema
+    result = schema
     for step in reference[2:].split("/") if len(reference) > 1 else ():
         key = step.replace("~1", "/").replace("~0", "~")
-        found = found[int(key)] if isinstance(found, list) else found[key]
+        result = result[int(key)] if isinstance(result, list) else result[key]
 
 
 @dataclass(frozen=True, slots=True)

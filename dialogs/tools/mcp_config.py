@@ -132,17 +132,17 @@ class VariableMissing(Exception):
 
 def resolved(values: Mapping[str, Value]) -> dict[str, str]:
     """The values to send, those of the environment filled in and kept out of every log. Raises ``VariableMissing``."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for key, value in values.items():
         if isinstance(value, str):
-            found[key] = value
+            result[key] = value
             continue
         secret = os.environ.get(value.name, "")
         if not secret:
             raise VariableMissing(f"The environment variable {value.name} is not set, but {key} needs it.")
         remember(secret)
-        found[key] = value.prefix + secret
-    return found
+        result[key] = value.prefix + secret
+    return result
 
 
 # Reading
@@ -228,15 +228,15 @@ def _is_empty(value: Any) -> bool:
 
 def _server(reading: Reading, server_id: str, entry: Any, here: str) -> Server | None:
     known_before = len(reading.problems)
-    found = reading.fields(entry, here, FIELDS, "servers.*")
-    tools = reading.fields(found.get("tools"), f"{here}.tools", TOOL_FIELDS, "servers.*.tools")
+    value = reading.fields(entry, here, FIELDS, "servers.*")
+    tools = reading.fields(value.get("tools"), f"{here}.tools", TOOL_FIELDS, "servers.*.tools")
     values = {
-        name: _values(reading, found.get(name), f"{here}.{name}", HEADER_NAME if name == "headers" else None)
+        name: _values(reading, value.get(name), f"{here}.{name}", HEADER_NAME if name == "headers" else None)
         for name in ("env", "headers")
     }
-    if "apiKeyEnvVar" in found:
-        values["headers"]["Authorization"] = FromEnvironment(found["apiKeyEnvVar"], "Bearer ")
-    command, url = found.get("command", ""), found.get("url", "")
+    if "apiKeyEnvVar" in value:
+        values["headers"]["Authorization"] = FromEnvironment(value["apiKeyEnvVar"], "Bearer ")
+    command, url = value.get("command", ""), value.get("url", "")
     if bool(command) == bool(url):
         if len(reading.problems) == known_before or command:
             reading.report(here, "a server needs either command or url; it is left out")
@@ -244,20 +244,20 @@ def _server(reading: Reading, server_id: str, entry: Any, here: str) -> Server |
     return Server(
         server_id,
         command,
-        tuple(found.get("args", ())),
-        found.get("cwd", ""),
+        tuple(value.get("args", ())),
+        value.get("cwd", ""),
         values["env"],
         url,
         values["headers"],
         tuple(tools.get("whitelist", ())),
         tuple(tools.get("blacklist", ())),
-        tuple(found.get("transform", ())),
+        tuple(value.get("transform", ())),
     )
 
 
-def _values(reading: Reading, found: Any, here: str, names: re.Pattern[str] | None) -> dict[str, Value]:
+def _values(reading: Reading, given: Any, here: str, names: re.Pattern[str] | None) -> dict[str, Value]:
     values: dict[str, Value] = {}
-    for key, value in reading.entries(found, here):
+    for key, value in reading.entries(given, here):
         try:
             if names and not names.fullmatch(key):
                 raise Bad("this is no name of an HTTP header")

@@ -175,10 +175,10 @@ def _listed(folder: Path, *, recursive: bool) -> str:
 def _entries(folder: Path, *, recursive: bool) -> Iterator[str]:
     """Files with their sizes, folders with a slash, in order. Links are shown and never followed."""
     try:
-        found = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        results = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
         raise Outside(f"{_named(folder)} cannot be listed: {error.strerror}.") from None
-    for entry in found:
+    for entry in results:
         name = _named(Path(entry.path))
         if entry.is_symlink():
             yield f"{name} (link)"

@@ -215,10 +215,10 @@ def _linked(request: HttpRequest, wanted: int, claims: dict[str, Any], provider:
 
 
 def _registration(number: int) -> Registration:
-    found = sign_in.registered(number)
-    if found is None:
+    result = sign_in.registered(number)
+    if result is None:
         raise Http404("No such provider is configured.")
-    return found
+    return result
 
 
 def _cookie() -> str:

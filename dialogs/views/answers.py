@@ -151,8 +151,8 @@ class SaysWhatIsWrong:
     def process_exception(self, request: PersonRequest, error: Exception) -> HttpResponse | None:
         if isinstance(error, DataError) and "NUL" in str(error):
             return refused(request, Invalid("What was sent holds a NUL character, which cannot be stored."), "/")
-        found = request.resolver_match
-        dialog_id = found.kwargs.get("dialog_id") if found else None
+        result = request.resolver_match
+        dialog_id = result.kwargs.get("dialog_id") if result else None
         if dialog_id is None or not isinstance(error, UNREADABLE):
             return None
         log.exception("dialog_unreadable", dialog_id=str(dialog_id), path=request.path, exc_info=error)

@@ -49,12 +49,12 @@ def index(request: PersonRequest) -> HttpResponse:
     given = form.cleaned_data
     matching, among_newest = _matching(request, given)
     pages = NewestFirst(matching, ROWS, "active_at", given.get("until", ""), shown=_shown(request, given))
-    found = pages.get_page(given.get("page") or 1)
-    rows = [(dialog, state_label(dialog.state), chip_of(limits.health_of(dialog))) for dialog in found]
+    result = pages.get_page(given.get("page") or 1)
+    rows = [(dialog, state_label(dialog.state), chip_of(limits.health_of(dialog))) for dialog in result]
     context = {
         "form": form,
         "rows": rows,
-        "found": found,
+        "found": result,
         "among_newest": among_newest,
         "folder": _folder(request, given.get("folder", ""), given.get("state", "")),
         "filtered": any(given.get(name) for name in ("q", "state", "agent", "origin", "owner", "folder")),
@@ -63,7 +63,7 @@ def index(request: PersonRequest) -> HttpResponse:
     }
     if request.htmx and request.htmx.target == "nav-dialogs":
         return render(
-            request, "dialogs/_sidebar.html", sidebar.found(request, request.user, list(found), given.get("q", ""))
+            request, "dialogs/_sidebar.html", sidebar.found(request, request.user, list(result), given.get("q", ""))
         )
     template = "dialogs/_rows.html" if request.htmx and request.htmx.target == "dialog-rows" else "dialogs/list.html"
     return render(request, template, context)
@@ -78,8 +78,8 @@ def find(request: PersonRequest, dialog_id: UUID | None = None) -> HttpResponse:
     if dialog:
         hits = [(dialog.pk, hit) for hit in search.in_turns(dialog.pk, query, ROWS)]
     else:
-        found, leaves_out = search.everywhere(request.user, query, ROWS, all_of_it=all_of_it)
-        hits = [(one.dialog_id, one.hit) for one in found]
+        result, leaves_out = search.everywhere(request.user, query, ROWS, all_of_it=all_of_it)
+        hits = [(one.dialog_id, one.hit) for one in result]
     context = {
         "dialog": dialog,
         "query": query,
@@ -279,6 +279,6 @@ def older(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 def frames(request: PersonRequest, dialog: Dialog) -> JsonResponse:
     """What the socket would have sent after ``after``, for a page whose socket cannot connect; asked every two seconds."""
     seq = number_in(request.GET.get("after")) or 0
-    found = frames_after(dialog.pk, request.user.pk, seq, request.GET.get("of")) or []
+    result = frames_after(dialog.pk, request.user.pk, seq, request.GET.get("of")) or []
     draft = current_live_text(dialog.pk)
-    return JsonResponse({"frames": [*found, draft] if draft else found})
+    return JsonResponse({"frames": [*result, draft] if draft else result})

@@ -49,8 +49,8 @@ class Explained(forms.Field):
         try:
             return super().clean(value)
         except forms.ValidationError as error:
-            found = gettext("nothing") if value in self.empty_values else f"“{str(value)[:40]}”"
-            sentence = gettext("found {value}. {allowed}").format(value=found, allowed=self.allowed)
+            result = gettext("nothing") if value in self.empty_values else f"“{str(value)[:40]}”"
+            sentence = gettext("found {value}. {allowed}").format(value=result, allowed=self.allowed)
             raise forms.ValidationError(sentence) from error
 
 

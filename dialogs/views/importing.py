@@ -71,8 +71,8 @@ def progress(request: PersonRequest) -> HttpResponse:
 
 def _imported(request: PersonRequest, file: IO[bytes], agent: Agent, *, dry_run: bool) -> list[Imported]:
     results: list[Imported] = []
-    found = conversations_in(file, "The file", MOST_BYTES)
-    for one in import_conversations(found, request.user, agent.pk, dry_run=dry_run):
+    result = conversations_in(file, "The file", MOST_BYTES)
+    for one in import_conversations(result, request.user, agent.pk, dry_run=dry_run):
         results.append(one)
         if sum(not other.reason for other in results) == MOST_AT_ONCE:
             break

@@ -53,11 +53,11 @@ def image(request: PersonRequest, dialog: Dialog, sha256: str) -> HttpResponse:
 def remote_image(request: PersonRequest, dialog: Dialog, seq: int) -> HttpResponse:
     """An image of an answer, by the click that asks for it. Its page shows the link again where this fails."""
     try:
-        found = fetched_image(dialog, seq, request.GET.get("address", ""), request.user.pk)
+        result = fetched_image(dialog, seq, request.GET.get("address", ""), request.user.pk)
     except (Invalid, RateLimited) as refusal:
         answer = HttpResponse(refusal.message, status=refusal.status, content_type="text/plain; charset=utf-8")
         return with_retry_after(answer, refusal)
-    return image_answer(found.name, found.media_type, found.content)
+    return image_answer(result.name, result.media_type, result.content)
 
 
 def _refused(request: PersonRequest, dialog: Dialog, text: str, refusal: Refusal) -> HttpResponse:

@@ -37,13 +37,13 @@ def index(request: PersonRequest) -> HttpResponse:
     tab = given.get("tab") or "open"
     visible = questions.questions_of(request.user)
     rows = _filtered(_of_tab(visible, request, tab), given)
-    found = NewestFirst(rows, ROWS, "created_at", request.GET.get("until", "")).get_page(request.GET.get("page") or 1)
-    chosen = next((row for row in found if str(row.pk) == request.GET.get("at")), next(iter(found), None))
+    result = NewestFirst(rows, ROWS, "created_at", request.GET.get("until", "")).get_page(request.GET.get("page") or 1)
+    chosen = next((row for row in result if str(row.pk) == request.GET.get("at")), next(iter(result), None))
     context = {
         "tab": tab,
         "tabs": [(name, pgettext("tab", label), _counted(_of_tab(visible, request, name))) for name, label in TABS],
         "form": form,
-        "found": found,
+        "found": result,
         "chosen_id": chosen.pk if chosen else None,
         **({**_shown(request, chosen), **_evidence(request, chosen)} if chosen else {}),
         "agents": Agent.objects.all(),

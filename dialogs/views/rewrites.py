@@ -119,9 +119,9 @@ def archive(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     query = request.GET.get("q", "")
     hits = context_report.found_in_archive(dialog, query, ROWS) if query else []
     pages = NewestFirst(context_report.archive(dialog), ROWS, until=request.GET.get("until", ""))
-    found = None if query else pages.get_page(request.GET.get("page") or 1)
+    result = None if query else pages.get_page(request.GET.get("page") or 1)
     lines = run_lines(dialog, newest=ROWS + 1)[::-1]
-    shown, by_run = [*(unit for unit, _ in hits), *(found or ())], {line.run.pk: line for line in lines}
+    shown, by_run = [*(unit for unit, _ in hits), *(result or ())], {line.run.pk: line for line in lines}
     for unit in shown:
         unit.line = by_run.get(unit.run_id)
     rewrite_page.link_summaries(dialog, shown)
@@ -129,7 +129,7 @@ def archive(request: PersonRequest, dialog: Dialog) -> HttpResponse:
         "page": DialogPage(dialog, request.user, request=request),
         "query": query,
         "hits": hits,
-        "found": found,
+        "found": result,
         "lines": lines[:ROWS],
         "has_older_lines": len(lines) > ROWS,
         "section": "dialogs",
@@ -146,13 +146,13 @@ def archived_run(request: PersonRequest, dialog: Dialog, run_id: int) -> HttpRes
     run = lines[0].run
     run.coherence = coherence.measure(run.pk)
     pieces = rewrite_page.aligned(run.view, run.removed)
-    found = Paginator(pieces, rewrite_page.ROWS).get_page(request.GET.get("page") or 1)
+    result = Paginator(pieces, rewrite_page.ROWS).get_page(request.GET.get("page") or 1)
     context = {
         "page": DialogPage(dialog, request.user, request=request),
         "place": address_of(dialog, run.base_position, f"run-{run.pk}"),
         "line": lines[0],
-        "found": found,
-        "rows": rewrite_page.lines_of(run, dialog, pieces, found.number),
+        "found": result,
+        "rows": rewrite_page.lines_of(run, dialog, pieces, result.number),
         "kept_units": len(run.view),
         "facts": facts.measure(run.pk),
         "section": "dialogs",

@@ -70,8 +70,8 @@ class NewestFirst(BoundedPaginator):
         if not self.is_cut:
             return ""
         values = rows.prefetch_related(None).values_list(self._column, flat=True)[MOST_ROWS : MOST_ROWS + 1]
-        found: Any = next(iter(values), "")
-        return str(found.isoformat() if hasattr(found, "isoformat") else found)
+        result: Any = next(iter(values), "")
+        return str(result.isoformat() if hasattr(result, "isoformat") else result)
 
 
 def _value(rows: QuerySet[Any], column: str, given: str) -> Any:
@@ -87,5 +87,5 @@ def _value(rows: QuerySet[Any], column: str, given: str) -> Any:
 def edge_of_newest(rows: QuerySet[Any], column: str) -> Any:
     """The value that the 10,000th of these has in a column with an index, the greatest first; None: there are no more."""
     keys = rows.order_by(f"-{column}").values_list(column, flat=True)
-    found = list(keys[MOST_ROWS - 1 : MOST_ROWS + 1])
-    return found[0] if len(found) > 1 else None
+    results = list(keys[MOST_ROWS - 1 : MOST_ROWS + 1])
+    return results[0] if len(results) > 1 else None

@@ -77,10 +77,10 @@ class _Made:
         ready = values if db.features.has_native_uuid_field else [_without_uuid(value) for value in values]
         return [ready[place] if place is not None else fixed for fixed, place in self._params]
 
-    def rows(self, found: Sequence[Sequence[Any]], db: BaseDatabaseWrapper) -> list[Any]:
+    def rows(self, results: Sequence[Sequence[Any]], db: BaseDatabaseWrapper) -> list[Any]:
         if not self._converters:
-            return list(map(self._shape, found))
-        return [self._shape(self._converted(row, db)) for row in found]
+            return list(map(self._shape, results))
+        return [self._shape(self._converted(row, db)) for row in results]
 
     def _converted(self, row: Sequence[Any], db: BaseDatabaseWrapper) -> Sequence[Any]:
         values: list[Any] | None = None

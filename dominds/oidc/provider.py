@@ -78,15 +78,15 @@ _kept: dict[str, tuple[float, dict[str, Any]]] = {}  # by address; touched on th
 
 async def _document(registration: Registration) -> Mapping[str, str]:
     """The provider's addresses, and what else it says of itself."""
-    found = await _kept_json(registration, f"{registration.issuer.rstrip('/')}/.well-known/openid-configuration")
-    if not registration.names(str(found.get("issuer"))):
-        raise registration.misbehaved(f"the provider calls itself {str(found.get('issuer'))[:200]!r}")
+    result = await _kept_json(registration, f"{registration.issuer.rstrip('/')}/.well-known/openid-configuration")
+    if not registration.names(str(result.get("issuer"))):
+        raise registration.misbehaved(f"the provider calls itself {str(result.get('issuer'))[:200]!r}")
     needs = urlsplit(registration.issuer).scheme
     for name in ("authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint"):
-        address = found.get(name, "" if name == "userinfo_endpoint" else None)
+        address = result.get(name, "" if name == "userinfo_endpoint" else None)
         if not isinstance(address, str) or (address and urlsplit(address).scheme not in ("https", needs)):
             raise registration.misbehaved(f"{name} of the provider is {str(address)[:200]!r}")
-    return found
+    return result
 
 
 async def _claims(registration: Registration, attempt: Attempt, code: str, redirect_uri: str) -> dict[str, Any]:
@@ -150,13 +150,13 @@ async def _verified(
 
 
 async def _kept_json(registration: Registration, address: str, most_seconds: float = KEPT_SECONDS) -> dict[str, Any]:
-    at, found = _kept.get(address, (-float("inf"), {}))
+    at, result = _kept.get(address, (-float("inf"), {}))
     if time.monotonic() - at > most_seconds:
-        status, found = await _asked(registration, "GET", address)
+        status, result = await _asked(registration, "GET", address)
         if status != OK:
             raise registration.misbehaved(f"{status} from {address}")
-        _kept[address] = time.monotonic(), found
-    return found
+        _kept[address] = time.monotonic(), result
+    return result
 
 
 async def _asked(registration: Registration, method: str, address: str, **more: Any) -> tuple[int, dict[str, Any]]:
@@ -170,9 +170,9 @@ async def _asked(registration: Registration, method: str, address: str, **more: 
     if answer.status >= SERVER_FAULT:
         raise registration.away(f"{answer.status} from {address}")
     try:
-        found = parsed(bytes(body))
+        result = parsed(bytes(body))
     except NotJson:
-        found = None
-    if not isinstance(found, dict):
+        result = None
+    if not isinstance(result, dict):
         raise registration.misbehaved(f"{answer.status} without a JSON object from {address}")
-    return answer.status, found
+    return answer.status, result

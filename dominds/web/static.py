@@ -16,14 +16,14 @@ class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # whitenoise shi
 
     @staticmethod
     def serve(static_file: Any, request: HttpRequest) -> HttpResponse:
-        found = static_file.get_response(request.method, request.META)
+        result = static_file.get_response(request.method, request.META)
         body = b""
-        if found.file is not None:
-            with found.file:
-                body = found.file.read()
-        response = HttpResponse(body, status=int(found.status))
+        if result.file is not None:
+            with result.file:
+                body = result.file.read()
+        response = HttpResponse(body, status=int(result.status))
         del response["Content-Type"]
-        for name, value in found.headers:
+        for name, value in result.headers:
             response[name] = value
         if request.GET.get("v") == BUILD and not settings.DEBUG:
             response["Cache-Control"] = FOR_EVER  # the address names what the file holds

@@ -57,12 +57,12 @@ def _result(
 
 
 def _searched(form: str, dialogs: Sequence[Dialog], counter: Counter) -> Searched:
-    asked = found = unanswerable = 0
+    asked = result = unanswerable = 0
     for dialog in dialogs:
         units = units_of(dialog, counter.count_messages)
         index = Index(passage for unit in units for passage in entries_of(unit, counter))
         fates = list(searched(dialog, index, units))
         asked += len(fates)
-        found += sum(fate.state.value == "one search away" for fate in fates)
+        result += sum(fate.state.value == "one search away" for fate in fates)
         unanswerable += len(dialog.probes) - len(answerable(dialog))
-    return Searched(form, asked, found, unanswerable)
+    return Searched(form, asked, result, unanswerable)

@@ -121,8 +121,8 @@ def _asked(simulation: Simulation, probe: Probe, request: Request) -> Fate:
     dialog = simulation.dialog
     text = normalised(request.text(dialog.instructions))
 
-    def is_held(found: str) -> bool:
-        both = f"{text}\n{found}"
+    def is_held(given: str) -> bool:
+        both = f"{text}\n{given}"
         return _holds_answer(both, probe) if not evidence else all(normalised(turn.words) in both for turn in evidence)
 
     evidence = _evidence(dialog, probe)
@@ -150,10 +150,10 @@ def _state(is_held: Callable[[str], bool], archive: Archive, question: str) -> S
     """``is_held`` says whether the request, with a further text beside it, holds what is needed."""
     if is_held(""):
         return State.IN_SIGHT
-    found = "\n".join(
-        normalised(hit.passage.text) for found in search(archive, question) for hit in (found.hit, *found.neighbours)
+    result = "\n".join(
+        normalised(hit.passage.text) for result in search(archive, question) for hit in (result.hit, *result.neighbours)
     )
-    return State.ONE_SEARCH_AWAY if is_held(found) else State.LOST
+    return State.ONE_SEARCH_AWAY if is_held(result) else State.LOST
 
 
 def _position(place: int, length: int) -> str:
@@ -165,14 +165,14 @@ def searched(dialog: Dialog, archive: Archive, units: Units) -> Iterator[Fate]:
     places = {turn: place for place, unit in enumerate(units) for turn in unit.source}
     numbers = {turn.id: number for number, turn in enumerate(dialog.turns, 1)}
     for probe in answerable(dialog):
-        found = search(archive, probe.question)
+        match = search(archive, probe.question)
         if probe.evidence:
-            shown = {places[turn] for one in found for turn in one.turns}
+            shown = {places[turn] for one in match for turn in one.turns}
             is_found = any(places.get(numbers[turn]) in shown for turn in probe.evidence)
         else:
             is_found = any(
                 _holds_answer(normalised(hit.passage.text), probe)
-                for one in found
+                for one in match
                 for hit in (one.hit, *one.neighbours)
             )
         yield Fate(SEARCH, probe.kind, "", "", State.ONE_SEARCH_AWAY if is_found else State.LOST)
@@ -228,8 +228,8 @@ def _needed(simulation: Simulation, unit: Unit, request: Request, past: _Past) -
         if (place := past.last(value)) is None:
             continue
 
-        def is_held(found: str, value: str = value) -> bool:
-            return value in text or value in found
+        def is_held(given: str, value: str = value) -> bool:
+            return value in text or value in given
 
         question = query_of(request.units).newest
         yield Fate(

@@ -119,8 +119,8 @@ def _fates_table(results: Sequence[Result]) -> str:
 
 def _searches_table(searches: Sequence[Searched]) -> str:
     rows = [
-        [found.format, f"{found.asked:,}", _percent(found.found, found.asked), f"{found.unanswerable:,}"]
-        for found in searches
+        [result.format, f"{result.asked:,}", _percent(result.found, result.asked), f"{result.unanswerable:,}"]
+        for result in searches
     ]
     return "## Search by the raw question\n\n" + _table(["dialogs", "questions", "found", "without an answer"], rows)
 
@@ -161,8 +161,8 @@ def _names(result: Result) -> list[str]:
     return [result.format, f"{result.budget:,}", result.policy, recall]
 
 
-def _share_of(found: Tally | None) -> str:
-    return _percent(found.in_sight, found.needed) if found else "–"
+def _share_of(value: Tally | None) -> str:
+    return _percent(value.in_sight, value.needed) if value else "–"
 
 
 def _percent(part: int, whole: int) -> str:

@@ -52,10 +52,10 @@ class Choice:
 @cache
 def registry() -> Registry:
     """Read once a process."""
-    found = collect(entry_points(group=GROUP))
-    for problem in found.problems:
+    result = collect(entry_points(group=GROUP))
+    for problem in result.problems:
         log.warning("%s", problem)
-    return found
+    return result
 
 
 def own() -> tuple[Policy, ...]:
@@ -77,15 +77,15 @@ def collect(plugins: Iterable[EntryPoint]) -> Registry:
     return Registry(tuple(sorted(policies, key=PLACE)), tuple(problems))
 
 
-def _checked(found: object, others: Iterable[Policy]) -> Policy:
-    if not isinstance(found, Policy):
-        raise TypeError(f"expected a value of remediation.policies.policy.Policy, found {type(found).__name__}")
+def _checked(value: object, others: Iterable[Policy]) -> Policy:
+    if not isinstance(value, Policy):
+        raise TypeError(f"expected a value of remediation.policies.policy.Policy, found {type(value).__name__}")
     for other in others:
-        if other.name == found.name:
-            raise ValueError(f"there is a policy of the name {found.name} already")
-        if other.by_hand and found.by_hand and other.by_hand.verb == found.by_hand.verb:
+        if other.name == value.name:
+            raise ValueError(f"there is a policy of the name {value.name} already")
+        if other.by_hand and value.by_hand and other.by_hand.verb == value.by_hand.verb:
             raise ValueError(f"the policy {other.name} has the verb {other.by_hand.verb} already")
-    return found
+    return value
 
 
 def policies() -> tuple[Policy, ...]:

@@ -75,15 +75,15 @@ def load(name: str, folder: Path | None = None) -> Prompt:
 
 def problems(folder: Path) -> list[tuple[str, str]]:
     """The files of ``folder`` that cannot serve as prompts, each with the reason."""
-    found = []
+    results = []
     for path in sorted(folder.glob("*.md")):
         try:
             if path.stem not in NAMES:
                 raise PromptError(f"There is no prompt {path.stem}. There are: {', '.join(NAMES)}.")
             _own(path, load(path.stem))
         except PromptError as error:
-            found.append((path.name, str(error)))
-    return found
+            results.append((path.name, str(error)))
+    return results
 
 
 def _own(path: Path, shipped: Prompt) -> Prompt:

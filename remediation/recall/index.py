@@ -31,13 +31,13 @@ class _Block:
     @classmethod
     def of(cls, texts: Iterable[Sequence[str]]) -> "_Block":
         numbers: dict[str, int] = {}
-        found, lengths = array("q"), array("q")
+        result, lengths = array("q"), array("q")
         for text in texts:
-            found.extend([numbers.setdefault(word, len(numbers)) for word in text])
+            result.extend([numbers.setdefault(word, len(numbers)) for word in text])
             lengths.append(len(text))
         size = max(1, len(lengths))
         owners = np.repeat(np.arange(len(lengths)), np.array(lengths, np.int64))
-        keys, counts = np.unique(np.array(found, np.int64) * size + owners, return_counts=True)
+        keys, counts = np.unique(np.array(result, np.int64) * size + owners, return_counts=True)
         starts = np.searchsorted(keys, np.arange(len(numbers) + 1) * size)
         return cls(numbers, starts, (keys % size).astype(np.int32), counts.astype(np.int32))
 
@@ -63,20 +63,20 @@ class Index:
         if not self._passages:
             self._block = _Block.of(self._taken_in(passages))
             return
-        for found in self._taken_in(passages):
-            for word, times in Counter(found).items():
+        for result in self._taken_in(passages):
+            for word, times in Counter(result).items():
                 self._entries.setdefault(word, array("i")).append(len(self._passages) - 1)
                 self._counts.setdefault(word, array("i")).append(times)
 
     def _taken_in(self, passages: Iterable[Passage]) -> Iterator[list[str]]:
         """The words of each."""
         for passage in passages:
-            found = words(passage.text)
+            result = words(passage.text)
             self._places.setdefault(passage.turn, []).append(len(self._passages))
             self._passages.append(passage)
-            self._lengths.append(len(found))
-            self._total += len(found)
-            yield found
+            self._lengths.append(len(result))
+            self._total += len(result)
+            yield result
 
     @property
     def corpus(self) -> Corpus:
@@ -85,23 +85,23 @@ class Index:
 
     def holding(self, wanted: Iterable[str]) -> dict[str, int]:
         """How many entries hold each word."""
-        found = {}
+        result = {}
         for word in wanted:
             place = self._block.place(word)
             if number := place.stop - place.start + len(self._entries.get(word, ())):
-                found[word] = number
-        return found
+                result[word] = number
+        return result
 
     def postings(self, wanted: Iterable[str]) -> dict[str, Postings]:
         lengths = np.array(self._lengths, np.int32)
-        found = {}
+        result = {}
         for word in wanted:
             place = self._block.place(word)
             entries = _joined(self._block.entries[place], self._entries.get(word))
-            found[word] = Postings(
+            result[word] = Postings(
                 entries, _joined(self._block.counts[place], self._counts.get(word)), lengths[entries]
             )
-        return found
+        return result
 
     def passages(self, entries: Sequence[int]) -> list[Passage]:
         return [self._passages[entry] for entry in entries]

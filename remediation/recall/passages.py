@@ -48,7 +48,7 @@ def _cut(text: str, start: int) -> int:
     """The last good cut within a passage's length; anywhere in text without any."""
     least, most = start + PASSAGE_CHARS // 2, start + PASSAGE_CHARS
     for pattern in CUTS:
-        ends = [found.end() for found in pattern.finditer(text, least, most) if found.end() > least]
+        ends = [match.end() for match in pattern.finditer(text, least, most) if match.end() > least]
         if ends:
             return ends[-1]
     return most

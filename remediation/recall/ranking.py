@@ -63,7 +63,7 @@ def rank(weights: Mapping[str, float], postings: Mapping[str, Postings], corpus:
     """The score of every entry for words with their weights, idf included. Zero where an entry holds none of them."""
     scores = np.zeros(corpus.entries)
     for word in sorted(weights):
-        found = postings[word]
-        norm = K1 * (1 - B) + K1 * B / max(corpus.mean_length, 1e-9) * found.lengths
-        scores[found.entries] += (weights[word] * (K1 + 1)) * (found.counts / (found.counts + norm))
+        result = postings[word]
+        norm = K1 * (1 - B) + K1 * B / max(corpus.mean_length, 1e-9) * result.lengths
+        scores[result.entries] += (weights[word] * (K1 + 1)) * (result.counts / (result.counts + norm))
     return scores

@@ -89,8 +89,8 @@ def recall(
     first = np.setdiff1d(archive.entries_of(pinned), hidden)
     scores[first] = 0.0
     best = top(scores, CANDIDATES)
-    found = chain(*(zip(part, archive.passages(part), strict=True) for part in (first.tolist(), best.tolist())))
-    hits = (Hit(entry, float(scores[entry]), passage) for entry, passage in found)
+    result = chain(*(zip(part, archive.passages(part), strict=True) for part in (first.tolist(), best.tolist())))
+    hits = (Hit(entry, float(scores[entry]), passage) for entry, passage in result)
     texts_in_sight = {passage.text for passage in archive.passages(hidden.tolist())}
     return _block(list(_fitting(hits, texts_in_sight, shown, budget_tokens - count(HEADING), count)), count)
 

@@ -94,8 +94,8 @@ def _with_neighbours(scores: Floats, tuning: Tuning) -> Floats:
 
 def top(scores: Floats, number: int) -> NDArray[np.intp]:
     """The best entries, best first, the earlier of equals first. Those without a score are none."""
-    found = np.flatnonzero(scores > 0)
-    if len(found) > number > 0:
-        values = scores[found]
-        found = found[values >= np.partition(values, len(values) - number)[len(values) - number]]
-    return found[np.argsort(-scores[found], kind="stable")][:number]
+    result = np.flatnonzero(scores > 0)
+    if len(result) > number > 0:
+        values = scores[result]
+        result = result[values >= np.partition(values, len(values) - number)[len(values) - number]]
+    return result[np.argsort(-scores[result], kind="stable")][:number]

@@ -21,8 +21,8 @@ class Part:
 
 def matching_words(text: str, asked: Collection[str]) -> tuple[str, ...]:
     """The words of a text that the query asks for, as they stand there, each once."""
-    found = (text[start:end] for start, end in _places(text, asked))
-    return tuple({word.casefold(): word for word in found}.values())
+    results = (text[start:end] for start, end in _places(text, asked))
+    return tuple({word.casefold(): word for word in results}.values())
 
 
 def snippet(text: str, asked: Collection[str], chars: int = SNIPPET_CHARS) -> tuple[Part, ...]:

@@ -44,12 +44,12 @@ ENDINGS = ("ings", "ing", "edly", "ed", "ers", "ern", "er", "em", "en", "es", "l
 
 def words(text: str) -> list[str]:
     """The words of ``text`` in their order, function words left out, each in the form that is compared."""
-    found: list[str] = []
+    results: list[str] = []
     if not text.isascii():
         text = unicodedata.normalize("NFC", ACCENTS.sub("", unicodedata.normalize("NFKD", text)))
     for token in TOKEN.findall(THOUSANDS.sub("", CONTRACTION.sub("", text))):
-        found += _known_words_of(token) if len(token) <= LONGEST_TOKEN else _words_of(token)
-    return found
+        results += _known_words_of(token) if len(token) <= LONGEST_TOKEN else _words_of(token)
+    return results
 
 
 def _words_of(token: str) -> tuple[str, ...]:
@@ -76,14 +76,14 @@ def _formed(part: str) -> str:
 
 def _wide_words(token: str) -> tuple[str, ...]:
     """Pairs of neighbouring characters for scripts without blanks, single ones where they stand alone; others as usual."""
-    found: list[str] = []
+    results: list[str] = []
     end = 0
     for run in WIDE.finditer(token):
-        found += _words_of(token[end : run.start()].strip("./:@#%+'’-_")) if run.start() > end else ()
+        results += _words_of(token[end : run.start()].strip("./:@#%+'’-_")) if run.start() > end else ()
         text, end = run.group(), run.end()
-        found += [text] if len(text) == 1 else [text[i : i + 2] for i in range(len(text) - 1)]
-    found += _words_of(token[end:].strip("./:@#%+'’-_")) if end < len(token) else ()
-    return tuple(found)
+        results += [text] if len(text) == 1 else [text[i : i + 2] for i in range(len(text) - 1)]
+    results += _words_of(token[end:].strip("./:@#%+'’-_")) if end < len(token) else ()
+    return tuple(results)
 
 
 def stem(word: str) -> str:

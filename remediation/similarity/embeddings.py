@@ -104,13 +104,13 @@ class RememberingEmbedder:
 
     def embed(self, texts: Sequence[str], thorough: bool = False) -> Array:
         keys = [_key(text, thorough) for text in texts]
-        found = self._recall(keys)
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+        result = self._recall(keys)
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in result}
         if missing:
             fresh = dict(zip(missing, self._inner.embed(list(missing.values()), thorough), strict=True))
             self._remember(fresh)
-            found |= fresh
-        return np.stack([found[key] for key in keys]) if keys else self._inner.embed([])
+            result |= fresh
+        return np.stack([result[key] for key in keys]) if keys else self._inner.embed([])
 
     def _recall(self, keys: Sequence[bytes]) -> dict[bytes, Array]:
         oldest = self._clock() - REMEMBERED_SECONDS

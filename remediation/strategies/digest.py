@@ -91,8 +91,8 @@ def texts_in_summary(text: str) -> list[tuple[str, str]]:
 
 def _about(arguments: str) -> str:
     """The first short value of a call's arguments: usually a path, a name or a command."""
-    found = re.search(r":\s*\"([^\"\\\n]{2,80})", arguments[:2_000])
-    return found[1] if found else ""
+    match = re.search(r":\s*\"([^\"\\\n]{2,80})", arguments[:2_000])
+    return match[1] if match else ""
 
 
 def is_digest(text: str) -> bool:

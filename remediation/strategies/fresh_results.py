@@ -114,11 +114,11 @@ def _chosen(pieces: Sequence[str], prices: Sequence[float], room: int, words: fr
 
 def _worths(pieces: Sequence[str], words: frozenset[str]) -> dict[int, float]:
     """Of each piece that has any: the words of the task in it, rare ones more, and whether it reports a failure."""
-    found = [words & set(telling(piece)) for piece in pieces]
-    seen = Counter(word for row in found for word in row)
+    results = [words & set(telling(piece)) for piece in pieces]
+    seen = Counter(word for row in results for word in row)
     worths = {
         place: sum(math.log(1 + len(pieces) / seen[word]) for word in row) + FAILURE_WORTH * is_failure(piece)
-        for place, (piece, row) in enumerate(zip(pieces, found, strict=True))
+        for place, (piece, row) in enumerate(zip(pieces, results, strict=True))
     }
     return {place: worth for place, worth in worths.items() if worth > 0}
 

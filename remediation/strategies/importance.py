@@ -275,8 +275,8 @@ def _counted(unit: Unit) -> tuple[int, int, int]:
 
 
 def _earlier_counts(unit: Unit) -> tuple[int, int, int] | None:
-    found = COUNTS_LINE.match(unit.text) if unit.kind is UnitKind.SUMMARY else None
-    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+    pattern_match = COUNTS_LINE.match(unit.text) if unit.kind is UnitKind.SUMMARY else None
+    return (int(pattern_match[1]), int(pattern_match[2]), int(pattern_match[3])) if pattern_match else None
 
 
 def _number(amount: int, noun: str) -> str:

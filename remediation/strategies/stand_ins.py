@@ -55,8 +55,8 @@ def summary_heading(replaced: Sequence[Unit]) -> str:
 
 def turns_of_summary(text: str) -> tuple[int, int] | None:
     """The first and last turn that a summary's heading names; None where it names none."""
-    found = _heading_of(text)
-    return (int(found[1]), int(found[2])) if found and found[1] else None
+    result = _heading_of(text)
+    return (int(result[1]), int(result[2])) if result and result[1] else None
 
 
 def heading_tokens(replaced: Sequence[Unit], toolbox: Toolbox) -> int:

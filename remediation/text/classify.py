@@ -232,8 +232,8 @@ def tags_of(text: str) -> list[int]:
     """The priorities that a message bears at its beginning and its end."""
     text = text.strip()
     first, last = text[:INSPECTED_CHARS].partition("\n")[0], text[-TAG_CHARS:]
-    found = (FIRST_TAG.match(first[:TAG_CHARS]), LAST_TAG.search(last))
-    return [int(digit) for match in found if match for digit in match.groups() if digit]
+    results = (FIRST_TAG.match(first[:TAG_CHARS]), LAST_TAG.search(last))
+    return [int(digit) for match in results if match for digit in match.groups() if digit]
 
 
 def has_tag(text: str) -> bool:

@@ -148,9 +148,9 @@ def _groups(statement: str, words: Sequence[re.Match[str]]) -> Iterator[tuple[in
     """First and last word of each window around tokens; windows that touch are one, while it stays short."""
     first, last = -1, -1
     starts = [word.start() for word in words]
-    for found in places_of_tokens(statement[:LONGEST_STATEMENT]):
-        first_of_token = bisect_right(starts, found.start()) - 1
-        last_of_token = bisect_left(starts, found.end()) - 1
+    for result in places_of_tokens(statement[:LONGEST_STATEMENT]):
+        first_of_token = bisect_right(starts, result.start()) - 1
+        last_of_token = bisect_left(starts, result.end()) - 1
         start, end = max(0, first_of_token - CONTEXT_WORDS), min(len(words) - 1, last_of_token + CONTEXT_WORDS)
         if first >= 0 and start <= last + 1 and words[end].end() - words[first].start() <= LONGEST_FACT:
             last = max(last, end)

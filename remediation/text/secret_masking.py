@@ -61,10 +61,10 @@ def redact(text: str) -> str:
     return NAMED.sub(_without_value, text) if holds_any(text.casefold(), IN_NAMED) else text
 
 
-def _without_value(found: re.Match[str]) -> str:
+def _without_value(match: re.Match[str]) -> str:
     """The name stays. So does a value that is none: code that fetches it, prose about it, a count of tokens."""
-    name, joint, value = found.groups()
+    name, joint, value = match.groups()
     weak = name.lower() in ("token", "token_id", "token-id", "credential", "credentials")
     if REFERENCE.fullmatch(value) or ABOUT.fullmatch(value) or (weak and PLAIN.fullmatch(value)):
-        return found.group()
+        return match.group()
     return f"{name}{joint}{REDACTED}"

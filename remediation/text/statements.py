@@ -193,11 +193,11 @@ _read = Bounded[tuple[_Sentence, ...]](REMEMBERED_CHARS)
 
 def statements_of(texts: Sequence[RoleText]) -> list[Statement]:
     """All statements of ``texts`` that say something, in their order, without secrets, source code and injected orders."""
-    found = [
+    results = [
         (source, role, sentence) for source, (role, text) in enumerate(texts) for sentence in _sentences(role, text)
     ]
-    shapes = Counter(sentence.shape for _, _, sentence in found)
-    alike = Counter({token: shape for _, _, sentence in found for token, shape, _ in sentence.values}.values())
+    shapes = Counter(sentence.shape for _, _, sentence in results)
+    alike = Counter({token: shape for _, _, sentence in results for token, shape, _ in sentence.values}.values())
     return [
         Statement(
             role,
@@ -211,7 +211,7 @@ def statements_of(texts: Sequence[RoleText]) -> list[Statement]:
             order,
             source,
         )
-        for order, (source, role, sentence) in enumerate(found)
+        for order, (source, role, sentence) in enumerate(results)
     ]
 
 
@@ -256,8 +256,8 @@ def _excerpt(text: str, most: int) -> str:
 
 def without_routine(line: str) -> str:
     """A log line without clock time, level and durations where it reports nothing unusual."""
-    found = ROUTINE.match(line)
-    return DURATION.sub("", line[found.end() :]) if found and found.end() else line
+    pattern_match = ROUTINE.match(line)
+    return DURATION.sub("", line[pattern_match.end() :]) if pattern_match and pattern_match.end() else line
 
 
 def _sentences_in(line: str, role: str) -> Iterator[str]:

@@ -178,16 +178,16 @@ def _sentences(text: str) -> Iterator[_Sentence]:
 
 
 def _scored(sentences: Iterator[_Sentence]) -> list[_Sentence]:
-    found = list(sentences)
-    shapes = Counter(shape_of(sentence.text) for sentence in found)
-    last = len(found) - 1
+    results = list(sentences)
+    shapes = Counter(shape_of(sentence.text) for sentence in results)
+    last = len(results) - 1
     return [
         _Sentence(
             sentence.text,
             sentence.separator,
             _signal(sentence.text) / shapes[shape_of(sentence.text)] ** 0.5 + EDGE_WEIGHT * (place in (0, last)),
         )
-        for place, sentence in enumerate(found)
+        for place, sentence in enumerate(results)
     ]
 
 

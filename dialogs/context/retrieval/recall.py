@@ -62,7 +62,7 @@ def recalled_for(dialog: Dialog, view: View, sizes: Sizes, model: ModelInfo, thr
     pinned = [seq for seq, choice in choices if choice == RecallChoice.Choice.PINNED]
     hidden = _in_sight(view) | dismissed
     with TURNS.at_once(dialog.pk, hidden, pinned) as index:
-        found = recall(
+        result = recall(
             index,
             hidden,
             "\n".join(_texts_of_no_turn(view)),
@@ -71,8 +71,8 @@ def recalled_for(dialog: Dialog, view: View, sizes: Sizes, model: ModelInfo, thr
             sizes.counter.count,
             pinned=pinned,
         )
-    est_tokens = math.ceil(found.est_tokens * sizes.factor)
-    return Recall(render(found), found.turns, found.passages, est_tokens, found.est_tokens)
+    est_tokens = math.ceil(result.est_tokens * sizes.factor)
+    return Recall(render(result), result.turns, result.passages, est_tokens, result.est_tokens)
 
 
 def _room(sizes: Sizes, model: ModelInfo, thresholds: Thresholds) -> int:

@@ -99,12 +99,12 @@ def searches_newest(dialog_id: UUID) -> bool:
 
 def _hits(index: Index, query: str, most: int, hidden: Collection[int]) -> list[Hit]:
     asked = words_of(query)
-    return [_hit(found, asked) for found in search(index, query[:MOST_QUERY_CHARS], most, hidden=hidden)]
+    return [_hit(match, asked) for match in search(index, query[:MOST_QUERY_CHARS], most, hidden=hidden)]
 
 
-def _hit(found: Found, asked: Collection[str]) -> Hit:
-    beside = (_text(other, asked, NEIGHBOUR_CHARS) for other in found.neighbours)
-    return Hit(_text(found.hit, asked), tuple(beside))
+def _hit(value: Found, asked: Collection[str]) -> Hit:
+    beside = (_text(other, asked, NEIGHBOUR_CHARS) for other in value.neighbours)
+    return Hit(_text(value.hit, asked), tuple(beside))
 
 
 def _text(ranked: Ranked, asked: Collection[str], *chars: int) -> Text:
@@ -134,8 +134,8 @@ def everywhere(
         words_of(query), searchable(Turn.objects.filter(within_reach, dialog__removed_at=None)).order_by(-F("pk"))
     )
     rows = turns.values_list(*TURN_COLUMNS, "position", "dialog_id", named=True)
-    found = sorted(rows, key=lambda row: (str(row.dialog_id), row.position))
-    hits = list(_among(found, passages_of_turn, _follows, query, most))
+    results = sorted(rows, key=lambda row: (str(row.dialog_id), row.position))
+    hits = list(_among(results, passages_of_turn, _follows, query, most))
     titles = dict(Dialog.objects.filter(pk__in={row.dialog_id for row, _ in hits}).values_list("pk", "title"))
     return [DialogHit(row.dialog_id, titles.get(row.dialog_id, ""), hit) for row, hit in hits], is_cut
 
@@ -169,8 +169,8 @@ def holding_words(dialogs: DialogQuerySet, words: str, person: User, *, everywhe
     named = Q(title__icontains=words) | Q(folder__icontains=words, owner=person)  # a folder is its owner's
     texts = Turn.objects.filter(role__in=[Turn.Role.USER, Turn.Role.ASSISTANT], text__icontains=words).order_by()
     if everywhere:
-        found = dialogs.filter(named).order_by().values("pk").union(texts.values("dialog"), all=True)
-        return dialogs.filter(pk__in=found)
+        result = dialogs.filter(named).order_by().values("pk").union(texts.values("dialog"), all=True)
+        return dialogs.filter(pk__in=result)
     newest = texts.filter(dialog=OuterRef("pk"), position__gt=OuterRef("last_position") - NEWEST_TURNS)
     return dialogs.filter(named | Exists(newest))
 
@@ -206,8 +206,8 @@ def _among(
     """Hits among these rows alone, best first, each with its row."""
     asked, numbers = words_of(query), [row[0] for row in rows]
     index = Index(_apart(rows, passages_of_row, follows))
-    for found in search(index, query[:MOST_QUERY_CHARS], most, hidden=[NO_ROW]):
-        yield rows[found.hit.passage.turn], _renumbered(_hit(found, asked), numbers)
+    for match in search(index, query[:MOST_QUERY_CHARS], most, hidden=[NO_ROW]):
+        yield rows[match.hit.passage.turn], _renumbered(_hit(match, asked), numbers)
 
 
 def _apart(rows: Sequence[Any], passages_of_row: PassagesOf, follows: Callable[[Any, Any], bool]) -> Iterator[Passage]:

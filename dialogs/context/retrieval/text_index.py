@@ -46,9 +46,9 @@ class _Growing:
         self.is_followed = False  # by a thread that takes in what nobody waits for
 
     def grow(self, rows: Sequence[Any], passages_of_row: PassagesOf, place: str) -> None:
-        found = [passage for row in rows for passage in passages_of_row(row)]
-        self.index.add(found)
-        self.weight += sum(len(passage.text) + _CHARS_PER_ENTRY for passage in found)
+        results = [passage for row in rows for passage in passages_of_row(row)]
+        self.index.add(results)
+        self.weight += sum(len(passage.text) + _CHARS_PER_ENTRY for passage in results)
         self.last = getattr(rows[-1], place)
 
 

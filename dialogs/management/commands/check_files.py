@@ -28,10 +28,10 @@ class Command(BaseCommand):
             *config.problems(),
         ]
         classes = classes_of(problems)
-        for found in classes:
-            self.stdout.write(str(found))
-            for problem in found.problems if details and len(found.problems) > 1 else ():
+        for result in classes:
+            self.stdout.write(str(result))
+            for problem in result.problems if details and len(result.problems) > 1 else ():
                 self.stdout.write(f"    {problem.path}: {problem.reason}")
         self.stdout.write(f"{len(problems)} problems of {len(classes)} classes." if problems else "Nothing is wrong.")
-        if any(found.severity is Severity.UNUSABLE for found in classes):
+        if any(result.severity is Severity.UNUSABLE for result in classes):
             raise SystemExit(1)

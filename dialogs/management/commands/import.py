@@ -32,8 +32,8 @@ class Command(BaseCommand):
         taken = left_out = 0
         try:
             with file.open("rb") as opened:
-                found = conversations_in(opened, str(file))
-                for one in import_conversations(found, person, agent or _default_agent(), dry_run=dry_run):
+                result = conversations_in(opened, str(file))
+                for one in import_conversations(result, person, agent or _default_agent(), dry_run=dry_run):
                     taken, left_out = taken + (not one.reason), left_out + bool(one.reason)
                     if verbosity:
                         self.stdout.write(str(one))

@@ -20,8 +20,8 @@ class Command(BaseCommand):
 
     def handle(self, *_: Any, **__: Any) -> None:
         done = team_file.synchronise()
-        for found in classes_of((*done.problems, *mcp_config.current_config().problems)):
-            self.stderr.write(self.style.WARNING(str(found)))
+        for result in classes_of((*done.problems, *mcp_config.current_config().problems)):
+            self.stderr.write(self.style.WARNING(str(result)))
         today = timezone.localdate()
         for retires in sorted(filter(None, (retirement_of(model, today) for model in models_in_use()))):
             self.stderr.write(self.style.WARNING(f"An agent's model: {retires}"))

@@ -58,9 +58,9 @@ def chat_request_of(body: dict[str, Any], dialog_header: str = "", policy: str =
     return replace(request, end_user=_end_user(request.labels.get("user_id")))
 
 
-def _end_user(found: Any) -> str:
+def _end_user(given: Any) -> str:
     """Whom the program speaks for. Claude Code adds its session, another one for a conversation that is taken up again."""
-    text = found if isinstance(found, str) else ""
+    text = given if isinstance(given, str) else ""
     try:
         named = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -102,8 +102,8 @@ def _is_deferred(tool: Any, loaded: set[str]) -> bool:
     return isinstance(tool, dict) and bool(tool.get("defer_loading")) and tool.get("name") not in loaded
 
 
-def _tool(found: Any, param: str) -> dict[str, Any]:
-    tool = mapping(found, param)
+def _tool(value: Any, param: str) -> dict[str, Any]:
+    tool = mapping(value, param)
     if tool.get("type") not in (None, "custom"):
         raise invalid(
             f"{tool['type']!r} is a tool of Anthropic's: only tools with an input_schema run here.", f"{param}.type"
@@ -125,8 +125,8 @@ def _tool(found: Any, param: str) -> dict[str, Any]:
 # Messages
 
 
-def _system(chat: ChatBody, found: Any) -> None:
-    for index, block in enumerate(_blocks(found, "system")):
+def _system(chat: ChatBody, value: Any) -> None:
+    for index, block in enumerate(_blocks(value, "system")):
         if not str(block.get("text", "")).startswith(BILLING):
             chat.say("system", [block], f"system.{index}")
 

@@ -102,8 +102,8 @@ def _go_on(chat: ChatBody, stored: Stored, body: dict[str, Any]) -> None:
 # Items
 
 
-def _input(chat: ChatBody, tools: Tools, key: ApiKey, found: Any) -> None:
-    items = [{"role": "user", "content": found}] if isinstance(found, str) else listed(found, "input")
+def _input(chat: ChatBody, tools: Tools, key: ApiKey, value: Any) -> None:
+    items = [{"role": "user", "content": value}] if isinstance(value, str) else listed(value, "input")
     known: set[Place] = set()
     for index, given in enumerate(items):
         param = f"input[{index}]"
@@ -144,10 +144,10 @@ def _referred(chat: ChatBody, key: ApiKey, item_id: Any, known: set[Place], para
         known.add(place)
 
 
-def _content(found: Any, param: str) -> Any:
-    if found is None or isinstance(found, str):
-        return found
-    return [_part(mapping(part, f"{param}[{index}]")) for index, part in enumerate(listed(found, param))]
+def _content(value: Any, param: str) -> Any:
+    if value is None or isinstance(value, str):
+        return value
+    return [_part(mapping(part, f"{param}[{index}]")) for index, part in enumerate(listed(value, param))]
 
 
 def _part(part: dict[str, Any]) -> dict[str, Any]:

@@ -40,9 +40,9 @@ def response_of(key: ApiKey, response_id: str) -> dict[str, Any]:
     counts = {name: getattr(last, name, None) for name in COUNTS}
     is_cut = last is not None and last.finish_reason in CUT_SHORT
     writer.end("length" if is_cut else "stop", calls, None if None in counts.values() else counts)
-    found = {**writer.whole(), "created_at": int(stored.message.created_at.timestamp())}
+    result = {**writer.whole(), "created_at": int(stored.message.created_at.timestamp())}
     if stored.is_head and stored.message.status in UNDER_WAY:
-        found["status"] = "in_progress"
+        result["status"] = "in_progress"
     elif stored.is_head and stored.message.status == Turn.Status.FAILED:
-        found |= {"status": "failed", "error": {"code": "generation_failed", "message": dialog.failure}}
-    return found
+        result |= {"status": "failed", "error": {"code": "generation_failed", "message": dialog.failure}}
+    return result

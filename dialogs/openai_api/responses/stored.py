@@ -36,8 +36,8 @@ class Place:
 
     @classmethod
     def of_id(cls, text: Any) -> "Place | None":
-        found = ID.fullmatch(text) if isinstance(text, str) else None
-        return cls(UUID(found[1]), int(found[2]), int(found[3])) if found else None
+        match = ID.fullmatch(text) if isinstance(text, str) else None
+        return cls(UUID(match[1]), int(match[2]), int(match[3])) if match else None
 
     def id(self, prefix: str, index: int | None = None) -> str:
         tail = "" if index is None else f"_{index}"
@@ -60,13 +60,13 @@ class Stored:
         self.turns = self._answers()
 
     def _answers(self) -> list[Turn]:
-        found: list[Turn] = []
+        results: list[Turn] = []
         for turn in self._placed(self.message.position):
-            if turn.role == Turn.Role.USER or (found and self._is_from_client(turn)):
+            if turn.role == Turn.Role.USER or (results and self._is_from_client(turn)):
                 break
             if turn.role == Turn.Role.ASSISTANT and (turn.generation_id or 0) > self.place.after_generation:
-                found.append(turn)
-        return found
+                results.append(turn)
+        return results
 
     def _placed(self, after: int | None) -> Any:
         turns = self.dialog.turns.exclude(role=Turn.Role.NOTICE).select_related("generation").order_by("position")

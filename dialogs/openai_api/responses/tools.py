@@ -47,8 +47,8 @@ class Tools:
     named: dict[str, Named] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
 
-    def add(self, found: Any, param: str, namespace: str = "") -> None:
-        for index, item in enumerate(listed(found, param)):
+    def add(self, value: Any, param: str, namespace: str = "") -> None:
+        for index, item in enumerate(listed(value, param)):
             tool = mapping(item, f"{param}[{index}]")
             match tool.get("type"):
                 case "function" | "custom":
@@ -77,20 +77,20 @@ class Tools:
         if self.left_out and not self.functions:
             raise invalid(f"These run at OpenAI, not here: {', '.join(self.left_out)}. Send functions.", "tools")
 
-    def choice(self, found: Any) -> Any:
+    def choice(self, value: Any) -> Any:
         """A ``tool_choice`` as chat completions have it."""
-        match found:
+        match value:
             case {"type": "function" | "custom", "name": str(name)}:
                 return {
                     "type": "function",
-                    "function": {"name": Named(name, str(found.get("namespace") or "")).function},
+                    "function": {"name": Named(name, str(value.get("namespace") or "")).function},
                 }
             case {"type": "allowed_tools", "mode": mode, "tools": list(tools)}:
                 allowed = {str(tool.get("name")) for tool in tools if isinstance(tool, dict)}
                 self.functions = [tool for tool in self.functions if tool["function"]["name"] in allowed]
                 return mode
             case None | str():
-                return found
+                return value
         raise invalid("tool_choice must be auto, none, required or name a function.", "tool_choice")
 
     def item(self, call: Call) -> dict[str, Any]:

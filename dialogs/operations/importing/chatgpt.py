@@ -80,9 +80,9 @@ def _text(builder: Builder, content: Item) -> str:
     if isinstance(content.get("parts"), list):
         texts = [_part(builder, part) for part in content["parts"]]
         return "\n".join(text for text in texts if text)
-    found = text_of(content.get("text")) or text_of(content.get("result"))
+    result = text_of(content.get("text")) or text_of(content.get("result"))
     title = text_of(content.get("title"))
-    return f"{title}\n{found}" if title and found else found
+    return f"{title}\n{result}" if title and result else result
 
 
 def _part(builder: Builder, part: object) -> str:

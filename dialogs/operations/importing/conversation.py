@@ -133,7 +133,7 @@ def moment_of(value: object) -> datetime | None:
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC)
-        found = datetime.fromisoformat(value) if isinstance(value, str) else None
+        result = datetime.fromisoformat(value) if isinstance(value, str) else None
     except (ValueError, OverflowError, OSError):
         return None
-    return found.replace(tzinfo=found.tzinfo or UTC) if found else None
+    return result.replace(tzinfo=result.tzinfo or UTC) if result else None

@@ -24,14 +24,14 @@ class UnknownExport(ValueError):
 
 def conversations_in(file: IO[bytes], name: str, most_bytes: int = MOST_BYTES) -> Iterator[Conversation]:
     """Every conversation of an export. Raises ``UnknownExport``."""
-    found = False
+    result = False
     for text in _texts(file, name, most_bytes):
         for item in _entries(_content(text, name)):
             known = next((form for form in FORMATS if form.recognises(item)), None)
             if known is not None:
-                found = True
+                result = True
                 yield known.read(item)
-    if not found:
+    if not result:
         raise UnknownExport(f"{name} holds no conversation in a known form. {SAYS_WHAT_IS_KNOWN}")
 
 

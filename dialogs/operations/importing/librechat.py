@@ -71,5 +71,5 @@ def _texts(message: Item) -> Iterator[str]:
 
 
 def _text(part: Item) -> str:
-    found = part.get("text")
-    return text_of(found) or text_of(mapping(found).get("value"))
+    result = part.get("text")
+    return text_of(result) or text_of(mapping(result).get("value"))

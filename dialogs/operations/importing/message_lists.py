@@ -32,10 +32,10 @@ def read(item: Item) -> Conversation:
 
 
 def _calls(message: Item) -> list[tuple[str, str, str]]:
-    found = list(items(message.get("tool_calls")))
+    results = list(items(message.get("tool_calls")))
     if old := mapping(message.get("function_call")):
-        found.append({"id": old.get("name"), "function": old})
-    functions = [(text_of(call.get("id")), mapping(call.get("function") or call)) for call in found]
+        results.append({"id": old.get("name"), "function": old})
+    functions = [(text_of(call.get("id")), mapping(call.get("function") or call)) for call in results]
     return [
         (given, text_of(function.get("name")), json_text(function.get("arguments") or "{}"))
         for given, function in functions

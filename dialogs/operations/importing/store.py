@@ -37,10 +37,10 @@ class Imported:
 
 
 def import_conversations(
-    found: Iterable[Conversation], owner: User, agent_id: str, *, dry_run: bool = False
+    results: Iterable[Conversation], owner: User, agent_id: str, *, dry_run: bool = False
 ) -> Iterator[Imported]:
     """One after the other, each in a transaction of its own: what was interrupted goes on when it is repeated."""
-    return map(partial(_imported, owner=owner, agent_id=agent_id, dry_run=dry_run), found)
+    return map(partial(_imported, owner=owner, agent_id=agent_id, dry_run=dry_run), results)
 
 
 def imported_since(owner: User, moment: datetime) -> int:

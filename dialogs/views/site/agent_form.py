@@ -45,8 +45,8 @@ class AgentRules(forms.ModelForm):  # type: ignore[type-arg]
 
 def policy_choices(now: str) -> list[tuple[str, str]]:
     """Those that are installed, and what an agent names ``now`` though it is not: to be seen, and refused when saved."""
-    found = [("", "the default of the model's kind"), *((policy.name, policy.label) for policy in choices())]
-    return found if now in dict(found) else [*found, (now, f"{now} (not installed)")]
+    results = [("", "the default of the model's kind"), *((policy.name, policy.label) for policy in choices())]
+    return results if now in dict(results) else [*results, (now, f"{now} (not installed)")]
 
 
 class Lines(forms.CharField):

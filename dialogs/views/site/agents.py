@@ -19,11 +19,11 @@ from dialogs.views.site.agent_form import AgentForm
 @require_GET
 def index(request: PersonRequest) -> HttpResponse:
     connected.follow()
-    found = [
+    results = [
         (agent, limits.policy_of(agent), limits.unusable_reason(agent))
         for agent in Agent.objects.order_by("-enabled", "is_demo", "id")
     ]
-    return render(request, "agents/list.html", {"agents": found, "section": "agents"})
+    return render(request, "agents/list.html", {"agents": results, "section": "agents"})
 
 
 @for_operators
@@ -74,8 +74,8 @@ def preview(request: PersonRequest) -> HttpResponse:
     """The piece of the page that follows the form, before anything is saved. ``agent`` is whose form it is, if it is stored."""
     stored = Agent.objects.filter(pk=request.POST.get("agent", "")).first()
     form = AgentForm(request.POST, instance=Agent.objects.get(pk=stored.pk) if stored else own.blank())
-    found = AgentPreview(stored, form.proposed)
-    return render(request, "agents/_preview.html", {"preview": found, "form": form, "agent": stored})
+    result = AgentPreview(stored, form.proposed)
+    return render(request, "agents/_preview.html", {"preview": result, "form": form, "agent": stored})
 
 
 @for_operators

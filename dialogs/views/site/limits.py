@@ -54,8 +54,8 @@ def show(request: PersonRequest) -> HttpResponse:
 
 def _saved(form: LimitsForm, rows: Any) -> bool:
     """Save what was given, or put what is wrong with it beside its field."""
-    found = save_edits({**_edits(), **form.cleaned_data, "per_llm": _given(rows)})
-    for problem in found:
+    result = save_edits({**_edits(), **form.cleaned_data, "per_llm": _given(rows)})
+    for problem in result:
         name = problem.path.removeprefix("context_config.")
         row = next((row for row in rows if name == f"per_llm.{row.cleaned_data.get('type')}"), None)
         if row is not None:
@@ -64,7 +64,7 @@ def _saved(form: LimitsForm, rows: Any) -> bool:
             form.add_error(name, problem.reason)
         else:
             form.add_error(None, f"{problem.path}: {problem.reason}")
-    return not found
+    return not result
 
 
 def _edits() -> dict[str, Any]:

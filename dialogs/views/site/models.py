@@ -86,11 +86,11 @@ def index(request: PersonRequest) -> HttpResponse:
 @require_GET
 def show(request: PersonRequest, provider: str, model: str) -> HttpResponse:
     try:
-        found = limits.as_served(limits.catalog().model(provider, model))
+        result = limits.as_served(limits.catalog().model(provider, model))
     except UnknownModel as error:
         raise Http404(str(error)) from error
     context = {
-        "row": row_of(found, limits.thresholds_of_model(found)),
+        "row": row_of(result, limits.thresholds_of_model(result)),
         "agents": Agent.objects.filter(provider=provider, model=model),
         "section": "models",
     }

@@ -89,8 +89,8 @@ def statistics(request: PersonRequest) -> HttpResponse:
     chosen = {by: str(form.cleaned_data[by]) for by in costs.KEYS if form.cleaned_data.get(by)}
     is_operator = may(request.user, OPERATE)
     held = chosen if is_operator else {**chosen, "person": request.user.username}
-    found = costs.tables(held)
-    days = costs.by_day(found[0])
+    result = costs.tables(held)
+    days = costs.by_day(result[0])
     context = {
         "days": costs.DAYS,
         "chosen": [(by, value, _narrowed({**chosen, by: ""})) for by, value in chosen.items()],
@@ -99,7 +99,7 @@ def statistics(request: PersonRequest) -> HttpResponse:
         ),
         "cost_caption": _cost_caption(sum(cost.unpriced for _, cost in days)),
         "token_chart": _by_day([(day, _tokens(cost)) for day, cost in days], chosen, counted, 2),
-        "tables": [_shown(table, chosen) for table in found if is_operator or table.by != "person"],
+        "tables": [_shown(table, chosen) for table in result if is_operator or table.by != "person"],
         "dialogs": costs.dialogs(request.user, held) if chosen else [],
         "calls": costs.calls(request.user, held),
         "is_operator": is_operator,
@@ -136,11 +136,11 @@ def _unpriced(days: dict[datetime, costs.Cost]) -> Callable[[datetime], str]:
     """What the title of a day's bar says of the calls that are not in it."""
 
     def rest(day: datetime) -> str:
-        found = Spent(days[day].cost_usd, days[day].unpriced)
-        if found.is_unknown:
+        result = Spent(days[day].cost_usd, days[day].unpriced)
+        if result.is_unknown:
             return _("unknown price")
-        left_out = ngettext("{:,} call of unknown price", "{:,} calls of unknown price", found.unpriced)
-        return left_out.format(found.unpriced) if found.unpriced else ""
+        left_out = ngettext("{:,} call of unknown price", "{:,} calls of unknown price", result.unpriced)
+        return left_out.format(result.unpriced) if result.unpriced else ""
 
     return rest
 

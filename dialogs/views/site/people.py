@@ -75,10 +75,10 @@ def index(request: PersonRequest) -> HttpResponse:
 def _index(request: PersonRequest, status: int = 200, **more: Any) -> HttpResponse:
     """``invited`` of ``more`` is somebody new, and ``link`` the address to hand them; it is shown once."""
     wanted = request.GET.get("q", "").strip()[:150]
-    found = User.objects.order_by("-is_active", "username").prefetch_related("groups")
+    results = User.objects.order_by("-is_active", "username").prefetch_related("groups")
     if wanted:
-        found = found.filter(Q(username__icontains=wanted) | Q(email__icontains=wanted))
-    page = Paginator(found, ON_A_PAGE).get_page(request.GET.get("page"))
+        results = results.filter(Q(username__icontains=wanted) | Q(email__icontains=wanted))
+    page = Paginator(results, ON_A_PAGE).get_page(request.GET.get("page"))
     context = {
         "found": page,
         "q": wanted,
@@ -173,14 +173,14 @@ def add_group(request: PersonRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def group(request: PersonRequest, group_id: int) -> HttpResponse:
     """One form renames it and says what its members may do; others add somebody, remove somebody, and delete it."""
-    found = get_object_or_404(Group, pk=group_id)
+    result = get_object_or_404(Group, pk=group_id)
     saves = request.method == "POST" and request.POST.get("act") == "save"
-    form = GroupForm(request.POST if saves else None, instance=found)
+    form = GroupForm(request.POST if saves else None, instance=result)
     if request.method == "POST":
         try:
             if not saves:
-                messages.success(request, _acted(request, found))
-                return redirect("group", group_id=group_id) if found.pk else redirect("people")
+                messages.success(request, _acted(request, result))
+                return redirect("group", group_id=group_id) if result.pk else redirect("people")
             if form.is_valid():
                 people.save_group(form.save(commit=False), form.cleaned_data["permissions"], request.user)
                 messages.success(request, _("Saved."))
@@ -191,23 +191,23 @@ def group(request: PersonRequest, group_id: int) -> HttpResponse:
     context = {
         "group": Group.objects.get(pk=group_id),
         "form": form,
-        "members": found.user_set.order_by("username")[:MOST_SHOWN],
-        "names": User.objects.filter(is_active=True).exclude(groups=found).order_by("username")[:MOST_SHOWN],
-        "shared": found.dialogs.count(),
+        "members": result.user_set.order_by("username")[:MOST_SHOWN],
+        "names": User.objects.filter(is_active=True).exclude(groups=result).order_by("username")[:MOST_SHOWN],
+        "shared": result.dialogs.count(),
         "section": "people",
     }
     return render(request, "people/group.html", context, status=400 if request.method == "POST" else 200)
 
 
-def _acted(request: PersonRequest, found: Group) -> str:
+def _acted(request: PersonRequest, value: Group) -> str:
     match request.POST.get("act"):
         case "delete":
-            people.delete_group(found, request.user)
+            people.delete_group(value, request.user)
             return _("The group is gone. Its dialogs are their owners' alone.")
         case "leave":
-            person = people.leave(found, request.POST.get("person", ""), request.user)
+            person = people.leave(value, request.POST.get("person", ""), request.user)
             return _("{person} is no longer in it.").format(person=person)
-    person = people.join(found, request.POST.get("name", ""), request.user)
+    person = people.join(value, request.POST.get("name", ""), request.user)
     return _("{person} is in it now.").format(person=person)
 
 

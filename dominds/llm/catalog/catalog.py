@@ -55,10 +55,10 @@ class Catalog:
 
     def model(self, provider_id: str, model_id: str) -> ModelInfo:
         """Raises ``UnknownModel``, which names what comes near."""
-        found = self.models.get((provider_id, model_id))
-        if found is None:
+        result = self.models.get((provider_id, model_id))
+        if result is None:
             raise UnknownModel(self._not_found(provider_id, model_id))
-        return found
+        return result
 
     def _not_found(self, provider_id: str, model_id: str) -> str:
         if provider_id not in self.providers:
@@ -85,8 +85,8 @@ def load_catalog(minds_dir: Path, connected: Connected = NONE) -> Catalog:
     the file says."""
     shipped, own = _shipped(), fields.entries_of(Reading.of(minds_dir / FILE_NAME))
     entries = merged(merged(shipped.providers, connected), own.providers)
-    found = _catalog_of(entries, minds_dir, shipped.problems + own.problems)
-    return replace(found, in_file={provider_id: frozenset(entry) for provider_id, entry in own.providers.items()})
+    result = _catalog_of(entries, minds_dir, shipped.problems + own.problems)
+    return replace(result, in_file={provider_id: frozenset(entry) for provider_id, entry in own.providers.items()})
 
 
 @cache
@@ -138,8 +138,8 @@ def _provider(provider_id: str, entry: Entry) -> ProviderInfo:
 
 def _why_unusable(provider_id: str, kind: ProviderKind, base_url: str) -> str:
     if kind.name not in KINDS:
-        found = f"has the apiType '{kind.name}'" if kind.name else "has no valid apiType"
-        return f"Provider '{provider_id}' {found}. Set it to one of {', '.join(fields.API_TYPES)} in {FILE_NAME}."
+        result = f"has the apiType '{kind.name}'" if kind.name else "has no valid apiType"
+        return f"Provider '{provider_id}' {result}. Set it to one of {', '.join(fields.API_TYPES)} in {FILE_NAME}."
     if not base_url and kind.is_server:
         return f"Provider '{provider_id}' has no valid baseUrl. Set it in {FILE_NAME}."
     return ""

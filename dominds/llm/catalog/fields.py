@@ -51,8 +51,8 @@ def _tokens(value: Any) -> int:
 
 def _forced_tool(value: Any) -> str:
     """YAML reads a plain yes or no as a truth."""
-    found: str = _FORCED_TOOL({True: "yes", False: "no"}[value] if isinstance(value, bool) else value)
-    return found
+    result: str = _FORCED_TOOL({True: "yes", False: "no"}[value] if isinstance(value, bool) else value)
+    return result
 
 
 _FORCED_TOOL = one_of(list(FORCED_TOOL))
@@ -70,22 +70,22 @@ def _day(value: Any) -> date:
 
 
 def _modalities(value: Any) -> tuple[str, ...]:
-    found = texts(value)
-    if unknown := [name for name in found if name not in MODALITIES]:
+    result = texts(value)
+    if unknown := [name for name in result if name not in MODALITIES]:
         raise Bad(f"expected some of {', '.join(MODALITIES)}, found {shown(unknown[0])}")
-    return tuple(found)
+    return tuple(result)
 
 
 def _image_bounds(value: Any) -> ImageBounds:
-    found = table({"images": whole_number(1, 100_000), "bytes": whole_number(1, MOST)})(value)
-    return ImageBounds(most=found.get("images", 0), most_bytes=found.get("bytes", 0))
+    result = table({"images": whole_number(1, 100_000), "bytes": whole_number(1, MOST)})(value)
+    return ImageBounds(most=result.get("images", 0), most_bytes=result.get("bytes", 0))
 
 
 def _params(value: Any) -> Mapping[str, Any]:
-    found = mapping(value)
-    if ours := sorted(OUR_PARAMS & set(found)):
+    result = mapping(value)
+    if ours := sorted(OUR_PARAMS & set(result)):
         raise Bad(f"{ours[0]} is written by Dominds itself and cannot be set here")
-    return MappingProxyType(dict(found))
+    return MappingProxyType(dict(result))
 
 
 def _usd(value: Any) -> Decimal:
@@ -99,9 +99,9 @@ _HOURS = re.compile(f"(?:{_DAY}(?:-{_DAY})? )?{_TIME}-{_TIME}")
 
 
 def _hours(value: Any) -> tuple[Hours, ...]:
-    found = [_HOURS.fullmatch(one.strip()) for one in value.split(",")] if isinstance(value, str) else [None]
-    hours = tuple(_hours_of(*one.groups()) for one in found if one)
-    if len(hours) < len(found):
+    results = [_HOURS.fullmatch(one.strip()) for one in value.split(",")] if isinstance(value, str) else [None]
+    hours = tuple(_hours_of(*one.groups()) for one in results if one)
+    if len(hours) < len(results):
         raise Bad(f"expected hours in UTC such as 16:30-00:30, or mon-fri 01:00-04:00, found {shown(value)}")
     return hours
 

@@ -29,12 +29,12 @@ class _Resolver(aiohttp.ThreadedResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[aiohttp.abc.ResolveResult]:
-        found = await super().resolve(host, port, family)
+        result = await super().resolve(host, port, family)
         try:
-            outbound_http.check_found(host, [entry["host"] for entry in found])
+            outbound_http.check_found(host, [entry["host"] for entry in result])
         except outbound_http.Refused as refused:
             raise OSError(str(refused).rstrip(".")) from refused
-        return found
+        return result
 
 
 class EventLoop:

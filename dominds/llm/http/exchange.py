@@ -147,8 +147,8 @@ class Exchange:
         while len(body) < COMPLAINT_BYTES and (chunk := await response.content.readany()):
             body += chunk
         endpoint = self._endpoint
-        found = error_of(complaint_of_response(response.status, response.headers, body), endpoint.host)
-        return found.reworded(without_key(str(found), endpoint.key))
+        result = error_of(complaint_of_response(response.status, response.headers, body), endpoint.host)
+        return result.reworded(without_key(str(result), endpoint.key))
 
     def _unopened(self, error: Exception) -> ProviderError:
         endpoint = self._endpoint

@@ -63,8 +63,8 @@ def table(known: Mapping[str, Field]) -> Field:
 
 def _stop(value: Any) -> Any:
     """One text or several. White space is a text to stop at, too."""
-    found = [value] if isinstance(value, str) else value
-    if not isinstance(found, list | tuple) or not all(isinstance(one, str) and one for one in found):
+    results = [value] if isinstance(value, str) else value
+    if not isinstance(results, list | tuple) or not all(isinstance(one, str) and one for one in results):
         raise Bad(f"expected a text or a list of texts, found {shown(value)}")
     return value
 
@@ -101,9 +101,9 @@ def _output_from(least: int) -> dict[str, InOwnWords]:
 
 def _format_of(value: Any) -> tuple[str, Params]:
     """The kind of a ``response_format``, and what it says of its schema."""
-    found = mapping(value)
-    kind = one_of(FORMATS)(found.get("type"))
-    schema = mapping(found.get("json_schema")) if kind == "json_schema" else {}
+    result = mapping(value)
+    kind = one_of(FORMATS)(result.get("type"))
+    schema = mapping(result.get("json_schema")) if kind == "json_schema" else {}
     if kind == "json_schema" and not isinstance(schema.get("schema"), Mapping):
         raise Bad("json_schema has no schema")
     return kind, schema

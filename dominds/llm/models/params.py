@@ -79,8 +79,8 @@ def faults_of_settings(model: ModelInfo | None, settings: Params, dialects: Mapp
             except Bad as bad:
                 faults.append((section, str(bad)))
         else:
-            found = _faults_of_fields(params, dialects[section].fields)
-            faults += [(f"{section}.{name}", reason) for name, reason in found]
+            value = _faults_of_fields(params, dialects[section].fields)
+            faults += [(f"{section}.{name}", reason) for name, reason in value]
     if faults or model is None:
         return faults
     return checked(model, _merged(model, settings))[1]
@@ -106,8 +106,8 @@ def tuned(model: ModelInfo, settings: Params, asked: Params = NOTHING) -> ModelI
 def faults_of_asked(model: ModelInfo, settings: Params, asked: Params) -> list[Fault]:
     """What of a request, in the words of chat completions, the model cannot honour beside an agent's settings."""
     own, names, faults = _in_own_words(model, asked)
-    found = checked(model, _laid_over(_merged(model, settings), own))[1]
-    return faults + [(names[name], reason) for name, reason in found if name in names]
+    value = checked(model, _laid_over(_merged(model, settings), own))[1]
+    return faults + [(names[name], reason) for name, reason in value if name in names]
 
 
 def _in_own_words(model: ModelInfo, asked: Params) -> tuple[Params, dict[str, str], list[Fault]]:
@@ -121,18 +121,18 @@ def _in_own_words(model: ModelInfo, asked: Params) -> tuple[Params, dict[str, st
                 raise Bad(
                     f"{model.model_id} is called by an API ({model.kind.name}) that has nothing for it: leave it out"
                 )
-            found = words[name](model, value)
+            result = words[name](model, value)
         except Bad as bad:
             faults.append((name, str(bad)))
         else:
-            own, names = _laid_over(own, found), {**names, **dict.fromkeys(found, name)}
+            own, names = _laid_over(own, result), {**names, **dict.fromkeys(result, name)}
     return own, names, faults
 
 
 def most_output(settings: Params, asked: Params = NOTHING) -> int | None:
     """The longest answer in tokens that an agent is to give, or that a request asks for, where they say so."""
     stated = [_section(settings, GENERAL).get("max_tokens"), *(asked.get(name) for name in MAX_TOKENS_FIELDS)]
-    whole = [found for found in stated if isinstance(found, int) and not isinstance(found, bool) and found > 0]
+    whole = [value for value in stated if isinstance(value, int) and not isinstance(value, bool) and value > 0]
     return min(whole, default=None)
 
 
@@ -160,5 +160,5 @@ def _laid_over(below: Params, params: Params) -> Params:
 
 
 def _section(settings: Params, name: str) -> Params:
-    found = settings.get(name)
-    return found if isinstance(found, Mapping) else {}
+    value = settings.get(name)
+    return value if isinstance(value, Mapping) else {}

@@ -254,24 +254,24 @@ class MessagesReader:
         self.is_done = False
 
     def read(self, event: ServerEvent) -> Iterable[StreamEvent]:
-        found = json_of(event)
-        match found.get("type"):
+        result = json_of(event)
+        match result.get("type"):
             case "content_block_delta":
-                return self._read_delta(self._blocks.setdefault(found["index"], _Block({})), found["delta"])
+                return self._read_delta(self._blocks.setdefault(result["index"], _Block({})), result["delta"])
             case "content_block_start":
-                return self._start_block(found["index"], found["content_block"])
+                return self._start_block(result["index"], result["content_block"])
             case "message_start":
-                self._note_usage(found["message"].get("usage"))
-                self._transformations = found["message"].get("input_transformations")
+                self._note_usage(result["message"].get("usage"))
+                self._transformations = result["message"].get("input_transformations")
             case "message_delta":
-                self._stop_reason = str((found.get("delta") or {}).get("stop_reason") or self._stop_reason)
-                self._note_usage(found.get("usage"))
-                self._transformations = found.get("input_transformations") or self._transformations
+                self._stop_reason = str((result.get("delta") or {}).get("stop_reason") or self._stop_reason)
+                self._note_usage(result.get("usage"))
+                self._transformations = result.get("input_transformations") or self._transformations
             case "message_stop":
                 self.is_done = True
                 _log_transformations(self._model, self._transformations)
             case "error":
-                raise Complained(found)
+                raise Complained(result)
         return ()
 
     def close(self) -> Iterable[StreamEvent]:

@@ -90,14 +90,14 @@ def replayed(owner: Owner, message: Message) -> Iterator[str | ToolCall | Opaque
 def _pieces(owner: Owner, stored: Iterable[str]) -> Iterator[Piece]:
     for text in stored:
         try:
-            found = parsed(text)
+            result = parsed(text)
         except NotJson:
             continue
-        if not isinstance(found, dict) or (found.get("of"), found.get("epoch")) != (owner.name, owner.epoch):
+        if not isinstance(result, dict) or (result.get("of"), result.get("epoch")) != (owner.name, owner.epoch):
             continue
-        if isinstance(found.get("item"), dict):
-            yield Opaque(found["item"])
-        elif isinstance(found.get("text"), int):
-            yield Spoken(found["text"])
-        elif found.get("call"):
+        if isinstance(result.get("item"), dict):
+            yield Opaque(result["item"])
+        elif isinstance(result.get("text"), int):
+            yield Spoken(result["text"])
+        elif result.get("call"):
             yield Called()

@@ -63,12 +63,12 @@ def limit_in_v0(entries: tuple[dict[str, Any], ...], model: str) -> LoadedLimit 
     return _limit(model, entry.get("loaded_context_length"))
 
 
-def _limit(model: str, found: Any) -> LoadedLimit | LimitUnavailable:
-    tokens = tokens_in(found)
+def _limit(model: str, value: Any) -> LoadedLimit | LimitUnavailable:
+    tokens = tokens_in(value)
     if tokens is not None:
         return LoadedLimit(tokens, "loaded_context_length")
     return LimitUnavailable(
-        f"LM Studio reports no context length for '{model}' (loaded_context_length is {found!r}). "
+        f"LM Studio reports no context length for '{model}' (loaded_context_length is {value!r}). "
         "Load the model again or update LM Studio, or choose another model."
     )
 

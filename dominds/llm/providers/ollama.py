@@ -41,8 +41,8 @@ def running_window(entries: tuple[dict[str, Any], ...], model: str) -> int | Non
 
 def set_window(shown: Any) -> int | None:
     parameters = shown.get("parameters") if isinstance(shown, dict) else None
-    found = NUM_CTX.search(parameters) if isinstance(parameters, str) else None
-    return tokens_in(int(found.group(1))) if found else None
+    match = NUM_CTX.search(parameters) if isinstance(parameters, str) else None
+    return tokens_in(int(match.group(1))) if match else None
 
 
 def sees(base_url: str, model: str, key: str = "") -> bool | None:

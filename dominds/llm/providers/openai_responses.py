@@ -165,24 +165,24 @@ class ResponsesReader:
     def read(self, event: ServerEvent) -> Iterable[StreamEvent]:
         if event.data.strip() == DONE:
             return ()
-        found = json_of(event)
-        match found.get("type"):
+        result = json_of(event)
+        match result.get("type"):
             case "response.output_text.delta" | "response.refusal.delta":
                 self._got_text = True
-                return (TextDelta(text_in(found["delta"])),)
+                return (TextDelta(text_in(result["delta"])),)
             case "response.function_call_arguments.delta":
-                return (ToolCallDelta(text_in(found["delta"])),)
+                return (ToolCallDelta(text_in(result["delta"])),)
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                return (ReasoningDelta(text_in(found["delta"])),)
-            case "response.reasoning_summary_part.added" if found.get("summary_index"):
+                return (ReasoningDelta(text_in(result["delta"])),)
+            case "response.reasoning_summary_part.added" if result.get("summary_index"):
                 return (ReasoningDelta("\n\n"),)
             case "response.output_item.done":
-                self._items.append(found["item"])
+                self._items.append(result["item"])
                 budgets.CALLS.check(len(self._items) // 4)  # texts and thoughts stand between calls
             case "response.completed" | "response.incomplete":
-                return self._end(found["response"])
+                return self._end(result["response"])
             case "response.failed" | "error":
-                raise Complained(found)
+                raise Complained(result)
         return ()
 
     def close(self) -> Iterable[StreamEvent]:

@@ -77,10 +77,10 @@ def _patches(width: int, height: int, patch: int, most: int) -> int:
 def pixels_of(content: bytes) -> tuple[int, int] | None:
     """Width and height by the head of a PNG, GIF, WebP or JPEG; None where it is none of them, or damaged."""
     try:
-        found = _pixels(content)
+        result = _pixels(content)
     except (struct.error, IndexError):
         return None
-    return found if found and min(found) > 0 else None
+    return result if result and min(result) > 0 else None
 
 
 def _pixels(content: bytes) -> tuple[int, int] | None:

@@ -120,10 +120,10 @@ def load_script(path: Path) -> Script:
 
 @lru_cache(maxsize=64)
 def _load_script(path: Path, _mtime_ns: int, _size_bytes: int) -> Script:
-    found = read_yaml(path)
-    if found.double_keys:
-        raise BadScript(f"{found.double_keys[0]}: the key occurs twice")
-    return script_from(found.document)
+    result = read_yaml(path)
+    if result.double_keys:
+        raise BadScript(f"{result.double_keys[0]}: the key occurs twice")
+    return script_from(result.document)
 
 
 STEP_KEYS = {
@@ -146,8 +146,8 @@ def script_from(document: Any) -> Script:
     )
 
 
-def _step(found: Any, path: str, defaults: Mapping[str, Any]) -> Step:
-    step = {**defaults, **_mapping(found, path, STEP_KEYS)}
+def _step(value: Any, path: str, defaults: Mapping[str, Any]) -> Step:
+    step = {**defaults, **_mapping(value, path, STEP_KEYS)}
     text = _text(step.get("text", ""), f"{path}.text")
     most = max(1, MAX_REPEATED_CHARS // max(1, len(text)))
     calls = step.get("tool_calls") or []
@@ -167,8 +167,8 @@ def _step(found: Any, path: str, defaults: Mapping[str, Any]) -> Step:
     )
 
 
-def _call(found: Any, path: str) -> ToolCall:
-    call = _mapping(found, path, {"name", "arguments", "id"})
+def _call(value: Any, path: str) -> ToolCall:
+    call = _mapping(value, path, {"name", "arguments", "id"})
     arguments = call.get("arguments", {})
     if not isinstance(arguments, str):
         try:
@@ -178,29 +178,29 @@ def _call(found: Any, path: str) -> ToolCall:
     return ToolCall(_text(call.get("id", ""), f"{path}.id"), _text(call.get("name"), f"{path}.name"), arguments)
 
 
-def _usage(found: Any, path: str) -> ScriptedUsage:
+def _usage(value: Any, path: str) -> ScriptedUsage:
     """Fixed counts are not checked here: a script may play a server that reports nonsense."""
-    if found in (None, "none"):
+    if value in (None, "none"):
         return ScriptedUsage("none")
-    if found == "estimate":
+    if value == "estimate":
         return ScriptedUsage("estimate")
-    counts = _mapping(found, path, {"prompt_tokens", "completion_tokens"})
+    counts = _mapping(value, path, {"prompt_tokens", "completion_tokens"})
     return ScriptedUsage("fixed", counts.get("prompt_tokens"), counts.get("completion_tokens", 0))
 
 
-def _finish(found: Any, path: str) -> FinishReason | None:
-    if found is None:
+def _finish(value: Any, path: str) -> FinishReason | None:
+    if value is None:
         return None
     try:
-        return FinishReason(found)
+        return FinishReason(value)
     except ValueError as error:
-        raise BadScript(f"{path}: expected one of {', '.join(FinishReason)}, found {found!r}") from error
+        raise BadScript(f"{path}: expected one of {', '.join(FinishReason)}, found {value!r}") from error
 
 
-def _error(found: Any, path: str) -> ScriptedError | None:
-    if found is None:
+def _error(value: Any, path: str) -> ScriptedError | None:
+    if value is None:
         return None
-    error = {"kind": found} if isinstance(found, str) else _mapping(found, path, {"kind", "message", "retry_after"})
+    error = {"kind": value} if isinstance(value, str) else _mapping(value, path, {"kind", "message", "retry_after"})
     kind = ERRORS.get(str(error.get("kind")))
     if kind is None:
         raise BadScript(f"{path}: expected one of {', '.join(ERRORS)}, found {error.get('kind')!r}")
@@ -212,31 +212,31 @@ def _error(found: Any, path: str) -> ScriptedError | None:
     )
 
 
-def _pattern(found: Any, path: str) -> re.Pattern[str] | None:
-    if found is None:
+def _pattern(value: Any, path: str) -> re.Pattern[str] | None:
+    if value is None:
         return None
     try:
-        return re.compile(_text(found, path), re.DOTALL)
+        return re.compile(_text(value, path), re.DOTALL)
     except re.error as error:
         raise BadScript(f"{path}: no regular expression: {error}") from error
 
 
-def _mapping(found: Any, path: str, keys: set[str]) -> Mapping[str, Any]:
-    if not isinstance(found, Mapping):
-        raise BadScript(f"{path}: expected a mapping, found {type(found).__name__}")
-    unknown = [str(key) for key in found if key not in keys]
+def _mapping(value: Any, path: str, keys: set[str]) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise BadScript(f"{path}: expected a mapping, found {type(value).__name__}")
+    unknown = [str(key) for key in value if key not in keys]
     if unknown:
         raise BadScript(f"{path}.{unknown[0]}: unknown key; known are {', '.join(sorted(keys))}")
-    return found
+    return value
 
 
-def _text(found: Any, path: str) -> str:
-    if not isinstance(found, str):
-        raise BadScript(f"{path}: expected text, found {found!r}")
-    return found
+def _text(value: Any, path: str) -> str:
+    if not isinstance(value, str):
+        raise BadScript(f"{path}: expected text, found {value!r}")
+    return value
 
 
-def _number(found: Any, path: str, least: float, most: float) -> float:
-    if isinstance(found, bool) or not isinstance(found, int | float) or not least <= found <= most:
-        raise BadScript(f"{path}: expected a number from {least:g} to {most:g}, found {found!r}")
-    return found
+def _number(value: Any, path: str, least: float, most: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise BadScript(f"{path}: expected a number from {least:g} to {most:g}, found {value!r}")
+    return value

@@ -53,10 +53,10 @@ def read(url: str, key: str, server: str, ask: dict[str, Any] | None = None) -> 
         known = _answers.get(about)
         if known is not None and (_any_age.get() or time.monotonic() - known.read_at < CACHE_SECONDS):
             return known
-    found = _read(url, key, server, about[2])
+    result = _read(url, key, server, about[2])
     with _lock:
-        _answers[about] = found
-    return found
+        _answers[about] = result
+    return result
 
 
 def forget() -> None:
@@ -115,8 +115,8 @@ def root_of(base_url: str) -> str:
 
 def entries_in(document: Any, name: str) -> tuple[dict[str, Any], ...] | None:
     """The objects of a list inside an object, or None where there is no such list."""
-    found = document.get(name) if isinstance(document, dict) else None
-    return tuple(entry for entry in found if isinstance(entry, dict)) if isinstance(found, list) else None
+    result = document.get(name) if isinstance(document, dict) else None
+    return tuple(entry for entry in result if isinstance(entry, dict)) if isinstance(result, list) else None
 
 
 def listed(url: str, key: str, server: str, name: str) -> tuple[dict[str, Any], ...] | str:

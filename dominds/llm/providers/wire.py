@@ -148,23 +148,23 @@ class WireStream:
                 "Some servers do so when a streamed request is too long for the model."
             )
         try:
-            found = parsed(head)
+            result = parsed(head)
         except NotJson:
             words = readable(text_of_page(head))[:120]
             return MalformedStream(f"{self._provider} answered something that is no event stream: {words!r}.")
-        if isinstance(found, dict) and found.get("error"):
-            return error_of(complaint_of_payload(found), self._provider)
+        if isinstance(result, dict) and result.get("error"):
+            return error_of(complaint_of_payload(result), self._provider)
         return MalformedStream(f"{self._provider} answered one JSON document, not the event stream that was asked for.")
 
 
 def json_of(event: ServerEvent) -> dict[str, Any]:
     """The event's object; an ``error`` inside it is raised as the provider's complaint."""
-    found = parsed(event.data)
-    if not isinstance(found, dict):
+    result = parsed(event.data)
+    if not isinstance(result, dict):
         raise NotJson("not an object")
-    if event.name == "error" or found.get("error"):
-        raise Complained(found)
-    return found
+    if event.name == "error" or result.get("error"):
+        raise Complained(result)
+    return result
 
 
 def text_in(value: Any) -> str:

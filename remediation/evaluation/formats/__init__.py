@@ -37,8 +37,8 @@ def _load_path(path: Path) -> tuple[Dialog, ...]:
 
 
 def _read(path: Path, content: Any) -> Sequence[Dialog]:
-    found = next((form for form in FORMATS if form.recognises(content)), None)
-    return found.read(content, path.stem) if found else ()
+    result = next((form for form in FORMATS if form.recognises(content)), None)
+    return result.read(content, path.stem) if result else ()
 
 
 def _content(path: Path) -> Any:

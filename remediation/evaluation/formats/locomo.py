@@ -29,7 +29,7 @@ def _dialog(sample: Mapping[str, Any], name: str) -> Dialog:
 
 
 def _turns(conversation: Mapping[str, Any]) -> Iterator[Turn]:
-    numbers = sorted(int(found[1]) for key in conversation if (found := SESSION.fullmatch(key)))
+    numbers = sorted(int(match[1]) for key in conversation if (match := SESSION.fullmatch(key)))
     for number in numbers:
         date = conversation.get(f"session_{number}_date_time", "")
         for place, line in enumerate(conversation[f"session_{number}"]):

@@ -69,14 +69,14 @@ class _Scanner:
         self.open_quotes: set[str] = set()
 
     def pieces(self) -> list[tuple[str, bool]]:
-        found: list[tuple[str, bool]] = []
+        results: list[tuple[str, bool]] = []
         plain: list[str] = []
         position = start = 0
         while sign := INTERESTING.search(self.code, position):
             at = sign.start()
             if string_end := self._string_end(at):
                 plain.append(self.code[start:at])
-                found += [("".join(plain), False), (self.code[at:string_end], True)]
+                results += [("".join(plain), False), (self.code[at:string_end], True)]
                 plain, start, position = [], string_end, string_end
             elif comment_end := self._comment_end(at):
                 plain.append(self.code[start:at])
@@ -84,7 +84,7 @@ class _Scanner:
             else:
                 position = at + 1
         plain.append(self.code[start:])
-        return [*found, ("".join(plain), False)]
+        return [*results, ("".join(plain), False)]
 
     def _string_end(self, at: int) -> int:
         """Where the string that starts here ends, or 0."""
