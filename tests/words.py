@@ -63,12 +63,12 @@ class Catalog:
 
 def marked() -> dict[Text, list[str]]:
     """Every text with the files that hold it."""
-    found: dict[Text, list[str]] = {}
+    result: dict[Text, list[str]] = {}
     for text, place in (*_of_templates(), *_of_python(), *((text, "static/js") for text in of_scripts()), *values()):
-        places = found.setdefault(text, [])
+        places = result.setdefault(text, [])
         if place not in places:
             places.append(place)
-    return found
+    return result
 
 
 def _of_templates() -> Iterator[tuple[Text, str]]:
@@ -176,16 +176,16 @@ def read(path: Path) -> Catalog:
     head, *entries = re.split(r"\n\n+(?=(?:#[^\n]*\n)*msg)", path.read_text().strip())
     catalog = Catalog(head)
     for entry in entries:
-        said: dict[str, str] = {}
+        answer: dict[str, str] = {}
         name = ""
         for line in entry.splitlines():
             if line.startswith("#"):
                 continue
             keyword, _, literal = ("", "", line) if line.startswith('"') else line.partition(" ")
             name = keyword or name
-            said[name] = said.get(name, "") + str(json.loads(literal))
-        text = Text(said["msgid"], said.get("msgid_plural", ""), said.get("msgctxt", ""))
-        catalog.texts[text] = said.get("msgstr", said.get("msgstr[0]", ""))
+            answer[name] = answer.get(name, "") + str(json.loads(literal))
+        text = Text(answer["msgid"], answer.get("msgid_plural", ""), answer.get("msgctxt", ""))
+        catalog.texts[text] = answer.get("msgstr", answer.get("msgstr[0]", ""))
     return catalog
 
 
@@ -223,8 +223,8 @@ def compiled(catalog: Catalog) -> bytes:
 
 def phrases(catalog: Catalog) -> str:
     """The texts of the scripts, as a script that stands before them."""
-    said = {text.english: catalog.texts[text] for text in of_scripts() if catalog.texts.get(text)}
-    return f"globalThis.phrases = {json.dumps(said, ensure_ascii=False, indent=1, sort_keys=True)};\n"
+    answer = {text.english: catalog.texts[text] for text in of_scripts() if catalog.texts.get(text)}
+    return f"globalThis.phrases = {json.dumps(answer, ensure_ascii=False, indent=1, sort_keys=True)};\n"
 
 
 def catalog_path(language: str) -> Path:

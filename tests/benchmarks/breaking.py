@@ -176,8 +176,8 @@ def literal_fresh_start(units: Units, box: Toolbox) -> Units:
 
 
 def share(values: Iterable[bool]) -> str:
-    found = list(values)
-    return f"{100 * mean(found):.1f} %" if found else "–"
+    results = list(values)
+    return f"{100 * mean(results):.1f} %" if results else "–"
 
 
 def overview(results: Mapping[tuple[str, float], list[Result]]) -> list[str]:

@@ -197,11 +197,11 @@ class Outcome:
         return [(w.first_us - w.said_us) / 1000 for w in self.watchers if w.first_us and w.said_us]
 
     def row(self) -> list[str]:
-        found = self.watchers
+        result = self.watchers
         since, until = self.all_stream
         ages = self.ages
-        while_all = [age for watcher in found for at, age in watcher.ages if since <= at < until]
-        missing = sum(len(w.answer or "") - len(w.drafted) for w in found if len(w.drafted) < len(w.answer or ""))
+        while_all = [age for watcher in result for at, age in watcher.ages if since <= at < until]
+        missing = sum(len(w.answer or "") - len(w.drafted) for w in result if len(w.drafted) < len(w.answer or ""))
         return [
             f"{self.dialogs}", f"{self.ended}", f"{self.lost}", f"{missing:,}", f"{len(ages):,}",
             cuts(ages), f"{max(0, until - since) / 1e6:.0f}", cuts(while_all), cuts(self.firsts), cuts(self.posts), f"{self.seconds:.0f}",
@@ -287,13 +287,13 @@ async def stream(rig: Rig, dialogs: int, tokens: int, ramp: float, kill: str) ->
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    said = [line.split() for line in (await sending)[0].splitlines()]
-    sent_us = {dialog: int(at) for dialog, at, _, _ in said}
+    texts = [line.split() for line in (await sending)[0].splitlines()]
+    sent_us = {dialog: int(at) for dialog, at, _, _ in texts}
     for watcher in watchers:
         watcher.said_us = sent_us.get(str(watcher.dialog_id), 0)
     sent = orjson.loads(await asyncio.to_thread(lambda: urlopen(f"{rig.model_url}/sent").read()))
     lost = [watcher for watcher in watchers if watcher.answer != sent.get(f"{dialogs} {watcher.dialog_id}")]
-    posts = [int(took) / 1000 for _, _, _, took in said]
+    posts = [int(took) / 1000 for _, _, _, took in texts]
     return Outcome(dialogs, watchers, len(lost), seconds, processes, posts, kill, killed_us)
 
 
@@ -355,11 +355,11 @@ KILLS: dict[str, Callable[[Rig, Callable[[], None]], None]] = {
 }
 
 
-def recovery_row(found: Outcome) -> list[str]:
-    after = [(w.went_on_us - found.killed_us) / 1e6 for w in found.watchers if w.went_on_us]
-    running = sum(not watcher.ended_us or watcher.ended_us > found.killed_us for watcher in found.watchers)
+def recovery_row(value: Outcome) -> list[str]:
+    after = [(w.went_on_us - value.killed_us) / 1e6 for w in value.watchers if w.went_on_us]
+    running = sum(not watcher.ended_us or watcher.ended_us > value.killed_us for watcher in value.watchers)
     middle = sorted(after)[len(after) // 2] if after else 0.0
-    return [found.kill, f"{len(after)} of {running}", f"{middle:.1f}", f"{max(after, default=0.0):.1f}", f"{found.ended}", f"{found.lost}"]  # fmt: skip
+    return [value.kill, f"{len(after)} of {running}", f"{middle:.1f}", f"{max(after, default=0.0):.1f}", f"{value.ended}", f"{value.lost}"]  # fmt: skip
 
 
 # -- Nothing happens ---------------------------------------------------------------------------------------------------
@@ -432,13 +432,13 @@ def main() -> None:
     if outcomes:
         report(
             f"## Streams of 25 tokens a second ({load()}; {asked.tokens} tokens each, one message each {asked.ramp:g} s, "
-            f"{asked.workers} worker)\n\n" + table(head, [found.row() for found in outcomes])
+            f"{asked.workers} worker)\n\n" + table(head, [result.row() for result in outcomes])
         )
-    for found in outcomes:
-        if not found.kill:
-            processes = table(["process", "CPU of one core", "memory, MB"], found.processes)
-            report(f"{found.dialogs} dialogs:\n\n{processes}")
-    if killed := [recovery_row(found) for found in outcomes if found.kill]:
+    for result in outcomes:
+        if not result.kill:
+            processes = table(["process", "CPU of one core", "memory, MB"], result.processes)
+            report(f"{result.dialogs} dialogs:\n\n{processes}")
+    if killed := [recovery_row(result) for result in outcomes if result.kill]:
         head = ["killed", "dialogs that went on", "s, median", "s, most", "ended", "answers not equal"]
         report(f"## A part dies ({load()})\n\n" + table(head, killed))
     if idles:

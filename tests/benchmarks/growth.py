@@ -307,7 +307,7 @@ class Meter:
         act()
         with self.connection.execute_wrapper(note):
             act()
-        found = []
+        results = []
         idle_before, (_, at) = self._now(), self._now()
         probe = at - idle_before[1]  # what asking itself costs
         for _ in range(runs):
@@ -316,8 +316,8 @@ class Meter:
             act()
             wall, here = time.perf_counter() - wall, time.thread_time() - here
             rows_after, server_after = self._now()
-            found.append((here * 1000, max(0.0, server_after - server - probe), rows_after - rows, wall * 1000))
-        here, server, touched, wall = (median(column) for column in zip(*found, strict=True))
+            results.append((here * 1000, max(0.0, server_after - server - probe), rows_after - rows, wall * 1000))
+        here, server, touched, wall = (median(column) for column in zip(*results, strict=True))
         return Cost(len(statements), here, server, int(touched), wall)
 
 
@@ -457,16 +457,16 @@ def measure(database: str, size: Size, only: str) -> dict[str, Any]:
             begun = time.monotonic()
             seed(size)
             print(f"{size} seeded in {time.monotonic() - begun:.0f} s", file=sys.stderr)
-        meter, found = Meter(), {}
+        meter, result = Meter(), {}
         for name, act in requests(size.turns):
             if re.search(only, name):
                 try:
-                    found[name] = asdict(meter.measured(act))
+                    result[name] = asdict(meter.measured(act))
                 except (AssertionError, DatabaseError) as error:  # what takes longer than any request may
                     print(f"{name}: {error}"[:300], file=sys.stderr)
                     continue
-                print(f"{name}: {found[name]}", file=sys.stderr)
-        return {"costs": found, "sizes": sizes()}
+                print(f"{name}: {result[name]}", file=sys.stderr)
+        return {"costs": result, "sizes": sizes()}
 
 
 def verdict(small: Cost, full: Cost) -> str:

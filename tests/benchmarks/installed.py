@@ -70,11 +70,11 @@ class Installed:
 
     def written_bytes(self) -> int:
         """What all its processes have sent to the disk."""
-        found = 0
+        result = 0
         for process in self.processes():
             with suppress(psutil.NoSuchProcess):
-                found += process.io_counters().write_bytes
-        return found
+                result += process.io_counters().write_bytes
+        return result
 
     def stop(self) -> None:
         self.process.terminate()
@@ -114,12 +114,12 @@ def installed(**settings: str) -> Iterator[Installed]:
 
 def start_seconds(here: Installed, rounds: int) -> list[float]:
     """Of starts again, on the database that is there, each until it answers."""
-    found = []
+    results = []
     for number in range(rounds):
         here.stop()
         here.process, seconds = _start(here.command, here.environment, here.folder / f"log-{number}")
-        found.append(seconds)
-    return found
+        results.append(seconds)
+    return results
 
 
 def _start(command: list[str], environment: dict[str, str], log: Path) -> tuple["subprocess.Popen[bytes]", float]:

@@ -50,8 +50,8 @@ def ending(prompt_tokens: int, completion_tokens: int) -> bytes:
     total = prompt_tokens + completion_tokens
     usage = {"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens, "total_tokens": total}
     stop = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
-    told = orjson.dumps({"choices": [], "usage": usage})
-    return b"data: " + orjson.dumps(stop) + b"\n\ndata: " + told + b"\n\ndata: [DONE]\n\n"
+    message = orjson.dumps({"choices": [], "usage": usage})
+    return b"data: " + orjson.dumps(stop) + b"\n\ndata: " + message + b"\n\ndata: [DONE]\n\n"
 
 
 def chunked(part: bytes) -> bytes:
@@ -67,8 +67,8 @@ def whole(text: str) -> bytes:
     return HEAD + b"".join(chunked(delta(piece)) for piece in pieces)
 
 
-def plain(told: object) -> bytes:
-    body = orjson.dumps(told)
+def plain(message: object) -> bytes:
+    body = orjson.dumps(message)
     return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
 
 

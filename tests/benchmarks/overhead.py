@@ -99,12 +99,12 @@ def measure(
 ) -> Timings:
     agent, owner = rig.agent("quick"), rig.people(1)[0]
     local, remote = (dialog_at(depth, agent, owner, window) for _ in range(2))
-    raw, tools, found = floor.dialog_at(depth), tools_of(local), defaultdict[str, list[float]](list)
+    raw, tools, result = floor.dialog_at(depth), tools_of(local), defaultdict[str, list[float]](list)
     for table_name in ("floor", *PRODUCT_TABLES):
         floor.connection.execute(f"ANALYZE {table_name}")  # type: ignore[arg-type]
     floor.connection.commit()
     for number in range(rounds + 2):
-        into = found if number >= 2 else defaultdict[str, list[float]](list)  # two to warm up
+        into = result if number >= 2 else defaultdict[str, list[float]](list)  # two to warm up
         text = text_of(USER_CHARS, depth + number)
         with timed(into["floor"]):
             floor.exchange(raw, text, window, tools)
@@ -114,7 +114,7 @@ def measure(
         into["product"].append(after_post * 1000)
         into["with POST"].append(total * 1000)
         advance()
-    return found
+    return result
 
 
 def storage(rig: Rig, floor: Floor, exchanges: int, advance: Callable[[], None]) -> list[tuple[str, float, float]]:
@@ -134,9 +134,9 @@ def storage(rig: Rig, floor: Floor, exchanges: int, advance: Callable[[], None])
     return rows
 
 
-def timing_rows(found: dict[int, Timings]) -> list[list[str]]:
+def timing_rows(value: dict[int, Timings]) -> list[list[str]]:
     rows = []
-    for depth, timings in found.items():
+    for depth, timings in value.items():
         base = median(timings["floor"])
         cells = [f"{median(timings[name]):.1f} ({median(timings[name]) / base:.1f}x)" for name in list(timings)[1:]]
         rows.append([f"{depth:,}", f"{base:.1f}", *cells])

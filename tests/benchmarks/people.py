@@ -75,11 +75,11 @@ class Person:
             if await self.post("login", "/login/", username=self.name, password=PASSWORD) is None:
                 return
             made = await self.post("create", "/d/new/", agent="bench", **message())
-            found = re.search(r"/d/[0-9a-f-]{36}/", made.headers.get("location", "")) if made else None
-            if found is None:
+            match = re.search(r"/d/[0-9a-f-]{36}/", made.headers.get("location", "")) if made else None
+            if match is None:
                 return
             while time.monotonic() < until:
-                await self.act(found[0])
+                await self.act(match[0])
                 await asyncio.sleep(random.uniform(*THINKING_SECONDS))
 
     async def act(self, address: str) -> None:

@@ -140,14 +140,14 @@ def rows() -> Iterator[Row]:
 
 def timings(row: Row) -> list[float]:
     """Milliseconds. A row that times itself, to leave its preparation out, answers a float."""
-    found = []
+    results = []
     row.run(0) if row.repetitions > 5 else None
     for number in range(row.repetitions):
         started = time.perf_counter()
         answer = row.run(number)
         passed = (time.perf_counter() - started) * 1000
-        found.append(answer if isinstance(answer, float) else passed)
-    return found
+        results.append(answer if isinstance(answer, float) else passed)
+    return results
 
 
 def main() -> None:
@@ -162,9 +162,9 @@ def main() -> None:
     with progress() as bar:
         task = bar.add_task("pure parts", total=None)
         for row in rows():
-            found = timings(row)
-            p95 = quantiles(found, n=20)[18] if len(found) > 4 else max(found)
-            cells.append([row.name, row.target, f"{median(found):,.3g}", f"{p95:,.3g}"])
+            result = timings(row)
+            p95 = quantiles(result, n=20)[18] if len(result) > 4 else max(result)
+            cells.append([row.name, row.target, f"{median(result):,.3g}", f"{p95:,.3g}"])
             bar.advance(task)
     report(f"## Pure parts ({load()})\n\n" + table(["part", "target", "median, ms", "p95, ms"], cells))
 

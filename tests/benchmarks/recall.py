@@ -37,8 +37,8 @@ WORDS = (
 
 
 def text(rng: Random, number: int) -> str:
-    said = " ".join(rng.choice(WORDS) + (str(rng.randrange(99_999)) if rng.random() < 0.2 else "") for _ in range(70))
-    return f"Case {number} of {said}."
+    answer = " ".join(rng.choice(WORDS) + (str(rng.randrange(99_999)) if rng.random() < 0.2 else "") for _ in range(70))
+    return f"Case {number} of {answer}."
 
 
 def turns(dialog: Any, first: int, last: int, rng: Random) -> Iterator[Any]:
@@ -73,8 +73,8 @@ def measured(depth: int, messages: int) -> list[str]:
         )
         in_sight = range(seq - 40, seq + 1)
         with TURNS.at_once(dialog.pk, in_sight, ()) as index:
-            found = recall(index, in_sight, "", asked, MOST_TOKENS, count)
-            assert found.pieces
+            result = recall(index, in_sight, "", asked, MOST_TOKENS, count)
+            assert result.pieces
             return index.corpus.entries >= depth
 
     begun, at = time.perf_counter(), time.thread_time()
@@ -94,8 +94,8 @@ def measured(depth: int, messages: int) -> list[str]:
         processor.append((time.process_time() - at) * 1000)
     warm = wall[5:]
     cells = (median(warm), quantiles(warm, n=20)[18], median(processor[5:]))
-    told = (f"{first[0]:.0f}", f"{first[1]:.0f}", f"{whole:.1f}")
-    return [connection.vendor, f"{depth:,}", *told, *(f"{cell:.1f}" for cell in cells), "5"]
+    texts = (f"{first[0]:.0f}", f"{first[1]:.0f}", f"{whole:.1f}")
+    return [connection.vendor, f"{depth:,}", *texts, *(f"{cell:.1f}" for cell in cells), "5"]
 
 
 @contextmanager

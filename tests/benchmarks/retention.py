@@ -48,9 +48,9 @@ def converse(rig: Rig, agent: Any, messages: list[str], advance: Callable[[], No
         processor.append((time.process_time() - spent) * 1000)
         advance()
     columns = ("est_prompt_tokens", "est_tools_tokens", "prompt_tokens")
-    found = list(Generation.objects.filter(dialog=dialog, outcome="kept").order_by("id").values_list(*columns))
-    prompts = [reported for *_, reported in found if reported]
-    counted = [(est, tools, reported) for est, tools, reported in found if est and reported]
+    results = list(Generation.objects.filter(dialog=dialog, outcome="kept").order_by("id").values_list(*columns))
+    prompts = [reported for *_, reported in results if reported]
+    counted = [(est, tools, reported) for est, tools, reported in results if est and reported]
     return Outcome(
         sum(prompts),
         max(prompts),
@@ -63,12 +63,12 @@ def converse(rig: Rig, agent: Any, messages: list[str], advance: Callable[[], No
     )
 
 
-def calibrated_errors(found: list[tuple[int, int, int]]) -> list[float]:
+def calibrated_errors(results: list[tuple[int, int, int]]) -> list[float]:
     """Each estimate as the reports before it corrected it."""
     from remediation.tokens.calibration import Counted, calibrate
 
     errors, known = [], None
-    for (raw, tools, reported), (total, part, told) in pairwise(found):
+    for (raw, tools, reported), (total, part, told) in pairwise(results):
         known = calibrate(known, Counted(raw - tools, tools), reported)
         errors.append(abs(known.expected(Counted(total - part, part)) - told) / told)
     return errors
@@ -86,18 +86,18 @@ def main() -> None:
         "retention, counted otherwise": ("counted-otherwise", "retention"),
         "breaking": ("counted-small", "breaking"),
     }
-    found = {}
+    result = {}
     with rig(workers=0, answer_chars=1_000) as running, progress() as bar:
         task = bar.add_task("four dialogs", total=len(messages) * len(agents))
         for name, (model, policy) in agents.items():
-            found[name] = converse(running, running.agent(model, policy), messages, lambda: bar.advance(task))
-    without = found["none"]
+            result[name] = converse(running, running.agent(model, policy), messages, lambda: bar.advance(task))
+    without = result["none"]
     head = ["policy", "prompt tokens sent", "saved", "largest prompt", "rewrites", "answered"]
     report(
         f"## A dialog of {asked.turns} turns ({load()})\n\n"
         + table(
             [*head, "estimate off as counted, median / most", "calibrated", "ms, median / mean / p99", "CPU, mean"],
-            [row(name, outcome, without) for name, outcome in found.items()],
+            [row(name, outcome, without) for name, outcome in result.items()],
         )
         + f"\n\nThe aim is 30-50 % saved; window {SMALL:,} tokens."
     )

@@ -37,11 +37,11 @@ def main() -> None:
     lines = [line.split(" ", 2) for line in sys.stdin.read().splitlines()]
     started = time.monotonic()
     with ThreadPoolExecutor(SENDERS) as senders:
-        said = [
+        texts = [
             senders.submit(say, asked.port, started + asked.seconds * index / len(lines), dialog, key, text)
             for index, (dialog, key, text) in enumerate(lines)
         ]
-    print("\n".join(line.result() for line in said))
+    print("\n".join(line.result() for line in texts))
 
 
 if __name__ == "__main__":

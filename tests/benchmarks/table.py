@@ -61,14 +61,14 @@ def window(bench: Bench) -> Lines:
     rng = Random(7)
     messages = [retention.message(rng, number) for number in range(100)]
     for policy in ("retention", "breaking"):
-        found = retention.converse(bench.rig, bench.rig.agent("counted-small", policy), messages, lambda: None)
-        middle, most = median(found.wall), quantiles(found.wall, n=100)[98]
+        result = retention.converse(bench.rig, bench.rig.agent("counted-small", policy), messages, lambda: None)
+        middle, most = median(result.wall), quantiles(result.wall, n=100)[98]
         yield (
             f"window mode, 100 exchanges, {policy}: mean / median, p99",
-            f"{mean(found.wall) / middle:.2f} ({mean(found.wall):.1f} of {middle:.1f} ms), {most:.0f} ms, {found.rewrites} rewrites",
+            f"{mean(result.wall) / middle:.2f} ({mean(result.wall):.1f} of {middle:.1f} ms), {most:.0f} ms, {result.rewrites} rewrites",
             "1.3",
         )
-        yield f"window mode, {policy}: processor an exchange", f"{mean(found.processor):.1f} ms", "25 ms"
+        yield f"window mode, {policy}: processor an exchange", f"{mean(result.processor):.1f} ms", "25 ms"
 
 
 def page(bench: Bench) -> Lines:
@@ -83,11 +83,13 @@ def page(bench: Bench) -> Lines:
 
 def many(bench: Bench) -> Lines:
     for watched, aim in ((False, "220 ms, 100"), (True, "400 ms, 70")):
-        found = [together.all_at_once(bench.rig, bench.product, bench.pages, 50, watched=watched) for _ in range(4)][1:]
+        result = [together.all_at_once(bench.rig, bench.product, bench.pages, 50, watched=watched) for _ in range(4)][
+            1:
+        ]
         name = "with 50 pages" if watched else "without pages"
         yield (
             f"50 messages at once {name}: to idle, turns a second",
-            f"{median(one.millis for one in found):.0f} ms, {median(one.per_second for one in found):.0f}",
+            f"{median(one.millis for one in result):.0f} ms, {median(one.per_second for one in result):.0f}",
             aim,
         )
 
@@ -136,10 +138,10 @@ def faster() -> Lines:
 
 
 def _streaming(ramp: float, tokens: int, aim: str) -> tuple[str, str, str]:
-    found = fanout.run(1_000, tokens, ramp)
+    result = fanout.run(1_000, tokens, ramp)
     return (
         f"1,000 streams x 25 tokens/s, a message each {1000 * ramp:.0f} ms: age; first token (p50 / p95 / p99)",
-        f"{fanout.cuts(found.ages)}; {fanout.cuts(found.firsts)} ms; lost: {found.lost}, ended: {found.ended}",
+        f"{fanout.cuts(result.ages)}; {fanout.cuts(result.firsts)} ms; lost: {result.lost}, ended: {result.ended}",
         aim,
     )
 
@@ -190,12 +192,12 @@ def main() -> None:
 
 
 def show(lines: Lines) -> None:
-    found = []
+    results = []
     for line in lines:
         print(*line, sep=" | ", file=sys.stderr, flush=True)
-        found.append(line)
-    if found:
-        report(f"## Now and aim ({load()})\n\n" + table(["what", "now", "aim"], found))
+        results.append(line)
+    if results:
+        report(f"## Now and aim ({load()})\n\n" + table(["what", "now", "aim"], results))
 
 
 if __name__ == "__main__":

@@ -128,7 +128,7 @@ class Pages:
 def page_costs(rig: Rig, product: Product, pages: Pages, cookie: str, exchanges: int) -> tuple[float, float]:
     """Processor milliseconds of the web process an exchange for the first page of a dialog, and for each of four more."""
     agent, owner = rig.agent("quick"), rig.people(1)[0]
-    found = []
+    results = []
     for number in (0, 1, 5):
         dialog = dialog_at(20, agent, owner)
         with pages.opened([Page(dialog.pk, cookie, dialog.last_event_seq) for _ in range(number)]):
@@ -139,8 +139,8 @@ def page_costs(rig: Rig, product: Product, pages: Pages, cookie: str, exchanges:
                 product.exchange(dialog_id, text_of(USER_CHARS, round_))
                 time.sleep(0.1)  # what the pages are sent is of this exchange
 
-            found.append(cpu_millis(web, exchanges, exchange))
-    none, one, five = found
+            results.append(cpu_millis(web, exchanges, exchange))
+    none, one, five = results
     return one - none, (five - one) / 4
 
 
@@ -209,17 +209,17 @@ def all_at_once(rig: Rig, product: Product, pages: Pages, dialogs: int, *, watch
         sent = {line.split()[0]: int(line.split()[1]) / 1e6 + offset for line in done.stdout.splitlines()}
         ids, deadline = [dialog.pk for dialog in made], time.monotonic() + WAIT_SECONDS
         while time.monotonic() < deadline:
-            found = product.look.execute(
+            result = product.look.execute(
                 "SELECT id::text, extract(epoch FROM pg_xact_commit_timestamp(xmin))::float8 FROM dialogs_dialog "
                 "WHERE id = ANY(%s) AND state = 'idle' AND last_turn_seq = 6",
                 (ids,),
             ).fetchall()
-            if len(found) == dialogs:
+            if len(result) == dialogs:
                 break
             time.sleep(0.1)
-    assert len(found) == dialogs, f"{dialogs - len(found)} dialogs are not idle after {WAIT_SECONDS} s"
-    took = [(at - sent[dialog_id]) * 1000 for dialog_id, at in found]
-    return Together(median(took), dialogs / (max(at for _, at in found) - min(sent.values())))
+    assert len(result) == dialogs, f"{dialogs - len(result)} dialogs are not idle after {WAIT_SECONDS} s"
+    took = [(at - sent[dialog_id]) * 1000 for dialog_id, at in result]
+    return Together(median(took), dialogs / (max(at for _, at in result) - min(sent.values())))
 
 
 # -- programs ----------------------------------------------------------------------------------------------------------
@@ -300,12 +300,12 @@ def storage(rig: Rig, floor: Floor, exchanges: int) -> Both:
 
 
 def all_tables(floor: Floor) -> int:
-    found = floor.connection.execute(
+    result = floor.connection.execute(
         "SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class WHERE relkind = 'r' AND relname <> 'floor' "
         "AND relnamespace = 'public'::regnamespace"
     ).fetchone()
     floor.connection.commit()
-    return int(found[0]) if found else 0
+    return int(result[0]) if result else 0
 
 
 # -- a rewrite ---------------------------------------------------------------------------------------------------------
@@ -319,11 +319,11 @@ def rewrite_millis(rig: Rig, policy: str, verb: str, units: int, rounds: int) ->
     from dialogs.runtime.situation import situation_of
 
     agent, owner = rig.agent("counted-small", policy), rig.people(1)[0]
-    found = []
+    results = []
     dialog = dialog_at(units // 2, agent, owner)
     for _ in range(rounds + 1):
         row = Dialog.objects.whole().get(pk=dialog.pk)
         at = time.perf_counter()
         preview(situation_of(row), verb)
-        found.append((time.perf_counter() - at) * 1000)
-    return found[0], median(found[1:])
+        results.append((time.perf_counter() - at) * 1000)
+    return results[0], median(results[1:])

@@ -60,7 +60,7 @@ def main() -> None:
         name_server(running, url)
         task = bar.add_task("turns", total=len(messages))
         began = time.monotonic()
-        found = converse(running, running.agent(MODEL, "retention"), messages, lambda: bar.advance(task))
+        result = converse(running, running.agent(MODEL, "retention"), messages, lambda: bar.advance(task))
         seconds = time.monotonic() - began
         refusals = refused()
     report(
@@ -68,14 +68,14 @@ def main() -> None:
         + table(
             ["s", "answered", "refused", "rewrites", "prompt tokens", "largest prompt", "est. off as counted, median / most",
              "calibrated", "from the third report on"],
-            [[f"{seconds:.0f}", f"{found.answered}", f"{refusals}", f"{found.rewrites}", f"{found.sent:,}", f"{found.largest:,}",
-              off(found.raw), off(found.calibrated), off(found.calibrated[1:])]],
+            [[f"{seconds:.0f}", f"{result.answered}", f"{refusals}", f"{result.rewrites}", f"{result.sent:,}", f"{result.largest:,}",
+              off(result.raw), off(result.calibrated), off(result.calibrated[1:])]],
         )
         + f"\n\n{MODEL} by llama.cpp, window {WINDOW:,} tokens."
     )  # fmt: skip
-    if refusals or found.answered != asked.turns or found.rewrites < 2:
+    if refusals or result.answered != asked.turns or result.rewrites < 2:
         sys.exit(
-            f"{refusals} calls were refused, {found.answered} messages were answered, {found.rewrites} times rewritten."
+            f"{refusals} calls were refused, {result.answered} messages were answered, {result.rewrites} times rewritten."
         )
 
 

@@ -191,11 +191,11 @@ def log_in(stack: Stack) -> LogIn:
 @pytest.fixture
 def complaints(page: Page) -> Iterator[list[str]]:
     """What the browser complained about: errors of scripts, refusals by the content policy. Must stay empty."""
-    found: list[str] = []
-    page.on("pageerror", lambda error: found.append(f"script: {error}"))
-    page.on("console", lambda message: found.append(message.text) if _is_ours(message.text, message.type) else None)
-    yield found
-    assert not found
+    results: list[str] = []
+    page.on("pageerror", lambda error: results.append(f"script: {error}"))
+    page.on("console", lambda message: results.append(message.text) if _is_ours(message.text, message.type) else None)
+    yield results
+    assert not results
 
 
 def _is_ours(text: str, kind: str) -> bool:

@@ -158,9 +158,9 @@ def test_an_export_is_sent_from_its_page_which_says_how_far_it_is(
 ) -> None:
     open_dialog("short")
     page.goto(page.url.split("/d/")[0] + "/import/")
-    told = [{"role": "user", "content": "Which soil?"}, {"role": "assistant", "content": "Loam."}]
+    messages = [{"role": "user", "content": "Which soil?"}, {"role": "assistant", "content": "Loam."}]
     export = b"\n".join(
-        json.dumps({"messages": [*told, {"role": "user", "content": str(n)}]}).encode() for n in range(150)
+        json.dumps({"messages": [*messages, {"role": "user", "content": str(n)}]}).encode() for n in range(150)
     )
     page.get_by_label("Export").set_input_files({"name": "c.jsonl", "mimeType": "application/json", "buffer": export})
     with page.expect_response(lambda response: "/import/progress/" in response.url) as progress:

@@ -129,13 +129,13 @@ def notes(week: int, words: int) -> str:
         "importer parser export schema queue report invoice index backup nightly batch header column currency".split()
     )
     verbs = ("checked", "moved", "rewrote", "compared", "delayed", "tested", "renamed", "measured", "discussed")
-    said, length = [f"Week {week} notes."], 3
+    text, length = [f"Week {week} notes."], 3
     while length < words:
-        said.append(
+        text.append(
             f"We {rng.choice(verbs)} the {rng.choice(things)} {rng.choice(things)} before the {rng.choice(things)}."
         )
         length += 8
-    return " ".join(said)
+    return " ".join(text)
 
 
 def say(page: Page, dialog: Dialog, text: str) -> None:
@@ -147,14 +147,14 @@ def say(page: Page, dialog: Dialog, text: str) -> None:
 
 def watch(page: Page, network: SlowNetwork, last: str, colours: dict[str, str], badge: str) -> list[str]:
     """Look at each phase up to ``last``; return their names. ``colours`` are by phase, or by "" for all others."""
-    told: list[str] = []
-    while last not in told:
+    messages: list[str] = []
+    while last not in messages:
         phase = eventually(lambda: _waited(page, network), seconds=60)
         assert look(page, phase) == Look(
             phase, colours.get(phase, colours[""]), ICONS[phase], phase in INDETERMINATE, badge
         )
-        told.append(phase)
-    return told
+        messages.append(phase)
+    return messages
 
 
 def _waited(page: Page, network: SlowNetwork) -> str:

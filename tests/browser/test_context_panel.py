@@ -29,8 +29,8 @@ def filled(stack: Stack, person: User, page: Page, log_in: LogIn) -> Filled:
 
             def estimated() -> int:
                 connection.close()
-                found: int = api.get(f"/api/dialogs/{dialog.pk}/context").json()["est_tokens"]
-                return found
+                result: int = api.get(f"/api/dialogs/{dialog.pk}/context").json()["est_tokens"]
+                return result
 
             number, size, overhead = 0, estimated(), 0
             while size < tokens - 200:
@@ -104,15 +104,15 @@ def test_the_panel_is_asked_for_only_while_the_socket_is_down(
 ) -> None:
     """Every 2 s, so that it is never more than importance retention's 3 s behind. The page's clock is the test's."""
     asked: list[str] = []
-    heard: list[str] = []
+    events: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if "/frames" in request.url else None)
-    page.on("requestfinished", lambda request: heard.append(request.url) if "/frames" in request.url else None)
+    page.on("requestfinished", lambda request: events.append(request.url) if "/frames" in request.url else None)
     is_down = True
 
     def step() -> None:
         """The page's two seconds, and as much of ours as the answer takes."""
         page.clock.run_for(2_000)
-        eventually(lambda: (page.wait_for_timeout(100), len(heard) == len(asked))[1])
+        eventually(lambda: (page.wait_for_timeout(100), len(events) == len(asked))[1])
 
     page.route_web_socket("**/ws/dialogs/**", lambda socket: socket.close() if is_down else through(socket))
     dialog = filled(1_900)

@@ -76,10 +76,10 @@ def test_a_question_is_answered_in_the_composer_and_the_badge_follows(
 ) -> None:
     open_dialog("asks")
     elsewhere = context.new_page()
-    told: list[object] = []
-    elsewhere.on("websocket", lambda socket: socket.on("framereceived", lambda frame: told.append(frame)))  # noqa: PLW0108 - Playwright marks it
+    messages: list[object] = []
+    elsewhere.on("websocket", lambda socket: socket.on("framereceived", lambda frame: messages.append(frame)))  # noqa: PLW0108 - Playwright marks it
     elsewhere.goto(f"{stack.base_url}/models/")
-    eventually(lambda: (elsewhere.wait_for_timeout(20), told)[1])  # what is new to it is new after that
+    eventually(lambda: (elsewhere.wait_for_timeout(20), messages)[1])  # what is new to it is new after that
     send(page, "Please ask")
     expect(page.locator("#banner")).to_contain_text("Which currency?")
     expect(elsewhere.locator(".toast")).to_contain_text("A question waits")

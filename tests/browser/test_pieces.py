@@ -28,10 +28,10 @@ def shown(page: Page) -> dict[str, str]:
             return root.outerHTML;
         }"""
     )
-    found = elements(html.replace(' disabled=""', " disabled"))
+    result = elements(html.replace(' disabled=""', " disabled"))
     return {
         name: text
-        for name, text in found.items()
+        for name, text in result.items()
         if name in PIECES + ALSO or (name.startswith(ENTRIES) and not name.startswith(NOT_ENTRIES))
     }
 
@@ -53,17 +53,17 @@ def test_an_open_tab_is_a_fresh_tab(
     dialog = open_dialog("asks")
 
     def same(after: str) -> None:
-        found: dict[str, object] = {}
+        result: dict[str, object] = {}
 
         def none() -> bool:
-            found.clear()
-            found.update(differences(page, context))
-            return not found
+            result.clear()
+            result.update(differences(page, context))
+            return not result
 
         try:
             eventually(none, seconds=30)
         except (AssertionError, TimeoutError):
-            raise AssertionError(f"after {after}: {found}") from None
+            raise AssertionError(f"after {after}: {result}") from None
 
     send(page, "Hello")
     answered(page)

@@ -127,17 +127,17 @@ def test_a_push_is_shown_and_leads_to_the_question(
 
 def registered(page: Page, context: BrowserContext) -> tuple[Worker, Any]:
     """The worker, registered as the settings page does it, and what hands it a message as the browser does."""
-    session, found = context.new_cdp_session(page), list[dict[str, Any]]()
-    session.on("ServiceWorker.workerRegistrationUpdated", lambda told: found.extend(told["registrations"]))
+    session, result = context.new_cdp_session(page), list[dict[str, Any]]()
+    session.on("ServiceWorker.workerRegistrationUpdated", lambda message: result.extend(message["registrations"]))
     session.send("ServiceWorker.enable")
     with context.expect_event("serviceworker") as started:
         page.evaluate("navigator.serviceWorker.register(document.getElementById('push-form').dataset.worker)")
     page.evaluate("navigator.serviceWorker.ready.then(() => 1)")
-    assert found[0]["scopeURL"] == page.url.removesuffix("settings/")
+    assert result[0]["scopeURL"] == page.url.removesuffix("settings/")
 
     def push(text: str) -> None:
-        origin = found[0]["scopeURL"].rstrip("/")
-        given = {"origin": origin, "registrationId": found[0]["registrationId"], "data": text}
+        origin = result[0]["scopeURL"].rstrip("/")
+        given = {"origin": origin, "registrationId": result[0]["registrationId"], "data": text}
         session.send("ServiceWorker.deliverPushMessage", given)
 
     return started.value, push

@@ -40,12 +40,12 @@ class Thinker:
         return Reply("", (look,), reasoning="I look first.\n" * 80, chunk_chars=12, after_piece=self._stopping([500]))
 
     def _stopping(self, stops: list[int]) -> Callable[[str], None]:
-        told = 0
+        message = 0
 
         def after(piece: str) -> None:
-            nonlocal told
-            told += len(piece)
-            if stops and told >= stops[0]:
+            nonlocal message
+            message += len(piece)
+            if stops and message >= stops[0]:
                 del stops[0]
                 self._go_on.acquire(timeout=60)
 
@@ -102,17 +102,17 @@ def test_reasoning_is_shown_live_folded_after_and_survives_a_reload(
     log_in(page.context, person)
     page.goto(f"{stack.base_url}/d/{dialog.pk}/")
     send(page, "How many?")
-    live, said = page.locator("#live details.reasoning"), page.locator("#live .tail")
+    live, text = page.locator("#live details.reasoning"), page.locator("#live .tail")
     expect(live).to_have_attribute("open", "")
     expect(live.locator(".plain")).to_contain_text("I look first.")
     thinker.go_on()
     expect(live.locator(".plain")).to_contain_text("3. I weigh <b>this</b> 🤔 and that.")
     expect(live.locator(".plain")).not_to_contain_text("40. I weigh")
-    assert said.text_content() == ""
+    assert text.text_content() == ""
     page.reload()  # in the middle of a thought
     expect(live.locator(".plain")).to_contain_text("1. I weigh <b>this</b> 🤔 and that.\n2. I weigh")
     thinker.go_on()
-    expect(said).to_contain_text("It is")
+    expect(text).to_contain_text("It is")
     expect(live).not_to_have_attribute("open", "")
     thinker.go_on()
     answered(page, 2)

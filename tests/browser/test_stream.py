@@ -74,8 +74,8 @@ def test_a_list_is_a_list_while_it_streams(open_dialog: Opener, page: Page, comp
     page.evaluate(SHIFTS)
     for at in (3, 5, 7):
         expect(items.nth(at).locator("strong")).to_have_count(1)
-        said = page.locator("#live .tail").inner_text()
-        assert "**" not in said and "`" not in said and "](" not in said and "\n-" not in said
+        text = page.locator("#live .tail").inner_text()
+        assert "**" not in text and "`" not in text and "](" not in text and "\n-" not in text
     assert page.locator("#live .tail :is(img, a, script)").count() == 0
     answered(page)
     expect(page.locator("#entries .turn-assistant .md > ol > li")).to_have_count(12)
@@ -155,9 +155,9 @@ def test_stop_in_the_middle_keeps_what_was_said(open_dialog: Opener, page: Page,
     expect(page.locator(".turn-assistant[data-status=stopped]")).to_have_count(1)
     expect(page.locator("#live")).to_have_count(0)
     expect(page.locator("#state")).to_have_attribute("data-state", "idle")
-    said = Turn.objects.get(dialog=dialog, role="assistant").text
-    assert 0 < len(said) < len(LONG)
-    assert LONG.startswith(said)
+    answer = Turn.objects.get(dialog=dialog, role="assistant").text
+    assert 0 < len(answer) < len(LONG)
+    assert LONG.startswith(answer)
     first = squeezed(words_of(page))
     page.reload()
     assert squeezed(words_of(page)) == first

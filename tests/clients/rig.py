@@ -36,12 +36,14 @@ PASSED_ON = ("authorization", "x-api-key", "accept", "anthropic-version", "anthr
 def worker(prompt: Prompt) -> Reply:
     """Runs a command for each task, or the tool that it is told by name, and says what came of it. Where a form is asked
     for, it is filled in at last."""
-    task = next((TASK.findall(said.text)[-1] for said in reversed(prompt.messages) if TASK.search(said.text)), "3")
-    if any(FILES_TO_EDIT in said.text for said in prompt.messages):
+    task = next(
+        (TASK.findall(answer.text)[-1] for answer in reversed(prompt.messages) if TASK.search(answer.text)), "3"
+    )
+    if any(FILES_TO_EDIT in answer.text for answer in prompt.messages):
         return Reply(_edited(int(task)))
     if (schema := _schema_asked(prompt)) and not (prompt.last.role == "user" and _shell(prompt, "")):
         return Reply(json.dumps(_filled(schema, int(task))))
-    if pairs := [pair for said in prompt.messages if said.role == "user" for pair in PAIR.findall(said.text)]:
+    if pairs := [pair for answer in prompt.messages if answer.role == "user" for pair in PAIR.findall(answer.text)]:
         return _half_of_pair(prompt, pairs[-1])
     if FINAL in prompt.tools:
         return _with_final_answer(prompt, int(task))
@@ -65,11 +67,14 @@ def _half_of_pair(prompt: Prompt, pair: str) -> Reply:
     if COMPACT in prompt.last.text:
         return Reply(HALF.format(pair))
     made = {
-        half for said in prompt.messages if said.role == "tool" for half in re.findall(rf"made-{pair}([ab])", said.text)
+        half
+        for answer in prompt.messages
+        if answer.role == "tool"
+        for half in re.findall(rf"made-{pair}([ab])", answer.text)
     }
     if "b" in made:
         return Reply(f"Pair {pair} is done.")
-    half = "b" if "a" in made or any(HALF.format(pair) in said.text for said in prompt.messages) else "a"
+    half = "b" if "a" in made or any(HALF.format(pair) in answer.text for answer in prompt.messages) else "a"
     call = _shell(prompt, f"echo made-{pair}{half} | tee -a made.txt")
     assert call is not None
     return Reply("I begin.", calls=(call,), usage=(FULL, 20) if half == "a" else None)

@@ -80,8 +80,8 @@ def test_ten_turns_are_one_dialog(served: Rig, turns: Turns, model: str, tmp_pat
     assert [re.findall(r"Task \d+ is done", answer) for answer in answers] == [[f"{task} is done"] for task in TASKS]
     assert made == "".join(f"made-{number}\n" for number in range(TURNS))
     (dialog,) = dialogs
-    said = dialog.turns.filter(role="user", status="answered").order_by("position").values_list("text", flat=True)
-    assert [task for text in said for task in re.findall(r"Task \d+\b(?! is done)", text)] == TASKS
+    texts = dialog.turns.filter(role="user", status="answered").order_by("position").values_list("text", flat=True)
+    assert [task for text in texts for task in re.findall(r"Task \d+\b(?! is done)", text)] == TASKS
     assert "Task 0" in dialog.title
     assert dialog.generations.count() == 2 * TURNS
 

@@ -37,7 +37,7 @@ def test_without_plugins_nothing_is_said() -> None:
 def test_no_database_is_asked() -> None:
     """Each command checks first, and waited for one that is away. Here a query is an error."""
     connected.forget()
-    assert not [found for found in checks.run_checks() if found.is_serious(checks.ERROR)]
+    assert not [result for result in checks.run_checks() if result.is_serious(checks.ERROR)]
 
 
 def test_a_plugin_that_cannot_be_loaded_is_named_and_not_in_the_way(broken_plugin: None) -> None:
@@ -74,9 +74,9 @@ def dominds_file(minds: Path) -> int:
 def test_hundreds_of_reports_are_summed_up_what_cannot_be_used_first(settings: Any, tmp_path: Path) -> None:
     settings.MINDS_DIR = tmp_path
     number = dominds_file(tmp_path)
-    found = [message for message in catalog_is_sound() if message.id == "health.W001"]
+    results = [message for message in catalog_is_sound() if message.id == "health.W001"]
     assert len(current_catalog(tmp_path).problems) == number == 257
-    lines = [message.msg.replace(str(tmp_path), "") for message in found]
+    lines = [message.msg.replace(str(tmp_path), "") for message in results]
     assert [line[:70] for line in lines] == [
         "cannot be used: /llm.yaml: providers.codex.apiType: expected one of op",
         "ignored: /llm.yaml: providers.provider-7.io.llm_retry_max_retries: the",
@@ -86,8 +86,8 @@ def test_hundreds_of_reports_are_summed_up_what_cannot_be_used_first(settings: A
         "remark without effect: /llm.yaml: providers.*.models.*.context_window ",
     ]
     assert "(204 times, first providers.provider-0.io.models.model-0.5.context_window)" in lines[-1]
-    assert [message.level for message in found] == [checks.WARNING] * 2 + [checks.INFO] * 4
-    assert found[-1].hint == "`dominds check_files --details` lists each."
+    assert [message.level for message in results] == [checks.WARNING] * 2 + [checks.INFO] * 4
+    assert results[-1].hint == "`dominds check_files --details` lists each."
 
 
 def test_the_command_lists_each_on_request_and_fails_for_what_is_unusable(

@@ -116,7 +116,7 @@ def talk(number: int) -> list[dict[str, Any]]:
 
 
 def client_messages(number: int) -> list[ClientMessage]:
-    return [ClientMessage(said["role"], said["content"]) for said in talk(number)]
+    return [ClientMessage(text["role"], text["content"]) for text in talk(number)]
 
 
 def resent_with_other_answers(number: int) -> Any:
@@ -139,7 +139,7 @@ def chatgpt_branch(number: int) -> dict[str, Any]:
 
 
 def claude_chat(number: int) -> dict[str, Any]:
-    said = [
+    texts = [
         {
             "uuid": str(at),
             "parent_message_uuid": str(at - 1),
@@ -148,7 +148,7 @@ def claude_chat(number: int) -> dict[str, Any]:
         }
         for at in range(number)
     ]
-    return {"uuid": "a", "name": "Long", "chat_messages": said}
+    return {"uuid": "a", "name": "Long", "chat_messages": texts}
 
 
 def claude_answer(blocks: list[dict[str, Any]]) -> dict[str, Any]:
@@ -175,19 +175,19 @@ def librechat_tree(number: int) -> dict[str, Any]:
 
 
 def librechat_list(number: int) -> dict[str, Any]:
-    said = [
+    texts = [
         {"messageId": str(at), "parentMessageId": str(at - 1), "text": f"text {at}", "isCreatedByUser": at % 2 == 0}
         for at in range(number)
     ]
-    return {"conversationId": "a", "title": "Long", "messages": said}
+    return {"conversationId": "a", "title": "Long", "messages": texts}
 
 
 def open_webui_chat(number: int) -> dict[str, Any]:
-    said = {
+    text = {
         str(at): {"parentId": str(at - 1), "role": ("user", "assistant")[at % 2], "content": f"text {at}"}
         for at in range(number)
     }
-    return {"id": "a", "chat": {"history": {"messages": said, "currentId": str(number - 1)}}}
+    return {"id": "a", "chat": {"history": {"messages": text, "currentId": str(number - 1)}}}
 
 
 def open_webui_details(number: int) -> dict[str, Any]:
@@ -211,7 +211,7 @@ def nameless_results(number: int) -> dict[str, Any]:
 
 
 def response_of_messages(number: int) -> dict[str, Any]:
-    return {"model": "a", "input": [{"type": "message", **said} for said in talk(number)]}
+    return {"model": "a", "input": [{"type": "message", **text} for text in talk(number)]}
 
 
 def response_of_calls(number: int) -> dict[str, Any]:

@@ -67,11 +67,11 @@ def upgraded(alias: str) -> Iterator[Any]:
 
 def check_rows_are_kept(alias: str) -> None:
     rows = list(Event.objects.using(alias).order_by("seq"))
-    found = [event for row in rows for event in events.events_in(row)]
-    assert [(event.seq, event.type, event.data) for event in found] == [
+    results = [event for row in rows for event in events.events_in(row)]
+    assert [(event.seq, event.type, event.data) for event in results] == [
         (seq, *event) for seq, event in enumerate(OLD_EVENTS, 1)
     ]
-    assert [event.created_at for event in found] == [row.created_at for row in rows]
+    assert [event.created_at for event in results] == [row.created_at for row in rows]
     assert Agent.objects.using(alias).get().context_policy == "retention"
     assert Client.objects.using(alias).get().messages_digest == "digest"
 
@@ -137,8 +137,8 @@ def test_columns_are_renamed_with_their_rows_and_indexes(request: pytest.Fixture
         models.get_model("dialogs", "ForcingRefusal").objects.using(alias).create(provider="p", model="m", said="No.")
     finally:
         call_command("migrate", database=alias, interactive=False, verbosity=0)
-    found = Client.objects.using(alias).get()
-    assert (found.messages_digest, found.answer_digest) == ("digest", "answer")
+    result = Client.objects.using(alias).get()
+    assert (result.messages_digest, result.answer_digest) == ("digest", "answer")
     assert ForcingRefusal.objects.using(alias).get().reason == "No."
     with connections[alias].cursor() as cursor:
         constraints = connections[alias].introspection.get_constraints(cursor, "dialogs_client")

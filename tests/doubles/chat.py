@@ -34,10 +34,10 @@ class ChatDouble(Double):
         reasoning: Reasoning | None = None,
         calls_as_text: bool = False,
     ) -> None:
-        found = CLOUDS[family] if isinstance(family, str) else family
-        super().__init__(brain, model=model or found.model, usage=usage, weight=weight)
-        found = replace(found, window=window or found.window, maximum=maximum or found.maximum)
-        self.family = replace(found, reasoning=reasoning or found.reasoning)
+        result = CLOUDS[family] if isinstance(family, str) else family
+        super().__init__(brain, model=model or result.model, usage=usage, weight=weight)
+        result = replace(result, window=window or result.window, maximum=maximum or result.maximum)
+        self.family = replace(result, reasoning=reasoning or result.reasoning)
         self.calls_as_text = calls_as_text
         self.routes = {("POST", path): self.create for path in self.paths}
         self.routes |= {("GET", path): self.list_models for path in ("/v1/models", "/models")}

@@ -98,8 +98,8 @@ def no_room(request: ChatRequest) -> Offence:
     """Prompt and output do not fit the window together."""
     budget, window = request.budget or 0, request.family.window
     total = request.prompt_tokens + budget
-    found = {"tokens": request.prompt_tokens, "budget": budget, "total": total, "window": window}
-    return found if total > window else None
+    result = {"tokens": request.prompt_tokens, "budget": budget, "total": total, "window": window}
+    return result if total > window else None
 
 
 # -- their words

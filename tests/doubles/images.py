@@ -57,8 +57,8 @@ def seen(media_type: str, data: str) -> Seen:
 
 def of_url(url: Any) -> Seen | None:
     """That of a data URL; nothing where it is another address."""
-    found = DATA_URL.fullmatch(url) if isinstance(url, str) else None
-    return seen(found[1], found[2]) if found else None
+    match = DATA_URL.fullmatch(url) if isinstance(url, str) else None
+    return seen(match[1], match[2]) if match else None
 
 
 def image_in(part: Mapping[str, Any]) -> Seen | None:

@@ -48,8 +48,8 @@ def _late_system(request: ChatRequest) -> Offence:
 
 
 def _exceeding(request: ChatRequest) -> Offence:
-    found = too_long(request)
-    return found and {**found, "more": {"n_prompt_tokens": found["tokens"], "n_ctx": found["window"]}}
+    result = too_long(request)
+    return result and {**result, "more": {"n_prompt_tokens": result["tokens"], "n_ctx": result["window"]}}
 
 
 def _nothing_left(request: ChatRequest) -> Offence:

@@ -38,8 +38,8 @@ class MessagesDouble(Double):
         window: int | None = None,
     ) -> None:
         super().__init__(brain, model=model, usage=usage, weight=weight)
-        found = (FAMILIES | COMPATIBLE)[family] if isinstance(family, str) else family
-        self.family = found if window is None else replace(found, window=window)
+        result = (FAMILIES | COMPATIBLE)[family] if isinstance(family, str) else family
+        self.family = result if window is None else replace(result, window=window)
         self.binding = binding
         is_bound = {"binds_prefix": self.family.binds_prefix, "binds_account": self.family.binds_account}
         self.binder = Binder(model, **is_bound, reads=reads)

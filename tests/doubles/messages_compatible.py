@@ -31,8 +31,8 @@ def _forced_while_thinking(request: MessagesRequest) -> Offence:
 
 def _no_room(request: MessagesRequest) -> Offence:
     tokens, asked, window = request.prompt_tokens, request.body.get("max_tokens", 0), request.family.window
-    found = {"total": tokens + asked, "tokens": tokens, "asked": asked, "window": window}
-    return found if found["total"] > window else None
+    result = {"total": tokens + asked, "tokens": tokens, "asked": asked, "window": window}
+    return result if result["total"] > window else None
 
 
 def _family(name: str, maximum: int, rules: tuple[Rule, ...]) -> Family:

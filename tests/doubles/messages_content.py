@@ -30,8 +30,8 @@ def _system_unknown(request: MessagesRequest) -> Offence:
 
 def _system_before_user(request: MessagesRequest) -> Offence:
     after = {at + 1 for at in _systems(request)}
-    said = enumerate(request.body["messages"])
-    return next(({"at": at - 1} for at, message in said if at in after and message["role"] == "user"), None)
+    text = enumerate(request.body["messages"])
+    return next(({"at": at - 1} for at, message in text if at in after and message["role"] == "user"), None)
 
 
 def _system_misplaced(request: MessagesRequest) -> Offence:
@@ -139,15 +139,15 @@ def _sources(request: MessagesRequest) -> Iterator[dict[str, Any]]:
 
 
 def _first_image(request: MessagesRequest, offends: Callable[[images.Seen], bool]) -> Offence:
-    for found in _sources(request):
-        image = found["image"]
+    for result in _sources(request):
+        image = result["image"]
         if image is not None and offends(image):
-            return {**found, "found": image.found_type, "size": len(image.data)}
+            return {**result, "found": image.found_type, "size": len(image.data)}
     return None
 
 
 def _no_source(request: MessagesRequest) -> Offence:
-    return next((found for found in _sources(request) if found["image"] is None), None)
+    return next((result for result in _sources(request) if result["image"] is None), None)
 
 
 def _image_type(request: MessagesRequest) -> Offence:

@@ -42,17 +42,17 @@ def _missing(request: MessagesRequest) -> Offence:
 
 def _beta(request: MessagesRequest) -> Offence:
     thinking = request.body.get("thinking") or {}
-    found = {"block_binding": f"thinking.{request.thinking}.block_binding"} if "block_binding" in thinking else {}
-    found |= {name: name for name in ("context_management", "compaction") if name in request.body}
+    result = {"block_binding": f"thinking.{request.thinking}.block_binding"} if "block_binding" in thinking else {}
+    result |= {name: name for name in ("context_management", "compaction") if name in request.body}
     if thinking.get("display") == "updates":
-        found["updates"] = f"thinking.{request.thinking}.display"
+        result["updates"] = f"thinking.{request.thinking}.display"
     for at, message in enumerate(request.body["messages"]):
         if "clear_at" in message:
-            found["clear_at"] = f"messages.{at}.clear_at"
+            result["clear_at"] = f"messages.{at}.clear_at"
     for at, position, block, _ in request.blocks:
         if block["type"] in BETAS:
-            found[block["type"]] = f"messages.{at}.content.{position}.{block['type']}"
-    return next(({"path": path} for name, path in found.items() if not request.betas & set(BETAS[name])), None)
+            result[block["type"]] = f"messages.{at}.content.{position}.{block['type']}"
+    return next(({"path": path} for name, path in result.items() if not request.betas & set(BETAS[name])), None)
 
 
 # -- thinking, tools and sampling

@@ -78,8 +78,8 @@ class Provider:
             case "POST", "/token":
                 return self._token(given, headers)
             case "GET", "/userinfo":
-                found = self.tokens.get(headers.get("authorization", "").removeprefix("Bearer "))
-                return _json({**found, **self.user_info}) if found else self.refuse("invalid_token", 401)
+                result = self.tokens.get(headers.get("authorization", "").removeprefix("Bearer "))
+                return _json({**result, **self.user_info}) if result else self.refuse("invalid_token", 401)
         return self.refuse("not_found", 404)
 
     def _document(self) -> dict[str, Any]:
@@ -150,8 +150,8 @@ class Provider:
 
     def _id_token(self, claims: dict[str, Any]) -> str:
         now = int(time.time())
-        told = {"iss": self.issuer, "aud": CLIENT, "iat": now, "exp": now + 300, **claims, **self.wrong}
-        kept = {name: value for name, value in told.items() if value is not None}
+        message = {"iss": self.issuer, "aud": CLIENT, "iat": now, "exp": now + 300, **claims, **self.wrong}
+        kept = {name: value for name, value in message.items() if value is not None}
         signing_key = {"none": None, "HS256": SECRET}.get(self.algorithm, key(self.signing_key or self.key_id))
         return jwt.encode(kept, signing_key, self.algorithm, headers={"kid": self.key_id})
 

@@ -89,8 +89,8 @@ class PushService:
     def browser(self, application_key: str) -> Browser:
         """A new one, which subscribed here with the key of a server."""
         path = f"/push/{secrets.token_urlsafe(24)}"
-        self.browsers[path] = found = Browser(f"{self.origin}{path}", application_key)
-        return found
+        self.browsers[path] = result = Browser(f"{self.origin}{path}", application_key)
+        return result
 
     def answer(self, path: str, headers: dict[str, str], body: bytes) -> int:
         if self.fails:
@@ -118,11 +118,11 @@ class PushService:
             yield 413, "too large"
 
     def _problems_of_token(self, browser: Browser, header: str) -> Iterator[tuple[int, str]]:
-        found = re.fullmatch(r"vapid t=([\w.-]+), ?k=([\w-]+)", header)
-        if found is None:
+        pattern_match = re.fullmatch(r"vapid t=([\w.-]+), ?k=([\w-]+)", header)
+        if pattern_match is None:
             yield 401, "no token"
             return
-        token, key = found.groups()
+        token, key = pattern_match.groups()
         if key != browser.application_key:
             yield 403, "another key than the subscription's"
         public = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), bytes_of(key))

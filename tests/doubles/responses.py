@@ -40,8 +40,8 @@ class ResponsesDouble(Double):
         overflow: Literal["event", "status"] = "event",
     ) -> None:
         super().__init__(brain, model=model, usage=usage, weight=weight)
-        found = FAMILIES[family] if isinstance(family, str) else family
-        self.family = replace(found, window=window or found.window, maximum=maximum or found.maximum)
+        result = FAMILIES[family] if isinstance(family, str) else family
+        self.family = replace(result, window=window or result.window, maximum=maximum or result.maximum)
         self.overflow = overflow
         self.stored: dict[str, Any] = {}  # items by id, and whole inputs by the response's id
         self.reasoning_of: dict[str, str] = {}

@@ -96,8 +96,8 @@ def _sampling(request: ResponsesRequest) -> Offence:
 def _effort(request: ResponsesRequest) -> Offence:
     effort = (request.body.get("reasoning") or {}).get("effort") or "low"
     supported = ", ".join(f"'{value}'" for value in request.family.efforts)
-    found = {"effort": effort, "model": request.body["model"], "supported": supported}
-    return found if effort not in request.family.efforts else None
+    result = {"effort": effort, "model": request.body["model"], "supported": supported}
+    return result if effort not in request.family.efforts else None
 
 
 def _nested_tool(request: ResponsesRequest) -> Offence:

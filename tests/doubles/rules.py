@@ -23,8 +23,8 @@ class Refusal:
 
 
 def too_long(request: Any) -> Offence:
-    found = {"tokens": request.prompt_tokens, "window": request.family.window}
-    return found if request.prompt_tokens > request.family.window else None
+    result = {"tokens": request.prompt_tokens, "window": request.family.window}
+    return result if request.prompt_tokens > request.family.window else None
 
 
 def choice_without_tools(request: Any) -> Offence:
@@ -60,13 +60,13 @@ class Rule:
     param: str | None = None
 
     def refusal(self, request: Any) -> Refusal | None:
-        found = self.finds(request)
-        if found is None:
+        result = self.finds(request)
+        if result is None:
             return None
-        param = self.param.format(**found) if self.param else None
-        code = self.code.format(**found) if isinstance(self.code, str) else self.code
-        more = found.get("more", {})
-        return Refusal(self.name, self.status, self.words.format(**found), self.type, code, param, more)
+        param = self.param.format(**result) if self.param else None
+        code = self.code.format(**result) if isinstance(self.code, str) else self.code
+        more = result.get("more", {})
+        return Refusal(self.name, self.status, self.words.format(**result), self.type, code, param, more)
 
 
 def check(rules: Iterable[Rule], request: Any) -> None:

@@ -83,24 +83,24 @@ class _Session(socketserver.StreamRequestHandler):
         return (235, "Accepted") if self.known else (535, "Authentication failed")
 
     def _mail(self, rest: str) -> Reply:
-        found = re.match(r"FROM:<([^<>\s]+@[^<>\s]+)>", rest, re.I)
+        pattern_match = re.match(r"FROM:<([^<>\s]+@[^<>\s]+)>", rest, re.I)
         if not self.known:
             return 530, "Authentication required"
         if self.server.busy:
             self.server.busy -= 1
             return 451, "Try again later"
-        if found is None or self.sender:
+        if pattern_match is None or self.sender:
             return 501, "Bad sender"
-        self.sender = found[1]
+        self.sender = pattern_match[1]
         return 250, "OK"
 
     def _rcpt(self, rest: str) -> Reply:
-        found = re.match(r"TO:<([^<>\s]+)>", rest, re.I)
+        pattern_match = re.match(r"TO:<([^<>\s]+)>", rest, re.I)
         if not self.sender:
             return 503, "Send MAIL first"
-        if found is None or not found[1].endswith(f"@{self.server.domain}"):
+        if pattern_match is None or not pattern_match[1].endswith(f"@{self.server.domain}"):
             return 550, "No such user here"
-        self.recipients.append(found[1])
+        self.recipients.append(pattern_match[1])
         return 250, "OK"
 
     def _data(self, rest: str) -> Reply:

@@ -186,8 +186,8 @@ def test_the_sdk_reads_transformations_in_a_stream(double: MessagesDouble) -> No
     client = Anthropic(base_url=double.url, api_key="key-1", max_retries=0)
     thinking: Any = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
     with client.beta.messages.stream(**body, betas=[CONTROLS], thinking=thinking) as stream:
-        found = stream.get_final_message().input_transformations
-    assert [entry.path for entry in found or ()] == [f"messages.{at}.content.0" for at in (1, 3, 5)]
+        result = stream.get_final_message().input_transformations
+    assert [entry.path for entry in result or ()] == [f"messages.{at}.content.0" for at in (1, 3, 5)]
     with pytest.raises(BadRequestError, match="bound to a different conversation"):
         client.beta.messages.create(**body, betas=[CONTROLS])
 
@@ -230,15 +230,15 @@ def test_another_models_thinking_is_dropped_silently(double: MessagesDouble) -> 
     body = {**talked(double), "model": "claude-fable-5-2"}
     for reads, expected in (((), 3), (("claude-opus-5-5",), 0)):
         with MessagesDouble(brain=brain, model="claude-fable-5-2", reads=reads) as other:
-            found = post(other, PATH, body, **WITH_CONTROLS).json()["input_transformations"]
-        assert [entry["reason"] for entry in found] == ["model_binding_mismatch"] * expected
+            result = post(other, PATH, body, **WITH_CONTROLS).json()["input_transformations"]
+        assert [entry["reason"] for entry in result] == ["model_binding_mismatch"] * expected
 
 
 def test_sonnets_thinking_is_the_accounts_own() -> None:
     with MessagesDouble("anthropic-5.5-sonnet", brain) as double:
         body = talked(double)
-        found = post(double, PATH, body, **{**WITH_CONTROLS, "x_api_key": "key-2"}).json()["input_transformations"]
-    assert [entry["reason"] for entry in found] == ["organization_binding_mismatch"] * 3
+        result = post(double, PATH, body, **{**WITH_CONTROLS, "x_api_key": "key-2"}).json()["input_transformations"]
+    assert [entry["reason"] for entry in result] == ["organization_binding_mismatch"] * 3
 
 
 def test_thinking_takes_no_mark_for_the_cache(double: MessagesDouble) -> None:

@@ -310,7 +310,7 @@ def test_a_message_for_one_turn_is_gone_after_the_next_user_message() -> None:
     with MessagesDouble() as double:
         for tail in ([], later):
             post(double, PATH, base(messages=[*messages(("user", "a")), passing, *tail]), **headers)
-        shown = [["milk" in said.text for said in request.prompt.messages] for request in double.requests]
+        shown = [["milk" in answer.text for answer in request.prompt.messages] for request in double.requests]
     assert shown == [[False, True], [False, False, False]]
 
 

@@ -83,7 +83,7 @@ def test_one_change_is_refused(rule: str) -> None:
         accepted = post(double, PATH, passes, **KEY)
         assert accepted.status_code == 200, accepted.text
         assert error_of(post(double, PATH, changed, **KEY)) == refusal(*expected)
-        assert [found.message for found in double.refusals] == [expected[1]]
+        assert [result.message for result in double.refusals] == [expected[1]]
 
 
 # -- reasoning

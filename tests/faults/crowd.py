@@ -53,10 +53,10 @@ class Member:
                     max_queue=None,
                 ) as socket:
                     await socket.send('{"type": "ack", "n": 0}')
-                    self.failures, heard = 0, False
+                    self.failures, event = 0, False
                     async for text in socket:
-                        if not heard:
-                            heard, self.heard_at, self.sockets = True, time.monotonic(), self.sockets + 1
+                        if not event:
+                            event, self.heard_at, self.sockets = True, time.monotonic(), self.sockets + 1
                         await self._take(json.loads(text), socket)
             except BROKEN as error:
                 if len(self.refused) < 5:

@@ -51,10 +51,10 @@ class Evidence:
 def breaches(dialogs: Iterable[Dialog], evidence: Evidence | None = None) -> list[str]:
     """Every breach of every invariant."""
     evidence = evidence or Evidence()
-    found = [f"{dialog.pk}: {breach}" for dialog in dialogs for check in OF_DIALOGS for breach in check(dialog)]
+    results = [f"{dialog.pk}: {breach}" for dialog in dialogs for check in OF_DIALOGS for breach in check(dialog)]
     if evidence.settled:
-        found += [f"{dialog.pk}: {breach}" for dialog in dialogs for breach in nothing_is_owed(dialog)]
-    return found + [breach for check in OF_EVIDENCE for breach in check(evidence)]
+        results += [f"{dialog.pk}: {breach}" for dialog in dialogs for breach in nothing_is_owed(dialog)]
+    return results + [breach for check in OF_EVIDENCE for breach in check(evidence)]
 
 
 # -- of each dialog --------------------------------------------------------------------------------------------------------
@@ -232,15 +232,15 @@ def _has_open_question(dialog: Dialog, *kinds: str) -> bool:
 def nothing_accepted_is_lost(evidence: Evidence) -> Iterator[str]:
     """I1: each 202 is one turn with exactly that text."""
     for client_id, text in evidence.accepted.items():
-        found = list(Turn.objects.filter(client_message_id=client_id).values_list("text", flat=True))
-        if found != [text]:
-            yield f"I1: message {client_id} was accepted, its turns are {found!r}"
+        results = list(Turn.objects.filter(client_message_id=client_id).values_list("text", flat=True))
+        if results != [text]:
+            yield f"I1: message {client_id} was accepted, its turns are {results!r}"
 
 
 def discarded_output_is_nowhere(evidence: Evidence) -> Iterator[str]:
     """I3: whatever the provider said that no turn holds, no text column of any table holds either."""
-    said = Turn.objects.exclude(role=Turn.Role.TOOL).values_list("text", "tool_calls")
-    kept = {sentinel for turn in said for sentinel in SENTINEL.findall(str(turn))}
+    texts = Turn.objects.exclude(role=Turn.Role.TOOL).values_list("text", "tool_calls")
+    kept = {sentinel for turn in texts for sentinel in SENTINEL.findall(str(turn))}
     ours = {asked.sentinel for asked in evidence.asked}
     for table, column, text in text_values(SENTINEL.pattern) if ours else ():
         for sentinel in set(SENTINEL.findall(text)) & ours - kept:
@@ -270,8 +270,8 @@ def logs_hold_no_conversation(evidence: Evidence) -> Iterator[str]:
     """I3, I14: what was said is in rows, and what was thrown away in a log of its own."""
     ours = {asked.sentinel for asked in evidence.asked}
     for file in evidence.log_files:
-        if found := ours & set(SENTINEL.findall(file.read_text(errors="replace"))):
-            yield f"I14: {file.name} holds {len(found)} answers, {min(found)} among them"
+        if result := ours & set(SENTINEL.findall(file.read_text(errors="replace"))):
+            yield f"I14: {file.name} holds {len(result)} answers, {min(result)} among them"
 
 
 def secrets_are_nowhere(evidence: Evidence) -> Iterator[str]:
@@ -295,7 +295,7 @@ def text_values(pattern: str) -> Iterator[tuple[str, str, str]]:
     """Every value of a text or JSON column of any table that the pattern finds. PostgreSQL only."""
     with connection.cursor() as cursor:
         cursor.execute(TEXT_COLUMNS)
-        cursor.execute(" UNION ALL ".join(_search(*found) for found in cursor.fetchall()), {"pattern": pattern})
+        cursor.execute(" UNION ALL ".join(_search(*result) for result in cursor.fetchall()), {"pattern": pattern})
         yield from cursor.fetchall()
 
 

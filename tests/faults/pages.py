@@ -121,16 +121,16 @@ class Page:
 
     def wrong(self) -> list[str]:
         """What differs from the rows."""
-        found = list(self.problems)
+        results = list(self.problems)
         row = self.talk.row
         shown = {seq: text[: TURN_CHARS.most] for seq, text in row.turns.values_list("seq", "text")}
         if shown != self.turns:
-            found.append(f"shows {len(self.turns)} turns, there are {len(shown)}, or their texts differ")
+            results.append(f"shows {len(self.turns)} turns, there are {len(shown)}, or their texts differ")
         if self.seqs != list(range(1, row.last_event_seq + 1)):
-            found.append(f"was sent {len(self.seqs)} events of {row.last_event_seq}")
+            results.append(f"was sent {len(self.seqs)} events of {row.last_event_seq}")
         if self.draft:
-            found.append(f"still shows a draft of {len(self.draft)} characters")
-        return found
+            results.append(f"still shows a draft of {len(self.draft)} characters")
+        return results
 
     def close(self) -> None:
         self._ending.set()

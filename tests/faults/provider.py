@@ -68,8 +68,8 @@ class Provider:
             writer.close()
 
     async def _answer(self, request: dict[str, Any], writer: asyncio.StreamWriter) -> None:
-        said = "\n".join(str(m["content"]) for m in request["messages"] if m["role"] == "user")
-        marks, plays = DIALOG.findall(said), PLAY.findall(said)
+        text = "\n".join(str(m["content"]) for m in request["messages"] if m["role"] == "user")
+        marks, plays = DIALOG.findall(text), PLAY.findall(text)
         play = Play(**json.loads(plays[-1])) if plays else Play()
         forced = "clear_mind" in json.dumps(request.get("tool_choice"))
         sentinel = f"snt-{secrets.token_hex(4)}"

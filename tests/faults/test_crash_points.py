@@ -31,21 +31,21 @@ def drive_to_its_end(dialog: Dialog) -> None:
 
 
 def check_end(scenario: Scenario, dialog: Dialog) -> list[str]:
-    found = breaches([Dialog.objects.get(pk=dialog.pk)])
+    result = breaches([Dialog.objects.get(pk=dialog.pk)])
     ends = dict(dialog.turns.filter(role="user").values_list("text", "status"))
     if ends != scenario.ends:
-        found.append(f"messages ended as {ends}")
+        result.append(f"messages ended as {ends}")
     state = Dialog.objects.get(pk=dialog.pk).state
     if state != scenario.state:
-        found.append(f"the dialog is {state}")
+        result.append(f"the dialog is {state}")
     refusals = dialog.generations.filter(purpose="forced_clear", outcome="discarded").count()
     if refusals != scenario.refusals:
-        found.append(f"{refusals} refused attempts")
+        result.append(f"{refusals} refused attempts")
     if dialog.reminders.count() != scenario.reminders:
-        found.append(f"{dialog.reminders.count()} reminders")
+        result.append(f"{dialog.reminders.count()} reminders")
     if crashed := dialog.generations.filter(outcome="crashed").count() > 1:
-        found.append(f"{crashed} crashed attempts of one crash")
-    return found
+        result.append(f"{crashed} crashed attempts of one crash")
+    return result
 
 
 @pytest.fixture(autouse=True)
@@ -55,16 +55,16 @@ def _workspace(tmp_path: Any, settings: Any) -> None:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_every_story_ends_the_same_wherever_its_worker_dies(scenario: Scenario, script: Script) -> None:
-    found: dict[int, list[str]] = {}
+    result: dict[int, list[str]] = {}
     point = 1 + SCENARIOS.index(scenario) % EVERY
     while True:
         dialog = scenario.prepare(script)
         died = Forked(lambda dialog=dialog: drive(dialog.pk), at=point).wait().killed
         drive_to_its_end(dialog)
         if breach := check_end(scenario, dialog):
-            found[point] = breach
+            result[point] = breach
         if not died:
             break
         point += EVERY
-    assert not found
+    assert not result
     assert point > 5, "the story has hardly any statements: was it played at all?"

@@ -91,13 +91,13 @@ def test_a_fault_that_passes_leaves_nothing_but_its_record(
     name: str, dialog: Dialog, provider: ProviderProcess
 ) -> None:
     play, kind = PASSING[name]
-    found = say(dialog, **play, fails=1)
+    result = say(dialog, **play, fails=1)
     first, second = outcomes(dialog)
     assert second == ("kept", "")
     assert first[0] == "failed"
     assert first[1] in {kind, "malformed_stream", "network"}
     ((status, text),) = answers(dialog)
-    assert (found.state, status, text.endswith("end")) == ("idle", "complete", True)
+    assert (result.state, status, text.endswith("end")) == ("idle", "complete", True)
     assert dialog.reminders.count() == 0
     check(dialog, provider)
 
@@ -114,20 +114,20 @@ STAYING = {
 @pytest.mark.parametrize("name", STAYING)
 def test_a_fault_that_stays_is_tried_once_and_told(name: str, dialog: Dialog, provider: ProviderProcess) -> None:
     play, kind, state = STAYING[name]
-    found = say(dialog, **play)
+    result = say(dialog, **play)
     assert outcomes(dialog) == [("failed", kind)]
-    assert found.state == state
-    told = found.questions.get().text if state == "suspended" else found.failure
-    assert told
-    assert KEY not in told
+    assert result.state == state
+    message = result.questions.get().text if state == "suspended" else result.failure
+    assert message
+    assert KEY not in message
     check(dialog, provider)
 
 
 @everything
 def test_a_fault_that_never_passes_ends_after_its_budget(dialog: Dialog, provider: ProviderProcess) -> None:
-    found = say(dialog, then="status", status=429, retry_after="0.1")
+    result = say(dialog, then="status", status=429, retry_after="0.1")
     assert outcomes(dialog) == [("failed", "rate_limit")] * 5
-    assert found.state == "failed"
+    assert result.state == "failed"
     check(dialog, provider)
 
 
@@ -146,30 +146,30 @@ def let_rest(dialog: Dialog, **advice: float) -> None:
 def test_a_model_that_is_let_rest_is_asked_when_the_rest_is_over(dialog: Dialog, provider: ProviderProcess) -> None:
     asked = len(provider.asked())
     let_rest(dialog)
-    found = say(dialog)
-    assert (found.state, outcomes(found), len(provider.asked())) == ("idle", [("kept", "")], asked + 1)
+    result = say(dialog)
+    assert (result.state, outcomes(result), len(provider.asked())) == ("idle", [("kept", "")], asked + 1)
     (notice,) = event_data(dialog, "notice")
     assert notice["text"].startswith(
         "stub/m is not called for now: its last 5 calls failed. The provider is down. Trying again in "
     )
     assert circuits.open_circuit(model_of(dialog)) is None
-    assert breaches([found]) == []
+    assert breaches([result]) == []
 
 
 def test_a_long_rest_holds_no_worker_and_ends_within_the_tries(dialog: Dialog, provider: ProviderProcess) -> None:
     asked = len(provider.asked())
     let_rest(dialog, retry_after_seconds=50)
-    found = say(dialog)
-    assert (found.state, found.lease_owner, outcomes(found)) == ("queued", "", [])
-    assert found.wake_at is not None
-    assert found.wake_at > timezone.now() + timedelta(seconds=40)
+    result = say(dialog)
+    assert (result.state, result.lease_owner, outcomes(result)) == ("queued", "", [])
+    assert result.wake_at is not None
+    assert result.wake_at > timezone.now() + timedelta(seconds=40)
     for _ in range(MAX_TRIES):
         Dialog.objects.filter(pk=dialog.pk).update(wake_at=None)
         drive(dialog.pk)
-    found.refresh_from_db()
-    assert (found.state, len(provider.asked())) == ("failed", asked)
-    assert found.failure == "stub/m is not called for now: its last 5 calls failed. The provider is down."
-    assert breaches([found]) == []
+    result.refresh_from_db()
+    assert (result.state, len(provider.asked())) == ("failed", asked)
+    assert result.failure == "stub/m is not called for now: its last 5 calls failed. The provider is down."
+    assert breaches([result]) == []
 
 
 def test_failures_of_many_dialogs_let_their_model_rest(dialog: Dialog, provider: ProviderProcess) -> None:
@@ -215,11 +215,11 @@ ODD_USAGE = [
 
 def test_usage_that_cannot_be_true_is_unknown_and_never_zero(dialog: Dialog, provider: ProviderProcess) -> None:
     for usage in ODD_USAGE:
-        found = say(dialog, words=1, usage=usage)
+        result = say(dialog, words=1, usage=usage)
         newest = dialog.generations.order_by("-id").first()
         assert newest is not None
         assert (newest.outcome, newest.prompt_tokens, newest.snapshot.level) == ("kept", None, "unknown"), usage
-        assert (found.prompt_tokens, newest.snapshot.reason) == (None, "usage_unavailable")
+        assert (result.prompt_tokens, newest.snapshot.reason) == (None, "usage_unavailable")
     check(dialog, provider)
 
 
@@ -227,20 +227,20 @@ def test_usage_that_cannot_be_true_is_unknown_and_never_zero(dialog: Dialog, pro
 
 
 def test_an_overflow_takes_the_forced_clear_once_and_answers(dialog: Dialog, provider: ProviderProcess) -> None:
-    found = say(dialog, then="overflow", fails=1)
+    result = say(dialog, then="overflow", fails=1)
     purposes = list(dialog.generations.order_by("id").values_list("purpose", "outcome", "error_kind"))
     assert purposes == [
         ("reply", "failed", "context_overflow"),
         ("forced_clear", "kept", ""),
         ("reply", "kept", ""),
     ]
-    assert (found.state, found.round_number) == ("idle", 2)
+    assert (result.state, result.round_number) == ("idle", 2)
     check(dialog, provider)
 
 
 def test_an_overflow_that_stays_ends_in_a_question_and_not_in_a_loop(dialog: Dialog, provider: ProviderProcess) -> None:
-    found = say(dialog, then="overflow")
-    assert found.state == "suspended"
+    result = say(dialog, then="overflow")
+    assert result.state == "suspended"
     assert dialog.generations.count() <= 8
     assert dialog.questions.get().kind == "context_health_critical"
     check(dialog, provider)
@@ -251,8 +251,8 @@ def test_three_refusals_of_any_kind_end_in_one_question(
     refusal: str, dialog: Dialog, provider: ProviderProcess
 ) -> None:
     say(dialog, usage={"prompt_tokens": 120_000, "completion_tokens": 1})
-    found = say(dialog, forced=refusal)
-    assert found.state == "suspended"
+    result = say(dialog, forced=refusal)
+    assert result.state == "suspended"
     forced = dialog.generations.filter(purpose="forced_clear").order_by("id")
     assert list(forced.values_list("outcome", "attempt", "prompt_tokens")) == [
         ("discarded", number, 120_000) for number in (1, 2, 3)
@@ -266,7 +266,7 @@ def test_three_refusals_of_any_kind_end_in_one_question(
 
 def test_a_tool_call_with_what_no_database_stores(dialog: Dialog, provider: ProviderProcess) -> None:
     call = {"name": "add_reminder", "arguments": {"content": "a\x00b \ud83d half"}}
-    found = say(dialog, call=call)
-    assert found.state in ("idle", "failed")
+    result = say(dialog, call=call)
+    assert result.state in ("idle", "failed")
     assert dialog.turns.filter(role=Turn.Role.TOOL).count() == 1
     check(dialog, provider)

@@ -39,10 +39,10 @@ def timed(work: Callable[[], Any]) -> tuple[float, str]:
     """How long it took, and what was said at the end."""
     begun_at = time.monotonic()
     try:
-        said = str(work())
+        text = str(work())
     except Exception as error:  # noqa: BLE001 - each asks with a library of its own
-        said = f"{type(error).__name__}: {error}"
-    return time.monotonic() - begun_at, said
+        text = f"{type(error).__name__}: {error}"
+    return time.monotonic() - begun_at, text
 
 
 @pytest.fixture(scope="module")
@@ -101,8 +101,8 @@ def _open(database: dict[str, Any]) -> None:
     ],
 )
 def test_who_asks_it_is_told(asked: Asked, name: str, says: str) -> None:
-    seconds, said = asked[name].result()
-    assert says in said
+    seconds, text = asked[name].result()
+    assert says in text
     assert seconds < MOST_SECONDS
 
 
@@ -118,8 +118,8 @@ def test_a_dialog_says_so(tmp_path: Path, settings: Any, port: int) -> None:
     }
     (tmp_path / "llm.yaml").write_text(yaml.safe_dump({"providers": providers}))
     local, far = (make_dialog(provider=name, model="m").pk for name in ("local", "far"))
-    seconds, said = timed(lambda: messages.post_message(local, "Hello"))
-    assert "No answer from LM Studio at" in said
+    seconds, text = timed(lambda: messages.post_message(local, "Hello"))
+    assert "No answer from LM Studio at" in text
     assert seconds < MOST_SECONDS
     messages.post_message(far, "Hello")
     seconds, _ = timed(lambda: drive(far))

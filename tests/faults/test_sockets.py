@@ -187,10 +187,10 @@ def test_slow_reads_hold_up_nobody_else(arena: Arena, rounds: int, settings: Any
                 beside += seconds_until_shown(fast, redis, and_remind=slow)
                 waiting.append(count_waiting())
         others += [wait for _ in range(rounds) for wait in seconds_until_shown(fast, redis)]
-    usual, found = percentile(others, 99), percentile(beside, 99)
-    print(f"99 of 100 pieces are shown after {1000 * usual:.0f} ms, beside slow reads after {1000 * found:.0f} ms")
+    usual, result = percentile(others, 99), percentile(beside, 99)
+    print(f"99 of 100 pieces are shown after {1000 * usual:.0f} ms, beside slow reads after {1000 * result:.0f} ms")
     assert all(waiting), "some of their reads should have waited all the time"
-    assert found <= 2 * max(usual, LEAST_SECONDS)
+    assert result <= 2 * max(usual, LEAST_SECONDS)
     assert [problem for member in [*fast, *slow] for problem in member.problems] == []
 
 
@@ -200,8 +200,8 @@ def seconds_until_shown(members: Sequence[Member], redis: Redis, and_remind: Seq
     remind(and_remind)
     for member in members:
         rename(member.dialog_id, title)
-    told = Dialog.objects.filter(pk__in=[member.dialog_id for member in (*and_remind, *members)])
-    seqs = dict(told.values_list("pk", "last_event_seq"))
+    messages = Dialog.objects.filter(pk__in=[member.dialog_id for member in (*and_remind, *members)])
+    seqs = dict(messages.values_list("pk", "last_event_seq"))
     told_at = time.monotonic()
     with redis.pipeline(transaction=False) as pipe:
         for dialog_id, seq in seqs.items():
@@ -274,10 +274,10 @@ def test_an_event_loop_that_is_blocked_for_five_seconds(arena: Arena) -> None:
         all_right(pages, SHOWN_SECONDS)
         assert {page.connections for page in pages} == {1}, "a pause is no reason to cut anybody off"
     assert [talk.outcomes for talk in [*talks, late]] == [["kept"]] * 9
-    told = web.log(10_000)
+    message = web.log(10_000)
     # A crowded machine may hold it up for other reasons, too.
-    assert told.count("time.sleep(BLOCKED_SECONDS)") == 1, "the log should name what held the loop up, once"
-    assert told.count("event_loop_stands_still") == told.count("event_loop_goes_on")
+    assert message.count("time.sleep(BLOCKED_SECONDS)") == 1, "the log should name what held the loop up, once"
+    assert message.count("event_loop_stands_still") == message.count("event_loop_goes_on")
     assert arena.breaches() == []
     web.terminate()
 

@@ -15,9 +15,9 @@ def is_asked(body: Mapping[str, Any]) -> bool:
 
 
 def entries_in(prompt: Prompt) -> list[dict[str, Any]]:
-    found = FENCE.search(prompt.last.text)
-    assert found is not None
-    entries: list[dict[str, Any]] = json.loads(found.group(1))
+    match = FENCE.search(prompt.last.text)
+    assert match is not None
+    entries: list[dict[str, Any]] = json.loads(match.group(1))
     return entries
 
 

@@ -41,13 +41,13 @@ def agent_and_key(serve: Serve) -> tuple[Agent, ApiKey]:
     return agent, ApiKey.objects.get(owner=owner)
 
 
-def assert_noted(key: ApiKey, agent: Agent, *said: ClientMessage) -> UUID:
+def assert_noted(key: ApiKey, agent: Agent, *words: ClientMessage) -> UUID:
     """The result that ends what is said gets a note in its place, and nothing is counted within a transaction."""
     with transactions.watched() as ended:
-        run = conversations.begin(key, ChatRequest(model=agent.pk, messages=said, tools=TOOLS))
+        run = conversations.begin(key, ChatRequest(model=agent.pk, messages=words, tools=TOOLS))
     assert ended
     assert not [one for one in ended if one.slow]
-    kept = Turn.objects.get(dialog=run.dialog_id, tool_call_id=said[-1].call_id)
+    kept = Turn.objects.get(dialog=run.dialog_id, tool_call_id=words[-1].call_id)
     assert (kept.status, len(kept.text) < 1_000) == ("error", True)
     assert "whole context is" in kept.text
     assert Artifact.objects.get(dialog=run.dialog_id).text == RESULT
@@ -60,8 +60,8 @@ def test_a_result_is_judged_before_the_row_is_locked(serve: Serve) -> None:
     run = conversations.begin(key, ChatRequest(model=agent.pk, messages=(ASKED,), tools=TOOLS))
     drive(run.dialog_id)
     call = Turn.objects.get(dialog=run.dialog_id, role=Turn.Role.ASSISTANT).tool_calls[0]
-    said = (ASKED, calling(**call), ClientMessage("tool", RESULT, call_id=call["id"]))
-    assert assert_noted(key, agent, *said) == run.dialog_id
+    texts = (ASKED, calling(**call), ClientMessage("tool", RESULT, call_id=call["id"]))
+    assert assert_noted(key, agent, *texts) == run.dialog_id
 
 
 def test_a_result_of_a_new_conversation_is_judged_alike(serve: Serve) -> None:

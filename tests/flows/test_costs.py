@@ -173,8 +173,8 @@ def test_a_rewrite_that_would_cost_more_than_it_saves_waits(serve: Serve) -> Non
     assert run.reread_usd == run.est_after * Decimal("4.8") / 1_000_000
     page = client.get(f"/d/{dialog.pk}/").content.decode()
     assert f"Saves est. {saved:,} cached tokens" in page and "pays after" in page
-    told = client.get(f"/api/dialogs/{dialog.pk}/remediations").json()[0]
-    assert Decimal(told["reread_usd"]) == run.reread_usd
+    message = client.get(f"/api/dialogs/{dialog.pk}/remediations").json()[0]
+    assert Decimal(message["reread_usd"]) == run.reread_usd
 
 
 def test_without_a_cheaper_cache_nothing_waits(serve: Serve) -> None:

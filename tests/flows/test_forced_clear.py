@@ -400,10 +400,10 @@ def test_operators_are_told_by_webhook_when_a_dialog_is_suspended(serve: Serve, 
         say(dialog, "fill it")
         say(dialog, "next")
         deliveries.deliver(Delivery.objects.get(event="question.opened").pk)
-        told = hook.wait()
+        message = hook.wait()
     question = dialog.questions.get()
-    assert (told["question"], told["kind"]) == (str(question.pk), "context_health_critical")
-    assert told["path"] == f"/q4h/{question.pk}/" and REFUSED_TEXT not in json.dumps(told)
+    assert (message["question"], message["kind"]) == (str(question.pk), "context_health_critical")
+    assert message["path"] == f"/q4h/{question.pk}/" and REFUSED_TEXT not in json.dumps(message)
 
 
 def test_stop_ends_a_forced_attempt_and_counts_nothing(serve: Serve) -> None:

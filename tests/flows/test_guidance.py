@@ -22,13 +22,13 @@ YELLOW, GREEN = (110_000, 5), (90_000, 5)
 
 def guided(bodies: list[Any]) -> list[int]:
     """Which requests ended with guidance. Guidance anywhere else than at the end, or twice, is an error."""
-    found = []
+    results = []
     for number, body in enumerate(bodies):
         at = [index for index, message in enumerate(body["messages"]) if WORDS in str(message.get("content"))]
         if at:
             assert at == [len(body["messages"]) - 1] and body["messages"][-1]["role"] == "user"
-            found.append(number)
-    return found
+            results.append(number)
+    return results
 
 
 def talk(dialog: Dialog, messages: int) -> None:

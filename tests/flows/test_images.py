@@ -107,8 +107,8 @@ def test_after_a_move_to_a_model_that_sees_nothing_lines_stand_for_images(
     client.force_login(dialog.owner)
     page = client.get(f"/d/{dialog.pk}/").content.decode()
     assert "This model sees no images: a line stands for each of those of 1 message." in page
-    said = blind.bodies[-1]["messages"][1]["content"]
-    assert said.startswith(
+    text = blind.bodies[-1]["messages"][1]["content"]
+    assert text.startswith(
         "what is this?\n[Image “a.png” (64 × 48 pixels) is not shown, since this model sees no images."
     )
 
@@ -154,9 +154,9 @@ def test_old_images_give_way_before_words_and_undo_brings_them_back(minds: Minds
     run = RemediationRun.objects.get(dialog=dialog)
     assert [step["strategy"] for step in run.steps] == ["mask_images"]
     last = double.bodies[-1]
-    said = [message["content"] for message in last["messages"] if message["role"] == "user"]
-    assert said[0].startswith("look at number 0\n[Image “0.png” (1,000 × 1,000 pixels) is no longer shown (turn 1). ")
-    assert all(f"look at number {number}" in str(said) for number in range(6))
+    texts = [message["content"] for message in last["messages"] if message["role"] == "user"]
+    assert texts[0].startswith("look at number 0\n[Image “0.png” (1,000 × 1,000 pixels) is no longer shown (turn 1). ")
+    assert all(f"look at number {number}" in str(texts) for number in range(6))
     left = len(images_in(last))
     assert 0 < left < 6
     assert run.view[-1] == {"turns": [9]}  # by reference: no bytes, and no second copy of anything

@@ -121,7 +121,9 @@ def test_a_message_that_its_model_cannot_hold_is_refused_unstored(minds: Minds, 
         with pytest.raises(TooLarge) as refused:
             messages.post_message(dialog.pk, paste)
         words = r"too large for qwen3: it has est. (\S+) tokens, and there is room for (\S+)\. The model takes 4,096, and .* est\. (\d+) of"
-        own, room, beside = (int(found.replace(",", "")) for found in re.search(words, refused.value.message).groups())
+        own, room, beside = (
+            int(result.replace(",", "")) for result in re.search(words, refused.value.message).groups()
+        )
         assert own > 5_000 and room + beside == 4_096 and 200 < beside < 400
         with pytest.raises(TooLarge, match="too large for qwen3"):
             messages.start_dialog(dialog.owner, dialog.agent_id, "", paste, "first")

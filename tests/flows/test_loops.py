@@ -24,14 +24,14 @@ class Stubborn:
         self.heeds = heeds
 
     def __call__(self, prompt: Prompt) -> Reply:
-        said = "\n".join(message.text for message in prompt.messages)
-        if "You write the hand-off summary" in said:
+        answer = "\n".join(message.text for message in prompt.messages)
+        if "You write the hand-off summary" in answer:
             return Reply("")
-        if "read it" not in prompt.last.text and "Resuming after a loop" in said:
+        if "read it" not in prompt.last.text and "Resuming after a loop" in answer:
             return Reply("I try another way.")
-        if self.heeds and NUDGE in said:
+        if self.heeds and NUDGE in answer:
             return Reply("I stop.")
-        return Reply(calls=(Call("read_file", {"path": "notes.txt"}),)) if "read it" in said else Reply("Noted.")
+        return Reply(calls=(Call("read_file", {"path": "notes.txt"}),)) if "read it" in answer else Reply("Noted.")
 
 
 @pytest.fixture

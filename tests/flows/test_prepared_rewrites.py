@@ -47,9 +47,9 @@ class Clerk:
             self.held.wait(20)
         if self.fails:
             return self.fails
-        said = [line for line in prompt.last.text.splitlines() if "person:" in line]
+        texts = [line for line in prompt.last.text.splitlines() if "person:" in line]
         return Reply(
-            "## Goal\n" + "\n".join(f"{line.partition('person: ')[2][:160].rsplit(' ', 1)[0]}." for line in said)
+            "## Goal\n" + "\n".join(f"{line.partition('person: ')[2][:160].rsplit(' ', 1)[0]}." for line in texts)
         )
 
 
@@ -63,9 +63,9 @@ def clerk() -> Iterator[Clerk]:
 
 @pytest.fixture
 def server(serve: Serve, clerk: Clerk) -> LocalDouble:
-    found = serve(window=LIMIT, context_length=LIMIT, prices=[{"in": 1, "out": 2}])
-    found.brain = clerk
-    return found
+    result = serve(window=LIMIT, context_length=LIMIT, prices=[{"in": 1, "out": 2}])
+    result.brain = clerk
+    return result
 
 
 def message(number: int, words: int = 300) -> str:
@@ -116,8 +116,8 @@ def test_the_message_after_the_trigger_asks_for_no_summary(serve: Serve, clerk: 
     assert run.est_after < run.est_before * 9 // 10
     assert overflows(server) == 0
     answered = [body for body in server.bodies if body.get("tools")][-1]
-    since = {message(said) for said in range(number, number + 20)} & set(texts_of(dialog))
-    assert since and since <= {said["content"] for said in answered["messages"]}  # word for word
+    since = {message(text) for text in range(number, number + 20)} & set(texts_of(dialog))
+    assert since and since <= {text["content"] for text in answered["messages"]}  # word for word
 
 
 def texts_of(dialog: Dialog) -> list[str]:

@@ -61,11 +61,11 @@ def asked(number: int) -> str:
 
 def talked(server: LocalDouble) -> tuple[Dialog, dict[str, int]]:
     """The dialog, and how many requests had been sent when each thing that must stay was first said."""
-    dialog, said = dialog_with(server, context_policy="retention", tools=["read_file"]), {}
+    dialog, answer = dialog_with(server, context_policy="retention", tools=["read_file"]), {}
     for number in range(MESSAGES):
-        said.update({text: len(server.bodies) for text in named(number)})
+        answer.update({text: len(server.bodies) for text in named(number)})
         say(dialog, asked(number))
-    return dialog, said
+    return dialog, answer
 
 
 def named(number: int) -> Iterator[str]:
@@ -77,7 +77,7 @@ def named(number: int) -> Iterator[str]:
 def test_two_hundred_turns_keep_what_matters(serve: Serve, notes: None) -> None:
     server = serve(window=LIMIT, context_length=LIMIT)
     server.brain = Worker()
-    dialog, said = talked(server)
+    dialog, answer = talked(server)
 
     # Sound: the server refuses what is longer than its window, and what a strict provider would (``violations``).
     assert overflows(server) == 0
@@ -95,8 +95,8 @@ def test_two_hundred_turns_keep_what_matters(serve: Serve, notes: None) -> None:
     assert removed_calls, "no tool exchange was ever pruned, so nothing was shown about pairs"
 
     # What matters is seen in every request since it was said, as it was said.
-    assert len(said) == len(CONSTRAINTS) + len(FAILING) + len(REPORTED)
-    for text, first in said.items():
+    assert len(answer) == len(CONSTRAINTS) + len(FAILING) + len(REPORTED)
+    for text, first in answer.items():
         # Summaries are asked for with what goes out of sight; one may come before the reply that first brings a text up.
         replies = [body for body in server.bodies[first:] if not is_summary(body["messages"])]
         for body in replies[1:]:

@@ -46,8 +46,8 @@ class Listener(Mind):
         if prompt.required_tools or GUIDANCE in prompt.last.text:
             return super()._act(prompt)
         commands = ("look", "remember this", "remember that", "hello", "please clear", STORY.strip(), FACT, ASKED)
-        heard = [message for message in prompt.messages if message.role == "tool" or message.text.strip() in commands]
-        return super()._act(replace(prompt, messages=tuple(heard))) if heard else ("Yes.", ())
+        events = [message for message in prompt.messages if message.role == "tool" or message.text.strip() in commands]
+        return super()._act(replace(prompt, messages=tuple(events))) if events else ("Yes.", ())
 
 
 @pytest.fixture
@@ -128,9 +128,9 @@ def test_guidance_is_a_category_and_never_a_text(double: MessagesDouble, dialog:
     say(dialog, "hello")
     Generation.objects.filter(pk=guided.pk).update(sent={**guided.sent, "guidance": [["guidance", "0-00000000", ""]]})
     guided.refresh_from_db()
-    found = sent_request(guided)
-    assert found.differs.startswith("The prompt guidance is gone in version 0-00000000; it is ")
-    assert piece.chars == next(piece.chars for piece in found.pieces if piece.category is Category.GUIDANCE)
+    value = sent_request(guided)
+    assert value.differs.startswith("The prompt guidance is gone in version 0-00000000; it is ")
+    assert piece.chars == next(piece.chars for piece in value.pieces if piece.category is Category.GUIDANCE)
 
 
 def test_what_changed_since_is_said(double: MessagesDouble, dialog: Dialog) -> None:

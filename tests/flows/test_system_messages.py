@@ -61,8 +61,8 @@ class Program:
         assert len({dialog.pk for dialog in self.dialogs}) == 1, "one conversation"
         return Dialog.objects.get(pk=self.dialogs[-1].pk)
 
-    def ask(self, told: Messages, **fields: Any) -> str:
-        sent = Sent(self.body(self.agent.pk, told, **fields), "", "", self.key)
+    def ask(self, message: Messages, **fields: Any) -> str:
+        sent = Sent(self.body(self.agent.pk, message, **fields), "", "", self.key)
         run = conversations.begin(self.key, READERS[self.protocol](sent).request)
         drive(run.dialog_id)
         dialog = Dialog.objects.get(pk=run.dialog_id)
@@ -73,28 +73,28 @@ class Program:
         conversations.note_answer(run, answer)
         return answer
 
-    def ask_itself(self, told: Messages) -> str:
+    def ask_itself(self, message: Messages) -> str:
         path = f"{self.double.url}/v1/{self.protocol}"
         headers = {"x-api-key": "k", "Authorization": "Bearer k", "anthropic-version": "2023-06-01"}
-        answer = httpx2.post(path, json=self.body(self.double.model, told), headers=headers, timeout=30)
+        answer = httpx2.post(path, json=self.body(self.double.model, message), headers=headers, timeout=30)
         assert answer.status_code == 200, answer.text
         return str(brain(self.double.requests[-1].prompt).text)  # type: ignore[arg-type]
 
-    def body(self, model: str, told: Messages, **fields: Any) -> dict[str, Any]:
+    def body(self, model: str, message: Messages, **fields: Any) -> dict[str, Any]:
         match self.protocol:
             case "chat/completions":
-                return {"model": model, "messages": told, **fields}
+                return {"model": model, "messages": message, **fields}
             case "responses":
-                return {"model": model, "instructions": SPEAK_LATIN, "input": told, "store": False, **fields}
+                return {"model": model, "instructions": SPEAK_LATIN, "input": message, "store": False, **fields}
             case _:
-                return {"model": model, "max_tokens": 1000, "system": SPEAK_LATIN, "messages": told, **fields}
+                return {"model": model, "max_tokens": 1000, "system": SPEAK_LATIN, "messages": message, **fields}
 
-    def arrived(self, ask: Callable[[Messages], str], said: list[Messages]) -> list[list[tuple[str, str]]]:
+    def arrived(self, ask: Callable[[Messages], str], texts: list[Messages]) -> list[list[tuple[str, str]]]:
         """The requests that reached the model while a whole history went along with each turn."""
-        before, told = len(self.double.bodies), Messages()
-        for new in said:
-            told += new
-            told.append({"role": "assistant", "content": ask(list(told))})
+        before, message = len(self.double.bodies), Messages()
+        for new in texts:
+            message += new
+            message.append({"role": "assistant", "content": ask(list(message))})
         return [plain(body) for body in self.double.bodies[before:]]
 
 
@@ -102,8 +102,8 @@ def plain(body: dict[str, Any]) -> list[tuple[str, str]]:
     """Who says what, in any protocol; without reasoning, which we hold and the program does not."""
     first = "".join(block["text"] for block in body.get("system") or () if isinstance(block, dict))
     first = first or (body["system"] if isinstance(body.get("system"), str) else body.get("instructions", ""))
-    told = [*([system(first)] if first else []), *(body.get("input") or body["messages"])]
-    return [(said["role"], _text(said["content"])) for said in told if said.get("type") != "reasoning"]
+    messages = [*([system(first)] if first else []), *(body.get("input") or body["messages"])]
+    return [(text["role"], _text(text["content"])) for text in messages if text.get("type") != "reasoning"]
 
 
 def _text(content: Any) -> str:
@@ -167,16 +167,16 @@ def test_what_moves_or_goes_moves_and_goes(minds: Minds) -> None:
     with VLLMDouble(brain, model="local", window=8_000) as double:
         minds.serve(double, "vllm")
         program = Program("chat/completions", double)
-        told: Messages = []
+        message: Messages = []
         for number in range(4):
-            told.append(user(f"Message {number} of this long conversation"))
-            sent = [*told[:-1], system(f"It is {number} o'clock, and the harbour is calm."), told[-1]]
-            told.append({"role": "assistant", "content": program.ask(sent)})
+            message.append(user(f"Message {number} of this long conversation"))
+            sent = [*message[:-1], system(f"It is {number} o'clock, and the harbour is calm."), message[-1]]
+            message.append({"role": "assistant", "content": program.ask(sent)})
             assert plain(double.bodies[-1]) == plain({"messages": sent})
         assert len(program.dialog.client.system_messages) == 1, "storage grows by what is new"
         assert program.dialog.context_epoch == 3
         assert plain(double.bodies[-1])[0][0] == "user"
-        program.ask([*told, user("Without the note")])
+        program.ask([*message, user("Without the note")])
         assert "system" not in [role for role, _ in plain(double.bodies[-1])]
         assert program.dialog.client.system_messages is None
 
@@ -231,16 +231,16 @@ def test_a_model_that_takes_none_gets_them_as_the_users(minds: Minds, monkeypatc
 def test_no_rewrite_drops_one(minds: Minds) -> None:
     long = "the harbour of this town has boats and cranes, and the master counts them. " * 25
     rule = "Never name the harbour master."
-    said = [[user(f"Note {number}: {long}")] for number in range(14)]
-    said[1].append(system(rule))
+    texts = [[user(f"Note {number}: {long}")] for number in range(14)]
+    texts[1].append(system(rule))
     with VLLMDouble(brain, model="local", window=6_000) as double:
         minds.serve(double, "vllm")
         program = Program("chat/completions", double)
-        program.arrived(program.ask, said)
+        program.arrived(program.ask, texts)
         assert program.dialog.remediations.exists()
-        told = plain(double.bodies[-1])
-        assert [text for role, text in told if role == "system"] == [rule]
-        assert 0 < told.index(("system", rule)) < len(told) - 1, "behind what stands for the messages before it"
+        message = plain(double.bodies[-1])
+        assert [text for role, text in message if role == "system"] == [rule]
+        assert 0 < message.index(("system", rule)) < len(message) - 1, "behind what stands for the messages before it"
         assert {refusal.rule for refusal in double.refusals} <= {"no room"}, (
             "a summary is asked for again with less output"
         )

@@ -23,11 +23,11 @@ QUESTION = "Why do our nightly exports of the order table fail since we moved th
 
 @pytest.fixture
 def server(serve: Serve) -> LocalDouble:
-    found = serve(prices=[{"in": 1, "out": 0}])
-    found.brain = lambda prompt: Reply(
+    result = serve(prices=[{"in": 1, "out": 0}])
+    result.brain = lambda prompt: Reply(
         "**“Failing nightly exports.”**\n" if is_title(prompt.body) else "The disk is full."
     )
-    return found
+    return result
 
 
 def is_title(body: Any) -> bool:
@@ -92,9 +92,9 @@ def test_a_failed_call_leaves_the_beginning_of_the_message(server: LocalDouble) 
     plain = server.brain
     server.brain = lambda prompt: Reply(error=(400, {})) if is_title(prompt.body) else plain(prompt)
     drive(dialog.pk)
-    told = dialog.title
+    message = dialog.title
     dialog.refresh_from_db()
-    assert (dialog.title, dialog.state, dialog.awaits_title) == (told, "idle", False)
+    assert (dialog.title, dialog.state, dialog.awaits_title) == (message, "idle", False)
     assert dialog.generations.get(purpose="title").outcome == "failed"
 
 

@@ -19,17 +19,17 @@ SHORT = "and?"
 SUSPECTED, KNOWN = ("unknown", "truncation_suspected"), ("healthy", "")
 
 
-def levels(serve: Serve, said: list[tuple[str, Any]], **fields: Any) -> list[tuple[str, str]]:
+def levels(serve: Serve, texts: list[tuple[str, Any]], **fields: Any) -> list[tuple[str, str]]:
     """The level and reason after each message; ``said`` are messages and the usage reported for each."""
     server = serve(context_length=128_000, **fields)
 
     def answer(_: Prompt) -> Reply:
-        usage = said[len(server.bodies) - 1][1]
+        usage = texts[len(server.bodies) - 1][1]
         return Reply("ok", usage=usage, is_reported=usage is not None)
 
     server.brain = answer
     dialog = dialog_with(server)
-    for text, _ in said:
+    for text, _ in texts:
         say(dialog, text)
     rows = HealthSnapshot.objects.filter(generation__dialog=dialog).order_by("generation_id")
     return list(rows.values_list("level", "reason"))
@@ -64,8 +64,8 @@ def test_what_is_suspected(serve: Serve, said: list[tuple[str, Any]], expected: 
 
 
 def test_a_fall_beside_guidance_proves_nothing(serve: Serve) -> None:
-    said = [(LONG, (6_000, 10)), (LONG, (3_000, 10)), (LONG, (2_600, 10))]
-    assert levels(serve, said, optimal_max_tokens=900)[1:] == [("caution", "")] * 2
+    texts = [(LONG, (6_000, 10)), (LONG, (3_000, 10)), (LONG, (2_600, 10))]
+    assert levels(serve, texts, optimal_max_tokens=900)[1:] == [("caution", "")] * 2
 
 
 def test_other_reminders_or_a_fresh_round_prove_nothing(serve: Serve) -> None:
@@ -88,8 +88,8 @@ def test_the_page_is_told_and_nothing_is_learnt_from_a_suspected_report(serve: S
     learnt = dialog.calibration_fit
     say(dialog, LONG)
     assert (dialog.report, dialog.calibration_fit) == ("suspected", learnt) and learnt
-    told = event_data(dialog, "health")[-1]
-    assert (told["level"], told["reason"], told["prompt_tokens"]) == ("unknown", "truncation_suspected", 300)
+    message = event_data(dialog, "health")[-1]
+    assert (message["level"], message["reason"], message["prompt_tokens"]) == ("unknown", "truncation_suspected", 300)
 
 
 def test_a_first_message_that_an_ollama_cut_is_suspected(minds: Minds, monkeypatch: Any) -> None:

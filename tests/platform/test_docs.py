@@ -38,9 +38,9 @@ def test_links_lead_somewhere(document: Path) -> None:
         if target.startswith(("http://", "https://")):
             continue
         path, _, anchor = target.partition("#")
-        found = (document.parent / path).resolve() if path else document
-        assert found.exists(), f"{document.name} links to {target}, but there is no such file"
-        assert not anchor or anchor in anchors_of(found), (
+        result = (document.parent / path).resolve() if path else document
+        assert result.exists(), f"{document.name} links to {target}, but there is no such file"
+        assert not anchor or anchor in anchors_of(result), (
             f"{document.name} links to {target}, but there is no such place"
         )
 
@@ -58,8 +58,8 @@ def test_rules_that_the_code_cites_exist() -> None:
 
 def test_no_rule_is_cited_that_the_documents_do_not_hold() -> None:
     for file in (path for path in (*SOURCES, *PAGES) if path != Path(__file__)):
-        assert not (found := FOREIGN.search(file.read_text())), (
-            f"{file} cites {found.group()}: state the rule, or link to it"
+        assert not (match := FOREIGN.search(file.read_text())), (
+            f"{file} cites {match.group()}: state the rule, or link to it"
         )
 
 

@@ -31,11 +31,11 @@ def test_the_orm_and_the_live_processes_see_the_same_rows(live_stack: Stack) -> 
     assert connection.settings_dict["NAME"] == LIVE_DATABASE
     person = get_user_model().objects.create_user("live-ada")
     assert live_stack.api_as(person).get("/api/dialogs").json() == []
-    found: list[int] = []
-    other = threading.Thread(target=lambda: (found.append(get_user_model().objects.count()), connection.close()))
+    results: list[int] = []
+    other = threading.Thread(target=lambda: (results.append(get_user_model().objects.count()), connection.close()))
     other.start()
     other.join()
-    assert found[0] >= 1
+    assert results[0] >= 1
 
 
 @pytest.mark.django_db

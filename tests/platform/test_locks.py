@@ -25,9 +25,9 @@ def test_what_pyproject_asks_for_is_locked_in_a_fitting_version(name: str) -> No
     versions = locked(ROOT / name)
     for line in [*project["dependencies"], *(line for extra in extras for line in extra)]:
         wanted = Requirement(line)
-        found = versions.get(canonicalize_name(wanted.name))
-        assert found is not None, f"{line} is not in {name}: run `make lock`"
-        assert wanted.specifier.contains(found), f"{name} has {wanted.name} {found}, but {line} is asked for"
+        result = versions.get(canonicalize_name(wanted.name))
+        assert result is not None, f"{line} is not in {name}: run `make lock`"
+        assert wanted.specifier.contains(result), f"{name} has {wanted.name} {result}, but {line} is asked for"
 
 
 @pytest.mark.parametrize("name", LOCKS)

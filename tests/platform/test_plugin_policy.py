@@ -83,11 +83,11 @@ def test_a_policy_from_outside_is_chosen_previewed_run_and_undone(
     assert (by_itself["policy"], by_itself["reason"]) == ("keep_newest", "over 70 % of the window")
 
     # named by a program for one request
-    said = {"model": "keeper", "messages": [{"role": "user", "content": "By a program."}]}
-    answer = api.post("/v1/chat/completions", json=said, headers={"X-Dominds-Policy": "keep_newest"})
+    text = {"model": "keeper", "messages": [{"role": "user", "content": "By a program."}]}
+    answer = api.post("/v1/chat/completions", json=text, headers={"X-Dominds-Policy": "keep_newest"})
     asked = Dialog.objects.get(pk=answer.headers["X-Dominds-Dialog"])
     assert (answer.status_code, asked.context_policy) == (200, "keep_newest")
-    refused = api.post("/v1/chat/completions", json=said, headers={"X-Dominds-Policy": "keep_oldest"})
+    refused = api.post("/v1/chat/completions", json=text, headers={"X-Dominds-Policy": "keep_oldest"})
     assert (refused.status_code, "keep_newest" in refused.json()["error"]["message"]) == (400, True), (
         "known ones are named"
     )
@@ -159,8 +159,8 @@ def check_without(operator: Any, dialog: Dialog) -> None:
     assert "Context rewritten (keep_newest)" in page
     assert browser.get(f"/d/{dialog.pk}/archive/").status_code == 200
     assert browser.get("/ops/").status_code == 200
-    told = browser.get(f"/api/dialogs/{dialog.pk}").json()
-    assert (told["policy"], told["policy_problem"]) == ("none", reason)
+    message = browser.get(f"/api/dialogs/{dialog.pk}").json()
+    assert (message["policy"], message["policy_problem"]) == ("none", reason)
     assert reason in browser.get("/admin/dialogs/agent/").content.decode()
     form = browser.get("/admin/dialogs/agent/keeper/change/").content.decode()
     assert '<option value="keep_newest" selected>keep_newest (not installed)</option>' in form

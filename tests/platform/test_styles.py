@@ -17,13 +17,13 @@ OF_THE_PHONE = "max(1rem, 16px)"  # a smaller field makes a phone zoom
 
 @pytest.mark.parametrize("sheet", NAMED, ids=lambda sheet: sheet.name)
 def test_distances_stand_on_a_grid_of_four_pixels(sheet: Path) -> None:
-    found = [
+    results = [
         f"{value}px in {distance}"
         for distance in DISTANCE.findall(sheet.read_text())
         for value in re.findall(r"(?<![\w.])-?([\d.]+)px", distance)
         if float(value) not in HAIRLINES and float(value) % 4
     ]
-    assert not found
+    assert not results
 
 
 @pytest.mark.parametrize("sheet", NAMED, ids=lambda sheet: sheet.name)

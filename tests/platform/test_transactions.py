@@ -42,4 +42,4 @@ def test_waits_within_a_transaction_are_found(redis_client: Any, wait: Callable[
     free, holding = ended
     assert not free.is_wrong()
     assert holding.is_wrong()
-    assert {found.partition(" in ")[0] for found in holding.slow} == {said}
+    assert {result.partition(" in ")[0] for result in holding.slow} == {said}

@@ -50,7 +50,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _needed_by(first: Distribution) -> list[Distribution]:
     """All that a distribution asks for, itself or by others, as this environment has it: in the locked versions."""
-    found: dict[tuple[str, str], Distribution] = {}
+    result: dict[tuple[str, str], Distribution] = {}
     waiting = [(first, "")]
     while waiting:
         asking, extra = waiting.pop()
@@ -58,10 +58,10 @@ def _needed_by(first: Distribution) -> list[Distribution]:
             if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
                 for each in ("", *requirement.extras):
                     key = (canonicalize_name(requirement.name), each)
-                    if key not in found:
-                        found[key] = distribution(requirement.name)
-                        waiting.append((found[key], each))
-    return [needed for (_, extra), needed in found.items() if not extra]
+                    if key not in result:
+                        result[key] = distribution(requirement.name)
+                        waiting.append((result[key], each))
+    return [needed for (_, extra), needed in result.items() if not extra]
 
 
 def _link(needed: Distribution, packages: Path) -> None:

@@ -11,8 +11,8 @@ NAMES = {"Dominds", "Dominds · Dominds", "dialog-page", "home-page", "optimal_m
 
 
 def test_templates_hold_no_text_that_is_not_marked() -> None:
-    found = {(path.name, text) for path in words.TEMPLATES for text in words.bare_words(path.read_text())}
-    assert not {(name, text) for name, text in found if text not in NAMES}
+    results = {(path.name, text) for path in words.TEMPLATES for text in words.bare_words(path.read_text())}
+    assert not {(name, text) for name, text in results if text not in NAMES}
     assert words.bare_words('<p title="Open it">{% translate "Known" %} <b>Not</b> {{ x }}</p>') == ["Not", "Open it"]
 
 
@@ -29,21 +29,21 @@ def test_a_catalog_is_whole_and_its_files_are_made_of_it(language: str) -> None:
 
 def test_a_compiled_catalog_is_what_gettext_reads() -> None:
     head = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n"Plural-Forms: nplurals=1; plural=0;\\n"'
-    said = {
+    text = {
         words.Text("Save"): "保存",
         words.Text("Open", context="tab"): "待处理",
         words.Text("%(n)s model", "%(n)s models"): "%(n)s 个模型",
         words.Text("Later"): "",
     }
-    found = gettext.GNUTranslations(BytesIO(words.compiled(words.Catalog(head, said))))
-    assert (found.gettext("Save"), found.gettext("Later")) == ("保存", "Later")
-    assert (found.pgettext("tab", "Open"), found.gettext("Open")) == ("待处理", "Open")
-    assert found.ngettext("%(n)s model", "%(n)s models", 5) == "%(n)s 个模型"
+    result = gettext.GNUTranslations(BytesIO(words.compiled(words.Catalog(head, text))))
+    assert (result.gettext("Save"), result.gettext("Later")) == ("保存", "Later")
+    assert (result.pgettext("tab", "Open"), result.gettext("Open")) == ("待处理", "Open")
+    assert result.ngettext("%(n)s model", "%(n)s models", 5) == "%(n)s 个模型"
 
 
 def test_a_translation_keeps_placeholders_and_tags() -> None:
-    said = {
+    text = {
         words.Text("<b>{n:,}</b> of %(all)s"): "%(all)s 中的 <b>{n:,}</b>",
         words.Text("Turn %(seq)s"): "条目 %(number)s",
     }
-    assert words.differing(words.Catalog("", said)) == ["Turn %(seq)s"]
+    assert words.differing(words.Catalog("", text)) == ["Turn %(seq)s"]

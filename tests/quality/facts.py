@@ -216,11 +216,11 @@ def in_sight(fact: Fact, request_text: str) -> bool:
 
 
 def _stand_near(parts: Sequence[str], folded: str) -> bool:
-    found = sorted(
+    results = sorted(
         (place.start(), place.end(), which) for which, part in enumerate(parts) for place in _places(part, folded)
     )
-    for first, (start, _, _) in enumerate(found):
-        inside = {which for _, end, which in found[first:] if end - start <= REACH}
+    for first, (start, _, _) in enumerate(results):
+        inside = {which for _, end, which in results[first:] if end - start <= REACH}
         if len(inside) == len(parts):
             return True
     return False

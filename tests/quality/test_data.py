@@ -88,7 +88,7 @@ def test_no_fact_is_put_together_from_strangers_words(dialog: Dialog) -> None:
         rest = [
             message
             for turn, message in enumerate(dialog.messages)
-            if all(abs(turn - said) > TAKEN_UP_WITHIN for said in saying)
+            if all(abs(turn - text) > TAKEN_UP_WITHIN for text in saying)
         ]
         assert not in_sight(fact, text_of(rest)), fact.id
 
@@ -112,8 +112,8 @@ def test_some_facts_stand_in_tool_output_alone() -> None:
     """Else whoever drops all tool output would lose nothing."""
     alone = 0
     for dialog in ALL:
-        said = text_of(message for message in dialog.messages if message["role"] != "tool")
-        alone += sum(not in_sight(fact, said) for fact in dialog.facts)
+        text = text_of(message for message in dialog.messages if message["role"] != "tool")
+        alone += sum(not in_sight(fact, text) for fact in dialog.facts)
     assert alone >= 8
 
 

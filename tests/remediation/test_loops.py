@@ -24,9 +24,9 @@ A, B, C = ("read", '{"path": "a"}'), ("read", '{"path": "b"}'), ("shell", '{"cmd
     ],
 )
 def test_circles(calls: list[tuple[str, str]], over_hits: int, reason: str) -> None:
-    found = loop_detected(calls, over_hits)
-    assert reason in found
-    assert bool(found) == bool(reason)
+    result = loop_detected(calls, over_hits)
+    assert reason in result
+    assert bool(result) == bool(reason)
 
 
 def test_arguments_are_compared_by_value() -> None:
@@ -53,8 +53,8 @@ def test_a_changing_result_is_polling() -> None:
 
 
 def test_the_agent_is_told_before_anything_is_recovered() -> None:
-    told = judge_loop([READ] * 3, 0, nudged=False)
-    assert told.action is LoopAction.NUDGE
+    message = judge_loop([READ] * 3, 0, nudged=False)
+    assert message.action is LoopAction.NUDGE
     assert judge_loop([READ] * 5, 0, nudged=False).action is LoopAction.NUDGE
     assert judge_loop([READ] * 3, 0, nudged=True).action is LoopAction.NUDGE
     assert judge_loop([READ] * 4, 0, nudged=True).action is LoopAction.RECOVER

@@ -40,27 +40,27 @@ def sections(package: str) -> dict[str, list[str]]:
 
 def test_it_follows_the_outline_that_agents_are_asked_for() -> None:
     asked = [line.removeprefix("- ") for line in CLEAR_ONLY.splitlines() if line.startswith("- ")]
-    found = list(sections(draft(WORK)))
-    assert [heading for heading in asked if any(heading.startswith(title) for title in found)] == asked
+    results = list(sections(draft(WORK)))
+    assert [heading for heading in asked if any(heading.startswith(title) for title in results)] == asked
 
 
 def test_each_section_holds_what_one_needs_to_go_on() -> None:
-    found = sections(draft(WORK))
-    assert found["Goal and scope"][:2] == [
+    result = sections(draft(WORK))
+    assert result["Goal and scope"][:2] == [
         "- Move the importer from CSV to Parquet.",
         "  Keep the old command working.",
     ]
-    assert any("3 of 5 tables are done" in line for line in found["Current progress"])
-    decided = "\n".join(found["Key decisions and constraints"])
+    assert any("3 of 5 tables are done" in line for line in result["Current progress"])
+    decided = "\n".join(result["Key decisions and constraints"])
     assert "never push to main" in decided and "Which compression?" in decided and "zstd" in decided
-    assert found["Changes (files, modules)"] == [
+    assert result["Changes (files, modules)"] == [
         "- read_file, 3 times: importer/orders.py, importer/rows.py",
         "- list_files, once",
     ]
-    assert found["Failures met"] == ["- Tool output: ERROR: pytest exited with 2: no module named pyarrow"]
-    assert "- The bucket is s3://orders-eu-1/raw" in found["Facts"]
-    assert found["Next steps"] == ["- Answer the message that follows word for word: And the tests?"]
-    assert found["Open questions and risks"][-1] == f"- {DRAFTED}"
+    assert result["Failures met"] == ["- Tool output: ERROR: pytest exited with 2: no module named pyarrow"]
+    assert "- The bucket is s3://orders-eu-1/raw" in result["Facts"]
+    assert result["Next steps"] == ["- Answer the message that follows word for word: And the tests?"]
+    assert result["Open questions and risks"][-1] == f"- {DRAFTED}"
 
 
 def test_secrets_and_orders_in_tool_output_are_not_carried() -> None:
@@ -73,11 +73,11 @@ def test_a_draft_of_a_draft_keeps_goal_decisions_and_facts_without_nesting() -> 
     for number in range(5):
         statements = (Statement("assistant", f"Step {number} is done."),)
         package = draft(Gathered(requests=(f"go on {number}",), package=package, statements=statements))
-    found = sections(package)
-    assert list(found).count("Goal and scope") == 1 and package.count(DRAFTED) == 1
-    assert "Move the importer" in found["Goal and scope"][0]
-    assert "never push to main" in "\n".join(found["Key decisions and constraints"])
-    assert "- The bucket is s3://orders-eu-1/raw" in found["Facts"]
+    result = sections(package)
+    assert list(result).count("Goal and scope") == 1 and package.count(DRAFTED) == 1
+    assert "Move the importer" in result["Goal and scope"][0]
+    assert "never push to main" in "\n".join(result["Key decisions and constraints"])
+    assert "- The bucket is s3://orders-eu-1/raw" in result["Facts"]
     assert len(package) < 3 * len(draft(WORK))
 
 
@@ -97,7 +97,7 @@ texts = st.text(max_size=400)
 def test_it_never_fails_and_its_headings_are_its_own(
     requests: list[str], answers: list[str], package: str, pending: str
 ) -> None:
-    said = [Statement("assistant", text) for text in answers]
-    found = draft(Gathered(requests[0] if requests else "", requests, pending, said, package=package))
-    assert found.strip()
-    assert all(found.splitlines().count(heading) <= 1 for heading in HEADINGS)
+    lines = [Statement("assistant", text) for text in answers]
+    result = draft(Gathered(requests[0] if requests else "", requests, pending, lines, package=package))
+    assert result.strip()
+    assert all(result.splitlines().count(heading) <= 1 for heading in HEADINGS)

@@ -47,7 +47,7 @@ NAMED = [
 def fill(route: str, values: dict[str, Any]) -> str:
     """The address with its placeholders filled; what nobody named gets something harmless."""
     filler = {"provider": "test", "model": "model", "kind": "prune", "action": "fail", "seq": 1, "run_id": 1}
-    return "/" + re.sub(r"<(?:\w+:)?(\w+)>", lambda found: str((filler | values).get(found[1], 1)), route)
+    return "/" + re.sub(r"<(?:\w+:)?(\w+)>", lambda value: str((filler | values).get(value[1], 1)), route)
 
 
 @pytest.fixture
@@ -79,13 +79,13 @@ def client_of(person: Any, **options: Any) -> Client:
 
 def everything() -> dict[str, Any]:
     """Every row of every table; sessions come and go."""
-    found = {}
+    result = {}
     with connection.cursor() as cursor:
         for model in apps.get_models(include_auto_created=True):
             if model is not Session:
                 cursor.execute(f'SELECT t::text FROM "{model._meta.db_table}" t ORDER BY 1')
-                found[model._meta.label] = cursor.fetchall()
-    return found
+                result[model._meta.label] = cursor.fetchall()
+    return result
 
 
 def test_the_walk_sees_the_whole_product() -> None:
@@ -267,10 +267,10 @@ KNOWN = {  # with their reasons
 def test_the_code_does_without(pattern: str) -> None:
     code = [path for app in ("dominds", "dialogs", "health", "remediation") for path in (ROOT / app).rglob("*.py")]
     files = [*(ROOT / "templates").rglob("*.html")] if "safe" in pattern else code
-    found = [
+    results = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in files
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if re.search(pattern, line) and str(path.relative_to(ROOT)) not in KNOWN
     ]
-    assert not found, FORBIDDEN[pattern]
+    assert not results, FORBIDDEN[pattern]

@@ -189,5 +189,7 @@ COMPARES_OWNERS = {
 
 def test_nowhere_else_is_it_asked_whose_a_dialog_is() -> None:
     asked = re.compile(r"\bowner_id [!=]=|\bDialog\.objects\.filter\([^)]*\bowner=|\bdialog__owner(_id)?=")
-    found = {str(path.relative_to(ROOT)) for path in (ROOT / "dialogs").rglob("*.py") if asked.search(path.read_text())}
-    assert found == set(COMPARES_OWNERS)
+    results = {
+        str(path.relative_to(ROOT)) for path in (ROOT / "dialogs").rglob("*.py") if asked.search(path.read_text())
+    }
+    assert results == set(COMPARES_OWNERS)

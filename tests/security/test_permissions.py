@@ -47,7 +47,7 @@ def openings(person: User, dialog: Dialog, settings: Any) -> set[str]:
     """Which places open for this person."""
     settings.LOOPBACK_ONLY = False
     client = browser_of(person)
-    found = {
+    result = {
         "page": client.get(reverse("dialog", args=[dialog.pk])).status_code == 200,
         "list": str(dialog.pk) in client.get("/dialogs/").content.decode(),
         "api": client.get(f"/api/dialogs/{dialog.pk}").status_code == 200,
@@ -58,7 +58,7 @@ def openings(person: User, dialog: Dialog, settings: Any) -> set[str]:
         "act": client.post(reverse("rename", args=[dialog.pk]), {"title": f"by {person}"}).status_code == 302
         and Dialog.objects.filter(pk=dialog.pk, title=f"by {person}").exists(),
     }
-    return {name for name, opens in found.items() if opens}
+    return {name for name, opens in result.items() if opens}
 
 
 READING = {"page", "list", "api"}

@@ -84,11 +84,11 @@ def test_a_tool_knows_nothing_of_the_other_group(camps: tuple[Camp, Camp], tool:
         for arguments in ASKED[tool](other):
             names_something = {"dialog", "question"} & set(arguments)
             for person in (own.owner, own.member):
-                said, text = call(create_key(person), tool, arguments)
+                answer, text = call(create_key(person), tool, arguments)
                 assert not [mark for mark in other.marks if mark in text], text
-                assert (said, text) == (False, NOTHING) if names_something else said, text
+                assert (answer, text) == (False, NOTHING) if names_something else answer, text
                 if tool in READS:
-                    assert call(create_key(person, scope="read"), tool, arguments) == (said, text)
+                    assert call(create_key(person, scope="read"), tool, arguments) == (answer, text)
         assert stored_of(other) == before
 
 
@@ -96,8 +96,8 @@ def test_a_tool_knows_nothing_of_the_other_group(camps: tuple[Camp, Camp], tool:
 def test_a_tool_tells_members_of_their_own_group(camps: tuple[Camp, Camp], tool: str) -> None:
     own, _ = camps
     for arguments in ASKED[tool](own):
-        said, text = call(create_key(own.member), tool, arguments)
-        assert said
+        answer, text = call(create_key(own.member), tool, arguments)
+        assert answer
         assert [mark for mark in own.marks if mark in text], text
 
 
@@ -121,7 +121,7 @@ def test_a_call_of_the_api_knows_nothing_of_the_other_group(camps: tuple[Camp, C
     for own, other in (camps, camps[::-1]):
         named = {"dialog_id": other.dialog.pk, "question_id": other.question.pk, "run_id": other.unit.run_id}
         named |= {"seq": 1, "sha256": "0" * 64, "generation_id": other.dialog.generations.get().pk, "reminder_id": 1}
-        address = "/api" + re.sub(r"{(?:\w+:)?(\w+)}", lambda found: str(named[found[1]]), path)  # noqa: B023
+        address = "/api" + re.sub(r"{(?:\w+:)?(\w+)}", lambda value: str(named[value[1]]), path)  # noqa: B023
         for query in (f"?q={other.word}&with=1", f"?q={other.word}&all=true&state=open&limit=50&with=1"):
             for person in (own.owner, own.member):
                 for scope in ("all", "read"):

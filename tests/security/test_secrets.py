@@ -114,11 +114,11 @@ def body_of(answer: Any) -> str:
 
 def everything_stored() -> str:
     with connection.cursor() as cursor:
-        found = []
+        results = []
         for model in apps.get_models(include_auto_created=True):
             cursor.execute(f'SELECT t::text FROM "{model._meta.db_table}" t')
-            found += [row[0] for row in cursor.fetchall()]
-    return "\n".join(found)
+            results += [row[0] for row in cursor.fetchall()]
+    return "\n".join(results)
 
 
 @pytest.mark.parametrize("play", PLAYS)

@@ -189,26 +189,26 @@ class Call:
 
 
 def whole_history(messages: int) -> Iterator[Call]:
-    before, told = 0, 0
+    before, message = 0, 0
     for _ in range(messages):
-        prompt = FRAME + told + ASKED
+        prompt = FRAME + message + ASKED
         yield Call(prompt, before, DAY.answered_tokens)
-        before, told = prompt, told + ASKED + DAY.answered_tokens
+        before, message = prompt, message + ASKED + DAY.answered_tokens
 
 
 def retention(messages: int) -> Iterator[Call]:
     """By the policy's own figures: above 80 % of the limit to half of it, by a summary that the model writes."""
-    before, told, rewritten = 0, 0, False
+    before, message, rewritten = 0, 0, False
     for _ in range(messages):
-        kept = FRAME + told + ASKED
+        kept = FRAME + message + ASKED
         if kept > TRIGGER * LIMIT:
             room = int(TARGET * LIMIT) - FRAME - ASKED
-            yield Call(told - room, 0, SUMMARY)
-            before, told, rewritten = FRAME, room, True
-            kept = FRAME + told + ASKED
+            yield Call(message - room, 0, SUMMARY)
+            before, message, rewritten = FRAME, room, True
+            kept = FRAME + message + ASKED
         recalled = round(kept * RECALLED / (1 - RECALLED)) if rewritten else 0
         yield Call(kept + recalled, before, DAY.answered_tokens)
-        before, told = kept, told + ASKED + DAY.answered_tokens
+        before, message = kept, message + ASKED + DAY.answered_tokens
 
 
 def dollars(model: tuple[str, str], calls: Iterator[Call], cached: bool) -> Decimal:
@@ -292,9 +292,9 @@ def tokens() -> str:
     rows = []
     for messages in DIALOGS:
         for name, calls in WAYS.items():
-            found = list(calls(messages))
-            sent, repeated = sum(call.prompt for call in found), sum(call.repeated for call in found)
-            rows.append([f"{messages}", name, f"{sent:,}", f"{max(call.prompt for call in found):,}", f"{100 * repeated / sent:.0f} %", f"{len(found) - messages}"])  # fmt: skip
+            results = list(calls(messages))
+            sent, repeated = sum(call.prompt for call in results), sum(call.repeated for call in results)
+            rows.append([f"{messages}", name, f"{sent:,}", f"{max(call.prompt for call in results):,}", f"{100 * repeated / sent:.0f} %", f"{len(results) - messages}"])  # fmt: skip
     head = ["messages in a dialog", "", "prompt tokens sent", "largest prompt", "readable from a cache", "calls for summaries"]  # fmt: skip
     return table(head, rows)
 
@@ -327,7 +327,7 @@ BLOCK = re.compile(r"(<!-- table: ([\w ]+) -->\n)(.*?)(<!-- end -->)", re.S)
 
 def filled(page: str) -> str:
     """The page with each table as it is computed now."""
-    return BLOCK.sub(lambda found: found[1] + TABLES[found[2]]() + "\n" + found[4], page)
+    return BLOCK.sub(lambda value: value[1] + TABLES[value[2]]() + "\n" + value[4], page)
 
 
 def main() -> None:

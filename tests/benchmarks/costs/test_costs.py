@@ -6,7 +6,7 @@ from tests.benchmarks.costs.tables import LIMIT, Need
 
 def test_the_page_says_what_is_computed() -> None:
     page = costs.PAGE.read_text()
-    assert [found[2] for found in costs.BLOCK.finditer(page)] == list(costs.TABLES)
+    assert [match[2] for match in costs.BLOCK.finditer(page)] == list(costs.TABLES)
     assert costs.filled(page) == page, "run `python -m tests.benchmarks.costs --write`"
 
 

@@ -49,8 +49,8 @@ def processes(rig: Rig) -> dict[str, list[int]]:
     assert redis is not None
     assert server is not None
     others = [part.pid for part in rig.stack.parts if part is not web]
-    found = {"web": [web.pid], "worker": others, "Redis": [redis.pid], "PostgreSQL": [server.pid]}
-    return {part: [*pids, *(child for pid in pids for child in children(pid))] for part, pids in found.items()}
+    result = {"web": [web.pid], "worker": others, "Redis": [redis.pid], "PostgreSQL": [server.pid]}
+    return {part: [*pids, *(child for pid in pids for child in children(pid))] for part, pids in result.items()}
 
 
 class Meter:
@@ -139,7 +139,7 @@ def measured(rig: Rig, times: int, streams: int, advance: Callable[[], None]) ->
     browser = httpx2.Client(
         base_url=rig.stack.base_url, cookies={"sessionid": cookie}, trust_env=False, timeout=PATIENCE_SECONDS
     )
-    found: dict[str, Spent] = {}
+    result: dict[str, Spent] = {}
 
     def ask(dialog: UUID) -> Callable[[int], object]:
         return lambda number: product.exchange(dialog, text_of(USER_CHARS, DEPTH + number))
@@ -153,25 +153,25 @@ def measured(rig: Rig, times: int, streams: int, advance: Callable[[], None]) ->
         warm_up(rig)
         looking.execute("VACUUM ANALYZE")
         meter = Meter(rig)
-        found["rest, a second"] = meter.rest
+        result["rest, a second"] = meter.rest
         advance()
-        found["a message, whole history"] = meter.each(times, ask(whole))
+        result["a message, whole history"] = meter.each(times, ask(whole))
         advance()
-        found["a message, retention"] = meter.each(times, ask(kept))
+        result["a message, retention"] = meter.each(times, ask(kept))
         advance()
-        found["a look at a dialog"] = meter.each(times, lambda _: browser.get(f"/d/{whole}/").raise_for_status())
+        result["a look at a dialog"] = meter.each(times, lambda _: browser.get(f"/d/{whole}/").raise_for_status())
         advance()
         newest = "SELECT last_event_seq FROM dialogs_dialog WHERE id = %s"
         with page(rig, whole, looking.execute(newest, (whole,)).fetchone()[0], cookie):  # type: ignore[index]
             seen = meter.each(times, ask(whole))
-        found["the page's part of a message"] = less(seen, found["a message, whole history"])
+        result["the page's part of a message"] = less(seen, result["a message, whole history"])
         advance()
         opening, answered = asyncio.run(stream(rig, meter, streams))
-        found["opening a page's socket"] = opening
-        tokens = less(less(answered, found["a message, whole history"]), found["the page's part of a message"])
-        found["1,000 tokens to a page"] = {part: 1000 * ms / TOKENS for part, ms in tokens.items()}
+        result["opening a page's socket"] = opening
+        tokens = less(less(answered, result["a message, whole history"]), result["the page's part of a message"])
+        result["1,000 tokens to a page"] = {part: 1000 * ms / TOKENS for part, ms in tokens.items()}
         advance()
-    return found
+    return result
 
 
 def less(one: Spent, other: Spent) -> Spent:
@@ -180,12 +180,12 @@ def less(one: Spent, other: Spent) -> Spent:
 
 def memory(rig: Rig) -> dict[str, float]:
     """Megabytes by part, shared pages by their share."""
-    found = dict.fromkeys(PARTS, 0.0)
+    result = dict.fromkeys(PARTS, 0.0)
     for part, pids in processes(rig).items():
         for pid in pids:
             with suppress(psutil.NoSuchProcess):  # a database has helpers that come and go
-                found[part] += psutil.Process(pid).memory_full_info().pss / 1e6
-    return found
+                result[part] += psutil.Process(pid).memory_full_info().pss / 1e6
+    return result
 
 
 def main() -> None:
@@ -195,11 +195,11 @@ def main() -> None:
     asked = parser.parse_args()
     with rig(tokens=TOKENS, concurrency=asked.streams + 20) as running, progress() as bar:
         task = bar.add_task("what people do", total=6)
-        found = measured(running, asked.times, asked.streams, lambda: bar.advance(task))
+        result = measured(running, asked.times, asked.streams, lambda: bar.advance(task))
         held = memory(running)
     rows = [
         [name, *(f"{max(0.0, spent[part]):.1f}" for part in PARTS), f"{sum(spent.values()):.1f}"]
-        for name, spent in found.items()
+        for name, spent in result.items()
     ]
     rows.append(["memory, MB", *(f"{held[part]:.0f}" for part in PARTS), f"{sum(held.values()):.0f}"])
     report(

@@ -110,8 +110,8 @@ class Adapter:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, f"{self.name} ended with {self.process.wait()}"
-        told: dict[str, Any] = json.loads(line)
-        return told
+        message: dict[str, Any] = json.loads(line)
+        return message
 
     def begin(self, depth: int, window: int | None) -> UUID:
         dialog = uuid4()
@@ -119,9 +119,9 @@ class Adapter:
         return dialog
 
     def ask(self, dialog: UUID, text: str, window: int | None) -> float:
-        told = self.tell(dialog=str(dialog), text=text, window=window)
-        assert len(told["answer"]) == ANSWER_CHARS, f"{self.name} answered {told['answer']!r}"
-        return float(told["ms"])
+        message = self.tell(dialog=str(dialog), text=text, window=window)
+        assert len(message["answer"]) == ANSWER_CHARS, f"{self.name} answered {message['answer']!r}"
+        return float(message["ms"])
 
     def processes(self) -> list[int]:
         return [self.process.pid]
@@ -141,9 +141,9 @@ def adapter(postgres: PostgresServer, model_url: str, module: str, name: str, py
         text=True,
     )
     try:
-        found = Adapter(name, database, process)
-        found.versions = found.hear()["versions"]
-        yield found
+        result = Adapter(name, database, process)
+        result.versions = result.hear()["versions"]
+        yield result
     finally:
         process.kill()
         process.wait()
@@ -158,13 +158,13 @@ def children(pid: int) -> list[int]:
 
 def processor_ns(pids: list[int]) -> dict[int, int]:
     """Of each living process, with all threads that it ever had: the kernel's clock of another process has nanoseconds."""
-    found = {}
+    result = {}
     for pid in pids:
         try:
-            found[pid] = time.clock_gettime_ns(~pid << 3 | 2)
+            result[pid] = time.clock_gettime_ns(~pid << 3 | 2)
         except OSError:  # it ended meanwhile
             continue
-    return found
+    return result
 
 
 @dataclass
@@ -196,21 +196,21 @@ class Course:
     def run(self, depth: int, rounds: int, window: int | None, advance: Callable[[], None]) -> list[Measured]:
         dialogs = [each.begin(depth, window) for each in self.contestants]
         self._vacuum()
-        found = [Measured() for _ in self.contestants]
+        results = [Measured() for _ in self.contestants]
         for number in range(-WARM_UP, rounds):
             text = text_of(USER_CHARS, depth + WARM_UP + number + 1)
             if number == 0:
                 sizes, spent, began = self._sizes(), self._processor(), time.perf_counter()
-            for each, dialog, into in zip(self.contestants, dialogs, found, strict=True):
+            for each, dialog, into in zip(self.contestants, dialogs, results, strict=True):
                 self._ask(each, dialog, text, window, into if number >= 0 else Measured())
             advance()
         seconds = time.perf_counter() - began
         for into, ms, rest, before, after in zip(
-            found, self._since(spent), self.at_rest, sizes, self._sizes(), strict=True
+            results, self._since(spent), self.at_rest, sizes, self._sizes(), strict=True
         ):
             into.processor = (ms - rest * seconds) / rounds
             into.stored = (after - before) / rounds
-        return found
+        return results
 
     def _ask(self, each: Contestant, dialog: UUID, text: str, window: int | None, into: Measured) -> None:
         into.wall.append(each.ask(dialog, text, window))
@@ -230,11 +230,11 @@ class Course:
     def _processor(self) -> list[dict[int, int]]:
         """Nanoseconds by process, of each contestant."""
         serving = "SELECT pid FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()"
-        found = []
+        results = []
         for each in self.contestants:
             backends = [pid for (pid,) in self.looking.execute(serving, (each.database,))]
-            found.append(processor_ns([*each.processes(), *backends]))
-        return found
+            results.append(processor_ns([*each.processes(), *backends]))
+        return results
 
     def _since(self, before: list[dict[int, int]]) -> list[float]:
         return [
@@ -262,15 +262,15 @@ class Course:
 HEAD = ["", "wall, median", "mean", "p99", "x floor", "CPU", "x floor", "stored, bytes", "x floor", "requests", "messages sent", "kB sent"]  # fmt: skip
 
 
-def row(name: str, found: Measured, floor: Measured) -> list[str]:
-    most = sorted(found.wall)[min(len(found.wall) - 1, int(0.99 * len(found.wall)))]
+def row(name: str, value: Measured, floor: Measured) -> list[str]:
+    most = sorted(value.wall)[min(len(value.wall) - 1, int(0.99 * len(value.wall)))]
     return [
         name,
-        f"{median(found.wall):.1f}", f"{mean(found.wall):.1f}", f"{most:.0f}",
-        f"{median(found.wall) / median(floor.wall):.1f}",
-        f"{found.processor:.1f}", f"{found.processor / floor.processor:.1f}",
-        f"{found.stored:,.0f}", f"{found.stored / max(1.0, floor.stored):.1f}",
-        f"{mean(found.requests):.2f}", f"{mean(found.messages):,.0f}", f"{mean(found.request_bytes) / 1000:,.1f}",
+        f"{median(value.wall):.1f}", f"{mean(value.wall):.1f}", f"{most:.0f}",
+        f"{median(value.wall) / median(floor.wall):.1f}",
+        f"{value.processor:.1f}", f"{value.processor / floor.processor:.1f}",
+        f"{value.stored:,.0f}", f"{value.stored / max(1.0, floor.stored):.1f}",
+        f"{mean(value.requests):.2f}", f"{mean(value.messages):,.0f}", f"{mean(value.request_bytes) / 1000:,.1f}",
     ]  # fmt: skip
 
 
@@ -307,8 +307,8 @@ def main() -> None:
         for depth, window, rounds in runs:
             named = f"depth {depth:,}, " + ("whole history" if window is None else f"window of {window} turns")
             task = bar.add_task(named, total=rounds + WARM_UP)
-            found = course.run(depth, rounds, window, lambda task=task: bar.advance(task))
-            rows = [row(each.name, of, found[0]) for each, of in zip(course.contestants, found, strict=True)]
+            result = course.run(depth, rounds, window, lambda task=task: bar.advance(task))
+            rows = [row(each.name, of, result[0]) for each, of in zip(course.contestants, result, strict=True)]
             report(f"{named}, {rounds} messages each ({load()}):\n\n" + table(HEAD, rows))
         at_rest = ", ".join(f"{of.name} {ms:.1f}" for of, ms in zip(course.contestants, course.at_rest, strict=True))
         report(f"CPU at rest, ms a second: {at_rest}. Wall and CPU above are ms.")

@@ -39,12 +39,12 @@ class Floor:
         return dialog
 
     def exchange(self, dialog: UUID, text: str, window: int | None, tools: list[Any]) -> str:
-        found = self.connection.execute(
+        result = self.connection.execute(
             "SELECT seq, role, text FROM floor WHERE dialog = %s ORDER BY seq DESC LIMIT %s", (dialog, window)
         ).fetchall()[::-1]
-        last = found[-1][0] if found else 0
+        last = result[-1][0] if result else 0
         messages = [{"role": "system", "content": INSTRUCTIONS}]
-        messages += [{"role": role, "content": said} for _, role, said in found]
+        messages += [{"role": role, "content": said} for _, role, said in result]
         messages.append({"role": "user", "content": text})
         body = {"model": self.model, "messages": messages, "stream": True, "stream_options": {"include_usage": True}}
         if tools:
@@ -61,12 +61,12 @@ class Floor:
 
     def size(self, *tables: str) -> int:
         # CHECKPOINT is not needed: sizes count pages, written or not.
-        found = self.connection.execute(
+        result = self.connection.execute(
             "SELECT sum(pg_total_relation_size(name::regclass))::bigint FROM unnest(%s::text[]) AS name",
             (list(tables),),
         ).fetchone()
         self.connection.commit()
-        return int(found[0]) if found else 0
+        return int(result[0]) if result else 0
 
 
 class OfTheFloor:

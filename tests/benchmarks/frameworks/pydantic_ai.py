@@ -34,9 +34,9 @@ class OfPydanticAI:
         runs = None if window is None else window // 2
         select = "SELECT message_list FROM messages WHERE dialog = %s ORDER BY id DESC LIMIT %s"
         rows = await (await self.connection.execute(select, (dialog, runs))).fetchall()
-        found = [message for row in reversed(rows) for message in ModelMessagesTypeAdapter.validate_json(row[0])]
+        results = [message for row in reversed(rows) for message in ModelMessagesTypeAdapter.validate_json(row[0])]
         answer = ""
-        async with self.agent.run_stream(text, message_history=found) as result:
+        async with self.agent.run_stream(text, message_history=results) as result:
             async for part in result.stream_text(debounce_by=None):
                 answer = part
         await self._insert(dialog, result.new_messages_json())

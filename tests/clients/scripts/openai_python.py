@@ -18,28 +18,28 @@ PARAMETERS = {
 RUN: Any = {"name": "run", "description": "Run a command.", "parameters": PARAMETERS, "strict": True}
 
 
-def by_chat(text: str, said: list[Any]) -> str:
-    said.append({"role": "user", "content": text})
+def by_chat(text: str, texts: list[Any]) -> str:
+    texts.append({"role": "user", "content": text})
     while True:
-        asked = {"model": place["MODEL"], "messages": said, "tools": [{"type": "function", "function": RUN}]}
+        asked = {"model": place["MODEL"], "messages": texts, "tools": [{"type": "function", "function": RUN}]}
         with client.chat.completions.stream(**asked) as stream:
             message = stream.get_final_completion().choices[0].message
-        said.append(message)
+        texts.append(message)
         if not message.tool_calls:
             return message.content or ""
         for call in message.tool_calls:
             result = run(json.loads(call.function.arguments)["command"])
-            said.append({"role": "tool", "tool_call_id": call.id, "content": result})
+            texts.append({"role": "tool", "tool_call_id": call.id, "content": result})
 
 
-def by_responses(text: str, said: list[Any]) -> str:
+def by_responses(text: str, texts: list[Any]) -> str:
     """``said`` is the newest response alone: the server holds the conversation."""
     new: Any = text
     while True:
-        before = said[-1].id if said else None
+        before = texts[-1].id if texts else None
         tools = [{"type": "function", **RUN}]
         done = client.responses.create(model=place["MODEL"], input=new, tools=tools, previous_response_id=before)
-        said[:] = [done]
+        texts[:] = [done]
         calls = [item for item in done.output if item.type == "function_call"]
         if not calls:
             return done.output_text

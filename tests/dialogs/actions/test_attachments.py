@@ -17,14 +17,14 @@ from tests.pixels import picture
     [("PNG", "image/png"), ("JPEG", "image/jpeg"), ("WEBP", "image/webp"), ("GIF", "image/gif")],
 )
 def test_an_image_is_known_by_its_content(kind: str, media_type: str) -> None:
-    (found,) = checked([('../etc/"notes"\n<b>.txt', picture(kind))])
-    assert (found.name, found.media_type, found.pixels) == ("notes b .txt", media_type, (64, 48))
+    (result,) = checked([('../etc/"notes"\n<b>.txt', picture(kind))])
+    assert (result.name, result.media_type, result.pixels) == ("notes b .txt", media_type, (64, 48))
 
 
 @pytest.mark.parametrize("text", ["<svg onload=alert(1)>", "\ufeffüber\r\n\tx", "{}", "<script>"])
 def test_all_other_text_is_text(text: str) -> None:
-    (found,) = checked([("a.png", text.encode())])
-    assert (found.media_type, found.pixels) == ("text/plain", None)
+    (result,) = checked([("a.png", text.encode())])
+    assert (result.media_type, result.pixels) == ("text/plain", None)
 
 
 @pytest.mark.parametrize(

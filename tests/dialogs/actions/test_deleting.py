@@ -62,8 +62,8 @@ def test_a_deleted_dialog_is_out_of_everybodys_sight(dialog: Dialog, owner: Clie
     link = f"/shared/{sharing.token_of(sharing.make_link(dialog.pk, dialog.owner))}/"
     places = (f"/d/{dialog.pk}/", f"/d/{dialog.pk}/export.json", f"/api/dialogs/{dialog.pk}", link)
     assert statuses(owner, *places) == [200] * 4 == statuses(browser_of(member), *places)
-    said = delete(owner, dialog)
-    assert "1 dialog deleted" in said and "Undo" in said
+    text = delete(owner, dialog)
+    assert "1 dialog deleted" in text and "Undo" in text
     for client in (owner, browser_of(member)):
         assert statuses(client, *places) == [404] * 4
         assert "mellon" not in client.get("/find/?q=mellon").content.decode().replace('value="mellon"', "")

@@ -77,9 +77,9 @@ def later(minutes: int) -> None:
 
 
 def link_in(mail: EmailMessage) -> str:
-    found = re.search(r"https://dominds\.example\.org(/q4h/[^/]+/by-mail/[^/\s]+/)", str(mail.get_content()))
-    assert found, mail.get_content()
-    return found[1]
+    match = re.search(r"https://dominds\.example\.org(/q4h/[^/]+/by-mail/[^/\s]+/)", str(mail.get_content()))
+    assert match, mail.get_content()
+    return match[1]
 
 
 def test_a_mails_link_answers_as_the_person_who_was_asked(script: Script, post: MailServer) -> None:
@@ -154,7 +154,7 @@ def test_a_mail_that_fails_is_sent_again_and_operators_see_why(script: Script, p
     post.busy = 2
     ask(script)
     send_due()
-    assert [(found.channel, found.count, found.tries_again) for found in undelivered()] == [("mail", 1, True)]
+    assert [(result.channel, result.count, result.tries_again) for result in undelivered()] == [("mail", 1, True)]
     assert "451" in browser_of(make_operator()).get("/ops/").content.decode()
     send_due()  # not yet
     assert Delivery.objects.get().tries == 1
@@ -267,9 +267,9 @@ def test_who_is_asked_next_answers_by_a_link_of_their_own(script: Script, post: 
         Question.objects.update(escalated_at=None)
         assert deliveries.escalate() == 1
         send_due()
-        found = {mail["To"].lower(): str(mail.get_content()) for mail in (post.wait(), post.wait())}
-        assert set(found) == {"ann@example.org", "boss@example.org"}
-        return found["boss@example.org"]
+        result = {mail["To"].lower(): str(mail.get_content()) for mail in (post.wait(), post.wait())}
+        assert set(result) == {"ann@example.org", "boss@example.org"}
+        return result["boss@example.org"]
 
     question = ask(script)
     later(31)
@@ -309,9 +309,9 @@ def test_a_secret_that_is_changed_goes_on_signing_for_a_day(script: Script, hook
     def called() -> list[str]:
         ask(script)
         send_due()
-        told = hook.wait()
-        assert told["delivery"] == int(hook.headers["x-dominds-delivery"]), "so that it is signed"
-        return signed_with(hook, told)
+        message = hook.wait()
+        assert message["delivery"] == int(hook.headers["x-dominds-delivery"]), "so that it is signed"
+        return signed_with(hook, message)
 
     for secret in ("the next one", "the next one"):
         client.post("/settings/site/", {**site, "webhook_secret": secret})
@@ -331,17 +331,21 @@ def test_a_webhook_is_signed_and_called_again_after_a_failure(script: Script, ho
     assert undelivered()[0].error == "The webhook answered with HTTP 503."
     later(1)
     send_due()
-    told = hook.wait()
-    assert (told["event"], told["question"], told["asked"]) == ("question.opened", str(question.pk), question.text)
-    assert "Importer in “" in told["text"] and "&lt;!channel&gt; &amp; co." in told["text"]
+    message = hook.wait()
+    assert (message["event"], message["question"], message["asked"]) == (
+        "question.opened",
+        str(question.pk),
+        question.text,
+    )
+    assert "Importer in “" in message["text"] and "&lt;!channel&gt; &amp; co." in message["text"]
     signed = dict(part.split("=") for part in hook.headers["x-dominds-signature"].split(","))
-    expected = hmac.new(SECRET.encode(), f"{signed['t']}.{json.dumps(told)}".encode(), "sha256").hexdigest()
+    expected = hmac.new(SECRET.encode(), f"{signed['t']}.{json.dumps(message)}".encode(), "sha256").hexdigest()
     assert hmac.compare_digest(signed["v1"], expected)
 
     questions.answer(question.pk, question.dialog.owner, "Yes")
     send_due()
-    told = hook.wait()
-    assert (told["event"], told["state"]) == ("question.closed", "answered")
+    message = hook.wait()
+    assert (message["event"], message["state"]) == ("question.closed", "answered")
     assert Delivery.objects.filter(sent_at=None).count() == 0
     assert not any(row.body for row in Delivery.objects.all()), "texts are not kept"
 
@@ -357,8 +361,8 @@ def test_a_webhook_that_refuses_is_not_asked_again(script: Script, hook: Hook) -
 def test_a_webhook_learns_of_levels(script: Script, hook: Hook) -> None:
     dialog, _ = suspended_dialog(script)
     send_due()
-    told = [hook.wait() for _ in range(Delivery.objects.count())]
-    levels = [call for call in told if call["event"] == "level.changed"]
+    messages = [hook.wait() for _ in range(Delivery.objects.count())]
+    levels = [call for call in messages if call["event"] == "level.changed"]
     assert [call["level"] for call in levels] == ["critical"], "once, not with each answer"
     assert levels[0]["dialog"] == str(dialog.pk) and "950" in levels[0]["text"]
 
@@ -369,11 +373,15 @@ def test_a_webhook_learns_of_rewrites(script: Script, hook: Hook) -> None:
     while not (run := RemediationRun.objects.filter(dialog=dialog).first()):
         send(dialog, "Do consider this carefully, step by step. " * 20)
     send_due()
-    told = hook.wait()
-    assert (told["event"], told["policy"], told["dialog"]) == ("context.rewritten", "retention", str(dialog.pk))
-    assert (told["est_before"], told["est_after"]) == (run.est_before, run.est_after)
-    assert f"est. {run.est_after:,} after" in told["text"]
-    assert browser_of(dialog.owner).get(told["path"]).status_code == 200
+    message = hook.wait()
+    assert (message["event"], message["policy"], message["dialog"]) == (
+        "context.rewritten",
+        "retention",
+        str(dialog.pk),
+    )
+    assert (message["est_before"], message["est_after"]) == (run.est_before, run.est_after)
+    assert f"est. {run.est_after:,} after" in message["text"]
+    assert browser_of(dialog.owner).get(message["path"]).status_code == 200
 
 
 def test_without_a_public_address_a_check_warns_and_mails_hold_no_links(

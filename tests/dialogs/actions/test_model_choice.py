@@ -120,9 +120,9 @@ def test_the_same_model_again_keeps_what_its_reports_taught(dialog: Dialog, prov
 
 
 def test_choosing_what_answers_already_is_said(dialog: Dialog, person: Client) -> None:
-    address, said = f"/d/{dialog.pk}/model/", "model answers here already."
-    assert said in person.post(address, {"model": ""}, headers=HTMX).headers["HX-Trigger"]
-    assert said in person.post(address, {"model": ""}, follow=True).content.decode()
+    address, text = f"/d/{dialog.pk}/model/", "model answers here already."
+    assert text in person.post(address, {"model": ""}, headers=HTMX).headers["HX-Trigger"]
+    assert text in person.post(address, {"model": ""}, follow=True).content.decode()
     assert "HX-Trigger" not in person.post(address, {"model": "test/small"}, headers=HTMX).headers
 
 

@@ -143,7 +143,7 @@ def test_a_service_that_is_busy_is_asked_again_and_one_that_refuses_is_not(
     service.fails = [429, 503]
     ask(dialog)
     send_due()
-    assert [(found.channel, found.error) for found in undelivered()] == [
+    assert [(result.channel, result.error) for result in undelivered()] == [
         ("push", "The push service answered with HTTP 429.")
     ]
     send_due(1)
@@ -244,7 +244,7 @@ def test_without_its_signing_key_a_notice_waits(dialog: Dialog, service: PushSer
     ask(dialog)
     settings.SECRET_KEY = "of a worker that was told another"
     send_due()
-    assert [(found.tries_again, "SECRET_KEY_FALLBACKS" in found.error) for found in undelivered()] == [(True, True)]
+    assert [(result.tries_again, "SECRET_KEY_FALLBACKS" in result.error) for result in undelivered()] == [(True, True)]
 
 
 def test_the_worker_is_served_for_the_whole_site_and_never_from_a_cache() -> None:

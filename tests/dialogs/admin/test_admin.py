@@ -76,7 +76,7 @@ def test_every_row_of_ours_is_in_the_admin() -> None:
 def test_djangos_checks_look_at_each_page(monkeypatch: pytest.MonkeyPatch) -> None:
     assert checks.run_checks(tags=[checks.Tags.admin]) == []
     monkeypatch.setattr(admin.site._registry[Dialog], "list_display", ("no_such_column",))
-    assert [found.id for found in checks.run_checks(tags=[checks.Tags.admin])] == ["admin.E108"]
+    assert [result.id for result in checks.run_checks(tags=[checks.Tags.admin])] == ["admin.E108"]
 
 
 @pytest.mark.parametrize("model", [model for model in admin.site._registry if model._meta.app_label in OURS])
@@ -285,12 +285,12 @@ def test_other_settings_are_tried_on_past_dialogs_and_not_made(browser: Client, 
     assert address in browser.get(reverse("admin:dialogs_agent_change", args=[dialog.agent_id])).content.decode()
     assert "As tried" not in browser.get(address).content.decode()
     page = browser.post(address, {"context_policy": "breaking", "context_limit": "3500", "recall": "on"})
-    found = {name: (before, after) for name, before, after in page.context["found"].rows}
+    result = {name: (before, after) for name, before, after in page.context["found"].rows}
     assert (page.context["found"].dialogs, page.context["found"].turns) == (1, 16)
-    assert found["limit, tokens"] == ("128,000", "3,500") and found["rewrites"][0] == "0" < found["rewrites"][1]
-    facts = [text.partition(":") for text in found["facts at the end"]]
+    assert result["limit, tokens"] == ("128,000", "3,500") and result["rewrites"][0] == "0" < result["rewrites"][1]
+    facts = [text.partition(":") for text in result["facts at the end"]]
     assert facts[0][0] == facts[1][0] and int(facts[0][0]) == 8 and "0 one search away, 0 lost" in facts[0][2]
-    assert found["facts at the end"][1] in page.content.decode()
+    assert result["facts at the end"][1] in page.content.decode()
     dialog.refresh_from_db()
     assert (dialog.agent.context_policy, dialog.remediations.count()) == ("none", 0)
     given = {"context_policy": "breaking", "context_limit": "3500", "dialog": str(dialog.pk)}

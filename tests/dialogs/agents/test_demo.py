@@ -46,11 +46,11 @@ def talk(tmp_path: Path, settings: Any) -> Talk:
 def story(dialog: Dialog) -> list[str]:
     """The levels in the order in which they were shown, each once in a row."""
     levels = dialog.generations.filter(snapshot__isnull=False, purpose="reply").order_by("id")
-    found: list[str] = []
+    results: list[str] = []
     for level in levels.values_list("snapshot__level", flat=True):
-        if found[-1:] != [level]:
-            found.append(level)
-    return found
+        if results[-1:] != [level]:
+            results.append(level)
+    return results
 
 
 def clean(dialog: Dialog) -> bool:

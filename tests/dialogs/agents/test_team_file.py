@@ -66,7 +66,7 @@ def test_toolsets_and_settings_for_the_model_are_stored(minds: Minds) -> None:
 
 
 def test_what_is_wrong_with_them_is_reported_and_grants_nothing(minds: Minds) -> None:
-    found = problems(
+    result = problems(
         """
 members:
   anna: {provider: test, model: big, toolsets: [ws_read, os], model_params: [temperature]}
@@ -74,10 +74,10 @@ members:
 """,
         minds,
     )
-    assert set(found) == {
+    assert set(result) == {
         "members.anna.toolsets", "members.anna.model_params", "members.ben.toolsets", "members.ben.model_params",
     }  # fmt: skip
-    assert "no toolset at all" in found["members.ben.toolsets"]
+    assert "no toolset at all" in result["members.ben.toolsets"]
     members = current_team().members
     assert (members["anna"]["toolsets"], members["ben"]["toolsets"]) == (["ws_read"], [])
 
@@ -94,8 +94,8 @@ members:
     ],
 )
 def test_a_setting_that_no_request_could_hold_is_refused(given: str, words: str, minds: Minds) -> None:
-    found = problems(f"members: {{anna: {{provider: test, model: big, model_params: {given}}}}}", minds)
-    assert words in found["members.anna.model_params"]
+    result = problems(f"members: {{anna: {{provider: test, model: big, model_params: {given}}}}}", minds)
+    assert words in result["members.anna.model_params"]
     assert "model_params" not in current_team().members["anna"]
 
 
@@ -157,8 +157,8 @@ def test_a_field_that_is_no_longer_stated_goes_back_to_its_default(minds: Minds)
 )
 def test_a_bad_field_is_reported_and_everything_else_works(minds: Minds, fields: str, path: str, words: str) -> None:
     file = minds(f"members:\n  anna: {fields}\n  ben: {ANNA}\n")
-    found = synchronise().problems
-    assert {(problem.file, problem.path) for problem in found if words in problem.reason} == {(str(file), path)}
+    result = synchronise().problems
+    assert {(problem.file, problem.path) for problem in result if words in problem.reason} == {(str(file), path)}
     assert own() == ["anna", "ben"]
     assert Agent.objects.get(pk="ben").provider == "test"
 
@@ -176,8 +176,8 @@ def test_a_policy_that_is_not_allowed_falls_back_to_the_default(minds: Minds) ->
 
 
 def test_a_problem_of_the_defaults_says_where_it_comes_from(minds: Minds) -> None:
-    found = problems(f"member_defaults: {{priority: 9}}\nmembers: {{anna: {ANNA}}}", minds)
-    assert "(from member_defaults)" in found["members.anna.priority"]
+    result = problems(f"member_defaults: {{priority: 9}}\nmembers: {{anna: {ANNA}}}", minds)
+    assert "(from member_defaults)" in result["members.anna.priority"]
 
 
 @pytest.mark.parametrize(
@@ -302,8 +302,8 @@ def test_the_admin_validates_by_the_same_rules(minds: Minds) -> None:
     good = {"name": "A", "provider": "test", "model": "big", "priority": 2, "context_limit": None, "tools": []}
     assert validate_agent(good) == []
     assert validate_agent({**good, "provider": "local", "model": "qwen", "context_policy": "autocompaction"}) == []
-    found = validate_agent({**good, "context_policy": "autocompaction", "priority": 0, "tools": ["fly"]})
-    assert sorted(name for name, _ in found) == ["context_policy", "priority", "tools"]
+    result = validate_agent({**good, "context_policy": "autocompaction", "priority": 0, "tools": ["fly"]})
+    assert sorted(name for name, _ in result) == ["context_policy", "priority", "tools"]
 
 
 def test_the_shipped_demo_team_is_sound(minds: Minds) -> None:

@@ -284,8 +284,8 @@ def test_events_are_numbered_without_gaps_and_turns_come_whole(caller: Caller, d
     send(dialog, "Hi")
     result = caller.get(f"/dialogs/{dialog.pk}/events")
     assert [row["seq"] for row in result] == list(range(1, len(result) + 1))
-    said = [row["data"]["text"] for row in result if row["type"] == "turn" and row["data"]["role"] == "assistant"]
-    assert said == ["Hello."]
+    texts = [row["data"]["text"] for row in result if row["type"] == "turn" and row["data"]["role"] == "assistant"]
+    assert texts == ["Hello."]
     assert caller.get(f"/dialogs/{dialog.pk}/events?after={result[-2]['seq']}") == result[-1:]
 
 

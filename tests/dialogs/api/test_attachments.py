@@ -176,8 +176,8 @@ def part(url: str) -> dict[str, Any]:
 
 def asked(*contents: Any, agent: str = "a") -> bytes:
     """User messages, with an answer between each two of them."""
-    said = [message for content in contents for message in ({"role": "user", "content": content}, ANSWER)]
-    return orjson.dumps({"model": agent, "messages": said[:-1]})
+    texts = [message for content in contents for message in ({"role": "user", "content": content}, ANSWER)]
+    return orjson.dumps({"model": agent, "messages": texts[:-1]})
 
 
 ANSWER = {"role": "assistant", "content": "Nice."}
@@ -229,8 +229,8 @@ def test_an_image_from_elsewhere_is_refused_by_name(url: str, sentence: str) -> 
 
 def test_a_file_part_of_text_is_text() -> None:
     file = {"type": "file", "file": {"filename": "a.txt", "file_data": f"data:text/plain;base64,{coded(b'tea')}"}}
-    (said,) = parse(asked([{"type": "text", "text": "read"}, file])).messages
-    assert (said.text, said.attached[0].name, said.attached[0].pixels) == ("read", "a.txt", None)
+    (answer,) = parse(asked([{"type": "text", "text": "read"}, file])).messages
+    assert (answer.text, answer.attached[0].name, answer.attached[0].pixels) == ("read", "a.txt", None)
 
 
 def test_a_message_with_an_image_is_no_answer_to_a_question(script: Script) -> None:

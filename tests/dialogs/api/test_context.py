@@ -85,9 +85,9 @@ def test_a_rewrite_by_hand_is_performed_listed_and_undone(caller: Caller, long_d
     assert run["est_after"] < run["est_before"]
     assert caller.get(f"{path}")["health"]["reason"] == "awaiting_report"
     removed = caller.get(f"{path}/archive")
-    found = caller.get(f"{path}/archive?q=zebra&limit=1000")
-    assert {row["id"] for row in found} == {row["id"] for row in removed if "zebra" in row["text"]}
-    for row in found:
+    result = caller.get(f"{path}/archive?q=zebra&limit=1000")
+    assert {row["id"] for row in result} == {row["id"] for row in removed if "zebra" in row["text"]}
+    for row in result:
         text, (start, end) = row["found"]["text"], row["found"]["marks"][0]
         assert text[start:end] == "zebra"
     assert caller.get(f"{path}/archive?q=giraffe") == []

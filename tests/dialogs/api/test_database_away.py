@@ -133,8 +133,8 @@ def test_clients_of_v1_are_told_in_their_own_words(dialog: Dialog, path: str, bo
 def assert_v1_is_away(answer: Any, when: str) -> None:
     assert answer.status_code == 503
     assert int(answer["Retry-After"]) > 0
-    told = "may have been stored" if when == "commit" else "database is busy or away"
-    assert told in answer.json()["error"]["message"]
+    message = "may have been stored" if when == "commit" else "database is busy or away"
+    assert message in answer.json()["error"]["message"]
 
 
 def test_embeddings_whose_cost_cannot_be_noted_are_no_answer(

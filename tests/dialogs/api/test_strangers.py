@@ -84,7 +84,7 @@ def test_a_stranger_finds_nothing_and_changes_nothing(
     dialog = Dialog.objects.get(pk=belongings["dialog_id"])
     before = rows_of(dialog)
     stranger = Caller(make_dialog().owner)
-    address = re.sub(r"{(?:\w+:)?(\w+)}", lambda found: str(belongings[found[1]]), path)
+    address = re.sub(r"{(?:\w+:)?(\w+)}", lambda value: str(belongings[value[1]]), path)
     address += QUERIES.get(name, "")
     assert code_of(stranger(method, address, BODIES.get(name))) == (404, "not_found")
     if method == "GET":

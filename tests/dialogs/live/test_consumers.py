@@ -203,8 +203,8 @@ def drafted(frames: list[Frame]) -> str:
 
 
 def test_a_running_answer_streams_whole_and_its_turn_says_the_same(script: Script) -> None:
-    said = "".join(f"Word {number} 😀, and more.\n\n" for number in range(40))
-    script({"text": said, "chunk_delay_ms": 8})
+    text = "".join(f"Word {number} 😀, and more.\n\n" for number in range(40))
+    script({"text": text, "chunk_delay_ms": 8})
     dialog = make_dialog()
 
     async def scenario() -> None:
@@ -219,9 +219,9 @@ def test_a_running_answer_streams_whole_and_its_turn_says_the_same(script: Scrip
             await rows(driver.join)
         for seen in (frames, late):
             turn = next(frame for frame in seen if frame["type"] == "turn" and frame["data"]["role"] == "assistant")
-            assert turn["data"]["text"] == said
-            assert said.startswith(drafted(seen))
-            assert len(drafted(seen)) > len(said) // 2
+            assert turn["data"]["text"] == text
+            assert text.startswith(drafted(seen))
+            assert len(drafted(seen)) > len(text) // 2
         assert any(frame.get("reset") for frame in late)
         assert any(frame.get("block") and "<p>Word" in frame["html"] for frame in frames)
         order = [frame["type"] for frame in frames]
@@ -283,8 +283,8 @@ def begin_generation(dialog: Dialog, ended: int = 0) -> int:
     seq = Dialog.objects.get(pk=dialog.pk).last_event_seq
     for generation, outcome in [(ended, "kept")] * bool(ended) + [(newest.pk, "running")]:
         seq += 1
-        told = {"id": generation, "purpose": "reply", "attempt": 1, "outcome": outcome}
-        Event.objects.create(dialog=dialog, seq=seq, type="generation", data=told)
+        message = {"id": generation, "purpose": "reply", "attempt": 1, "outcome": outcome}
+        Event.objects.create(dialog=dialog, seq=seq, type="generation", data=message)
     Dialog.objects.filter(pk=dialog.pk).update(last_event_seq=seq)
     return int(newest.pk)
 
@@ -327,12 +327,14 @@ def test_live_text_takes_the_place_of_another_only_after_the_end_of_that(script:
             second = await rows(begin_generation, dialog, first)
             await write_draft(redis_client, dialog, second, (0, "Found "), (6, "it."))
             frames += await frames_until(page, lambda frame: frame["type"] == "draft" and frame["end"] == 9)
-        told = [
+        messages = [
             (frame["type"], frame.get("generation") or frame["data"]["id"])
             for frame in frames
             if frame["type"] != "badges"
         ]
-        assert told.index(("draft", second)) > max(at for at, one in enumerate(told) if one == ("generation", first))
+        assert messages.index(("draft", second)) > max(
+            at for at, one in enumerate(messages) if one == ("generation", first)
+        )
         assert drafted([frame for frame in frames if frame.get("generation") == second]) == "Found it."
 
     go(scenario)

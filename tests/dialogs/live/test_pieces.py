@@ -36,8 +36,8 @@ class OpenPage:
         self.shown = self._fresh()
 
     def _fresh(self) -> dict[str, str]:
-        found = elements(self.client.get(f"/d/{self.dialog.pk}/").content.decode())
-        return {name: html for name, html in found.items() if self._is_piece(name)}
+        result = elements(self.client.get(f"/d/{self.dialog.pk}/").content.decode())
+        return {name: html for name, html in result.items() if self._is_piece(name)}
 
     def _is_piece(self, name: str) -> bool:
         recent = f"recent-{self.dialog.pk}"

@@ -55,8 +55,8 @@ def test_a_client_answers_a_question_and_reads_an_archived_unit(live_stack: Stac
         assert (answered["state"], answered["answer"]) == ("answered", "Heron")
 
     async def read(call: Call) -> None:
-        (found,) = await call("search_archive", dialog=str(dialog.pk), query="ship")
-        whole = await call("read_archived_unit", dialog=str(dialog.pk), unit=found["id"])
+        (result,) = await call("search_archive", dialog=str(dialog.pk), query="ship")
+        whole = await call("read_archived_unit", dialog=str(dialog.pk), unit=result["id"])
         assert (whole["id"], whole["text"]) == (unit.pk, "The ship is called Aurora.")
 
     key = create_key(person)

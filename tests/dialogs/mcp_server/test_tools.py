@@ -53,8 +53,8 @@ def test_a_program_asks_and_reads_the_answer_without_an_agent(script: Script) ->
     AgentFactory.create(is_default=True)
     person = UserFactory.create()
     agent = Agent(person)
-    said, asked = agent("ask_human", text="Ship it today?")
-    assert said
+    answer, asked = agent("ask_human", text="Ship it today?")
+    assert answer
     assert asked["state"] == "open"
     dialog = Dialog.objects.get(pk=asked["dialog"])
     assert (dialog.title, dialog.origin, dialog.state) == ("Ship it today?", "key", State.WAITING)
@@ -82,8 +82,8 @@ def test_a_program_asks_and_reads_the_answer_without_an_agent(script: Script) ->
 def test_reminders_and_lists_are_those_of_the_api(script: Script) -> None:
     dialog = make_dialog()
     agent = Agent(dialog.owner)
-    said, added = agent("add_reminder", dialog=str(dialog.pk), text="Cabin 12")
-    assert said
+    answer, added = agent("add_reminder", dialog=str(dialog.pk), text="Cabin 12")
+    assert answer
     assert agent("list_reminders", dialog=str(dialog.pk)) == (True, [added])
     assert agent("remove_reminder", dialog=str(dialog.pk), reminder=added["id"])[0]
     assert not dialog.reminders.exists()
@@ -114,8 +114,8 @@ def test_what_goes_wrong_is_a_sentence(script: Script) -> None:
         ("add_reminder", {"dialog": str(dialog.pk), "text": "a\0"}, "text: Value error"),
         ("forget", {}, "There is no tool 'forget'."),
     ):
-        said, complaint = mine(tool, **arguments)
-        assert not said
+        answer, complaint = mine(tool, **arguments)
+        assert not answer
         assert words in complaint, complaint
 
 
@@ -126,8 +126,8 @@ def test_a_key_for_reading_only_reads(script: Script) -> None:
     assert reader.tools < Agent(dialog.owner).tools
     assert "add_reminder" not in reader.tools
     assert reader("list_reminders", dialog=str(dialog.pk))[0]
-    said, complaint = reader("add_reminder", dialog=str(dialog.pk), text="x")
-    assert not said
+    answer, complaint = reader("add_reminder", dialog=str(dialog.pk), text="x")
+    assert not answer
     assert "is for reading" in complaint
     assert dialog.reminders.count() == 1
 
@@ -141,10 +141,10 @@ def test_results_are_bounded_and_long_messages_come_in_pieces(script: Script) ->
     ]  # fmt: skip
     unit = RemovedUnit.objects.bulk_create(rows)[0]
     agent = Agent(dialog.owner)
-    found = agent("search_archive", dialog=str(dialog.pk), limit=50)[1]
-    assert len(found) == 50
-    assert len(orjson.dumps(found)) <= MOST_BYTES
-    assert found[0]["text"].endswith("[cut: 50,000 characters in all]")
+    result = agent("search_archive", dialog=str(dialog.pk), limit=50)[1]
+    assert len(result) == 50
+    assert len(orjson.dumps(result)) <= MOST_BYTES
+    assert result[0]["text"].endswith("[cut: 50,000 characters in all]")
     text, offset = "", 0
     while offset is not None:
         piece = agent("read_archived_unit", dialog=str(dialog.pk), unit=unit.pk, offset=offset)[1]

@@ -98,14 +98,14 @@ def test_results_of_somebody_else_open_a_dialog(key: ApiKey, agent: str) -> None
 def test_a_branch_that_is_too_long_to_copy_is_stored_as_told(
     key: ApiKey, agent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = [ClientMessage("user", "Hello"), ClientMessage("assistant", "Nice.")]
-    dialog = begun(key, agent, told[0])
+    messages = [ClientMessage("user", "Hello"), ClientMessage("assistant", "Nice.")]
+    dialog = begun(key, agent, messages[0])
     drive(dialog.pk)
-    begun(key, agent, *told, ClientMessage("user", "More?"))
+    begun(key, agent, *messages, ClientMessage("user", "More?"))
     drive(dialog.pk)
-    copied = begun(key, agent, *told, ClientMessage("user", "Something else?"))
+    copied = begun(key, agent, *messages, ClientMessage("user", "Something else?"))
     monkeypatch.setattr(copying, "FORK_ROWS", replace(FORK_ROWS, most=1))
-    longer = begun(key, agent, *told, ClientMessage("user", "A third way?"))
+    longer = begun(key, agent, *messages, ClientMessage("user", "A third way?"))
     assert (copied.forked_from_id, longer.forked_from_id) == (dialog.pk, None)
     texts = [[turn.text for turn in made.turns.order_by("seq")][:2] for made in (copied, longer)]
     assert texts == [["Hello", "Nice."]] * 2

@@ -359,6 +359,6 @@ def test_each_field_is_honoured_refused_or_harmless(kind: Kind) -> None:
 
 
 def test_what_is_passed_over_is_documented() -> None:
-    told = API.read_text()
+    message = API.read_text()
     fields = {name for kind in KINDS.values() for name in kind.harmless}
-    assert {name for name in fields if f"`{name}`" not in told} == set()
+    assert {name for name in fields if f"`{name}`" not in message} == set()

@@ -104,10 +104,10 @@ def turns_in(dialog: Dialog) -> list[tuple[str, str]]:
 
 
 def test_models_are_the_agents_and_an_unusable_one_says_why(client: OpenAI) -> None:
-    found = {model.id: model for model in client.models.list()}
-    assert {"plain", "slow", "unloaded"} <= set(found)
-    assert (found["plain"].object, found["plain"].usable) == ("model", True)  # type: ignore[attr-defined]
-    assert "context_length" in found["unloaded"].reason  # type: ignore[attr-defined]
+    result = {model.id: model for model in client.models.list()}
+    assert {"plain", "slow", "unloaded"} <= set(result)
+    assert (result["plain"].object, result["plain"].usable) == ("model", True)  # type: ignore[attr-defined]
+    assert "context_length" in result["unloaded"].reason  # type: ignore[attr-defined]
     assert client.models.retrieve("plain").id == "plain"
 
 
@@ -162,11 +162,11 @@ def test_the_stream_is_live_and_ends_with_done(stack: Stack, client: OpenAI) -> 
         assert answer.headers["content-type"] == "text/event-stream"
         assert answer.headers["x-accel-buffering"] == "no"
         lines = answer.iter_lines()
-        heard = [json.loads(next(lines)[6:]), next(lines), json.loads(next(lines)[6:])]
+        events = [json.loads(next(lines)[6:]), next(lines), json.loads(next(lines)[6:])]
         dialog_id = answer.headers["x-dominds-dialog"]
         running_now = Generation.objects.filter(dialog=dialog_id, outcome="running").exists()
         rest = list(lines)
-    assert heard[2]["choices"][0]["delta"]["content"]
+    assert events[2]["choices"][0]["delta"]["content"]
     assert running_now
     assert rest[-2:] == ["data: [DONE]", ""]
 
@@ -183,11 +183,11 @@ def test_a_clients_system_message_follows_the_agents(client: OpenAI) -> None:
 
 
 def test_a_history_that_is_told_exactly_goes_on_and_grows_by_what_is_new(client: OpenAI) -> None:
-    said, dialogs = ["Hi"], set()
+    text, dialogs = ["Hi"], set()
     for number in range(4):
-        answer = ask(client, "plain", *said, stream=False)
+        answer = ask(client, "plain", *text, stream=False)
         dialogs.add(dialog_of(answer).pk)
-        said += [answer.choices[0].message.content, f"more {number}"]
+        text += [answer.choices[0].message.content, f"more {number}"]
     assert len(dialogs) == 1
     assert dialog_of(answer).turns.count() == 8
 
@@ -218,8 +218,8 @@ def test_another_key_or_agent_forks(stack: Stack, client: OpenAI, person: User) 
 
 def test_a_dialog_that_is_named_wins(client: OpenAI, stack: Stack) -> None:
     first = dialog_of(ask(client, "plain", "Hi"))
-    told = {"metadata": {"dialog_id": str(first.pk)}}
-    assert dialog_of(ask(client, "plain", "Only this", **told)).pk == first.pk
+    message = {"metadata": {"dialog_id": str(first.pk)}}
+    assert dialog_of(ask(client, "plain", "Only this", **message)).pk == first.pk
     headers = {"X-Dominds-Dialog": str(first.pk)}
     assert dialog_of(ask(client, "plain", "And this", extra_headers=headers)).pk == first.pk
     assert turns_in(first)[-2:] == [("user", "And this"), ("assistant", "You said: And this")]
@@ -315,9 +315,9 @@ def test_a_question_to_a_person_is_text_and_the_next_message_its_answer(client: 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_two_notices_are_lines_of_the_answer_and_the_dialog_goes_on(client: OpenAI, stream: bool) -> None:
-    said, dialogs, answers = ["Remember data/orders.csv. " * 40], set(), []
+    words, dialogs, answers = ["Remember data/orders.csv. " * 40], set(), []
     for number in range(14):
-        answer = ask(client, "long", *said, stream=stream)
+        answer = ask(client, "long", *words, stream=stream)
         if stream:
             chunks = list(answer)
             text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
@@ -326,7 +326,7 @@ def test_the_two_notices_are_lines_of_the_answer_and_the_dialog_goes_on(client: 
             text = answer.choices[0].message.content
             dialogs.add(answer.metadata["dialog_id"])
         answers.append(text)
-        said += [text, f"Message {number}. " + "It never touches invoices. " * 40]
+        words += [text, f"Message {number}. " + "It never touches invoices. " * 40]
     assert len(dialogs) == 1
     lines = [line for line in "\n".join(answers).splitlines() if line in (COMPACTING, COMPACTED)]
     assert len(lines) >= 2
@@ -337,8 +337,8 @@ def test_the_two_notices_are_lines_of_the_answer_and_the_dialog_goes_on(client: 
 @pytest.mark.parametrize("notices", ["text", "comment", "off"])
 def test_an_answer_that_fills_the_window_is_compacted_and_goes_on(stack: Stack, client: OpenAI, notices: str) -> None:
     before = [text for number in range(10) for text in (f"Question {number}", "Fine. " * 220)]
-    said = [*before, "Tell a story."]
-    messages = [{"role": ("user", "assistant")[number % 2], "content": text} for number, text in enumerate(said)]
+    texts = [*before, "Tell a story."]
+    messages = [{"role": ("user", "assistant")[number % 2], "content": text} for number, text in enumerate(texts)]
     body = {"model": "endless", "stream": True, "metadata": {"notices": notices}, "messages": messages}
     headers = {"Authorization": f"Bearer {client.api_key}"}
     answer = httpx2.post(f"{stack.base_url}/v1/chat/completions", json=body, headers=headers, timeout=60)
@@ -346,13 +346,13 @@ def test_an_answer_that_fills_the_window_is_compacted_and_goes_on(stack: Stack, 
     data = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
     assert not [chunk for chunk in data if "error" in chunk], data[-1]
     text = "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in data)
-    told = [line for line in text.splitlines() if line in (COMPACTING, COMPACTED)]
+    texts = [line for line in text.splitlines() if line in (COMPACTING, COMPACTED)]
     comments = [line[2:] for line in lines if line.startswith(": C")]
-    assert told == ([COMPACTING, COMPACTED] if notices == "text" else [])
+    assert texts == ([COMPACTING, COMPACTED] if notices == "text" else [])
     assert comments == ([COMPACTING, COMPACTED] if notices == "comment" else [])
     assert text.startswith("word word")
     assert text.endswith("and so it ends.")
-    again = ask(client, "endless", *said, text, "Thanks")
+    again = ask(client, "endless", *texts, text, "Thanks")
     assert str(dialog_of(again).pk) == answer.headers["x-dominds-dialog"]
 
 
@@ -415,8 +415,8 @@ def test_a_client_that_goes_stops_the_run(stack: Stack, client: OpenAI, person: 
 
 
 def test_two_million_characters_of_history_are_understood(client: OpenAI) -> None:
-    said = [text for number in range(10) for text in (f"{number} " + "a" * 200_000, "b" * 1_000)]
-    assert ask(client, "quiet", *said, "Go on").choices[0].message.content == "Hello."
+    texts = [text for number in range(10) for text in (f"{number} " + "a" * 200_000, "b" * 1_000)]
+    assert ask(client, "quiet", *texts, "Go on").choices[0].message.content == "Hello."
 
 
 def test_a_message_behind_another_gets_its_own_answer_only(stack: Stack, client: OpenAI) -> None:
@@ -430,12 +430,12 @@ def test_a_message_behind_another_gets_its_own_answer_only(stack: Stack, client:
 
 def test_a_lost_worker_costs_time_and_no_character(stack: Stack, client: OpenAI) -> None:
     answer = iter(ask(client, "slow", "Hi", stream=True))
-    heard = "".join(next(answer).choices[0].delta.content or "" for _ in range(5))
+    event = "".join(next(answer).choices[0].delta.content or "" for _ in range(5))
     for worker in stack.workers:
         worker.kill()
     stack.start_worker()
-    heard += "".join(chunk.choices[0].delta.content or "" for chunk in answer)
-    assert heard == SCRIPTS["slow"][0]["text"]
+    event += "".join(chunk.choices[0].delta.content or "" for chunk in answer)
+    assert event == SCRIPTS["slow"][0]["text"]
 
 
 # -- langchain -----------------------------------------------------------------------------------------------------------

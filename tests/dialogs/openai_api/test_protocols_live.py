@@ -289,8 +289,8 @@ def test_images_of_messages_and_of_tool_results_reach_the_model(claude: Anthropi
 
 
 def test_models_are_the_agents(claude: Anthropic) -> None:
-    found = {model.id: model.display_name for model in claude.models.list()}
-    assert {name: found[name] for name in SCRIPTS} == {name: name for name in SCRIPTS}
+    result = {model.id: model.display_name for model in claude.models.list()}
+    assert {name: result[name] for name in SCRIPTS} == {name: name for name in SCRIPTS}
     assert claude.models.retrieve("plain").type == "model"
 
 
@@ -332,10 +332,10 @@ def test_errors_of_messages_have_that_protocols_shape(stack: Stack, claude: Anth
         pytest.raises(anthropic.APIStatusError, match="api_error"),
         claude.messages.stream(model="breaks", max_tokens=100, messages=hi) as events,  # type: ignore[arg-type]
     ):
-        heard = ""
+        frame = ""
         for event in events:
-            heard += event.text if event.type == "text" else ""
-    assert heard == "Let me see."
+            frame += event.text if event.type == "text" else ""
+    assert frame == "Let me see."
 
 
 # -- responses -----------------------------------------------------------------------------------------------------------
@@ -540,8 +540,8 @@ def test_images_of_inputs_and_outputs_reach_the_model(gpt: OpenAI, seer: Double)
 
 
 def test_embeddings_are_the_providers(gpt: OpenAI, person: User) -> None:
-    found = gpt.embeddings.create(model="embedder", input="Hi", encoding_format="float")
-    assert (found.data[0].embedding, found.usage.total_tokens) == ([0.25, 0.5], 2)
+    result = gpt.embeddings.create(model="embedder", input="Hi", encoding_format="float")
+    assert (result.data[0].embedding, result.usage.total_tokens) == ([0.25, 0.5], 2)
     with pytest.raises(openai.BadRequestError, match="The input is empty"):
         gpt.embeddings.create(model="embedder", input="")
     with pytest.raises(openai.NotFoundError) as unsupported:

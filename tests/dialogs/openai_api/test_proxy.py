@@ -135,16 +135,16 @@ def test_several_system_messages_in_the_beginning_stay_apart(client: OpenAI, dou
     system = [{"role": "system", "content": text} for text in ("Speak Latin.", "Be brief.")]
     answer = ask(client, "local", *system, user("Hi"))
     assert doubles["local"].bodies[-1]["messages"] == [*system, user("Hi")]
-    said = [user("Hi"), {"role": "assistant", "content": answer.choices[0].message.content}]
+    texts = [user("Hi"), {"role": "assistant", "content": answer.choices[0].message.content}]
     system[1] = {"role": "system", "content": "Be exact."}
-    again = ask(client, "local", *system, *said, user("Why?"))
+    again = ask(client, "local", *system, *texts, user("Why?"))
     assert dialog_of(again) == dialog_of(answer)
-    assert doubles["local"].bodies[-1]["messages"] == [*system, *said, user("Why?")]
-    said += [user("Why?"), {"role": "assistant", "content": again.choices[0].message.content}]
+    assert doubles["local"].bodies[-1]["messages"] == [*system, *texts, user("Why?")]
+    texts += [user("Why?"), {"role": "assistant", "content": again.choices[0].message.content}]
     for _ in range(2):
         named = ask(client, "local", *system, user("So?"), metadata={"dialog_id": str(dialog_of(answer).pk)})
-        assert doubles["local"].bodies[-1]["messages"] == [*system, *said, user("So?")]
-        said += [user("So?"), {"role": "assistant", "content": named.choices[0].message.content}]
+        assert doubles["local"].bodies[-1]["messages"] == [*system, *texts, user("So?")]
+        texts += [user("So?"), {"role": "assistant", "content": named.choices[0].message.content}]
     newest = dialog_of(answer).generations.latest("pk")
     assert sent_request(newest).differs == "", "and it can be made again"
     assert doubles["local"].refusals == []
@@ -193,14 +193,14 @@ def test_any_agent_honours_what_a_program_asks_for(client: OpenAI, doubles: dict
 def test_messages_end_as_the_models_own_server_ends_them(
     claude: Anthropic, doubles: dict[str, Double], stream: bool
 ) -> None:
-    said: list[Any] = [{"role": "user", "content": f"Mind this, {stream}: " + "a long text. " * 400}]
+    texts: list[Any] = [{"role": "user", "content": f"Mind this, {stream}: " + "a long text. " * 400}]
     tool = {"name": "look", "input_schema": {"type": "object", "properties": {}}}
     options: Any = {"tools": [tool], "tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}
 
     def send() -> Any:
         if not stream:
-            return claude.messages.create(model="anthropic", max_tokens=100, messages=said, **options)
-        with claude.messages.stream(model="anthropic", max_tokens=100, messages=said, **options) as events:
+            return claude.messages.create(model="anthropic", max_tokens=100, messages=texts, **options)
+        with claude.messages.stream(model="anthropic", max_tokens=100, messages=texts, **options) as events:
             ends = [event for event in events if event.type == "message_delta"]
             assert ends[0].dominds["level"] == "healthy"  # type: ignore[union-attr]
             return events.get_final_message()
@@ -208,7 +208,7 @@ def test_messages_end_as_the_models_own_server_ends_them(
     first = send()
     assert doubles["anthropic"].bodies[-1]["tool_choice"] == options["tool_choice"]
     assert (first.stop_reason, first.stop_sequence) == ("end_turn", None)
-    said += [{"role": "assistant", "content": first.content}, {"role": "user", "content": "And stop here"}]
+    texts += [{"role": "assistant", "content": first.content}, {"role": "user", "content": "And stop here"}]
     options["stop_sequences"] = ["END"]
     second = send()
     assert (second.stop_reason, second.stop_sequence) == ("stop_sequence", "END")
@@ -339,37 +339,37 @@ def test_a_message_that_fits_nowhere_is_refused_as_too_long(client: OpenAI) -> N
 def test_a_long_conversation_stays_in_the_window_and_says_what_was_done(
     stack: Stack, client: OpenAI, doubles: dict[str, Double], stream: bool
 ) -> None:
-    said: list[dict[str, Any]] = []
+    texts: list[dict[str, Any]] = []
     dialogs, done, levels = set(), [], set()
     headers = {"Authorization": f"Bearer {client.api_key}"}
     with httpx2.Client(base_url=stack.base_url, headers=headers, timeout=60) as http:
         for number in range(12):
-            said.append(
+            texts.append(
                 user(f"Note {number}{'s' * stream}: " + f"the harbour of town {number} has boats and cranes. " * 50)
             )
-            body = {"model": "local", "messages": said, "stream": stream}
+            body = {"model": "local", "messages": texts, "stream": stream}
             answer = http.post("/v1/chat/completions", json=body)
             assert answer.status_code == 200, answer.text
             chunks = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: {")]
-            told = chunks[-1] if stream else answer.json()
+            message = chunks[-1] if stream else answer.json()
             text = (
                 "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks)
                 if stream
-                else told["choices"][0]["message"]["content"]
+                else message["choices"][0]["message"]["content"]
             )
-            said.append({"role": "assistant", "content": text})
+            texts.append({"role": "assistant", "content": text})
             dialogs.add(answer.headers["x-dominds-dialog"])
             levels.add(answer.headers["x-dominds-level"])
             assert text.startswith(f"You said: Note {number}{'s' * stream}:")
-            assert int(answer.headers["x-dominds-est-prompt-tokens"]) == told["dominds"]["est_prompt_tokens"] > 0
-            calls, summaries = told["dominds"]["calls"], len(told["dominds"]["done"])
+            assert int(answer.headers["x-dominds-est-prompt-tokens"]) == message["dominds"]["est_prompt_tokens"] > 0
+            calls, summaries = message["dominds"]["calls"], len(message["dominds"]["done"])
             assert calls["count"] == 1 + summaries
-            assert stream or (told["usage"]["prompt_tokens"] < calls["prompt_tokens"]) == bool(summaries), (
+            assert stream or (message["usage"]["prompt_tokens"] < calls["prompt_tokens"]) == bool(summaries), (
                 "its own alone"
             )
-            if told["dominds"]["done"]:
-                done += told["dominds"]["done"]
-                assert answer.headers["x-dominds-done"] == told["dominds"]["done"][-1]["address"]
+            if message["dominds"]["done"]:
+                done += message["dominds"]["done"]
+                assert answer.headers["x-dominds-done"] == message["dominds"]["done"][-1]["address"]
     (dialog_id,) = dialogs
     assert not Generation.objects.filter(dialog=dialog_id).exclude(error="").exists()
     assert {step["kind"] for step in done} == {"rewrite"}
@@ -377,7 +377,7 @@ def test_a_long_conversation_stays_in_the_window_and_says_what_was_done(
     runs = Dialog.objects.get(pk=dialog_id).remediations.values_list("pk", flat=True)
     assert [step["address"] for step in done] == [f"/d/{dialog_id}/archive/{pk}/" for pk in runs]
     assert "critical" not in levels
-    bodies = [body for body in doubles["local"].bodies if body["messages"][-1] == said[-2]]
+    bodies = [body for body in doubles["local"].bodies if body["messages"][-1] == texts[-2]]
     assert len(bodies) == 1, "the program's own message stands last"
 
 
@@ -422,9 +422,9 @@ def test_dialogs_of_programs_have_an_origin_and_brief_ones_expire(
 ) -> None:
     dialog = dialog_of(ask(client, "local", user(text), **options))
     assert (dialog.origin, dialog.expires_at is not None) == (origin, expires)
-    said = client.chat.completions.create(
+    answer = client.chat.completions.create(
         model="local",
         messages=[user(text), {"role": "assistant", "content": dialog.turns.get(role="assistant").text}, user("Go on")],  # type: ignore[list-item]
     )
-    again = dialog_of(said)
+    again = dialog_of(answer)
     assert (again.pk, again.origin, again.expires_at) == (dialog.pk, "key", None), "a conversation is kept"

@@ -25,12 +25,12 @@ def test_an_answer_that_is_made_while_we_look_is_nobody_elses(script: Script, mo
     answered = []
 
     def answer_after(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
-        found = execute(sql, *rest)
+        outcome = execute(sql, *rest)
         if f'FROM "{moment}"' in sql and not answered:
             answered.append(True)
             with ThreadPoolExecutor(1) as elsewhere:
                 elsewhere.submit(answer).result()
-        return found
+        return outcome
 
     def answer() -> None:
         drive(dialog.pk)
@@ -39,5 +39,5 @@ def test_an_answer_that_is_made_while_we_look_is_nobody_elses(script: Script, mo
     with connection.execute_wrapper(answer_after):
         look = _read(run, 0)
     assert answered
-    told = {event["data"]["generation"] for event in look.events if event["data"].get("role") == "assistant"}
-    assert told <= look.ours
+    texts = {event["data"]["generation"] for event in look.events if event["data"].get("role") == "assistant"}
+    assert texts <= look.ours

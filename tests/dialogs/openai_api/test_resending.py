@@ -55,10 +55,10 @@ def server(shared_stack: Stack, django_db_blocker: Any) -> Iterator[Server]:
 
 
 def as_sent(history: list[Exchange], new: str) -> list[Message]:
-    told: list[Message] = []
+    messages: list[Message] = []
     for asked, answered in history:
-        told += [{"role": "user", "content": asked}, {"role": "assistant", "content": answered}]
-    return [*told, {"role": "user", "content": new}]
+        messages += [{"role": "user", "content": asked}, {"role": "assistant", "content": answered}]
+    return [*messages, {"role": "user", "content": new}]
 
 
 def sliding_window(history: list[Exchange], new: str) -> list[Message]:
@@ -82,8 +82,8 @@ def own_summary_as_a_message(history: list[Exchange], new: str) -> list[Message]
 
 
 def retrieval_in_the_last_message(history: list[Exchange], new: str) -> list[Message]:
-    found = f"<context>\nDocument {len(history)} says that all is well.\n</context>"
-    return as_sent(history, f"Answer with the help of this:\n{found}\n\n{new}")
+    result = f"<context>\nDocument {len(history)} says that all is well.\n</context>"
+    return as_sent(history, f"Answer with the help of this:\n{result}\n\n{new}")
 
 
 def trimmed_answers(history: list[Exchange], new: str) -> list[Message]:
@@ -103,11 +103,11 @@ def reasoning_details(history: list[Exchange], new: str) -> list[Message]:
 
 
 def split_user_messages(history: list[Exchange], new: str) -> list[Message]:
-    told = []
+    messages = []
     for message in as_sent(history, new):
         parts = message["content"].split(". ", 1) if message["role"] == "user" else [message["content"]]
-        told += [{**message, "content": part} for part in parts]
-    return told
+        messages += [{**message, "content": part} for part in parts]
+    return messages
 
 
 def changing_system_prompt(history: list[Exchange], new: str) -> list[Message]:
@@ -115,23 +115,23 @@ def changing_system_prompt(history: list[Exchange], new: str) -> list[Message]:
 
 
 def content_parts(history: list[Exchange], new: str) -> list[Message]:
-    told = as_sent(history, new)
-    for message in told[len(told) % 4 :: 2]:
+    payload = as_sent(history, new)
+    for message in payload[len(payload) % 4 :: 2]:
         message["content"] = [{"type": "text", "text": message["content"]}]
-    return told
+    return payload
 
 
 def named_speakers(history: list[Exchange], new: str) -> list[Message]:
     """Two people and an agent, as programs for groups tell them."""
-    told = as_sent(history, new)
-    for number, message in enumerate(told):
+    payload = as_sent(history, new)
+    for number, message in enumerate(payload):
         message["name"] = ("Ada", "agent", "Ben", "agent")[number % 4]
-    return told
+    return payload
 
 
 def system_message_before_the_last(history: list[Exchange], new: str) -> list[Message]:
-    told = as_sent(history, new)
-    return [*told[:-1], {"role": "system", "content": f"It is {time.time_ns()} now."}, told[-1]]
+    message = as_sent(history, new)
+    return [*message[:-1], {"role": "system", "content": f"It is {time.time_ns()} now."}, message[-1]]
 
 
 def several_system_messages(history: list[Exchange], new: str) -> list[Message]:

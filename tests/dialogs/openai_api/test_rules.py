@@ -37,8 +37,8 @@ OTHER = "Nothing that was said here bears on what anybody else has ever asked th
 THINKING = '<details type="reasoning" done="true">\n<summary>Thought for 2 seconds</summary>\n> hm\n</details>\n'
 
 
-def fits(told: list[ClientMessage], stored: list[ClientMessage]) -> Fit | None:
-    return fit(exchanges_of(told), exchanges_of(stored))
+def fits(messages: list[ClientMessage], stored: list[ClientMessage]) -> Fit | None:
+    return fit(exchanges_of(messages), exchanges_of(stored))
 
 
 def talk(*texts: str) -> list[ClientMessage]:
@@ -62,9 +62,9 @@ def talk(*texts: str) -> list[ClientMessage]:
     ],
 )
 def test_these_are_the_same(told: list[ClientMessage], stored: list[ClientMessage]) -> None:
-    found = fits(told, stored)
-    assert found is not None
-    assert found.exact
+    result = fits(told, stored)
+    assert result is not None
+    assert result.exact
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_these_are_the_same(told: list[ClientMessage], stored: list[ClientMessag
     ],
 )
 def test_these_go_on_though_they_are_told_otherwise(told: list[ClientMessage], stored: list[ClientMessage]) -> None:
-    found = fits(told, stored)
-    assert found is not None
-    assert not found.exact
+    result = fits(told, stored)
+    assert result is not None
+    assert not result.exact
 
 
 @pytest.mark.parametrize(
@@ -125,21 +125,21 @@ def test_hostile_texts_are_judged_at_once() -> None:
     assert fits(talk(f"{repeated}x", LONG), talk(f"{repeated}y", LONG)) is None
     assert fits(talk("a" * 200_000, LONG), talk("a" * 900_000, LONG)) is None
     many = talk(*(f"message {number}" for number in range(100_000)))
-    found = fits(many, many)
-    assert found is not None
-    assert found.exact
+    result = fits(many, many)
+    assert result is not None
+    assert result.exact
     assert time.perf_counter() - started < 10
 
 
 def test_what_is_new_is_the_newest_message_or_the_results_at_the_end() -> None:
-    found = conversation_of([user("a"), assistant("b"), user("c")])
-    assert (found.before, found.message, found.results) == ((user("a"), assistant("b")), "c", ())
+    result = conversation_of([user("a"), assistant("b"), user("c")])
+    assert (result.before, result.message, result.results) == ((user("a"), assistant("b")), "c", ())
     results = (ClientMessage("tool", "x", call_id="1"), ClientMessage("tool", "y", call_id="2"))
-    found = conversation_of([user("a"), assistant(""), *results])
-    assert (found.before, found.results) == ((user("a"), assistant("")), results)
-    assert found.whole == found.before
-    found = conversation_of([user("a"), assistant("b"), user("c"), user("d")])
-    assert (found.before, found.ahead, found.message) == ((user("a"), assistant("b")), (user("c"),), "d")
+    result = conversation_of([user("a"), assistant(""), *results])
+    assert (result.before, result.results) == ((user("a"), assistant("")), results)
+    assert result.whole == result.before
+    result = conversation_of([user("a"), assistant("b"), user("c"), user("d")])
+    assert (result.before, result.ahead, result.message) == ((user("a"), assistant("b")), (user("c"),), "d")
 
 
 def system(text: str) -> ClientMessage:
@@ -151,14 +151,17 @@ def test_a_system_message_follows_the_turn_that_it_followed() -> None:
     turns = [(1, "user", ""), (2, "assistant", ""), (3, "user", ""), (4, "assistant", ""), (5, "tool", "own"),
              (6, "assistant", ""), (7, "user", ""), (8, "assistant", ""), (9, "tool", "c1")]  # fmt: skip
     result = ClientMessage("tool", "x", call_id="c1")
-    told = [system("before all"), user("a"), assistant("b"), system("behind b"), user("c"), assistant("d"), system("behind d"),
+    messages = [system("before all"), user("a"), assistant("b"), system("behind b"), user("c"), assistant("d"), system("behind d"),
             user("e"), system("behind e"), assistant(""), result, system("behind the result")]  # fmt: skip
-    whole = conversation_of(told)
-    assert (whole.before, whole.results) == (tuple(said for said in told[:-2] if said.role != "system"), (result,))
+    whole = conversation_of(messages)
+    assert (whole.before, whole.results) == (
+        tuple(answer for answer in messages[:-2] if answer.role != "system"),
+        (result,),
+    )
     assert placed(whole.system, turns) == [
         (0, "before all"), (2, "behind b"), (6, "behind d"), (7, "behind e"), (9, "behind the result"),
     ]  # fmt: skip
-    cut = conversation_of([system("a summary"), *told[6:]])
+    cut = conversation_of([system("a summary"), *messages[6:]])
     assert placed(cut.system, turns)[0] == (6, "a summary"), "where the head was cut, it stands before what is told"
     assert placed(cut.system, ()) == [(0, one.text) for one in cut.system]
 
@@ -177,14 +180,14 @@ parts = st.lists(st.tuples(st.text(min_size=1, max_size=40), st.lists(st.integer
 @given(parts)
 def test_whatever_drafts_come_the_text_is_the_turns_each_once(turns: list[tuple[str, list[int]]]) -> None:
     with_live_text, without = Composer(), Composer()
-    heard, expected = "", ""
+    event, expected = "", ""
     for generation, (text, cuts) in enumerate(turns, 1):
         for cut in sorted(min(cut, len(text)) for cut in cuts):
-            heard += with_live_text.live_text(generation, 0, text[:cut])
-        heard += with_live_text.turn(generation, text)
-        heard += with_live_text.live_text(generation, 0, text)  # late, and so old
+            event += with_live_text.live_text(generation, 0, text[:cut])
+        event += with_live_text.turn(generation, text)
+        event += with_live_text.live_text(generation, 0, text)  # late, and so old
         expected += without.turn(generation, text)
-    assert heard == expected
+    assert event == expected
     assert expected.replace("\n", "") == "".join(text for text, _ in turns).replace("\n", "")
 
 
@@ -205,12 +208,12 @@ def test_an_attempt_that_says_something_else_cannot_be_gone_on_with() -> None:
 
 @given(parts)
 def test_whatever_drafts_come_each_thought_is_there_once(turns: list[tuple[str, list[int]]]) -> None:
-    thoughts, heard = Thoughts(), ""
+    thoughts, event = Thoughts(), ""
     for generation, (text, cuts) in enumerate(turns, 1):
         for cut in sorted(min(cut, len(text)) for cut in cuts):
-            heard += thoughts.piece(generation, 0, text[:cut])
-        heard += thoughts.piece(generation, 0, text) + thoughts.piece(generation, 0, text)
-    assert heard == "\n\n".join(text for text, _ in turns)
+            event += thoughts.piece(generation, 0, text[:cut])
+        event += thoughts.piece(generation, 0, text) + thoughts.piece(generation, 0, text)
+    assert event == "\n\n".join(text for text, _ in turns)
 
 
 def test_a_lost_attempt_does_not_keep_the_next_from_thinking_otherwise() -> None:
@@ -223,10 +226,10 @@ def test_a_lost_attempt_does_not_keep_the_next_from_thinking_otherwise() -> None
 
 def test_notices_stand_on_lines_of_their_own_and_the_sentence_goes_on() -> None:
     composer = Composer()
-    heard = composer.turn(1, "The answer is", goes_on=True) + composer.notice(COMPACTING) + composer.notice(COMPACTED)
-    heard += composer.turn(2, " forty-two.")
-    assert heard == f"The answer is\n\n{COMPACTING}\n\n{COMPACTED}\n\n forty-two."
-    assert "".join(without_notices(heard).split()) == "Theanswerisforty-two."
+    event = composer.turn(1, "The answer is", goes_on=True) + composer.notice(COMPACTING) + composer.notice(COMPACTED)
+    event += composer.turn(2, " forty-two.")
+    assert event == f"The answer is\n\n{COMPACTING}\n\n{COMPACTED}\n\n forty-two."
+    assert "".join(without_notices(event).split()) == "Theanswerisforty-two."
 
 
 # -- parsing -------------------------------------------------------------------------------------------------------------
@@ -291,14 +294,14 @@ def test_more_messages_than_a_transaction_should_store_are_refused(
     read: Callable[[dict[str, Any]], ChatRequest],
 ) -> None:
     """The body's bound let a million of them through, and all others waited while they were stored."""
-    said = [{"role": "user", "content": "a"}]
+    texts = [{"role": "user", "content": "a"}]
     assert (
-        len(read({"model": "a", "max_tokens": 9, "messages": said * CONVERSATION_MESSAGES.most}).messages)
+        len(read({"model": "a", "max_tokens": 9, "messages": texts * CONVERSATION_MESSAGES.most}).messages)
         == CONVERSATION_MESSAGES.most
     )
     for number in (CONVERSATION_MESSAGES.most + 1, 1_000_000):
         with pytest.raises(ApiError, match="DOMINDS_CONVERSATION_MESSAGES") as refused:
-            read({"model": "a", "max_tokens": 9, "messages": said * number})
+            read({"model": "a", "max_tokens": 9, "messages": texts * number})
         assert refused.value.status == 400
 
 
@@ -311,12 +314,12 @@ def test_the_first_system_message_is_the_instructions_and_notices_are_stripped()
         {"role": "developer", "content": "Be brief."},
         {"role": "user", "content": "c"},
     ]
-    found = parse(orjson.dumps(HI | {"messages": messages}))
-    assert found.instructions == "Be kind."
-    assert [(said.role, said.text.strip()) for said in found.messages] == [
+    result = parse(orjson.dumps(HI | {"messages": messages}))
+    assert result.instructions == "Be kind."
+    assert [(answer.role, answer.text.strip()) for answer in result.messages] == [
         ("system", "Be polite."), ("user", "a\nb"), ("assistant", "yes"), ("system", "Be brief."), ("user", "c"),
     ]  # fmt: skip
-    assert placed(conversation_of(found.messages).system, [(5, "user", ""), (6, "assistant", ""), (7, "user", "")]) == [
+    assert placed(conversation_of(result.messages).system, [(5, "user", ""), (6, "assistant", ""), (7, "user", "")]) == [
         (LEADS, "Be polite."), (6, "Be brief."),
     ]  # fmt: skip
     in_another_protocol = chat_request(HI | {"messages": messages}, instructions_end=2)
@@ -325,9 +328,9 @@ def test_the_first_system_message_is_the_instructions_and_notices_are_stripped()
 
 def test_a_system_message_behind_an_answer_is_what_is_to_be_answered() -> None:
     """As NextChat asks for a summary."""
-    said = [("system", "Be kind."), ("user", "a"), ("assistant", "b"), ("system", "Sum this up.")]
-    found = parse(orjson.dumps(HI | {"messages": [{"role": role, "content": text} for role, text in said]}))
-    assert [(one.role, one.text) for one in found.messages] == [
+    texts = [("system", "Be kind."), ("user", "a"), ("assistant", "b"), ("system", "Sum this up.")]
+    result = parse(orjson.dumps(HI | {"messages": [{"role": role, "content": text} for role, text in texts]}))
+    assert [(one.role, one.text) for one in result.messages] == [
         ("user", "a"),
         ("assistant", "b"),
         ("user", "Sum this up."),
@@ -343,8 +346,8 @@ def test_who_speaks_stands_before_what_they_say() -> None:
         {"role": "user", "name": "Ben", "content": [{"type": "text", "text": "Why?"}]},
         {"role": "user", "name": "user", "content": "Go on"},
     ]
-    found = parse(orjson.dumps(HI | {"messages": messages}))
-    assert [found.instructions, *(said.text for said in found.messages)] == [
+    result = parse(orjson.dumps(HI | {"messages": messages}))
+    assert [result.instructions, *(answer.text for answer in result.messages)] == [
         "example: Hello.", "Ada: Hi", "No.", "Ben: Why?", "Go on",
     ]  # fmt: skip
 

@@ -36,8 +36,8 @@ GERMAN_SUMMARY = (
 def summed_up(dialog: Dialog) -> tuple[Told, str]:
     """What people and the agent said up to its longest summary, and that."""
     summary = dialog.good_summaries[-1]
-    said = [one for one in dialog.messages[: summary.upto] if one["role"] in ("user", "assistant") and one["content"]]
-    return [ClientMessage(one["role"], one["content"]) for one in said], summary.text
+    texts = [one for one in dialog.messages[: summary.upto] if one["role"] in ("user", "assistant") and one["content"]]
+    return [ClientMessage(one["role"], one["content"]) for one in texts], summary.text
 
 
 def of_pairs(pairs: Sequence[tuple[str, str]]) -> Told:
@@ -129,8 +129,8 @@ def test_an_answer_that_is_quoted_is_no_summary(
     conversation: tuple[Told, str], tell: Callable[[Told, str], Told]
 ) -> None:
     """Each answer of a conversation, told elsewhere."""
-    said, _ = conversation
-    ends = [at for at, one in enumerate(said, 1) if one.role == "assistant" and len(one.text) > 2 * DISTINCT_CHARS]
+    answer, _ = conversation
+    ends = [at for at, one in enumerate(answer, 1) if one.role == "assistant" and len(one.text) > 2 * DISTINCT_CHARS]
     for end in ends:
-        last = LastAnswer.of(said[:end])
-        assert last.place_in(tell(said[:end], said[end - 1].text)) is None
+        last = LastAnswer.of(answer[:end])
+        assert last.place_in(tell(answer[:end], answer[end - 1].text)) is None

@@ -46,12 +46,12 @@ def test_blocks_become_messages() -> None:
         {"role": "assistant", "content": [thought, *used]},
         {"role": "user", "content": [*results, {"type": "text", "text": "Never mind."}, reminder]},
     ]
-    found = chat_request_of({**MESSAGE, "messages": messages, "tools": [TOOL]})
-    assert [(said.role, said.text, said.call_id) for said in found.messages] == [
+    result = chat_request_of({**MESSAGE, "messages": messages, "tools": [TOOL]})
+    assert [(answer.role, answer.text, answer.call_id) for answer in result.messages] == [
         ("user", "Hi", ""), ("assistant", "Let me look.", ""), ("tool", "one", "a"), ("tool", f"two\n{reminder['text']}", "b"),
         ("assistant", "", ""), ("tool", "one", "a"), ("tool", "two", "b"), ("user", f"Never mind.\n{reminder['text']}", ""),
     ]  # fmt: skip
-    assert found.messages[1].calls == tuple(Call(name, "weather", '{"city":"Rome"}') for name in "ab")
+    assert result.messages[1].calls == tuple(Call(name, "weather", '{"city":"Rome"}') for name in "ab")
 
 
 def test_system_messages_stay_where_they_were_said() -> None:
@@ -65,14 +65,18 @@ def test_system_messages_stay_where_they_were_said() -> None:
         {"role": "system", "content": [{"type": "text", "text": "Be brief."}]},
         {**passing, "content": "Mind the wind."},
     ]
-    found = chat_request_of({**MESSAGE, "system": "Be kind.", "messages": messages})
-    assert found.instructions == "Be kind."
-    assert [(said.role, said.text) for said in found.messages[2:]] == [
+    result = chat_request_of({**MESSAGE, "system": "Be kind.", "messages": messages})
+    assert result.instructions == "Be kind."
+    assert [(answer.role, answer.text) for answer in result.messages[2:]] == [
         ("user", "Go on"), ("system", "Be brief."), ("system", "Mind the wind."),
     ]  # fmt: skip
     items = [{"role": "developer", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
-    told = of_response({**RESPONSE, "instructions": "Be kind.", "input": items})
-    assert (told.instructions, told.messages[0].role, told.messages[0].text) == ("Be kind.", "system", "Be brief.")
+    message = of_response({**RESPONSE, "instructions": "Be kind.", "input": items})
+    assert (message.instructions, message.messages[0].role, message.messages[0].text) == (
+        "Be kind.",
+        "system",
+        "Be brief.",
+    )
 
 
 def test_images_of_results_stand_behind_the_last_of_them() -> None:
@@ -86,20 +90,20 @@ def test_images_of_results_stand_behind_the_last_of_them() -> None:
     ]
     started = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": used}]
     alone = chat_request_of({**MESSAGE, "messages": [*started, {"role": "user", "content": results}], "tools": [TOOL]})
-    assert [(said.role, said.text, len(said.attached)) for said in alone.messages[2:]] == [
+    assert [(answer.role, answer.text, len(answer.attached)) for answer in alone.messages[2:]] == [
         ("tool", SHOWN, 0), ("tool", "A map.", 0), ("user", "", 2),
     ]  # fmt: skip
     both = [*started, {"role": "user", "content": [*results, {"type": "text", "text": "Where?"}]}]
     with_words = chat_request_of({**MESSAGE, "messages": both, "tools": [TOOL]})
-    assert [(said.text, len(said.attached)) for said in with_words.messages[4:]] == [("Where?", 2)]
+    assert [(answer.text, len(answer.attached)) for answer in with_words.messages[4:]] == [("Where?", 2)]
     output: Any = [{"type": "input_text", "text": "A map."}, {"type": "input_image", "image_url": url}]
     called: list[Any] = [
         {"type": "function_call", "call_id": name, "name": "weather", "arguments": "{}"} for name in "ab"
     ]
     items: list[Any] = [{"type": "function_call_output", "call_id": name, "output": output} for name in "ab"]
     answered = [*called, *items, {"role": "assistant", "content": "I see."}, {"role": "user", "content": "Where?"}]
-    told = of_response({**RESPONSE, "input": answered}).messages
-    assert [(said.role, said.text, len(said.attached)) for said in told[1:]] == [
+    message = of_response({**RESPONSE, "input": answered}).messages
+    assert [(answer.role, answer.text, len(answer.attached)) for answer in message[1:]] == [
         ("tool", "A map.", 0), ("tool", "A map.", 0), ("user", "", 2), ("assistant", "I see.", 0), ("user", "Where?", 0),
     ]  # fmt: skip
 
@@ -112,14 +116,14 @@ def test_a_deferred_tool_is_offered_once_a_search_has_found_it() -> None:
     search = {"type": "tool_use", "id": "a", "name": "weather", "input": {}}
     reference = {"type": "tool_reference", "tool_name": "list_jobs"}
     result = {"type": "tool_result", "tool_use_id": "a", "content": [reference]}
-    told = [
+    texts = [
         *asked["messages"],
         {"role": "assistant", "content": [search]},
         {"role": "user", "content": [result, {"type": "text", "text": "Tool loaded."}]},
     ]
-    found = chat_request_of({**asked, "messages": told})
-    assert [tool["name"] for tool in found.tools] == ["weather", "list_jobs"]
-    assert [said.text for said in found.messages[2:]] == ["The tool list_jobs is loaded.", "Tool loaded."]
+    outcome = chat_request_of({**asked, "messages": texts})
+    assert [tool["name"] for tool in outcome.tools] == ["weather", "list_jobs"]
+    assert [answer.text for answer in outcome.messages[2:]] == ["The tool list_jobs is loaded.", "Tool loaded."]
 
 
 @pytest.mark.parametrize(
@@ -216,11 +220,11 @@ def test_items_become_messages() -> None:
         {"type": "function_call_output", "call_id": "a", "output": "one"},
         {"type": "custom_tool_call_output", "call_id": "b", "output": [{"type": "input_text", "text": "two"}]},
     ]
-    found = of_response({**RESPONSE, "input": items})
-    assert [(said.role, said.text, said.call_id) for said in found.messages] == [
+    result = of_response({**RESPONSE, "input": items})
+    assert [(answer.role, answer.text, answer.call_id) for answer in result.messages] == [
         ("user", "Hi", ""), ("assistant", "Let me look.", ""), ("tool", "one", "a"), ("tool", "two", "b"),
     ]  # fmt: skip
-    assert found.messages[1].calls == (
+    assert result.messages[1].calls == (
         Call("a", "files__read", "{}"),
         Call("b", "patch", '{"input":"*** Begin"}'),
     )
@@ -251,14 +255,14 @@ def test_codex_is_read_as_it_asks() -> None:
     }
     functions = {"type": "namespace", "name": "functions", "description": "", "tools": [script]}
     texts = [("developer", "Be brief."), ("user", "<environment_context/>"), ("user", "Fix it")]
-    said = [
+    lines = [
         {"type": "message", "id": "m", "role": role, "content": [{"type": "input_text", "text": text}]}
         for role, text in texts
     ]
     body = {
         "model": "demo",
         "stream": True,
-        "input": [{"type": "additional_tools", "id": "at", "role": "developer", "tools": [functions]}, *said],
+        "input": [{"type": "additional_tools", "id": "at", "role": "developer", "tools": [functions]}, *lines],
         "tool_choice": "auto",
         "parallel_tool_calls": False,
         "reasoning": {"effort": "medium", "context": "all_turns"},
@@ -268,20 +272,20 @@ def test_codex_is_read_as_it_asks() -> None:
         "text": {"verbosity": "low"},
         "client_metadata": {"session_id": "s"},
     }
-    found = of_response(body)
-    assert [tool["name"] for tool in found.tools] == ["functions__exec"]
-    assert (found.instructions, found.store, found.include_reasoning) == ("", False, False)
-    assert [(message.role, message.text) for message in found.messages] == [
+    result = of_response(body)
+    assert [tool["name"] for tool in result.tools] == ["functions__exec"]
+    assert (result.instructions, result.store, result.include_reasoning) == ("", False, False)
+    assert [(message.role, message.text) for message in result.messages] == [
         ("system", "Be brief."), ("user", "<environment_context/>"), ("user", "Fix it"),
     ]  # fmt: skip
-    assert found.params == {"reasoning_effort": "medium", "verbosity": "low", "parallel_tool_calls": False}
+    assert result.params == {"reasoning_effort": "medium", "verbosity": "low", "parallel_tool_calls": False}
 
 
 def test_a_list_of_allowed_tools_offers_these_alone() -> None:
     tools = [{"type": "function", "name": name, "parameters": SCHEMA} for name in ("a", "b")]
     choice = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "b"}]}
-    found = of_response({**RESPONSE, "tools": tools, "tool_choice": choice})
-    assert ([tool["name"] for tool in found.tools], found.required_tool) == (["b"], "b")
+    result = of_response({**RESPONSE, "tools": tools, "tool_choice": choice})
+    assert ([tool["name"] for tool in result.tools], result.required_tool) == (["b"], "b")
 
 
 @pytest.mark.parametrize(

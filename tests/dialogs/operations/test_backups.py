@@ -152,9 +152,9 @@ def test_without_the_tools_postgresql_is_dumped_as_json_lines(
 
 def test_the_file_is_whole_its_owners_alone_and_never_overwritten(dialog: Dialog, tmp_path: Path) -> None:
     file = tmp_path / "backup"
-    said = StringIO()
-    call_command("backup", str(file), portable=True, stdout=said)
-    assert "files of .minds" in said.getvalue()
+    text = StringIO()
+    call_command("backup", str(file), portable=True, stdout=text)
+    assert "files of .minds" in text.getvalue()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert not list(tmp_path.glob(".backup-*"))
     with pytest.raises(CommandError, match="exists already"):

@@ -93,9 +93,9 @@ def test_a_proposal_is_applied_when_accepted_and_decided_once(breaking: Dialog) 
 def test_a_proposal_is_replayed_on_past_dialogs(breaking: Dialog) -> None:
     talk(breaking, 20)
     raised = Proposal(agent=breaking.agent, kind="limit", change={"context_limit": 8_000})
-    found = {name: (before, after) for name, before, after in critic.replay(raised).rows}
-    assert found["limit, tokens"] == ("5,000", "8,000")
-    assert int(found["rewrites"][0]) > int(found["rewrites"][1])
+    outcome = {name: (before, after) for name, before, after in critic.replay(raised).rows}
+    assert outcome["limit, tokens"] == ("5,000", "8,000")
+    assert int(outcome["rewrites"][0]) > int(outcome["rewrites"][1])
     order = list(reversed(current_config().breaking_strategy.chain_order))
     reordered = critic.replay(Proposal(agent=breaking.agent, kind="order", change={"chain_order": order}))
     assert reordered.before.result.requests == reordered.after.result.requests
@@ -137,8 +137,8 @@ def test_coherence_is_measured_when_somebody_asks(breaking: Dialog) -> None:
 def test_the_text_before_a_rewrite_is_put_together_again(breaking: Dialog) -> None:
     talk(breaking, 40)
     run = RemediationRun.objects.filter(dialog=breaking).earliest("id")
-    said = breaking.turns.filter(position__lte=run.base_position, role__in=("user", "assistant")).order_by("position")
-    assert coherence.text_before(run) == "\n\n".join(said.values_list("text", flat=True))
+    text = breaking.turns.filter(position__lte=run.base_position, role__in=("user", "assistant")).order_by("position")
+    assert coherence.text_before(run) == "\n\n".join(text.values_list("text", flat=True))
 
 
 def test_overflowing_dialogs_are_the_same_for_the_same_seed(tmp_path: Path) -> None:

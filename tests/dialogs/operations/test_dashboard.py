@@ -54,8 +54,10 @@ def test_the_first_generation_since_a_moment_is_found_by_halving(hours: int) -> 
     Generation.objects.filter(pk__in=[rows[3].pk, rows[4].pk]).delete()
     since = timezone.now() - timedelta(hours=hours)
     wanted = {row.pk for row in Generation.objects.filter(started_at__gte=since)}
-    found = set(Generation.objects.filter(pk__gte=dashboard.first_generation_since(since)).values_list("pk", flat=True))
-    assert found == wanted
+    results = set(
+        Generation.objects.filter(pk__gte=dashboard.first_generation_since(since)).values_list("pk", flat=True)
+    )
+    assert results == wanted
 
 
 def test_providers_are_judged_by_the_last_hour_only() -> None:
@@ -147,8 +149,8 @@ def test_bars_stand_on_each_other_and_never_leave_the_drawing(counts: list[tuple
 def test_a_part_is_heard_late_and_then_forgotten(redis_client: Any) -> None:
     heartbeats.beat("worker", "one", busy=3, waiting=1, unheard=0)
     heartbeats.beat("sweeper", "two")
-    found = {part.name: part for part in heartbeats.heartbeats()}
-    assert (found["one"].busy, found["one"].waiting, found["one"].is_late) == (3, 1, False)
+    result = {part.name: part for part in heartbeats.heartbeats()}
+    assert (result["one"].busy, result["one"].waiting, result["one"].is_late) == (3, 1, False)
     redis_client.pexpire("dominds:part:one", (heartbeats.KEPT_SECONDS - 40) * 1000)
     assert next(part for part in heartbeats.heartbeats() if part.name == "one").is_late
     redis_client.delete("dominds:part:one")
@@ -206,8 +208,8 @@ def test_stuck_dialogs_are_those_that_nobody_works_on(script: Script) -> None:
     Dialog.objects.filter(pk=patient.pk).update(
         state="queued", active_at=long_ago, wake_at=timezone.now() + timedelta(minutes=1)
     )
-    found = {row.dialog.pk: row.reason for row in dashboard.stuck_dialogs()}
-    assert found == {
+    result = {row.dialog.pk: row.reason for row in dashboard.stuck_dialogs()}
+    assert result == {
         vanished.pk: "its worker gone vanished",
         left.pk: "queued, and no worker takes it up",
     }

@@ -103,8 +103,8 @@ def test_the_admin_looks_for_an_id_as_one(model: Any) -> None:
     address = reverse(f"admin:{model._meta.label_lower.replace('.', '_')}_changelist")
     with CaptureQueriesContext(connection) as asked:
         assert browser.get(f"{address}?q={dialog.pk}").status_code == 200
-    found = [query["sql"] for query in asked.captured_queries if model._meta.db_table in query["sql"]]
-    assert found and not any("UPPER" in sql or " LIKE " in sql for sql in found), found
+    results = [query["sql"] for query in asked.captured_queries if model._meta.db_table in query["sql"]]
+    assert results and not any("UPPER" in sql or " LIKE " in sql for sql in results), results
 
 
 def test_the_admin_says_where_a_list_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,5 +133,5 @@ def test_rows_since_a_moment_are_found_beside_copies_of_older_ones() -> None:
     for run in made[1::2]:
         RemediationRun.objects.filter(pk=run.pk).update(created_at=copied)
     moment = RemediationRun.objects.get(pk=made[2].pk).created_at
-    found = dashboard.first_since(RemediationRun.objects.counted(), "created_at", moment)
-    assert made[0].pk < found <= made[2].pk
+    result = dashboard.first_since(RemediationRun.objects.counted(), "created_at", moment)
+    assert made[0].pk < result <= made[2].pk

@@ -28,10 +28,10 @@ def read(content: Any) -> list[Conversation]:
     return list(conversations_in(io.BytesIO(json.dumps(content).encode()), "export.json"))
 
 
-def spoken(told: Conversation) -> list[tuple[str, str]]:
+def spoken(payload: Conversation) -> list[tuple[str, str]]:
     return [
-        (said.message.role.value, said.message.text or " ".join(call.name for call in said.message.tool_calls))
-        for said in told.messages
+        (answer.message.role.value, answer.message.text or " ".join(call.name for call in answer.message.tool_calls))
+        for answer in payload.messages
     ]
 
 
@@ -39,94 +39,100 @@ def spoken(told: Conversation) -> list[tuple[str, str]]:
 
 
 def test_chatgpt_follows_the_current_branch_with_its_tools() -> None:
-    (told,) = read(exports.chatgpt())
-    assert (told.source, told.title) == ("chatgpt:6b0f-1", "Rolls on a tray")
-    assert spoken(told) == [
+    (payload,) = read(exports.chatgpt())
+    assert (payload.source, payload.title) == ("chatgpt:6b0f-1", "Rolls on a tray")
+    assert spoken(payload) == [
         ("user", "[Image or file, not imported]\nHow many rolls fit on this tray?"),
         ("assistant", "python"),
         ("tool", "48"),
         ("assistant", "Six rows of eight: 48."),
         ("user", "And on two trays?"),
     ]
-    assert json.loads(told.messages[1].message.tool_calls[0].arguments) == {"input": "6 * 8"}
+    assert json.loads(payload.messages[1].message.tool_calls[0].arguments) == {"input": "6 * 8"}
     assert (
-        told.left_out["messages of other branches"]
-        == told.left_out["thoughts"]
-        == told.left_out["images and files"]
+        payload.left_out["messages of other branches"]
+        == payload.left_out["thoughts"]
+        == payload.left_out["images and files"]
         == 1
     )
-    assert all(said.at and said.at.year == 2025 for said in told.messages)
+    assert all(text.at and text.at.year == 2025 for text in payload.messages)
 
 
 def test_chatgpt_without_a_current_node_ends_with_what_was_written_last() -> None:
     shown = exports.chatgpt()[0] | {"current_node": None}
     shown["mapping"]["q2"]["message"]["create_time"] += 9
-    (told,) = read([shown])
-    assert spoken(told)[-1] == ("user", "And on two trays?")
-    assert len(spoken(told)) == 5
+    (message,) = read([shown])
+    assert spoken(message)[-1] == ("user", "And on two trays?")
+    assert len(spoken(message)) == 5
 
 
 def test_claude_brings_attachments_and_calls_made_at_once() -> None:
-    (told,) = read(exports.claude())
-    assert told.source == "claude:c-1"
-    assert spoken(told) == [
+    (payload,) = read(exports.claude())
+    assert payload.source == "claude:c-1"
+    assert spoken(payload) == [
         ("user", "Sum up the list.\n\n[Attached: list.txt]\n1\n2\n3\n\n[Attached, not imported: photo.png]"),
         ("assistant", "I add them."),
         ("tool", "A sum is a total."),
         ("tool", "6"),
         ("assistant", "The sum is 6."),
     ]
-    calls = told.messages[1].message.tool_calls
+    calls = payload.messages[1].message.tool_calls
     assert [call.name for call in calls] == ["repl", "web_search"]
-    assert [said.message.tool_call_id for said in told.messages[2:4]] == [calls[1].id, calls[0].id]
-    assert told.left_out["images and files"] == 1
+    assert [text.message.tool_call_id for text in payload.messages[2:4]] == [calls[1].id, calls[0].id]
+    assert payload.left_out["images and files"] == 1
 
 
 def test_open_webui_tells_calls_from_answers() -> None:
-    (told,) = read(exports.open_webui())
-    assert (told.source, told.title) == ("open-webui:w-1", "Weather")
-    assert spoken(told) == [
+    (message,) = read(exports.open_webui())
+    assert (message.source, message.title) == ("open-webui:w-1", "Weather")
+    assert spoken(message) == [
         ("user", "Weather in Bern?"), ("assistant", "get_weather"), ("tool", "8 C, rain"), ("assistant", "Rain, 8 degrees."),
         ("user", "And tomorrow?"), ("assistant", "Sun."),
     ]  # fmt: skip
-    assert told.left_out["messages of other branches"] == 1
+    assert message.left_out["messages of other branches"] == 1
 
 
 def test_librechat_takes_the_newest_branch_of_its_tree() -> None:
-    (told,) = read(exports.librechat())
-    assert (told.source, told.title) == ("librechat:l-1", "Sums")
-    assert spoken(told) == [
+    (message,) = read(exports.librechat())
+    assert (message.source, message.title) == ("librechat:l-1", "Sums")
+    assert spoken(message) == [
         ("user", "What is 6*7?"), ("assistant", "calculator"), ("tool", "42"), ("assistant", "It is 42."), ("user", "Thanks."),
     ]  # fmt: skip
-    assert told.left_out["messages of other branches"] == 1
+    assert message.left_out["messages of other branches"] == 1
 
 
 @pytest.mark.parametrize(
-    "wrap", [lambda told: told, lambda told: {"messages": told}, lambda told: [told], lambda told: [{"messages": told}]]
+    "wrap",
+    [
+        lambda message: message,
+        lambda message: {"messages": message},
+        lambda message: [message],
+        lambda message: [{"messages": message}],
+    ],
 )
 def test_message_lists_are_read_alone_or_wrapped(wrap: Any) -> None:
-    (told,) = read(wrap(exports.message_list()))
-    assert told.source.startswith("messages:")
-    assert spoken(told) == [
+    (message,) = read(wrap(exports.message_list()))
+    assert message.source.startswith("messages:")
+    assert spoken(message) == [
         ("user", "Read a.py.\n[Image or file, not imported]"), ("assistant", "read_file"), ("tool", "x = 1"),
         ("assistant", "It sets x."),
     ]  # fmt: skip
-    assert told.left_out["instructions"] == 1
+    assert message.left_out["instructions"] == 1
 
 
 def test_calls_and_results_come_to_stand_in_pairs() -> None:
     function = {"name": "mem ory.write", "arguments": "{}"}
-    (told,) = read([
+    (payload,) = read([
         {"role": "user", "content": "Go."},
         {"role": "tool", "tool_call_id": "gone", "content": "left over"},
         {"role": "assistant", "content": "", "tool_calls": [{"id": "1", "function": function}, {"id": "1", "function": function}]},
         {"role": "user", "content": "Well?"},
     ])  # fmt: skip
-    assert spoken(told)[1] == ("assistant", "[Result of a tool]\nleft over")
-    calls = told.messages[2].message.tool_calls
+    assert spoken(payload)[1] == ("assistant", "[Result of a tool]\nleft over")
+    calls = payload.messages[2].message.tool_calls
     assert len({call.id for call in calls}) == 2
     assert {call.name for call in calls} == {"mem_ory_write"}
-    assert [(said.message.text, said.message.tool_call_id) for said in told.messages[3:5]] == [
+    assert [(answer.message.text, answer.message.tool_call_id) for answer in payload.messages[3:5]] == [
         (NO_RESULT, call.id) for call in calls
     ]
 
@@ -138,7 +144,7 @@ def test_an_archive_is_read_as_its_service_sends_it() -> None:
         archive.writestr("data/conversations-000.json", json.dumps(exports.chatgpt()))
         archive.writestr("data/conversations-001.json", json.dumps(exports.claude()))
     packed.seek(0)
-    assert [told.source for told in conversations_in(packed, "export.zip")] == ["chatgpt:6b0f-1", "claude:c-1"]
+    assert [message.source for message in conversations_in(packed, "export.zip")] == ["chatgpt:6b0f-1", "claude:c-1"]
 
 
 @pytest.mark.parametrize(
@@ -202,13 +208,13 @@ def test_a_chat_that_hit_its_limit_elsewhere_goes_on_here(script: Script, tmp_pa
     script({"text": "It was 4711."}, context_length=8_000)
     owner = UserFactory.create()
     agent = AgentFactory.create(context_policy="breaking", context_limit=6_000)
-    told = [{"role": "user", "content": "The code of the safe is 4711. Never write it down."}]
+    messages = [{"role": "user", "content": "The code of the safe is 4711. Never write it down."}]
     for number in range(60):
-        told += [
+        messages += [
             {"role": "assistant", "content": f"Part {number}: " + "the story goes on and on. " * 20},
             {"role": "user", "content": f"And part {number + 1}?"},
         ]
-    run(tmp_path / "list.json", told, "--owner", owner.username, "--agent", agent.pk)
+    run(tmp_path / "list.json", messages, "--owner", owner.username, "--agent", agent.pk)
     dialog = Dialog.objects.get(owner=owner)
     send(dialog, "What was the code of the safe?")
     assert dialog.state == "idle"
@@ -221,11 +227,11 @@ def test_a_chat_that_hit_its_limit_elsewhere_goes_on_here(script: Script, tmp_pa
 @pytest.mark.django_db(transaction=True)
 def test_what_cannot_be_stored_or_is_no_conversation_is_told(script: Script, tmp_path: Path) -> None:
     owner, agent = UserFactory.create(), AgentFactory.create()
-    told = [
+    messages = [
         {"id": "a", "messages": [{"role": "user", "content": "nul \x00 and half \ud83d"}, {"role": "assistant", "content": "x" * 1_000_001}]},
         {"id": "b", "messages": [{"role": "assistant", "content": "Alone."}]},
     ]  # fmt: skip
-    out = run(tmp_path / "list.json", told, "--owner", owner.username, "--agent", agent.pk)
+    out = run(tmp_path / "list.json", messages, "--owner", owner.username, "--agent", agent.pk)
     assert "without messages of more than 1 MB (1)" in out
     assert "nobody says anything in it" in out
     (dialog,) = Dialog.objects.filter(owner=owner)
@@ -267,11 +273,11 @@ def test_a_person_imports_an_export_on_the_page(script: Script) -> None:
     waiting = browser_of(owner).get("/import/progress/").content.decode()
     asks_again = re.search(r'hx-get="([^"]+)"', waiting)
     assert asks_again and "0 conversations imported so far" in waiting
-    told = sent(owner, exports.chatgpt(), agent.pk).content.decode()
+    message = sent(owner, exports.chatgpt(), agent.pk).content.decode()
     assert "1 conversation imported so far" in browser_of(owner).get(unescape(asks_again[1])).content.decode()
     dialog = Dialog.objects.get(owner=owner)
-    assert f'<a href="/d/{dialog.pk}/">Rolls on a tray</a>' in told
-    assert "messages of other branches (1)" in told
+    assert f'<a href="/d/{dialog.pk}/">Rolls on a tray</a>' in message
+    assert "messages of other branches (1)" in message
     again = sent(owner, exports.chatgpt(), agent.pk).content.decode()
     assert "0 imported of 1 conversation<" in again
     assert "it is here already" in again

@@ -42,8 +42,8 @@ def titled(number: int) -> list[Dialog]:
 
 def selects(asked: CaptureQueriesContext, table: str) -> list[str]:
     """Statements that read a part of this table."""
-    found = [query["sql"] for query in asked.captured_queries if f'FROM "{table}"' in query["sql"]]
-    return [sql for sql in found if "LIMIT" in sql and "COUNT" not in sql]
+    results = [query["sql"] for query in asked.captured_queries if f'FROM "{table}"' in query["sql"]]
+    return [sql for sql in results if "LIMIT" in sql and "COUNT" not in sql]
 
 
 def test_the_newest_calls_of_a_dialog_come_in_the_order_of_their_index() -> None:
@@ -79,8 +79,8 @@ def test_pages_find_calls_of_a_dialog_by_index_or_keys_alone(address: str, table
     browser = browser_of(make_operator(is_superuser=True))
     with CaptureQueriesContext(connection) as asked:
         assert browser.get(address.format(old.pk)).status_code == 200
-    found = selects(asked, table)
-    assert any(has in sql for sql in found), found
+    result = selects(asked, table)
+    assert any(has in sql for sql in result), result
 
 
 def test_the_time_line_shows_the_newest_calls_of_its_dialog_in_their_order() -> None:
@@ -290,10 +290,10 @@ def test_an_index_of_words_is_used_or_the_way_to_one_is_shown() -> None:
         call_command("index_words")
         call_command("index_words")  # again does no harm
         analysed()
-        found = search.holding_words(Dialog.objects.all(), "1234 of", rows[0].owner, everywhere=True)
-        plan = found.explain()
+        result = search.holding_words(Dialog.objects.all(), "1234 of", rows[0].owner, everywhere=True)
+        plan = result.explain()
         assert "words_of_turns" in plan and "words_of_titles" in plan, plan
-        assert [dialog.title for dialog in found.order_by("pk")] == ["1234 of many"]
+        assert [dialog.title for dialog in result.order_by("pk")] == ["1234 of many"]
     finally:
         call_command("index_words", drop=True)
         _execute("DROP EXTENSION IF EXISTS pg_trgm")

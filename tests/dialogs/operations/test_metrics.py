@@ -56,17 +56,17 @@ def test_tokens_are_a_histogram_of_what_was_reported(scrape: Scrape) -> None:
     dialog = make_dialog()
     for prompt, completion in ((10, 5), (1_000, 4_096), (None, None)):
         generation(dialog, prompt_tokens=prompt, completion_tokens=completion)
-    found = scrape()
+    result = scrape()
     usage = {**MODEL, "gen_ai_token_type": "input"}
-    assert found.value("gen_ai_client_token_usage_count", **usage) == 2, "what was not reported is not counted as 0"
-    assert found.value("gen_ai_client_token_usage_sum", **usage) == 1_010
+    assert result.value("gen_ai_client_token_usage_count", **usage) == 2, "what was not reported is not counted as 0"
+    assert result.value("gen_ai_client_token_usage_sum", **usage) == 1_010
     # cumulative: 10 lies under 16, both under 1,024
-    assert found.value("gen_ai_client_token_usage_bucket", **usage, le="4.0") == 0
-    assert found.value("gen_ai_client_token_usage_bucket", **usage, le="16.0") == 1
-    assert found.value("gen_ai_client_token_usage_bucket", **usage, le="1024.0") == 2
-    assert found.value("gen_ai_client_token_usage_bucket", **usage, le="+Inf") == 2
+    assert result.value("gen_ai_client_token_usage_bucket", **usage, le="4.0") == 0
+    assert result.value("gen_ai_client_token_usage_bucket", **usage, le="16.0") == 1
+    assert result.value("gen_ai_client_token_usage_bucket", **usage, le="1024.0") == 2
+    assert result.value("gen_ai_client_token_usage_bucket", **usage, le="+Inf") == 2
     output = {**MODEL, "gen_ai_token_type": "output"}
-    assert found.value("gen_ai_client_token_usage_bucket", **output, le="4096.0") == 2, "bounds belong to their bucket"
+    assert result.value("gen_ai_client_token_usage_bucket", **output, le="4096.0") == 2, "bounds belong to their bucket"
 
 
 def test_shares_and_costs_are_sums_and_what_is_unknown_is_no_zero(scrape: Scrape) -> None:
@@ -74,27 +74,27 @@ def test_shares_and_costs_are_sums_and_what_is_unknown_is_no_zero(scrape: Scrape
     generation(dialog, cache_read_tokens=900, reasoning_tokens=40, cost_usd=Decimal("0.0000000001"))
     generation(dialog, cache_read_tokens=100, cost_usd=Decimal("1.25"))
     generation(dialog, model="local")
-    found = scrape()
-    assert found.value("dominds_token_shares_total", **MODEL, gen_ai_token_type="cache_read") == 1_000
-    assert found.value("dominds_token_shares_total", **MODEL, gen_ai_token_type="reasoning") == 40
-    assert found.value("dominds_token_shares_total", **MODEL, gen_ai_token_type="cache_write") is None
-    assert found.value("dominds_cost_usd_total", **MODEL) == 1.2500000001
-    assert found.value("dominds_cost_usd_total", **{**MODEL, "gen_ai_request_model": "local"}) is None
+    result = scrape()
+    assert result.value("dominds_token_shares_total", **MODEL, gen_ai_token_type="cache_read") == 1_000
+    assert result.value("dominds_token_shares_total", **MODEL, gen_ai_token_type="reasoning") == 40
+    assert result.value("dominds_token_shares_total", **MODEL, gen_ai_token_type="cache_write") is None
+    assert result.value("dominds_cost_usd_total", **MODEL) == 1.2500000001
+    assert result.value("dominds_cost_usd_total", **{**MODEL, "gen_ai_request_model": "local"}) is None
 
 
 def test_durations_are_by_model_and_error(scrape: Scrape) -> None:
     dialog = make_dialog()
     generation(dialog, first_token_ms=250)  # two seconds, see there
     generation(dialog, outcome="failed", error_kind="rate_limit")
-    found = scrape()
+    result = scrape()
     name = "gen_ai_client_operation_duration_seconds"
-    assert found.value(f"{name}_sum", **MODEL, error_type="") == 2
-    assert found.value(f"{name}_count", **MODEL, error_type="rate_limit") == 1
-    assert found.value(f"{name}_bucket", **MODEL, error_type="", le="1.28") == 0
-    assert found.value(f"{name}_bucket", **MODEL, error_type="", le="2.56") == 1
+    assert result.value(f"{name}_sum", **MODEL, error_type="") == 2
+    assert result.value(f"{name}_count", **MODEL, error_type="rate_limit") == 1
+    assert result.value(f"{name}_bucket", **MODEL, error_type="", le="1.28") == 0
+    assert result.value(f"{name}_bucket", **MODEL, error_type="", le="2.56") == 1
     first = "gen_ai_client_operation_time_to_first_chunk_seconds"
-    assert found.value(f"{first}_sum", **MODEL) == 0.25
-    assert found.value(f"{first}_bucket", **MODEL, le="0.32") == 1
+    assert result.value(f"{first}_sum", **MODEL) == 0.25
+    assert result.value(f"{first}_bucket", **MODEL, le="0.32") == 1
 
 
 def test_counters_of_the_product(scrape: Scrape) -> None:
@@ -102,13 +102,13 @@ def test_counters_of_the_product(scrape: Scrape) -> None:
     for outcome in ("kept", "discarded", "discarded"):
         snapshot(generation(dialog, outcome=outcome, purpose="forced_clear"), "critical")
     RewriteFactory.create(dialog=dialog)
-    found = scrape()
-    assert found.value("dominds_forced_clears_total", outcome="discarded") == 2
-    assert found.value("dominds_forced_clears_total", outcome="failed") == 0
-    assert found.value("dominds_generations_total", purpose="forced_clear", outcome="kept") == 1
-    assert found.value("dominds_compactions_total", policy="breaking") == 1
-    assert found.value("dominds_compactions_total", policy="retention") == 0
-    assert found.value("dominds_context_judgements_total", level="critical") == 3
+    result = scrape()
+    assert result.value("dominds_forced_clears_total", outcome="discarded") == 2
+    assert result.value("dominds_forced_clears_total", outcome="failed") == 0
+    assert result.value("dominds_generations_total", purpose="forced_clear", outcome="kept") == 1
+    assert result.value("dominds_compactions_total", policy="breaking") == 1
+    assert result.value("dominds_compactions_total", policy="retention") == 0
+    assert result.value("dominds_context_judgements_total", level="critical") == 3
 
 
 def test_gauges_tell_the_moment(scrape: Scrape) -> None:
@@ -121,35 +121,35 @@ def test_gauges_tell_the_moment(scrape: Scrape) -> None:
     Dialog.objects.filter(pk=closed.pk).update(closed_at=timezone.now(), state="closed")
     asked = timezone.now() - timedelta(minutes=3)
     Question.objects.create(dialog=healthy, kind="question", text="Which?", created_at=asked)
-    found = scrape()
-    assert [found.value("dominds_dialogs", state=state) for state in ("idle", "queued", "closed", "failed")] == [
+    result = scrape()
+    assert [result.value("dominds_dialogs", state=state) for state in ("idle", "queued", "closed", "failed")] == [
         1,
         1,
         1,
         0,
     ]
-    assert found.value("dominds_context_level", level="healthy") == 1
-    assert found.value("dominds_context_level", level="unknown") == 1, "cleared: its level is not known yet"
-    assert found.value("dominds_context_level", level="critical") == 0
-    assert found.value("dominds_questions_open", kind="question") == 1
-    assert found.value("dominds_oldest_question_age_seconds") == pytest.approx(180, abs=20)
+    assert result.value("dominds_context_level", level="healthy") == 1
+    assert result.value("dominds_context_level", level="unknown") == 1, "cleared: its level is not known yet"
+    assert result.value("dominds_context_level", level="critical") == 0
+    assert result.value("dominds_questions_open", kind="question") == 1
+    assert result.value("dominds_oldest_question_age_seconds") == pytest.approx(180, abs=20)
 
 
 def test_the_queue_and_the_parts(scrape: Scrape, redis_client: Any) -> None:
     redis_client.rpush("celery", "a", "b")
     heartbeats.beat("worker", "one", busy=4, waiting=0, unheard=0)
-    found = scrape()
-    assert found.value("dominds_queue_depth") == 2
-    assert found.value("dominds_parts", kind="worker") == 1
-    assert found.value("dominds_parts", kind="sweeper") == 0
-    assert found.value("dominds_workers_busy") == 4
+    result = scrape()
+    assert result.value("dominds_queue_depth") == 2
+    assert result.value("dominds_parts", kind="worker") == 1
+    assert result.value("dominds_parts", kind="sweeper") == 0
+    assert result.value("dominds_workers_busy") == 4
 
 
 def test_without_redis_the_queue_is_unknown_and_not_empty(scrape: Scrape, settings: Any) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    found = scrape()
-    assert found.value("dominds_queue_depth") is None
-    assert found.value("dominds_dialogs", state="idle") == 0
+    result = scrape()
+    assert result.value("dominds_queue_depth") is None
+    assert result.value("dominds_dialogs", state="idle") == 0
 
 
 def test_sums_are_the_same_whether_added_up_at_once_or_scrape_by_scrape(

@@ -186,8 +186,8 @@ def test_a_program_in_a_persons_dialog_is_told_why_it_got_no_answer(script: Scri
     script(GONE)
     dialog = make_dialog()
     api_keys.create_key(dialog.owner)
-    said = (ClientMessage("user", "one"),)
-    request = ChatRequest(model=dialog.agent_id, messages=said, tools=[], dialog_id=dialog.pk)
+    texts = (ClientMessage("user", "one"),)
+    request = ChatRequest(model=dialog.agent_id, messages=texts, tools=[], dialog_id=dialog.pk)
     run = begin(ApiKey.objects.get(owner=dialog.owner), request)
     drive(dialog.pk)
     with pytest.raises(ApiError, match="The model is retired") as refused:

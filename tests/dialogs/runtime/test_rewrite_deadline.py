@@ -87,5 +87,5 @@ def test_a_rewrite_that_would_archive_too_much_is_not_applied(script: Script, mo
         situation = situation_of(Dialog.objects.whole().get(pk=dialog.pk))
         rewrite.perform(lease, situation, Rewrite("retention", "test", 2_000))
     assert not RemediationRun.objects.exists()
-    said = ContextEvent.objects.get(dialog=dialog, code=ContextEvent.Code.BREAKER_FAILED).message
-    assert "would archive more than 10 messages at once. DOMINDS_ARCHIVED_MESSAGES sets this limit." in said
+    text = ContextEvent.objects.get(dialog=dialog, code=ContextEvent.Code.BREAKER_FAILED).message
+    assert "would archive more than 10 messages at once. DOMINDS_ARCHIVED_MESSAGES sets this limit." in text

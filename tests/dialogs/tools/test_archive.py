@@ -52,9 +52,9 @@ def test_the_question_itself_is_not_an_answer(script: Script) -> None:
     script({"match": "where", "tool_calls": [search]}, {"text": "Noted."})
     dialog = make_dialog()
     say(dialog, "Heron is in Larch Street.", "where is the heron?")
-    found = dialog.turns.get(role=Turn.Role.TOOL)
-    assert "Larch Street" in found.text
-    assert "where is the heron" not in found.text
+    result = dialog.turns.get(role=Turn.Role.TOOL)
+    assert "Larch Street" in result.text
+    assert "where is the heron" not in result.text
 
 
 def test_more_words_found_come_first(script: Script) -> None:
@@ -106,14 +106,14 @@ def test_a_long_entry_is_read_in_parts(script: Script) -> None:
     dialog = make_dialog()
     text = "".join(f"{number:05d}," for number in range(2_000))  # 12,000 characters
     artifact = Artifact.objects.create(dialog=dialog, tool_call_id="1", text=text)
-    found, offset = "", 0
+    result, offset = "", 0
     while True:
         piece, _, note = use(dialog, "read_artifact", id=artifact.pk, offset=offset).text.partition("\n[")
-        found += piece
+        result += piece
         if not note:
             break
         offset = int(note.split("offset=")[1].rstrip("]"))
-    assert found == text
+    assert result == text
     assert use(dialog, "read_artifact", id=artifact.pk, offset=12_000).failed
 
 
@@ -139,8 +139,8 @@ def test_a_summary_is_opened_level_by_level(script: Script) -> None:
     )  # fmt: skip
     remove(other, "[Summary of turns 3-4]\nsecret", unit_id="summary-c")
     remove(dialog, "- seal 77", unit_id="ledger-1")
-    found = use(dialog, "search_archive", query="E17").text
-    assert f"unit {middle.pk} (summary of turns 1-4): " in found
+    result = use(dialog, "search_archive", query="E17").text
+    assert f"unit {middle.pk} (summary of turns 1-4): " in result
 
     whole = use(dialog, "read_archive", turns="1-6").text.splitlines()
     assert whole[0].startswith(f"unit {middle.pk} (summary of turns 1-4): Previous 3 turns")

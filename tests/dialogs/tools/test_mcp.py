@@ -115,8 +115,8 @@ def test_a_stdio_server_gets_its_variables_and_no_others(minds: Minds, monkeypat
     monkeypatch.setenv("DESK_TOKEN", "a-token-of-the-desk")
     minds(desk={**STDIO, "env": {"TOKEN": {"env": "DESK_TOKEN"}, "MODE": "quiet"}})
     variable = mcp.tools_named("mcp:desk")["desk_variable"]
-    found = [call(variable, name=name).text for name in ("TOKEN", "MODE", "SECRET_KEY", "DESK_TOKEN")]
-    assert found == ["a-token-of-the-desk", "quiet", "unset", "unset"]
+    results = [call(variable, name=name).text for name in ("TOKEN", "MODE", "SECRET_KEY", "DESK_TOKEN")]
+    assert results == ["a-token-of-the-desk", "quiet", "unset", "unset"]
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
@@ -312,8 +312,8 @@ def test_a_missing_file_means_no_servers(tmp_path: Path) -> None:
 )
 def test_lists_say_which_tools_there_are(minds: Minds, tools: dict[str, Any], offered: set[str]) -> None:
     minds(desk={**STDIO, "tools": tools})
-    found = {name.removeprefix("desk_") for name in mcp.tools_named("mcp:desk")}
-    assert found & {"echo", "remember", "fail"} == offered
+    results = {name.removeprefix("desk_") for name in mcp.tools_named("mcp:desk")}
+    assert results & {"echo", "remember", "fail"} == offered
     assert bool(mcp.tools_named("mcp:desk/echo")) is ("echo" in offered)
 
 
@@ -391,5 +391,5 @@ def test_a_dialog_uses_a_servers_tool_and_goes_on(minds: Minds, script: Script, 
     script({"match": "look", "tool_calls": [asked]}, {"text": "I have looked."})
     (Path(settings.MINDS_DIR) / "mcp.yaml").write_text(yaml.safe_dump({"servers": {"desk": STDIO}}))
     dialog = send(make_dialog(tools=["mcp:desk"]), "look")
-    found = list(dialog.turns.order_by("position").values_list("role", "status", "text"))
-    assert found[2:] == [("tool", "ok", "from the desk"), ("assistant", "complete", "I have looked.")]
+    results = list(dialog.turns.order_by("position").values_list("role", "status", "text"))
+    assert results[2:] == [("tool", "ok", "from the desk"), ("assistant", "complete", "I have looked.")]

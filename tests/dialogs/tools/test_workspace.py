@@ -61,17 +61,17 @@ def test_lines_are_read_in_parts_and_the_note_says_how_to_read_on(root: Path) ->
 def test_following_the_notes_reads_every_line_once(root: Path) -> None:
     lines = [f"{n:06d} {'x' * (n % 97)}" for n in range(5_000)]
     (root / "big.txt").write_text("\n".join(lines) + "\n")
-    found: list[str] = []
+    results: list[str] = []
     offset = 1
     while True:
         answer = use("read_file", path="big.txt", offset=offset)
         assert len(answer.text.encode()) <= MAX_READ_BYTES + 200
         body, _, note = answer.text.rpartition("\n[lines ")
-        found += (body if note and body else answer.text).splitlines()
+        results += (body if note and body else answer.text).splitlines()
         if not body:
             break
         offset = int(note.split("offset=")[1].rstrip("]"))
-    assert found == lines
+    assert results == lines
 
 
 def test_a_line_longer_than_one_read_is_read_by_bytes(root: Path) -> None:

@@ -207,12 +207,12 @@ def popovers(axe: Axe, address: str, *names: str) -> list[str]:
     """Each part that a button shows above the page."""
     page = axe.page
     page.goto(address)
-    found = []
+    results = []
     for name in names:
         page.evaluate("name => { document.getElementById(name).showPopover() }", name)
-        found += [f"{name}: {problem}" for problem in axe.found()]
+        results += [f"{name}: {problem}" for problem in axe.found()]
         page.evaluate("name => document.getElementById(name).hidePopover()", name)
-    return found
+    return results
 
 
 # What is no page, beside what only takes a POST: pieces, files, programs' addresses.

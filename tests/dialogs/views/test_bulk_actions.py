@@ -138,9 +138,9 @@ def in_folder(name: str, *titles: str) -> list[Dialog]:
 
 def undone(client: Any, page: str) -> str:
     """What the page says after its button to undo was pressed."""
-    found = re.search(r'name="token" value="([^"]+)"', page)
-    assert found is not None, page
-    return str(client.post("/d/undo/", {"token": found[1]}, follow=True).content.decode())
+    match = re.search(r'name="token" value="([^"]+)"', page)
+    assert match is not None, page
+    return str(client.post("/d/undo/", {"token": match[1]}, follow=True).content.decode())
 
 
 def folders_of(dialogs: list[Dialog]) -> set[str | None]:

@@ -159,7 +159,7 @@ def test_every_share_on_a_page_says_what_it_is_a_share_of(script: Script) -> Non
     script({"text": "Hello. " * 300, "usage": {"prompt_tokens": 4_321, "completion_tokens": 7}}, context_length=32_000)
     dialog = send(make_dialog(context_policy="breaking", context_limit=4_000), "Hi")
     client, answer = browser_of(dialog.owner), dialog.turns.get(role="assistant")
-    found = 0
+    result = 0
     for path in ("", "health/", f"turn/{answer.seq}/usage/", "context/"):
         page = client.get(f"/d/{dialog.pk}/{path}").content.decode()
         text = " ".join(
@@ -168,10 +168,10 @@ def test_every_share_on_a_page_says_what_it_is_a_share_of(script: Script) -> Non
             ).split()
         )
         for share in re.finditer(r"\d+(\.\d)? ?%", WITHOUT_A_WHOLE.sub("", text)):
-            found += 1
+            result += 1
             after = WITHOUT_A_WHOLE.sub("", text)[share.end() : share.end() + 50]
             assert re.match(r" (est\. share )?of (this policy's limit of |the window, )?[\d,]+", after), (path, after)
-    assert found > 5
+    assert result > 5
 
 
 @pytest.mark.parametrize("hand", [policy.by_hand for policy in by_hand()], ids=lambda hand: hand.verb)

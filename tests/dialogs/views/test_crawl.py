@@ -98,10 +98,10 @@ def kind_of(address: str) -> object:
     """The same for addresses that differ only in their numbers and names, such as those of a dialog's turns."""
     parts = urlsplit(address)
     try:
-        found = resolve(parts.path)
+        result = resolve(parts.path)
     except Resolver404:
         return address
-    return found.view_name, found.kwargs.get("dialog_id"), frozenset(parse_qs(parts.query))
+    return result.view_name, result.kwargs.get("dialog_id"), frozenset(parse_qs(parts.query))
 
 
 def read_through(answer: Any) -> None:
@@ -195,10 +195,10 @@ def send(client: Client, address: str, fields: dict[str, str], **more: object) -
     written = []
 
     def watch(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        found = execute(sql, params, many, context)
+        result = execute(sql, params, many, context)
         if sql.startswith(("INSERT", "UPDATE", "DELETE")) and not SESSIONS.search(sql):
             written.append(sql)
-        return found
+        return result
 
     client.cookies.pop("messages", None)
     with transaction.atomic(), connection.execute_wrapper(watch):

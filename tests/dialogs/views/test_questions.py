@@ -120,9 +120,9 @@ def test_a_cancelled_question_says_who_left_it_to_the_agent(script: Script) -> N
 
 
 def _turn(page: str, seq: int) -> str:
-    found = re.search(rf'<article[^>]*id="turn-{seq}".*?</article>', page, re.S)
-    assert found is not None
-    return found[0]
+    match = re.search(rf'<article[^>]*id="turn-{seq}".*?</article>', page, re.S)
+    assert match is not None
+    return match[0]
 
 
 def test_the_inbox_holds_the_chosen_question_and_goes_on_with_the_next(script: Script) -> None:

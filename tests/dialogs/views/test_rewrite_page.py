@@ -136,15 +136,17 @@ def test_the_page_is_its_owners(script: Script) -> None:
 
 def test_masked_output_is_told_from_what_a_strategy_chose(script: Script) -> None:
     listing = "\n".join(f"{number} lines in src/part_{number}.py" for number in range(120))
-    told = [Message(Role.USER, "Look at the tree.")]
-    told += [Message(Role.ASSISTANT, f"Thought {number}: " + "the tree has many parts. " * 60) for number in range(24)]
+    messages = [Message(Role.USER, "Look at the tree.")]
+    messages += [
+        Message(Role.ASSISTANT, f"Thought {number}: " + "the tree has many parts. " * 60) for number in range(24)
+    ]
     for number in range(3):
         call = ToolCall(f"call-{number}", "list_tree", "{}")
-        told += [Message(Role.ASSISTANT, "", (call,)), Message(Role.TOOL, listing, tool_call_id=call.id)]
-        told += [Message(Role.ASSISTANT, f"Seen, {number}."), Message(Role.USER, f"Again, {number}?")]
+        messages += [Message(Role.ASSISTANT, "", (call,)), Message(Role.TOOL, listing, tool_call_id=call.id)]
+        messages += [Message(Role.ASSISTANT, f"Seen, {number}."), Message(Role.USER, f"Again, {number}?")]
     script({"text": "Yes. " * 9}, context_length=12_000)
     dialog = make_dialog()
-    imported_turns.store(dialog, told, [])
+    imported_turns.store(dialog, messages, [])
     rewrite_requests.request(dialog.pk, "summarize", dialog.owner)
     drive(dialog.pk)
     run = RemediationRun.objects.get(dialog=dialog)

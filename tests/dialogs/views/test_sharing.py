@@ -35,22 +35,22 @@ def path_of(dialog: Dialog) -> str:
 @pytest.fixture
 def dialog(script: Script) -> Dialog:
     script(*STEPS)
-    found = make_dialog()
+    result = make_dialog()
     files = checked([("plan.png", picture()), ("notes.txt", b"tea at four")])
-    messages.post_message(found.pk, "Import it", attached=files)
-    drive(found.pk)
-    questions.answer(Question.objects.get(dialog=found).pk, found.owner, "EUR, please")
-    drive(found.pk)
-    reminders.add(found.pk, "another reminder")
-    browser_of(found.owner).post(f"/d/{found.pk}/sharing/", {"action": "link"})
-    return found
+    messages.post_message(result.pk, "Import it", attached=files)
+    drive(result.pk)
+    questions.answer(Question.objects.get(dialog=result).pk, result.owner, "EUR, please")
+    drive(result.pk)
+    reminders.add(result.pk, "another reminder")
+    browser_of(result.owner).post(f"/d/{result.pk}/sharing/", {"action": "link"})
+    return result
 
 
 def test_whoever_has_the_link_reads_what_was_said_and_nothing_else(dialog: Dialog) -> None:
     answer = Client().get(path_of(dialog))
     page = answer.content.decode()
-    for said in ("Import it", "tea at four", "EUR or USD?", "EUR, please", "<strong>bold</strong>"):
-        assert said in page, said
+    for text in ("Import it", "tea at four", "EUR or USD?", "EUR, please", "<strong>bold</strong>"):
+        assert text in page, text
     own = (dialog.owner.username, str(dialog.pk), "a reminder", "another reminder", "a thought", "add_reminder")
     for hidden in (
         *own,

@@ -349,9 +349,9 @@ def settings_page(client: Client) -> str:
 
 
 def address_to_link(client: Client, name: str) -> str:
-    found = re.search(rf'<a class="button" href="([^"]+)">Link {name}</a>', settings_page(client))
-    assert found is not None
-    return found[1]
+    match = re.search(rf'<a class="button" href="([^"]+)">Link {name}</a>', settings_page(client))
+    assert match is not None
+    return match[1]
 
 
 def test_each_provider_has_its_button_and_its_people(second: Provider, provider: Provider) -> None:

@@ -65,12 +65,12 @@ def test_related_rows_and_annotations_come_along(dialog: Dialog) -> None:
     other = make_dialog(name="Another")
     Dialog.objects.filter(pk=other.pk).update(title="Named")
     select: Select[Any] = Select(with_all)
-    found, named = select.one(dialog.pk), select.one(other.pk)
+    result, named = select.one(dialog.pk), select.one(other.pk)
     with CaptureQueriesContext(connection) as queries:
-        assert (found.agent.name, named.agent.name, getattr(found, "client", None)) == ("Tester", "Another", None)
-        assert (found.titled, named.titled) == (False, True)
+        assert (result.agent.name, named.agent.name, getattr(result, "client", None)) == ("Tester", "Another", None)
+        assert (result.titled, named.titled) == (False, True)
     assert not queries.captured_queries
-    assert {field.attname: getattr(found, field.attname) for field in Dialog._meta.concrete_fields} == {
+    assert {field.attname: getattr(result, field.attname) for field in Dialog._meta.concrete_fields} == {
         field.attname: getattr(dialog, field.attname) for field in Dialog._meta.concrete_fields
     }
 
@@ -80,9 +80,9 @@ def test_a_column_that_was_left_out_is_read_when_somebody_asks(dialog: Dialog) -
         return Dialog.objects.filter(pk=dialog_id).defer("title")
 
     Dialog.objects.filter(pk=dialog.pk).update(title="Left out")
-    found = Select(without_title).one(dialog.pk)
-    assert found.get_deferred_fields() == {"title"}
-    assert found.title == "Left out"
+    result = Select(without_title).one(dialog.pk)
+    assert result.get_deferred_fields() == {"title"}
+    assert result.title == "Left out"
 
 
 def test_what_is_not_there_is_named() -> None:
@@ -95,8 +95,8 @@ def test_an_update_sets_values_expressions_and_null(dialog: Dialog) -> None:
     turn = {"dialog_id": dialog.pk, "seq": 2}
     for text, calls in (("one", [{"id": "b"}]), ("two's %s", None)):
         assert prepared.update(Turn, turn, {"text": text, "tool_calls": calls}) == 1
-        found = Turn.objects.get(**turn)
-        assert (found.text, found.tool_calls) == (text, calls)
+        result = Turn.objects.get(**turn)
+        assert (result.text, result.tool_calls) == (text, calls)
     assert Turn.objects.exclude(seq=2).filter(text__startswith="said").count() == 5
     before = Dialog.objects.get(pk=dialog.pk)
     changed = {"last_turn_seq": F("last_turn_seq") + 7, "active_at": Now(), "answering_seq": 3}

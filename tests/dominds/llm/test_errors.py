@@ -382,10 +382,10 @@ def test_a_page_of_html_becomes_a_short_message() -> None:
 
 
 def test_messages_carry_no_keys_and_no_control_characters() -> None:
-    said = readable("Incorrect API key provided: sk-proj-abcdefgh1234.\r\n\x1b[31mSee Bearer abc.def\x00")
-    assert "abcdefgh" not in said
-    assert "abc.def" not in said
-    assert said.isprintable()
+    text = readable("Incorrect API key provided: sk-proj-abcdefgh1234.\r\n\x1b[31mSee Bearer abc.def\x00")
+    assert "abcdefgh" not in text
+    assert "abc.def" not in text
+    assert text.isprintable()
     assert len(readable("x" * 10_000)) == 500
 
 

@@ -51,8 +51,10 @@ class Up:
 
     def part(self, words: str) -> psutil.Process:
         """Return the running part whose command line has these words, waiting for a new one."""
-        found: psutil.Process = eventually(lambda: next((p for p in self.descendants() if words in _words_of(p)), None))
-        return found
+        result: psutil.Process = eventually(
+            lambda: next((p for p in self.descendants() if words in _words_of(p)), None)
+        )
+        return result
 
     def wait_until_ready(self) -> "Up":
         eventually(lambda: "Dominds is at" in self.output or self.process.poll() is not None, 60)

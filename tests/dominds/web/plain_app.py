@@ -13,10 +13,10 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
             return
         length += len(message.get("body", b""))
         more = message.get("more_body", False)
-    said = str(length).encode()
-    head = [(b"content-type", b"text/plain"), (b"content-length", str(len(said)).encode())]
+    text = str(length).encode()
+    head = [(b"content-type", b"text/plain"), (b"content-length", str(len(text)).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": head})
-    await send({"type": "http.response.body", "body": said})
+    await send({"type": "http.response.body", "body": text})
 
 
 daphne_patch.patch_receiving()

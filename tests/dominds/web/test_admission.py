@@ -47,8 +47,8 @@ async def test_places_are_free_again_once_a_socket_is_in_or_has_failed(broken: b
     assert house.asked == 2 * AT_ONCE
     assert house.accepted == (1 if broken else 2) * AT_ONCE, "who is in takes no place among those who wait"
     house.over.set()
-    found = await asyncio.gather(*first, *second, return_exceptions=True)
-    assert sum(isinstance(answer, ValueError) for answer in found) == (AT_ONCE if broken else 0)
+    result = await asyncio.gather(*first, *second, return_exceptions=True)
+    assert sum(isinstance(answer, ValueError) for answer in result) == (AT_ONCE if broken else 0)
 
 
 async def test_who_waits_too_long_is_told_to_come_later() -> None:

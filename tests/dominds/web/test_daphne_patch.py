@@ -116,14 +116,14 @@ def answered(port: int, body: bytes, *, chunked: bool = False) -> tuple[int, byt
                 received += connection.recv(65_536)
         except OSError:
             pass
-    head, _, said = received.partition(b"\r\n\r\n")
-    return int(head.split(b" ")[1]), said
+    head, _, text = received.partition(b"\r\n\r\n")
+    return int(head.split(b" ")[1]), text
 
 
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_body_is_taken_up_to_its_bound(port: int, chunked: bool) -> None:
     assert answered(port, b"a" * BODY_BYTES, chunked=chunked) == (200, str(BODY_BYTES).encode())
-    status, said = answered(port, b"a" * (BODY_BYTES + 1), chunked=chunked)
+    status, text = answered(port, b"a" * (BODY_BYTES + 1), chunked=chunked)
     assert status == 413
     says = "This request has more than 300,000 bytes in one request. DOMINDS_BODY_BYTES sets this limit."
-    assert json.loads(said) == {"error": {"code": "message_too_large", "message": says}}
+    assert json.loads(text) == {"error": {"code": "message_too_large", "message": says}}

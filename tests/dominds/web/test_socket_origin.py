@@ -6,9 +6,9 @@ from dominds.web.socket_origin import is_own
 
 
 def handshake(origin: str | None, host: str = "127.0.0.1:8000", scheme: str = "ws", **headers: str) -> dict[str, Any]:
-    said = [(b"host", host.encode())] + ([(b"origin", origin.encode())] if origin is not None else [])
-    said += [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    return {"type": "websocket", "scheme": scheme, "headers": said}
+    text = [(b"host", host.encode())] + ([(b"origin", origin.encode())] if origin is not None else [])
+    text += [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    return {"type": "websocket", "scheme": scheme, "headers": text}
 
 
 @pytest.mark.parametrize(

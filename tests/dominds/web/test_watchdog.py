@@ -60,8 +60,8 @@ def test_a_stalled_loop_is_logged_once_with_its_place(
     assert len(lines(caplog, "event_loop_stands_still")) == len(lines(caplog, "event_loop_goes_on")) == 1
     assert "a_slow_thing(seconds)" in caplog.text
     [goes_on] = lines(caplog, "event_loop_goes_on")
-    told = float(re.findall(r"seconds\D+([\d.]+)", goes_on)[0])
-    assert told == pytest.approx(STILL_SECONDS * 3, abs=0.7)
+    message = float(re.findall(r"seconds\D+([\d.]+)", goes_on)[0])
+    assert message == pytest.approx(STILL_SECONDS * 3, abs=0.7)
     assert stalls() == before + 1
 
 

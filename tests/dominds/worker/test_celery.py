@@ -101,10 +101,10 @@ def test_a_worker_hears_again_after_redis_was_frozen(stack: Stack, redis: RedisS
 
 
 def test_a_worker_says_no_word_about_root_or_secrets(stack: Stack, redis: RedisServer) -> None:
-    said = worker(stack).log()
-    assert "superuser privileges" not in said
+    text = worker(stack).log()
+    assert "superuser privileges" not in text
     assert redis.place is not None
-    assert redis.place.password not in said
+    assert redis.place.password not in text
 
 
 def canary(**options: object) -> tuple[Canary, list[str]]:

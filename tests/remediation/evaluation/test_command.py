@@ -8,9 +8,11 @@ from django.core.management import CommandError, call_command
 
 @pytest.fixture
 def messages(tmp_path: Path) -> Path:
-    said = [{"role": "user" if n % 2 == 0 else "assistant", "content": f"Message {n} says {n * 7}."} for n in range(20)]
+    texts = [
+        {"role": "user" if n % 2 == 0 else "assistant", "content": f"Message {n} says {n * 7}."} for n in range(20)
+    ]
     path = tmp_path / "dialog.json"
-    path.write_text(json.dumps(said))
+    path.write_text(json.dumps(texts))
     return path
 
 

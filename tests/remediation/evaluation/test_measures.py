@@ -55,19 +55,19 @@ def test_what_nobody_can_find_by_the_question_is_lost():
 
 
 def test_without_a_policy_everything_is_in_sight_and_too_large():
-    found = run(TALK, setup("none"))
-    assert all(fate.state is State.IN_SIGHT for fate in found.fates)
-    assert (found.rewrites, found.over_budget > 0) == (0, True)
+    result = run(TALK, setup("none"))
+    assert all(fate.state is State.IN_SIGHT for fate in result.fates)
+    assert (result.rewrites, result.over_budget > 0) == (0, True)
 
 
 @pytest.mark.parametrize("policy", [name for name in POLICIES if name != "none"])
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.5])
 def test_no_request_of_any_policy_is_over_the_budget(policy, share):
-    found = run(TALK, setup(policy, share))
-    assert found.over_budget == 0
-    assert found.rewrites > 0
-    assert found.tokens_cached + found.tokens_recalled < found.tokens_sent
-    assert (found.tokens_recalled > 0) == (share > 0)
+    result = run(TALK, setup(policy, share))
+    assert result.over_budget == 0
+    assert result.rewrites > 0
+    assert result.tokens_cached + result.tokens_recalled < result.tokens_sent
+    assert (result.tokens_recalled > 0) == (share > 0)
 
 
 def test_a_question_whose_answer_was_never_said_is_not_asked():
@@ -103,8 +103,8 @@ def test_values_needed_later_stood_before_the_newest_units():
         ("needed later", "identifier", "tool"),
     ]
     assert tally(fates).in_sight == 0
-    told = run(agent_dialog("Now pay with card_88123 of kim_204."), setup("window")).fates
-    assert told == (), "what stands in the newest units needs no remembering"
+    message = run(agent_dialog("Now pay with card_88123 of kim_204."), setup("window")).fates
+    assert message == (), "what stands in the newest units needs no remembering"
 
 
 def test_recall_brings_the_values_that_the_message_is_about():

@@ -36,7 +36,7 @@ def test_a_report_names_policies_budgets_and_groups(tmp_path):
     assert recalled.in_sight > plain.in_sight
     assert plain.in_sight + plain.one_search_away + plain.lost == plain.needed == 2
     assert set(friends["window", 0.0].groups["kind"]) == {"multi-hop", "single-hop"}
-    assert [(found.format, found.asked) for found in report.searches] == [("locomo", 2)]
+    assert [(result.format, result.asked) for result in report.searches] == [("locomo", 2)]
     text = to_markdown(report)
     assert "| locomo | 800 | window | 50 % | evidence in sight | 2 |" in text
     assert "## In sight by kind: locomo" in text

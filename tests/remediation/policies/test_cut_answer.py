@@ -118,9 +118,9 @@ def test_a_cut_answer_goes_on_from_its_end_and_comes_to_one(
     ]
     question = unit(90, UnitRole.USER, BOOK[: window * CHARS * question_percent // 100], pinned=True)
     units: Units = (*older, question)
-    answer, said = BOOK[begins : begins + window * CHARS * answer_percent // 100], 0
+    answer, words = BOOK[begins : begins + window * CHARS * answer_percent // 100], 0
     restarts, is_cut, changed = 0, False, True
-    while said < len(answer):
+    while words < len(answer):
         decision = before_generation(room.context(units, is_cut=is_cut, changed=changed, restarts=restarts))
         if isinstance(decision, Fail):
             assert restarts == MAX_RESTARTS
@@ -130,9 +130,9 @@ def test_a_cut_answer_goes_on_from_its_end_and_comes_to_one(
             check(units, rewritten, room, is_cut)
             units, restarts, changed = rewritten.units, restarts + 1, False
             continue
-        part = room.streamed(units, answer[said:], max(1, window * stretch_permille // 1_000))
-        assert len(part) == len(answer) - said or len(part) >= window * CHARS // LEAST_ROOM, "it hardly went on"
-        units, said = (*units, unit(91 + restarts, UnitRole.ASSISTANT, part)), said + len(part)
+        part = room.streamed(units, answer[words:], max(1, window * stretch_permille // 1_000))
+        assert len(part) == len(answer) - words or len(part) >= window * CHARS // LEAST_ROOM, "it hardly went on"
+        units, words = (*units, unit(91 + restarts, UnitRole.ASSISTANT, part)), words + len(part)
         is_cut = changed = True
 
 
@@ -154,9 +154,11 @@ def check(units: Units, rewritten: Rewritten, room: Room, is_cut: bool) -> None:
 
 
 def test_a_request_that_cannot_fit_is_never_sent() -> None:
-    told = before_generation(Context(Level.UNKNOWN, est_tokens=14_000, est_prompt=12_310, limit=8_192, changed=False))
-    assert isinstance(told, Fail)
-    assert "12,310" in told.message
-    assert "8,192" in told.message
+    payload = before_generation(
+        Context(Level.UNKNOWN, est_tokens=14_000, est_prompt=12_310, limit=8_192, changed=False)
+    )
+    assert isinstance(payload, Fail)
+    assert "12,310" in payload.message
+    assert "8,192" in payload.message
     fits = Context(Level.UNKNOWN, est_tokens=9_000, est_prompt=8_000, limit=8_192, changed=False)
     assert before_generation(fits) == Proceed()

@@ -70,9 +70,9 @@ def test_a_policy_of_our_own_is_one_file(added: None) -> None:
 
 
 def test_a_plugins_policy_follows_our_own(plugin: None) -> None:
-    found = collect([entry("some_plugin:POLICY")])
-    assert [policy.name for policy in found.policies] == [*(policy.name for policy in own()), "mine"]
-    assert found.problems == ()
+    result = collect([entry("some_plugin:POLICY")])
+    assert [policy.name for policy in result.policies] == [*(policy.name for policy in own()), "mine"]
+    assert result.problems == ()
     assert collect([entry("some_plugin:FIRST")]).policies[0].name == "first", "unless it has a place before them"
 
 
@@ -88,9 +88,9 @@ def test_a_plugins_policy_follows_our_own(plugin: None) -> None:
     ],
 )
 def test_a_plugin_that_cannot_be_used_is_named_and_left_out(plugin: None, value: str, reason: str) -> None:
-    found = collect([entry(value), entry("some_plugin:POLICY")])
-    assert [policy.name for policy in found.policies][len(own()) :] == ["mine"]
-    (problem,) = found.problems
+    result = collect([entry(value), entry("some_plugin:POLICY")])
+    assert [policy.name for policy in result.policies][len(own()) :] == ["mine"]
+    (problem,) = result.problems
     assert value in str(problem)
     assert reason in str(problem)
 
@@ -139,8 +139,8 @@ def test_a_verb_is_no_other_request(verb: str) -> None:
     ],
 )
 def test_the_policy_in_force(name: str, kind: str, policy: str, problem: str) -> None:
-    found = chosen(name, kind)
-    assert (found.policy.name, found.problem) == (policy, problem)
+    result = chosen(name, kind)
+    assert (result.policy.name, result.problem) == (policy, problem)
 
 
 def test_rows_of_a_policy_that_is_gone_have_a_title() -> None:

@@ -17,20 +17,20 @@ def test_a_short_text_stays_whole():
 
 def test_a_log_is_cut_between_lines():
     lines = [f"2026-11-22 10:00:{number:02} worker {number} started" for number in range(60)]
-    found = passages_of(1, "run", "\n".join(lines), length)
-    assert len(found) > 1
-    assert [line for passage in found for line in passage.text.splitlines()] == lines
+    result = passages_of(1, "run", "\n".join(lines), length)
+    assert len(result) > 1
+    assert [line for passage in result for line in passage.text.splitlines()] == lines
 
 
 def test_json_on_one_line_is_cut_between_its_entries():
     rows = [{"number": f"HX{number}", "price": number, "seats": [1, 2, 3]} for number in range(60)]
-    found = passages_of(1, "list", json.dumps(rows), length)
-    assert all(passage.text.startswith(("[{", "{")) for passage in found)
+    result = passages_of(1, "list", json.dumps(rows), length)
+    assert all(passage.text.startswith(("[{", "{")) for passage in result)
 
 
 @given(st.text(max_size=5_000))
 def test_passages_hold_all_of_the_text_in_order_and_in_bounds(text):
-    found = passages_of(1, "user", text, length)
-    assert "".join("".join(passage.text.split()) for passage in found) == "".join(text.split())
-    assert [passage.part for passage in found] == list(range(len(found)))
-    assert all(0 < len(passage.text) <= PASSAGE_CHARS * 3 // 2 for passage in found)
+    result = passages_of(1, "user", text, length)
+    assert "".join("".join(passage.text.split()) for passage in result) == "".join(text.split())
+    assert [passage.part for passage in result] == list(range(len(result)))
+    assert all(0 < len(passage.text) <= PASSAGE_CHARS * 3 // 2 for passage in result)

@@ -49,16 +49,16 @@ def recalled(
     return recall(index_of(texts), in_sight, shown, Query(question), budget, count_characters)
 
 
-def turns_of(found: Recalled) -> list[int]:
-    return [turn for piece in found.pieces for turn in piece.turns]
+def turns_of(value: Recalled) -> list[int]:
+    return [turn for piece in value.pieces for turn in piece.turns]
 
 
 def test_a_fact_comes_back_with_its_turn_and_its_speaker():
-    found = recalled(TALK, "What is the number on Priya's badge?")
-    text = render(found)
+    result = recalled(TALK, "What is the number on Priya's badge?")
+    text = render(result)
     assert text.startswith(HEADING)
     assert "[5 user] By the way, Priya's badge number is QX-4471" in text
-    piece = next(piece for piece in found.pieces if 5 in piece.turns)
+    piece = next(piece for piece in result.pieces if 5 in piece.turns)
     assert 6 in piece.turns, "the answer that followed belongs to it"
 
 
@@ -88,17 +88,17 @@ def test_what_is_pinned_comes_first_whatever_is_asked_as_far_as_it_fits():
 
 
 def test_what_was_said_twice_comes_back_once():
-    found = recalled([TALK[4], *CHATTER, TALK[4]], "What is the number on Priya's badge?", budget=300)
-    assert render(found).count("QX-4471") == 1
+    result = recalled([TALK[4], *CHATTER, TALK[4]], "What is the number on Priya's badge?", budget=300)
+    assert render(result).count("QX-4471") == 1
 
 
 def test_of_a_long_tool_result_the_part_that_matters_comes_back():
     rows = [
         f'{{"flight": "HX{number}", "from": "Oslo", "to": "Bergen", "seats": {number}}}' for number in range(100, 300)
     ]
-    found = recalled(["[" + ", ".join(rows) + "]", *CHATTER], "Book flight HX217.", budget=450)
-    assert '"HX217"' in render(found)
-    assert '"HX101"' not in render(found)
+    result = recalled(["[" + ", ".join(rows) + "]", *CHATTER], "Book flight HX217.", budget=450)
+    assert '"HX217"' in render(result)
+    assert '"HX101"' not in render(result)
 
 
 def test_nothing_comes_back_without_a_word_in_common_or_without_room():
@@ -150,12 +150,12 @@ QUESTION = st.lists(VOCABULARY, min_size=1, max_size=6).map(" ".join)
 
 @given(texts=TEXTS, question=QUESTION, budget=st.integers(0, 500), in_sight=st.frozensets(st.integers(1, 25)))
 def test_it_keeps_to_budget_sight_and_order(texts, question, budget, in_sight):
-    found = recall(index_of(texts), in_sight, "", Query(question), budget, count_characters)
-    assert count_characters(render(found)) <= found.est_tokens <= budget
-    turns = turns_of(found)
+    result = recall(index_of(texts), in_sight, "", Query(question), budget, count_characters)
+    assert count_characters(render(result)) <= result.est_tokens <= budget
+    turns = turns_of(result)
     assert turns == sorted(set(turns))
     assert not set(turns) & in_sight
-    assert found == recall(index_of(texts), in_sight, "", Query(question), budget, count_characters)
+    assert result == recall(index_of(texts), in_sight, "", Query(question), budget, count_characters)
 
 
 @given(texts=TEXTS, place=st.integers(0, 25), added=st.text(alphabet="qzj ", min_size=1, max_size=40))
@@ -177,10 +177,10 @@ def test_an_index_grown_turn_by_turn_answers_like_one_made_at_once(texts, cut, q
 
 
 def test_search_shows_hits_with_what_was_said_around_them():
-    found = search(index_of(TALK), "number on the badge of Priya")
-    assert found[0].hit.passage.turn == 5
-    assert found[0].turns == (4, 5, 6)
-    taken = [turn for one in found for turn in (one.hit.passage.turn,)]
+    match = search(index_of(TALK), "number on the badge of Priya")
+    assert match[0].hit.passage.turn == 5
+    assert match[0].turns == (4, 5, 6)
+    taken = [turn for one in match for turn in (one.hit.passage.turn,)]
     assert len(taken) == len(set(taken)) <= 10
     assert not {4, 6} & set(taken), "they are shown beside turn 5 already"
 

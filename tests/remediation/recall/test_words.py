@@ -57,10 +57,10 @@ def test_an_identifier_is_found_whole_and_by_its_parts():
 
 @given(st.text())
 def test_any_text_has_words_that_can_be_asked_for_again(text):
-    found = words(text)
-    assert words(text) == found
-    assert all(found)
-    assert all(len(word) <= 3 * LONGEST_WORD for word in found)
+    result = words(text)
+    assert words(text) == result
+    assert all(result)
+    assert all(len(word) <= 3 * LONGEST_WORD for word in result)
 
 
 @given(st.text(alphabet="abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=20))

@@ -29,8 +29,8 @@ def gone_priorities(before: Units, after: Units) -> set[int]:
 
 def talk(turns: int, length: int = 30, **fields: object) -> Units:
     """A system prompt, ``turns`` messages of ``length`` words, and a newest question."""
-    said = [
+    texts = [
         (user if i % 2 == 0 else model)(prose(f"subject{i}", length), **fields)  # type: ignore[operator]
         for i in range(turns)
     ]
-    return numbered(system(), *said, user("What now?"))
+    return numbered(system(), *texts, user("What now?"))

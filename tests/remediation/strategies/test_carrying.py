@@ -115,7 +115,7 @@ def test_a_line_that_stands_for_old_output_is_no_fact() -> None:
 
 
 def test_a_ledger_takes_little_beside_an_account_of_plain_talk_by_rule() -> None:
-    said = numbered(*(user(f"Host db{i}.example.org has port {9000 + i}.") for i in range(99)))
+    text = numbered(*(user(f"Host db{i}.example.org has port {9000 + i}.") for i in range(99)))
     work = numbered(*(tool(f"Host db{i}.example.org has port {9000 + i}.", id=f"t{i}") for i in range(99)))
-    assert [ledger_reserve(limit, said) for limit in (600, 5_000, 20_000)] == [60, 100, 400]
+    assert [ledger_reserve(limit, text) for limit in (600, 5_000, 20_000)] == [60, 100, 400]
     assert ledger_reserve(5_000, work) == ledger_budget(5_000)

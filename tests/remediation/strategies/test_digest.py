@@ -17,8 +17,8 @@ def test_a_paragraph_of_plain_talk_stands_whole_or_not_at_all() -> None:
 
 def test_of_plain_talk_what_nobody_else_says_goes_first() -> None:
     same = [user(f"It was so lovely to hear from you today, dear friend {sign}!") for sign in "abcdefghijklmnop"]
-    told = user("My sister restores an antique harpsichord beside the lighthouse!")
-    lines = digest(numbered(told, *same), 60, toolbox(), 0)
+    message = user("My sister restores an antique harpsichord beside the lighthouse!")
+    lines = digest(numbered(message, *same), 60, toolbox(), 0)
     assert "harpsichord" in lines
 
 
@@ -47,7 +47,7 @@ def test_of_plain_talk_a_question_goes_before_what_is_told() -> None:
         )
         for day in range(20)
     ]
-    lines = digest(numbered(*(said for pair in talk for said in pair)), 60, toolbox(), 0)
+    lines = digest(numbered(*(text for pair in talk for text in pair)), 60, toolbox(), 0)
     assert "tapir" in lines
     assert "otter" not in lines
 

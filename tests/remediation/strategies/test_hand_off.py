@@ -13,8 +13,8 @@ from remediation.strategies.stand_ins import SUMMARY_HEADING
 from tests.remediation.building import count, ids, model, numbered, prose, system, toolbox, user, words
 
 
-def call(name: str, arguments: str, result: str, said: str = "", **fields: object) -> Unit:
-    asked = Message(Role.ASSISTANT, said, tool_calls=(ToolCall(f"call-{name}", name, arguments),))
+def call(name: str, arguments: str, result: str, text: str = "", **fields: object) -> Unit:
+    asked = Message(Role.ASSISTANT, text, tool_calls=(ToolCall(f"call-{name}", name, arguments),))
     messages = (asked, Message(Role.TOOL, result, tool_call_id=f"call-{name}"))
     made = Unit(f"t-{name}", UnitKind.LOG, UnitRole.TOOL, messages, est_tokens=count(messages))
     return replace(made, **fields)  # type: ignore[arg-type]

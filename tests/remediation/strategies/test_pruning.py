@@ -28,8 +28,8 @@ LIMIT = 2000
 
 
 def dialog(turns: int = 20, length: int = 40) -> Units:
-    said = [(user if i % 2 == 0 else model)(prose(f"subject{i}", length)) for i in range(turns)]
-    return numbered(system(), user("Build a boat"), *said, user("What now?"))
+    texts = [(user if i % 2 == 0 else model)(prose(f"subject{i}", length)) for i in range(turns)]
+    return numbered(system(), user("Build a boat"), *texts, user("What now?"))
 
 
 def reply(*kept: object, summary: str = "") -> PrunedReply:
@@ -101,14 +101,14 @@ def test_the_documents_reply_is_read() -> None:
     ],
 )
 def test_other_replies_are_problems_with_a_reason(text: str, reason: str) -> None:
-    found = parse_pruned(text)
-    assert isinstance(found, PrunerProblem)
-    assert reason in found.reason
+    result = parse_pruned(text)
+    assert isinstance(result, PrunerProblem)
+    assert reason in result.reason
 
 
 def test_odd_entries_are_survived() -> None:
-    found = parse_pruned('{"prunedConversation": [3, null, {"id": 7, "content": ["x"]}], "summary": 4}')
-    assert found == PrunedReply((PrunedEntry("7", "", None),), "")
+    result = parse_pruned('{"prunedConversation": [3, null, {"id": 7, "content": ["x"]}], "summary": 4}')
+    assert result == PrunedReply((PrunedEntry("7", "", None),), "")
 
 
 def test_what_the_reply_leaves_out_is_removed_and_kept_in_the_record() -> None:

@@ -110,8 +110,8 @@ def read_by_a_tool(name: str, arguments: dict[str, object], text: str) -> Unit:
 
 def files_of(package: ModuleType) -> list[Path]:
     assert package.__file__
-    found = sorted(path for path in Path(package.__file__).parent.rglob("*.py") if path.stat().st_size)
-    return found[:: max(1, len(found) // 120)]
+    results = sorted(path for path in Path(package.__file__).parent.rglob("*.py") if path.stat().st_size)
+    return results[:: max(1, len(results) // 120)]
 
 
 @pytest.mark.parametrize("package", [django, celery, remediation, dialogs], ids=lambda package: package.__name__)

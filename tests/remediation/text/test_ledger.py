@@ -171,11 +171,11 @@ def test_an_old_rule_outlives_new_facts():
 def test_of_many_lines_alike_the_newest_stay():
     ledger: tuple[str, ...] = ()
     for number in range(0, 60, 6):
-        said = [
+        texts = [
             ("user", f"Please go on with step {step} of the plan for the harbour.")
             for step in range(number, number + 6)
         ]
-        ledger = key_facts(said, 120, count, earlier=ledger)
+        ledger = key_facts(texts, 120, count, earlier=ledger)
     assert any("step 59 " in line for line in ledger)
     assert not any(f"step {step} " in line for line in ledger for step in range(30))
 
@@ -235,8 +235,8 @@ def test_fenced_code_states_nothing_whoever_shows_it():
 
 def test_people_lead_tools():
     noise = "\n".join(f"ERROR shard-{n} failed: refused by db-{n * 7}.internal" for n in range(60))
-    said = "Use four connections per worker. The unit is booking-web.service. It took 42 s on Friday."
-    block = render_ledger(key_facts([("tool", noise), ("user", said)], 60, count))
+    text = "Use four connections per worker. The unit is booking-web.service. It took 42 s on Friday."
+    block = render_ledger(key_facts([("tool", noise), ("user", text)], 60, count))
     assert "booking-web.service" in block
     assert "42 s" in block
     assert "four connections" in block

@@ -145,12 +145,12 @@ def test_single_digits_bring_estimates_within_5_percent_after_two_reports():
     """By one slope for digits and words alike, estimates swung with the kind of the text: 7.5 % at most."""
 
     def errors(single_digits: int) -> list[float]:
-        calibration, found = None, []
+        calibration, result = None, []
         for (text, digits, told), (after, digits_after, told_after) in pairwise(SMOLLM):
             calibration = calibrate(calibration, Counted(text + single_digits * digits, 896), told)
             expected = calibration.expected(Counted(after + single_digits * digits_after, 896))
-            found.append(abs(expected - told_after) / told_after)
-        return found[1:]
+            result.append(abs(expected - told_after) / told_after)
+        return result[1:]
 
     assert max(errors(0)) > 0.07
     assert max(errors(1)) < 0.025 and median(errors(1)) < 0.012

@@ -158,12 +158,12 @@ def test_all_dialogs_of_a_person_are_searched_and_nobody_elses() -> None:
     first = hold(owned_by(ann), "the companies met", "in Larch Street")
     second = hold(owned_by(ann), "one company alone has a heron, Larch Street 7")
     hold(owned_by(ben), "another company in Larch Street has a heron")
-    found, _ = search.everywhere(ann, "Which company has the heron?")
-    assert found[0].dialog_id == second.pk
-    assert {one.dialog_id for one in found} == {first.pk, second.pk}
-    met = next(one for one in found if one.dialog_id == first.pk)
+    result, _ = search.everywhere(ann, "Which company has the heron?")
+    assert result[0].dialog_id == second.pk
+    assert {one.dialog_id for one in result} == {first.pk, second.pk}
+    met = next(one for one in result if one.dialog_id == first.pk)
     assert met.hit.text.number == 1
-    assert all(other.number != 3 for one in found for other in one.hit.beside), "neighbours are of the same dialog"
+    assert all(other.number != 3 for one in result for other in one.hit.beside), "neighbours are of the same dialog"
 
 
 def owned_by(user: User) -> Dialog:

@@ -24,10 +24,10 @@ def admin() -> User:
 
 
 def link_on(page: Any) -> str:
-    found = re.search(r'id="new-link">https?://[^/]+([^<]+)<', page.content.decode())
-    assert found is not None
+    match = re.search(r'id="new-link">https?://[^/]+([^<]+)<', page.content.decode())
+    assert match is not None
     assert page["Cache-Control"] == "no-store"
-    return found[1]
+    return match[1]
 
 
 def test_somebody_is_invited_and_comes_in_by_the_link_once(admin: User) -> None:

@@ -126,8 +126,8 @@ def test_shipped_traits() -> None:
 )
 def test_a_model_that_ends_is_warned_of_30_days_before(today: date, words: str) -> None:
     model = load_catalog(NOWHERE).model("anthropic", "claude-sonnet-4-5")
-    found = retirement_of(model, today)
-    assert words in found if words else found == ""
+    result = retirement_of(model, today)
+    assert words in result if words else result == ""
     assert retirement_of(load_catalog(NOWHERE).model("anthropic", "claude-fable-5-2"), today) == ""
 
 

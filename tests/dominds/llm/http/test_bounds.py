@@ -81,11 +81,11 @@ class Growth:
 
 def refused(stream: Any) -> tuple[str, str]:
     """What was said before the answer was cut, and the sentence that it was cut with."""
-    said: list[StreamEvent] = []
+    texts: list[StreamEvent] = []
     with pytest.raises(AnswerTooLarge) as caught:
-        stream.run(said.append)
+        stream.run(texts.append)
     assert delay_before_retry(caught.value, 1, 0.5) is None, "the same request would only do so again"
-    return "".join(event.text for event in said if isinstance(event, TextDelta)), str(caught.value)
+    return "".join(event.text for event in texts if isinstance(event, TextDelta)), str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ def refused(stream: Any) -> tuple[str, str]:
 def test_an_endless_stream_is_cut_at_its_bound(server: ModelServer, piece: bytes, bound: Budget) -> None:
     server.will(endless(piece))
     with Growth() as growth:
-        said, sentence = refused(chat_at(Endpoint(server.url)).stream(HELLO))
-    assert said.startswith("Hi"), "what was said so far is kept"
+        text, sentence = refused(chat_at(Endpoint(server.url)).stream(HELLO))
+    assert text.startswith("Hi"), "what was said so far is kept"
     assert f"more than {bound.most:,} {bound.unit}" in sentence
     assert bound.setting in sentence
     assert sentence.startswith("127.0.0.1:")
@@ -119,8 +119,8 @@ def test_an_endless_stream_is_cut_at_its_bound(server: ModelServer, piece: bytes
 def test_a_bomb_is_cut_while_it_unpacks(server: ModelServer, encoding: str, piece: bytes) -> None:
     server.will(bomb(encoding, piece, 200 * MEGABYTE))
     with Growth() as growth:
-        said, sentence = refused(chat_at(Endpoint(server.url)).stream(HELLO))
-    assert said == "Hi"
+        text, sentence = refused(chat_at(Endpoint(server.url)).stream(HELLO))
+    assert text == "Hi"
     assert "sets this limit" in sentence
     assert growth.most < MOST_GROWTH
 
@@ -193,8 +193,8 @@ def test_endless_headers_are_cut(server: ModelServer, headers: Iterator[bytes], 
             connection.send(header)
 
     server.will(play)
-    said, sentence = refused(chat_at(Endpoint(server.url)).stream(HELLO))
-    assert said == ""
+    text, sentence = refused(chat_at(Endpoint(server.url)).stream(HELLO))
+    assert text == ""
     assert sentence == bound.sentence(f"{server.url.removeprefix('http://')} answered with")
 
 

@@ -13,18 +13,18 @@ messages = st.builds(Message, st.sampled_from([Role.USER, Role.ASSISTANT]), st.t
 steps = st.tuples(st.sampled_from("ab"), st.integers(0, 9), st.lists(messages, max_size=5))
 
 
-def write(said: Sequence[Message]) -> bytes:
-    return orjson.dumps([[message.role, message.text] for message in said])[1:-1]
+def write(texts: Sequence[Message]) -> bytes:
+    return orjson.dumps([[message.role, message.text] for message in texts])[1:-1]
 
 
 @given(st.lists(steps, max_size=12))
 def test_the_json_is_that_of_the_messages(taken: list[tuple[str, int, list[Message]]]) -> None:
     """Each step keeps so many messages of its conversation, as a rewrite may, and says more."""
-    said = MessageJson()
+    text = MessageJson()
     conversations: dict[str, list[Message]] = {"a": [], "b": []}
     for name, kept, more in taken:
         conversations[name] = [*conversations[name][: kept or None], *more]
-        assert said.json(name, tuple(conversations[name]), write) == write(conversations[name])
+        assert text.json(name, tuple(conversations[name]), write) == write(conversations[name])
 
 
 def test_only_what_is_new_or_passing_is_written() -> None:
@@ -34,8 +34,8 @@ def test_only_what_is_new_or_passing_is_written() -> None:
         written.append(len(some))
         return write(some)
 
-    said, conversation = MessageJson(), [Message(Role.USER, str(number)) for number in range(100)]
-    said.json("a", tuple(conversation), counted)
+    text, conversation = MessageJson(), [Message(Role.USER, str(number)) for number in range(100)]
+    text.json("a", tuple(conversation), counted)
     written.clear()
-    said.json("a", (*conversation, Message(Role.USER, "next"), Message(Role.USER, "a reminder")), counted)
+    text.json("a", (*conversation, Message(Role.USER, "next"), Message(Role.USER, "a reminder")), counted)
     assert sum(written) == 2 + PASSING

@@ -286,15 +286,15 @@ def test_thinking_that_the_server_dropped_is_logged_without_its_text() -> None:
 
 def beginning(body: dict[str, Any]) -> list[Any]:
     """What a provider reads in its order, without marks of the cache."""
-    said = body.get("messages") or body["input"]
-    parts = [body.get("system"), body.get("instructions"), body.get("tools"), *_flat(said)]
+    text = body.get("messages") or body["input"]
+    parts = [body.get("system"), body.get("instructions"), body.get("tools"), *_flat(text)]
     return [_unmarked(part) for part in parts]
 
 
-def _flat(said: list[dict[str, Any]]) -> list[Any]:
+def _flat(texts: list[dict[str, Any]]) -> list[Any]:
     """Messages whose content is a list grow at their end."""
     flat: list[Any] = []
-    for message in said:
+    for message in texts:
         content = message.get("content")
         flat += [(message["role"], block) for block in content] if isinstance(content, list) else [message]
     return flat
@@ -410,8 +410,8 @@ def test_each_local_server_says_its_window(kind: str, double: Callable[..., Doub
     with double(brain, window=12_345) as running:
         model = at(info(KINDS[kind]), running)
         assert model.kind.loaded_window is not None
-        found = model.kind.loaded_window(model.base_url, model.model_id, key_of(model))
-    assert found == LoadedLimit(12_345, source)
+        result = model.kind.loaded_window(model.base_url, model.model_id, key_of(model))
+    assert result == LoadedLimit(12_345, source)
 
 
 def test_what_a_cache_read_and_wrote_is_reported() -> None:

@@ -319,8 +319,8 @@ def test_a_fragmented_context_of_tiny_units_is_broken() -> None:
 
 @pytest.mark.parametrize("kind", list(UnitKind))
 def test_a_misclassified_context_is_broken(kind: UnitKind) -> None:
-    said = [unit(prose(f"m{i}", 40), UnitRole.ASSISTANT, kind=kind) for i in range(40)]
-    units = numbered(system(), *said, user("now"))
+    texts = [unit(prose(f"m{i}", 40), UnitRole.ASSISTANT, kind=kind) for i in range(40)]
+    units = numbered(system(), *texts, user("now"))
     rewritten = break_context(units, SMALL, toolbox(), LIMIT, 300)
     assert not rewritten.failure
     check_promises(units, rewritten, LIMIT)

@@ -18,8 +18,8 @@ ALIKE = {"alike": lambda a, b: 1.0}
 
 
 def scored(*scores: float, **fields: object) -> tuple:
-    said = (model(f"{score} {prose(f'm{i}', 20)}", **fields) for i, score in enumerate(scores))
-    return numbered(system(), *said, user("now"))
+    texts = (model(f"{score} {prose(f'm{i}', 20)}", **fields) for i, score in enumerate(scores))
+    return numbered(system(), *texts, user("now"))
 
 
 def placeholders(units: tuple) -> list[int]:
