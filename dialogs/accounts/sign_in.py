@@ -48,7 +48,7 @@ def provider_of(identity: Identity) -> Registration | None:
 def person_of(claims: Mapping[str, Any], provider: Registration) -> User:
     """Whose sign-in this is, with an account of their own from the first one on, in the groups that the claims name now.
     Raises ``SignInFailed``."""
-    identity = _found(claims) or _made(claims, provider)
+    identity = _identity_of(claims) or _made(claims, provider)
     if not identity.user.is_active:
         raise SignInFailed("Your account here is switched off. Ask your operator.", "inactive account", FORBIDDEN)
     _follow_groups(identity, claims.get(provider.groups_claim))
@@ -98,7 +98,7 @@ def _given_by(identities: Iterable[Identity]) -> set[Group]:
     return {group for identity in identities for group in identity.groups.all()}
 
 
-def _found(claims: Mapping[str, Any]) -> Identity | None:
+def _identity_of(claims: Mapping[str, Any]) -> Identity | None:
     named = Identity.objects.filter(issuer=claims["iss"], subject=claims["sub"])
     return named.select_related("user").first()
 
@@ -118,7 +118,7 @@ def _made(claims: Mapping[str, Any], provider: Registration) -> Identity:
                 user.save()
                 return Identity.objects.create(user=user, issuer=claims["iss"], subject=claims["sub"])
         except IntegrityError:  # the name, or the whole person, was made a moment ago
-            if identity := _found(claims):
+            if identity := _identity_of(claims):
                 return identity
     raise SignInFailed("Too many accounts are being made. Begin again.", "no free user name")
 

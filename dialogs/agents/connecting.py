@@ -60,7 +60,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ServerOffers:
     server: Server
     offers: tuple[Offer, ...] = ()
     failure: str = ""
@@ -70,20 +70,20 @@ def local_servers() -> list[Server]:
     return [Server.at(kind, address) for kind, address in settings.LOCAL_SERVERS]
 
 
-def local_offers() -> list[Found]:
+def local_offers() -> list[ServerOffers]:
     """Ask all local servers at once. One that does not answer within ``LOCAL_SECONDS`` counts as absent."""
-    asked = {server: _asking.submit(_found, server) for server in local_servers()}
+    asked = {server: _asking.submit(_ask, server) for server in local_servers()}
     wait(asked.values(), timeout=LOCAL_SECONDS)
     return [_in_time(server, future) for server, future in asked.items()]
 
 
-def _in_time(server: Server, future: "Future[Found]") -> Found:
-    return future.result() if future.done() else Found(server, failure=f"{server.host} did not answer in time.")
+def _in_time(server: Server, future: "Future[ServerOffers]") -> ServerOffers:
+    return future.result() if future.done() else ServerOffers(server, failure=f"{server.host} did not answer in time.")
 
 
-def _found(server: Server) -> Found:
+def _ask(server: Server) -> ServerOffers:
     listing = _listed(server, LOCAL_SECONDS, allow_private=True)
-    return Found(server, tuple(_offer(server, model) for model in listing.models), listing.failure)
+    return ServerOffers(server, tuple(_offer(server, model) for model in listing.models), listing.failure)
 
 
 def _offer(server: Server, model: str) -> Offer:

@@ -95,7 +95,7 @@ class PageSocket(AsyncWebsocketConsumer):
         self._unsure = self.dialog_id is not None  # there may be events that nobody announced
         self._wanted = 0  # the newest event that was announced
         self._announced_at = now  # when, or when something else made it unsure
-        self._found: deque[dict[str, Any]] = deque()  # events that were read and not sent yet
+        self._unsent: deque[dict[str, Any]] = deque()  # events that were read and not sent yet
         self._reading: asyncio.Task[None] | None = None
         self._live = False  # all events up to the opening have been sent: what follows is news
         self._live_text: deque[dict[str, Any]] = deque()
@@ -204,9 +204,9 @@ class PageSocket(AsyncWebsocketConsumer):
         if result is None:
             self._goodbye = NOT_FOUND
             return
-        self._found.extend(result)
+        self._unsent.extend(result)
         if len(result) < BATCH:
-            self._found.append({"known": drawing.known})
+            self._unsent.append({"known": drawing.known})
         else:
             self._unsure = True
 
@@ -257,21 +257,21 @@ class PageSocket(AsyncWebsocketConsumer):
             if self._feed is not None:
                 await self._write_events(self._feed)
                 await self._write_live_text()
-                if self._tool_line and self._live and not self._is_behind and not self._found:
+                if self._tool_line and self._live and not self._is_behind and not self._unsent:
                     line, self._tool_line = self._tool_line, None
                     await self._send(line)
             self._read_if_due(now)
         await self._ping(now)
 
     async def _write_events(self, feed: Feed) -> None:
-        while self._found:
-            frame = self._found.popleft()
+        while self._unsent:
+            frame = self._unsent.popleft()
             if "known" in frame:
                 self._known = max(self._known, frame["known"])
                 self._live = True
                 continue
             if self._is_slow(time.monotonic()) and not await self._catches_up():
-                self._found.clear()
+                self._unsent.clear()
                 self._unsure = True  # what it has not read is not held for it, but read again later
                 return
             if frame["type"] == "generation":
@@ -300,7 +300,7 @@ class PageSocket(AsyncWebsocketConsumer):
         which it would take the place of.
         """
         feed = self._feed
-        if feed is None or not self._live or self._found or self._goodbye or self._is_slow(time.monotonic()):
+        if feed is None or not self._live or self._unsent or self._goodbye or self._is_slow(time.monotonic()):
             return
         if self._live_text_lost:
             self._live_text_lost = False

@@ -234,7 +234,7 @@ def badges_of(user_id: int, languages: Collection[str] = ("en",)) -> dict[str, F
         "questions": len(waiting),
         "build": BUILD,
         "newest": _notification(newest) if newest else None,
-        "look": _look(_own_settings.first(user_id) or PersonSettings()),
+        "look": _appearance(_own_settings.first(user_id) or PersonSettings()),
     }
     return {language: frame | drawn_in(language, _badge_words, dialogs, len(waiting)) for language in languages}
 
@@ -243,7 +243,7 @@ def _badge_words(dialogs: Sequence[Dialog], waiting: int) -> Frame:
     return {"dialogs": sidebar.marks(dialogs), "html": render_to_string("_badge.html", {"waiting": waiting})}
 
 
-def _look(own: PersonSettings) -> dict[str, Any]:
+def _appearance(own: PersonSettings) -> dict[str, Any]:
     """The attributes by which a page follows the settings: of its root, of its body, and of the breaking bar."""
     return {
         "theme": own.theme,

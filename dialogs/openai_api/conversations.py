@@ -111,7 +111,7 @@ def begin(key: ApiKey, request: ChatRequest) -> Run:
     if lifetime.asks_for_title(conversation):  # as its last message, of a conversation that goes on without it
         return _forked(key, agent, request, conversation, None, is_aside=True)
     candidate = find(key, agent, conversation, request.end_user, request.instructions)
-    if candidate is not None and candidate.fit and (run := _found(key, agent, request, conversation, candidate)):
+    if candidate is not None and candidate.fit and (run := _go_on(key, agent, request, conversation, candidate)):
         return run
     return _forked(key, agent, request, conversation, copyable(candidate))
 
@@ -173,7 +173,7 @@ def _holding_calls(key: ApiKey, agent: Agent, request: ChatRequest, conversation
         return _post(dialog, key, request, conversation, ahead)
 
 
-def _found(
+def _go_on(
     key: ApiKey, agent: Agent, request: ChatRequest, conversation: Conversation, candidate: Candidate
 ) -> Run | None:
     conversation = after_head(conversation, candidate)

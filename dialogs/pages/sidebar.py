@@ -48,7 +48,7 @@ def sections(request: HttpRequest, user: User) -> list[Section]:
     return [Section(title, _labelled(group), is_folder) for title, group, is_folder in shown if group]
 
 
-def found(request: HttpRequest, user: User, dialogs: list[Dialog], words: str) -> dict[str, Any]:
+def matching(request: HttpRequest, user: User, dialogs: list[Dialog], words: str) -> dict[str, Any]:
     """What the template shows for these words; without words, what it shows else."""
     if not words:
         return {"sections": sections(request, user)}

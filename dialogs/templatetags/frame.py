@@ -24,7 +24,7 @@ class Frame:
     build = BUILD
 
     @cached_property
-    def look(self) -> PersonSettings:
+    def appearance(self) -> PersonSettings:
         """As the middleware found it when it looked for the language."""
         return getattr(self.request, "own_settings", None) or login.settings_of(self.user)
 

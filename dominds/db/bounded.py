@@ -18,14 +18,14 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # not subscriptabl
 
     @cached_property
     def count(self) -> int:
-        return min(self._found, MOST_ROWS)
+        return min(self._bounded_count, MOST_ROWS)
 
     @property
     def is_cut(self) -> bool:
-        return self._found > MOST_ROWS
+        return self._bounded_count > MOST_ROWS
 
     @cached_property
-    def _found(self) -> int:
+    def _bounded_count(self) -> int:
         rows = self.object_list
         if not isinstance(rows, QuerySet):
             return len(rows)

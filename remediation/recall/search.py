@@ -11,7 +11,7 @@ CANDIDATES = 40  # times the hits: enough to leave out those that stand beside b
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class HitInPlace:
     """A hit between what was said just before and after it; at an end of the dialog there is nothing beside it."""
 
     hit: Hit
@@ -24,7 +24,7 @@ class Found:
 
 def search(
     archive: Archive, text: str, most: int = MOST_HITS, tuning: Tuning = DEFAULT, hidden: Collection[int] = ()
-) -> tuple[Found, ...]:
+) -> tuple[HitInPlace, ...]:
     """Best first, without the ``hidden`` turns. What stands beside a better hit is shown with it and takes no place of
     its own."""
     weights = query_weights(Query(text))
@@ -48,6 +48,6 @@ def search(
         for entry, passage in zip(entries, archive.passages(entries), strict=True)
     }
     return tuple(
-        Found(hits[entry], tuple(hits[beside] for beside in (entry - 1, entry + 1) if beside in hits))
+        HitInPlace(hits[entry], tuple(hits[beside] for beside in (entry - 1, entry + 1) if beside in hits))
         for entry in chosen
     )

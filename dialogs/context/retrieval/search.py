@@ -31,7 +31,7 @@ from remediation.recall.passages import Passage
 from remediation.recall.query import Query, query_weights
 from remediation.recall.scoring import FARTHEST_NEIGHBOUR
 from remediation.recall.scoring import Hit as Ranked
-from remediation.recall.search import MOST_HITS, Found, search
+from remediation.recall.search import MOST_HITS, HitInPlace, search
 from remediation.recall.snippets import Part, snippet
 
 MOST_QUERY_CHARS = 2_000
@@ -102,7 +102,7 @@ def _hits(index: Index, query: str, most: int, hidden: Collection[int]) -> list[
     return [_hit(match, asked) for match in search(index, query[:MOST_QUERY_CHARS], most, hidden=hidden)]
 
 
-def _hit(value: Found, asked: Collection[str]) -> Hit:
+def _hit(value: HitInPlace, asked: Collection[str]) -> Hit:
     beside = (_text(other, asked, NEIGHBOUR_CHARS) for other in value.neighbours)
     return Hit(_text(value.hit, asked), tuple(beside))
 
