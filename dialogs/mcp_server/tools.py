@@ -103,9 +103,7 @@ def resolve_question(request: PersonRequest, question: Question, way: ExitTaken)
     return questions.resolve(request, question, way)
 
 
-def ask_human(
-    request: PersonRequest, text: Text, dialog: Dialog | None = None, choices: Choices | None = None
-) -> Row:
+def ask_human(request: PersonRequest, text: Text, dialog: Dialog | None = None, choices: Choices | None = None) -> Row:
     """Ask your person something. Returns the question at once; ask read_question for the answer, with its id, later. It stands
     in the dialog that you name, which must be idle and takes no messages until it is answered, or in a new one."""
     return questions.ask(request, NewQuestion(text=text, dialog=dialog, choices=choices or [])).value

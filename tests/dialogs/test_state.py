@@ -18,7 +18,7 @@ facts = st.builds(
 
 
 @pytest.mark.parametrize(
-    ("found", "state"),
+    ("value", "state"),
     [
         (NOTHING, State.IDLE),
         (Facts(False, "", False, True, False), State.QUEUED),
@@ -29,8 +29,8 @@ facts = st.builds(
         (Facts(True, "", False, False, False), State.CLOSED),
     ],
 )
-def test_each_state_has_its_facts(found: Facts, state: State) -> None:
-    assert state_of(found) is state
+def test_each_state_has_its_facts(value: Facts, state: State) -> None:
+    assert state_of(value) is state
 
 
 @given(facts)

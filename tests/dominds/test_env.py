@@ -10,26 +10,26 @@ NAME = "DOMINDS_TEST_VALUE"
 
 
 @pytest.mark.parametrize(
-    ("found", "meaning"),
+    ("value", "meaning"),
     [("1", True), ("TRUE", True), ("on", True), ("0", False), ("no", False), ("  ", True), ("", True)],
 )
 def test_a_flag_reads_the_usual_words_and_empty_means_the_default(
-    found: str, meaning: bool, monkeypatch: pytest.MonkeyPatch
+    value: str, meaning: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(NAME, found)
+    monkeypatch.setenv(NAME, value)
     assert env.flag(NAME, default=True) is meaning
 
 
-@pytest.mark.parametrize("found", ["maybe", "2", "yes please"])
-def test_a_bad_flag_is_named_with_its_value_and_the_way_out(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(NAME, found)
-    with pytest.raises(env.BadEnvironment, match=f"{NAME} is '{found}', but should be one of .* start again"):
+@pytest.mark.parametrize("value", ["maybe", "2", "yes please"])
+def test_a_bad_flag_is_named_with_its_value_and_the_way_out(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NAME, value)
+    with pytest.raises(env.BadEnvironment, match=f"{NAME} is '{value}', but should be one of .* start again"):
         env.flag(NAME, default=False)
 
 
-@pytest.mark.parametrize("found", ["-1", "3.5", "many", "0x10", "²"])
-def test_a_bad_number_is_refused(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(NAME, found)
+@pytest.mark.parametrize("value", ["-1", "3.5", "many", "0x10", "²"])
+def test_a_bad_number_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NAME, value)
     with pytest.raises(env.BadEnvironment, match="whole number of at least 0"):
         env.number(NAME, default=7)
 
@@ -47,9 +47,9 @@ def test_model_servers_are_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert env.servers(NAME, "ollama=http://127.0.0.1:11434") == []
 
 
-@pytest.mark.parametrize("found", ["http://127.0.0.1:1234", "gopher=http://127.0.0.1:70", "ollama=", "ollama=11434"])
-def test_a_bad_model_server_is_refused(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(NAME, found)
+@pytest.mark.parametrize("value", ["http://127.0.0.1:1234", "gopher=http://127.0.0.1:70", "ollama=", "ollama=11434"])
+def test_a_bad_model_server_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NAME, value)
     with pytest.raises(env.BadEnvironment, match="KIND=ADDRESS"):
         env.servers(NAME, "")
 
@@ -75,19 +75,19 @@ def test_a_database_address_is_taken_apart(monkeypatch: pytest.MonkeyPatch) -> N
     assert (str(described["PORT"]), described["NAME"]) == ("5433", "talks")
 
 
-@pytest.mark.parametrize("found", ["mysql://root:hunter2@db/talks", "postgres://ada:hunter2@db", "hunter2"])
+@pytest.mark.parametrize("given", ["mysql://root:hunter2@db/talks", "postgres://ada:hunter2@db", "hunter2"])
 def test_a_bad_database_address_is_refused_without_showing_its_password(
-    found: str, monkeypatch: pytest.MonkeyPatch
+    given: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(NAME, found)
+    monkeypatch.setenv(NAME, given)
     with pytest.raises(env.BadEnvironment) as caught:
         env.database(NAME, default=Path("unused"))
     assert "hunter2" not in str(caught.value)
 
 
-@pytest.mark.parametrize("found", ["http://cache", "redis://", "cache:6379"])
-def test_a_bad_redis_address_is_refused(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(NAME, found)
+@pytest.mark.parametrize("value", ["http://cache", "redis://", "cache:6379"])
+def test_a_bad_redis_address_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NAME, value)
     with pytest.raises(env.BadEnvironment, match="redis://HOST:PORT/NUMBER"):
         env.redis_url(NAME)
 
@@ -101,7 +101,7 @@ def test_a_data_folder_that_cannot_be_made_or_written_is_a_sentence(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("found", "port", "secured"),
+    ("given", "port", "secured"),
     [
         ("smtp://mail.example.org", 25, {}),
         ("smtp+tls://ann%40example.org:a%2Fb@mail.example.org", 587, {"EMAIL_USE_TLS": True}),
@@ -109,19 +109,19 @@ def test_a_data_folder_that_cannot_be_made_or_written_is_a_sentence(tmp_path: Pa
     ],
 )
 def test_a_mail_server_is_an_address(
-    found: str, port: int, secured: dict[str, bool], monkeypatch: pytest.MonkeyPatch
+    given: str, port: int, secured: dict[str, bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(NAME, found)
+    monkeypatch.setenv(NAME, given)
     read = env.mail(NAME)
     assert (read["EMAIL_HOST"], read["EMAIL_PORT"]) == ("mail.example.org", port)
     assert {name: value for name, value in read.items() if name.startswith("EMAIL_USE")} == secured
-    if "%40" in found:
+    if "%40" in given:
         assert (read["EMAIL_HOST_USER"], read["EMAIL_HOST_PASSWORD"]) == ("ann@example.org", "a/b")
 
 
-@pytest.mark.parametrize("found", ["mail.example.org", "http://mail.example.org", "smtps://h", "smtp://"])
-def test_what_is_no_mail_server_is_refused_without_its_password(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(NAME, found)
+@pytest.mark.parametrize("value", ["mail.example.org", "http://mail.example.org", "smtps://h", "smtp://"])
+def test_what_is_no_mail_server_is_refused_without_its_password(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NAME, value)
     with pytest.raises(env.BadEnvironment, match="USER:PASSWORD@HOST:PORT"):
         env.mail(NAME)
 
@@ -134,10 +134,10 @@ def test_mails_need_a_sender(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "found", ["dominds.example.org", "ftp://x", "https://", "https://x.example/path", "https://x:y"]
+    "value", ["dominds.example.org", "ftp://x", "https://", "https://x.example/path", "https://x:y"]
 )
-def test_what_is_no_public_address_is_refused(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(NAME, found)
+def test_what_is_no_public_address_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NAME, value)
     with pytest.raises(env.BadEnvironment, match="without a path"):
         env.web_address(NAME)
     monkeypatch.setenv(NAME, "https://dominds.example.org:8443/")
@@ -145,11 +145,11 @@ def test_what_is_no_public_address_is_refused(found: str, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    "found",
+    "value",
     ["id.example.org", "http://id.example.org", "https://id.example.org/?x=1", "https://id.example.org/#x", "https://"],
 )
-def test_what_is_no_issuer_is_refused(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(NAME, found)
+def test_what_is_no_issuer_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NAME, value)
     with pytest.raises(env.BadEnvironment, match="the issuer of an OpenID provider"):
         env.issuer(NAME)
     for good in ("https://id.example.org/realms/main", "https://id.example.org/", "http://127.0.0.1:8080"):

@@ -142,7 +142,7 @@ def test_further_providers_of_sign_ins_are_numbered(load: Loader) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         ({"DOMINDS_OIDC_3_ISSUER": "https://id.example.org/"}, "should be another issuer than those before it"),
         ({"DOMINDS_OIDC_3_CLIENT_ID": ""}, "DOMINDS_OIDC_3_ISSUER is set, but DOMINDS_OIDC_3_CLIENT_ID"),
@@ -150,10 +150,12 @@ def test_further_providers_of_sign_ins_are_numbered(load: Loader) -> None:
         ({"DOMINDS_OIDC_10_NAME": "Ten"}, "should be DOMINDS_OIDC_2_... to DOMINDS_OIDC_9_..."),
     ],
 )
-def test_a_bad_number_or_a_provider_named_twice_stops_the_start(load: Loader, more: dict[str, str], told: str) -> None:
+def test_a_bad_number_or_a_provider_named_twice_stops_the_start(
+    load: Loader, more: dict[str, str], message: str
+) -> None:
     done = load(**{**PROVIDERS, **more})
     assert done.returncode != 0
-    assert told in done.stderr
+    assert message in done.stderr
 
 
 def test_the_settings_of_a_public_server_pass_djangos_deployment_checks(load: Loader) -> None:

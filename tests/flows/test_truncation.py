@@ -36,7 +36,7 @@ def levels(serve: Serve, texts: list[tuple[str, Any]], **fields: Any) -> list[tu
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("text", "expected"),
     [
         pytest.param([(LONG, (5_000, 10)), (LONG, (2_000, 10))], [KNOWN, SUSPECTED], id="it fell"),
         pytest.param([(LONG, (5_000, 400)), (SHORT, (4_700, 10))], [KNOWN, KNOWN], id="it fell by less than was said"),
@@ -59,8 +59,8 @@ def levels(serve: Serve, texts: list[tuple[str, Any]], **fields: Any) -> list[tu
         ),
     ],
 )
-def test_what_is_suspected(serve: Serve, said: list[tuple[str, Any]], expected: list[tuple[str, str]]) -> None:
-    assert levels(serve, said) == expected
+def test_what_is_suspected(serve: Serve, text: list[tuple[str, Any]], expected: list[tuple[str, str]]) -> None:
+    assert levels(serve, text) == expected
 
 
 def test_a_fall_beside_guidance_proves_nothing(serve: Serve) -> None:

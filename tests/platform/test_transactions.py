@@ -22,7 +22,7 @@ def connect_to_nobody() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wait", "said"),
+    ("wait", "text"),
     [
         (lambda _: time.sleep(0), "slept"),
         (lambda redis: redis.ping(), "asked Redis"),
@@ -31,7 +31,7 @@ def connect_to_nobody() -> None:
         (lambda _: subprocess.run(["true"], check=True), "started a process"),
     ],
 )
-def test_waits_within_a_transaction_are_found(redis_client: Any, wait: Callable[[Any], object], said: str) -> None:
+def test_waits_within_a_transaction_are_found(redis_client: Any, wait: Callable[[Any], object], text: str) -> None:
     dialog = make_dialog()
     with watched() as ended:
         wait(redis_client)
@@ -42,4 +42,4 @@ def test_waits_within_a_transaction_are_found(redis_client: Any, wait: Callable[
     free, holding = ended
     assert not free.is_wrong()
     assert holding.is_wrong()
-    assert {result.partition(" in ")[0] for result in holding.slow} == {said}
+    assert {result.partition(" in ")[0] for result in holding.slow} == {text}

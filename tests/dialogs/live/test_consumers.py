@@ -458,13 +458,13 @@ def test_each_page_of_a_dialog_gets_every_event_once(script: Script) -> None:
     go(scenario)
 
 
-@pytest.mark.parametrize("said", ["not json", "[]", '{"type":"ack"}', '{"type":"ack","n":"x"}', '{"type":1}', "5"])
-def test_nonsense_from_a_page_is_ignored(script: Script, said: str) -> None:
+@pytest.mark.parametrize("text", ["not json", "[]", '{"type":"ack"}', '{"type":"ack","n":"x"}', '{"type":1}', "5"])
+def test_nonsense_from_a_page_is_ignored(script: Script, text: str) -> None:
     dialog = make_dialog()
 
     async def scenario() -> None:
         async with listening(path_of(dialog), dialog.owner) as page:
-            await page.send_to(text_data=said)
+            await page.send_to(text_data=text)
             await rows(messages.post_message, dialog.pk, "Hi")
             await frames_until(page, lambda frame: frame["type"] == "turn")
 

@@ -47,7 +47,7 @@ def talk(*texts: str) -> list[ClientMessage]:
 
 
 @pytest.mark.parametrize(
-    ("told", "stored"),
+    ("message", "stored"),
     [
         ([user("a"), assistant("b")], [user("a"), assistant("b")]),
         ([user(" a\n"), assistant("b ")], [user("a"), assistant("b")]),
@@ -61,14 +61,14 @@ def talk(*texts: str) -> list[ClientMessage]:
         ([user("a"), assistant(""), user("c")], [user("a"), user("c")]),
     ],
 )
-def test_these_are_the_same(told: list[ClientMessage], stored: list[ClientMessage]) -> None:
-    result = fits(told, stored)
+def test_these_are_the_same(message: list[ClientMessage], stored: list[ClientMessage]) -> None:
+    result = fits(message, stored)
     assert result is not None
     assert result.exact
 
 
 @pytest.mark.parametrize(
-    ("told", "stored"),
+    ("message", "stored"),
     [
         (talk("a", LONG), talk("x", "y", "a", LONG)),  # the head was cut
         (talk("x", LONG)[1:] + talk("a", "b"), talk("v", "w", "x", LONG, "a", "b")),  # in the middle of an exchange
@@ -83,14 +83,14 @@ def test_these_are_the_same(told: list[ClientMessage], stored: list[ClientMessag
         (talk("a", "b", "c", LONG), talk("a", "b", "x", "y", "c", LONG)),  # taken out of the middle
     ],
 )
-def test_these_go_on_though_they_are_told_otherwise(told: list[ClientMessage], stored: list[ClientMessage]) -> None:
-    result = fits(told, stored)
+def test_these_go_on_though_they_are_told_otherwise(message: list[ClientMessage], stored: list[ClientMessage]) -> None:
+    result = fits(message, stored)
     assert result is not None
     assert not result.exact
 
 
 @pytest.mark.parametrize(
-    ("told", "stored"),
+    ("message", "stored"),
     [
         ([user("a"), assistant("b")], [user("a"), assistant("c")]),
         ([user("a"), assistant("b")], [user("A"), assistant("b")]),
@@ -106,8 +106,8 @@ def test_these_go_on_though_they_are_told_otherwise(told: list[ClientMessage], s
         (talk("a", LONG), talk("a", LONG, "b", OTHER)),  # from an older place
     ],
 )
-def test_these_are_not(told: list[ClientMessage], stored: list[ClientMessage]) -> None:
-    assert fits(told, stored) is None
+def test_these_are_not(message: list[ClientMessage], stored: list[ClientMessage]) -> None:
+    assert fits(message, stored) is None
 
 
 @given(st.lists(st.sampled_from("<>/adeilst hnk"), max_size=40).map("".join))

@@ -171,15 +171,15 @@ def test_an_answer_or_other_words_in_between_make_no_row(script: Script, between
     assert (dialog.state, dialog.questions.count()) == ("failed", 0)
 
 
-@pytest.mark.parametrize("told", [GONE, NO_BETA])
-def test_a_message_of_a_program_fails_each_time(script: Script, told: dict[str, Any]) -> None:
+@pytest.mark.parametrize("message", [GONE, NO_BETA])
+def test_a_message_of_a_program_fails_each_time(script: Script, message: dict[str, Any]) -> None:
     """It is told at once, and asks again by itself."""
-    script(told)
+    script(message)
     origin = make_dialog()
     dialog = messages.create_dialog(origin.owner, origin.agent_id, origin=Dialog.Origin.KEY)
     for text in ("one", "two"):
         assert say(dialog, text).state == "failed"
-    assert (dialog.failure, dialog.questions.count()) == (told["error"]["message"], 0)
+    assert (dialog.failure, dialog.questions.count()) == (message["error"]["message"], 0)
 
 
 def test_a_program_in_a_persons_dialog_is_told_why_it_got_no_answer(script: Script) -> None:

@@ -79,7 +79,7 @@ def test_nobody_archives_what_is_not_theirs_not_even_staff() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "told"),
+    ("sent", "message"),
     [
         ({}, "No dialog was ticked."),
         ({"action": "archive"}, "No dialog was ticked."),
@@ -87,11 +87,11 @@ def test_nobody_archives_what_is_not_theirs_not_even_staff() -> None:
         ({"action": "burn", "dialog": "x"}, "Nothing was done."),
     ],
 )
-def test_a_selection_of_nothing_does_nothing_and_says_so(sent: dict[str, str], told: str) -> None:
+def test_a_selection_of_nothing_does_nothing_and_says_so(sent: dict[str, str], message: str) -> None:
     client = browser_of(UserFactory.create())
     answer = client.post(SELECTED, {**sent, "back": "https://evil.example/"}, follow=True)
     assert answer.redirect_chain == [("/dialogs/", 302)]
-    assert told in answer.content.decode()
+    assert message in answer.content.decode()
 
 
 def test_a_new_name_reaches_the_page_and_its_list() -> None:

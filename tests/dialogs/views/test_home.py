@@ -38,7 +38,7 @@ def test_the_first_message_makes_the_dialog_once(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "status", "said"),
+    ("wrong", "status", "text"),
     [
         ({"text": "  "}, 400, "The message is empty."),
         ({"agent": "nobody"}, 400, "There is no agent"),
@@ -46,17 +46,17 @@ def test_the_first_message_makes_the_dialog_once(agent: Agent) -> None:
         ({"model": "gone/gone"}, 409, "gone"),
     ],
 )
-def test_a_refused_message_makes_nothing_and_stays(agent: Agent, wrong: dict[str, str], status: int, said: str) -> None:
+def test_a_refused_message_makes_nothing_and_stays(agent: Agent, wrong: dict[str, str], status: int, text: str) -> None:
     client = browser_of(UserFactory.create())
     given = {"agent": agent.pk, "text": "Plan my week", **wrong}
     page = client.post("/d/new/", given)
     assert (page.status_code, Dialog.objects.count()) == (status, 0)
     html = page.content.decode()
-    assert said in re.search(r'id="sending-error"[^>]*>([^<]*)<', html)[1]  # type: ignore[index]
+    assert text in re.search(r'id="sending-error"[^>]*>([^<]*)<', html)[1]  # type: ignore[index]
     assert f">{given['text']}</textarea>" in html
     piece = client.post("/d/new/", given, headers=HTMX)
     assert piece.status_code == status
-    assert said in piece.content.decode()
+    assert text in piece.content.decode()
     assert "<html" not in piece.content.decode()
 
 

@@ -93,10 +93,10 @@ def test_usage_is_found_where_servers_put_it(server: ModelServer, first: Any, la
     assert ask(anthropic(server)).finished.usage == usage
 
 
-@pytest.mark.parametrize("said", [None, 5, "text", {}, [], [5], [{}], [{"type": {}, "reason": [], "path": 5}]])
-def test_whatever_a_server_says_of_its_input_is_no_fault(server: ModelServer, said: Any) -> None:
+@pytest.mark.parametrize("words", [None, 5, "text", {}, [], [5], [{}], [{"type": {}, "reason": [], "path": 5}]])
+def test_whatever_a_server_says_of_its_input_is_no_fault(server: ModelServer, words: Any) -> None:
     [last, end] = ending()
-    server.will(stream_of(named([start(), *TEXT, {**last, "input_transformations": said}, end])))
+    server.will(stream_of(named([start(), *TEXT, {**last, "input_transformations": words}, end])))
     assert ask(anthropic(server)).text == "Hello"
 
 

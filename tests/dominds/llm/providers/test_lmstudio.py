@@ -72,7 +72,7 @@ def test_an_older_server_is_asked_by_its_older_api(server: ModelServer, first: A
 
 
 @pytest.mark.parametrize(
-    ("found", "words"),
+    ("value", "words"),
     [
         (entry(), "reports no context length"),
         (entry(loaded_context_length=None), "reports no context length"),
@@ -83,8 +83,8 @@ def test_an_older_server_is_asked_by_its_older_api(server: ModelServer, first: A
         (entry(id="another"), "does not know the model"),
     ],
 )
-def test_without_a_loaded_length_there_is_no_limit(found: dict[str, Any], words: str) -> None:
-    limit = limit_in_v0((found,), "qwen3-14b")
+def test_without_a_loaded_length_there_is_no_limit(value: dict[str, Any], words: str) -> None:
+    limit = limit_in_v0((value,), "qwen3-14b")
     assert isinstance(limit, LimitUnavailable)
     assert words in limit.reason
 
