@@ -346,9 +346,9 @@ def test_an_answer_that_fills_the_window_is_compacted_and_goes_on(stack: Stack, 
     data = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
     assert not [chunk for chunk in data if "error" in chunk], data[-1]
     text = "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in data)
-    texts = [line for line in text.splitlines() if line in (COMPACTING, COMPACTED)]
+    notices_seen = [line for line in text.splitlines() if line in (COMPACTING, COMPACTED)]
     comments = [line[2:] for line in lines if line.startswith(": C")]
-    assert texts == ([COMPACTING, COMPACTED] if notices == "text" else [])
+    assert notices_seen == ([COMPACTING, COMPACTED] if notices == "text" else [])
     assert comments == ([COMPACTING, COMPACTED] if notices == "comment" else [])
     assert text.startswith("word word")
     assert text.endswith("and so it ends.")
