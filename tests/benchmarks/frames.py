@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
-from tests.benchmarks.rig import load, progress, report, rig, table
+from tests.benchmarks.rig import Rig, load, progress, report, rig, table
 from tests.harness.stack import ROOT
 
 FRAME_MS = 1000 / 60
@@ -132,6 +132,61 @@ def measured(page: Any, trace: Trace, what: str, act: Any) -> list[str]:
     ]
 
 
+def lab_agent(running: Rig, texts: list[str]) -> Any:
+    """Its model streams a long answer of these texts."""
+    from dialogs.models import Agent
+
+    answer = "".join(f"{text}\n\n" for text in islice(cycle(texts), 60))
+    (running.stack.minds_dir / "long.yaml").write_text(
+        json.dumps({"chunk_chars": 12, "chunk_delay_ms": 15, "steps": [{"text": answer[:12_000]}]})
+    )
+    known = running.stack.minds_dir / "llm.yaml"
+    known.write_text(
+        known.read_text()
+        + "  lab:\n    name: Lab\n    apiType: scripted\n    models:\n"
+        + "      long: {script: long.yaml, context_length: 100000000}\n"
+    )
+    return Agent.objects.create(
+        id="bench-long", name="Bench", provider="lab", model="long", instructions="", context_policy="none"
+    )
+
+
+def scenes(page: Any, bar: Any, turns: int, steps: int) -> list[list[str]]:
+    """A row for each: older messages, rest, scrolling through all, streaming."""
+    trace, lines = Trace(page), []
+    page.evaluate(WATCH)
+    page.locator("#transcript").hover()
+
+    def wheel(direction: int) -> None:
+        for _ in range(steps):
+            page.mouse.wheel(0, direction * WHEEL_PX)
+            page.wait_for_timeout(FRAME_MS)
+
+    lines.append(measured(page, trace, "scrolling up, older messages come", lambda: wheel(-1)))
+    task = bar.add_task("to the first turn", total=turns)
+    while page.locator("#turn-1").count() == 0:
+        page.mouse.wheel(0, -20_000)
+        page.wait_for_timeout(60)
+        bar.update(task, completed=page.locator("#entries > [data-position]").count())
+    page.wait_for_timeout(1_000)
+    lines.append(measured(page, trace, "at rest, all turns loaded", lambda: page.wait_for_timeout(3_000)))
+    lines.append(measured(page, trace, "scrolling down through all", lambda: wheel(1)))
+    lines.append(measured(page, trace, "scrolling up through all", lambda: wheel(-1)))
+    page.locator("#jump").click()
+    page.wait_for_timeout(1_000)
+
+    def stream() -> None:
+        page.fill("#text", "Go")
+        page.press("#text", "Enter")
+        page.wait_for_selector("#live", timeout=30_000)
+        page.wait_for_selector("#live", state="detached", timeout=120_000)
+
+    lines.append(measured(page, trace, "an answer streams, at the end", stream))
+    page.evaluate("() => document.querySelector('#transcript').scrollTo(0, 100000)")
+    lines.append(measured(page, trace, "an answer streams, one reads above", stream))
+    return lines
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=2_000)
@@ -142,24 +197,13 @@ def main() -> None:
     with rig(workers=1) as running, progress() as bar, ThreadPoolExecutor(1) as rows:
         from playwright.sync_api import sync_playwright
 
-        from dialogs.models import Agent
         from tests.harness.browser import FLAGS, chromium, session_key
 
-        answer = "".join(f"{text}\n\n" for text in islice(cycle(texts), 60))
-        (running.stack.minds_dir / "long.yaml").write_text(
-            json.dumps({"chunk_chars": 12, "chunk_delay_ms": 15, "steps": [{"text": answer[:12_000]}]})
-        )
-        known = running.stack.minds_dir / "llm.yaml"
-        known.write_text(
-            known.read_text()
-            + "  lab:\n    name: Lab\n    apiType: scripted\n    models:\n"
-            + "      long: {script: long.yaml, context_length: 100000000}\n"
-        )
-        agent = Agent.objects.create(
-            id="bench-long", name="Bench", provider="lab", model="long", instructions="", context_policy="none"
-        )
         owner = running.people(1)[0]
-        cookie, dialog = session_key(owner), rows.submit(long_dialog, owner, agent, asked.turns, texts).result()
+        cookie, dialog = (
+            session_key(owner),
+            rows.submit(long_dialog, owner, lab_agent(running, texts), asked.turns, texts).result(),
+        )
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium(), args=list(FLAGS))
             context = browser.new_context(viewport={"width": 1280, "height": 800})
@@ -167,37 +211,7 @@ def main() -> None:
             page = context.new_page()
             page.goto(f"{running.stack.base_url}/d/{dialog.pk}/")
             page.wait_for_timeout(2_000)
-            trace, lines = Trace(page), []
-            page.evaluate(WATCH)
-            page.locator("#transcript").hover()
-
-            def wheel(direction: int) -> None:
-                for _ in range(asked.steps):
-                    page.mouse.wheel(0, direction * WHEEL_PX)
-                    page.wait_for_timeout(FRAME_MS)
-
-            lines.append(measured(page, trace, "scrolling up, older messages come", lambda: wheel(-1)))
-            task = bar.add_task("to the first turn", total=asked.turns)
-            while page.locator("#turn-1").count() == 0:
-                page.mouse.wheel(0, -20_000)
-                page.wait_for_timeout(60)
-                bar.update(task, completed=page.locator("#entries > [data-position]").count())
-            page.wait_for_timeout(1_000)
-            lines.append(measured(page, trace, "at rest, all turns loaded", lambda: page.wait_for_timeout(3_000)))
-            lines.append(measured(page, trace, "scrolling down through all", lambda: wheel(1)))
-            lines.append(measured(page, trace, "scrolling up through all", lambda: wheel(-1)))
-            page.locator("#jump").click()
-            page.wait_for_timeout(1_000)
-
-            def stream() -> None:
-                page.fill("#text", "Go")
-                page.press("#text", "Enter")
-                page.wait_for_selector("#live", timeout=30_000)
-                page.wait_for_selector("#live", state="detached", timeout=120_000)
-
-            lines.append(measured(page, trace, "an answer streams, at the end", stream))
-            page.evaluate("() => document.querySelector('#transcript').scrollTo(0, 100000)")
-            lines.append(measured(page, trace, "an answer streams, one reads above", stream))
+            lines = scenes(page, bar, asked.turns, asked.steps)
             browser.close()
     head = [
         f"{asked.turns:,} turns",
