@@ -132,33 +132,47 @@ def test_versions_switch_by_keys_alone_and_nothing_moves(
 WIDE, PHONE = (1280, 800), (360, 740)
 
 
+class Keys:
+    """A page without a mouse; nothing may stick out of it, and axe finds nothing at any step."""
+
+    def __init__(self, page: Page, width: int) -> None:
+        self.page, self._width = page, width
+
+    def check(self, what: str) -> None:
+        assert self.page.evaluate("document.documentElement.scrollWidth") <= self._width, what
+        check_axe(self.page)
+
+    def choose(self, turn: str, name: str) -> None:
+        """By the turn's menu, whose entries are reached by Tab."""
+        self.page.locator(f"{turn} [data-turn-menu]").focus()
+        self.page.keyboard.press("Enter")
+        expect(self.page.locator("#turn-menu :is(button, summary)").first).to_be_focused()
+        self.check(name)
+        wanted = self.page.locator("#turn-menu").get_by_role("button", name=name)
+        while not wanted.evaluate("button => button === document.activeElement"):
+            self.page.keyboard.press("Tab")
+        self.page.keyboard.press("Enter")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
 def test_a_conversation_by_keys_alone(
     open_dialog: Opener, page: Page, complaints: list[str], scheme: str, size: tuple[int, int]
 ) -> None:
-    """Attach, send, read, unfold, copy, regenerate, switch versions, edit and fork without a mouse: nothing moves while the answer
-    streams, nothing sticks out, and axe finds nothing at any step."""
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.set_viewport_size({"width": size[0], "height": size[1]})
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
     open_dialog("solves")
 
-    def check(what: str) -> None:
-        assert page.evaluate("document.documentElement.scrollWidth") <= size[0], what
-        check_axe(page)
+    keys = Keys(page, size[0])
+    attach_and_ask(keys)
+    unfold_and_copy(keys)
+    regenerate_edit_and_fork(keys)
 
-    def choose(turn: str, name: str) -> None:
-        """By the turn's menu, whose entries are reached by Tab."""
-        page.locator(f"{turn} [data-turn-menu]").focus()
-        page.keyboard.press("Enter")
-        expect(page.locator("#turn-menu :is(button, summary)").first).to_be_focused()
-        check(name)
-        wanted = page.locator("#turn-menu").get_by_role("button", name=name)
-        while not wanted.evaluate("button => button === document.activeElement"):
-            page.keyboard.press("Tab")
-        page.keyboard.press("Enter")
 
+def attach_and_ask(keys: Keys) -> None:
+    """Nothing moves while the answer streams."""
+    page = keys.page
     page.locator("#text").focus()
     page.keyboard.press("Tab")
     expect(page.locator("#attachments")).to_be_focused()
@@ -166,7 +180,7 @@ def test_a_conversation_by_keys_alone(
         page.keyboard.press("Space")
     chooser.value.set_files({"name": "plan.png", "mimeType": "image/png", "buffer": picture("PNG", (600, 300))})
     expect(page.locator("#attached li")).to_have_count(1)
-    check("attached")
+    keys.check("attached")
     page.locator("#text").focus()
     page.keyboard.type("How large is it?")
     page.keyboard.press("Enter")
@@ -174,6 +188,10 @@ def test_a_conversation_by_keys_alone(
     page.evaluate(SHIFTS)
     answered(page)
     assert page.evaluate("window.shifts") < 0.1  # is called good; the fold may be among them
+
+
+def unfold_and_copy(keys: Keys) -> None:
+    page = keys.page
     expect(page.locator(".turn-user").get_by_role("img", name="Attached image plan.png")).to_be_visible()
     expect(page.locator("#turn-2 math")).to_have_count(2)
     assert page.locator("#turn-2 math").last.evaluate("math => math.getBoundingClientRect().height") > 20
@@ -182,17 +200,20 @@ def test_a_conversation_by_keys_alone(
     thought.locator("summary").focus()
     page.keyboard.press("Enter")
     expect(thought.locator(".plain")).to_contain_text("Half of the product")
-    check("unfolded")
-    choose("#turn-2", "Copy as Markdown")
+    keys.check("unfolded")
+    keys.choose("#turn-2", "Copy as Markdown")
     expect(page.locator(".toast").last).to_have_text("Copied.")
     assert page.evaluate("navigator.clipboard.readText()").strip() == SOLUTION.strip()
 
+
+def regenerate_edit_and_fork(keys: Keys) -> None:
+    page = keys.page
     first = page.url
-    choose("#turn-2", "Regenerate")
+    keys.choose("#turn-2", "Regenerate")
     page.wait_for_url(lambda url: url != first)
     answered(page)
     expect(page.locator("#turn-2 .versions")).to_have_text("‹2/2")
-    check("regenerated")
+    keys.check("regenerated")
     page.get_by_role("link", name="Previous version").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("link", name="Next version")).to_be_focused()
@@ -201,17 +222,17 @@ def test_a_conversation_by_keys_alone(
     pencil.focus()
     page.keyboard.press("Enter")
     expect(page.get_by_label("New text of the message")).to_be_focused()
-    check("editing")
+    keys.check("editing")
     page.keyboard.type(" Say it again.")
     page.keyboard.press("Enter")
     expect(page.locator("#turn-1 .body")).to_have_text("How large is it? Say it again.")
     answered(page)
     expect(page.locator("#turn-1").get_by_role("img", name="Attached image plan.png")).to_be_visible()
     expect(page.locator("#turn-1 .versions")).to_have_text("‹2/2")
-    choose("#turn-2", "Fork to a new dialog")
+    keys.choose("#turn-2", "Fork to a new dialog")
     expect(page.locator("#heading")).to_contain_text("(fork)")
     expect(page.locator(".turn")).to_have_count(2)
-    check("forked")
+    keys.check("forked")
 
 
 def edit_by_keys_alone(page: Page) -> None:
