@@ -5,7 +5,7 @@ import sys
 from agno.agent import Agent
 from agno.db.in_memory import InMemoryDb
 from agno.models.openai import OpenAIChat
-from told import place, run, tell
+from common import place, report, run
 
 model = OpenAIChat(id=place["MODEL"], base_url=f"{place['BASE_URL']}/v1", api_key=place["KEY"])
 agent = Agent(
@@ -17,4 +17,4 @@ agent = Agent(
     num_history_runs=20,
     telemetry=False,
 )
-tell([str(agent.run(text).content) for text in sys.argv[1:]])
+report([str(agent.run(text).content) for text in sys.argv[1:]])

@@ -6,7 +6,7 @@ import sys
 from autogen_agentchat.agents import AssistantAgent
 from autogen_core.models import ModelFamily
 from autogen_ext.models.openai import OpenAIChatCompletionClient
-from told import place, run, tell
+from common import place, report, run
 
 INFO = {
     "vision": False, "function_calling": True, "json_output": True, "structured_output": True, "family": ModelFamily.UNKNOWN,
@@ -20,7 +20,7 @@ async def main() -> None:
     agent = AssistantAgent("worker", client, tools=[run], reflect_on_tool_use=True, system_message="Be brief.")
     answers = [(await agent.run(task=text)).messages[-1].content for text in sys.argv[1:]]
     await client.close()
-    tell(answers)
+    report(answers)
 
 
 asyncio.run(main())

@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 import socketio
-from told import place, tell
+from common import place, report
 
 TOOL = '''
 import subprocess
@@ -101,7 +101,7 @@ if __name__ == "__main__":
                     break
             except httpx.HTTPError:
                 time.sleep(0.2)
-        tell(asyncio.run(main(url)))
+        report(asyncio.run(main(url)))
     finally:
         server.terminate()
         server.wait(timeout=20)

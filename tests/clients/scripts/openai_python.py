@@ -5,8 +5,8 @@ import os
 import sys
 from typing import Any
 
+from common import place, report, run
 from openai import OpenAI
-from told import place, run, tell
 
 client = OpenAI(base_url=f"{place['BASE_URL']}/v1", api_key=place["KEY"], max_retries=0)
 PARAMETERS = {
@@ -33,7 +33,7 @@ def by_chat(text: str, texts: list[Any]) -> str:
 
 
 def by_responses(text: str, texts: list[Any]) -> str:
-    """``said`` is the newest response alone: the server holds the conversation."""
+    """``texts`` is the newest response alone: the server holds the conversation."""
     new: Any = text
     while True:
         before = texts[-1].id if texts else None
@@ -49,4 +49,4 @@ def by_responses(text: str, texts: list[Any]) -> str:
 
 said: list[Any] = []
 turn = by_responses if os.environ.get("WIRE") == "responses" else by_chat
-tell([turn(text, said) for text in sys.argv[1:]])
+report([turn(text, said) for text in sys.argv[1:]])

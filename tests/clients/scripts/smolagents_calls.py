@@ -4,8 +4,8 @@ import contextlib
 import io
 import sys
 
+from common import place, report, run
 from smolagents import OpenAIServerModel, ToolCallingAgent, tool
-from told import place, run, tell
 
 
 @tool
@@ -23,4 +23,4 @@ model = OpenAIServerModel(place["MODEL"], api_base=f"{place['BASE_URL']}/v1", ap
 agent = ToolCallingAgent(tools=[run_command], model=model, max_steps=4)
 with contextlib.redirect_stdout(io.StringIO()):
     answers = [str(agent.run(text, reset=False)) for text in sys.argv[1:]]
-tell(answers)
+report(answers)
