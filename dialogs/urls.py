@@ -91,6 +91,7 @@ urlpatterns = [
     # Its context
     path("d/<uuid:dialog_id>/find/", dialogs.find, name="find"),
     path("d/<uuid:dialog_id>/health/", context.health, name="health"),
+    path("d/<uuid:dialog_id>/details/", context.details, name="details"),
     path("d/<uuid:dialog_id>/turn/<int:seq>/usage/", context.usage, name="usage"),
     path("d/<uuid:dialog_id>/turn/<int:seq>/", context.whole_turn, name="whole-turn"),
     path("d/<uuid:dialog_id>/turn/<int:seq>/actions/", turns.actions, name="turn-actions"),

@@ -37,34 +37,16 @@ NEWEST_RUNS = 50  # rewrites among which the one that was just made is found
 PIECES: dict[str, tuple[str, ...]] = {
     "turn": ("queued",),
     "sharing": ("subtitle", "dialog_menu"),
-    "model": ("model_button", "subtitle", "composer_state", "ring", "meter", "usage_panel", "context_panel", "banner"),
+    "model": ("model_button", "subtitle", "composer_state", "ring", "meter", "banner"),
     "title": ("heading", "recent_current", "dialog_menu"),
     "generation": ("activity",),
-    "health": ("ring", "meter", "usage_panel", "context_panel", "banner"),
-    "state": (
-        "heading",
-        "recent_current",
-        "state",
-        "activity",
-        "banner",
-        "composer_state",
-        "model_button",
-        "context_panel",
-    ),
+    "health": ("ring", "meter", "banner"),
+    "state": ("heading", "recent_current", "state", "activity", "banner", "composer_state", "model_button"),
     # One of a critical question's exits moves the dialog to another model.
-    "question": (
-        "banner",
-        "composer_state",
-        "model_button",
-        "subtitle",
-        "ring",
-        "meter",
-        "usage_panel",
-        "context_panel",
-    ),
-    "reminder": ("reminders_panel", "context_panel"),
-    "round": ("rounds_panel", "reminders_panel", "ring", "meter", "context_panel"),
-    "remediation": ("meter", "context_panel"),
+    "question": ("banner", "composer_state", "model_button", "subtitle", "ring", "meter"),
+    "reminder": ("reminders_panel",),
+    "round": ("rounds_panel", "reminders_panel", "ring", "meter"),
+    "remediation": ("meter",),
 }
 # The first message gives a dialog its title; nothing of a closed one can be changed.
 CHANGED_BY_FIRST_AND_LAST = ("dialog_menu", "reminders_panel")
@@ -145,18 +127,10 @@ def _for_page(turn: Frame) -> Frame:
 
 
 def _pieces_for(page: DialogPage, frame: Frame) -> tuple[str, ...]:
-    """The context panel weighs the whole context: while an answer is under way, it waits for what that will add."""
     kind, data = frame["type"], frame["data"]
     names = PIECES.get(kind, ())
-    if kind == "state":
-        if page.is_busy and not page.rewrite_pending:
-            names = tuple(name for name in names if name != "context_panel")
-        if page.state == State.CLOSED:
-            names = (*names, *CHANGED_BY_FIRST_AND_LAST)
-    elif kind == "turn" and data.get("seq") == 1:
+    if (kind == "turn" and data.get("seq") == 1) or (kind == "state" and page.state == State.CLOSED):
         names = (*names, *CHANGED_BY_FIRST_AND_LAST)
-    elif kind == "generation" and data.get("outcome") in ("failed", "stopped"):
-        names = (*names, "usage_panel")  # a call without a report, which no event of its health follows
     return names
 
 

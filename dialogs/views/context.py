@@ -35,6 +35,13 @@ def health(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 
 @dialog_page
+def details(request: PersonRequest, dialog: Dialog) -> HttpResponse:
+    """The panels beside a conversation that weigh its whole context; a page fetches them while they are seen."""
+    page = DialogPage(dialog, request.user, request=request)
+    return HttpResponse(page.piece("context_panel") + page.piece("usage_panel"))
+
+
+@dialog_page
 def usage(request: PersonRequest, dialog: Dialog, seq: int) -> HttpResponse:
     """Where the numbers under one answer come from."""
     turn = dialog.turns.select_related("generation__snapshot").filter(seq=seq).first()

@@ -7,7 +7,7 @@ import { Follower } from "./follow.js";
 import { openBoxes, startOffscreen } from "./offscreen.js";
 import { announce, applyPieces, localTimes, toast } from "./page.js";
 import { startPickers } from "./picker.js";
-import { startSide } from "./side.js";
+import { refreshDetails, startSide } from "./side.js";
 import { Connection } from "./socket.js";
 import { foldTools, showLine, unfold } from "./tools.js";
 import { keepPlaceOfVersions, startTurns } from "./turns.js";
@@ -48,6 +48,7 @@ function receive(frame) {
   if (frame.seq <= seq) return;
   seq = root.dataset.seq = frame.seq;
   const placed = frame.html ? applyPieces(frame.html) : [];
+  refreshDetails(frame.type);
   if (frame.refetch) startOver();
   if (frame.type === "turn") turned(frame.data, placed);
   else if (frame.type === "generation") generated(frame.data);

@@ -119,6 +119,7 @@ def test_the_panel_is_asked_for_only_while_the_socket_is_down(
     page.clock.install()
     page.goto(f"{stack.base_url}/d/{dialog.pk}/")
     expect(page.locator("#connection")).to_have_attribute("data-state", "polling", timeout=30_000)
+    open_details(page)
     pause(page)
     before = len(asked)
     steps = 0

@@ -164,6 +164,7 @@ def test_prune_now_prunes_once_on_a_double_click_and_undoes(
     second = context.new_page()
     second.goto(page.url)
     open_details(page)
+    open_details(second)
     panel = page.locator("#context-panel")
     times = 0
     while "exceeds 80%" not in panel.inner_text():

@@ -106,9 +106,9 @@ def test_a_look_at_a_dialog(script: Script) -> None:
     browser.get(f"/d/{dialog.pk}/")
     with counted() as looking:
         page = browser.get(f"/d/{dialog.pk}/").content.decode()
-    check(looking, statements=27, transactions=0, sent=800)
+    check(looking, statements=21, transactions=0, sent=600)
     assert len(elements(page)) <= 70
-    assert len(page) <= 37_500  # characters
+    assert len(page) <= 35_500  # characters
 
 
 def test_the_pieces_of_a_turn_on_an_open_page(script: Script) -> None:
@@ -120,9 +120,9 @@ def test_the_pieces_of_a_turn_on_an_open_page(script: Script) -> None:
         frames = frames_after(dialog.pk, dialog.owner_id, seq) or []
     pieces = sum(len(elements(frame.get("html", ""))) for frame in frames)
     size = sum(len(frame.get("html", "")) for frame in frames)
-    check(drawing, statements=13, transactions=0, sent=650)
-    assert pieces <= 16
-    assert size <= 9_000  # characters; names and times differ a little
+    check(drawing, statements=8, transactions=0, sent=450)
+    assert pieces <= 12
+    assert size <= 5_800  # characters; names and times differ a little
 
 
 def test_a_call_of_v1(script: Script) -> None:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 PIECES = (
     "heading", "subtitle", "dialog-menu", "state", "model-button", "ring", "meter", "activity", "banner", "queued", "composer-state",
-    "context-panel", "usage-panel", "reminders-panel", "rounds-panel",
+    "reminders-panel", "rounds-panel",
 )  # fmt: skip
 ENTRIES = ("turn-", "round-", "run-")
 NOT_ENTRIES = ("round-1", "run-summary-")
@@ -50,8 +50,6 @@ class OpenPage:
             pieces = elements(frame.get("html", ""))
             self.shown |= {name: html for name, html in pieces.items() if self._is_piece(name)}
         fresh = self._fresh()
-        if Dialog.objects.get(pk=self.dialog.pk).state in ("queued", "generating"):  # it waits for what is under way
-            self.shown["context-panel"] = fresh["context-panel"]
         differing = {name for name in self.shown.keys() | fresh.keys() if self.shown.get(name) != fresh.get(name)}
         assert {name: (self.shown.get(name), fresh.get(name)) for name in differing} == {}, after
 

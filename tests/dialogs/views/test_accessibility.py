@@ -217,7 +217,7 @@ def popovers(axe: Axe, address: str, *names: str) -> list[str]:
 
 # What is no page, beside what only takes a POST: pieces, files, programs' addresses.
 NO_PAGES = {
-    "older", "frames", "predictions", "import-progress", "export-markdown", "export-json", "whole-turn", "place", "image", "shared-image",
+    "older", "frames", "predictions", "details", "import-progress", "export-markdown", "export-json", "whole-turn", "place", "image", "shared-image",
     "mcp", "dialog-menu", "dialog-models", "remote-image", "sign-in", "sign-in-callback", "push-worker",
 }  # fmt: skip
 

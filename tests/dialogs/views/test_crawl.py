@@ -220,6 +220,7 @@ def own_addresses(dialog: Dialog) -> list[str]:
         "export.json",
         "frames?after=0",
         "predictions/",
+        "details/",
         "older",
         "older?before=9",
     )
