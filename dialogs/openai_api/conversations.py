@@ -182,7 +182,11 @@ def _go_on(
             conversation,
             results=tuple(ClientMessage("tool", RESULT_FOLLOWS, call_id=call) for call in dict.fromkeys(named)),
         )
+    if candidate.results:
+        conversation = replace(conversation, results=candidate.results)
     ahead = _ahead(key, agent, request, conversation, candidate.dialog_id)
+    if candidate.results:  # all that is new in the message
+        conversation = replace(conversation, ahead=(), message="", attached=())
     with transaction.atomic():
         try:
             dialog = _locked(candidate.dialog_id)

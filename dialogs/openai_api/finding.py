@@ -29,16 +29,19 @@ from dialogs.openai_api.likeness import (
     stands_in,
     without_spaces,
 )
+from dialogs.runtime.client_tools import UNANSWERED
 from dialogs.state import State
 from dominds.db.prepared import Select
 
 CANDIDATES = 8
 LAST_TURNS = 8  # of a dialog, in which what was said last is looked for
+RETRY_TURNS = 64  # of calls that failed one after another, with their results
 SHORTEST_QUOTE = 20  # bytes of UTF-8 without white space: seven characters of Chinese say as much as twenty of English
 QUOTED_CHARS = 120  # programs cut what they quote
 ANSWER_TO_AGENT = Q(tool_name=ASK_HUMAN, status=Turn.Status.OK)
 SPOKEN = Q(role__in=[Turn.Role.USER, Turn.Role.ASSISTANT]) | ANSWER_TO_AGENT
 WITHOUT_ANSWER = ((Turn.Role.USER, Turn.Status.FAILED), (Turn.Role.USER, Turn.Status.STOPPED))
+WORD = re.compile(r"\S+")
 CALL_ID = re.compile(r"\bcall_[0-9]{1,18}_[0-9]{1,9}\b")  # as outcomes.generation_of_call reads it
 Newest = Sequence[tuple[UUID, list[Exchange]]]
 AT_HEAD = (State.IDLE, State.FAILED, State.WAITING)
@@ -48,7 +51,8 @@ AT_HEAD = (State.IDLE, State.FAILED, State.WAITING)
 class Candidate:
     """``last_turn_seq`` tells whether the dialog is still the one that was read. Its first ``shared`` exchanges are told as
     they are; ``fit`` is how well the whole fits, None where the dialog does not go on here. ``again``: its newest message
-    had no answer, and is sent once more."""
+    had no answer, and is sent once more. ``results`` are of calls that the client left out of what it tells, taken from its newest
+    message."""
 
     dialog_id: UUID
     last_turn_seq: int
@@ -56,6 +60,7 @@ class Candidate:
     shared: int
     fit: Fit | None
     again: bool = False
+    results: tuple[ClientMessage, ...] = ()
 
 
 def find(
@@ -76,7 +81,9 @@ def find(
     if conversation.results and not conversation.has_message:
         shared = min(result.shared, len(exchanges) - 1) if result else 0
         return replace(result, fit=None, shared=shared) if result and shared else None
-    return result if result and result.fit else (_summed_up(mine, conversation, text, instructions) or result)
+    if result and result.fit:
+        return result
+    return _after_failed_call(mine, conversation, named) or _summed_up(mine, conversation, text, instructions) or result
 
 
 def calls_in_words(message: ClientMessage) -> list[str]:
@@ -120,6 +127,63 @@ def _without_answer(mine: QuerySet[Dialog], conversation: Conversation) -> Candi
         if newest in WITHOUT_ANSWER and (stored := tuple(exchanges_of(messages_in(dialog_id)))) == tuple(whole):
             return Candidate(dialog_id, seq, stored, 0, Fit(True, 0, 0), again=True)
     return None
+
+
+def _after_failed_call(mine: QuerySet[Dialog], conversation: Conversation, named: frozenset[str]) -> Candidate | None:
+    """The one of the newest dialogs that waits for results, and whose newest message is told again with what became of the calls
+    behind it, by their names, and without them: so smolagents tries again."""
+    asked = "\n\n".join(one.text for one in conversation.whole[len(conversation.before) :])
+    if conversation.results or conversation.attached or len(asked) < DISTINCT_CHARS:
+        return None
+    newest = mine.filter(state=State.IDLE).order_by("-active_at").values("pk")[:CANDIDATES]
+    waiting = Turn.objects.filter(
+        dialog__in=newest, role=Turn.Role.ASSISTANT, text="", tool_calls__isnull=False, seq=F("dialog__last_turn_seq")
+    )
+    results = []
+    for turn in list(waiting):
+        calls = [Call(call["id"], call["name"], call["arguments"]) for call in turn.tool_calls or ()]
+        if not (told := asked[_end_of_known(turn.dialog_id, asked) :].strip()) or told == asked.strip():
+            continue
+        stored = tuple(exchanges_of(_by_calls(messages_in(turn.dialog_id), named)))
+        before = exchanges_of(_by_calls(conversation.before, named))
+        is_same = fit(before, stored[:-1]) if before else Fit(True, 0, 0) if len(stored) == 1 else None
+        if is_same and any(_names(call, told) for call in calls):
+            told_results = (
+                ClientMessage("tool", told if _names(call, told) else UNANSWERED.text, call_id=call.id)
+                for call in calls
+            )
+            results.append(
+                Candidate(turn.dialog_id, turn.seq, stored, len(stored) - 1, is_same, results=tuple(told_results))
+            )
+    return results[0] if len(results) == 1 else None
+
+
+def _end_of_known(dialog_id: UUID, asked: str) -> int:
+    """Where in a message that holds a dialog's newest one, and the results of the calls that answered it, these end; 0 where it does
+    not begin with them, or something else was answered."""
+    placed = Turn.objects.filter(dialog=dialog_id, position__isnull=False).order_by("-position")
+    known: list[str] = []
+    for turn in placed.exclude(role=Turn.Role.NOTICE)[:RETRY_TURNS]:
+        if turn.role == Turn.Role.ASSISTANT and turn.text:
+            return 0
+        known = [*turn.text.split(), *known]
+        if turn.role == Turn.Role.USER:
+            words = list(islice(WORD.finditer(asked), len(known)))
+            return words[-1].end() if known and [word[0] for word in words] == known else 0
+    return 0
+
+
+def _names(call: Call, text: str) -> bool:
+    """Whether a text speaks of a call: by the name of its tool in quotation marks, or by that and all its arguments."""
+    name = re.escape(call.name)
+    if re.search(rf"""(["'`‘“«]){name}["'`’”»]""", text):
+        return True
+    try:
+        arguments = orjson.loads(call.arguments)
+    except orjson.JSONDecodeError:
+        return False
+    values = [str(value) for value in arguments.values()] if isinstance(arguments, dict) else []
+    return bool(values and re.search(rf"\b{name}\b", text) and all(value in text for value in values))
 
 
 def _fit(history: Sequence[Exchange], stored: Sequence[Exchange], state: str, text: str, *, again: bool) -> Fit | None:
