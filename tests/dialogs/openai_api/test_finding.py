@@ -426,7 +426,9 @@ def test_a_summary_may_be_asked_for_beside_the_conversation(key: ApiKey, script:
     known = texts_in(talk)
     history = "\n".join(known)
     beside = posted(key, agent, "Please sum up what is above.", instructions=f"Here it is:\n{history}\nBe structured.")
-    assert beside.pk != talk.pk
+    assert (beside.pk == talk.pk, beside.origin) == (False, "key"), (
+        "its words do not say that it sums up the conversation"
+    )
     head = [("user", SUMMED), ("assistant", "That was the summary. Let us go on.")]
     asked = "Now the weather, please"
     goes_on = sent(key, talk, *head, ("user", asked))
@@ -434,6 +436,75 @@ def test_a_summary_may_be_asked_for_beside_the_conversation(key: ApiKey, script:
     again = sent(key, talk, *head, ("user", asked), ("assistant", noted(asked)), ("user", "Yes"))
     assert (goes_on.pk, again.pk) == (talk.pk, talk.pk)
     assert sent(key, talk, ("user", f"Improve this text: {SUMMED}")).pk != talk.pk
+
+
+LOOP_GOES_ON = (
+    "Your context was compacted. The previous message contains a summary of the conversation so far.\n"
+    "Do not mention that you read a summary or that conversation summarization occurred.\n"
+    "Continue calling tools as necessary to complete the task."
+)
+
+
+@pytest.mark.parametrize("head", [
+    [("user", SUMMED), ("assistant", LOOP_GOES_ON)],
+    [("user", "What did we do so far?"), ("assistant", SUMMED)],
+], ids=["Goose", "opencode, with nothing kept"])  # fmt: skip
+@pytest.mark.parametrize("earlier", [True, False], ids=["in a conversation", "as the first task"])
+def test_a_client_may_compact_while_a_call_waits(
+    key: ApiKey, script: Script, head: list[tuple[str, str]], *, earlier: bool
+) -> None:
+    """As Goose does in a loop of tools: the summary of a request of its own holds what the last call gave, and the task is told again."""
+    script(
+        {"match": "Please summarize", "text": SUMMED},
+        {"match": "Tell", **ANSWER},
+        {"match": "Sell", "tool_calls": [{"name": "look", "arguments": {"path": "/var/log/of the voyage.txt"}}]},
+        {"match": "Continue|so far", "text": "Sold."},
+    )
+    agent = str(AgentFactory.create().pk)
+    look = tool("look")
+    told = as_history("Tell of cats") if earlier else []
+    if earlier:
+        posted(key, agent, "Tell of cats", tools=[look])
+    task = "Sell the oil"
+    talk = posted(key, agent, *told, task, tools=[look])
+    known = texts_in(talk)
+    lines = [f"[{('user', 'assistant')[number % 2]}]: {text}" for number, text in enumerate(told)]
+    lines += [
+        f"[user]: {task}",
+        '[assistant]: tool_request(look): {"path":"/var/log/of the voyage.txt"}',
+        "[user]: tool_response: 40 barrels",
+    ]
+    posted(
+        key,
+        agent,
+        "Please summarize the conversation history provided in the system prompt.",
+        instructions="\n".join(lines),
+    )
+    assert Dialog.objects.latest("created_at").origin == Dialog.Origin.BACKGROUND
+    goes_on = sent(key, talk, *head, ("user", task), tools=[look])
+    assert goes_on.pk == talk.pk
+    new = texts_in(goes_on)[len(known) :]
+    assert new[:3] == [conversations.RESULT_FOLLOWS, SUMMED, task], "the model reads what the call gave"
+    call = goes_on.turns.filter(role=Turn.Role.ASSISTANT).latest("position").tool_calls[0]
+    result = ClientMessage("tool", "40 barrels", call_id=call["id"])
+    answer = ClientMessage("assistant", "", (Call(**call),))
+    messages = tuple(ClientMessage(role, text) for role, text in [*head, ("user", task)])
+    run = conversations.begin(key, ChatRequest(model=agent, messages=(*messages, answer, result), tools=[look]))
+    assert run.dialog_id == talk.pk
+
+
+def test_a_summary_of_another_call_is_no_sign_of_a_dialog(key: ApiKey, script: Script) -> None:
+    script(
+        {"match": "Please summarize", "text": SUMMED},
+        {"match": "Sell", "tool_calls": [{"name": "look", "arguments": {"path": "/var/log/of the voyage.txt"}}]},
+        ANSWER,
+    )
+    agent, look = str(AgentFactory.create().pk), tool("look")
+    talk = posted(key, agent, "Sell the oil", tools=[look])
+    history = '[user]: Sell the oil\n[assistant]: tool_request(look): {"path":"/var/log/of another.txt"}'
+    posted(key, agent, "Please summarize the conversation history provided in the system prompt.", instructions=history)
+    goes_on = sent(key, talk, ("user", SUMMED), ("assistant", LOOP_GOES_ON), ("user", "Sell the oil"), tools=[look])
+    assert goes_on.pk != talk.pk
 
 
 def test_a_request_for_a_summary_may_leave_the_last_answer_out(key: ApiKey, script: Script) -> None:
