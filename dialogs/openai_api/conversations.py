@@ -33,7 +33,7 @@ from dialogs.openai_api.finding import (
     calls_in_words,
     find,
 )
-from dialogs.openai_api.forks import copyable, fork, message_of
+from dialogs.openai_api.forks import copyable, fork, message_of, take_place
 from dialogs.openai_api.history import LEADS, ClientMessage, Conversation, conversation_of, placed
 from dialogs.openai_api.likeness import Keys, answer_key, exchanges_of, keys_of
 from dialogs.openai_api.parsing import ChatRequest
@@ -206,6 +206,8 @@ def _go_on(
         ids = {message.call_id for message in conversation.results}
         if ids and {call.id for call in unresolved_calls(dialog)} != ids:
             conversation = replace(conversation, results=())
+        if dialog.archived_at and (dialog.forked_from_id or dialog.fork_count):
+            take_place(dialog, dialog)  # its user went back to this version
         return _post(dialog, key, request, conversation, ahead, again=candidate.again)
 
 

@@ -152,6 +152,38 @@ def test_a_fork_takes_nothing_along_of_what_came_later(key: ApiKey, agent: str) 
     assert min(data["seq"] for data in event_data(fork, "turn")) == 5, "what was copied did not happen here"
 
 
+def listed(key: ApiKey) -> set[str]:
+    page = browser_of(key.owner).get("/dialogs/").content.decode()
+    return set(re.findall(r"/d/([0-9a-f-]{36})/", page))
+
+
+def test_other_answers_are_versions_of_one_dialog_in_the_list(key: ApiKey, agent: str) -> None:
+    """As chat programs ask for them: the same without the last answer, here three times, and an older one once."""
+    first = conversation(key, agent, "Hello", "Tell of cats")
+    others = [posted(key, agent, *as_history("Hello"), "Tell of cats") for _ in range(3)]
+    assert len({first.pk, *(other.pk for other in others)}) == 4, "nothing that was said is removed"
+    assert listed(key) == {str(others[-1].pk)}
+    assert {(other.forked_from_id, other.own_from, other.title) for other in others} == {(first.pk, 3, "Hello")}
+    page = browser_of(key.owner).get(f"/d/{others[-1].pk}/").content.decode()
+    assert "4/4" in page and f"/d/{others[1].pk}/" in page
+    Turn.objects.filter(dialog=others[1].pk, position=4).update(text="Cats sleep, most of the time, in the sun.")
+    back = posted(key, agent, *as_history("Hello"), "Tell of cats", "Cats sleep, most of the time, in the sun.", "More")
+    assert (back.pk, listed(key)) == (others[1].pk, {str(others[1].pk)}), "its user went back to the third answer"
+    dogs = posted(key, agent, *as_history("Hello"), "Tell of dogs")
+    assert listed(key) == {str(back.pk), str(dogs.pk)}, "another question is a conversation beside it"
+    again = posted(key, agent, *as_history("Hello"), "Tell of dogs")
+    assert listed(key) == {str(back.pk), str(again.pk)}
+    first_again = posted(key, agent, *as_history("Hello", "Tell of cats"), "And then?")
+    assert (len(listed(key)), str(first_again.pk) in listed(key)) == (2, True)
+
+
+def test_what_a_person_opened_keeps_its_place_in_the_list(key: ApiKey, agent: str) -> None:
+    first = conversation(key, agent, "Hello", "Tell of cats")
+    Dialog.objects.filter(pk=first.pk).update(origin=Dialog.Origin.PERSON, expires_at=None)
+    other = posted(key, agent, *as_history("Hello"), "Tell of cats")
+    assert listed(key) == {str(first.pk), str(other.pk)}
+
+
 def test_files_behind_the_conversation_are_told_as_they_change(key: ApiKey, agent: str) -> None:
     """As aider has it: its files as they are now between the conversation and the newest message, which a reminder ends for
     as long as it is the newest, and after each answer a word on what came of it."""
