@@ -35,7 +35,7 @@ def question_opened(question: Question) -> None:
     site = SiteSettings.current()
     _call(site, OPENED, webhook.question_body(question), question)
     if person := _asked(question):
-        _store(Delivery(channel=Delivery.Channel.MAIL, event=OPENED, question=question, person=person))
+        _store(_mail(OPENED, question, person))
     _push(OPENED, question, web_push.reached(question))
 
 
@@ -58,35 +58,59 @@ def escalate() -> int:
     site = SiteSettings.current()
     if not site.question_deadline_minutes:
         return 0
-    opened_before = Now() - timedelta(minutes=site.question_deadline_minutes)
-    overdue = Question.objects.filter(state=Question.State.OPEN, escalated_at=None, created_at__lt=opened_before)
+    overdue = Question.objects.filter(_overdue(site), state=Question.State.OPEN)
     if not (site.webhook_url or question_mail.is_on()):
-        overdue = overdue.filter(web_push.ASKED_BY_PUSH) if web_push.is_on() else overdue.none()
+        asked = web_push.ASKED_BY_PUSH if not site.asked_next else Q()
+        overdue = overdue.filter(asked) if web_push.is_on() else overdue.none()
     results = list(overdue.select_related("dialog__agent", "dialog__owner")[:MOST_AT_ONCE])
     return sum(_escalate(site, question) for question in results)
 
 
+def _overdue(site: SiteSettings) -> Q:
+    """Open for too long, or too long with the one who was asked last, while somebody else follows."""
+    result = Q(escalations=0, created_at__lt=Now() - timedelta(minutes=site.question_deadline_minutes or 0))
+    for step, (_address, minutes) in enumerate(site.asked_next[:-1], 1):
+        result |= Q(escalations=step, escalated_at__lt=Now() - timedelta(minutes=minutes))
+    return result
+
+
 @transaction.atomic
 def _escalate(site: SiteSettings, question: Question) -> int:
-    """0 where another sweeper was first, or nobody can be reached."""
-    recipients: list[User | None] = [person] if (person := _asked(question)) else []
-    browsers = web_push.reached(question)
-    if site.escalation_address and question_mail.is_on():
-        following = question_mail.next_asked(site, question)
-        if following is None or following not in recipients:
-            recipients.append(following)
-        if following and following != question.dialog.owner:
-            browsers += web_push.reached(question, following)
-    if not recipients and not browsers and not site.webhook_url:
+    """Remind the owner, the first time, and ask the next one who can be reached. 0 where another sweeper was first, or nobody can be."""
+    mails: list[Delivery] = []
+    browsers: list[PushSubscription] = []
+    if not question.escalations:
+        mails = [_mail(OVERDUE, question, person)] if (person := _asked(question)) else []
+        browsers = web_push.reached(question)
+    step = question.escalations
+    for address, _minutes in site.asked_next[step:]:
+        step += 1
+        following = question_mail.holder_of(address, question)
+        if following == question.dialog.owner and (mails or browsers):
+            break
+        reached = web_push.reached(question, following) if following else []
+        browsers += reached
+        if question_mail.is_on():
+            mails.append(_mail(OVERDUE, question, following, address))
+        if reached or question_mail.is_on():
+            break
+    if not mails and not browsers and not site.webhook_url:
         return 0
-    mine = Question.objects.filter(pk=question.pk, state=Question.State.OPEN, escalated_at=None)
-    if not mine.update(escalated_at=Now()):
+    mine = Question.objects.filter(pk=question.pk, state=Question.State.OPEN, escalations=question.escalations)
+    if not mine.update(escalated_at=Now(), escalations=max(step, 1)):
         return 0
-    for recipient in recipients:
-        _store(Delivery(channel=Delivery.Channel.MAIL, event=OVERDUE, question=question, person=recipient))
+    for mail in mails:
+        _store(mail)
     _push(OVERDUE, question, browsers)
-    _call(site, OVERDUE, webhook.question_body(question), question)
+    _call(site, OVERDUE, webhook.question_body(question) | {"escalation": max(step, 1)}, question)
     return 1
+
+
+def _mail(event: str, question: Question, person: User | None, address: str = "") -> Delivery:
+    """``address`` is that of somebody who is not known."""
+    mail = Delivery(channel=Delivery.Channel.MAIL, event=event, question=question, person=person)
+    mail.body = "" if person else address
+    return mail
 
 
 def _asked(question: Question) -> User | None:

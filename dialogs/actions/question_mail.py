@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from smtplib import SMTPException
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -36,8 +36,10 @@ def is_on() -> bool:
 def send(row: Delivery) -> bool:
     """Write and send the mail; False where it is no longer needed. Raises ``Failed``."""
     question, site = row.question, SiteSettings.current()
-    address = row.person.email if row.person else site.escalation_address
+    address = row.person.email if row.person else row.body
     if question is None or question.state != Question.State.OPEN or not address or not is_on():
+        return False
+    if row.person is None and address not in [one for one, _minutes in site.asked_next]:
         return False
     if row.person is not None and not (row.person.is_active and may_see(row.person, question.dialog)):
         return False
@@ -75,7 +77,7 @@ def _who(question: Question) -> str:
 
 
 def _text(row: Delivery, question: Question, site: SiteSettings) -> str:
-    base, minutes = settings.PUBLIC_URL, site.question_deadline_minutes
+    base = settings.PUBLIC_URL
     person, dialog = row.person, question.dialog
     is_ordinary = question.kind == Question.Kind.QUESTION
     may_answer = person is None or (may_act(person, dialog) if is_ordinary else may(person, RESOLVE))
@@ -86,7 +88,7 @@ def _text(row: Delivery, question: Question, site: SiteSettings) -> str:
         "is_ordinary": is_ordinary,
         "zone": timezone.get_current_timezone_name(),
         "is_overdue": row.is_reminder,
-        "answer_by": question.created_at + timedelta(minutes=minutes) if minutes else None,
+        "answer_by": _answer_by(row, question, site),
         "base": base,
         "is_mine": person is not None and person.pk == dialog.owner_id,
         "is_known": person is not None,
@@ -100,16 +102,26 @@ def _text(row: Delivery, question: Question, site: SiteSettings) -> str:
     return render_to_string("questions/mail.txt", context)
 
 
+def _answer_by(row: Delivery, question: Question, site: SiteSettings) -> datetime | None:
+    """When people are reminded, or the next one is asked; None where nobody is."""
+    minutes, since = site.question_deadline_minutes, question.created_at
+    if row.is_reminder and question.escalated_at:
+        has_next = question.escalations < len(site.asked_next)
+        minutes = site.asked_next[question.escalations - 1][1] if has_next else None
+        since = question.escalated_at
+    return since + timedelta(minutes=minutes) if minutes else None
+
+
 def link_to(question: Question, person: User) -> str:
     """The path of a page where this person answers this question, and does nothing else."""
     token = signing.dumps([str(question.pk), person.pk], salt=SALT)
     return reverse("question-link", args=[question.pk, token])
 
 
-def next_asked(site: SiteSettings, question: Question) -> User | None:
-    """Whose address it is to which overdue questions go, if one account has it and may see the dialog: its holder answers by
-    a link of their own."""
-    holders = list(User.objects.filter(email__iexact=site.escalation_address, is_active=True)[:2])
+def holder_of(address: str, question: Question) -> User | None:
+    """Whose address it is, of those to which overdue questions go, if one account has it and may see the dialog: its holder answers
+    by a link of their own."""
+    holders = list(User.objects.filter(email__iexact=address, is_active=True)[:2])
     return holders[0] if len(holders) == 1 and may_see(holders[0], question.dialog) else None
 
 

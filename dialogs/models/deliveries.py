@@ -40,7 +40,8 @@ class Delivery(models.Model):
     person = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="+")
     subscription = models.ForeignKey(PushSubscription, null=True, on_delete=models.CASCADE, related_name="+")
     body = models.TextField(
-        blank=True, help_text="JSON for a webhook, until it was sent; others are written when they are sent"
+        blank=True,
+        help_text="until it was sent, a webhook's JSON, or the address of a mail to nobody who is known; others are written when they are sent",
     )
     tries = models.PositiveSmallIntegerField(default=0)
     due_at = models.DateTimeField(null=True, db_default=Now())

@@ -38,7 +38,10 @@ class Question(models.Model):
     answer = models.TextField(blank=True)
     action = models.CharField(max_length=16, blank=True, help_text="the exit taken, for the critical kind")
     created_at = models.DateTimeField(db_default=Now())
-    escalated_at = models.DateTimeField(null=True, help_text="when people were reminded of it, being overdue")
+    escalated_at = models.DateTimeField(null=True, help_text="when people were reminded of it last, being overdue")
+    escalations = models.PositiveSmallIntegerField(
+        default=0, db_default=0, help_text="how many steps of its escalation were taken"
+    )
     resolved_at = models.DateTimeField(null=True, blank=True)
     resolved_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"

@@ -1,13 +1,18 @@
 """Settings of people and of the site, and people's templates."""
 
+import re
+
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.core.validators import RegexValidator
+from django.core.validators import RegexValidator, validate_email
 from django.db import models
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from dialogs.models.agents import Agent
 from dominds import outbound_http
+
+MOST_ASKED = 10  # people, one after another, about one question
 
 
 class PersonSettings(models.Model):
@@ -110,12 +115,11 @@ class SiteSettings(models.Model):
     question_deadline_minutes = models.PositiveIntegerField(
         null=True, blank=True, help_text="a question that is open for longer is escalated; empty: none is"
     )
-    escalation_address = models.EmailField(
-        blank=True,
-        default="",
-        db_default="",
-        help_text="gets a mail about overdue questions, beside the dialog's owner",
-    )
+    escalation_address = models.TextField(
+        blank=True, default="", db_default="", max_length=4_000,
+        help_text="who gets a mail about overdue questions, beside the dialog's owner: a line each, in the order in which they are asked, "
+        "an address and the minutes until the next one is asked",
+    )  # fmt: skip
 
     class Meta:
         verbose_name_plural = "site settings"
@@ -129,7 +133,34 @@ class SiteSettings(models.Model):
                 outbound_http.check(self.webhook_url, allow_private=settings.PRIVATE_WEBHOOKS)
             except outbound_http.Refused as refused:
                 raise ValidationError({"webhook_url": str(refused)}) from refused
+        lines = [line.split() for line in re.split(r"[\n,;]", self.escalation_address) if line.strip()]
+        if problem := _problem_with(lines):
+            raise ValidationError({"escalation_address": problem})
+        self.escalation_address = "\n".join(" ".join(line) for line in lines)
+
+    @property
+    def asked_next(self) -> list[tuple[str, int]]:
+        """The addresses of who is asked about overdue questions, in this order, each with the minutes until the next one is."""
+        lines = (line.split() for line in self.escalation_address.splitlines())
+        usual = self.question_deadline_minutes or 0
+        return [(address, int(minutes[0]) if minutes else usual) for address, *minutes in lines]
 
     @classmethod
     def current(cls) -> "SiteSettings":
         return cls.objects.first() or cls()
+
+
+def _problem_with(lines: list[list[str]]) -> str:
+    """What is wrong with the lines of ``escalation_address``, in words; empty where nothing is."""
+    if len(lines) > MOST_ASKED:
+        return gettext("At most {most} people are asked one after another.").format(most=MOST_ASKED)
+    for address, *minutes in lines:
+        try:
+            validate_email(address)
+        except ValidationError:
+            return gettext("“{address}” is no mail address.").format(address=address)
+        if minutes and not (len(minutes) == 1 and re.fullmatch(r"[1-9][0-9]{0,5}", minutes[0])):
+            return gettext("Behind {address} stand minutes, a whole number from 1 to 999,999, or nothing.").format(
+                address=address
+            )
+    return ""

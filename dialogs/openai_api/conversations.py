@@ -24,8 +24,16 @@ from dialogs.errors import Conflict, Forbidden
 from dialogs.models import Agent, ApiKey, Client, Dialog, Generation, Question, Turn
 from dialogs.openai_api import lifetime, options
 from dialogs.openai_api.errors import ApiError, invalid
-from dialogs.openai_api.finding import ANSWER_TO_AGENT, AT_HEAD, Candidate, after_head, calls_in_words, find
-from dialogs.openai_api.forks import copyable, fork, message_of
+from dialogs.openai_api.finding import (
+    ANSWER_TO_AGENT,
+    AT_HEAD,
+    RESULT_FOLLOWS,
+    Candidate,
+    after_head,
+    calls_in_words,
+    find,
+)
+from dialogs.openai_api.forks import copyable, fork, message_of, take_place
 from dialogs.openai_api.history import LEADS, ClientMessage, Conversation, conversation_of, placed
 from dialogs.openai_api.likeness import Keys, answer_key, exchanges_of, keys_of
 from dialogs.openai_api.parsing import ChatRequest
@@ -38,7 +46,6 @@ from dialogs.tools.registry import tools_of
 from dominds.db.prepared import Select, update
 from remediation.models import RemediationRun
 
-RESULT_FOLLOWS = "The user's next message tells the result."
 CHANGED = "changed"  # no digest: the next request begins another epoch
 
 
@@ -182,7 +189,11 @@ def _go_on(
             conversation,
             results=tuple(ClientMessage("tool", RESULT_FOLLOWS, call_id=call) for call in dict.fromkeys(named)),
         )
+    if candidate.results:
+        conversation = replace(conversation, results=candidate.results)
     ahead = _ahead(key, agent, request, conversation, candidate.dialog_id)
+    if candidate.results and not candidate.summary:  # all that is new in the message
+        conversation = replace(conversation, ahead=(), message="", attached=())
     with transaction.atomic():
         try:
             dialog = _locked(candidate.dialog_id)
@@ -195,6 +206,8 @@ def _go_on(
         ids = {message.call_id for message in conversation.results}
         if ids and {call.id for call in unresolved_calls(dialog)} != ids:
             conversation = replace(conversation, results=())
+        if dialog.archived_at and (dialog.forked_from_id or dialog.fork_count):
+            take_place(dialog, dialog)  # its user went back to this version
         return _post(dialog, key, request, conversation, ahead, again=candidate.again)
 
 

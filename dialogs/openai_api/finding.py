@@ -29,18 +29,22 @@ from dialogs.openai_api.likeness import (
     stands_in,
     without_spaces,
 )
+from dialogs.runtime.client_tools import UNANSWERED
 from dialogs.state import State
 from dominds.db.prepared import Select
 
 CANDIDATES = 8
+RESULT_FOLLOWS = "The user's next message tells the result."
 LAST_TURNS = 8  # of a dialog, in which what was said last is looked for
+RETRY_TURNS = 64  # of calls that failed one after another, with their results
 SHORTEST_QUOTE = 20  # bytes of UTF-8 without white space: seven characters of Chinese say as much as twenty of English
 QUOTED_CHARS = 120  # programs cut what they quote
 ANSWER_TO_AGENT = Q(tool_name=ASK_HUMAN, status=Turn.Status.OK)
 SPOKEN = Q(role__in=[Turn.Role.USER, Turn.Role.ASSISTANT]) | ANSWER_TO_AGENT
 WITHOUT_ANSWER = ((Turn.Role.USER, Turn.Status.FAILED), (Turn.Role.USER, Turn.Status.STOPPED))
+WORD = re.compile(r"\S+")
 CALL_ID = re.compile(r"\bcall_[0-9]{1,18}_[0-9]{1,9}\b")  # as outcomes.generation_of_call reads it
-Newest = Sequence[tuple[UUID, list[Exchange]]]
+Newest = tuple[UUID, list[Exchange], ClientMessage]  # what was said last in a dialog, and the last message of that
 AT_HEAD = (State.IDLE, State.FAILED, State.WAITING)
 
 
@@ -48,7 +52,8 @@ AT_HEAD = (State.IDLE, State.FAILED, State.WAITING)
 class Candidate:
     """``last_turn_seq`` tells whether the dialog is still the one that was read. Its first ``shared`` exchanges are told as
     they are; ``fit`` is how well the whole fits, None where the dialog does not go on here. ``again``: its newest message
-    had no answer, and is sent once more."""
+    had no answer, and is sent once more. ``results`` are of calls that the client left out of what it tells: taken from its newest
+    message, or where it tells a ``summary`` in their place, a word on that."""
 
     dialog_id: UUID
     last_turn_seq: int
@@ -56,6 +61,8 @@ class Candidate:
     shared: int
     fit: Fit | None
     again: bool = False
+    results: tuple[ClientMessage, ...] = ()
+    summary: ClientMessage | None = None
 
 
 def find(
@@ -76,7 +83,9 @@ def find(
     if conversation.results and not conversation.has_message:
         shared = min(result.shared, len(exchanges) - 1) if result else 0
         return replace(result, fit=None, shared=shared) if result and shared else None
-    return result if result and result.fit else (_summed_up(mine, conversation, text, instructions) or result)
+    if result and result.fit:
+        return result
+    return _after_failed_call(mine, conversation, named) or _summed_up(mine, conversation, text, instructions) or result
 
 
 def calls_in_words(message: ClientMessage) -> list[str]:
@@ -122,6 +131,69 @@ def _without_answer(mine: QuerySet[Dialog], conversation: Conversation) -> Candi
     return None
 
 
+def _after_failed_call(mine: QuerySet[Dialog], conversation: Conversation, named: frozenset[str]) -> Candidate | None:
+    """The one of the newest dialogs that waits for results, and whose newest message is told again with what became of the calls
+    behind it, by their names, and without them: so smolagents tries again."""
+    asked = "\n\n".join(one.text for one in conversation.whole[len(conversation.before) :])
+    if conversation.results or conversation.attached or len(asked) < DISTINCT_CHARS:
+        return None
+    newest = mine.filter(state=State.IDLE).order_by("-active_at").values("pk")[:CANDIDATES]
+    waiting = Turn.objects.filter(
+        dialog__in=newest, role=Turn.Role.ASSISTANT, text="", tool_calls__isnull=False, seq=F("dialog__last_turn_seq")
+    )
+    results = []
+    for turn in list(waiting):
+        calls = _calls_of(turn)
+        if not (told := asked[_end_of_known(turn.dialog_id, asked) :].strip()) or told == asked.strip():
+            continue
+        stored = tuple(exchanges_of(_by_calls(messages_in(turn.dialog_id), named)))
+        before = exchanges_of(_by_calls(conversation.before, named))
+        is_same = fit(before, stored[:-1]) if before else Fit(True, 0, 0) if len(stored) == 1 else None
+        if is_same and any(_names(call, told) for call in calls):
+            told_results = (
+                ClientMessage("tool", told if _names(call, told) else UNANSWERED.text, call_id=call.id)
+                for call in calls
+            )
+            results.append(
+                Candidate(turn.dialog_id, turn.seq, stored, len(stored) - 1, is_same, results=tuple(told_results))
+            )
+    return results[0] if len(results) == 1 else None
+
+
+def _end_of_known(dialog_id: UUID, asked: str) -> int:
+    """Where in a message that holds a dialog's newest one, and the results of the calls that answered it, these end; 0 where it does
+    not begin with them, or something else was answered."""
+    placed = Turn.objects.filter(dialog=dialog_id, position__isnull=False).order_by("-position")
+    known: list[str] = []
+    for turn in placed.exclude(role=Turn.Role.NOTICE)[:RETRY_TURNS]:
+        if turn.role == Turn.Role.ASSISTANT and turn.text:
+            return 0
+        known = [*turn.text.split(), *known]
+        if turn.role == Turn.Role.USER:
+            words = list(islice(WORD.finditer(asked), len(known)))
+            return words[-1].end() if known and [word[0] for word in words] == known else 0
+    return 0
+
+
+def _names(call: Call, text: str) -> bool:
+    """Whether a text speaks of a call: by the name of its tool in quotation marks, or by that and all its arguments."""
+    name = re.escape(call.name)
+    if re.search(rf"""(["'`‘“«]){name}["'`’”»]""", text):
+        return True
+    values = _values_in(call)
+    return bool(values and re.search(rf"\b{name}\b", text) and all(value in text for value in values))
+
+
+def _values_in(call: Call) -> list[str]:
+    """What a call was given."""
+    try:
+        arguments = orjson.loads(call.arguments)
+    except orjson.JSONDecodeError:
+        return []
+    given = arguments.values() if isinstance(arguments, dict) else ()
+    return [value for value in given if isinstance(value, str)]
+
+
 def _fit(history: Sequence[Exchange], stored: Sequence[Exchange], state: str, text: str, *, again: bool) -> Fit | None:
     """Where a message is asked again, or a person asked, nothing can come between."""
     if state not in AT_HEAD:
@@ -136,37 +208,50 @@ def _summed_up(mine: QuerySet[Dialog], conversation: Conversation, text: str, in
     if len(text) < DISTINCT_CHARS:
         return None
     texts = (*_system_of(conversation, instructions), *conversation.whole)
-    results = []
+    results: list[Candidate] = []
     newest = list(_newest_exchanges(_conversations(mine).filter(state__in=AT_HEAD)))
-    for dialog_id, exchanges in newest:
+    for dialog_id, exchanges, _ in newest:
         if exchanges and stands_in(exchanges[-1].answered, text):
             messages = tuple(messages_in(dialog_id))
             if LastAnswer.of(messages).place_in(texts) is not None:
-                results.append((dialog_id, tuple(exchanges_of(messages))))
+                results.append(_summed(dialog_id, tuple(exchanges_of(messages))))
     if not results and len(conversation.whole) > 1:
         results = list(_summed_up_beside(mine, newest, texts, text))
     if len(results) != 1:
         return None
-    dialog_id, stored = results[0]
-    seq = mine.values_list("last_turn_seq", flat=True).get(pk=dialog_id)
-    return Candidate(dialog_id, seq, stored, 0, Fit(False, len(stored), len(stored), summed_up=True))
+    seq, position = mine.values_list("last_turn_seq", "last_position").get(pk=results[0].dialog_id)
+    calls = _calls_at(results[0].dialog_id, position) if results[0].summary else ()
+    told = tuple(ClientMessage("tool", RESULT_FOLLOWS, call_id=call.id) for call in calls)
+    return replace(results[0], last_turn_seq=seq, results=told)
+
+
+def _summed(dialog_id: UUID, stored: tuple[Exchange, ...], summary: ClientMessage | None = None) -> Candidate:
+    return Candidate(dialog_id, 0, stored, 0, Fit(False, len(stored), len(stored), summed_up=True), summary=summary)
+
+
+def _calls_at(dialog_id: UUID, position: int) -> tuple[Call, ...]:
+    turn = Turn.objects.filter(dialog=dialog_id, position=position, role=Turn.Role.ASSISTANT).first()
+    return _calls_of(turn) if turn else ()
 
 
 def _summed_up_beside(
-    mine: QuerySet[Dialog], newest: Newest, texts: Sequence[ClientMessage], text: str
-) -> Iterator[tuple[UUID, tuple[Exchange, ...]]]:
+    mine: QuerySet[Dialog], newest: Sequence[Newest], texts: Sequence[ClientMessage], text: str
+) -> Iterator[Candidate]:
     """Those of the newest dialogs that a program had summed up in a request of its own, which quotes what was said last there: so Goose
     does, and opencode. With the summary as the last thing that was said."""
-    for beside_id, exchanges in list(_newest_exchanges(mine)):
+    for beside_id, exchanges, _ in list(_newest_exchanges(mine)):
         if len(exchanges) != 1 or not stands_in(exchanges[0].answered, text):
             continue
         instructions = mine.values_list("client__instructions", flat=True).get(pk=beside_id)
         asked = without_spaces((instructions, exchanges[0].message))
-        for dialog_id, said in newest:
-            if dialog_id != beside_id and said and _is_quoted(said[-1], asked):
-                messages = tuple(messages_in(dialog_id))
-                if LastAnswer("", exchanges[0].answered, messages).place_in(texts) is not None:
-                    yield dialog_id, (*exchanges_of(messages), exchanges[0])
+        for dialog_id, said, last in newest:
+            if dialog_id == beside_id or not _is_quoted(said, last, asked):
+                continue
+            messages = tuple(messages_in(dialog_id))
+            place = LastAnswer("", exchanges[0].answered, messages).place_in(texts)
+            if place is not None:
+                summary = replace(texts[place], role="user")
+                yield _summed(dialog_id, (*exchanges_of(messages), exchanges[0]), summary)
 
 
 def _system_of(conversation: Conversation, instructions: str) -> tuple[ClientMessage, ...]:
@@ -180,7 +265,8 @@ def after_head(conversation: Conversation, candidate: Candidate) -> Conversation
         conversation = replace(conversation, before=(*conversation.before, *conversation.results), results=())
     if candidate.fit and candidate.fit.summed_up:
         ahead = conversation.ahead[_behind_summary(conversation, candidate) :]
-        return replace(conversation, ahead=tuple(message for message in ahead if message.role == "user"))
+        result = (candidate.summary,) if candidate.summary and candidate.results else ()
+        return replace(conversation, ahead=(*result, *(message for message in ahead if message.role == "user")))
     if candidate.fit is None or not candidate.fit.beyond:
         return conversation
     before = [replace(message, position=number) for number, message in enumerate(conversation.before)]
@@ -240,19 +326,33 @@ def quotes_newest(key: ApiKey, end_user: str, prompt: str) -> bool:
     text = "".join(prompt.split())
     mine = Dialog.objects.filter(client__key=key, client__end_user=end_user)
     newest = _newest_exchanges(_conversations(mine))
-    return any(_is_quoted(exchange, text) for _, exchanges in newest for exchange in exchanges[-1:])
+    return any(_is_quoted(exchanges, last, text) for _, exchanges, last in newest)
 
 
-def _is_quoted(exchange: Exchange, text: str) -> bool:
-    message, answer = "".join(exchange.message.split())[:QUOTED_CHARS], exchange.answered[:QUOTED_CHARS]
-    return len(answer.encode()) >= SHORTEST_QUOTE and message in text and answer in text
+def _is_quoted(exchanges: Sequence[Exchange], last: ClientMessage, text: str) -> bool:
+    """Whether a text without white space holds what was said last: the user's words, and the answer or its calls."""
+    if not exchanges or _quotable(exchanges[-1].message) not in text:
+        return False
+    answer = exchanges[-1].answered[:QUOTED_CHARS]
+    return (len(answer.encode()) >= SHORTEST_QUOTE and answer in text) or _are_calls_quoted(last, text)
+
+
+def _quotable(text: str) -> str:
+    return "".join(text.split())[:QUOTED_CHARS]
+
+
+def _are_calls_quoted(answer: ClientMessage, text: str) -> bool:
+    """Whether a text without white space tells the calls of an answer, each by its name and what it was given."""
+    parts = [part for call in answer.calls for part in (call.name, *_values_in(call))]
+    quoted = [_quotable(part) for part in parts]
+    return len("".join(quoted).encode()) >= SHORTEST_QUOTE and all(part in text for part in quoted)
 
 
 def _conversations(dialogs: QuerySet[Dialog]) -> QuerySet[Dialog]:
     return dialogs.exclude(origin=Dialog.Origin.BACKGROUND)
 
 
-def _newest_exchanges(dialogs: QuerySet[Dialog]) -> Iterator[tuple[UUID, list[Exchange]]]:
+def _newest_exchanges(dialogs: QuerySet[Dialog]) -> Iterator[Newest]:
     """What was said last in each of the newest ones of these."""
     newest = dialogs.order_by("-active_at")
     turns = Turn.objects.filter(
@@ -261,7 +361,8 @@ def _newest_exchanges(dialogs: QuerySet[Dialog]) -> Iterator[tuple[UUID, list[Ex
         position__gt=F("dialog__last_position") - LAST_TURNS,
     )
     for dialog_id, turns_of_one in groupby(turns.order_by("dialog", "position"), lambda turn: turn.dialog_id):
-        yield dialog_id, exchanges_of(_spoken(turns_of_one))
+        messages = list(_spoken(turns_of_one))
+        yield dialog_id, exchanges_of(messages), messages[-1]
 
 
 def messages_in(dialog_id: UUID) -> Iterator[ClientMessage]:
@@ -279,11 +380,14 @@ def _spoken(turns: Iterable[Turn]) -> Iterator[ClientMessage]:
     for turn in turns:
         if turn.role == Turn.Role.ASSISTANT:
             text = turn.text + "".join(f"\n\n{question}" for question in questions_in(turn))
-            calls = tuple(Call(call["id"], call["name"], call["arguments"]) for call in turn.tool_calls or ())
-            yield ClientMessage("assistant", text, calls, position=turn.position or 0)
+            yield ClientMessage("assistant", text, _calls_of(turn), position=turn.position or 0)
         else:
             typed, files = text_typed(turn.text, turn.attachments), digests(turn.attachments)
             yield ClientMessage("user", typed, position=turn.position or 0, digests=files)
+
+
+def _calls_of(turn: Turn) -> tuple[Call, ...]:
+    return tuple(Call(call["id"], call["name"], call["arguments"]) for call in turn.tool_calls or ())
 
 
 def questions_in(turn: Turn) -> Iterator[str]:

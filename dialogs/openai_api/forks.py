@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from django.contrib.auth.models import User
-from django.db.models import Case, F, Max, QuerySet, Value, When
+from django.db.models import Case, F, Max, OuterRef, PositiveIntegerField, Q, QuerySet, Subquery, Value, When
+from django.db.models.functions import Now
+from django.db.models.lookups import Exact
 
 from dialogs.actions import imported_turns, messages
 from dialogs.actions.attachments import named_by, stored, text_with
@@ -18,6 +20,7 @@ from dialogs.models import Agent, Dialog, Event, Turn
 from dialogs.openai_api.finding import Candidate
 from dialogs.openai_api.history import ClientMessage, Conversation
 from dialogs.openai_api.likeness import exchanges_of
+from dialogs.state import State
 from dialogs.store.copying import check_number, copy_rewrites, copy_rows
 from dominds.budgets import OverBudget
 from dominds.llm.messages import Message, Role, ToolCall
@@ -55,6 +58,10 @@ def fork(owner: User, agent: Agent, conversation: Conversation, origin: Candidat
     source = held.filter(pk=origin.dialog_id).first() if origin else None  # None: it has expired meanwhile
     if origin is not None and source is not None:
         last = _copy(origin, source, dialog)
+        if _is_another_answer(origin, conversation):
+            take_place(dialog, source)
+            for column in ("title", "pinned_at", "folder", "group_id"):
+                setattr(dialog, column, getattr(source, column))
         numbered = [replace(message, position=number) for number, message in enumerate(before)]
         later = exchanges_of(numbered)[origin.shared :]
         before = before[later[0].begin :] if later else ()
@@ -69,6 +76,30 @@ def fork(owner: User, agent: Agent, conversation: Conversation, origin: Candidat
         dialog.round_number, dialog.last_event_seq = last.round_number, len(turns)
         dialog.save()
     return dialog
+
+
+def _is_another_answer(origin: Candidate, conversation: Conversation) -> bool:
+    """Whether all that is told stands in the origin, which answered it: chat programs ask so for another answer."""
+    exchanges = exchanges_of(conversation.whole)
+    return len(exchanges) == origin.shared + 1 and exchanges[-1].message == origin.stored[origin.shared].message
+
+
+def take_place(dialog: Dialog, source: Dialog) -> None:
+    """In the list, of all that answer the same message at the same place as this one: they are archived as versions, as where a person
+    asks for another answer on the page. What a person opened stays. ``source`` holds what is asked."""
+    origin = dialog.forked_from_id
+    kin = Q(forked_from=dialog.pk)
+    if origin:
+        kin |= Q(pk__in=(origin, source.pk)) | Q(forked_from=origin, own_from=dialog.own_from)
+    here = When(pk__in=(origin, source.pk), then=Value(dialog.own_from))
+    shown = Dialog.objects.filter(kin, owner=dialog.owner_id, origin=Dialog.Origin.KEY, archived_at=None)
+    shown = shown.filter(state__in=(State.IDLE, State.FAILED)).exclude(pk=dialog.pk)
+    shown = shown.annotate(place=Case(here, default=F("own_from"), output_field=PositiveIntegerField()))
+    asked = Turn.objects.filter(position=OuterRef("place")).values("text")
+    same = shown.filter(
+        Exact(Subquery(asked.filter(dialog=OuterRef("pk"))[:1]), Subquery(asked.filter(dialog=source.pk)[:1]))
+    )
+    Dialog.objects.filter(pk__in=list(same.values_list("pk", flat=True))).update(archived_at=Now())
 
 
 def title_of(message: str) -> str:

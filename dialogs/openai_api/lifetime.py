@@ -12,6 +12,7 @@ from dialogs.models import ApiKey, Dialog
 from dialogs.openai_api.errors import ApiError, invalid
 from dialogs.openai_api.finding import quotes_newest
 from dialogs.openai_api.history import Conversation
+from dialogs.openai_api.likeness import asks_for_summary
 from dialogs.openai_api.parsing import ChatRequest
 from dominds.llm.catalog.catalog import UnknownModel
 from remediation.policies.registry import choices, restriction
@@ -53,6 +54,8 @@ def is_background(key: ApiKey, request: ChatRequest, conversation: Conversation)
     if request.instructions.startswith(_TOOL_CHOICE[0]) and text.startswith(_TOOL_CHOICE[1]):
         return True
     if _BESIDE.search(request.instructions[:_BEGINNING]):
+        return True
+    if asks_for_summary(text) and quotes_newest(key, request.end_user, request.instructions):  # Goose
         return True
     return quotes_newest(key, request.end_user, text)
 

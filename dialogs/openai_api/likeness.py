@@ -21,16 +21,34 @@ from dialogs.openai_api.notices import without_notices
 DISTINCT_CHARS = 80  # of agreeing text, without white space: less may well have been said in two conversations
 OCCURRENCES = 8  # of one text in another that are looked at
 MOST_BEYOND = 8  # exchanges that a client puts after those that are stored
-# Words by which a summary is asked for that is to take the place of what was said: one of each. Clients write them in English, German or
-# Chinese; other languages go by structure alone.
-_SUMMARY = re.compile(
-    r"summar|compact|condens|snapshot|hand-?off|continuing|zusammen ?fass|fasse?n? .{1,80}zusammen|总结|總結|摘要|概括|概述|压缩",
-    re.I,
-)
-_OF_TALK = re.compile(
-    r"conversation|session|context|\bchat\b|\babove\b|so far|scratchpad|gespräch|unterhaltung|sitzung|diskussion|verlauf|bisher"
-    r"|对话|對話|会话|聊天|上下文|以上|讨论", re.I
-)  # fmt: skip
+# Words by which a summary is asked for that is to take the place of what was said, one of each, as programs were seen to write them. Other
+# languages go by structure alone.
+_WORDS = {
+    "English": (
+        "summar|compact|condens|snapshot|hand-?off|continuing",
+        r"conversation|session|context|\bchat\b|\babove\b|so far|scratchpad",
+    ),
+    "German": ("zusammen ?fass|fasse?n? .{1,80}zusammen", "gespräch|unterhaltung|sitzung|diskussion|verlauf|bisher"),
+    "Chinese": ("总结|總結|摘要|概括|概述|压缩", "对话|對話|会话|聊天|上下文|以上|讨论"),
+    "Japanese": ("要約|まとめ|圧縮", "会話|セッション|これまで|上記|やり取り|チャット"),
+    "Korean": ("요약|정리해", "대화|세션|지금까지|채팅"),
+    "Russian": (
+        r"резюм|суммир|обобщ|сводк|кратк\w+ (?:содержание|пересказ)|подве\w+ итог|перескаж",
+        r"разговор|бесед|диалог|сесси|\bчат|переписк|контекст|сказанн",
+    ),
+    "Ukrainian": ("підсум|стисл|узагальн", "розмов|бесід|діалог|сесі"),
+    "French": ("résum|récapitul|synth[èé]", r"discussion|échange|entretien|ci-dessus|jusqu['’](?:ici|à)"),
+    "Spanish": (r"resumen|resumir|resúme|sintetiz|\bresum[ae] (?:la|el|esta|este|toda|todo|nuestra)\b", "conversaci|charla|sesión|hasta ahora"),
+    "Portuguese": ("resumo|resumir|resuma|sintetiz", r"conversa\b|conversação|sessão|até agora|bate-papo"),
+    "Italian": ("riassum|riassunto|riepilog|sintesi|sintetizz", "conversazione|discussione|sessione|finora"),
+    "Polish": ("podsum|streszcz|streść", "rozmow|sesj|dotychczas"),
+    "Dutch": ("samenvat|vat .{1,80} samen", "gesprek|sessie|tot nu toe"),
+    "Turkish": ("özet", "konuşma|sohbet|oturum|şimdiye kadar"),
+    "Vietnamese": ("tóm tắt", "trò chuyện|hội thoại|cho đến nay"),
+    "Arabic": ("لخص|لخّص|ملخص|تلخيص", "محادثة|حوار|جلسة"),
+    "Hindi": ("सारांश|संक्षेप", "बातचीत|वार्तालाप|अब तक"),
+}  # fmt: skip
+_SUMMARY, _OF_TALK = (re.compile("|".join(words), re.I) for words in zip(*_WORDS.values(), strict=True))
 _TAG = re.compile(r"<[^<>]{1,40}>")
 _FRAME = re.compile(r"<([a-z][\w-]{0,40})[^<>]{0,40}>(.*)</\1>", re.DOTALL)  # the outermost one of its name
 _THOUGHTS = {

@@ -1,6 +1,7 @@
 """The calls of ``/v1``: who asks, what for, and the answer, whole or as it is made."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import aclosing
 from dataclasses import replace
@@ -44,36 +45,65 @@ from dominds.db.outcome import OutcomeUnknown
 log = structlog.get_logger(__name__)
 
 DIALOG_HEADER = "X-Dominds-Dialog"
+HEADER_NAMES = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,2000}")
 RESTARTED = ApiError(
     500, "answer_restarted", "The model failed in the middle and its next attempt said something else. Ask again."
 )
 _leaving: set[asyncio.Task[None]] = set()  # holds what still runs after its request is gone
 
 View = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
+ErrorBody = Callable[[ApiError], dict[str, Any]]
 Reader = Callable[[Sent], Reading]
 
 
-def call(
-    *methods: str, error_body: Callable[[ApiError], dict[str, Any]] = attrgetter("body")
-) -> Callable[[View], View]:
-    """A call of ``/v1``: errors in the shape of its protocol, whoever found them."""
+def call(*methods: str, error_body: ErrorBody | None = None) -> Callable[[View], View]:
+    """A call of ``/v1``: errors in the shape of its protocol, whoever found them. Where both speak it, clients of Anthropic's name
+    a version. Pages of other origins may call, too: a key counts, and never a session."""
+    offered = (*methods, *(["HEAD"] if "GET" in methods else []), "OPTIONS")
 
     def decorate(view: View) -> View:
         @csrf_exempt
         @wraps(view)
         async def answer(request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
+            response: HttpResponseBase
             try:
-                if request.method not in methods:
-                    raise ApiError(405, "method_not_allowed", f"Use {' or '.join(methods)}.")
-                response = await view(request, **kwargs)
+                if request.method == "OPTIONS":
+                    response = HttpResponse(status=204)
+                else:
+                    _check(request, offered)
+                    response = await view(request, **kwargs)
             except Exception as error:  # noqa: BLE001  a program is answered in JSON, and a bug of ours is logged there
                 problem = _problem(request, error)
-                response = problem.response(error_body(problem))
-            return response
+                body = error_body or (message_error if "anthropic-version" in request.headers else attrgetter("body"))
+                response = problem.response(body(problem))
+            return _readable_by_pages(request, response, offered)
 
         return answer
 
     return decorate
+
+
+def _check(request: HttpRequest, offered: tuple[str, ...]) -> None:
+    if request.method not in offered:
+        raise ApiError(405, "method_not_allowed", f"Use {' or '.join(offered[:-1])}.")
+    if (encoding := request.headers.get("Content-Encoding", "identity")).lower() != "identity":
+        raise ApiError(415, "unsupported_encoding", f"The body is compressed ({encoding[:40]!r}): send it as it is.")
+
+
+def _readable_by_pages(request: HttpRequest, response: HttpResponseBase, offered: tuple[str, ...]) -> HttpResponseBase:
+    """With what browsers ask before, and of, calls to another origin."""
+    if response.status_code == 405 or request.method == "OPTIONS":
+        response["Allow"] = ", ".join(offered)
+    if "Origin" in request.headers:
+        response["Access-Control-Allow-Origin"] = "*"
+        response["Access-Control-Expose-Headers"] = "*"
+        if request.method == "OPTIONS":
+            response["Access-Control-Allow-Methods"] = ", ".join(offered)
+            # An asterisk would not cover Authorization.
+            asked = request.headers.get("Access-Control-Request-Headers", "")
+            response["Access-Control-Allow-Headers"] = asked if HEADER_NAMES.fullmatch(asked) else "Authorization"
+            response["Access-Control-Max-Age"] = "600"
+    return response
 
 
 UNCONFIRMED = (

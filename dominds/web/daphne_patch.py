@@ -115,7 +115,15 @@ def _limit_bytes(request: Any) -> None:
 def _refuse(request: Any) -> None:
     """Say why and hang up; what is still under way is dropped."""
     request._body_bytes, request.channel._is_refused = 2 * budgets.BODY_BYTES.most, True
-    complaint = {"code": "message_too_large", "message": budgets.BODY_BYTES.sentence("This request has")}
-    body = json.dumps({"error": complaint}).encode()
+    body = json.dumps(_complaint(getattr(request.channel, "_path", b""))).encode()
     request.channel.transport.write(REFUSAL % len(body) + body)
     request.channel.loseConnection()
+
+
+def _complaint(path: bytes) -> dict[str, Any]:
+    """In the shapes of the protocols of ``/v1``, which both of them have room for, or in our own."""
+    message = budgets.BODY_BYTES.sentence("This request has")
+    if not path.startswith(b"/v1/"):
+        return {"error": {"code": "message_too_large", "message": message}}
+    kind = "request_too_large" if path.startswith(b"/v1/messages") else "invalid_request_error"
+    return {"type": "error", "error": {"type": kind, "message": message, "param": None, "code": "request_too_large"}}

@@ -27,6 +27,7 @@ FILES_TO_EDIT = "added these files to the chat"  # aider
 PAIR, COMPACT = re.compile(r"Pair (\d+)"), "CHECKPOINT COMPACTION"  # Codex
 HALF = "Of pair {} the first half is made, by a command that wrote a line into a file here; what is left is the second half, by another."
 FINAL = "final_answer"  # smolagents
+FLAWED = "at the second try"  # asked for so, a task's first command fails
 WITH_PROGRAMS = "gpt-6-luna"  # a model that Codex knows: its tools are called from programs that the model writes
 WINDOW = 1_000_000
 FULL = 60_000  # tokens
@@ -85,7 +86,8 @@ def _with_final_answer(prompt: Prompt, task: int) -> Reply:
     made = MADE.search(prompt.last.text) if "Observation:" in prompt.last.text else None
     if made and int(made[1]) == task:
         return Reply(calls=(Call(FINAL, {"answer": f"Task {task} is done."}),))
-    call = _shell(prompt, f"echo made-{task} | tee -a made.txt")
+    is_flawed = FLAWED in prompt.last.text and "Error" not in prompt.last.text
+    call = _shell(prompt, "false" if is_flawed else f"echo made-{task} | tee -a made.txt")
     return Reply(calls=(call,) if call else ())
 
 

@@ -13,7 +13,7 @@ import pytest
 from dialogs.models import Dialog
 from tests.clients import programs
 from tests.clients.programs import TURNS, Place, Turns
-from tests.clients.rig import COMPACT, FULL, WITH_PROGRAMS, Rig
+from tests.clients.rig import COMPACT, FLAWED, FULL, WITH_PROGRAMS, Rig
 
 TASKS = [f"Task {number}" for number in range(TURNS)]
 SEARCH = 'Call ToolSearch {"query": "select:CronList", "max_results": 3}'
@@ -107,6 +107,18 @@ def test_aider_edits_a_file_in_one_dialog(served: Rig, tmp_path: Path) -> None:
     (dialog,) = dialogs
     assert dialog.title.startswith("Task 0 ")
     assert dialog.generations.count() == TURNS
+
+
+def test_a_call_that_fails_is_tried_again_in_its_dialog(served: Rig, tmp_path: Path) -> None:
+    """smolagents tells such a call no more, only what became of it, as a part of the user's message."""
+    texts = [f"Task {number}, {FLAWED}" if number != 1 else "Task 1" for number in range(3)]
+    smolagents = programs.script("smolagents_calls.py", python=programs.AGENTS)
+    answers, made, dialogs = talk(served, smolagents, LOCAL, texts, tmp_path)
+    assert answers == [f"Task {number} is done." for number in range(3)]
+    assert made == "made-0\nmade-1\nmade-2\n"
+    (dialog,) = dialogs
+    assert dialog.generations.count() == 3 + 2 + 3
+    assert dialog.turns.filter(role="tool", text__startswith="Error:").count() == 2
 
 
 def test_claude_code_searches_for_a_tool_and_uses_it(served: Rig, tmp_path: Path) -> None:

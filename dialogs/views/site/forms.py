@@ -89,6 +89,7 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]
             "pruning_agent", "write_titles", "webhook_url", "question_deadline_minutes", "escalation_address",
         )  # fmt: skip
         labels = {"escalation_address": _("Overdue questions also to")}
+        widgets = {"escalation_address": forms.Textarea({"rows": 3, "spellcheck": "false", "autocomplete": "off"})}
 
     def save(self, commit: bool = True) -> Any:
         if secret := self.cleaned_data["webhook_secret"]:

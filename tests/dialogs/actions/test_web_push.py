@@ -151,7 +151,7 @@ def test_a_service_that_is_busy_is_asked_again_and_one_that_refuses_is_not(
     send_due(5)
     assert (len(browser.shown), undelivered()) == (1, [])
     browser.application_key = "another"
-    Question.objects.update(escalated_at=None)
+    Question.objects.update(escalations=0)
     row = Delivery.objects.create(
         channel="push", event="question.opened", question=Question.objects.get(), person=dialog.owner,
         subscription=PushSubscription.objects.get(),

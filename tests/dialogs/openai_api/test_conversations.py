@@ -95,6 +95,90 @@ def test_results_of_somebody_else_open_a_dialog(key: ApiKey, agent: str) -> None
     assert begun(ApiKey.objects.get(owner=stranger), agent, *again).owner == stranger
 
 
+ERROR = (
+    "Error:\nError executing tool 'get_weather' with arguments {}: no answer from the station\n"
+    "Now let's retry: take care not to repeat previous errors!\n"
+)
+
+
+def answered(key: ApiKey, agent: str, *messages: ClientMessage) -> Dialog:
+    dialog = begun(key, agent, *messages)
+    drive(dialog.pk)
+    dialog.refresh_from_db()
+    return dialog
+
+
+@pytest.mark.parametrize("split", [True, False], ids=["a message of its own", "in the same message"])
+@pytest.mark.parametrize("earlier", [True, False], ids=["in a conversation", "as the first message"])
+def test_a_call_that_failed_and_is_told_no_more_goes_on(
+    key: ApiKey, script: Script, *, split: bool, earlier: bool
+) -> None:
+    """As smolagents tries again: with what became of the call behind the user's words, and without the call."""
+    script(
+        {"match": "Hello", "text": "Good morning to you, and to all who sail with you."},
+        {"match": "degrees", "text": "It is warm."},
+        {"match": "weather|Error", "tool_calls": [{"name": "get_weather", "arguments": {}}]},
+    )
+    agent = str(AgentFactory.create().pk)
+    greeting = (
+        ClientMessage("user", "Hello"),
+        ClientMessage("assistant", "Good morning to you, and to all who sail with you."),
+    )
+    before = greeting if earlier else ()
+    if earlier:
+        answered(key, agent, greeting[0])
+
+    def told(*errors: str) -> list[ClientMessage]:
+        if split:
+            return [*before, ASKED, *(ClientMessage("user", error) for error in errors)]
+        return [*before, ClientMessage("user", "\n".join([ASKED.text, *errors]))]
+
+    other = ERROR.replace("no answer", "nor this time")
+    dialog = answered(key, agent, *told())
+    assert {answered(key, agent, *told(*errors)).pk for errors in ([ERROR], [ERROR, other])} == {dialog.pk}
+    kept = dialog.turns.filter(role="tool").order_by("position").values_list("text", flat=True)
+    assert list(kept) == [ERROR.strip(), other.strip()], "as results, each once"
+    call = dialog.turns.filter(role="assistant").latest("seq").tool_calls[0]["id"]
+    calling, seen = (
+        ClientMessage("assistant", f"Calling tools: {call}"),
+        ClientMessage("user", "Observation: 30 degrees"),
+    )
+    assert answered(key, agent, *told(ERROR, other), calling, seen).pk == dialog.pk
+    assert Dialog.objects.count() == 1
+    assert dialog.turns.latest("position").text == "It is warm."
+    assert dialog.turns.filter(role="user").count() == 2 + earlier
+
+
+MORE = " of the harbour there, of the islands around it, and of the strait that lies behind them"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{ASKED.text}{MORE}",  # nothing came of a call
+        f"{ASKED.text}{MORE}, by get_weather",  # a tool without its arguments
+        ERROR,  # the message is not told
+        f"Do say: {ASKED.text}\n{ERROR}",
+        ASKED.text,
+    ],
+)
+def test_words_behind_a_message_that_waits_for_a_result_are_no_result(key: ApiKey, script: Script, text: str) -> None:
+    script(
+        {"match": "weather", "tool_calls": [{"name": "get_weather", "arguments": {"at": "Genua"}}]}, {"text": "Nice."}
+    )
+    agent = str(AgentFactory.create().pk)
+    dialog = answered(key, agent, ASKED)
+    assert begun(key, agent, ClientMessage("user", text)).pk != dialog.pk
+
+
+def test_of_two_that_wait_for_the_same_result_neither_goes_on(key: ApiKey, script: Script) -> None:
+    script({"match": "weather", "tool_calls": [{"name": "get_weather", "arguments": {}}]})
+    agent = str(AgentFactory.create().pk)
+    waiting = {answered(key, agent, ASKED).pk for _ in range(2)}
+    assert begun(key, agent, ASKED, ClientMessage("user", ERROR)).pk not in waiting
+    assert len(waiting) == 2
+
+
 def test_a_branch_that_is_too_long_to_copy_is_stored_as_told(
     key: ApiKey, agent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

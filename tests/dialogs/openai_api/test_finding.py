@@ -152,6 +152,38 @@ def test_a_fork_takes_nothing_along_of_what_came_later(key: ApiKey, agent: str) 
     assert min(data["seq"] for data in event_data(fork, "turn")) == 5, "what was copied did not happen here"
 
 
+def listed(key: ApiKey) -> set[str]:
+    page = browser_of(key.owner).get("/dialogs/").content.decode()
+    return set(re.findall(r"/d/([0-9a-f-]{36})/", page))
+
+
+def test_other_answers_are_versions_of_one_dialog_in_the_list(key: ApiKey, agent: str) -> None:
+    """As chat programs ask for them: the same without the last answer, here three times, and an older one once."""
+    first = conversation(key, agent, "Hello", "Tell of cats")
+    others = [posted(key, agent, *as_history("Hello"), "Tell of cats") for _ in range(3)]
+    assert len({first.pk, *(other.pk for other in others)}) == 4, "nothing that was said is removed"
+    assert listed(key) == {str(others[-1].pk)}
+    assert {(other.forked_from_id, other.own_from, other.title) for other in others} == {(first.pk, 3, "Hello")}
+    page = browser_of(key.owner).get(f"/d/{others[-1].pk}/").content.decode()
+    assert "4/4" in page and f"/d/{others[1].pk}/" in page
+    Turn.objects.filter(dialog=others[1].pk, position=4).update(text="Cats sleep, most of the time, in the sun.")
+    back = posted(key, agent, *as_history("Hello"), "Tell of cats", "Cats sleep, most of the time, in the sun.", "More")
+    assert (back.pk, listed(key)) == (others[1].pk, {str(others[1].pk)}), "its user went back to the third answer"
+    dogs = posted(key, agent, *as_history("Hello"), "Tell of dogs")
+    assert listed(key) == {str(back.pk), str(dogs.pk)}, "another question is a conversation beside it"
+    again = posted(key, agent, *as_history("Hello"), "Tell of dogs")
+    assert listed(key) == {str(back.pk), str(again.pk)}
+    first_again = posted(key, agent, *as_history("Hello", "Tell of cats"), "And then?")
+    assert (len(listed(key)), str(first_again.pk) in listed(key)) == (2, True)
+
+
+def test_what_a_person_opened_keeps_its_place_in_the_list(key: ApiKey, agent: str) -> None:
+    first = conversation(key, agent, "Hello", "Tell of cats")
+    Dialog.objects.filter(pk=first.pk).update(origin=Dialog.Origin.PERSON, expires_at=None)
+    other = posted(key, agent, *as_history("Hello"), "Tell of cats")
+    assert listed(key) == {str(first.pk), str(other.pk)}
+
+
 def test_files_behind_the_conversation_are_told_as_they_change(key: ApiKey, agent: str) -> None:
     """As aider has it: its files as they are now between the conversation and the newest message, which a reminder ends for
     as long as it is the newest, and after each answer a word on what came of it."""
@@ -426,7 +458,9 @@ def test_a_summary_may_be_asked_for_beside_the_conversation(key: ApiKey, script:
     known = texts_in(talk)
     history = "\n".join(known)
     beside = posted(key, agent, "Please sum up what is above.", instructions=f"Here it is:\n{history}\nBe structured.")
-    assert beside.pk != talk.pk
+    assert (beside.pk == talk.pk, beside.origin) == (False, "key"), (
+        "its words do not say that it sums up the conversation"
+    )
     head = [("user", SUMMED), ("assistant", "That was the summary. Let us go on.")]
     asked = "Now the weather, please"
     goes_on = sent(key, talk, *head, ("user", asked))
@@ -434,6 +468,75 @@ def test_a_summary_may_be_asked_for_beside_the_conversation(key: ApiKey, script:
     again = sent(key, talk, *head, ("user", asked), ("assistant", noted(asked)), ("user", "Yes"))
     assert (goes_on.pk, again.pk) == (talk.pk, talk.pk)
     assert sent(key, talk, ("user", f"Improve this text: {SUMMED}")).pk != talk.pk
+
+
+LOOP_GOES_ON = (
+    "Your context was compacted. The previous message contains a summary of the conversation so far.\n"
+    "Do not mention that you read a summary or that conversation summarization occurred.\n"
+    "Continue calling tools as necessary to complete the task."
+)
+
+
+@pytest.mark.parametrize("head", [
+    [("user", SUMMED), ("assistant", LOOP_GOES_ON)],
+    [("user", "What did we do so far?"), ("assistant", SUMMED)],
+], ids=["Goose", "opencode, with nothing kept"])  # fmt: skip
+@pytest.mark.parametrize("earlier", [True, False], ids=["in a conversation", "as the first task"])
+def test_a_client_may_compact_while_a_call_waits(
+    key: ApiKey, script: Script, head: list[tuple[str, str]], *, earlier: bool
+) -> None:
+    """As Goose does in a loop of tools: the summary of a request of its own holds what the last call gave, and the task is told again."""
+    script(
+        {"match": "Please summarize", "text": SUMMED},
+        {"match": "Tell", **ANSWER},
+        {"match": "Sell", "tool_calls": [{"name": "look", "arguments": {"path": "/var/log/of the voyage.txt"}}]},
+        {"match": "Continue|so far", "text": "Sold."},
+    )
+    agent = str(AgentFactory.create().pk)
+    look = tool("look")
+    told = as_history("Tell of cats") if earlier else []
+    if earlier:
+        posted(key, agent, "Tell of cats", tools=[look])
+    task = "Sell the oil"
+    talk = posted(key, agent, *told, task, tools=[look])
+    known = texts_in(talk)
+    lines = [f"[{('user', 'assistant')[number % 2]}]: {text}" for number, text in enumerate(told)]
+    lines += [
+        f"[user]: {task}",
+        '[assistant]: tool_request(look): {"path":"/var/log/of the voyage.txt"}',
+        "[user]: tool_response: 40 barrels",
+    ]
+    posted(
+        key,
+        agent,
+        "Please summarize the conversation history provided in the system prompt.",
+        instructions="\n".join(lines),
+    )
+    assert Dialog.objects.latest("created_at").origin == Dialog.Origin.BACKGROUND
+    goes_on = sent(key, talk, *head, ("user", task), tools=[look])
+    assert goes_on.pk == talk.pk
+    new = texts_in(goes_on)[len(known) :]
+    assert new[:3] == [conversations.RESULT_FOLLOWS, SUMMED, task], "the model reads what the call gave"
+    call = goes_on.turns.filter(role=Turn.Role.ASSISTANT).latest("position").tool_calls[0]
+    result = ClientMessage("tool", "40 barrels", call_id=call["id"])
+    answer = ClientMessage("assistant", "", (Call(**call),))
+    messages = tuple(ClientMessage(role, text) for role, text in [*head, ("user", task)])
+    run = conversations.begin(key, ChatRequest(model=agent, messages=(*messages, answer, result), tools=[look]))
+    assert run.dialog_id == talk.pk
+
+
+def test_a_summary_of_another_call_is_no_sign_of_a_dialog(key: ApiKey, script: Script) -> None:
+    script(
+        {"match": "Please summarize", "text": SUMMED},
+        {"match": "Sell", "tool_calls": [{"name": "look", "arguments": {"path": "/var/log/of the voyage.txt"}}]},
+        ANSWER,
+    )
+    agent, look = str(AgentFactory.create().pk), tool("look")
+    talk = posted(key, agent, "Sell the oil", tools=[look])
+    history = '[user]: Sell the oil\n[assistant]: tool_request(look): {"path":"/var/log/of another.txt"}'
+    posted(key, agent, "Please summarize the conversation history provided in the system prompt.", instructions=history)
+    goes_on = sent(key, talk, ("user", SUMMED), ("assistant", LOOP_GOES_ON), ("user", "Sell the oil"), tools=[look])
+    assert goes_on.pk != talk.pk
 
 
 def test_a_request_for_a_summary_may_leave_the_last_answer_out(key: ApiKey, script: Script) -> None:

@@ -1,5 +1,6 @@
 """``/v1/messages`` and ``/v1/responses`` with the official clients, against Daphne, a worker, PostgreSQL and Redis."""
 
+import gzip
 import json
 import time
 from collections.abc import Iterator
@@ -292,6 +293,63 @@ def test_models_are_the_agents(claude: Anthropic) -> None:
     result = {model.id: model.display_name for model in claude.models.list()}
     assert {name: result[name] for name in SCRIPTS} == {name: name for name in SCRIPTS}
     assert claude.models.retrieve("plain").type == "model"
+
+
+PATHS = (
+    "models",
+    "models/nobody",
+    "chat/completions",
+    "messages",
+    "messages/count_tokens",
+    "responses",
+    "responses/x",
+    "embeddings",
+    "nothing",
+)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_pages_of_other_origins_may_call(stack: Stack, path: str) -> None:
+    """As Open WebUI's direct connections and NextChat do: the browser asks first, and shows errors only where it may."""
+    address, origin = f"{stack.base_url}/v1/{path}", {"Origin": "https://chat.example.org"}
+    asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization, content-type"}
+    before = httpx2.options(address, headers={**origin, **asked})
+    assert (before.status_code, before.headers["access-control-allow-origin"]) == (204, "*")
+    assert before.headers["access-control-allow-headers"] == "authorization, content-type"
+    assert {"POST", "GET"} & set(before.headers["access-control-allow-methods"].split(", "))
+    call = httpx2.post(address, headers=origin, json={})
+    assert call.status_code in (401, 404, 405) and call.headers["access-control-allow-origin"] == "*"
+    assert "set-cookie" not in call.headers and "access-control-allow-credentials" not in call.headers
+    assert ("allow" in call.headers) == (call.status_code == 405)
+    assert "access-control-allow-origin" not in httpx2.post(address, json={}).headers
+
+
+def test_a_compressed_body_is_refused_by_name(stack: Stack, key: str) -> None:
+    headers = {"Authorization": f"Bearer {key}", "Content-Encoding": "gzip"}
+    answer = httpx2.post(f"{stack.base_url}/v1/messages", headers=headers, content=gzip.compress(b"{}"))
+    assert (answer.status_code, answer.json()["type"]) == (415, "error")
+    assert "compressed ('gzip')" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(("path", "kind"), [("messages", "request_too_large"), ("responses", "invalid_request_error")])
+def test_a_body_that_is_too_large_is_refused_in_the_protocols_shape(stack: Stack, path: str, kind: str) -> None:
+    answer = httpx2.post(f"{stack.base_url}/v1/{path}", content=b" " * (32 * 1024 * 1024 + 1))
+    error = answer.json()["error"]
+    assert (answer.status_code, error["type"], error["code"]) == (413, kind, "request_too_large")
+
+
+def test_who_looks_before_asking_gets_the_head_alone(stack: Stack, key: str) -> None:
+    answer = httpx2.head(f"{stack.base_url}/v1/models", headers={"Authorization": f"Bearer {key}"})
+    assert (answer.status_code, answer.content) == (200, b"")
+
+
+def test_errors_beside_messages_speak_anthropics_words_to_its_client(claude: Anthropic) -> None:
+    with pytest.raises(anthropic.NotFoundError) as missing:
+        claude.models.retrieve("nobody")
+    assert missing.value.body["type"] == "error"  # type: ignore[index,call-overload]
+    with pytest.raises(anthropic.NotFoundError) as batches:
+        claude.messages.batches.list()
+    assert batches.value.body["error"]["type"] == "not_found_error"  # type: ignore[index,call-overload]
 
 
 def test_tokens_are_counted_and_nothing_is_kept(claude: Anthropic, person: User) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from dialogs.openai_api.history import ClientMessage
-from dialogs.openai_api.likeness import DISTINCT_CHARS, LastAnswer
+from dialogs.openai_api.likeness import DISTINCT_CHARS, LastAnswer, asks_for_summary
 from tests.quality.facts import Dialog, load_dialogs
 
 Told = list[ClientMessage]
@@ -109,6 +109,47 @@ def test_a_summary_stands_for_its_conversation(form: Form, conversation: tuple[T
     assert last.place_in(tell(before, summary)) is not None
     others = [said for said, text in CONVERSATIONS.values() if text != summary]
     assert all(last.place_in(other) is None for other in others)
+
+
+# -- how it is asked for in other languages --------------------------------------------------------------------------------
+
+ASKED_IN = {
+    "Japanese": "これまでの会話を要約してください。固有名詞や日付は残してください。",
+    "Korean": "지금까지의 대화를 요약해 주세요. 결정 사항과 남은 일을 포함하세요.",
+    "Russian": "Суммируй диалог кратко, по пунктам: намерения, факты, решения.",
+    "Russian, in other words": "Подведи итоги разговора, чтобы продолжить с этого места.",
+    "Ukrainian": "Підсумуй розмову, щоб ми могли продовжити.",
+    "French": "Résume la conversation en conservant les décisions prises, les fichiers modifiés et l'état de la tâche.",
+    "French, in other words": "Fais une synthèse de nos échanges jusqu’ici.",
+    "Spanish": "Resume la conversación preservando decisiones, acuerdos y tareas pendientes.",
+    "Portuguese": "Resuma a conversa em um parágrafo, preservando fatos e decisões.",
+    "Italian": "Riassumi la conversazione mantenendo decisioni, file e risultati utili.",
+    "Polish": "Podsumuj rozmowę: decyzje, pliki, następne kroki.",
+    "Dutch": "Vat het gesprek tot nu toe samen.",
+    "Turkish": "Şimdiye kadarki konuşmayı özetle.",
+    "Vietnamese": "Hãy tóm tắt cuộc trò chuyện này.",
+    "Arabic": "لخّص المحادثة حتى الآن مع القرارات المتخذة.",
+    "Hindi": "अब तक की बातचीत का सारांश लिखें।",
+}
+NO_SUMMARY_OF_TALK = (
+    "Resume the session where we left it.", "Резюмируй эту статью о море.", "Résume ce livre en dix lignes.", "この本を要約してください。",
+    "이 문서를 요약해 주세요.", "Resuma este artigo.", "Riassumi questo capitolo.", "Podsumuj ten raport.", "Özetle bu kitabı.",
+    "Let us talk about the session.", "О чём наш разговор?", "Où en est notre discussion ?", "会話を続けましょう。",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("conversation", CONVERSATIONS.values(), ids=CONVERSATIONS)
+@pytest.mark.parametrize("asked", ASKED_IN.values(), ids=ASKED_IN)
+def test_a_summary_is_asked_for_in_many_languages(asked: str, conversation: tuple[Told, str]) -> None:
+    before, summary = conversation
+    last = LastAnswer.of([*before, user(asked), assistant(summary)])
+    assert last.place_in([user(f"»: {summary}"), NEW]) is not None
+    assert last.place_in([user(f"Is that right? {summary}")]) is None, "it is the newest message"
+
+
+@pytest.mark.parametrize("asked", NO_SUMMARY_OF_TALK)
+def test_other_requests_are_none_for_a_summary_of_the_conversation(asked: str) -> None:
+    assert not asks_for_summary(asked)
 
 
 # -- how texts are quoted --------------------------------------------------------------------------------------------------
