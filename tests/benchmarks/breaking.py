@@ -30,8 +30,8 @@ from remediation.similarity.embeddings import (
 from remediation.similarity.minilm import MiniLM, model_directory
 from remediation.strategies.breaking.chain import break_context
 from remediation.strategies.outcome import is_ledger, text_of
+from remediation.synthetic_dialogs import Fact, Mix, OverflowingDialog, overflowing_dialog
 from remediation.tokens.counting import counter_for
-from tests.harness.synthetic_dialogs import Fact, Mix, OverflowingDialog, overflowing_dialog
 
 LIMIT = 5000  # tokens, the default
 MULTIPLES = (1.0, 2.0, 3.0, 5.0)

@@ -28,10 +28,10 @@ from remediation.similarity.embeddings import (
 from remediation.similarity.minilm import MiniLM, model_directory
 from remediation.strategies.breaking.chain import break_context
 from remediation.strategies.importance import prune, score
+from remediation.synthetic_dialogs import Mix, overflowing_dialog
 from remediation.text.summaries import extractive_summary
 from remediation.tokens.counting import counter_for
 from tests.benchmarks.rig import load, progress, report, table
-from tests.harness.synthetic_dialogs import Mix, overflowing_dialog
 
 COUNTER = counter_for("gpt-4")
 WORDS = (

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remediation.context import UnitKind, UnitRole
+from remediation.synthetic_dialogs import FactKind, Mix, Position, overflowing_dialog
 from remediation.text.classify import classify
-from tests.harness.synthetic_dialogs import FactKind, Mix, Position, overflowing_dialog
 from tests.remediation.building import count, ids
 
 

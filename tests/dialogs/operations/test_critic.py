@@ -139,3 +139,9 @@ def test_the_text_before_a_rewrite_is_put_together_again(breaking: Dialog) -> No
     run = RemediationRun.objects.filter(dialog=breaking).earliest("id")
     text = breaking.turns.filter(position__lte=run.base_position, role__in=("user", "assistant")).order_by("position")
     assert coherence.text_before(run) == "\n\n".join(text.values_list("text", flat=True))
+
+
+def test_overflowing_dialogs_are_the_same_for_the_same_seed(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        call_command("overflowing_dialogs", tmp_path / name, seed=7, number=2)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()

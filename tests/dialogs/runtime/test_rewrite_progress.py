@@ -6,7 +6,7 @@ import pytest
 
 from dialogs.runtime.rewrite_progress import badge, message, progress
 from remediation.context import Unit, UnitKind, Units
-from tests.harness.synthetic_dialogs import AREAS
+from remediation.synthetic_dialogs import AREAS
 from tests.remediation.building import model, system, tool, unit, user
 
 

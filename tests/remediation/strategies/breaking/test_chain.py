@@ -17,7 +17,7 @@ from remediation.strategies.breaking.chain import break_context
 from remediation.strategies.fresh_start import start_fresh
 from remediation.strategies.outcome import is_ledger, text_of
 from remediation.strategies.stand_ins import HANDOVER_OPENING, turns_of_summary
-from tests.harness.synthetic_dialogs import Mix, overflowing_dialog
+from remediation.synthetic_dialogs import Mix, overflowing_dialog
 from tests.remediation.building import (
     Report,
     count,
