@@ -104,9 +104,8 @@ class RecordAdmin(NoEdits, admin.ModelAdmin):  # type: ignore[type-arg]  # not s
         rows = super().get_queryset(request)
         if sees_deleted(request) or "dialog" not in {field.name for field in self.model._meta.fields}:
             return rows
-        return rows.filter(
-            Q(dialog__removed_at=None) | Q(dialog__expires_at=None)
-        )  # by a join, which a limit ends early
+        # By a join, which a limit ends early.
+        return rows.filter(Q(dialog__removed_at=None) | Q(dialog__expires_at=None))
 
     def get_list_filter(self, request: HttpRequest) -> list[Any]:
         return [*super().get_list_filter(request), Among]

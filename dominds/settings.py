@@ -210,8 +210,6 @@ METRICS_TOKEN = env.text("DOMINDS_METRICS_TOKEN")
 
 # Whether addresses that staff type into a page may lie on this machine or in its network. See dominds.outbound_http.
 PRIVATE_WEBHOOKS = env.flag("DOMINDS_PRIVATE_WEBHOOKS", default=LOOPBACK_ONLY)
-# Whether those of images in answers may.
-PRIVATE_IMAGES = env.flag("DOMINDS_PRIVATE_IMAGES", default=False)
 
 # Where the page Connect a model looks for model servers.
 LOCAL_SERVERS = env.servers(

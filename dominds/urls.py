@@ -12,7 +12,7 @@ handler500 = "dominds.web.busy_database.page"
 
 urlpatterns = [
     path("livez", probes.livez),
-    path("readyz", probes.Readiness.as_view()),
+    path("readyz", probes.readyz),
     path("metrics", probes.metrics),
     path("admin/", admin.site.urls),
     path("", include("dialogs.urls")),

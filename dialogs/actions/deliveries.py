@@ -123,15 +123,8 @@ def _asked(question: Question) -> User | None:
 
 def _push(event: str, question: Question, browsers: list[PushSubscription]) -> None:
     for browser in browsers:
-        _store(
-            Delivery(
-                channel=Delivery.Channel.PUSH,
-                event=event,
-                question=question,
-                person_id=browser.user_id,
-                subscription=browser,
-            )
-        )
+        about = {"event": event, "question": question, "person_id": browser.user_id, "subscription": browser}
+        _store(Delivery(channel=Delivery.Channel.PUSH, **about))
 
 
 def _call(site: SiteSettings, event: str, body: dict[str, Any], question: Question | None = None) -> None:

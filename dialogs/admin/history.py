@@ -199,20 +199,13 @@ class EventAdmin(NumberedInDialog):
         return format_html_join("", "<div>{} · {} · <b>{}</b> {}</div>", lines)
 
 
-@admin.register(Round)
-class RoundAdmin(OfDialog):
-    list_display = ("number", "dialog", "cause", "created_at")
-    list_filter = ("cause",)
+admin.site.register(Round, OfDialog, list_display=("number", "dialog", "cause", "created_at"), list_filter=("cause",))
 
 
-@admin.register(Reminder)
-class ReminderAdmin(OfDialog):
-    list_display = ("id", "dialog", "position", "__str__", "created_at")
+admin.site.register(Reminder, OfDialog, list_display=("id", "dialog", "position", "__str__", "created_at"))
 
 
-@admin.register(Artifact)
-class ArtifactAdmin(OfDialog):
-    list_display = ("__str__", "dialog", "tool_call_id", "created_at")
+admin.site.register(Artifact, OfDialog, list_display=("__str__", "dialog", "tool_call_id", "created_at"))
 
 
 @admin.register(Attachment)
@@ -227,32 +220,24 @@ class AttachmentAdmin(OfDialog):
         return super().get_queryset(request).defer("content")
 
 
-@admin.register(Client)
-class ClientAdmin(OfDialog):
-    list_display = ("dialog", "key", "required_tool")
-    list_select_related = ("dialog", "key")
-    ordering = ("dialog",)
+admin.site.register(
+    Client,
+    OfDialog,
+    list_display=("dialog", "key", "required_tool"),
+    list_select_related=("dialog", "key"),
+    ordering=("dialog",),
+)
 
 
-@admin.register(RecallChoice)
-class RecallChoiceAdmin(OfDialog):
-    """Turns that a person pinned for recall, or dismissed."""
-
-    list_display = ("dialog", "seq", "choice")
-    list_filter = ("choice",)
+# Turns that a person pinned for recall, or dismissed.
+admin.site.register(RecallChoice, OfDialog, list_display=("dialog", "seq", "choice"), list_filter=("choice",))
 
 
-@admin.register(RequestPart)
-class RequestPartAdmin(RecordAdmin):
-    """Instructions, tools and settings that requests have in common, each stored once."""
-
-    list_display = ("digest", "dialog")
-    list_select_related = ("dialog",)
+# Instructions, tools and settings that requests have in common, each stored once.
+admin.site.register(RequestPart, RecordAdmin, list_display=("digest", "dialog"), list_select_related=("dialog",))
 
 
-@admin.register(ForcingRefusal)
-class ForcingRefusalAdmin(RecordAdmin):
-    """Models that refused to be made to call a tool, for which the runtime asks without force."""
-
-    list_display = ("provider", "model", "refused_at")
-    list_filter = ("provider",)
+# Models that refused to be made to call a tool, for which the runtime asks without force.
+admin.site.register(
+    ForcingRefusal, RecordAdmin, list_display=("provider", "model", "refused_at"), list_filter=("provider",)
+)

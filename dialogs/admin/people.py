@@ -40,12 +40,9 @@ class ApiKeyAdmin(RecordAdmin):
     @admin.action(description="Revoke selected keys")
     def revoke(self, request: HttpRequest, selected: QuerySet[ApiKey]) -> None:
         revoked = [row for row in selected.select_related("owner") if api_keys.revoke(row.owner, row.pk)]
-        self.log_change_of(request, revoked)
-        messages.success(request, f"Revoked: {len(revoked)}. Programs that use them are refused from now on.")
-
-    def log_change_of(self, request: HttpRequest, rows: list[ApiKey]) -> None:
-        for row in rows:
+        for row in revoked:
             self.log_change(request, row, "Revoked")
+        messages.success(request, f"Revoked: {len(revoked)}. Programs that use them are refused from now on.")
 
 
 @admin.register(EmbeddingUse)

@@ -3,14 +3,9 @@
 from django.db import transaction
 
 from dialogs.agents.connecting import free_id
+from dialogs.agents.fields import FIELDS
 from dialogs.errors import Conflict
 from dialogs.models import Agent
-
-COPIED = (
-    "provider", "model", "description", "suggestions", "instructions", "tools", "toolsets", "model_params", "context_policy",
-    "critical_policy", "context_limit", "dialog_budget_usd", "llm_type", "priority", "priority_areas", "recall",
-    "prepare_rewrites", "proxy",
-)  # fmt: skip
 
 
 def blank(provider: str = "", model: str = "") -> Agent:
@@ -20,7 +15,7 @@ def blank(provider: str = "", model: str = "") -> Agent:
 
 def copy_of(agent: Agent) -> Agent:
     """With all that it does, and no id; not saved."""
-    return Agent(name=f"{agent.name} 2"[:120], **{name: getattr(agent, name) for name in COPIED})
+    return Agent(**{name: getattr(agent, name) for name in FIELDS} | {"name": f"{agent.name} 2"[:120]})
 
 
 def save(agent: Agent) -> Agent:

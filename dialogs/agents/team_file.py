@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from dialogs.agents.fields import FIELDS, FieldProblem, checked
+from dialogs.agents.fields import FIELDS, checked
 from dialogs.models import Agent
 from dominds.yaml_fields import Problem, Reading, anything, text, truth
 
@@ -38,11 +38,6 @@ class Synchronised:
     listed: tuple[str, ...]
     disabled: tuple[str, ...]
     problems: tuple[Problem, ...]
-
-
-def validate_agent(fields: Fields) -> list[FieldProblem]:
-    """What is wrong with an agent's fields, as (field, reason): the rules of ``team.yaml``, for the admin as well."""
-    return checked(fields)[1]
 
 
 # Reading

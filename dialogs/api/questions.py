@@ -7,7 +7,6 @@ from django.contrib.auth.models import User
 from ninja import Query, Router, Schema, Status
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
 
 from dialogs.actions import exits, questions
 from dialogs.api.auth import PersonRequest
@@ -51,7 +50,7 @@ class ExitTaken(BaseModel):
     action: str
 
     @classmethod
-    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+    def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """The exits that there are now, and what each takes."""
         schema = handler.resolve_ref_schema(handler(core))
         known = exits.all_exits()

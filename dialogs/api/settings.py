@@ -14,10 +14,6 @@ from dialogs.models import Agent, PersonSettings, PromptTemplate, SiteSettings
 from dialogs.permissions import OPERATE, may
 
 router = Router(tags=["settings"])
-DISPLAY = (
-    "theme", "language", "notifications", "show_breaking_progress", "progress_detail", "auto_hide_seconds", "highlight_p1",
-    "recall",
-)  # fmt: skip
 
 
 class SettingsChange(BaseModel):
@@ -36,6 +32,9 @@ class SettingsChange(BaseModel):
     pruning_agent: Text | None = Field(
         None, description="an agent's id; null: the same as the current agent. Staff only"
     )
+
+
+DISPLAY = [name for name in SettingsChange.model_fields if name != "pruning_agent"]
 
 
 class TemplateOut(Schema):

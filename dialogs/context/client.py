@@ -52,13 +52,11 @@ def system_messages_of(
     if not stored:
         return "", ()
     ends = [0, *accumulate(len(unit.messages) for unit in units)]
-    newest = list(
-        accumulate((min(unit.source, default=0) for unit in units), max)
-    )  # so far: in it a place is looked up
+    newest_so_far = list(accumulate((min(unit.source, default=0) for unit in units), max))
     leading = (
         tuple(SystemMessage(0, text) for after, text in stored if after < 0) if takes_several and not as_user else ()
     )
-    results = (SystemMessage(ends[bisect_right(newest, after)], text, as_user) for after, text in stored)
+    results = (SystemMessage(ends[bisect_right(newest_so_far, after)], text, as_user) for after, text in stored)
     placed = sorted(results, key=attrgetter("at"))
     first = [message for message in placed if not message.at]
     return "\n\n".join(message.text for message in first[len(leading) :]), (*leading, *placed[len(first) :])

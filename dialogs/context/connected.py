@@ -74,7 +74,7 @@ def forget() -> None:
     _known = None
 
 
-def save(row: ConnectedProvider, key: str) -> None:
+def save(row: ConnectedProvider | ToolServer, key: str = "") -> None:
     """Without a key the stored one stays."""
     if key:
         row.sealed_key = sealing.seal(key)
@@ -82,24 +82,9 @@ def save(row: ConnectedProvider, key: str) -> None:
     _tell()
 
 
-def save_server(row: ToolServer, key: str) -> None:
-    """Without a key the stored one stays."""
-    if key:
-        row.sealed_key = sealing.seal(key)
-    row.save()
-    _tell()
-
-
-def remove(provider_id: str) -> bool:
+def remove(kind: type[ConnectedProvider | ToolServer], pk: str) -> bool:
     """Whether there was one."""
-    removed, _ = ConnectedProvider.objects.filter(pk=provider_id).delete()
-    _tell()
-    return bool(removed)
-
-
-def remove_server(server_id: str) -> bool:
-    """Whether there was one."""
-    removed, _ = ToolServer.objects.filter(pk=server_id).delete()
+    removed, _ = kind._default_manager.filter(pk=pk).delete()
     _tell()
     return bool(removed)
 

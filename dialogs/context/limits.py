@@ -1,5 +1,6 @@
 """A dialog's model, its limits as they are now, and the compaction policy that follows from them."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,10 +48,8 @@ def loaded_limit(model: ModelInfo) -> LoadedLimit | LimitUnavailable | None:
     if model.kind.loaded_window is None:
         return None
     try:
-        if connection.in_atomic_block:
-            with of_any_age():
-                return model.kind.loaded_window(model.base_url, model.model_id, key_of(model))
-        return model.kind.loaded_window(model.base_url, model.model_id, key_of(model))
+        with of_any_age() if connection.in_atomic_block else nullcontext():
+            return model.kind.loaded_window(model.base_url, model.model_id, key_of(model))
     except AuthFailed as error:
         return LimitUnavailable(str(error))
 

@@ -49,9 +49,8 @@ class Drawing:
     """Events as pages show them, read and drawn once for all sockets that need the same at the same time."""
 
     def __init__(self) -> None:
-        self.begun_at = (
-            math.inf
-        )  # monotonic; it has all that was announced before. Until it begins, that is all there is
+        # Monotonic; it has all that was announced before. Until it begins, that is all there is.
+        self.begun_at = math.inf
         self.known = 0  # the newest generation whose begin it has
         self.frames: asyncio.Task[list[dict[str, Any]] | None]
 

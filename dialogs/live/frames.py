@@ -55,9 +55,8 @@ Frame = dict[str, Any]
 
 def frames_after(dialog_id: UUID, user_id: int, seq: int, generation: str | None = None) -> list[Frame] | None:
     """The next events after ``seq`` with their HTML; ``None`` when the dialog is not this person's any more."""
-    rows, turns = events.read(
-        dialog_id, seq, BATCH
-    )  # before the rest: pieces may be newer than their event, never older
+    # Before the rest: pieces may be newer than their event, never older.
+    rows, turns = events.read(dialog_id, seq, BATCH)
     dialog = _dialog.first(dialog_id)
     viewer = dialog and _viewer(dialog, user_id)
     if not viewer or not dialog:

@@ -31,7 +31,6 @@ log = structlog.get_logger(__name__)
 
 QUIET_SECONDS = 10  # then Redis is asked whether it is still there
 POLL_SECONDS = 15  # how often the database is asked what a lost frame would have said
-RETRY_SECONDS = 3
 REFRESHES_PER_SECOND = 100  # after a break, sockets look anew spread over so much time
 SOCKETS_PER_PERSON = 20
 SOCKETS_PER_PROCESS = 10_000

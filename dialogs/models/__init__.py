@@ -4,12 +4,10 @@ from dialogs.models.agents import Agent, ConnectedProvider, ForcingRefusal, Tool
 from dialogs.models.clients import ApiKey, Client, EmbeddingUse
 from dialogs.models.conversation import Dialog, Reminder, Turn
 from dialogs.models.deliveries import Delivery, PushSubscription
-from dialogs.models.events import Event
 from dialogs.models.generations import DayOfCalls, Generation
+from dialogs.models.history import Event, RequestPart, Round
 from dialogs.models.people import Identity
 from dialogs.models.questions import Question
-from dialogs.models.requests import RequestPart
-from dialogs.models.rounds import Round
 from dialogs.models.settings import PersonSettings, PromptTemplate, SiteSettings
 from dialogs.models.turn_extras import Artifact, Attachment, RecallChoice
 

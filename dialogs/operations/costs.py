@@ -20,9 +20,8 @@ from dialogs.operations.dashboard import first_generation_since
 
 DAYS = 14
 ONE_DAY = timedelta(days=1)
-SETTLES_AFTER = timedelta(
-    hours=1
-)  # the end of a day: by then what began in it is committed, and its worker known to be gone
+# The end of a day: by then what began in it is committed, and its worker known to be gone.
+SETTLES_AFTER = timedelta(hours=1)
 NEWEST = 20
 ADDED_UP = 2_000  # of the newest calls, by their dialogs
 Chosen = Mapping[str, str]  # some of ``KEYS``, with the value that calls are to have

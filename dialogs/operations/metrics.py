@@ -7,7 +7,7 @@ on over restarts. The past is added up once per process; after that a scrape rea
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 
 import structlog
@@ -136,17 +136,10 @@ def _settled_generations() -> int:
 
 
 def _dialogs() -> Iterator[Metric]:
-    states = GaugeMetricFamily("dominds_dialogs", "Dialogs by state.", labels=["state"])
-    for state, count in dashboard.dialogs_by_state().items():
-        states.add_metric([state], count)
-    yield states
-    levels = GaugeMetricFamily(
-        "dominds_context_level", "Open dialogs that were active in the last day, by level.", labels=["level"]
-    )
+    yield _gauge("dominds_dialogs", "Dialogs by state.", "state", dashboard.dialogs_by_state())
     result = _levels_now()
-    for level in Level:
-        levels.add_metric([level.value], result.get(level.value, 0))
-    yield levels
+    levels = {level.value: result.get(level.value, 0) for level in Level}
+    yield _gauge("dominds_context_level", "Open dialogs that were active in the last day, by level.", "level", levels)
     stuck = len(dashboard.stuck_dialogs())
     yield GaugeMetricFamily(
         "dominds_dialogs_stuck", "Dialogs that do not get on (at most 20 are counted).", value=stuck
@@ -168,10 +161,8 @@ def _levels_now() -> dict[str, int]:
 def _questions() -> Iterator[Metric]:
     waiting = Question.objects.filter(state=Question.State.OPEN)
     by_kind = dict(waiting.order_by().values_list("kind").annotate(Count("pk")))
-    open_ones = GaugeMetricFamily("dominds_questions_open", "Open Q4H by kind.", labels=["kind"])
-    for kind in Question.Kind.values:
-        open_ones.add_metric([kind], by_kind.get(kind, 0))
-    yield open_ones
+    kinds = {kind: by_kind.get(kind, 0) for kind in Question.Kind.values}
+    yield _gauge("dominds_questions_open", "Open Q4H by kind.", "kind", kinds)
     age = waiting.annotate(age=Now() - F("created_at")).order_by("created_at").values_list("age", flat=True).first()
     yield GaugeMetricFamily(
         "dominds_oldest_question_age_seconds",
@@ -243,6 +234,13 @@ def _outcomes(sums: Sums) -> Iterator[Metric]:
     yield forced
 
 
+def _gauge(name: str, help_text: str, label: str, counts: Mapping[str, int]) -> Metric:
+    metric = GaugeMetricFamily(name, help_text, labels=[label])
+    for kind, count in counts.items():
+        metric.add_metric([kind], count)
+    return metric
+
+
 def _counter(name: str, help_text: str, label: str, kinds: Iterable[str], sums: Sums) -> Metric:
     """Kinds that never happened are 0, so that a first time is an increase."""
     metric = CounterMetricFamily(name, help_text, labels=[label])
@@ -257,11 +255,10 @@ def _from_redis() -> Iterator[Metric]:
     if result.queue_depth is None:
         return
     yield GaugeMetricFamily("dominds_queue_depth", "Wake-ups that no worker has taken yet.", value=result.queue_depth)
-    parts = GaugeMetricFamily("dominds_parts", "Workers and sweepers heard in the last 30 s.", labels=["kind"])
-    for kind in ("worker", "sweeper"):
-        parts.add_metric([kind], sum(part.kind == kind and not part.is_late for part in result.heartbeats))
-    yield parts
-    busy = sum(part.busy or 0 for part in result.heartbeats if not part.is_late)
+    heard = [part for part in result.heartbeats if not part.is_late]
+    kinds = {kind: sum(part.kind == kind for part in heard) for kind in ("worker", "sweeper")}
+    yield _gauge("dominds_parts", "Workers and sweepers heard in the last 30 s.", "kind", kinds)
+    busy = sum(part.busy or 0 for part in heard)
     yield GaugeMetricFamily("dominds_workers_busy", "Wake-ups that workers are at, as they last said.", value=busy)
 
 

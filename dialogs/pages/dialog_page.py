@@ -70,9 +70,8 @@ class DialogPage:
     sending_error: str = ""
     text: str = ""
     request: HttpRequest | None = field(default=None, repr=False)
-    outcomes: Mapping[str, str] = field(
-        default_factory=dict
-    )  # of rewrites by their verbs, where they were predicted; "": none
+    # Of rewrites by their verbs, where they were predicted; "": none.
+    outcomes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def id(self) -> str:

@@ -1,4 +1,4 @@
-"""Warm-up of web processes: code that they load as soon as they run. See ``dominds.web.warmup``."""
+"""Warm-up of web processes: code that they load as soon as they run. See ``dominds.web.startup``."""
 
 from pathlib import Path
 

@@ -2,20 +2,22 @@
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import orjson
 from django.contrib.auth.models import User
+from django.db.models import Model, QuerySet
 
 from dialogs.actions import questions, reminders
 from dialogs.context.images import images_of
 from dialogs.errors import UNREADABLE
-from dialogs.models import Dialog, Generation, Round, Turn
+from dialogs.models import Dialog, Round, Turn
 from dialogs.queries import context_report, overviews
 from dialogs.store import json_shapes
 
 BATCH = 200
+Row = TypeVar("Row", bound=Model)
 
 
 def as_markdown(dialog: Dialog) -> Iterator[str]:
@@ -23,7 +25,7 @@ def as_markdown(dialog: Dialog) -> Iterator[str]:
     yield f"# {dialog}\n\nAgent: {dialog.agent} · {dialog.created_at:%Y-%m-%d %H:%M} UTC\n"
     rounds = {row.number: row for row in dialog.rounds.all()}
     shown = 1
-    for turn in _turns(dialog):
+    for turn in _in_batches(_turns(dialog), "position"):  # queued messages have none yet
         if turn.round_number > shown:
             shown = turn.round_number
             yield _round(rounds[shown])
@@ -86,9 +88,10 @@ def as_json(dialog: Dialog) -> Iterator[str]:
     }
     yield orjson.dumps(head).decode()[:-1]
     yield ',"turns":['
-    yield from _array(_readable(json_shapes.turn, turn) for turn in _turns(dialog, by="seq"))
+    yield from _array(_readable(json_shapes.turn, turn) for turn in _in_batches(_turns(dialog), "seq"))
     yield '],"generations":['
-    yield from _array(_readable(json_shapes.generation, row) for row in _generations(dialog))
+    generations = dialog.generations.select_related("snapshot").prefetch_related("turns")
+    yield from _array(_readable(json_shapes.generation, row) for row in _in_batches(generations, "pk"))
     yield '],"images":['
     yield from _array(_images(dialog))
     yield "]}"
@@ -125,19 +128,13 @@ def _round_json(row: Round) -> dict[str, Any]:
     }
 
 
-def _turns(dialog: Dialog, by: str = "position") -> Iterator[Turn]:
-    """Batch by batch, so that no cursor stays open between two pieces. By position: queued messages have none yet."""
+def _turns(dialog: Dialog) -> QuerySet[Turn]:
+    return dialog.turns.select_related("generation__snapshot", "author")
+
+
+def _in_batches(rows: QuerySet[Row], by: str) -> Iterator[Row]:
+    """So that no cursor stays open between two pieces."""
     last = 0
-    while batch := list(
-        dialog.turns.filter(**{f"{by}__gt": last}).select_related("generation__snapshot", "author").order_by(by)[:BATCH]
-    ):
+    while batch := list(rows.filter(**{f"{by}__gt": last}).order_by(by)[:BATCH]):
         yield from batch
         last = getattr(batch[-1], by)
-
-
-def _generations(dialog: Dialog) -> Iterator[Generation]:
-    last = 0
-    rows = dialog.generations.select_related("snapshot").prefetch_related("turns").order_by("pk")
-    while batch := list(rows.filter(pk__gt=last)[:BATCH]):
-        yield from batch
-        last = batch[-1].pk

@@ -115,14 +115,8 @@ def _marks(row: Generation, previous: Generation | None, named: Callable[[int], 
     if row.outcome == Generation.Outcome.CRASHED:
         result.append(Mark("crash", _("Its worker was lost")))
     elif row.outcome == Generation.Outcome.FAILED:
-        result.append(
-            Mark(
-                "failure",
-                _("Failed: {reason}").format(
-                    reason=_(row.error_kind.replace("_", " ")) if row.error_kind else _("unknown")
-                ),
-            )
-        )
+        reason = _(row.error_kind.replace("_", " ")) if row.error_kind else _("unknown")
+        result.append(Mark("failure", _("Failed: {reason}").format(reason=reason)))
     return result
 
 

@@ -31,9 +31,8 @@ REFUSALS = tuple(
     error.kind for error in (AuthFailed, RequestRefused, RefusedForGood, ForcingRefused, SystemRefused, StaleReasoning)
 )
 ANSWERS = (Generation.Purpose.REPLY, Generation.Purpose.FORCED_CLEAR)
-_without_system: set[tuple[str, str]] = (
-    set()
-)  # models that refused system messages in the middle, as far as this process saw
+# Models that refused system messages in the middle, as far as this process saw.
+_without_system: set[tuple[str, str]] = set()
 
 
 def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None) -> bool:

@@ -20,9 +20,9 @@ What restricts a server fails closed: a server with a restricting key that is no
 
 import os
 import re
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -147,23 +147,26 @@ def resolved(values: Mapping[str, Value]) -> dict[str, str]:
 
 # Reading
 
-_current: tuple[Path, tuple[int, int], McpConfig] | None = None
-_merged: tuple[McpConfig, tuple[AddedServer, ...], McpConfig] | None = None
-_loading = threading.Lock()
-
 
 def current_config() -> McpConfig:
     """The servers of the file, and those that were added on the page under other ids."""
-    global _merged  # noqa: PLW0603  one per process
-    file, added = file_config(), connected.tool_servers()
-    if not added:
-        return file
-    if _merged is None or _merged[0] is not file or _merged[1] is not added:
-        _merged = (file, added, _with_added(file, added))
-    return _merged[2]
+    return _config_with(connected.tool_servers())
 
 
-def _with_added(file: McpConfig, added: tuple[AddedServer, ...]) -> McpConfig:
+def file_config() -> McpConfig:
+    """The servers of ``mcp.yaml`` alone."""
+    return _config_with(())
+
+
+def _config_with(added: tuple[AddedServer, ...]) -> McpConfig:
+    path = Path(settings.MINDS_DIR) / FILE_NAME
+    return _read_with(path, stamp_of(path), added)
+
+
+@lru_cache(maxsize=4)
+def _read_with(path: Path, _stamp: tuple[int, int], added: tuple[AddedServer, ...]) -> McpConfig:
+    """Read again when the file or what was added has changed."""
+    file = read_config(path)
     others = [row for row in added if row.server_id not in file.in_file]
     off = {row.server_id: row.fault or "switched off on the page" for row in others if row.fault or not row.enabled}
     servers = {row.server_id: server_of(row) for row in others if row.server_id not in off}
@@ -173,17 +176,6 @@ def _with_added(file: McpConfig, added: tuple[AddedServer, ...]) -> McpConfig:
 def server_of(row: AddedServer) -> Server:
     headers: dict[str, Value] = {"Authorization": f"Bearer {row.key}"} if row.key else {}
     return Server(row.server_id, url=row.url, headers=headers, is_typed=True)
-
-
-def file_config() -> McpConfig:
-    """The servers of ``mcp.yaml``, read again when it has changed."""
-    global _current  # noqa: PLW0603  one per process
-    path = Path(settings.MINDS_DIR) / FILE_NAME
-    with _loading:
-        stamp = stamp_of(path)
-        if _current is None or _current[:2] != (path, stamp):
-            _current = (path, stamp, read_config(path))
-        return _current[2]
 
 
 def read_config(path: Path) -> McpConfig:

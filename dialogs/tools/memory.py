@@ -2,9 +2,8 @@
 
 from dialogs.actions import reminders, rounds
 from dialogs.context.tool_calls import Result
-from dialogs.errors import Refusal
 from dialogs.store.change import Change
-from dialogs.tools.tool import Invocation, Tool, parameters
+from dialogs.tools.tool import Invocation, Tool, explained, parameters
 from dominds.llm.messages import ToolSpec
 from remediation.guidance import CLEAR_MIND
 
@@ -21,27 +20,21 @@ def _count_ahead(call: Invocation) -> None:
     reminders.count_ahead(call.dialog_id, str(call.arguments["content"]))
 
 
+@explained
 def add_reminder(change: Change, call: Invocation) -> Result:
-    try:
-        row = reminders.add_within(change, str(call.arguments["content"]), call.arguments.get("position"))
-    except Refusal as refusal:
-        return Result(refusal.message, failed=True)
+    row = reminders.add_within(change, str(call.arguments["content"]), call.arguments.get("position"))
     return Result(f"Reminder {row.pk} added.")
 
 
+@explained
 def update_reminder(change: Change, call: Invocation) -> Result:
-    try:
-        reminders.update_within(change, int(call.arguments["id"]), text=str(call.arguments["content"]))
-    except Refusal as refusal:
-        return Result(refusal.message, failed=True)
+    reminders.update_within(change, int(call.arguments["id"]), text=str(call.arguments["content"]))
     return Result("Reminder updated.")
 
 
+@explained
 def delete_reminder(change: Change, call: Invocation) -> Result:
-    try:
-        reminders.delete_within(change, int(call.arguments["id"]))
-    except Refusal as refusal:
-        return Result(refusal.message, failed=True)
+    reminders.delete_within(change, int(call.arguments["id"]))
     return Result("Reminder deleted.")
 
 

@@ -3,15 +3,19 @@
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec
 from uuid import UUID
 
 import orjson
 from jsonschema import Draft202012Validator
 
 from dialogs.context.tool_calls import Result
+from dialogs.errors import Refusal
 from dialogs.store.change import Change
 from dominds.llm.messages import ToolSpec
+
+Given = ParamSpec("Given")
 
 
 class Stopped(Exception):
@@ -80,6 +84,19 @@ class Tool:
     def is_clients(self) -> bool:
         """A tool that neither runs inside nor outside a transaction runs with the client of ``/v1``."""
         return self.inside is None and self.outside is None
+
+
+def explained(run: Callable[Given, Result]) -> Callable[Given, Result]:
+    """The same function of a tool. A refusal is its result: the model reads why, and may try otherwise."""
+
+    @wraps(run)
+    def answer(*args: Given.args, **named: Given.kwargs) -> Result:
+        try:
+            return run(*args, **named)
+        except Refusal as refusal:
+            return Result(refusal.message, failed=True)
+
+    return answer
 
 
 class ToolArgumentsInvalid(Exception):

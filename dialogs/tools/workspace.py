@@ -11,7 +11,8 @@ from typing import BinaryIO
 from django.conf import settings
 
 from dialogs.context.tool_calls import Result
-from dialogs.tools.tool import Invocation, Tool, parameters
+from dialogs.errors import Refusal
+from dialogs.tools.tool import Invocation, Tool, explained, parameters
 from dominds.llm.messages import ToolSpec
 
 MAX_READ_BYTES = 64 * 1024  # per call
@@ -20,27 +21,23 @@ MAX_ENTRIES = 500
 SAMPLE_BYTES = 8 * 1024  # looked at to tell text from binary
 
 
-class Outside(Exception):
+class Outside(Refusal):
     """The path cannot be used; the text says why, for the model."""
 
 
+@explained
 def read_file(call: Invocation) -> Result:
-    try:
-        path = _inside(str(call.arguments["path"]))
-        with _opened(path) as file:
-            return Result(_read(file, _named(path), call))
-    except Outside as refusal:
-        return Result(str(refusal), failed=True)
+    path = _inside(str(call.arguments["path"]))
+    with _opened(path) as file:
+        return Result(_read(file, _named(path), call))
 
 
+@explained
 def list_files(call: Invocation) -> Result:
-    try:
-        folder = _inside(str(call.arguments.get("path") or "."))
-        if not folder.is_dir():
-            raise Outside(f"{_named(folder)} is not a folder. Read it with read_file, or list the folder it is in.")
-        return Result(_listed(folder, recursive=bool(call.arguments.get("recursive"))))
-    except Outside as refusal:
-        return Result(str(refusal), failed=True)
+    folder = _inside(str(call.arguments.get("path") or "."))
+    if not folder.is_dir():
+        raise Outside(f"{_named(folder)} is not a folder. Read it with read_file, or list the folder it is in.")
+    return Result(_listed(folder, recursive=bool(call.arguments.get("recursive"))))
 
 
 # The jail

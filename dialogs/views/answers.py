@@ -40,24 +40,19 @@ View = Callable[..., HttpResponseBase]
 
 def for_operators(view: Callable[..., HttpResponseBase]) -> View:
     """For everybody else the page does not exist."""
-
-    @login_required
-    @wraps(view)
-    def shown(request: PersonRequest, **kwargs: Any) -> HttpResponseBase:
-        if not may(request.user, OPERATE):
-            raise Http404
-        return view(request, **kwargs)
-
-    return shown
+    return _for(lambda user: may(user, OPERATE), view)
 
 
 def for_administrators(view: Callable[..., HttpResponseBase]) -> View:
     """Who may do everything; for everybody else the page does not exist."""
+    return _for(lambda user: user.is_superuser, view)
 
+
+def _for(allowed: Callable[[User], bool], view: Callable[..., HttpResponseBase]) -> View:
     @login_required
     @wraps(view)
     def shown(request: PersonRequest, **kwargs: Any) -> HttpResponseBase:
-        if not request.user.is_superuser:
+        if not allowed(request.user):
             raise Http404
         return view(request, **kwargs)
 
@@ -76,11 +71,11 @@ def dialog_page(view: Callable[..., HttpResponseBase]) -> View:
     return show
 
 
-def dialog_action(view: Callable[..., str | None]) -> View:
+def dialog_action(view: Callable[..., HttpResponse | str | None]) -> View:
     """A POST on a dialog: the view calls a service, and what changed is the answer.
 
-    The view is called with the request and the dialog; what it returns is said to the person. The pieces answer at once, so the page
-    is right even while its socket is down.
+    The view is called with the request and the dialog; a text that it returns is said to the person. The pieces answer at once, so
+    the page is right even while its socket is down. A view that returns an answer gives that instead.
     """
 
     @login_required
@@ -90,14 +85,16 @@ def dialog_action(view: Callable[..., str | None]) -> View:
         dialog = owned(dialog_id, request.user)
         try:
             check_may_act(dialog, request.user)
-            text = view(request, dialog, **kwargs)
+            result = view(request, dialog, **kwargs)
         except Refusal as refusal:
             return refused(request, refusal, f"/d/{dialog_id}/")
+        if isinstance(result, HttpResponse):
+            return result
         if request.htmx:
             answer = changed_since(request, dialog)
-            return with_toast(answer, text) if text else answer
-        if text:
-            messages.success(request, text)
+            return with_toast(answer, result) if result else answer
+        if result:
+            messages.success(request, result)
         return redirect("dialog", dialog_id=dialog_id)
 
     return act

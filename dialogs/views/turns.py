@@ -115,22 +115,15 @@ def rate(request: PersonRequest, dialog: Dialog) -> None:
     turn_marks.rate(dialog.pk, checked(TurnForm(request.POST))["seq"], request.POST.get("feedback", ""))
 
 
-@login_required
-@require_POST
-def pin(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
+@dialog_action
+def pin(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     """Let a turn come back into each request, or as the runtime finds it."""
-    dialog = owned(dialog_id, request.user)
-    choice = request.POST.get("choice", "")
-    try:
-        check_may_act(dialog, request.user)
-        seq = checked(TurnForm(request.POST))["seq"]
-        turn_marks.choose_recall(dialog.pk, seq, choice)
-    except Refusal as refusal:
-        return refused(request, refusal, f"/d/{dialog_id}/")
+    choice, seq = request.POST.get("choice", ""), checked(TurnForm(request.POST))["seq"]
+    turn_marks.choose_recall(dialog.pk, seq, choice)
     if request.htmx:
         pinned = _("Pinned: recalled first in each request.")
         return with_toast(HttpResponse(), pinned if choice else _("Not pinned any more."))
-    return redirect("turn-actions", dialog_id=dialog_id, seq=seq)
+    return redirect("turn-actions", dialog_id=dialog.pk, seq=seq)
 
 
 @dialog_page

@@ -11,6 +11,5 @@ IN_CHECKOUT = (BASE_DIR / "manage.py").is_file()
 RESOURCES = BASE_DIR if IN_CHECKOUT else BASE_DIR / "dominds" / "resources"
 HOME_DIR = BASE_DIR if IN_CHECKOUT else Path.cwd()
 DATA_DIR = env.folder("DOMINDS_DATA_DIR", "var", base=HOME_DIR)
-REDIS_URL_FILE = (
-    DATA_DIR / "redis.url"
-)  # `up` writes the address of its own Redis here, so that commands beside it find it
+# `up` writes the address of its own Redis here, so that commands beside it find it.
+REDIS_URL_FILE = DATA_DIR / "redis.url"

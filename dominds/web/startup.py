@@ -1,7 +1,16 @@
-"""Start-up work on the first call of an ASGI application: no server announces an earlier moment."""
+"""Start-up work on the first call of an ASGI application, since no server announces an earlier moment; and warm-up beside a
+process's first calls, of what somebody's first answer would otherwise wait for."""
 
 from collections.abc import Awaitable, Callable
+from threading import Thread
 from typing import Any
+
+import structlog
+from django.db import DatabaseError, connections
+
+from dominds import gc_tuning
+
+log = structlog.get_logger(__name__)
 
 Application = Callable[[Any, Any, Any], Awaitable[None]]
 
@@ -18,3 +27,18 @@ def at_first_call(application: Application, begin: Callable[[], None]) -> Applic
         await application(scope, receive, send)
 
     return call
+
+
+def warm_up(load: Callable[[], None]) -> None:
+    """Start ``load`` in a thread. Without a database it is done when it is needed."""
+    Thread(target=_run, args=(load,), name="loading", daemon=True).start()
+
+
+def _run(load: Callable[[], None]) -> None:
+    try:
+        load()
+    except DatabaseError as error:
+        log.warning("not_loaded_early", error=str(error))
+    finally:
+        connections.close_all()
+        gc_tuning.settle()

@@ -33,9 +33,8 @@ class Heartbeat:
     busy: int | None = None
     waiting: int | None = None
     unheard: int = 0  # of a worker's messages to itself: see ``dominds.worker.canary``
-    open_circuits: Sequence[
-        str
-    ] = ()  # models that a worker does not call now, and why: see ``dominds.llm.circuit_breaker``
+    # Models that a worker does not call now, and why: see ``dominds.llm.circuit_breaker``.
+    open_circuits: Sequence[str] = ()
 
     @property
     def is_late(self) -> bool:

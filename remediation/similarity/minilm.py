@@ -65,10 +65,8 @@ class MiniLM:
         states = self._word_states(ids)
         for layer in self._layers:
             states = layer.forward(states, mask)
-        sums = (states.reshape(len(rows), length, WIDTH) * mask[:, :, None]).sum(
-            axis=1
-        )  # mean pooling, less its divisor
-        return unit_rows(sums)
+        words = states.reshape(len(rows), length, WIDTH) * mask[:, :, None]
+        return unit_rows(words.sum(axis=1))  # mean pooling, less its divisor
 
     def _word_states(self, ids: NDArray[np.int64]) -> Array:
         names = ("word_embeddings", "position_embeddings", "token_type_embeddings")

@@ -19,9 +19,8 @@ class Attempt:
     started_at: float
     steps: tuple[StrategyStep, ...] = ()
     recovered: bool = False
-    target: int | None = (
-        None  # tokens that were aimed at; a rewrite that reaches them is never refused for its small gain
-    )
+    # Tokens that were aimed at; a rewrite that reaches them is never refused for its small gain.
+    target: int | None = None
 
 
 def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:

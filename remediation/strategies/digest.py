@@ -30,9 +30,8 @@ AGENTS_SHARE = 0.6  # of its worth that the agent's long text has; of plain talk
 CALLS_SHARE = 0.12  # of the room: what the list of calls may take
 FILLS = 3  # rounds at most, each with the tokens that the one before left over
 OMITTED = "[…]"
-ENTRY = re.compile(
-    r"(?:Turns? )?(\d{1,9})(?:-\d{1,9})?,? (person|agent|called): (.*)", re.S
-)  # "Turn 12, person:" is older
+# "Turn 12, person:" is older.
+ENTRY = re.compile(r"(?:Turns? )?(\d{1,9})(?:-\d{1,9})?,? (person|agent|called): (.*)", re.S)
 LABELS = {"user": "person", "assistant": "agent", "tool": "called"}
 ROLES = {"person": "user", "agent": "assistant", "called": "tool"}
 

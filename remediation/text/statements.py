@@ -138,9 +138,8 @@ NO_END = re.compile(
 )
 BULLET = re.compile(r"^(?:[-*•>#]+|\d{1,3}[.)])\s+")
 BLANKS = re.compile(r"\s+")
-LONG_WORD = re.compile(
-    r"([!-~]{60})[!-~]{140,}"
-)  # encoded data, over which the patterns above would take quadratic time
+# Encoded data, over which the patterns above would take quadratic time.
+LONG_WORD = re.compile(r"([!-~]{60})[!-~]{140,}")
 FENCE = re.compile(r"^\s*(?:```|~~~)")
 
 # The beginning of a log line that reports nothing unusual, and how long something took: they would crowd out the facts.

@@ -3,13 +3,12 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import cast
 
 from dominds.llm.messages import Message, Role, ToolSpec
 from remediation.tokens.counting import Counter
 
-EstimateSource = Literal["provider", "calibrated", "tokenizer", "characters"]
-COUNTED: dict[str, str] = {  # the same in words for people
+COUNTED = {  # where an estimate comes from, in words for people; only the provider may colour the health light
     "provider": "counted by the provider",
     "calibrated": "estimated, and corrected by reported usage",
     "tokenizer": "counted by a tokenizer",
@@ -84,14 +83,6 @@ class Calibration:
         return self.slope * counted.text + self.tools_share * counted.tools + self.offset + counted.images
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A number of tokens and where it comes from. Only ``provider`` may colour the health light."""
-
-    tokens: int
-    source: EstimateSource
-
-
 def calibrate(previous: Calibration | None, counted: Counted, reported: int) -> Calibration:
     """Learn from one report, ``reported`` prompt tokens for the request ``counted``, by one step of a Kalman filter.
 
@@ -150,16 +141,12 @@ class RequestEstimate:
     counted: Counted
     input_tokens: int
     output_buffer: int
-    source: EstimateSource
+    source: str  # one of COUNTED
 
     @property
     def total_tokens(self) -> int:
         """Prompt and room for the answer: what policies compare with their share of the limit."""
         return self.input_tokens + self.output_buffer
-
-    @property
-    def estimate(self) -> Estimate:
-        return Estimate(self.total_tokens, self.source)
 
 
 def estimate_request(

@@ -8,7 +8,7 @@ import threading
 import unicodedata
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from typing import Literal, Protocol
+from typing import Literal
 
 from dominds.llm.messages import Message, ToolSpec
 from dominds.weighted_cache import Bounded
@@ -61,32 +61,7 @@ CL100K_NAMES = ("gpt-4-", "gpt-3.5", "gpt-35")
 SINGLE_DIGIT_NAMES = ("smollm", "qwen", "gemma")
 
 
-class Counter(Protocol):
-    """Counts tokens. ``source`` says by what: a tokenizer's vocabulary, or characters alone."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def source(self) -> CountSource: ...
-
-    @property
-    def reply_overhead(self) -> int:
-        """Tokens once per request, around all its messages."""
-        ...
-
-    def count(self, text: str) -> int: ...
-
-    def count_many(self, texts: Sequence[str]) -> list[int]: ...
-
-    def count_messages(self, messages: Sequence[Message]) -> int:
-        """Additive: messages counted together give the sum of messages counted one by one."""
-        ...
-
-    def count_tools(self, tools: Sequence[ToolSpec]) -> int: ...
-
-
-def counter_for(model_name: str, tokenizer: str = "") -> Counter:
+def counter_for(model_name: str, tokenizer: str = "") -> "Counter":
     """The counter of a model, or of the ``tokenizer`` in ``context.yaml`` where one is set.
 
     The key is a name in TOKENIZER_NAMES or the path of a Hugging Face ``tokenizer.json``. What cannot be built is
@@ -133,13 +108,14 @@ def count_characters(text: str) -> int:
     return wide + math.ceil((len(text) - wide) / CHARACTERS_PER_TOKEN)
 
 
-class TextCounter:
-    """A ``Counter`` over any token count of a text, with a bounded cache. Safe to share between threads."""
+class Counter:
+    """Counts tokens by any count of a text, with a bounded cache. Safe to share between threads. ``source`` says by what: a
+    tokenizer's vocabulary, or characters alone."""
 
     def __init__(self, name: str, family: Family, encode: Encode, entries: int = CACHE_ENTRIES) -> None:
         self.name = name
         self.source: CountSource = "characters" if name == CHARACTERS else "tokenizer"
-        self.reply_overhead = REPLY_OVERHEAD[family]
+        self.reply_overhead = REPLY_OVERHEAD[family]  # tokens once per request, around all its messages
         self._message_overhead = MESSAGE_OVERHEAD[family]
         self._encode = encode
         self._known = Bounded[int](entries)
@@ -158,7 +134,7 @@ class TextCounter:
         return [counts[text] for text in texts]
 
     def count_messages(self, messages: Sequence[Message]) -> int:
-        """Text, tool calls and the template's overhead. ``provider_items`` are not counted: providers do not send
+        """Text, tool calls and the template's overhead; together the sum of messages counted one by one. ``provider_items`` are not counted: providers do not send
         their reasoning of earlier turns to the model again, and LM Studio has none."""
         overhead = self._message_overhead * len(messages)
         calls = CALL_OVERHEAD * sum(len(message.tool_calls) for message in messages)
@@ -202,14 +178,14 @@ def _well_formed(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-_counters: dict[tuple[str, Family], TextCounter] = {}
+_counters: dict[tuple[str, Family], Counter] = {}
 _reported: set[str] = set()
 _shared = threading.Lock()
 
 
-def _counter(name: str, family: Family, encode: Encode) -> TextCounter:
+def _counter(name: str, family: Family, encode: Encode) -> Counter:
     with _shared:
-        return _counters.setdefault((name, family), TextCounter(name, family, encode))
+        return _counters.setdefault((name, family), Counter(name, family, encode))
 
 
 def _log_once(name: str, text: str) -> None:

@@ -14,7 +14,7 @@ from remediation.strategies.fresh_start import start_fresh
 from remediation.strategies.importance import retain
 from remediation.strategies.pruning import fallback
 from remediation.text.classify import kind_of, priority_of
-from remediation.tokens import characters_per_four
+from remediation.tokens.counting import characters_per_four
 from tests.quality.facts import Dialog, Fact, GoodSummary, in_sight, load_dialogs
 
 FACTORS = (2, 3, 5)  # how many times smaller the request is to be

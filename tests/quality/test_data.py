@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from remediation.tokens import counter_for
+from remediation.tokens.counting import counter_for
 from tests.quality.facts import (
     CUTS,
     DIALOGS,

@@ -105,15 +105,26 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]
         field.queryset = Agent.objects.filter(enabled=True)
 
 
+class KeyField(forms.CharField):
+    """A key of a server, shown again after a mistake elsewhere."""
+
+    def __init__(self, **options: Any) -> None:
+        widget = forms.PasswordInput({"autocomplete": "off"}, render_value=True)
+        super().__init__(max_length=500, required=False, widget=widget, **options)
+
+    def validate(self, value: Any) -> None:
+        super().validate(value)
+        if not value.isascii() or not value.isprintable():
+            raise forms.ValidationError(gettext("It holds characters that no key has."))
+
+
 class ServerForm(forms.Form):
     """A model server at an address that somebody types."""
 
     address = forms.CharField(
         max_length=500, widget=forms.TextInput({"placeholder": "https://api.example.com/v1", "inputmode": "url", "list": "known-addresses", "autocomplete": "off", "spellcheck": "false"})
     )  # fmt: skip
-    key = forms.CharField(
-        max_length=500, required=False, widget=forms.PasswordInput({"autocomplete": "off"}, render_value=True)
-    )
+    key = KeyField()
     kind = forms.ChoiceField(
         choices=[
             ("", _("Known by its address")),
@@ -130,9 +141,3 @@ class ServerForm(forms.Form):
         except ValueError as error:
             raise forms.ValidationError(gettext("It is no web address: {error}.").format(error=error)) from error
         return address
-
-    def clean_key(self) -> str:
-        key = str(self.cleaned_data["key"])
-        if not key.isascii() or not key.isprintable():
-            raise forms.ValidationError(gettext("It holds characters that no key has."))
-        return key

@@ -199,7 +199,7 @@ def edit(request: PersonRequest, provider: str) -> HttpResponse:
 def remove(request: PersonRequest) -> HttpResponse:
     """Agents that use the provider stay, and say why they cannot answer."""
     provider = request.POST.get("provider", "")
-    if connected.remove(provider):
+    if connected.remove(ConnectedProvider, provider):
         text = _("Removed, with its key. What llm.yaml says of it still holds.")
         messages.success(request, f"{text} {connecting.used_by(provider).replace('It answers', 'It answered')}")
     else:

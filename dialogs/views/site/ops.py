@@ -11,7 +11,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
@@ -61,7 +61,6 @@ def dashboard(request: PersonRequest) -> HttpResponse:
         "context_events": server.context_events(),
         "tasks": server.cleanup_tasks(),
         "proposals": server.proposals(),
-        "proposals_address": _admin_list("remediation_proposal"),
         "now": timezone.now(),
         "section": "ops",
     }
@@ -179,14 +178,6 @@ def _lines(table: costs.Table, chosen: costs.Chosen) -> list[tuple[str, costs.Co
         (name, cost, round(100 * size / most, 1), _narrowed({**chosen, table.by: name}) if len(table.rows) > 1 else "")
         for (name, cost), size in zip(table.rows[:MOST_LINES], sizes, strict=False)
     ]
-
-
-def _admin_list(model: str) -> str:
-    """Where the admin lists these rows; empty while it does not."""
-    try:
-        return reverse(f"admin:{model}_changelist")
-    except NoReverseMatch:
-        return ""
 
 
 @for_operators

@@ -22,6 +22,7 @@ from dialogs.tools.mcp_config import SERVER_ID, McpFailed, Server, current_confi
 from dialogs.tools.registry import TOOLSETS
 from dialogs.views.answers import PersonRequest, for_operators
 from dialogs.views.forms import checked
+from dialogs.views.site.forms import KeyField
 from dialogs.views.site.models import with_keys
 from dominds.redaction import redact
 
@@ -35,11 +36,7 @@ class ToolServerForm(forms.Form):
         max_length=500, assume_scheme="https", label=gettext_lazy("Address"),
         widget=forms.TextInput({"inputmode": "url", "placeholder": "https://tools.example.com/mcp", "autocomplete": "off", "spellcheck": "false"}),
     )  # fmt: skip
-    key = forms.CharField(
-        max_length=500, required=False, label=gettext_lazy("Key"),
-        help_text=gettext_lazy("Sent as a bearer token, and stored encrypted."),
-        widget=forms.PasswordInput({"autocomplete": "off"}, render_value=True),
-    )  # fmt: skip
+    key = KeyField(label=gettext_lazy("Key"), help_text=gettext_lazy("Sent as a bearer token, and stored encrypted."))
 
     def clean_server_id(self) -> str:
         """Ids are matched whole."""
@@ -49,12 +46,6 @@ class ToolServerForm(forms.Form):
         if name in TOOLSETS or name in current_config().in_file or ToolServer.objects.filter(pk=name).exists():
             raise forms.ValidationError(_("There is a server of this name already."))
         return name
-
-    def clean_key(self) -> str:
-        key = str(self.cleaned_data["key"])
-        if not key.isascii() or not key.isprintable():
-            raise forms.ValidationError(_("It holds characters that no key has."))
-        return key
 
 
 @for_operators
@@ -111,7 +102,7 @@ def add(request: PersonRequest) -> HttpResponse:
     except (Refusal, McpFailed) as failure:
         messages.error(request, _("Not added. {reason}").format(reason=redact(str(failure))))
         return _page(request, status=400, form=form)
-    connected.save_server(row, given["key"])
+    connected.save(row, given["key"])
     text = _("Added, with {number} tools. Agents that tick {name} have them from the next message on.")
     messages.success(request, text.format(number=len(tools), name=row.server_id))
     return redirect("tool-servers")
@@ -135,7 +126,7 @@ def test(request: PersonRequest, server_id: str) -> HttpResponse:
 def switch(request: PersonRequest, server_id: str) -> HttpResponse:
     row, on = get_object_or_404(ToolServer, pk=server_id), request.POST.get("on") == "yes"
     row.enabled = on
-    connected.save_server(row, "")
+    connected.save(row)
     text = _("{name} is on: agents have its tools again.") if on else _("{name} is off: no agent has its tools.")
     messages.success(request, text.format(name=server_id))
     return redirect("tool-servers")
@@ -144,7 +135,7 @@ def switch(request: PersonRequest, server_id: str) -> HttpResponse:
 @for_operators
 @require_POST
 def remove(request: PersonRequest, server_id: str) -> HttpResponse:
-    if connected.remove_server(server_id):
+    if connected.remove(ToolServer, server_id):
         messages.success(request, _("Removed, with its key. What mcp.yaml says of it still holds."))
     else:
         messages.error(request, _("There is no such server, or it was removed before. Nothing was changed."))

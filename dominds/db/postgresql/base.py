@@ -6,7 +6,6 @@ from typing import Any
 import psycopg
 from django.db.backends.postgresql import base
 from psycopg import Connection
-from psycopg_pool import ConnectionPool
 
 from dominds.db.outcome import CountsChanges
 
@@ -19,22 +18,21 @@ class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
         four stale ones used up the five seconds that a request may wait.
         """
         connection: Connection[Any] = super().get_new_connection(conn_params)
-        while self.pool is not None and not _is_alive(connection):
+        while self.pool is not None and not self._is_alive(connection):
             connection.close()
             self.pool.putconn(connection)  # which replaces it
             connection = super().get_new_connection(conn_params)
         return connection
 
-
-def _is_alive(connection: "Connection[Any]") -> bool:
-    """Idle connections have nothing to say. One that does was closed by the server, or bears a notice: only then it is
-    asked, since a question to the server takes as long as one of a generation's statements."""
-    events = select.poll()
-    events.register(connection.fileno(), select.POLLIN)
-    if not events.poll(0):
+    def _is_alive(self, connection: "Connection[Any]") -> bool:
+        """Idle connections have nothing to say. One that does was closed by the server, or bears a notice: only then it is
+        asked, since a question to the server takes as long as one of a generation's statements."""
+        events = select.poll()
+        events.register(connection.fileno(), select.POLLIN)
+        if not events.poll(0):
+            return True
+        try:
+            self.pool.check_connection(connection)
+        except psycopg.OperationalError:
+            return False
         return True
-    try:
-        ConnectionPool.check_connection(connection)
-    except psycopg.OperationalError:
-        return False
-    return True

@@ -9,9 +9,11 @@ from django.db import OperationalError
 from django.db.backends.sqlite3 import base
 
 from dominds.db.outcome import CountsChanges
-from dominds.db.sqlite3.turns import Turns
+from dominds.fair_semaphore import FairSemaphore
 
-_turns: defaultdict[str, Turns] = defaultdict(Turns)  # by file; one writer of this process at a time for each
+_turns: defaultdict[str, FairSemaphore] = defaultdict(
+    lambda: FairSemaphore(1)
+)  # by file; one writer of this process at a time for each
 
 _open: dict[str, sqlite3.Connection] = {}  # by file
 _opening = threading.Lock()
@@ -76,6 +78,6 @@ class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
             self._turns.give_back()
 
     @property
-    def _turns(self) -> Turns:
+    def _turns(self) -> FairSemaphore:
         name: Any = self.settings_dict["NAME"]
         return _turns[str(name)]

@@ -145,6 +145,12 @@ def _why_unusable(provider_id: str, kind: ProviderKind, base_url: str) -> str:
     return ""
 
 
+AS_STATED = (
+    "context_length", "input_length", "output_length", "optimal_max_tokens", "critical_max_tokens", "supports_tool_choice",
+    "forced_tool", "most_effort", "image_tokens", "prices", "retires_on", "model_params", "thinking_off", "tokenizer",
+)  # fmt: skip
+
+
 def _model(provider: ProviderInfo, model_id: str, entry: Entry, minds_dir: Path) -> ModelInfo:
     script, script_fault = _script(provider, entry.get("script", ""), minds_dir)
     kind = provider.kind
@@ -158,30 +164,17 @@ def _model(provider: ProviderInfo, model_id: str, entry: Entry, minds_dir: Path)
         base_url=provider.base_url,
         api_key_env=provider.api_key_env,
         api_key=provider.api_key,
-        context_length=entry.get("context_length"),
-        input_length=entry.get("input_length"),
-        output_length=entry.get("output_length"),
-        optimal_max_tokens=entry.get("optimal_max_tokens"),
-        critical_max_tokens=entry.get("critical_max_tokens"),
         cadence=entry.get("caution_remediation_cadence_generations", DEFAULT_CADENCE_GENERATIONS),
-        supports_tool_choice=entry.get("supports_tool_choice"),
-        forced_tool=entry.get("forced_tool", ""),
         thinking=Thinking(entry.get("thinking", "")),
-        most_effort=entry.get("most_effort", ""),
         is_bound=entry.get("bound_thinking", False),
         echo=Echo(entry.get("echo", kind.echo)),
         max_tokens_field=entry.get("max_tokens_field", kind.max_tokens_field),
         modalities=entry.get("modalities", kind.modalities),
         states_modalities="modalities" in entry,
-        image_tokens=entry.get("image_tokens"),
         image_bounds=entry.get("image_bounds", kind.image_bounds),
-        prices=entry.get("prices", ()),
-        retires_on=entry.get("retires_on"),
-        model_params=entry.get("model_params", MappingProxyType({})),
-        thinking_off=entry.get("thinking_off", MappingProxyType({})),
         script=script,
-        tokenizer=entry.get("tokenizer", ""),
         unusable=provider.unusable or script_fault,
+        **{name: entry[name] for name in AS_STATED if name in entry},
     )
 
 

@@ -1,5 +1,6 @@
 """The breaking chain: one strategy after the other, each going on where the last one stopped, then recovery."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from remediation.config import STRATEGY_NAMES, BreakingStrategy, ContextConfig
@@ -15,7 +16,6 @@ from remediation.strategies.fresh_results import cut_fresh_results
 from remediation.strategies.fresh_start import recover
 from remediation.strategies.hand_off import PEOPLE_SHARE
 from remediation.strategies.headroom import most_of
-from remediation.strategies.lasting import LastingRelevance
 from remediation.strategies.masking import mask_old_output
 from remediation.strategies.outcome import STAND_INS, StrategyOutcome, in_units, is_ledger, task_of, touchable
 from remediation.strategies.stand_ins import heading_tokens, stand_in, summary_heading
@@ -23,6 +23,32 @@ from remediation.strategies.truncate import truncate
 from remediation.text.ledger import redact
 
 SMALLEST_DIGEST = 40  # tokens
+
+
+class LastingRelevance:
+    """Stands in for a toolbox's ``relevance`` during a chain: each unit is judged once, by its full text and against the task as
+    it stood. Later strategies see shortened texts.
+
+    Embedding is the costliest step of a rewrite, and a shorter text is no better witness of what a unit is about.
+    """
+
+    def __init__(self, relevance: Callable[[Sequence[str], str], Sequence[float]], task: str) -> None:
+        self._relevance, self._task = relevance, task
+        self._known: dict[str, float] = {}
+
+    def __call__(self, texts: Sequence[str], query: str) -> Sequence[float]:
+        missing = list(dict.fromkeys(text for text in texts if text not in self._known))
+        if missing:
+            self._known |= dict(zip(missing, self._relevance(missing, self._task or query), strict=True))
+        return [self._known[text] for text in texts]
+
+    def inherit(self, before: Units, after: Units) -> None:
+        """A unit that was shortened keeps the score of its longer text."""
+        former = {unit.id: unit.text for unit in before}
+        for unit in after:
+            text = former.get(unit.id)
+            if text is not None and text in self._known:
+                self._known.setdefault(unit.text, self._known[text])
 
 
 @dataclass(frozen=True, slots=True)

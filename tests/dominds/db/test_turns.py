@@ -10,7 +10,7 @@ import pytest
 from django.db import OperationalError
 from django.db.utils import ConnectionHandler
 
-from dominds.db.sqlite3.turns import Turns
+from dominds.fair_semaphore import FairSemaphore
 from dominds.settings import SQLITE_OPTIONS
 
 WRITERS = 12
@@ -18,7 +18,7 @@ HELD_SECONDS = 0.12  # longer than SQLite's pause between two looks
 
 
 def test_turns_come_in_the_order_of_waiting() -> None:
-    turns, served = Turns(), list[int]()
+    turns, served = FairSemaphore(1), list[int]()
     assert turns.take(1)
 
     def wait(number: int) -> None:
@@ -40,7 +40,7 @@ def test_turns_come_in_the_order_of_waiting() -> None:
 
 
 def test_who_waits_too_long_is_told_and_keeps_nobody_up() -> None:
-    turns = Turns()
+    turns = FairSemaphore(1)
     assert turns.take(0)
     assert not turns.take(0.05)
     turns.give_back()

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 from django.db import DatabaseError
 
-from dominds.web.startup import at_first_call
-from dominds.web.warmup import begin
+from dominds.web.startup import at_first_call, warm_up
 from tests.harness.stack import eventually
 
 
@@ -24,7 +23,7 @@ def test_the_first_call_begins_it_and_waits_for_nothing() -> None:
         begun.append(threading.current_thread().name)
         go_on.wait(5)
 
-    application = at_first_call(served, lambda: begin(load))
+    application = at_first_call(served, lambda: warm_up(load))
 
     async def call_twice() -> None:
         assert not begun
@@ -43,6 +42,6 @@ def fails() -> None:
 
 def test_without_a_database_nothing_is_loaded_and_nobody_is_hurt(caplog: pytest.LogCaptureFixture) -> None:
     load: Callable[[], None] = fails
-    begin(load)
+    warm_up(load)
     eventually(lambda: "not_loaded_early" in caplog.text)
     assert "it is away" in caplog.text

@@ -47,7 +47,7 @@ def test_a_report_names_policies_budgets_and_groups(tmp_path):
 def test_the_command_prints_and_writes_the_report(tmp_path):
     path = written(tmp_path / "friends.json", [FRIENDS])
     files = ["--json", str(tmp_path / "out.json"), "--markdown", str(tmp_path / "out.md")]
-    command = [sys.executable, "-m", "remediation.evaluation", str(path), "--policy", "window", *files]
+    command = [sys.executable, "manage.py", "evaluate", str(path), "--policy", "window", *files]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == (tmp_path / "out.md").read_text()
     assert json.loads((tmp_path / "out.json").read_text())["results"][0]["budget"] == 5_000
@@ -56,7 +56,7 @@ def test_the_command_prints_and_writes_the_report(tmp_path):
 @pytest.mark.server
 def test_the_command_says_what_it_cannot_read(tmp_path):
     path = written(tmp_path / "odd.json", {})
-    command = [sys.executable, "-m", "remediation.evaluation", str(path)]
+    command = [sys.executable, "manage.py", "evaluate", str(path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "odd.json holds no dialog" in done.stderr

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from remediation.text.exact_tokens import worth_of
 from remediation.text.ledger import RULE, key_facts, render_ledger
-from remediation.tokens import characters_per_four as count
+from remediation.tokens.counting import characters_per_four as count
 
 ROLES = st.sampled_from(["user", "assistant", "system", "tool"])
 SNIPPETS = """

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remediation.text.summaries import extractive_summary, summary_problem
-from remediation.tokens import characters_per_four, counter_for
+from remediation.tokens.counting import characters_per_four, counter_for
 
 TEXT = (
     "We began to look at the payment service this morning. The weather was mild and everyone was in good spirits. "

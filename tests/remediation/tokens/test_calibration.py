@@ -9,8 +9,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from dominds.llm.messages import Message, Role, ToolSpec
-from remediation.tokens import Calibration, Counted, calibrate, counter_for, estimate_request, output_buffer
-from remediation.tokens.calibration import margin_of
+from remediation.tokens.calibration import Calibration, Counted, calibrate, estimate_request, margin_of, output_buffer
+from remediation.tokens.counting import counter_for
 
 reported_tokens = st.integers(-10, 3_000_000)
 counts = st.builds(Counted, st.integers(-10, 3_000_000), st.integers(0, 60_000))
@@ -215,17 +215,17 @@ def test_a_request_is_the_sum_of_its_parts():
     parts = counter.count("Be brief.") + 4 + counter.count_messages(messages) + counter.count_tools(tools) + 3
     assert request.counted.total == request.input_tokens == parts
     assert request.counted.tools == counter.count_tools(tools)
-    assert request.estimate.tokens == request.total_tokens == parts + 1_024
-    assert request.estimate.source == "tokenizer"
+    assert request.total_tokens == parts + 1_024
+    assert request.source == "tokenizer"
 
 
 def test_calibration_corrects_the_prompt_and_not_the_buffer():
     counter = counter_for("any", "characters")
     messages = [Message(Role.USER, "x" * 400)]
     plain = estimate_request("", messages, (), counter, None, 100)
-    assert (plain.counted.total, plain.estimate.source) == (107, "characters")  # 100 + 4 a message + 3 a request
+    assert (plain.counted.total, plain.source) == (107, "characters")  # 100 + 4 a message + 3 a request
     doubled = estimate_request("", messages, (), counter, Calibration.of_factor(2.0), 100)
-    assert (doubled.total_tokens, doubled.estimate.source) == (314, "calibrated")
+    assert (doubled.total_tokens, doubled.source) == (314, "calibrated")
     assert doubled.counted == plain.counted
 
 

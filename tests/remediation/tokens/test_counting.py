@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dominds.llm.messages import Message, Role, ToolCall, ToolSpec
-from remediation.tokens import Family, TextCounter, characters_per_four, count_characters, counter_for, family_of
-from remediation.tokens.counting import vocabulary_for
+from remediation.tokens.counting import Counter, characters_per_four, count_characters, counter_for, vocabulary_for
+from remediation.tokens.families import Family, family_of
 from remediation.tokens.vocabularies import PIECE_CHARACTERS, pieces
 
 
@@ -177,7 +177,7 @@ def test_a_failing_tokenizer_falls_back_to_characters():
     def broken(text):
         raise ValueError("no")
 
-    assert TextCounter("broken", Family.GPT, broken).count("abcdefgh") == 2
+    assert Counter("broken", Family.GPT, broken).count("abcdefgh") == 2
 
 
 CALL = ToolCall("call_1", "read_file", '{"path": "/etc/foo/bar.toml"}')
@@ -217,7 +217,7 @@ def test_tools_cost_their_schema():
 
 def test_a_text_is_counted_once_while_it_is_remembered():
     seen = []
-    counter = TextCounter("seen", Family.GPT, lambda text: seen.append(text) or 1)
+    counter = Counter("seen", Family.GPT, lambda text: seen.append(text) or 1)
     long = "x" * 10_000
     for _ in range(3):
         counter.count_many(["short", long, "short"])
@@ -226,14 +226,14 @@ def test_a_text_is_counted_once_while_it_is_remembered():
 
 def test_the_cache_forgets_the_text_that_was_unused_longest():
     seen = []
-    counter = TextCounter("bounded", Family.GPT, lambda text: seen.append(text) or 1, entries=2)
+    counter = Counter("bounded", Family.GPT, lambda text: seen.append(text) or 1, entries=2)
     for text in ("a", "b", "a", "c", "a", "b"):
         counter.count(text)
     assert seen == ["a", "b", "c", "b"]  # "c" pushed "b" out, since "a" was used after it
 
 
 def test_threads_share_a_counter():
-    counter = TextCounter("shared", Family.GPT, len, entries=5)
+    counter = Counter("shared", Family.GPT, len, entries=5)
     wrong = []
 
     def work():
