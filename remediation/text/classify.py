@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from pygments.lexers import get_lexer_by_name
 from pygments.token import Token
@@ -60,6 +59,10 @@ STACK_LINE = re.compile(
 ASSIGNMENT = re.compile(r"[A-Za-z_][\w.]{0,60}(?:: ?[\w\[\], .|]{1,60})? [-+*/|&]?= \S")
 LINE_NUMBER = re.compile(r"\s{0,8}\d{1,6}(?:\t|[|:→] ?|  )")  # as ``cat -n`` and reading tools set before each line
 
+# Where a line of Python declares something. Paths and the names of tests hold "import" and "class" too, inside of them.
+DECLARATION = re.compile(
+    r"^[ \t\d|:→+-]{0,24}(?:(?:async def|def|class|import|from) [\w.]+(?:[(:,]| import | as |$)|@\w)", re.MULTILINE
+)
 DOCSTRING = re.compile(r"[rRbBuU]{0,2}(?:\"\"\"|''')")
 
 # A tag stands alone at the beginning or the end of a message, or is all that its first or last line says.
@@ -84,8 +87,11 @@ def kind_of(unit: Unit) -> UnitKind:
 
 def _kind_of_result(message: Message, call: ToolCall | None) -> UnitKind:
     lines = _lines_of(message.text)
-    if call is not None and _read_from_code(call) and not _is_log(lines):
-        return UnitKind.CODE
+    if call is not None and not _is_log(lines):
+        if _read_from_code(call):
+            return UnitKind.CODE
+        if any(RUNNING_COMMAND.search(value) for _, value in _arguments_of(call)):
+            return UnitKind.CODE if _is_code(lines) else UnitKind.LOG
     return classify(message.text, UnitRole.TOOL)
 
 
@@ -113,23 +119,22 @@ def _lines_of(text: str) -> list[str]:
 
 def _read_from_code(call: ToolCall) -> bool:
     """Whether the call read a file whose name says that it holds code."""
-    if len(call.arguments) > INSPECTED_CHARS:
-        return False
-    try:
-        arguments = json.loads(call.arguments or "null")
-    except (ValueError, RecursionError):
-        return False
-    if not isinstance(arguments, dict):
-        return False
     reads = READING_TOOL.search(call.name) and not WRITING_TOOL.match(call.name)
     return any(
         (bool(reads) and bool(PATH_FIELDS.search(name)) and is_code_file(value)) or _prints_code(value)
-        for name, value in _texts_in(arguments)
+        for name, value in _arguments_of(call)
     )
 
 
-def _texts_in(arguments: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    for name, value in arguments.items():
+def _arguments_of(call: ToolCall) -> Iterator[tuple[str, str]]:
+    """Names and values of a call's short texts."""
+    if len(call.arguments) > INSPECTED_CHARS:
+        return
+    try:
+        arguments = json.loads(call.arguments or "null")
+    except (ValueError, RecursionError):
+        return
+    for name, value in arguments.items() if isinstance(arguments, dict) else ():
         for text in value if isinstance(value, list) else [value]:
             if isinstance(text, str) and len(text) <= LONGEST_ARGUMENT:
                 yield name, text
@@ -192,12 +197,14 @@ def _is_code(lines: Sequence[str]) -> bool:
 
 
 def _lexes_as_code(text: str) -> bool:
-    """Pygments' opinion on text without a file's name: keywords that declare, and operators, outside of docstrings.
+    """Pygments' opinion on text without a file's name: lines that declare, and operators, outside of docstrings.
 
     Python's own lexer judges, since most of what a tool reads without naming it is Python or close to it; prose has
     words like "in" and "for", but neither definitions nor assignments and calls.
     """
-    strict, names, declared, comments, lexed = 0, 0, 0, 0, 0
+    if not DECLARATION.search(text, 0, LEXED_CHARS):
+        return False
+    strict, names, comments, lexed = 0, 0, 0, 0
     for kind, value in get_lexer_by_name("python").get_tokens(text[:LEXED_CHARS]):
         lexed += len(value)
         if kind in Token.Comment or kind in Token.Literal.String.Doc:
@@ -205,12 +212,12 @@ def _lexes_as_code(text: str) -> bool:
         elif kind in Token.Error:
             return False
         elif kind in Token.Name.Function or kind in Token.Name.Class or kind in Token.Name.Namespace:
-            declared += 1
+            continue
         elif kind in Token.Operator or (kind in Token.Punctuation and value in "()[]{}="):
             strict += 1
         elif kind in Token.Name or kind in Token.Keyword:
             names += 1
-    return declared > 0 and (2 * strict >= names or comments >= lexed * MIN_SHARE)
+    return 2 * strict >= names or comments >= lexed * MIN_SHARE
 
 
 def priority_of(text: str, areas: Sequence[str], default: int, role: UnitRole = UnitRole.USER) -> tuple[int, str]:

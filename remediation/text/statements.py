@@ -69,18 +69,23 @@ STRONG_RULE = re.compile(
     r"|\bno(?:t| longer) allowed\b|(?-i:\bSTOP\b)|(?<!\bI )(?<!\bwe )(?<!\bthey )\b(?:do not|don[’']t)\b"
     r"|(?:^|[,;:.!(–—-]\s*|\b(?:please|and|but|so|also|then|should|must|always|to) )(?:stop|avoid|refrain from)\b"
     r"|\b(?:no|zero) \w+(?: \w+)? (?:before|until|after|between|without|on|this week|today|tonight|tomorrow)\b|\bnot (?:before|until)\b"
-    r"|\b(?:nie|niemals|keinesfalls|verboten|untersagt|unterlass\w*|auf keinen fall|darf(?:st)? (?:\w+ )?(?:nicht|kein\w*)|"
-    r"dürfen (?:\w+ )?(?:nicht|kein\w*)|bitte (?:\w+ )?(?:nicht|kein\w*)|finger weg|kein\w* .{1,40} (?:ändern|anfassen|löschen|schicken|"
-    r"senden|verwenden|benutzen|nennen|versprechen|erwähnen))\b"
-    r"|\b(?:jamais|interdit\w*|ne (?:\w+ ){1,2}(?:pas|plus|jamais)|nunca|jamás|prohibid\w+|proibid\w+|non (?:devi|dovete|si deve)|vietato)\b"
-    r"|不要|不得|不能|不可|不准|禁止|切勿|请勿|别再|しないで|してはいけ|ないでください",
+    r"|\b(?:nie|niemals|keinesfalls|verboten|untersagt|unterlass\w*|auf keinen fall|(?:darf|darfst|dürfen) (?:\w+ ){0,4}(?:nichts?|kein\w*)|"
+    r"bitte (?:\w+ )?(?:nicht|kein\w*)|finger (?:weg|von)|(?:kein\w* .{1,40}|nichts) (?:ge)?(?:änder|fass|anfass|lösch|schick|"
+    r"send|verwend|benutz|nenn|versprech|erwähn)\w*)\b|\byou should(?: not|n[’']t)\b|\bleave .{1,40} alone\b"
+    r"|\b(?:jamais|interdit\w*|il ne faut (?:pas|plus)|nunca|jamás|prohibid\w+|proibid\w+|non (?:devi|dovete|si deve)|vietato)\b"
+    r"|\bne pas \w+(?:er|ir|re)\b|\b(?:ne |n[’'])\w+ez (?:pas|plus|rien)\b"
+    r"|\bno (?:se (?:puede|debe)n?|debes|debemos|hay que)\b|\bbajo ning[uú]n\w* \w+|\bnão (?:pode|deve|se pode|se deve)\w*\b"
+    r"|(?:^|[.,;:¡] ?)(?:no|não) \w+[aeo]s? (?:nada|nunca|el|la|los|las|o|a|os|as|n[oa]s?)\b|(?:^|[.,;:] ?)ne \w+e pas\b"
+    r"|\b(?:нельзя|запрещ\w+|ни в коем случае|никогда|не (?:надо|смей\w*|\w+[ауя]й(?:те)?|\w+ь?те))\b"
+    r"|不要|不得(?!不)|不准|不许|不允许|禁止|严禁|切勿|请勿|千万别|别[再动改删用碰]|しないで|てはいけ|てはだめ|ないでください|ないこと"
+    r"|하지 ?마|지 마세요|금지|안 됩니다|ممنوع|يمنع|لا يجوز|لا يسمح|إياك",
     re.I,
 )  # fmt: skip
 WEAK_RULE = re.compile(
     r"\b(should(?: not|n[’']t)|may not|cannot|can[’']t|avoid|without|only|always|must|not to|instead of|except|unless|not|"
     r"nicht|kein\w*|nur|immer|muss|müssen|ohne|solo|siempre|sin|toujours|sans|seulement|"
     r"leave .{1,40} alone|keep .{1,30} (?:private|secret|unchanged))\b|^no (?!problem|idea|worries|errors?|issues?|thanks)[a-z]"
-    r"|必须|只能|一定要|务必|だけ|必ず",
+    r"|必须|只能|不能|不可|一定要|务必|だけ|必ず|\b(?:только|всегда|должн\w+|обязательно)\b",
     re.I,
 )
 REPORTS = re.compile(
@@ -96,8 +101,14 @@ FAILURE = re.compile(
     r"\b(errors?|err|fail(?:ed|s|ure|ures|ing)?|exception|traceback|fatal|panic(?:ked)?|crash(?:ed|es)?|refused|denied|"
     r"time(?:d|s)? out|unreachable|out of memory|oom|segfault|rejected|aborted|broken|broke|breaks|corrupt(?:ed)?|not found|"
     r"does(?: not|n[’']t) (?:work|help|exist)|did(?: not|n[’']t) (?:work|help)|rolled back|regression|deadlock\w*|leak(?:s|ed)?|lost|"
-    r"wrong|bug|fehler\w*|fehlgeschlagen|gescheitert|abgelehnt|kaputt|erreurs?|échec|échoué|falló|fallo)\b"
-    r"|\b\w{1,60}(?:Error|Exception|Timeout)\b|[✗❌]|错误|失败|異常|失敗|エラー",
+    r"wrong|bug|died|hangs?|hung|stuck|froze|freezes|no luck|no (?:difference|effect)|stopped working|won[’']t (?:start|work|load|open)|"
+    r"exit (?:status|code) [1-9]\d*|fehler\w*|fehlgeschlagen|gescheitert|abgelehnt|kaputt|abgebrochen|abgestürzt|hängt|vergeblich|"
+    r"(?:funktioniert|klappt|geht|startet) (?:\w+ )?nicht|nichts gebracht|"
+    r"erreurs?|échec|échoué\w*|planté\w*|bloqu[eé]\w*|ne (?:marche|fonctionne|répond|démarre) (?:pas|plus)|falló|fallo|falla|cuelga|cayó|"
+    r"no (?:funcion|arranc|sirv)\w*|caiu|trava|falhou|não funcion\w*|erros?|ошибк\w+|упал[аои]?|падает|\w*завис\w+|сбо[йи]\w*|слома\w+|"
+    r"крашит\w*|не (?:работа\w+|запуска\w+|помог\w+|удал\w+|открыва\w+))\b"
+    r"|\b\w{1,60}(?:Error|Exception|Timeout)\b|[✗❌]|错误|报错|出错|失败|异常|崩溃|中断|卡死|卡住|超时|没有?用|失敗|異常|エラー|固ま"
+    r"|落ち(?:た|ました)|動(?:かない|きません)|いきません|실패|오류|에러|멈[춥췄]|خطأ|فشل|تعطل|لا يعمل",
     re.I,
 )
 NO_FAILURE = re.compile(
@@ -109,15 +120,23 @@ MEMORABLE = re.compile(
     r"root cause|cause|because|the plan is|goal|budget|located|stored (?:in|at|under)|runs? on|depends on|instead|turned out|"
     r"turns out|means that|rule[sd]? out|not a fix|the fix|fixed|confirmed|owed|remains|blocked|waiting for|next step|until|"
     r"wichtig|entschieden|entscheidung|vereinbart|beschlossen|weil|ursache|bleibt|stattdessen|zuständig|frist|bis|"
-    r"porque|decidido|acordado|parce que|décidé|convenu)\b|因为|决定|重要|记住|原因|なので|決定",
+    r"settled on|going with|went with|opted|geeinigt|porque|decid\w+|acord\w+|nos quedamos|ficamos com|combinamos|"
+    r"parce que|finalement|retenu|convenu|решили|решено|договорились|остановились на|потому что|из-за|причин\w+|важно)\b"
+    r"|décidé|因为|决定|重要|记住|原因|根因|选了|定了|改用|なので|決定|決ま|ことにし|결정|정했|때문|قرر|اخترنا|اتفق|لأن",
     re.I,
 )
 REQUEST = re.compile(
-    r"\b(please|could you|can you|would you|I(?:[’']d)? (?:want|need|like|would like|expect|prefer)|we (?:want|need|should|have to)|"
+    r"\b(please|(?:could|can|would) (?:you|someone|somebody|anybody)|I(?:[’']d)? (?:want|need|like|would like|expect|prefer|appreciate)|"
+    r"we (?:want|need|should|have to)|"
     r"make sure|needs? to|has to|have to|let[’']s|later|afterwards|also|careful|must|should|write (?:that|it) down|"
     r"bitte|ich (?:will|möchte|brauche|hätte gern)|wir (?:brauchen|wollen|sollten|müssen)|soll(?:te|en)?|muss|kannst du|"
     r"können sie|könnten sie|später|danach|außerdem|"
-    r"quiero|necesito|por favor|je veux|j[’']ai besoin|s[’']il (?:te|vous) pla[iî]t)\b|请|需要|帮我|ください|お願い",
+    r"als nächstes|quiero|necesito|por favor|puedes|podrías?|hay que|você pode|poderia|preciso|precisamos|"
+    r"je veux|j[’']ai besoin|s[’']il (?:te|vous) pla[iî]t|peux-tu|pouvez-vous|pourr(?:ais|iez)|il faut|"
+    r"пожалуйста|нужно|надо|хочу|мо(?:жешь|жете|гли бы)|(?:посмотри|пришли|проверь|сделай|добавь)(?:те)?)\b"
+    r"|^(?:(?:ok(?:ay)?|now|next|then|so),? )?(?:add|build|change|check|compare|convert|create|delete|explain|find|fix|give|have a look|list|"
+    r"look|make|move|put|remove|rename|replace|run|send|set|show|switch|test|tell|try|update|use|write)\b"
+    r"|请|需要|帮我|帮忙|麻烦|给我|接下来|ください|お願い|もらえ|いただけ|ほしい|주세요|부탁|هل يمكنك|من فضلك|أريد|يجب",
     re.I,
 )
 NARRATES = re.compile(

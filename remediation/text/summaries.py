@@ -95,7 +95,10 @@ def extractive_summary(text: str, max_tokens: int, count: Count) -> str:
     chosen = _best(sentences, max_tokens, count)
     while chosen and count(_joined(chosen)) > max_tokens:  # tokens of parts do not add up exactly
         chosen.remove(min(chosen, key=lambda sentence: sentence.score))
-    return _joined(chosen) or _cut(max(sentences, key=lambda sentence: sentence.score).text, max_tokens, count)
+    best = max(
+        sentences, key=lambda sentence: sentence.score, default=_Sentence(text, "")
+    )  # signs alone make no sentence
+    return _joined(chosen) or _cut(best.text, max_tokens, count)
 
 
 def without_reasoning(summary: str) -> str:

@@ -59,6 +59,40 @@ def test_kinds(text: str, role: UnitRole, kind: UnitKind) -> None:
     assert classify(text, role) is kind
 
 
+PATHS = "\n".join(f"/srv/app/{name}/import.py" for name in ("class", "def", "return", "tasks", "billing"))
+TEST_RUN = (
+    "====== test session starts ======\ncollected 3 items\n\ntests/test_import.py::test_a PASSED [ 33%]\n"
+    "tests/test_import.py::test_from_file PASSED [ 66%]\ntests/test_import.py::test_b[x=1] FAILED [100%]\n\n"
+    "    def test_b(x):\n>       assert x == 2\nE       assert 1 == 2\n\ntests/test_import.py:4: AssertionError\n"
+    "FAILED tests/test_import.py::test_b[x=1] - assert 1 == 2"
+)
+
+
+@pytest.mark.parametrize("printed", [PATHS, TEST_RUN.replace("    def test_b(x):\n", "")])
+def test_paths_and_test_names_are_no_code(printed: str) -> None:
+    assert classify(printed, UnitRole.TOOL) is UnitKind.LOG
+
+
+@pytest.mark.parametrize("number", ["", "     7\t", "7: "])
+def test_an_excerpt_of_code_is_code_with_line_numbers_and_without(number: str) -> None:
+    lines = [
+        "from a.b import c",
+        "",
+        "def f(x):",
+        "    y = c(x)",
+        "    if y is None:",
+        "        y = [x]",
+        "    return y",
+    ]
+    assert classify("\n".join(number + line for line in lines), UnitRole.TOOL) is UnitKind.CODE
+
+
+def test_what_a_program_printed_is_no_code_for_the_source_lines_in_it() -> None:
+    call = ToolCall("1", "bash", json.dumps({"command": "cd app && python -m pytest -q"}))
+    messages = (Message(Role.ASSISTANT, "", (call,)), Message(Role.TOOL, TEST_RUN, tool_call_id="1"))
+    assert kind_of(Unit("u", UnitKind.MESSAGE, UnitRole.TOOL, messages)) is UnitKind.LOG
+
+
 AREAS = ["To Do List", "Calendar"]
 
 

@@ -44,6 +44,12 @@ def test_secrets_do_not_pass():
     assert "hunter22" not in extractive_summary(TEXT + " Also password=hunter22 is needed.", 75, characters_per_four)
 
 
+@pytest.mark.parametrize("sign", ["=", "─", "\"'", "*", "."])
+def test_signs_without_a_word_are_cut_as_well(sign):
+    text = "\n".join([sign * 400] * 3)
+    assert extractive_summary(text, 20, characters_per_four) in ("", sign * 40)
+
+
 def test_a_single_long_sentence_is_cut_at_a_word():
     assert extractive_summary("word " * 100, 5, characters_per_four) == "word word word word"
 
