@@ -162,8 +162,8 @@ def _summed_up_beside(
             continue
         instructions = mine.values_list("client__instructions", flat=True).get(pk=beside_id)
         asked = without_spaces((instructions, exchanges[0].message))
-        for dialog_id, said in newest:
-            if dialog_id != beside_id and said and _is_quoted(said[-1], asked):
+        for dialog_id, stored in newest:
+            if dialog_id != beside_id and stored and _is_quoted(stored[-1], asked):
                 messages = tuple(messages_in(dialog_id))
                 if LastAnswer("", exchanges[0].answered, messages).place_in(texts) is not None:
                     yield dialog_id, (*exchanges_of(messages), exchanges[0])
@@ -200,7 +200,7 @@ def _behind_summary(conversation: Conversation, candidate: Candidate) -> int:
     """How many of the messages ahead are the client's account of what was said, up to its summary."""
     messages = (*conversation.ahead, ClientMessage("user", conversation.message))
     holds = (stands_in(candidate.stored[-1].answered, without_spaces([one.text])) for one in messages)
-    return max((number for number, found in enumerate(holds, 1) if found), default=0)
+    return max((number for number, is_held in enumerate(holds, 1) if is_held), default=0)
 
 
 def _with_same_head(

@@ -53,7 +53,7 @@ FORMS: dict[str, tuple[Turns, str, int]] = {
     "ai sdk, responses": (programs.script("vercel_objects.mjs", "responses"), CODER, 1),
     "ai sdk, messages": (programs.script("vercel_objects.mjs", "messages"), CLAUDE, 1),
 }
-FOUND = [SEARCH, "Call CronList {}", "Task 3"]
+SEARCHED = [SEARCH, "Call CronList {}", "Task 3"]
 
 
 def talk(served: Rig, turns: Turns, model: str, texts: list[str], folder: Path) -> tuple[list[str], str, list[Dialog]]:
@@ -110,7 +110,7 @@ def test_aider_edits_a_file_in_one_dialog(served: Rig, tmp_path: Path) -> None:
 
 
 def test_claude_code_searches_for_a_tool_and_uses_it(served: Rig, tmp_path: Path) -> None:
-    answers, _, dialogs = talk(served, programs.claude_code, CLAUDE, FOUND, tmp_path)
+    answers, _, dialogs = talk(served, programs.claude_code, CLAUDE, SEARCHED, tmp_path)
     assert answers[1] == "It says: No scheduled jobs."
     assert len(dialogs) == 1
 
